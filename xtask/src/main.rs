@@ -1,0 +1,30 @@
+//! The project's own chores: `cargo xtask help` lists them.
+//!
+//! Each chore is a module with one entry, `run(args) -> Result<(), String>`.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people: it prints")]
+
+use std::process::ExitCode;
+
+type Chore = (&'static str, &'static str, fn(&[String]) -> Result<(), String>);
+
+const CHORES: &[Chore] = &[];
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let name = args.first().map_or("help", String::as_str);
+    if let Some((_, _, run)) = CHORES.iter().find(|(chore, _, _)| *chore == name) {
+        return match run(&args[1..]) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(message) => {
+                eprintln!("xtask {name}: {message}");
+                ExitCode::FAILURE
+            }
+        };
+    }
+    println!("usage: cargo xtask CHORE [ARGS]\n");
+    for (chore, what, _) in CHORES {
+        println!("  {chore:<12} {what}");
+    }
+    if matches!(name, "help" | "--help" | "-h") { ExitCode::SUCCESS } else { ExitCode::from(2) }
+}
