@@ -1,0 +1,188 @@
+//! Values whose form is not ours to know: free JSON, `_meta`, and three-state members.
+
+use std::fmt;
+
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+/// Free JSON, kept as text: whatever its depth or size, it costs one allocation and is never taken apart unless
+/// somebody asks.
+#[derive(Clone)]
+pub struct Json(Box<RawValue>);
+
+impl Json {
+    /// Any serializable value as JSON.
+    pub fn new<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<Self> {
+        serde_json::value::to_raw_value(value).map(Json::from)
+    }
+
+    /// Takes JSON text; fails if it is none.
+    pub fn from_text(text: impl Into<String>) -> serde_json::Result<Self> {
+        RawValue::from_string(text.into()).map(Json::from)
+    }
+
+    /// The text.
+    pub fn get(&self) -> &str {
+        self.0.get()
+    }
+
+    /// The undecoded value.
+    pub fn as_raw(&self) -> &RawValue {
+        &self.0
+    }
+
+    /// Reads the value as a type.
+    pub fn parse<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
+        serde_json::from_str(self.0.get())
+    }
+}
+
+/// STDIO-05: a message holds no raw line break. Between JSON tokens a line break is only blank space (inside
+/// strings it cannot stand), so it may be replaced.
+impl From<Box<RawValue>> for Json {
+    fn from(raw: Box<RawValue>) -> Self {
+        if !raw.get().contains(['\n', '\r']) {
+            return Json(raw);
+        }
+        let text = raw.get().replace(['\n', '\r'], " ");
+        Json(RawValue::from_string(text).unwrap_or(raw))
+    }
+}
+
+impl From<serde_json::Value> for Json {
+    fn from(value: serde_json::Value) -> Self {
+        Json::new(&value).unwrap_or_else(|_| Json(RawValue::NULL.to_owned()))
+    }
+}
+
+impl PartialEq for Json {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl fmt::Debug for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.get())
+    }
+}
+
+impl fmt::Display for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.get())
+    }
+}
+
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Box::<RawValue>::deserialize(deserializer).map(Json::from)
+    }
+}
+
+/// `_meta`: an object that extensions attach to anything. It is carried along and never interpreted.
+#[derive(Clone, PartialEq)]
+pub struct Meta(Json);
+
+impl Meta {
+    /// Any value that serializes to an object.
+    pub fn new<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<Self> {
+        let json = Json::new(value)?;
+        Meta::from_json(json).ok_or_else(|| serde_json::Error::custom("`_meta` must be an object"))
+    }
+
+    /// `None` if the JSON is not an object (EXT-11).
+    pub fn from_json(json: Json) -> Option<Self> {
+        json.get().trim_start().starts_with('{').then_some(Meta(json))
+    }
+
+    /// Reads one member.
+    pub fn get<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
+        let members: std::collections::HashMap<String, Json> = self.0.parse().ok()?;
+        members.get(key)?.parse().ok()
+    }
+
+    /// The whole object.
+    pub fn as_json(&self) -> &Json {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Meta {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl Serialize for Meta {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Meta {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Meta::from_json(Json::deserialize(deserializer)?).ok_or_else(|| D::Error::custom("expected an object"))
+    }
+}
+
+/// A member with three states: absent leaves the value as it is, `null` clears it, anything else replaces it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Patch<T> {
+    /// The member is absent.
+    #[default]
+    Keep,
+    /// The member is `null`.
+    Clear,
+    /// The member has a value.
+    Set(T),
+}
+
+impl<T> Patch<T> {
+    /// Whether nothing is to change.
+    pub fn is_keep(&self) -> bool {
+        matches!(self, Patch::Keep)
+    }
+
+    /// Changes a value as the patch says.
+    pub fn apply(self, value: &mut Option<T>) {
+        match self {
+            Patch::Keep => {}
+            Patch::Clear => *value = None,
+            Patch::Set(new) => *value = Some(new),
+        }
+    }
+}
+
+impl<T> From<Option<T>> for Patch<T> {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Patch::Clear, Patch::Set)
+    }
+}
+
+impl<T> From<T> for Patch<T> {
+    fn from(value: T) -> Self {
+        Patch::Set(value)
+    }
+}
+
+impl From<&str> for Patch<String> {
+    fn from(value: &str) -> Self {
+        Patch::Set(value.to_owned())
+    }
+}
+
+impl<T: Serialize> Serialize for Patch<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Patch::Keep | Patch::Clear => serializer.serialize_none(),
+            Patch::Set(value) => value.serialize(serializer),
+        }
+    }
+}

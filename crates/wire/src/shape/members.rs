@@ -1,0 +1,86 @@
+//! Objects that fit no table: members are taken one by one, then the rest goes to whoever wants it.
+
+use serde::de::value::StrDeserializer;
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, IntoDeserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::modes::{Mode, Seed};
+use super::object::in_member;
+use super::tagged::raw_seed;
+
+/// The members of one object, undecoded, in the order in which they came.
+pub(crate) struct Members(Vec<(String, Box<RawValue>)>);
+
+impl Members {
+    /// Takes a member out and reads it in mode `M`.
+    pub(crate) fn take<M: Mode<T>, T, E: Error>(&mut self, name: &'static str) -> Result<T, E> {
+        // As in objects read from a table, the last of several equal names counts.
+        let mut found = None;
+        self.0.retain_mut(|(key, value)| {
+            let here = key == name;
+            if here {
+                found = Some(std::mem::take(value));
+            }
+            !here
+        });
+        match found {
+            Some(raw) => raw_seed(&raw, Seed::<M, T>::new()).map_err(E::custom).map_err(in_member(name)),
+            None => M::absent().ok_or_else(|| E::missing_field(name)),
+        }
+    }
+
+    /// Whether a member is there and not `null`.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(key, value)| key == name && value.get() != "null")
+    }
+
+    /// The members that were not taken, as something to read an object from.
+    pub(crate) fn rest<E: Error>(self) -> Rest<E> {
+        Rest { entries: self.0.into_iter(), value: None, error: std::marker::PhantomData }
+    }
+}
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(MembersVisitor).map(Members)
+    }
+}
+
+struct MembersVisitor;
+
+impl<'de> Visitor<'de> for MembersVisitor {
+    type Value = Vec<(String, Box<RawValue>)>;
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object")
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            entries.push(entry);
+        }
+        Ok(entries)
+    }
+}
+
+/// See [`Members::rest`].
+pub(crate) struct Rest<E> {
+    entries: std::vec::IntoIter<(String, Box<RawValue>)>,
+    value: Option<Box<RawValue>>,
+    error: std::marker::PhantomData<E>,
+}
+
+impl<'de, E: Error> MapAccess<'de> for Rest<E> {
+    type Error = E;
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, E> {
+        let Some((key, value)) = self.entries.next() else { return Ok(None) };
+        self.value = Some(value);
+        let key: StrDeserializer<'_, E> = key.as_str().into_deserializer();
+        seed.deserialize(key).map(Some)
+    }
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, E> {
+        match self.value.take() {
+            Some(raw) => raw_seed(&raw, seed).map_err(E::custom),
+            None => Err(E::custom("a value was asked for before its name")),
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! `object!`: a struct whose members are a table of names and modes.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
+use serde::ser::SerializeMap;
+
+/// Builds itself from the members of an object, wherever they come from.
+pub(crate) trait FromMap: Sized {
+    /// The type's name, for error messages.
+    const NAME: &'static str;
+    /// Whether `null` stands for the empty object (RPC-21, RPC-22).
+    const NULLABLE: bool = false;
+    /// Reads members until there are no more.
+    fn from_map<'de, A: MapAccess<'de>>(map: A) -> Result<Self, A::Error>;
+}
+
+/// Writes its members into an object that somebody else opened.
+pub(crate) trait ToMap {
+    /// Adds the members.
+    fn to_map<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error>;
+}
+
+impl<T: FromMap> FromMap for Box<T> {
+    const NAME: &'static str = T::NAME;
+    fn from_map<'de, A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
+        T::from_map(map).map(Box::new)
+    }
+}
+
+impl<T: ToMap> ToMap for Box<T> {
+    fn to_map<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        (**self).to_map(map)
+    }
+}
+
+/// Reads a whole object. RPC-25: only from an object; there is no `visit_seq`.
+pub(crate) fn read<'de, T: FromMap, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    let visitor = ObjectVisitor(PhantomData);
+    if T::NULLABLE { deserializer.deserialize_any(visitor) } else { deserializer.deserialize_map(visitor) }
+}
+
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: FromMap> Visitor<'de> for ObjectVisitor<T> {
+    type Value = T;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an object ({})", T::NAME)
+    }
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        T::from_map(map)
+    }
+    fn visit_unit<E: Error>(self) -> Result<T, E> {
+        if T::NULLABLE {
+            return T::from_map(Empty(PhantomData));
+        }
+        Err(E::invalid_type(serde::de::Unexpected::Unit, &self))
+    }
+}
+
+/// An object without members.
+struct Empty<E>(PhantomData<E>);
+
+impl<'de, E: Error> MapAccess<'de> for Empty<E> {
+    type Error = E;
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, _: K) -> Result<Option<K::Value>, E> {
+        Ok(None)
+    }
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, _: V) -> Result<V::Value, E> {
+        Err(E::custom("an empty object has no values"))
+    }
+}
+
+/// Reads a member name as its place in a table; a name that is not there is the table's length.
+pub(crate) struct KeyIn(pub(crate) &'static [&'static str]);
+
+impl<'de> DeserializeSeed<'de> for KeyIn {
+    type Value = usize;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<usize, D::Error> {
+        deserializer.deserialize_identifier(self)
+    }
+}
+
+impl Visitor<'_> for KeyIn {
+    type Value = usize;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a member name")
+    }
+    fn visit_str<E>(self, name: &str) -> Result<usize, E> {
+        Ok(self.0.iter().position(|known| *known == name).unwrap_or(self.0.len()))
+    }
+}
+
+/// Says in which member a value was wrong.
+pub(crate) fn in_member<E: Error>(name: &'static str) -> impl FnOnce(E) -> E {
+    move |error| E::custom(format_args!("in `{name}`: {error}"))
+}
+
+/// Declares a message type as a table.
+///
+/// ```text
+/// object! {
+///     /// Doc.
+///     pub struct Name [nullable] {
+///         required { /// Doc.
+///                    field "wireName": Type [Mode], … }
+///         optional { /// Doc.
+///                    field "wireName": Type [Mode], … }
+///     }
+/// }
+/// ```
+///
+/// Required members become the arguments of `new`; optional ones get a builder method of their own name.
+/// `meta` (`_meta`) is added to every type that is not declared with `no_meta`.
+macro_rules! object {
+    ($(#[$doc:meta])* pub struct $name:ident $([$flag:ident])* {
+        $(required { $($(#[$rdoc:meta])* $rfield:ident $rname:literal : $rty:ty [$rmode:ident]),+ $(,)? })?
+        $(optional { $($(#[$odoc:meta])* $ofield:ident $oname:literal : $oty:ty [$omode:ident]),+ $(,)? })?
+        $(no_meta $nometa:tt)?
+    }) => {
+        $crate::shape::object::object_inner! {
+            [$($flag)*] [$($nometa)?]
+            { $(#[$doc])* } $name
+            { $($($(#[$rdoc])* $rfield $rname : $rty [$rmode],)+)? }
+            { $($($(#[$odoc])* $ofield $oname : $oty [$omode],)+)? }
+        }
+    };
+}
+
+/// Sorts out whether the type has `_meta`.
+macro_rules! object_inner {
+    ([$($flag:ident)*] [] $docs:tt $name:ident $required:tt { $($optional:tt)* }) => {
+        $crate::shape::object::object_impl! {
+            [$($flag)*] $docs $name $required
+            { $($optional)*
+              /// What extensions attach (`_meta`).
+              meta "_meta" : Option<$crate::Meta> [Free],
+            }
+        }
+    };
+    ([$($flag:ident)*] [$nometa:tt] $docs:tt $name:ident $required:tt $optional:tt) => {
+        $crate::shape::object::object_impl! { [$($flag)*] $docs $name $required $optional }
+    };
+}
+
+macro_rules! object_impl {
+    ([$($flag:ident)*] { $(#[$doc:meta])* } $name:ident
+     { $($(#[$rdoc:meta])* $rfield:ident $rname:literal : $rty:ty [$rmode:ident],)* }
+     { $($(#[$odoc:meta])* $ofield:ident $oname:literal : $oty:ty [$omode:ident],)* }
+    ) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq)]
+        #[non_exhaustive]
+        pub struct $name {
+            $($(#[$rdoc])* pub $rfield: $rty,)*
+            $($(#[$odoc])* pub $ofield: $oty,)*
+        }
+
+        impl $name {
+            #[doc = concat!("A `", stringify!($name), "` with its required members.")]
+            #[allow(clippy::new_without_default, reason = "types without required members get Default elsewhere")]
+            pub fn new($($rfield: impl Into<$rty>),*) -> Self {
+                $name {
+                    $($rfield: $rfield.into(),)*
+                    $($ofield: <$oty as Default>::default(),)*
+                }
+            }
+            $($(#[$odoc])*
+            pub fn $ofield(mut self, $ofield: impl Into<$oty>) -> Self {
+                self.$ofield = $ofield.into();
+                self
+            })*
+        }
+
+        impl $crate::shape::FromMap for $name {
+            const NAME: &'static str = stringify!($name);
+            $($crate::shape::object::flag!($flag);)*
+
+            #[allow(unused_mut, unused_assignments, unused_variables, reason = "types without members")]
+            fn from_map<'de, A: serde::de::MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
+                use $crate::shape::Mode;
+                const NAMES: &[&str] = &[$($rname,)* $($oname,)*];
+                $(let mut $rfield: Option<$rty> = None;)*
+                $(let mut $ofield: Option<$oty> = None;)*
+                while let Some(key) = map.next_key_seed($crate::shape::object::KeyIn(NAMES))? {
+                    let mut place = 0usize;
+                    $(if key == place {
+                        let seed = $crate::shape::modes::Seed::<$rmode, $rty>::new();
+                        $rfield = Some(map.next_value_seed(seed).map_err($crate::shape::object::in_member($rname))?);
+                        continue;
+                    }
+                    place += 1;)*
+                    $(if key == place {
+                        let seed = $crate::shape::modes::Seed::<$omode, $oty>::new();
+                        $ofield = Some(map.next_value_seed(seed).map_err($crate::shape::object::in_member($oname))?);
+                        continue;
+                    }
+                    place += 1;)*
+                    // EXT-03: members we do not know are passed over.
+                    map.next_value::<serde::de::IgnoredAny>()?;
+                }
+                Ok($name {
+                    $($rfield: match $rfield {
+                        Some(value) => value,
+                        None => <$rmode as Mode<$rty>>::absent()
+                            .ok_or_else(|| <A::Error as serde::de::Error>::missing_field($rname))?,
+                    },)*
+                    $($ofield: match $ofield {
+                        Some(value) => value,
+                        None => <$omode as Mode<$oty>>::absent().unwrap_or_default(),
+                    },)*
+                })
+            }
+        }
+
+        impl $crate::shape::ToMap for $name {
+            #[allow(unused_variables, reason = "types without members")]
+            fn to_map<M: serde::ser::SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+                use $crate::shape::Mode;
+                $(map.serialize_entry($rname, &self.$rfield)?;)*
+                $(if !<$omode as Mode<$oty>>::skip(&self.$ofield) {
+                    map.serialize_entry($oname, &self.$ofield)?;
+                })*
+                Ok(())
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                $crate::shape::object::read(deserializer)
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                use serde::ser::SerializeMap;
+                let mut map = serializer.serialize_map(None)?;
+                $crate::shape::ToMap::to_map(self, &mut map)?;
+                map.end()
+            }
+        }
+
+        $crate::shape::object::default_if_empty! { $name [$($rfield)*] [$($ofield)*] }
+    };
+}
+
+/// Types without required members are their own default.
+macro_rules! default_if_empty {
+    ($name:ident [] [$($ofield:ident)*]) => {
+        impl Default for $name {
+            fn default() -> Self {
+                Self::new()
+            }
+        }
+    };
+    ($name:ident [$($rfield:ident)+] [$($ofield:ident)*]) => {};
+}
+
+macro_rules! flag {
+    (nullable) => {
+        const NULLABLE: bool = true;
+    };
+}
+
+pub(crate) use {default_if_empty, flag, object, object_impl, object_inner};

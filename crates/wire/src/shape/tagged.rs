@@ -1,0 +1,229 @@
+//! `tagged!`: a union told apart by one member of the object.
+//!
+//! When the tag is the object's first member the variant reads the rest straight from the input. When it is not
+//! (some peers write it last) the members before it are kept as raw text and replayed; nothing is ever parsed
+//! into a tree.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::value::StrDeserializer;
+use serde::de::{DeserializeSeed, Deserializer, Error, IntoDeserializer, MapAccess, Visitor};
+use serde::ser::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use crate::Json;
+
+/// A variant that this version of the protocol does not know, kept as it came.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unknown {
+    /// The tag's value.
+    pub tag: String,
+    /// The whole object, tag included.
+    pub object: Json,
+}
+
+impl Unknown {
+    /// Rebuilds the object around an unknown tag.
+    pub(crate) fn collect<'de, A: MapAccess<'de>>(name: &str, tag: &str, mut map: A) -> Result<Self, A::Error> {
+        let quote = |text: &str| serde_json::to_string(text).map_err(A::Error::custom);
+        let mut object = format!("{{{}:{}", quote(name)?, quote(tag)?);
+        while let Some((key, value)) = map.next_entry::<String, Box<RawValue>>()? {
+            object.push(',');
+            object.push_str(&quote(&key)?);
+            object.push(':');
+            object.push_str(value.get());
+        }
+        object.push('}');
+        Ok(Unknown { tag: tag.to_owned(), object: Json::from_text(object).map_err(A::Error::custom)? })
+    }
+}
+
+impl Serialize for Unknown {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.object.serialize(serializer)
+    }
+}
+
+/// What a union must know to be read.
+pub(crate) trait Tagged: Sized {
+    const NAME: &'static str;
+    const TAG: &'static str;
+    /// The variant named by the tag, from the other members.
+    fn from_tag<'de, A: MapAccess<'de>>(tag: &str, map: A) -> Result<Self, A::Error>;
+    /// The variant of an object that has no tag.
+    fn untagged<'de, A: MapAccess<'de>>(_map: A) -> Result<Self, A::Error> {
+        Err(A::Error::missing_field(Self::TAG))
+    }
+}
+
+pub(crate) fn read<'de, T: Tagged, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    deserializer.deserialize_map(TaggedVisitor(PhantomData))
+}
+
+struct TaggedVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Tagged> Visitor<'de> for TaggedVisitor<T> {
+    type Value = T;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an object ({})", T::NAME)
+    }
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        from_members(map)
+    }
+}
+
+/// Finds the tag among an object's members and reads the variant.
+pub(crate) fn from_members<'de, T: Tagged, A: MapAccess<'de>>(mut map: A) -> Result<T, A::Error> {
+    let mut before: Vec<(Cow<'de, str>, Box<RawValue>)> = Vec::new();
+    while let Some(key) = map.next_key_seed(AnyStr)? {
+        if key == T::TAG {
+            let tag = map.next_value_seed(AnyStr).map_err(super::object::in_member(T::TAG))?;
+            return if before.is_empty() {
+                T::from_tag(&tag, map)
+            } else {
+                T::from_tag(&tag, Replay { before: before.into_iter(), value: None, rest: map })
+            };
+        }
+        before.push((key, map.next_value()?));
+    }
+    T::untagged(Replay { before: before.into_iter(), value: None, rest: map })
+}
+
+/// A string, borrowed from the input where that is possible.
+pub(crate) struct AnyStr;
+
+impl<'de> DeserializeSeed<'de> for AnyStr {
+    type Value = Cow<'de, str>;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for AnyStr {
+    type Value = Cow<'de, str>;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(text))
+    }
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(text.to_owned()))
+    }
+}
+
+/// The members that stood before the tag, then those after it.
+pub(crate) struct Replay<'de, A> {
+    before: std::vec::IntoIter<(Cow<'de, str>, Box<RawValue>)>,
+    value: Option<Box<RawValue>>,
+    rest: A,
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Replay<'de, A> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
+        let Some((key, value)) = self.before.next() else { return self.rest.next_key_seed(seed) };
+        self.value = Some(value);
+        let key: StrDeserializer<'_, A::Error> = (&*key).into_deserializer();
+        seed.deserialize(key).map(Some)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
+        match self.value.take() {
+            None => self.rest.next_value_seed(seed),
+            Some(raw) => raw_seed(&raw, seed).map_err(A::Error::custom),
+        }
+    }
+}
+
+/// Reads a raw value by a seed. The seed's `'de` is the outer input's, so the raw text is read through an owned
+/// deserializer, which borrows nothing.
+pub(crate) fn raw_seed<'de, V: DeserializeSeed<'de>>(raw: &RawValue, seed: V) -> serde_json::Result<V::Value> {
+    let mut deserializer = serde_json::Deserializer::from_reader(raw.get().as_bytes());
+    seed.deserialize(&mut deserializer)
+}
+
+/// Declares a union.
+///
+/// ```text
+/// tagged! {
+///     /// Doc.
+///     pub enum Name by "tag" {
+///         /// Doc.
+///         Variant(Type) = "tag_value", …
+///     }
+///     [untagged Variant(Type)]   objects without a tag
+///     [other Variant]            unknown tags are kept as `Unknown`; without this line they are refused
+/// }
+/// ```
+macro_rules! tagged {
+    ($(#[$doc:meta])* pub enum $name:ident by $tag:literal {
+        $($(#[$vdoc:meta])* $variant:ident($ty:ty) = $value:literal),+ $(,)?
+    }
+    $($(#[$udoc:meta])* untagged $uvariant:ident($uty:ty))?
+    $($(#[$kdoc:meta])* other $kvariant:ident)?
+    ) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq)]
+        #[non_exhaustive]
+        pub enum $name {
+            $($(#[$vdoc])* $variant($ty),)+
+            $($(#[$udoc])* $uvariant($uty),)?
+            $($(#[$kdoc])* $kvariant($crate::Unknown),)?
+        }
+
+        $(impl From<$ty> for $name {
+            fn from(value: $ty) -> Self {
+                $name::$variant(value)
+            }
+        })+
+        $(impl From<$uty> for $name {
+            fn from(value: $uty) -> Self {
+                $name::$uvariant(value)
+            }
+        })?
+
+        impl $crate::shape::tagged::Tagged for $name {
+            const NAME: &'static str = stringify!($name);
+            const TAG: &'static str = $tag;
+            fn from_tag<'de, A: serde::de::MapAccess<'de>>(tag: &str, map: A) -> Result<Self, A::Error> {
+                match tag {
+                    $($value => <$ty as $crate::shape::FromMap>::from_map(map).map($name::$variant),)+
+                    $(other => $crate::Unknown::collect($tag, other, map).map($name::$kvariant),)?
+                    #[allow(unreachable_patterns, reason = "only unions without a catch-all get here")]
+                    other => Err(<A::Error as serde::de::Error>::unknown_variant(other, &[$($value),+])),
+                }
+            }
+            $(fn untagged<'de, A: serde::de::MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
+                <$uty as $crate::shape::FromMap>::from_map(map).map($name::$uvariant)
+            })?
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                $crate::shape::tagged::read(deserializer)
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                use serde::ser::SerializeMap;
+                match self {
+                    $($name::$variant(value) => {
+                        let mut map = serializer.serialize_map(None)?;
+                        map.serialize_entry($tag, $value)?;
+                        $crate::shape::ToMap::to_map(value, &mut map)?;
+                        map.end()
+                    })+
+                    $($name::$uvariant(value) => serde::Serialize::serialize(value, serializer),)?
+                    $($name::$kvariant(unknown) => serde::Serialize::serialize(unknown, serializer),)?
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use tagged;

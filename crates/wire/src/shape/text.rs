@@ -1,0 +1,177 @@
+//! `id!`, `closed_enum!`, `open_enum!`: everything that is a string on the wire.
+
+/// Declares an opaque string: compared, never taken apart. Cloning one is cheap.
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(std::sync::Arc<str>);
+
+        impl $name {
+            /// The text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Debug::fmt(&*self.0, f)
+            }
+        }
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+        impl std::borrow::Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                $name(text.into())
+            }
+        }
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                $name(text.into())
+            }
+        }
+        impl From<&$name> for $name {
+            fn from(id: &$name) -> Self {
+                id.clone()
+            }
+        }
+        impl PartialEq<str> for $name {
+            fn eq(&self, other: &str) -> bool {
+                &*self.0 == other
+            }
+        }
+        impl PartialEq<&str> for $name {
+            fn eq(&self, other: &&str) -> bool {
+                &*self.0 == *other
+            }
+        }
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
+            }
+        }
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                use serde::de::DeserializeSeed;
+                $crate::shape::tagged::AnyStr.deserialize(deserializer).map(|text| $name((&*text).into()))
+            }
+        }
+    };
+}
+
+/// Declares a string enum. A value that is not listed is refused, or, with `else Variant`, read as that variant.
+macro_rules! closed_enum {
+    ($(#[$doc:meta])* pub enum $name:ident {
+        $($(#[$vdoc:meta])* $variant:ident = $value:literal),+ $(,)?
+    } $(else $fallback:ident)?) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum $name {
+            $($(#[$vdoc])* $variant,)+
+        }
+
+        impl $name {
+            /// The name on the wire.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $($name::$variant => $value,)+
+                }
+            }
+            /// Every value, in the order of the specification.
+            pub const ALL: &'static [$name] = &[$($name::$variant),+];
+        }
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                use serde::de::{DeserializeSeed, Error};
+                let text = $crate::shape::tagged::AnyStr.deserialize(deserializer)?;
+                match &*text {
+                    $($value => Ok($name::$variant),)+
+                    $(_ => { let _ = D::Error::custom::<&str>; Ok($name::$fallback) })?
+                    #[allow(unreachable_patterns, reason = "only enums without a fallback get here")]
+                    other => Err(D::Error::unknown_variant(other, &[$($value),+])),
+                }
+            }
+        }
+    };
+}
+
+/// Declares a string enum that keeps values it does not know.
+macro_rules! open_enum {
+    ($(#[$doc:meta])* pub enum $name:ident {
+        $($(#[$vdoc:meta])* $variant:ident = $value:literal),+ $(,)?
+    }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum $name {
+            $($(#[$vdoc])* $variant,)+
+            /// A value that is not in the list, kept as it came.
+            Other(String),
+        }
+
+        impl $name {
+            /// The name on the wire.
+            pub fn as_str(&self) -> &str {
+                match self {
+                    $($name::$variant => $value,)+
+                    $name::Other(other) => other,
+                }
+            }
+        }
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                match text {
+                    $($value => $name::$variant,)+
+                    other => $name::Other(other.to_owned()),
+                }
+            }
+        }
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                $name::from(text.as_str())
+            }
+        }
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                use serde::de::DeserializeSeed;
+                $crate::shape::tagged::AnyStr.deserialize(deserializer).map(|text| $name::from(&*text))
+            }
+        }
+    };
+}
+
+pub(crate) use {closed_enum, id, open_enum};

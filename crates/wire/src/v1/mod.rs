@@ -1,0 +1,5 @@
+//! Protocol version 1.
+
+mod content;
+
+pub use content::*;
