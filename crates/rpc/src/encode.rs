@@ -1,0 +1,110 @@
+//! Messages become lines, straight into the buffer that will be written.
+//!
+//! RPC-01: every line carries `"jsonrpc":"2.0"`. STDIO-04: every message is one line, ended by a line feed. STDIO-05: no
+//! other line break stands in it. Nothing here allocates beyond the growth of `out`, and a value that fails to serialize (or
+//! panics while it does) leaves `out` as it was.
+
+use crate::{ErrorObject, Id};
+use serde::Serialize;
+use serde_json::Error;
+
+/// Writes a request. `params` that serialize to `null`, `()` for example, are left out.
+pub fn request<P: Serialize + ?Sized>(
+    out: &mut Vec<u8>,
+    id: &Id,
+    method: &str,
+    params: &P,
+) -> Result<(), Error> {
+    let mut line = Line::begin(out);
+    line.text(br#","id":"#);
+    line.value(id)?;
+    line.call(method, params)
+}
+
+/// Writes a notification. `params` as with [`request`].
+pub fn notification<P: Serialize + ?Sized>(out: &mut Vec<u8>, method: &str, params: &P) -> Result<(), Error> {
+    Line::begin(out).call(method, params)
+}
+
+/// Writes the answer to a request that succeeded. RPC-02: the member `result` is there even if it is null.
+pub fn result<T: Serialize + ?Sized>(out: &mut Vec<u8>, id: &Id, result: &T) -> Result<(), Error> {
+    let mut line = Line::begin(out);
+    line.text(br#","id":"#);
+    line.value(id)?;
+    line.text(br#","result":"#);
+    line.value(result)?;
+    line.end();
+    Ok(())
+}
+
+/// Writes the answer to a request that failed.
+pub fn error(out: &mut Vec<u8>, id: &Id, error: &ErrorObject) -> Result<(), Error> {
+    let mut line = Line::begin(out);
+    line.text(br#","id":"#);
+    line.value(id)?;
+    line.text(br#","error":"#);
+    line.value(error)?;
+    line.end();
+    Ok(())
+}
+
+/// A line under construction. Unless `end` was reached, dropping it takes back everything it wrote: also when a
+/// `Serialize` of the caller panics, the stream never holds half a message.
+struct Line<'o> {
+    out: &'o mut Vec<u8>,
+    start: usize,
+    ended: bool,
+}
+
+impl<'o> Line<'o> {
+    fn begin(out: &'o mut Vec<u8>) -> Self {
+        let start = out.len();
+        out.extend_from_slice(br#"{"jsonrpc":"2.0""#);
+        Line { out, start, ended: false }
+    }
+
+    fn text(&mut self, text: &[u8]) {
+        self.out.extend_from_slice(text);
+    }
+
+    fn value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+        serde_json::to_writer(&mut *self.out, value)
+    }
+
+    fn call<P: Serialize + ?Sized>(mut self, method: &str, params: &P) -> Result<(), Error> {
+        self.text(br#","method":"#);
+        self.value(method)?;
+        let before = self.out.len();
+        self.text(br#","params":"#);
+        let from = self.out.len();
+        self.value(params)?;
+        if self.out.get(from..) == Some(b"null") {
+            self.out.truncate(before);
+        }
+        self.end();
+        Ok(())
+    }
+
+    fn end(mut self) {
+        // STDIO-05: serde_json escapes line breaks inside strings, so a raw one can only be blank space inside a
+        // `RawValue` that the caller passed on; there a blank means the same.
+        let body = self.out.get_mut(self.start..).unwrap_or_default();
+        let mut at = 0;
+        while let Some(found) = body.get(at..).and_then(|rest| memchr::memchr2(b'\n', b'\r', rest)) {
+            at += found;
+            if let Some(byte) = body.get_mut(at) {
+                *byte = b' ';
+            }
+        }
+        self.out.extend_from_slice(b"}\n");
+        self.ended = true;
+    }
+}
+
+impl Drop for Line<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.out.truncate(self.start);
+        }
+    }
+}
