@@ -1,0 +1,190 @@
+//! Ids. All of them are opaque: whoever did not make an id only compares it and hands it back.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
+use serde::ser::{Serialize, Serializer};
+
+use crate::shape::*;
+
+id! {
+    /// Names a session; the agent makes it.
+    SessionId
+}
+id! {
+    /// Names a tool call within its session; the agent makes it.
+    ToolCallId
+}
+id! {
+    /// Names a message, so that its chunks can be put together.
+    MessageId
+}
+id! {
+    /// Names a terminal; the client makes it.
+    TerminalId
+}
+id! {
+    /// Names one answer that a permission request offers.
+    PermissionOptionId
+}
+id! {
+    /// Names a way to authenticate.
+    AuthMethodId
+}
+id! {
+    /// Names a session mode.
+    SessionModeId
+}
+id! {
+    /// Names a model. Only in older drafts; config options took its place.
+    ModelId
+}
+id! {
+    /// Names a config option.
+    SessionConfigId
+}
+id! {
+    /// Names a value of a config option.
+    SessionConfigValueId
+}
+id! {
+    /// Names a group of values of a config option.
+    SessionConfigGroupId
+}
+id! {
+    /// Names a plan, where a session can have several.
+    PlanId
+}
+id! {
+    /// Names a compaction of the conversation.
+    CompactionId
+}
+id! {
+    /// Names an elicitation that goes on outside of the protocol.
+    ElicitationId
+}
+id! {
+    /// Names a model provider.
+    ProviderId
+}
+id! {
+    /// Names an MCP server that is reached through this connection.
+    McpServerAcpId
+}
+id! {
+    /// Names an MCP request within its server.
+    McpRequestId
+}
+id! {
+    /// Names an open connection to an MCP server. Only in an older draft.
+    McpConnectionId
+}
+id! {
+    /// Names an edit suggestion. Only in older drafts.
+    NesSuggestionId
+}
+
+/// The id of a JSON-RPC request, where a message speaks about another one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[allow(clippy::exhaustive_enums, reason = "JSON-RPC has no other kinds")]
+pub enum RequestId {
+    /// `null`; legal in JSON-RPC, used by nobody who wants an answer.
+    Null,
+    /// A whole number.
+    Number(i64),
+    /// A text.
+    Str(String),
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RequestId::Null => f.write_str("null"),
+            RequestId::Number(number) => number.fmt(f),
+            RequestId::Str(text) => f.write_str(text),
+        }
+    }
+}
+
+impl From<i64> for RequestId {
+    fn from(number: i64) -> Self {
+        RequestId::Number(number)
+    }
+}
+
+impl From<&str> for RequestId {
+    fn from(text: &str) -> Self {
+        RequestId::Str(text.to_owned())
+    }
+}
+
+impl From<String> for RequestId {
+    fn from(text: String) -> Self {
+        RequestId::Str(text)
+    }
+}
+
+impl Serialize for RequestId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            RequestId::Null => serializer.serialize_unit(),
+            RequestId::Number(number) => serializer.serialize_i64(*number),
+            RequestId::Str(text) => serializer.serialize_str(text),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for RequestId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(RequestIdVisitor)
+    }
+}
+
+struct RequestIdVisitor;
+
+impl Visitor<'_> for RequestIdVisitor {
+    type Value = RequestId;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a request id (a whole number, a text or null)")
+    }
+    fn visit_unit<E>(self) -> Result<RequestId, E> {
+        Ok(RequestId::Null)
+    }
+    fn visit_i64<E>(self, number: i64) -> Result<RequestId, E> {
+        Ok(RequestId::Number(number))
+    }
+    fn visit_u64<E: Error>(self, number: u64) -> Result<RequestId, E> {
+        let error = || E::invalid_value(Unexpected::Unsigned(number), &self);
+        i64::try_from(number).map(RequestId::Number).map_err(|_| error())
+    }
+    fn visit_str<E>(self, text: &str) -> Result<RequestId, E> {
+        Ok(RequestId::Str(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn request_ids_are_null_numbers_or_texts() {
+        // shows RPC-06: every legal kind of id survives, everything else is refused
+        for text in ["null", "0", "-7", "9223372036854775807", "\"a\""] {
+            let id: RequestId = serde_json::from_str(text).unwrap();
+            assert_eq!(serde_json::to_string(&id).unwrap(), text);
+        }
+        for text in ["1.5", "true", "[]", "{}", "9223372036854775808"] {
+            assert!(serde_json::from_str::<RequestId>(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn ids_are_texts_and_nothing_else() {
+        let id: SessionId = serde_json::from_str("\"s\\u0031\"").unwrap();
+        assert_eq!(id, "s1");
+        assert!(serde_json::from_str::<SessionId>("1").is_err());
+        assert!(serde_json::from_str::<SessionId>("null").is_err());
+    }
+}
