@@ -1,1 +1,4 @@
-//! placeholder
+//! The tokio driver of Attaché.
+
+pub mod process;
+mod sys;

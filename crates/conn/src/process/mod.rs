@@ -1,0 +1,226 @@
+//! Child processes that cannot be left behind.
+//!
+//! [`Command`] says what to start, [`Command::spawn`] starts it, and the [`Child`] is its two pipes with a
+//! [`ChildGuard`]. Whatever happens to the guard, to the runtime or to this whole process, also by `SIGKILL`, the
+//! child and everything it started come to an end and are reaped, by one ladder: its stdin is closed, it gets
+//! [`Command::grace`] to leave, then `SIGTERM` and [`Command::term_grace`], then `SIGKILL`.
+//!
+//! On Unix a small guardian process stands between us and the child; it is a fork of this process, made in the same
+//! step as the child, and it holds nothing but a control pipe and a status pipe. We only ever write to that pipe:
+//! the guardian alone sends signals, to processes that it has not reaped yet, so a reused process id is never hit.
+//! The end of the control pipe tells it that we are gone. On Linux it is the child subreaper, so that grandchildren
+//! which went to the background or started their own session come back to it; on other Unix systems only the child's
+//! process group is covered. On Windows the child lives in a job object that dies with its last handle.
+//!
+//! One thread per child drains stderr and waits for the end. It belongs to no runtime, so that a busy or ended
+//! runtime never blocks a chatty child, nor leaves a zombie.
+//!
+//! Read [`guard`] for what our side keeps, `unix` for how it starts, `sys::guardian` for the other process.
+
+mod guard;
+mod pipes;
+mod tail;
+#[cfg(unix)]
+mod unix;
+#[cfg(windows)]
+mod windows;
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+pub use guard::ChildGuard;
+pub use pipes::{ChildStdin, ChildStdout};
+
+#[cfg(unix)]
+use unix as os;
+#[cfg(windows)]
+use windows as os;
+
+/// What becomes of the child's stderr.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stderr {
+    /// It is read at all times and its last 64 KiB are kept for [`ChildGuard::stderr_tail`].
+    #[default]
+    Capture,
+    /// It goes where ours goes.
+    Inherit,
+    /// It is thrown away.
+    Null,
+}
+
+/// Is called with each line of the child's stderr, without its line end.
+type OnLine = Box<dyn FnMut(&str) + Send>;
+
+/// How long the steps of the ladder take.
+#[derive(Clone, Copy, Debug)]
+struct Ladder {
+    grace: Duration,
+    term_grace: Duration,
+}
+
+/// A program to start and the way it is to be ended.
+///
+/// ```no_run
+/// # async fn demo() -> std::io::Result<()> {
+/// use attache_conn::process::Command;
+///
+/// let child = Command::new("my-agent").arg("--acp").spawn()?;
+/// let status = child.shutdown().await;
+/// # let _ = status; Ok(()) }
+/// ```
+pub struct Command {
+    inner: std::process::Command,
+    stderr: Stderr,
+    on_line: Option<OnLine>,
+    ladder: Ladder,
+}
+
+impl Command {
+    /// `program` is a path, or a name that is looked up in `PATH`.
+    pub fn new(program: impl AsRef<OsStr>) -> Self {
+        Self {
+            inner: std::process::Command::new(program),
+            stderr: Stderr::Capture,
+            on_line: None,
+            ladder: Ladder { grace: Duration::from_secs(2), term_grace: Duration::from_secs(2) },
+        }
+    }
+
+    /// Adds one argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.inner.arg(arg);
+        self
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn args(mut self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        self.inner.args(args);
+        self
+    }
+
+    /// Sets one environment variable; the others are inherited.
+    #[must_use]
+    pub fn env(mut self, key: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        self.inner.env(key, value);
+        self
+    }
+
+    /// Sets environment variables; the others are inherited.
+    #[must_use]
+    pub fn envs(mut self, vars: impl IntoIterator<Item = (impl AsRef<OsStr>, impl AsRef<OsStr>)>) -> Self {
+        self.inner.envs(vars);
+        self
+    }
+
+    /// Takes one variable out of the inherited environment.
+    #[must_use]
+    pub fn env_remove(mut self, key: impl AsRef<OsStr>) -> Self {
+        self.inner.env_remove(key);
+        self
+    }
+
+    /// Inherits nothing: the child gets only what [`env`](Self::env) sets after this.
+    #[must_use]
+    pub fn env_clear(mut self) -> Self {
+        self.inner.env_clear();
+        self
+    }
+
+    /// The directory that the child starts in; ours unless said.
+    #[must_use]
+    pub fn current_dir(mut self, dir: impl AsRef<Path>) -> Self {
+        self.inner.current_dir(dir);
+        self
+    }
+
+    /// What becomes of stderr: captured unless said.
+    #[must_use]
+    pub fn stderr(mut self, stderr: Stderr) -> Self {
+        self.stderr = stderr;
+        self
+    }
+
+    /// Calls `f` with each line of a captured stderr, on the thread that drains it: while `f` runs, stderr is not
+    /// read. Lines longer than 64 KiB come in pieces; bytes that are not UTF-8 are replaced.
+    #[must_use]
+    pub fn on_stderr_line(mut self, f: impl FnMut(&str) + Send + 'static) -> Self {
+        self.on_line = Some(Box::new(f));
+        self
+    }
+
+    /// How long a child may take to leave by itself once its stdin is closed (2 seconds unless said).
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.ladder.grace = grace;
+        self
+    }
+
+    /// How long a child may take to leave after `SIGTERM` before it is killed (2 seconds unless said). Windows has
+    /// no such signal: there the two times are one.
+    #[must_use]
+    pub fn term_grace(mut self, grace: Duration) -> Self {
+        self.ladder.term_grace = grace;
+        self
+    }
+
+    /// Starts the program. Must be called within a tokio runtime that has its I/O driver enabled, since the pipes
+    /// belong to it; the guard does not.
+    ///
+    /// # Errors
+    /// When there is no runtime, when the system has no room, or when the program cannot be executed: the error says
+    /// which program, and has the kind [`io::ErrorKind::NotFound`] when there is none of that name.
+    pub fn spawn(self) -> io::Result<Child> {
+        if tokio::runtime::Handle::try_current().is_err() {
+            return Err(io::Error::other("a child process needs a tokio runtime, call spawn within one"));
+        }
+        os::spawn(self)
+    }
+
+    /// Names the program in an error of the system, which speaks only of "no such file or directory".
+    fn explain(&self, error: &io::Error) -> io::Error {
+        let program = self.inner.get_program().to_string_lossy();
+        if let Some(dir) = self.inner.get_current_dir()
+            && !dir.is_dir()
+        {
+            let dir = dir.display();
+            return io::Error::new(
+                error.kind(),
+                format!("cannot start `{program}`: its directory `{dir}` does not exist"),
+            );
+        }
+        io::Error::new(error.kind(), format!("cannot start `{program}`: {error}"))
+    }
+}
+
+impl fmt::Debug for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Command").field(&self.inner).finish()
+    }
+}
+
+/// A started program: its two pipes, and the guard that ends it.
+#[derive(Debug)]
+pub struct Child {
+    /// What we write goes to its stdin; dropping this closes it, which asks the child to leave.
+    pub stdin: ChildStdin,
+    /// What it prints on stdout.
+    pub stdout: ChildStdout,
+    /// Keeps the child alive: dropping this ends it.
+    pub guard: ChildGuard,
+}
+
+impl Child {
+    /// Closes both pipes, walks down the ladder and returns when the child and all it started are gone.
+    pub async fn shutdown(self) -> ExitStatus {
+        // STDIO-10: the end begins with the end of its input.
+        drop(self.stdin);
+        drop(self.stdout);
+        self.guard.shutdown().await
+    }
+}

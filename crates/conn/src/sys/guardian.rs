@@ -1,0 +1,369 @@
+//! The guardian: a process between us and a child, which outlives us by a moment to clean up.
+//!
+//! [`arm`] makes a command fork once more just before it executes its program. The inner process goes on to become
+//! the program; the outer one never returns into the caller's code, it becomes the guardian: it keeps a control pipe
+//! and a status pipe, sleeps until something happens, and ends when the program and all its descendants have.
+//!
+//! Everything below [`arm`] runs in a fork of a process with many threads. It therefore calls only functions that
+//! are safe in a signal handler, takes no lock, allocates nothing and cannot panic. All signals are blocked, so that
+//! none of the caller's handlers runs here; only `SIGCHLD` is let in, while it sleeps.
+//!
+//! Signals go only to processes that this one has not reaped: its children (on Linux also the ones that it adopted as
+//! subreaper) and the program's process group, whose number is kept from reuse by leaving the program's own zombie
+//! in place until the end.
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::ptr;
+use std::time::Duration;
+
+use libc::{c_int, pid_t};
+
+use super::kin;
+
+/// Go down the whole ladder: time to leave, `SIGTERM`, time to leave, `SIGKILL`.
+pub(crate) const STOP: u8 = b'S';
+/// The ladder from `SIGTERM` on.
+pub(crate) const TERMINATE: u8 = b'T';
+/// The last step of the ladder.
+pub(crate) const KILL: u8 = b'K';
+
+/// What the guardian is told at its start.
+pub(crate) struct Plan {
+    /// Where orders come from; its end means that our process is gone.
+    pub(crate) control: OwnedFd,
+    /// Where two native `i32` go: the program's process id at the start, its wait status when all is over.
+    pub(crate) status: OwnedFd,
+    pub(crate) grace: Duration,
+    pub(crate) term_grace: Duration,
+}
+
+/// Lets the program of `command` start under a guardian; the process id that `command` reports is the guardian's.
+/// The descriptors of `plan` must be above 2, and close when `command` is dropped.
+pub(crate) fn arm(command: &mut Command, plan: Plan) {
+    let grace = Millis::of(plan.grace);
+    let term_grace = Millis::of(plan.term_grace);
+    let fork = move || {
+        let (control, status) = (plan.control.as_raw_fd(), plan.status.as_raw_fd());
+        fork_guardian(control, status, Times { grace, term_grace })
+    };
+    // SAFETY: what runs between fork and exec is async-signal-safe, as this file promises.
+    unsafe { command.pre_exec(fork) };
+}
+
+/// Left to descendants that outlive the program, before they are killed.
+const LEFTOVER_GRACE: Millis = Millis(500);
+/// Left to the program when our process has died, before `SIGTERM`: its stdin has ended with us.
+const ORPHAN_GRACE: Millis = Millis(500);
+/// After this a process that even `SIGKILL` does not end (it hangs in the kernel) is not waited for.
+const LAST_WAIT: Millis = Millis(5_000);
+/// How often to look where the system does not tell.
+const GLANCE: Millis = Millis(50);
+
+/// A time span, or a point on the monotonic clock.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Millis(i64);
+
+impl Millis {
+    fn of(time: Duration) -> Self {
+        // A year is enough, and far from overflowing.
+        Self(time.as_millis().min(31_536_000_000) as i64)
+    }
+
+    fn now() -> Self {
+        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: writes one timespec, to a place that is one.
+        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+        #[allow(clippy::unnecessary_cast, reason = "the two are not i64 everywhere")]
+        Self((now.tv_sec as i64).wrapping_mul(1_000).wrapping_add(now.tv_nsec as i64 / 1_000_000))
+    }
+
+    fn from_now(self) -> Self {
+        Self(Self::now().0.wrapping_add(self.0))
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Times {
+    grace: Millis,
+    term_grace: Millis,
+}
+
+/// Runs in the process that was forked to become the program. Returns in another one, which will.
+fn fork_guardian(control: RawFd, status: RawFd, times: Times) -> io::Result<()> {
+    // SAFETY: these calls take plain numbers or a local signal set, and are async-signal-safe.
+    unsafe {
+        libc::sigprocmask(libc::SIG_SETMASK, &signals(&[]), ptr::null_mut());
+        // A session without a terminal: keys like ctrl-C do not reach the program, and one that would read from the
+        // terminal gets an error instead of being stopped.
+        libc::setsid();
+        kin::adopt_orphans();
+        let guardian = libc::getpid();
+        match fork() {
+            -1 => Err(io::Error::last_os_error()),
+            0 => {
+                become_program(guardian);
+                Ok(())
+            }
+            program => keep_watch(program, control, status, times),
+        }
+    }
+}
+
+/// A fork that runs no handlers which libraries have registered: they need not be safe here.
+#[cfg(all(target_os = "linux", not(target_arch = "s390x")))]
+fn fork() -> pid_t {
+    // SAFETY: clone with no flags but the signal is fork; no pointer is passed. The child only goes on to exec, so
+    // that the C library's idea of the thread id, now stale, is never asked for.
+    unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) as pid_t }
+}
+
+#[cfg(not(all(target_os = "linux", not(target_arch = "s390x"))))]
+fn fork() -> pid_t {
+    // SAFETY: this process has one thread, and both sides keep to what is safe after a fork.
+    unsafe { libc::fork() }
+}
+
+/// Gives the program what every program may expect: its own process group, and signals that work.
+fn become_program(guardian: pid_t) {
+    // SAFETY: as above; `signal` refuses the numbers that cannot be set, which is fine.
+    unsafe {
+        libc::setpgid(0, 0);
+        if !kin::die_with(guardian) {
+            libc::_exit(127);
+        }
+        for signal in 1..=64 {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+        let mut none = mem::zeroed();
+        libc::sigemptyset(&mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &none, ptr::null_mut());
+    }
+}
+
+/// The guardian's life.
+fn keep_watch(program: pid_t, control: RawFd, status: RawFd, times: Times) -> ! {
+    // SAFETY: the descriptors are open and above 2; the handler does nothing; the rest takes plain numbers.
+    unsafe {
+        // Both sides set the group, so that it exists whoever comes first.
+        libc::setpgid(program, program);
+        // Nothing that is open stays so: neither the program's pipes, which would never end, nor the pipe by which
+        // our process learns that exec has worked, nor anything else of it.
+        libc::dup2(control, CONTROL);
+        libc::dup2(status, STATUS);
+        close_from(STATUS + 1);
+        libc::chdir(c"/".as_ptr());
+        let mut action: libc::sigaction = mem::zeroed();
+        action.sa_sigaction = wake as extern "C" fn(c_int) as usize;
+        action.sa_flags = libc::SA_NOCLDSTOP;
+        libc::sigaction(libc::SIGCHLD, &action, ptr::null_mut());
+    }
+    kin::name_guardian();
+    kin::let_memory_go();
+    report(program);
+    report(Ward::new(program, times).watch());
+    // SAFETY: ends this process at once, without running anything of the process it was forked from.
+    unsafe { libc::_exit(0) }
+}
+
+const CONTROL: RawFd = 0;
+const STATUS: RawFd = 1;
+
+/// Only its being called matters: it ends `pselect`.
+extern "C" fn wake(_: c_int) {}
+
+/// All signals but these.
+fn signals(without: &[c_int]) -> libc::sigset_t {
+    // SAFETY: a signal set is plain data, and is filled before it is used.
+    unsafe {
+        let mut set = mem::zeroed();
+        libc::sigfillset(&mut set);
+        for &signal in without {
+            libc::sigdelset(&mut set, signal);
+        }
+        set
+    }
+}
+
+fn close_from(first: RawFd) {
+    // SAFETY: closing descriptors touches no memory; nothing in this process uses the ones above `first`.
+    unsafe {
+        #[cfg(target_os = "linux")]
+        if libc::syscall(libc::SYS_close_range, first, c_int::MAX, 0) == 0 {
+            return;
+        }
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
+        let end = limit.rlim_cur.min(1 << 20) as RawFd;
+        for fd in first..end {
+            libc::close(fd);
+        }
+    }
+}
+
+/// Four bytes always fit into the pipe, and if nobody is there to read them, nobody needs them.
+fn report(number: i32) {
+    let bytes = number.to_ne_bytes();
+    // SAFETY: reads as many bytes as the array has.
+    unsafe { libc::write(STATUS, bytes.as_ptr().cast(), bytes.len()) };
+}
+
+/// How far down the ladder we are.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    Serving,
+    Closing,
+    Terminating,
+    Killing,
+}
+
+/// The program and its descendants, as the guardian sees them.
+struct Ward {
+    program: pid_t,
+    times: Times,
+    step: Step,
+    /// When the next step is due.
+    due: Option<Millis>,
+    /// The program has ended; it is not reaped before the end.
+    ended: bool,
+    /// Our process is there and may give orders.
+    ordered: bool,
+}
+
+impl Ward {
+    fn new(program: pid_t, times: Times) -> Self {
+        Self { program, times, step: Step::Serving, due: None, ended: false, ordered: true }
+    }
+
+    /// Returns the program's wait status when nothing is left of it, or at least nothing that can be ended.
+    fn watch(&mut self) -> c_int {
+        loop {
+            self.look();
+            if self.ended && !self.sweep() {
+                return self.bury();
+            }
+            if self.due.is_some_and(|due| due <= Millis::now()) {
+                match self.step {
+                    Step::Serving => self.due = None,
+                    Step::Closing => self.terminate(self.times.term_grace),
+                    Step::Terminating => self.kill(),
+                    Step::Killing => return self.bury(),
+                }
+                continue;
+            }
+            self.sleep();
+        }
+    }
+
+    /// Reaps adopted processes, and notices the end of the program without reaping it.
+    fn look(&mut self) {
+        while !self.ended {
+            let Some(pid) = kin::ended_child() else { return };
+            if pid == self.program {
+                self.ended = true;
+                match self.step {
+                    Step::Killing => self.kill(),
+                    _ => self.terminate(LEFTOVER_GRACE.min(self.times.term_grace)),
+                }
+            } else {
+                kin::reap(pid);
+            }
+        }
+    }
+
+    /// Reaps what has ended of the descendants that the program left behind. Says whether there are more.
+    fn sweep(&self) -> bool {
+        let mut left = false;
+        let known = kin::each_child(|pid| {
+            if pid != self.program && !kin::reap(pid) {
+                left = true;
+                // Those that appear after the order was given have lost their parent to it.
+                if self.step == Step::Killing {
+                    kin::signal(pid, libc::SIGKILL);
+                }
+            }
+        });
+        if known { left } else { kin::group_lives(self.program) }
+    }
+
+    /// Takes the program's status. One that cannot be ended is said to have been.
+    fn bury(&self) -> c_int {
+        // The last moment at which the group's number is surely its own.
+        kin::signal(-self.program, libc::SIGKILL);
+        let mut status = libc::SIGKILL;
+        // SAFETY: writes one number, to a place that is one.
+        unsafe { libc::waitpid(self.program, &mut status, libc::WNOHANG) };
+        status
+    }
+
+    fn sleep(&mut self) {
+        let mut wait = self.due.map(|due| Millis(due.0.wrapping_sub(Millis::now().0).max(0)));
+        if self.ended || self.step == Step::Killing {
+            // Members of the group that are not our children end without a signal to us.
+            wait = wait.min(Some(GLANCE)).or(Some(GLANCE));
+        }
+        if kin::sleep(self.ordered.then_some(CONTROL), wait.map(|wait| wait.0), &signals(&[libc::SIGCHLD])) {
+            self.listen();
+        }
+    }
+
+    fn listen(&mut self) {
+        let mut orders = [0_u8; 16];
+        // SAFETY: writes at most as many bytes as the array has.
+        let n = unsafe { libc::read(CONTROL, orders.as_mut_ptr().cast(), orders.len()) };
+        if n <= 0 {
+            // Our process is gone, and the program's stdin with it.
+            self.ordered = false;
+            self.close(self.times.grace.min(ORPHAN_GRACE));
+            return;
+        }
+        for order in orders.iter().take(n.unsigned_abs()) {
+            match *order {
+                STOP => self.close(self.times.grace),
+                TERMINATE if self.step < Step::Terminating => self.terminate(self.times.term_grace),
+                KILL if self.step < Step::Killing => self.kill(),
+                _ => {}
+            }
+        }
+    }
+
+    fn close(&mut self, grace: Millis) {
+        if self.step < Step::Closing {
+            self.step = Step::Closing;
+            self.due = Some(grace.from_now());
+        } else if self.step == Step::Closing {
+            self.due = self.due.min(Some(grace.from_now()));
+        }
+    }
+
+    fn terminate(&mut self, grace: Millis) {
+        self.step = Step::Terminating;
+        self.due = Some(grace.from_now());
+        self.signal_all(libc::SIGTERM);
+        // A stopped process would sleep through it.
+        self.signal_all(libc::SIGCONT);
+    }
+
+    fn kill(&mut self) {
+        self.step = Step::Killing;
+        self.due = Some(LAST_WAIT.from_now());
+        self.signal_all(libc::SIGKILL);
+    }
+
+    /// The group of the program gets it, and those descendants that are ours now and not in it. Each once: many
+    /// programs take a second `SIGTERM` for impatience.
+    fn signal_all(&self, signal: c_int) {
+        kin::signal(-self.program, signal);
+        let outside = |pid| {
+            if !kin::is_in_group(pid, self.program) {
+                kin::signal(pid, signal);
+            }
+        };
+        if !kin::each_child(outside) {
+            outside(self.program);
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The guardian's system calls: who its children are, how they are signalled and reaped, how it sleeps.
+//!
+//! All of it runs after a fork and keeps to the rules of [`guardian`](super::guardian).
+
+use std::mem;
+use std::os::fd::RawFd;
+use std::ptr;
+
+use libc::{c_int, pid_t};
+
+/// A child that has ended and is not reaped yet, if there is one.
+pub(super) fn ended_child() -> Option<pid_t> {
+    peek(libc::P_ALL, 0).filter(|&pid| pid != 0)
+}
+
+fn is_child(pid: pid_t) -> bool {
+    peek(libc::P_PID, pid).is_some()
+}
+
+/// `None`: no such child. Zero: none of them has ended.
+fn peek(which: libc::idtype_t, pid: pid_t) -> Option<pid_t> {
+    // SAFETY: siginfo_t is plain data; waitid fills it in, or leaves the zeros when nothing has ended.
+    unsafe {
+        let mut info: libc::siginfo_t = mem::zeroed();
+        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        match libc::waitid(which, pid as libc::id_t, &mut info, flags) {
+            0 => Some(info.si_pid()),
+            _ => None,
+        }
+    }
+}
+
+/// Says whether the child is gone.
+pub(super) fn reap(pid: pid_t) -> bool {
+    // SAFETY: the status is not asked for.
+    unsafe { libc::waitpid(pid, ptr::null_mut(), libc::WNOHANG) != 0 }
+}
+
+/// To a process, or with a negative number to a group. Says whether there was one.
+pub(super) fn signal(pid: pid_t, signal: c_int) -> bool {
+    // SAFETY: takes plain numbers. Callers pass only what is not reaped, so it cannot hit a stranger.
+    unsafe { libc::kill(pid, signal) == 0 }
+}
+
+pub(super) fn is_in_group(pid: pid_t, group: pid_t) -> bool {
+    // SAFETY: takes a plain number.
+    unsafe { libc::getpgid(pid) == group }
+}
+
+/// Whether there are more members than the zombie of its leader. Linux counts that zombie, so there the answer must
+/// come from the list of children; without it, nobody is waited for.
+pub(super) fn group_lives(group: pid_t) -> bool {
+    !cfg!(target_os = "linux") && signal(-group, 0)
+}
+
+/// Sleeps until `fd` can be read (then says so), a signal outside of `mask` arrives or `millis` have passed.
+pub(super) fn sleep(fd: Option<RawFd>, millis: Option<i64>, mask: &libc::sigset_t) -> bool {
+    // SAFETY: the set and the time are local and initialised; `fd` is far below FD_SETSIZE.
+    unsafe {
+        let mut set: libc::fd_set = mem::zeroed();
+        libc::FD_ZERO(&mut set);
+        if let Some(fd) = fd {
+            libc::FD_SET(fd, &mut set);
+        }
+        let mut time: libc::timespec = mem::zeroed();
+        let mut limit = ptr::null();
+        if let Some(millis) = millis {
+            time.tv_sec = (millis / 1_000) as _;
+            time.tv_nsec = (millis % 1_000 * 1_000_000) as _;
+            limit = &raw const time;
+        }
+        let count = fd.map_or(0, |fd| fd.wrapping_add(1));
+        libc::pselect(count, &mut set, ptr::null_mut(), ptr::null_mut(), limit, mask) > 0
+    }
+}
+
+#[cfg(target_os = "linux")]
+pub(super) use linux::{adopt_orphans, die_with, each_child, let_memory_go, name_guardian};
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::ffi::CStr;
+
+    use libc::{c_int, c_ulong, pid_t};
+
+    /// Orphaned descendants become our children, and not those of the first process of the system.
+    pub(in super::super) fn adopt_orphans() {
+        prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
+    }
+
+    /// Should somebody kill the guardian, the program at least is killed with it. Safe to rely on here, unlike in a
+    /// program with threads: the guardian has just one, and the signal follows the thread. False if it is dead already.
+    pub(in super::super) fn die_with(guardian: pid_t) -> bool {
+        prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as c_ulong);
+        // SAFETY: takes nothing and cannot fail.
+        unsafe { libc::getppid() == guardian }
+    }
+
+    /// What `ps` and `top` show instead of the name of our program.
+    pub(in super::super) fn name_guardian() {
+        prctl(libc::PR_SET_NAME, c"attache-guard".as_ptr() as c_ulong);
+    }
+
+    fn prctl(option: c_int, value: c_ulong) {
+        // SAFETY: the options used take a number, or a string that lives for ever.
+        unsafe { libc::prctl(option, value, 0, 0, 0) };
+    }
+
+    /// Calls `f` with every child. False when the system does not list them.
+    pub(in super::super) fn each_child(mut f: impl FnMut(pid_t)) -> bool {
+        let mut found = false;
+        let mut number = None;
+        let read = each_byte(c"/proc/thread-self/children", |byte| {
+            if byte.is_ascii_digit() {
+                let digit = pid_t::from(byte & 0x0f);
+                number = Some(number.unwrap_or(0_i32).wrapping_mul(10).wrapping_add(digit));
+            } else if let Some(pid) = number.take() {
+                // A /proc of another pid namespace speaks of other numbers.
+                if super::is_child(pid) {
+                    found = true;
+                    f(pid);
+                }
+            }
+        });
+        read && found
+    }
+
+    /// Mappings smaller than this are not worth a system call.
+    const WORTHWHILE: usize = 256 * 1024;
+
+    /// The guardian began as a copy of our process, and every page that we have written to since then would exist
+    /// twice. It needs none of them: what it uses is on its stack, and the C library's `errno`.
+    pub(in super::super) fn let_memory_go() {
+        let here = 0_u8;
+        let mut line = Line::default();
+        each_byte(c"/proc/self/maps", |byte| {
+            if byte != b'\n' {
+                line.push(byte);
+                return;
+            }
+            let Line { start, end, private, anonymous, .. } = line;
+            line = Line::default();
+            // SAFETY: returns the address of a variable.
+            let errno = unsafe { libc::__errno_location() } as usize;
+            let used = [&raw const here as usize, errno].iter().any(|used| (start..end).contains(used));
+            if private && anonymous && !used && end.saturating_sub(start) >= WORTHWHILE {
+                // SAFETY: nothing in this range is read or written any more; afterwards it reads as zeros.
+                unsafe { libc::madvise(start as *mut libc::c_void, end.wrapping_sub(start), libc::MADV_DONTNEED) };
+            }
+        });
+    }
+
+    /// One line of `/proc/self/maps`, read byte by byte: `start-end rw-p offset device inode path`.
+    #[derive(Clone, Copy, Default)]
+    struct Line {
+        field: u8,
+        start: usize,
+        end: usize,
+        /// The permissions are `rw-p`.
+        private: bool,
+        permission: u8,
+        /// The inode is 0, as of the heap, of stacks and of what was mapped without a file.
+        anonymous: bool,
+    }
+
+    impl Line {
+        fn push(&mut self, byte: u8) {
+            let hex = |digit: u8| (digit as char).to_digit(16).unwrap_or(0) as usize;
+            match (self.field, byte) {
+                (0, b'-') => self.field = 1,
+                (_, b' ') => {
+                    self.field = self.field.saturating_add(1);
+                    self.private = if self.field == 2 { true } else { self.private };
+                    self.anonymous = if self.field == 5 { true } else { self.anonymous };
+                }
+                (0, digit) => self.start = self.start << 4 | hex(digit),
+                (1, digit) => self.end = self.end << 4 | hex(digit),
+                (2, letter) => {
+                    self.private &= b"rw-p".get(self.permission as usize) == Some(&letter);
+                    self.permission = self.permission.wrapping_add(1);
+                }
+                (5, digit) => self.anonymous &= digit == b'0',
+                _ => {}
+            }
+        }
+    }
+
+    /// Reads a file through a buffer on the stack. False when there is no such file.
+    fn each_byte(path: &CStr, mut f: impl FnMut(u8)) -> bool {
+        let mut buffer = [0_u8; 4096];
+        // SAFETY: the path ends with a zero byte, and the buffer is as long as said.
+        unsafe {
+            let fd = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+            if fd < 0 {
+                return false;
+            }
+            loop {
+                let n = libc::read(fd, buffer.as_mut_ptr().cast(), buffer.len());
+                if n <= 0 {
+                    break;
+                }
+                buffer.iter().take(n.unsigned_abs()).for_each(|&byte| f(byte));
+            }
+            libc::close(fd);
+        }
+        true
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) use other::{adopt_orphans, die_with, each_child, let_memory_go, name_guardian};
+
+/// Systems that neither give us orphans nor list children: there the process group is all.
+#[cfg(not(target_os = "linux"))]
+mod other {
+    use libc::pid_t;
+
+    pub(in super::super) fn adopt_orphans() {}
+
+    pub(in super::super) fn die_with(_guardian: pid_t) -> bool {
+        true
+    }
+
+    pub(in super::super) fn name_guardian() {}
+
+    pub(in super::super) fn let_memory_go() {}
+
+    pub(in super::super) fn each_child(_f: impl FnMut(pid_t)) -> bool {
+        false
+    }
+}
