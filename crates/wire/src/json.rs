@@ -128,7 +128,8 @@ impl Serialize for Meta {
 
 impl<'de> Deserialize<'de> for Meta {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Meta::from_json(Json::deserialize(deserializer)?).ok_or_else(|| D::Error::custom("expected an object"))
+        Meta::from_json(Json::deserialize(deserializer)?)
+            .ok_or_else(|| D::Error::custom("expected an object"))
     }
 }
 

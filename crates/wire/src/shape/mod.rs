@@ -17,9 +17,9 @@ pub(crate) mod text;
 
 pub(crate) use members::Members;
 pub(crate) use modes::{
-    Free, KeepNull, Lenient, Lossy, Mode, NullDefault, Optional, OrDefault, PatchLenient, PatchLossy, PatchMeta,
-    PatchStrict, Required, Strict, Text,
+    Free, FreeObject, KeepNull, Lenient, Lossy, Mode, NullDefault, Optional, OrDefault, PatchLenient,
+    PatchLossy, PatchMeta, PatchStrict, Required, Stated, StatedLossy, Strict, Text,
 };
-pub(crate) use object::{FromMap, ToMap, object};
+pub(crate) use object::{FromMap, ToMap, markers, object};
 pub(crate) use tagged::{Unknown, tagged};
 pub(crate) use text::{closed_enum, id, open_enum};

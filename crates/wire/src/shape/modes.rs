@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
@@ -130,6 +130,28 @@ impl<T: DeserializeOwned + Default + PartialEq> Mode<T> for OrDefault {
     }
 }
 
+/// [`OrDefault`] for what must be said even when it is the default (INIT-11).
+pub(crate) struct Stated;
+impl<T: DeserializeOwned + Default + PartialEq> Mode<T> for Stated {
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+        OrDefault::read(deserializer)
+    }
+    fn absent() -> Option<T> {
+        Some(T::default())
+    }
+}
+
+/// `absent/null/bad→[]; bad item skipped`, always written.
+pub(crate) struct StatedLossy;
+impl<T: DeserializeOwned> Mode<Vec<T>> for StatedLossy {
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+        Lossy::read(deserializer)
+    }
+    fn absent() -> Option<Vec<T>> {
+        Some(Vec::new())
+    }
+}
+
 /// A list in which a malformed entry is skipped. On `Vec`: `req; null→[]; bad→[]`.
 /// On `Option<Vec>`: `opt; null/bad=absent`.
 pub(crate) struct Lossy;
@@ -159,6 +181,24 @@ impl Mode<Option<Json>> for Free {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
         let json = Json::deserialize(deserializer)?;
         Ok(Some(json).filter(|json| json.get() != "null"))
+    }
+    fn absent() -> Option<Option<Json>> {
+        Some(None)
+    }
+    fn skip(value: &Option<Json>) -> bool {
+        value.is_none()
+    }
+}
+
+/// Free JSON that must be an object, where `null` is the same as absent.
+pub(crate) struct FreeObject;
+impl Mode<Option<Json>> for FreeObject {
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
+        let json: Option<Json> = Free::read(deserializer)?;
+        match json {
+            Some(json) if !json.get().starts_with('{') => Err(D::Error::custom("expected an object")),
+            json => Ok(json),
+        }
     }
     fn absent() -> Option<Option<Json>> {
         Some(None)
@@ -252,7 +292,11 @@ pub(crate) struct PatchMeta;
 impl Mode<Patch<Meta>> for PatchMeta {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Patch<Meta>, D::Error> {
         let json = Json::deserialize(deserializer)?;
-        Ok(if json.get() == "null" { Patch::Clear } else { Meta::from_json(json).map_or(Patch::Keep, Patch::Set) })
+        Ok(if json.get() == "null" {
+            Patch::Clear
+        } else {
+            Meta::from_json(json).map_or(Patch::Keep, Patch::Set)
+        })
     }
     fn absent() -> Option<Patch<Meta>> {
         Some(Patch::Keep)

@@ -128,6 +128,13 @@ macro_rules! object {
     };
 }
 
+/// Declares objects that say something by being there and hold nothing but `_meta` (INIT-19).
+macro_rules! markers {
+    ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {
+        $($crate::shape::object! { $(#[$doc])* pub struct $name {} })+
+    };
+}
+
 /// Sorts out whether the type has `_meta`.
 macro_rules! object_inner {
     ([$($flag:ident)*] [] $docs:tt $name:ident $required:tt { $($optional:tt)* }) => {
@@ -263,4 +270,4 @@ macro_rules! flag {
     };
 }
 
-pub(crate) use {default_if_empty, flag, object, object_impl, object_inner};
+pub(crate) use {default_if_empty, flag, markers, object, object_impl, object_inner};

@@ -26,7 +26,11 @@ pub struct Unknown {
 
 impl Unknown {
     /// Rebuilds the object around an unknown tag.
-    pub(crate) fn collect<'de, A: MapAccess<'de>>(name: &str, tag: &str, mut map: A) -> Result<Self, A::Error> {
+    pub(crate) fn collect<'de, A: MapAccess<'de>>(
+        name: &str,
+        tag: &str,
+        mut map: A,
+    ) -> Result<Self, A::Error> {
         let quote = |text: &str| serde_json::to_string(text).map_err(A::Error::custom);
         let mut object = format!("{{{}:{}", quote(name)?, quote(tag)?);
         while let Some((key, value)) = map.next_entry::<String, Box<RawValue>>()? {
@@ -79,7 +83,9 @@ pub(crate) fn from_members<'de, T: Tagged, A: MapAccess<'de>>(mut map: A) -> Res
     let mut before: Vec<(Cow<'de, str>, Box<RawValue>)> = Vec::new();
     while let Some(key) = map.next_key_seed(AnyStr)? {
         if key == T::TAG {
-            let tag = map.next_value_seed(AnyStr).map_err(super::object::in_member(T::TAG))?;
+            let tag = map.next_value_seed(TagOrNull).map_err(super::object::in_member(T::TAG))?;
+            // A `null` tag is no tag.
+            let Some(tag) = tag else { continue };
             return if before.is_empty() {
                 T::from_tag(&tag, map)
             } else {
@@ -114,6 +120,32 @@ impl<'de> Visitor<'de> for AnyStr {
     }
 }
 
+/// The value of a tag: a string, or `null`.
+struct TagOrNull;
+
+impl<'de> DeserializeSeed<'de> for TagOrNull {
+    type Value = Option<Cow<'de, str>>;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_option(self)
+    }
+}
+
+impl<'de> Visitor<'de> for TagOrNull {
+    type Value = Option<Cow<'de, str>>;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+    fn visit_none<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        AnyStr.deserialize(deserializer).map(Some)
+    }
+}
+
 /// The members that stood before the tag, then those after it.
 pub(crate) struct Replay<'de, A> {
     before: std::vec::IntoIter<(Cow<'de, str>, Box<RawValue>)>,
@@ -141,7 +173,10 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Replay<'de, A> {
 
 /// Reads a raw value by a seed. The seed's `'de` is the outer input's, so the raw text is read through an owned
 /// deserializer, which borrows nothing.
-pub(crate) fn raw_seed<'de, V: DeserializeSeed<'de>>(raw: &RawValue, seed: V) -> serde_json::Result<V::Value> {
+pub(crate) fn raw_seed<'de, V: DeserializeSeed<'de>>(
+    raw: &RawValue,
+    seed: V,
+) -> serde_json::Result<V::Value> {
     let mut deserializer = serde_json::Deserializer::from_reader(raw.get().as_bytes());
     seed.deserialize(&mut deserializer)
 }
@@ -155,7 +190,9 @@ pub(crate) fn raw_seed<'de, V: DeserializeSeed<'de>>(raw: &RawValue, seed: V) ->
 ///         /// Doc.
 ///         Variant(Type) = "tag_value", …
 ///     }
-///     [untagged Variant(Type)]   objects without a tag
+///     [untagged                  objects without a tag, or with the one after `or`; written without
+///      /// Doc.
+///      Variant(Type) [or "tag_value"]]
 ///     [other Variant]            unknown tags are kept as `Unknown`; without this line they are refused
 /// }
 /// ```
@@ -163,8 +200,8 @@ macro_rules! tagged {
     ($(#[$doc:meta])* pub enum $name:ident by $tag:literal {
         $($(#[$vdoc:meta])* $variant:ident($ty:ty) = $value:literal),+ $(,)?
     }
-    $($(#[$udoc:meta])* untagged $uvariant:ident($uty:ty))?
-    $($(#[$kdoc:meta])* other $kvariant:ident)?
+    $(untagged $(#[$udoc:meta])* $uvariant:ident($uty:ty) $(or $uvalue:literal)?)?
+    $(other $(#[$kdoc:meta])* $kvariant:ident)?
     ) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq)]
@@ -172,7 +209,11 @@ macro_rules! tagged {
         pub enum $name {
             $($(#[$vdoc])* $variant($ty),)+
             $($(#[$udoc])* $uvariant($uty),)?
-            $($(#[$kdoc])* $kvariant($crate::Unknown),)?
+            $(
+                /// What this version of the protocol does not know, kept as it came.
+                $(#[$kdoc])*
+                $kvariant($crate::Unknown),
+            )?
         }
 
         $(impl From<$ty> for $name {
@@ -192,6 +233,7 @@ macro_rules! tagged {
             fn from_tag<'de, A: serde::de::MapAccess<'de>>(tag: &str, map: A) -> Result<Self, A::Error> {
                 match tag {
                     $($value => <$ty as $crate::shape::FromMap>::from_map(map).map($name::$variant),)+
+                    $($($uvalue => <$uty as $crate::shape::FromMap>::from_map(map).map($name::$uvariant),)?)?
                     $(other => $crate::Unknown::collect($tag, other, map).map($name::$kvariant),)?
                     #[allow(unreachable_patterns, reason = "only unions without a catch-all get here")]
                     other => Err(<A::Error as serde::de::Error>::unknown_variant(other, &[$($value),+])),

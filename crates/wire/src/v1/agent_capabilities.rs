@@ -1,0 +1,196 @@
+//! What the agent can do. INIT-15: what is absent is not supported; INIT-20: what is malformed is absent.
+
+use super::{NesCapabilities, PositionEncodingKind};
+use crate::shape::*;
+
+object! {
+    /// What the agent can do, said once in the answer of `initialize` (INIT-18). Extensions announce themselves
+    /// in `meta` (INIT-27, INIT-28).
+    pub struct AgentCapabilities {
+        optional {
+            /// Whether it has `session/load` (SESS-07).
+            load_session "loadSession": bool [OrDefault],
+            /// What prompts may hold besides text and resource links (INIT-23).
+            prompt_capabilities "promptCapabilities": PromptCapabilities [OrDefault],
+            /// How it reaches MCP servers besides stdio.
+            mcp_capabilities "mcpCapabilities": McpCapabilities [OrDefault],
+            /// What it can do with sessions besides the baseline (INIT-22).
+            session_capabilities "sessionCapabilities": SessionCapabilities [OrDefault],
+            /// What it can do about accounts.
+            auth "auth": AgentAuthCapabilities [OrDefault],
+            /// Whether model providers can be set (unstable; PROV-01).
+            providers "providers": Option<ProvidersCapabilities> [Lenient],
+            /// What it needs to suggest edits; only in older drafts.
+            nes "nes": Option<NesCapabilities> [Lenient],
+            /// The position encoding it chose; only in older drafts (NES-10).
+            position_encoding "positionEncoding": Option<PositionEncodingKind> [Lenient],
+        }
+    }
+}
+
+object! {
+    /// What prompts may hold besides text and resource links.
+    pub struct PromptCapabilities {
+        optional {
+            /// Images.
+            image "image": bool [OrDefault],
+            /// Sound.
+            audio "audio": bool [OrDefault],
+            /// Resources that travel with the prompt.
+            embedded_context "embeddedContext": bool [OrDefault],
+        }
+    }
+}
+
+object! {
+    /// How the agent reaches MCP servers besides stdio (MCP-03).
+    pub struct McpCapabilities {
+        optional {
+            /// Streamable HTTP (MCP-04).
+            http "http": bool [OrDefault],
+            /// Server-sent events; deprecated by MCP.
+            sse "sse": bool [OrDefault],
+            /// Through this very connection (unstable; MCPA-01).
+            acp "acp": bool [OrDefault],
+        }
+    }
+}
+
+object! {
+    /// What the agent can do about accounts.
+    pub struct AgentAuthCapabilities {
+        optional {
+            /// Whether it has `auth/status` (unstable).
+            status "status": Option<AuthStatusCapabilities> [Lenient],
+            /// Whether it has `logout` (AUTH-16).
+            logout "logout": Option<LogoutCapabilities> [Lenient],
+        }
+    }
+}
+
+object! {
+    /// What the agent can do with sessions besides `session/new`, `prompt`, `cancel` and `update`.
+    pub struct SessionCapabilities {
+        optional {
+            /// `session/list` (LIST-01).
+            list "list": Option<SessionListCapabilities> [Lenient],
+            /// `session/delete` (DEL-01).
+            delete "delete": Option<SessionDeleteCapabilities> [Lenient],
+            /// Roots besides `cwd` (ROOT-08).
+            additional_directories "additionalDirectories":
+                Option<SessionAdditionalDirectoriesCapabilities> [Lenient],
+            /// A system prompt from the client (unstable; SYSP-01).
+            system_prompt "systemPrompt": Option<SessionSystemPromptCapabilities> [Lenient],
+            /// `session/fork` (unstable; FORK-01).
+            fork "fork": Option<SessionForkCapabilities> [Lenient],
+            /// `session/archive` and `session/unarchive` (unstable; SSTAT-05).
+            archive "archive": Option<SessionArchiveCapabilities> [Lenient],
+            /// `session/status` (unstable).
+            status "status": Option<SessionStatusCapabilities> [Lenient],
+            /// `session/set_title` (unstable).
+            title "title": Option<SessionTitleCapabilities> [Lenient],
+            /// `session/resume` (SESS-20).
+            resume "resume": Option<SessionResumeCapabilities> [Lenient],
+            /// `session/close` (SESS-25).
+            close "close": Option<SessionCloseCapabilities> [Lenient],
+        }
+    }
+}
+
+object! {
+    /// The agent takes a system prompt from the client; appending always works.
+    pub struct SessionSystemPromptCapabilities {
+        optional {
+            /// Which modes it takes besides `append`.
+            mode "mode": Option<SessionSystemPromptModeCapabilities> [Lenient],
+        }
+    }
+}
+
+object! {
+    /// Modes of a system prompt besides `append`.
+    pub struct SessionSystemPromptModeCapabilities {
+        optional {
+            /// `override`.
+            overriding "override": Option<SessionSystemPromptOverrideCapabilities> [Lenient],
+        }
+    }
+}
+
+markers! {
+    /// The agent has `session/list`.
+    SessionListCapabilities,
+    /// The agent has `session/delete`.
+    SessionDeleteCapabilities,
+    /// The agent takes roots besides `cwd`.
+    SessionAdditionalDirectoriesCapabilities,
+    /// The agent lets the client replace its system prompt.
+    SessionSystemPromptOverrideCapabilities,
+    /// The agent has `session/fork`.
+    SessionForkCapabilities,
+    /// The agent has `session/archive` and `session/unarchive`.
+    SessionArchiveCapabilities,
+    /// The agent has `session/status`.
+    SessionStatusCapabilities,
+    /// The agent has `session/set_title`.
+    SessionTitleCapabilities,
+    /// The agent has `session/resume`.
+    SessionResumeCapabilities,
+    /// The agent has `session/close`.
+    SessionCloseCapabilities,
+    /// The agent has `auth/status` and sends `auth/status_update`.
+    AuthStatusCapabilities,
+    /// The agent has `logout`.
+    LogoutCapabilities,
+    /// The agent has `providers/*`.
+    ProvidersCapabilities,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn read(text: &str) -> AgentCapabilities {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn malformed_capabilities_are_absent() {
+        // shows INIT-15, INIT-20
+        let text = r#"{"loadSession":1,"promptCapabilities":"all","mcpCapabilities":null,
+            "sessionCapabilities":[],"auth":{"logout":true},"providers":true,"nes":5,"positionEncoding":"x"}"#;
+        assert_eq!(read(text), AgentCapabilities::new());
+    }
+
+    #[test]
+    fn one_malformed_member_does_not_hide_the_others() {
+        // shows INIT-20
+        let caps = read(
+            r#"{"promptCapabilities":{"image":true,"audio":"loud"},"sessionCapabilities":{"list":{},"close":true}}"#,
+        );
+        assert!(caps.prompt_capabilities.image && !caps.prompt_capabilities.audio);
+        assert!(caps.session_capabilities.list.is_some() && caps.session_capabilities.close.is_none());
+    }
+
+    #[test]
+    fn empty_object_means_yes_and_null_means_no() {
+        // shows INIT-19, AUTH-16, SYSP-01
+        let caps = read(
+            r#"{"auth":{"logout":{},"status":null},
+                "sessionCapabilities":{"resume":null,"systemPrompt":{"mode":{"override":{}}}}}"#,
+        );
+        assert!(caps.auth.logout.is_some() && caps.auth.status.is_none());
+        assert!(caps.session_capabilities.resume.is_none());
+        let system_prompt = caps.session_capabilities.system_prompt.unwrap();
+        assert!(system_prompt.mode.unwrap().overriding.is_some());
+    }
+
+    #[test]
+    fn extensions_in_meta_survive() {
+        // shows INIT-28, EXT-09
+        let text = r#"{"loadSession":true,"_meta":{"example.org/x":{"on":true}}}"#;
+        assert_eq!(serde_json::to_string(&read(text)).unwrap(), text);
+    }
+}

@@ -1,0 +1,183 @@
+//! What each side can do about next edit suggestions. Only in older drafts; off unless somebody asks (NES-19).
+//!
+//! Like all capabilities these are read leniently: what is malformed is absent (INIT-20).
+
+use crate::shape::*;
+
+closed_enum! {
+    /// What the `character` of a position counts (NES-09, NES-10).
+    pub enum PositionEncodingKind {
+        /// UTF-16 code units; what everybody supports and what holds if nothing is said.
+        Utf16 = "utf-16",
+        /// Unicode code points.
+        Utf32 = "utf-32",
+        /// Bytes of UTF-8.
+        Utf8 = "utf-8",
+    }
+}
+
+closed_enum! {
+    /// How changes of a document are told (NES-11).
+    pub enum TextDocumentSyncKind {
+        /// The whole text every time.
+        Full = "full",
+        /// The changed ranges.
+        Incremental = "incremental",
+    }
+}
+
+object! {
+    /// Which kinds of suggestion the client takes besides edits (NES-04).
+    pub struct ClientNesCapabilities {
+        optional {
+            /// Jumps to another place.
+            jump "jump": Option<NesJumpCapabilities> [Lenient],
+            /// Renamed symbols.
+            rename "rename": Option<NesRenameCapabilities> [Lenient],
+            /// Search and replace in a whole file.
+            search_and_replace "searchAndReplace": Option<NesSearchAndReplaceCapabilities> [Lenient],
+        }
+    }
+}
+
+object! {
+    /// What the agent wants to know to suggest edits (NES-01).
+    pub struct NesCapabilities {
+        optional {
+            /// Which events it wants to be told.
+            events "events": Option<NesEventCapabilities> [Lenient],
+            /// Which context it wants with a request.
+            context "context": Option<NesContextCapabilities> [Lenient],
+        }
+    }
+}
+
+object! {
+    /// Which events the agent wants to be told.
+    pub struct NesEventCapabilities {
+        optional {
+            /// Events of documents.
+            document "document": Option<NesDocumentEventCapabilities> [Lenient],
+        }
+    }
+}
+
+object! {
+    /// Which events of documents the agent wants to be told (NES-02).
+    pub struct NesDocumentEventCapabilities {
+        optional {
+            /// `document/didOpen`.
+            did_open "didOpen": Option<NesDocumentDidOpenCapabilities> [Lenient],
+            /// `document/didChange`.
+            did_change "didChange": Option<NesDocumentDidChangeCapabilities> [Lenient],
+            /// `document/didClose`.
+            did_close "didClose": Option<NesDocumentDidCloseCapabilities> [Lenient],
+            /// `document/didSave`.
+            did_save "didSave": Option<NesDocumentDidSaveCapabilities> [Lenient],
+            /// `document/didFocus`.
+            did_focus "didFocus": Option<NesDocumentDidFocusCapabilities> [Lenient],
+        }
+    }
+}
+
+object! {
+    /// The agent wants `document/didChange`.
+    pub struct NesDocumentDidChangeCapabilities {
+        required {
+            /// How changes are told.
+            sync_kind "syncKind": TextDocumentSyncKind [Required],
+        }
+    }
+}
+
+object! {
+    /// Which context the agent wants with `nes/suggest` (NES-03).
+    pub struct NesContextCapabilities {
+        optional {
+            /// Files that were edited lately.
+            recent_files "recentFiles": Option<NesRecentFilesCapabilities> [Lenient],
+            /// Pieces of related files.
+            related_snippets "relatedSnippets": Option<NesRelatedSnippetsCapabilities> [Lenient],
+            /// The last edits.
+            edit_history "editHistory": Option<NesEditHistoryCapabilities> [Lenient],
+            /// The person's last actions.
+            user_actions "userActions": Option<NesUserActionsCapabilities> [Lenient],
+            /// Files that are open.
+            open_files "openFiles": Option<NesOpenFilesCapabilities> [Lenient],
+            /// Errors and warnings.
+            diagnostics "diagnostics": Option<NesDiagnosticsCapabilities> [Lenient],
+        }
+    }
+}
+
+object! {
+    /// The agent wants files that were edited lately.
+    pub struct NesRecentFilesCapabilities {
+        optional {
+            /// How many at most (NES-18).
+            max_count "maxCount": Option<u32> [Lenient],
+        }
+    }
+}
+
+object! {
+    /// The agent wants the last edits.
+    pub struct NesEditHistoryCapabilities {
+        optional {
+            /// How many at most (NES-18).
+            max_count "maxCount": Option<u32> [Lenient],
+        }
+    }
+}
+
+object! {
+    /// The agent wants the person's last actions.
+    pub struct NesUserActionsCapabilities {
+        optional {
+            /// How many at most (NES-18).
+            max_count "maxCount": Option<u32> [Lenient],
+        }
+    }
+}
+
+markers! {
+    /// The client takes suggestions to jump.
+    NesJumpCapabilities,
+    /// The client takes suggestions to rename a symbol.
+    NesRenameCapabilities,
+    /// The client takes suggestions to search and replace.
+    NesSearchAndReplaceCapabilities,
+    /// The agent wants `document/didOpen`.
+    NesDocumentDidOpenCapabilities,
+    /// The agent wants `document/didClose`.
+    NesDocumentDidCloseCapabilities,
+    /// The agent wants `document/didSave`.
+    NesDocumentDidSaveCapabilities,
+    /// The agent wants `document/didFocus`.
+    NesDocumentDidFocusCapabilities,
+    /// The agent wants pieces of related files.
+    NesRelatedSnippetsCapabilities,
+    /// The agent wants the files that are open.
+    NesOpenFilesCapabilities,
+    /// The agent wants errors and warnings.
+    NesDiagnosticsCapabilities,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn malformed_parts_are_absent() {
+        // shows INIT-20, NES-02: an event whose form is unknown is not announced; the others are
+        let text = r#"{"events":{"document":{"didOpen":{},"didChange":{"syncKind":"psychic"},"didSave":true}},
+            "context":{"recentFiles":{"maxCount":-1},"openFiles":null,"diagnostics":{}}}"#;
+        let nes: NesCapabilities = serde_json::from_str(text).unwrap();
+        assert_eq!(
+            serde_json::to_string(&nes).unwrap(),
+            r#"{"events":{"document":{"didOpen":{}}},"context":{"recentFiles":{},"diagnostics":{}}}"#
+        );
+    }
+}
