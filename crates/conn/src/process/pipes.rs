@@ -5,10 +5,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-#[cfg(windows)]
-use tokio::net::windows::named_pipe::{NamedPipeServer as Writer, NamedPipeServer as Reader};
 #[cfg(unix)]
 use tokio::net::unix::pipe::{Receiver as Reader, Sender as Writer};
+#[cfg(windows)]
+use tokio::net::windows::named_pipe::{NamedPipeServer as Writer, NamedPipeServer as Reader};
 
 /// The writing end of a child's stdin.
 #[derive(Debug)]
@@ -45,7 +45,11 @@ impl AsyncWrite for ChildStdin {
 }
 
 impl AsyncRead for ChildStdout {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         match Pin::new(&mut self.0).poll_read(cx, buf) {
             // Windows reports the end of a pipe as a broken one.
             Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => Poll::Ready(Ok(())),

@@ -145,7 +145,9 @@ mod linux {
             let used = [&raw const here as usize, errno].iter().any(|used| (start..end).contains(used));
             if private && anonymous && !used && end.saturating_sub(start) >= WORTHWHILE {
                 // SAFETY: nothing in this range is read or written any more; afterwards it reads as zeros.
-                unsafe { libc::madvise(start as *mut libc::c_void, end.wrapping_sub(start), libc::MADV_DONTNEED) };
+                unsafe {
+                    libc::madvise(start as *mut libc::c_void, end.wrapping_sub(start), libc::MADV_DONTNEED)
+                };
             }
         });
     }

@@ -4,7 +4,10 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Waits until one of `fds` can be read or has ended, for ever or, without `wait`, not at all. Says which of them.
-pub(crate) fn readable<const N: usize>(fds: [Option<BorrowedFd<'_>>; N], wait: bool) -> io::Result<[bool; N]> {
+pub(crate) fn readable<const N: usize>(
+    fds: [Option<BorrowedFd<'_>>; N],
+    wait: bool,
+) -> io::Result<[bool; N]> {
     // A negative descriptor is one that poll passes over.
     let mut set = fds.map(|fd| libc::pollfd {
         fd: fd.map_or(-1, |fd| fd.as_raw_fd()),

@@ -1,0 +1,133 @@
+//! What happens to children when our process ends first: by a kill, a crash, or the end of `main`.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitStatus, Stdio};
+
+use attache_conn::process::Command;
+
+use crate::heard;
+use crate::proc::Mark;
+
+/// Tell the helper below what to start and how to end.
+const SCRIPT: &str = "ATTACHE_TEST_SCRIPT";
+const HOW: &str = "ATTACHE_TEST_END";
+
+/// A child with a family, of which none leaves when it is asked to. Says `main` when all are there.
+const STUBBORN: &str = "
+    trap '' TERM
+    say() { mkfifo $DIR/$1; (\"$@\") & read line < $DIR/$1; }
+    plain() { echo > $DIR/plain; exec tail -f /dev/null; }
+    forked() { (sh -c 'echo > $DIR/forked; exec tail -f /dev/null' &); }
+    session() { exec setsid sh -c 'echo > $DIR/session; exec tail -f /dev/null'; }
+    deep() { exec setsid sh -c 'setsid sh -c \"echo > $DIR/deep; exec tail -f /dev/null\" & wait'; }
+    for name in plain forked session deep; do say $name; done
+    rm -r $DIR
+    echo main; exec tail -f /dev/null";
+
+/// Not a test: a program that starts a child, tells when the child has said `main`, and ends as it is told. It is a
+/// test function only because that makes it part of this binary.
+#[test]
+#[ignore = "is started by the tests below, as a process of its own"]
+fn helper() {
+    let (Ok(text), Ok(how)) = (std::env::var(SCRIPT), std::env::var(HOW)) else { return };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_io().build().unwrap();
+    // The thread that starts it ends at once, so that nothing can hang on its life.
+    let handle = runtime.handle().clone();
+    let start = move || {
+        let _in_runtime = handle.enter();
+        Command::new("/bin/sh").args(["-c", &text]).spawn().unwrap()
+    };
+    let mut child = std::thread::spawn(start).join().unwrap();
+    runtime.block_on(heard(&mut child, &["main"]));
+    // On stderr, since the test harness has words of its own on stdout.
+    eprintln!("started {}", child.guard.pid());
+    match how.as_str() {
+        "killed" => drop(std::io::stdin().lines().next()),
+        "abort" => std::process::abort(),
+        "exit" => std::process::exit(0),
+        "panic" => panic!("a panic unwinds through the guard"),
+        "drop" => drop(child),
+        other => panic!("unknown end: {other}"),
+    }
+}
+
+/// Runs the helper until its child is there and, when it is to be killed, kills it.
+fn end_by(how: &str, text: &str) -> (ExitStatus, Mark) {
+    let mark = Mark::new();
+    let dir = std::env::temp_dir().join(format!("attache-{}", mark.value()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let mut helper = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "orphans::helper", "--ignored", "--nocapture", "--test-threads=1"])
+        .env(Mark::NAME, mark.value())
+        .env("DIR", &dir)
+        .env(SCRIPT, text)
+        .env(HOW, how)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let stderr = BufReader::new(helper.stderr.take().unwrap());
+    let started = |line: &String| line.starts_with("started ");
+    stderr.lines().map(Result::unwrap).find(started).expect("the helper did not start its child");
+    if how == "killed" {
+        let expected = if text == STUBBORN { 8 } else { 3 };
+        assert_eq!(
+            mark.alive().len(),
+            expected,
+            "the helper, the guardian, the child, its four, one above `deep`"
+        );
+        helper.kill().unwrap();
+    }
+    let _ = std::fs::remove_dir_all(&dir);
+    (helper.wait().unwrap(), mark)
+}
+
+#[test]
+fn kill_9_of_our_process_leaves_nothing() {
+    let (status, mark) = end_by("killed", STUBBORN);
+    assert_eq!(status.signal(), Some(9));
+    mark.await_none();
+}
+
+#[test]
+fn a_crash_of_our_process_leaves_nothing() {
+    let (status, mark) = end_by("abort", STUBBORN);
+    assert_eq!(status.signal(), Some(6));
+    mark.await_none();
+}
+
+#[test]
+fn an_exit_without_destructors_leaves_nothing() {
+    let (status, mark) = end_by("exit", STUBBORN);
+    assert!(status.success());
+    mark.await_none();
+}
+
+#[test]
+fn a_panic_leaves_nothing() {
+    let (status, mark) = end_by("panic", STUBBORN);
+    assert_eq!(status.code(), Some(101));
+    mark.await_none();
+}
+
+#[test]
+fn an_end_of_main_in_the_middle_of_the_ladder_leaves_nothing() {
+    let (status, mark) = end_by("drop", STUBBORN);
+    assert!(status.success());
+    mark.await_none();
+}
+
+#[test]
+fn an_orphan_may_leave_by_itself() {
+    // shows STDIO-10: the end of its input, which our death brings, comes before SIGTERM.
+    let file = std::env::temp_dir().join(format!("attache-orphan-{}", std::process::id()));
+    let _ = std::fs::remove_file(&file);
+    let text = format!("trap 'exit 1' TERM; echo main; read line; : > '{}'", file.display());
+    let (status, mark) = end_by("killed", &text);
+    assert_eq!(status.signal(), Some(9));
+    mark.await_none();
+    assert!(file.exists());
+    std::fs::remove_file(&file).unwrap();
+}
