@@ -1,12 +1,13 @@
 //! Objects that fit no table: members are taken one by one, then the rest goes to whoever wants it.
 
 use serde::de::value::StrDeserializer;
-use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, IntoDeserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, IntoDeserializer, MapAccess};
 use serde_json::value::RawValue;
 
 use super::modes::{Mode, Seed};
-use super::object::in_member;
+use super::object::{FromMap, in_member};
 use super::tagged::raw_seed;
+use crate::Json;
 
 /// The members of one object, undecoded, in the order in which they came.
 pub(crate) struct Members(Vec<(String, Box<RawValue>)>);
@@ -34,31 +35,31 @@ impl Members {
         self.0.iter().any(|(key, value)| key == name && value.get() != "null")
     }
 
+    /// The members that were not taken, as they came.
+    pub(crate) fn into_entries(self) -> Vec<(String, Json)> {
+        self.0.into_iter().map(|(name, value)| (name, Json::from(value))).collect()
+    }
+
     /// The members that were not taken, as something to read an object from.
     pub(crate) fn rest<E: Error>(self) -> Rest<E> {
         Rest { entries: self.0.into_iter(), value: None, error: std::marker::PhantomData }
     }
 }
 
-impl<'de> Deserialize<'de> for Members {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(MembersVisitor).map(Members)
-    }
-}
-
-struct MembersVisitor;
-
-impl<'de> Visitor<'de> for MembersVisitor {
-    type Value = Vec<(String, Box<RawValue>)>;
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("an object")
-    }
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+impl FromMap for Members {
+    const NAME: &'static str = "any object";
+    fn from_map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
         let mut entries = Vec::new();
         while let Some(entry) = map.next_entry()? {
             entries.push(entry);
         }
-        Ok(entries)
+        Ok(Members(entries))
+    }
+}
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        super::object::read(deserializer)
     }
 }
 

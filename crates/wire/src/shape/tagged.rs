@@ -186,7 +186,7 @@ pub(crate) fn raw_seed<'de, V: DeserializeSeed<'de>>(
 /// ```text
 /// tagged! {
 ///     /// Doc.
-///     pub enum Name by "tag" {
+///     pub enum Name by "tag" [no_from] {   without `From`, where a type stands for several variants
 ///         /// Doc.
 ///         Variant(Type) = "tag_value", …
 ///     }
@@ -197,7 +197,7 @@ pub(crate) fn raw_seed<'de, V: DeserializeSeed<'de>>(
 /// }
 /// ```
 macro_rules! tagged {
-    ($(#[$doc:meta])* pub enum $name:ident by $tag:literal {
+    ($(#[$doc:meta])* pub enum $name:ident by $tag:literal $([$flag:ident])? {
         $($(#[$vdoc:meta])* $variant:ident($ty:ty) = $value:literal),+ $(,)?
     }
     $(untagged $(#[$udoc:meta])* $uvariant:ident($uty:ty) $(or $uvalue:literal)?)?
@@ -216,16 +216,7 @@ macro_rules! tagged {
             )?
         }
 
-        $(impl From<$ty> for $name {
-            fn from(value: $ty) -> Self {
-                $name::$variant(value)
-            }
-        })+
-        $(impl From<$uty> for $name {
-            fn from(value: $uty) -> Self {
-                $name::$uvariant(value)
-            }
-        })?
+        $crate::shape::tagged::from_variants! { [$($flag)?] $name $($variant($ty))+ $($uvariant($uty))? }
 
         impl $crate::shape::tagged::Tagged for $name {
             const NAME: &'static str = stringify!($name);
@@ -268,4 +259,16 @@ macro_rules! tagged {
     };
 }
 
-pub(crate) use tagged;
+/// Makes the union from what its variants hold.
+macro_rules! from_variants {
+    ([] $name:ident $($variant:ident($ty:ty))+) => {
+        $(impl From<$ty> for $name {
+            fn from(value: $ty) -> Self {
+                $name::$variant(value)
+            }
+        })+
+    };
+    ([no_from] $($rest:tt)*) => {};
+}
+
+pub(crate) use {from_variants, tagged};

@@ -1,0 +1,83 @@
+//! Files through the client: `fs/read_text_file` and `fs/write_text_file` (FS-01 to FS-17).
+
+use crate::shape::*;
+use crate::v1::SessionId;
+
+object! {
+    /// Reads a file as the client sees it, unsaved changes included (FS-09).
+    pub struct ReadTextFileRequest {
+        required {
+            /// The session (FS-07).
+            session_id "sessionId": SessionId [Required],
+            /// The absolute path (FS-04).
+            path "path": String [Required],
+        }
+        optional {
+            /// The first line, counted from 1 (FS-05).
+            line "line": Option<u32> [Optional],
+            /// How many lines at most (FS-06).
+            limit "limit": Option<u32> [Optional],
+        }
+    }
+}
+
+object! {
+    /// What was read.
+    pub struct ReadTextFileResponse {
+        required {
+            /// The text.
+            content "content": String [Required],
+        }
+    }
+}
+
+object! {
+    /// Writes a file; one that is not there is created (FS-10).
+    pub struct WriteTextFileRequest {
+        required {
+            /// The session (FS-07).
+            session_id "sessionId": SessionId [Required],
+            /// The absolute path (FS-04).
+            path "path": String [Required],
+            /// The whole text.
+            content "content": String [Required],
+        }
+    }
+}
+
+object! {
+    /// It was written (FS-12).
+    pub struct WriteTextFileResponse [nullable] {}
+}
+
+crate::methods! {
+    "fs/read_text_file": ReadTextFileRequest => ReadTextFileResponse,
+    "fs/write_text_file": WriteTextFileRequest => WriteTextFileResponse,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_line_range_is_not_guessed() {
+        // shows FS-05, FS-06, FS-07
+        let read = |text: &str| serde_json::from_str::<ReadTextFileRequest>(text);
+        assert_eq!(read(r#"{"sessionId":"s","path":"/a","line":null}"#).unwrap().line, None);
+        for bad in [r#""line":-1"#, r#""line":"1""#, r#""limit":1.5"#, r#""limit":4294967296"#] {
+            assert!(read(&format!(r#"{{"sessionId":"s","path":"/a",{bad}}}"#)).is_err(), "{bad}");
+        }
+        assert!(read(r#"{"path":"/a"}"#).is_err());
+    }
+
+    #[test]
+    fn a_write_may_be_answered_with_null_but_a_read_may_not() {
+        // shows RPC-22, FS-12
+        assert_eq!(crate::decode::<WriteTextFileResponse>(None).unwrap(), WriteTextFileResponse::new());
+        assert_eq!(serde_json::to_string(&WriteTextFileResponse::new()).unwrap(), "{}");
+        assert!(serde_json::from_str::<ReadTextFileResponse>("null").is_err());
+        assert!(serde_json::from_str::<WriteTextFileResponse>("[]").is_err());
+    }
+}

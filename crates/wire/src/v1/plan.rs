@@ -1,0 +1,151 @@
+//! Plans: what the agent means to do (PLAN-01 to PLAN-10).
+
+use crate::shape::*;
+use crate::v1::PlanId;
+
+closed_enum! {
+    /// How much an entry matters (PLAN-06).
+    pub enum PlanEntryPriority {
+        /// Much.
+        High = "high",
+        /// As most entries do.
+        Medium = "medium",
+        /// Little.
+        Low = "low",
+    }
+}
+
+closed_enum! {
+    /// How far an entry is (PLAN-06).
+    pub enum PlanEntryStatus {
+        /// Not begun.
+        Pending = "pending",
+        /// Being worked on.
+        InProgress = "in_progress",
+        /// Done.
+        Completed = "completed",
+    }
+}
+
+object! {
+    /// One step of a plan.
+    pub struct PlanEntry {
+        required {
+            /// What is to be done.
+            content "content": String [Required],
+            /// How much it matters.
+            priority "priority": PlanEntryPriority [Required],
+            /// How far it is.
+            status "status": PlanEntryStatus [Required],
+        }
+    }
+}
+
+object! {
+    /// The session's plan. PLAN-03, PLAN-04: it lists every entry and replaces the plan before it.
+    pub struct Plan {
+        required {
+            /// All entries; malformed ones are skipped (PLAN-10).
+            entries "entries": Vec<PlanEntry> [Lossy],
+        }
+    }
+}
+
+object! {
+    /// A plan as a list of entries.
+    pub struct PlanItems {
+        required {
+            /// The plan.
+            plan_id "planId": PlanId [Required],
+            /// All entries; malformed ones are skipped (PLAN-10).
+            entries "entries": Vec<PlanEntry> [Lossy],
+        }
+    }
+}
+
+object! {
+    /// A plan that is kept in a file.
+    pub struct PlanFile {
+        required {
+            /// The plan.
+            plan_id "planId": PlanId [Required],
+            /// Where the file is.
+            uri "uri": String [Required],
+        }
+    }
+}
+
+object! {
+    /// A plan as a text.
+    pub struct PlanMarkdown {
+        required {
+            /// The plan.
+            plan_id "planId": PlanId [Required],
+            /// The text, in Markdown.
+            content "content": String [Required],
+        }
+    }
+}
+
+tagged! {
+    /// What a plan is made of (PLAN-09).
+    pub enum PlanUpdateContent by "type" {
+        /// Entries.
+        Items(PlanItems) = "items",
+        /// A file.
+        File(PlanFile) = "file",
+        /// A text.
+        Markdown(PlanMarkdown) = "markdown",
+    }
+}
+
+object! {
+    /// Sets one of a session's plans (unstable). PLAN-09: each plan id is tracked alone.
+    pub struct PlanUpdate {
+        required {
+            /// The plan.
+            plan "plan": PlanUpdateContent [Required],
+        }
+    }
+}
+
+object! {
+    /// Takes a plan away (unstable).
+    pub struct PlanRemoved {
+        required {
+            /// The plan.
+            plan_id "planId": PlanId [Required],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn malformed_entries_are_skipped_but_the_list_must_be_there() {
+        // shows PLAN-10
+        let good = r#"{"content":"a","priority":"low","status":"in_progress"}"#;
+        let bad = r#"{"content":"a","priority":"urgent","status":"pending"}"#;
+        let plan: Plan = serde_json::from_str(&format!(r#"{{"entries":[{bad},{good},5]}}"#)).unwrap();
+        let entry = PlanEntry::new("a", PlanEntryPriority::Low, PlanEntryStatus::InProgress);
+        assert_eq!(plan, Plan::new([entry]));
+        for text in [r#"{"entries":"none"}"#, r#"{"entries":null}"#] {
+            assert_eq!(serde_json::from_str::<Plan>(text).unwrap(), Plan::new([]));
+        }
+        assert!(serde_json::from_str::<Plan>("{}").is_err());
+    }
+
+    #[test]
+    fn plan_updates_are_closed_and_need_an_id() {
+        // shows PLAN-09
+        let read = serde_json::from_str::<PlanUpdate>;
+        assert!(read(r#"{"plan":{"type":"items","entries":[]}}"#).is_err());
+        assert!(read(r#"{"plan":{"type":"canvas","planId":"p"}}"#).is_err());
+        let update = read(r#"{"plan":{"content":"x","planId":"p","type":"markdown"}}"#).unwrap();
+        assert_eq!(update, PlanUpdate::new(PlanMarkdown::new("p", "x")));
+    }
+}

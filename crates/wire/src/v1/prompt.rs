@@ -1,0 +1,108 @@
+//! Turns: `session/prompt` and `session/cancel`.
+
+use crate::shape::*;
+use crate::v1::{ContentBlock, MessageId, SessionId, Usage};
+
+object! {
+    /// Starts a turn.
+    pub struct PromptRequest {
+        required {
+            /// The session.
+            session_id "sessionId": SessionId [Required],
+            /// What the person says (PROMPT-05); one malformed block refuses the whole prompt.
+            prompt "prompt": Vec<ContentBlock> [Required],
+        }
+        optional {
+            /// An id that the client proposes. Only in an older draft; agents ignore it (MSG-03).
+            message_id "messageId": Option<MessageId> [Text],
+        }
+    }
+}
+
+closed_enum! {
+    /// Why a turn ended (PROMPT-08).
+    pub enum StopReason {
+        /// The model was done.
+        EndTurn = "end_turn",
+        /// The model reached its limit of tokens.
+        MaxTokens = "max_tokens",
+        /// The turn reached its limit of model requests.
+        MaxTurnRequests = "max_turn_requests",
+        /// The agent refuses to go on; the prompt is not part of what follows (PROMPT-14).
+        Refusal = "refusal",
+        /// The client cancelled the turn (CANCEL-05).
+        Cancelled = "cancelled",
+    }
+}
+
+object! {
+    /// Ends a turn (PROMPT-07).
+    pub struct PromptResponse {
+        required {
+            /// Why it ended.
+            stop_reason "stopReason": StopReason [Required],
+        }
+        optional {
+            /// What it took (unstable, PROMPT-19).
+            usage "usage": Option<Usage> [Lenient],
+            /// The id that the client proposed, if it was taken. Only in an older draft (MSG-07).
+            user_message_id "userMessageId": Option<MessageId> [Text],
+        }
+    }
+}
+
+object! {
+    /// Cancels the session's turn (CANCEL-01).
+    pub struct CancelNotification {
+        required {
+            /// The session.
+            session_id "sessionId": SessionId [Required],
+        }
+    }
+}
+
+crate::methods! {
+    "session/prompt": PromptRequest => PromptResponse,
+}
+
+crate::notifications! {
+    "session/cancel": CancelNotification,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_prompt_is_a_list_of_well_formed_blocks() {
+        // shows PROMPT-05, PROMPT-22, CONT-07
+        let read = |prompt: &str| {
+            serde_json::from_str::<PromptRequest>(&format!(r#"{{"sessionId":"s","prompt":{prompt}}}"#))
+        };
+        assert_eq!(read(r#"[{"text":"x","type":"text"}]"#).unwrap().prompt, [ContentBlock::from("x")]);
+        assert_eq!(read("[]").unwrap().prompt, []);
+        for bad in [r#""x""#, "null", r#"["x"]"#, r#"[{"type":"text","text":"x"},{"type":"hologram"}]"#] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_proposed_message_id_does_no_harm() {
+        // shows MSG-03, MSG-07
+        let text = r#"{"sessionId":"s","prompt":[],"messageId":5}"#;
+        assert_eq!(serde_json::from_str::<PromptRequest>(text).unwrap().message_id, None);
+    }
+
+    #[test]
+    fn stop_reasons_are_closed() {
+        // shows PROMPT-08
+        for bad in [r#"{"stopReason":"done"}"#, r#"{"stopReason":"canceled"}"#, "{}", "null"] {
+            assert!(serde_json::from_str::<PromptResponse>(bad).is_err(), "{bad}");
+        }
+        let text = r#"{"stopReason":"end_turn","usage":{"totalTokens":1}}"#;
+        let response: PromptResponse = serde_json::from_str(text).unwrap();
+        assert_eq!(response, PromptResponse::new(StopReason::EndTurn));
+    }
+}

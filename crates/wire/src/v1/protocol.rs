@@ -1,0 +1,144 @@
+//! What both sides share below the methods: cancelling a request, errors, extensions.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::Json;
+use crate::shape::*;
+use crate::v1::RequestId;
+
+object! {
+    /// Gives up a request of one's own (CANCEL-13, CANCEL-21).
+    pub struct CancelRequestNotification {
+        required {
+            /// The request.
+            request_id "requestId": RequestId [Required],
+        }
+    }
+}
+
+crate::notifications! {
+    "$/cancel_request": CancelRequestNotification,
+}
+
+/// What kind of error it is (RPC-15). RPC-16: codes that have no name here are as good as the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(clippy::exhaustive_structs, reason = "a number and no more")]
+pub struct ErrorCode(pub i32);
+
+impl ErrorCode {
+    /// The text was not JSON.
+    pub const PARSE_ERROR: ErrorCode = ErrorCode(-32700);
+    /// The JSON was no message.
+    pub const INVALID_REQUEST: ErrorCode = ErrorCode(-32600);
+    /// The method is not served.
+    pub const METHOD_NOT_FOUND: ErrorCode = ErrorCode(-32601);
+    /// The params do not fit.
+    pub const INVALID_PARAMS: ErrorCode = ErrorCode(-32602);
+    /// Anything else.
+    pub const INTERNAL_ERROR: ErrorCode = ErrorCode(-32603);
+    /// The request was cancelled.
+    pub const REQUEST_CANCELLED: ErrorCode = ErrorCode(-32800);
+    /// Nobody is authenticated.
+    pub const AUTH_REQUIRED: ErrorCode = ErrorCode(-32000);
+    /// A session, a file or a terminal is not there.
+    pub const RESOURCE_NOT_FOUND: ErrorCode = ErrorCode(-32002);
+}
+
+impl From<i32> for ErrorCode {
+    fn from(code: i32) -> Self {
+        ErrorCode(code)
+    }
+}
+
+impl Serialize for ErrorCode {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for ErrorCode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        i32::deserialize(deserializer).map(ErrorCode)
+    }
+}
+
+object! {
+    /// An error, where a message carries one (RPC-03).
+    pub struct Error {
+        required {
+            /// What kind of error.
+            code "code": ErrorCode [Required],
+            /// One short sentence (RPC-17).
+            message "message": String [Required],
+        }
+        optional {
+            /// Whatever else there is to say.
+            data "data": Option<Json> [Free],
+        }
+        no_meta!
+    }
+}
+
+/// Declares a payload that is any JSON.
+macro_rules! free {
+    ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {
+        $($(#[$doc])*
+        #[derive(Debug, Clone, PartialEq)]
+        #[allow(clippy::exhaustive_structs, reason = "its content is free")]
+        pub struct $name(pub Json);
+
+        impl From<Json> for $name {
+            fn from(json: Json) -> Self {
+                $name(json)
+            }
+        }
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                self.0.serialize(serializer)
+            }
+        }
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                Json::deserialize(deserializer).map($name)
+            }
+        })+
+    };
+}
+
+pub(super) use free;
+
+free! {
+    /// The params of an extension's request, whose method begins with `_` (EXT-05, EXT-06).
+    ExtRequest,
+    /// The result of an extension's request (EXT-07).
+    ExtResponse,
+    /// The params of an extension's notification (EXT-08).
+    ExtNotification,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_cancel_names_a_request() {
+        // shows CANCEL-13, CANCEL-20
+        let read = serde_json::from_str::<CancelRequestNotification>;
+        assert_eq!(read(r#"{"requestId":5}"#).unwrap().request_id, RequestId::Number(5));
+        assert_eq!(read(r#"{"requestId":"5"}"#).unwrap().request_id, RequestId::Str("5".into()));
+        assert_eq!(read(r#"{"requestId":null}"#).unwrap().request_id, RequestId::Null);
+        assert!(read("{}").is_err());
+    }
+
+    #[test]
+    fn error_codes_are_open() {
+        // shows RPC-16
+        let text = r#"{"code":-31999,"message":"x","data":[1]}"#;
+        let error: Error = serde_json::from_str(text).unwrap();
+        assert_eq!(error.code, ErrorCode(-31999));
+        assert_eq!(serde_json::to_string(&error).unwrap(), text);
+        assert!(serde_json::from_str::<Error>(r#"{"code":-3199900000,"message":"x"}"#).is_err());
+    }
+}

@@ -1,0 +1,310 @@
+//! Subagents: sessions that another session started, and messages between them (unstable, SUBA-01 to SUBA-07).
+
+use serde::de::MapAccess;
+use serde::ser::SerializeMap;
+
+use crate::shape::*;
+use crate::v1::{ContentBlock, Error, MessageId, SessionId, Usage};
+use crate::{Json, Meta, Patch};
+
+object! {
+    /// The child's turn can be cancelled.
+    pub struct SessionCancelCapabilities {}
+}
+
+object! {
+    /// What may be done to a child session; nothing else may (SUBA-03).
+    pub struct SubagentSessionCapabilities {
+        optional {
+            /// Its turn can be cancelled.
+            cancel "cancel": Option<SessionCancelCapabilities> [Lenient],
+        }
+    }
+}
+
+object! {
+    /// The session works.
+    pub struct RunningStateUpdate {}
+}
+
+object! {
+    /// The session waits for a person.
+    pub struct RequiresActionStateUpdate {}
+}
+
+object! {
+    /// Nobody knows what the session does. SUBA-07: the state before is no longer confirmed.
+    pub struct UnknownStateUpdate {}
+}
+
+object! {
+    /// The turn failed (SUBA-06).
+    pub struct ErrorStopReason {
+        optional {
+            /// With what.
+            error "error": Option<Error> [Lenient],
+        }
+        no_meta!
+    }
+}
+
+/// Why a session is idle.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum IdleStopReason {
+    /// The model was done.
+    EndTurn,
+    /// The model reached its limit of tokens.
+    MaxTokens,
+    /// The turn reached its limit of model requests.
+    MaxTurnRequests,
+    /// The agent refused to go on.
+    Refusal,
+    /// The turn was cancelled.
+    Cancelled,
+    /// The turn failed.
+    Error(ErrorStopReason),
+    /// A reason that is not in the list, with the members that came with it.
+    Other {
+        /// The reason.
+        stop_reason: String,
+        /// Members that nobody here knows.
+        members: Vec<(String, Json)>,
+    },
+}
+
+impl IdleStopReason {
+    /// The name on the wire.
+    pub fn as_str(&self) -> &str {
+        match self {
+            IdleStopReason::EndTurn => "end_turn",
+            IdleStopReason::MaxTokens => "max_tokens",
+            IdleStopReason::MaxTurnRequests => "max_turn_requests",
+            IdleStopReason::Refusal => "refusal",
+            IdleStopReason::Cancelled => "cancelled",
+            IdleStopReason::Error(_) => "error",
+            IdleStopReason::Other { stop_reason, .. } => stop_reason,
+        }
+    }
+
+    fn read<E: serde::de::Error>(name: String, mut members: Members) -> Result<Self, E> {
+        Ok(match &*name {
+            "end_turn" => IdleStopReason::EndTurn,
+            "max_tokens" => IdleStopReason::MaxTokens,
+            "max_turn_requests" => IdleStopReason::MaxTurnRequests,
+            "refusal" => IdleStopReason::Refusal,
+            "cancelled" => IdleStopReason::Cancelled,
+            "error" => {
+                let error = members.take::<Lenient, Option<Error>, E>("error")?;
+                IdleStopReason::Error(ErrorStopReason { error })
+            }
+            _ => IdleStopReason::Other { stop_reason: name, members: members.into_entries() },
+        })
+    }
+}
+
+/// The session has nothing to do.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct IdleStateUpdate {
+    /// Why, if that is known.
+    pub stop_reason: Option<IdleStopReason>,
+    /// What the turn took.
+    pub usage: Option<Usage>,
+    /// What extensions attach (`_meta`).
+    pub meta: Option<Meta>,
+}
+
+impl IdleStateUpdate {
+    /// An idle session, for a reason that may be unknown.
+    pub fn new(stop_reason: impl Into<Option<IdleStopReason>>) -> Self {
+        IdleStateUpdate { stop_reason: stop_reason.into(), ..IdleStateUpdate::default() }
+    }
+}
+
+impl FromMap for IdleStateUpdate {
+    const NAME: &'static str = "IdleStateUpdate";
+    fn from_map<'de, A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
+        let mut members = Members::from_map(map)?;
+        let usage = members.take::<Lenient, Option<Usage>, A::Error>("usage")?;
+        let meta = members.take::<Free, Option<Meta>, A::Error>("_meta")?;
+        let name = members.take::<Text, Option<String>, A::Error>("stopReason")?;
+        let stop_reason = name.map(|name| IdleStopReason::read(name, members)).transpose()?;
+        Ok(IdleStateUpdate { stop_reason, usage, meta })
+    }
+}
+
+impl ToMap for IdleStateUpdate {
+    fn to_map<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        if let Some(reason) = &self.stop_reason {
+            map.serialize_entry("stopReason", reason.as_str())?;
+            match reason {
+                IdleStopReason::Error(error) => error.to_map(map)?,
+                IdleStopReason::Other { members, .. } => {
+                    for (name, value) in members {
+                        map.serialize_entry(name, value)?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        if let Some(usage) = &self.usage {
+            map.serialize_entry("usage", usage)?;
+        }
+        if let Some(meta) = &self.meta {
+            map.serialize_entry("_meta", meta)?;
+        }
+        Ok(())
+    }
+}
+
+tagged! {
+    /// What a session is doing. SUBA-04: a state that is not listed, or none, is not idle.
+    pub enum StateUpdate by "state" {
+        /// It works.
+        Running(RunningStateUpdate) = "running",
+        /// It has nothing to do.
+        Idle(IdleStateUpdate) = "idle",
+        /// It waits for a person.
+        RequiresAction(RequiresActionStateUpdate) = "requires_action",
+        /// Nobody knows.
+        Unknown(UnknownStateUpdate) = "unknown",
+    }
+    other Other
+}
+
+object! {
+    /// Announces a child session, or changes what is known of it (SUBA-02). SUBA-05: what is absent stays,
+    /// `null` clears.
+    pub struct SubagentUpdate {
+        required {
+            /// The child.
+            session_id "sessionId": SessionId [Required],
+        }
+        optional {
+            /// What to call it.
+            title "title": Patch<String> [PatchLenient],
+            /// What it is for.
+            description "description": Patch<String> [PatchLenient],
+            /// What may be done to it.
+            capabilities "capabilities": Patch<SubagentSessionCapabilities> [PatchLenient],
+            /// What it is doing.
+            state "state": Patch<StateUpdate> [PatchLenient],
+            /// Where it works.
+            cwd "cwd": Patch<String> [PatchStrict],
+            /// Where else it may work.
+            additional_directories "additionalDirectories": Patch<Vec<String>> [PatchStrict],
+            /// What extensions attach (`_meta`).
+            meta "_meta": Patch<Meta> [PatchMeta],
+        }
+        no_meta!
+    }
+}
+
+object! {
+    /// A message from one session to another. SUBA-05: what is absent stays, `null` clears.
+    pub struct SessionMessage {
+        required {
+            /// The message, as this session names it.
+            message_id "messageId": MessageId [Required],
+        }
+        optional {
+            /// Who wrote it.
+            sender_session_id "senderSessionId": Patch<SessionId> [PatchLenient],
+            /// Who is to read it.
+            recipient_session_id "recipientSessionId": Patch<SessionId> [PatchLenient],
+            /// Its name in the sender's session.
+            sender_message_id "senderMessageId": Patch<MessageId> [PatchLenient],
+            /// Its name in the recipient's session.
+            recipient_message_id "recipientMessageId": Patch<MessageId> [PatchLenient],
+            /// What it says.
+            content "content": Patch<Vec<ContentBlock>> [PatchLossy],
+            /// What extensions attach (`_meta`).
+            meta "_meta": Patch<Meta> [PatchMeta],
+        }
+        no_meta!
+    }
+}
+
+object! {
+    /// A piece of a message between sessions.
+    pub struct SessionMessageChunk {
+        required {
+            /// The message.
+            message_id "messageId": MessageId [Required],
+            /// The piece.
+            content "content": ContentBlock [Required],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn same(text: &str) -> StateUpdate {
+        let state: StateUpdate = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&state).unwrap(), text);
+        state
+    }
+
+    #[test]
+    fn states_that_are_not_listed_are_kept_and_are_not_idle() {
+        // shows SUBA-04
+        let state = same(r#"{"state":"_sleeping","until":5}"#);
+        assert!(matches!(state, StateUpdate::Other(unknown) if unknown.tag == "_sleeping"));
+        assert!(matches!(same(r#"{"state":"unknown"}"#), StateUpdate::Unknown(_)));
+        assert!(serde_json::from_str::<StateUpdate>("{}").is_err());
+    }
+
+    #[test]
+    fn an_idle_state_knows_its_reason() {
+        // shows SUBA-06
+        let StateUpdate::Idle(idle) = same(r#"{"state":"idle"}"#) else { panic!() };
+        assert_eq!(idle, IdleStateUpdate::new(None));
+        let StateUpdate::Idle(idle) = same(r#"{"state":"idle","stopReason":"_vendor","detail":1}"#) else {
+            panic!()
+        };
+        assert_eq!(idle.stop_reason.unwrap().as_str(), "_vendor");
+        let text = r#"{"state":"idle","stopReason":"error","error":{"code":-32603,"message":"boom"}}"#;
+        let StateUpdate::Idle(idle) = same(text) else { panic!() };
+        let Some(IdleStopReason::Error(reason)) = idle.stop_reason else { panic!() };
+        assert_eq!(reason.error.unwrap().message, "boom");
+    }
+
+    #[test]
+    fn a_malformed_reason_is_no_reason() {
+        let text = r#"{"stopReason":5,"usage":true,"error":{"code":1},"state":"idle"}"#;
+        let state: StateUpdate = serde_json::from_str(text).unwrap();
+        assert_eq!(state, IdleStateUpdate::new(None).into());
+        let text = r#"{"state":"idle","stopReason":"error","error":{"code":1}}"#;
+        let StateUpdate::Idle(idle) = serde_json::from_str(text).unwrap() else { panic!() };
+        assert_eq!(idle.stop_reason, Some(IdleStopReason::Error(ErrorStopReason::new())));
+    }
+
+    #[test]
+    fn a_child_has_three_states_per_member_and_strict_directories() {
+        // shows SUBA-02, SUBA-05
+        let read = serde_json::from_str::<SubagentUpdate>;
+        assert!(read(r#"{"title":"x"}"#).is_err());
+        let text = r#"{"sessionId":"c","title":null,"state":{"state":"running"},"cwd":null}"#;
+        let update = read(text).unwrap();
+        assert_eq!((&update.title, &update.description), (&Patch::Clear, &Patch::Keep));
+        assert_eq!(serde_json::to_string(&update).unwrap(), text);
+        let text = r#"{"sessionId":"c","title":5,"state":{},"capabilities":7}"#;
+        assert_eq!(read(text).unwrap(), SubagentUpdate::new("c"));
+        assert!(read(r#"{"sessionId":"c","cwd":5}"#).is_err());
+        assert!(read(r#"{"sessionId":"c","additionalDirectories":["/a",5]}"#).is_err());
+    }
+
+    #[test]
+    fn a_message_between_sessions_may_be_changed_piece_by_piece() {
+        let text = r#"{"messageId":"m","senderSessionId":null,"content":[{"type":"text","text":"x"},5]}"#;
+        let message: SessionMessage = serde_json::from_str(text).unwrap();
+        assert_eq!(message.sender_session_id, Patch::Clear);
+        assert_eq!(message.recipient_session_id, Patch::Keep);
+        assert_eq!(message.content, Patch::Set(vec!["x".into()]));
+    }
+}

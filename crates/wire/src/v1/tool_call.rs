@@ -1,0 +1,256 @@
+//! Tool calls: what the agent does, as the client shows it (TOOL-01 to TOOL-22).
+
+use crate::Json;
+use crate::shape::*;
+use crate::v1::{ContentBlock, TerminalId, ToolCallId};
+
+closed_enum! {
+    /// What a tool does, so that clients can choose an icon. TOOL-12: kinds that are not listed count as `Other`.
+    pub enum ToolKind {
+        /// Reads files or data.
+        Read = "read",
+        /// Changes files or content.
+        Edit = "edit",
+        /// Removes files or data.
+        Delete = "delete",
+        /// Moves or renames files.
+        Move = "move",
+        /// Searches.
+        Search = "search",
+        /// Runs commands or code.
+        Execute = "execute",
+        /// Reasons or plans.
+        Think = "think",
+        /// Fetches from outside.
+        Fetch = "fetch",
+        /// Switches the session's mode.
+        SwitchMode = "switch_mode",
+        /// Anything else.
+        Other = "other",
+    } else Other
+}
+
+closed_enum! {
+    /// How far a tool call is (TOOL-11). Version 1 has no status for cancelled calls: a status that is not listed
+    /// is read as not mentioned.
+    pub enum ToolCallStatus {
+        /// Not started: its input is still streaming, or it waits for permission.
+        Pending = "pending",
+        /// Running.
+        InProgress = "in_progress",
+        /// Ended well.
+        Completed = "completed",
+        /// Ended badly.
+        Failed = "failed",
+    }
+}
+
+object! {
+    /// A place in a file that a tool call works on, so that clients can follow along (TOOL-18).
+    pub struct ToolCallLocation {
+        required {
+            /// The absolute path.
+            path "path": String [Required],
+        }
+        optional {
+            /// The line, counted from 1.
+            line "line": Option<u32> [Lenient],
+        }
+    }
+}
+
+object! {
+    /// A content block inside a tool call.
+    pub struct Content {
+        required {
+            /// The block.
+            content "content": ContentBlock [Required],
+        }
+    }
+}
+
+object! {
+    /// A change of one file (TOOL-15).
+    pub struct Diff {
+        required {
+            /// The absolute path.
+            path "path": String [Required],
+            /// The text after the change.
+            new_text "newText": String [Required],
+        }
+        optional {
+            /// The text before the change; nothing for a new file.
+            old_text "oldText": Option<String> [Text],
+        }
+    }
+}
+
+object! {
+    /// A terminal whose output is shown inside the tool call (TOOL-16).
+    pub struct Terminal {
+        required {
+            /// The terminal.
+            terminal_id "terminalId": TerminalId [Required],
+        }
+    }
+}
+
+tagged! {
+    /// What a tool call made. TOOL-14: a bare content block is none of these.
+    pub enum ToolCallContent by "type" {
+        /// A content block.
+        Content(Content) = "content",
+        /// A change of a file.
+        Diff(Diff) = "diff",
+        /// A terminal.
+        Terminal(Terminal) = "terminal",
+    }
+}
+
+impl From<ContentBlock> for ToolCallContent {
+    fn from(block: ContentBlock) -> Self {
+        ToolCallContent::Content(Content::new(block))
+    }
+}
+
+impl From<&str> for ToolCallContent {
+    fn from(text: &str) -> Self {
+        ContentBlock::from(text).into()
+    }
+}
+
+impl From<String> for ToolCallContent {
+    fn from(text: String) -> Self {
+        ContentBlock::from(text).into()
+    }
+}
+
+object! {
+    /// A new tool call (TOOL-01, TOOL-03).
+    pub struct ToolCall {
+        required {
+            /// Names the call within its session (TOOL-02).
+            tool_call_id "toolCallId": ToolCallId [Required],
+            /// What it does, for a person.
+            title "title": String [Required],
+        }
+        optional {
+            /// The tool's name, for a program (TOOL-20).
+            name "name": Option<String> [Text],
+            /// The kind of tool; nothing stands for [`ToolKind::Other`] (TOOL-04).
+            kind "kind": Option<ToolKind> [Lenient],
+            /// How far it is; nothing stands for [`ToolCallStatus::Pending`] (TOOL-04).
+            status "status": Option<ToolCallStatus> [Lenient],
+            /// What it made.
+            content "content": Option<Vec<ToolCallContent>> [Lossy],
+            /// The files it works on.
+            locations "locations": Option<Vec<ToolCallLocation>> [Lossy],
+            /// The tool's input as the model wrote it: any JSON (TOOL-19).
+            raw_input "rawInput": Option<Json> [Free],
+            /// The tool's output as it came: any JSON (TOOL-19).
+            raw_output "rawOutput": Option<Json> [Free],
+        }
+    }
+}
+
+object! {
+    /// A change of a tool call. TOOL-05, TOOL-06, TOOL-07: what is absent or `null` stays as it is; lists are
+    /// replaced whole.
+    pub struct ToolCallUpdate {
+        required {
+            /// The call.
+            tool_call_id "toolCallId": ToolCallId [Required],
+        }
+        optional {
+            /// What it does, for a person.
+            title "title": Option<String> [Text],
+            /// The tool's name, for a program.
+            name "name": Option<String> [Text],
+            /// The kind of tool.
+            kind "kind": Option<ToolKind> [Lenient],
+            /// How far it is.
+            status "status": Option<ToolCallStatus> [Lenient],
+            /// What it made.
+            content "content": Option<Vec<ToolCallContent>> [Lossy],
+            /// The files it works on.
+            locations "locations": Option<Vec<ToolCallLocation>> [Lossy],
+            /// The tool's input: any JSON.
+            raw_input "rawInput": Option<Json> [Free],
+            /// The tool's output: any JSON.
+            raw_output "rawOutput": Option<Json> [Free],
+        }
+    }
+}
+
+impl From<ToolCall> for ToolCallUpdate {
+    /// The update that mentions everything the call has; permission requests describe calls in this form.
+    fn from(call: ToolCall) -> Self {
+        ToolCallUpdate {
+            tool_call_id: call.tool_call_id,
+            title: Some(call.title),
+            name: call.name,
+            kind: call.kind,
+            status: call.status,
+            content: call.content,
+            locations: call.locations,
+            raw_input: call.raw_input,
+            raw_output: call.raw_output,
+            meta: call.meta,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn call(members: &str) -> ToolCall {
+        serde_json::from_str(&format!(r#"{{"toolCallId":"c","title":"t",{members}}}"#)).unwrap()
+    }
+
+    #[test]
+    fn unknown_kinds_are_other_and_unknown_statuses_are_not_mentioned() {
+        // shows TOOL-12, TOOL-11
+        assert_eq!(call(r#""kind":"paint""#).kind, Some(ToolKind::Other));
+        assert_eq!(call(r#""kind":7"#).kind, None);
+        assert_eq!(call(r#""status":"cancelled""#).status, None);
+        assert_eq!(call(r#""status":null"#).status, None);
+    }
+
+    #[test]
+    fn malformed_entries_of_lists_are_skipped() {
+        // shows TOOL-14, TOOL-15, TOOL-18, CONT-07
+        let call = call(concat!(
+            r#""content":[{"type":"text","text":"bare"},{"type":"diff","path":"/a"},"#,
+            r#"{"type":"content","content":{"type":"hologram"}},{"terminalId":"x","type":"terminal"}],"#,
+            r#""locations":[{"line":3},{"path":"/a","line":-1}]"#
+        ));
+        assert_eq!(call.content, Some(vec![Terminal::new("x").into()]));
+        assert_eq!(call.locations, Some(vec![ToolCallLocation::new("/a")]));
+    }
+
+    #[test]
+    fn a_list_that_is_none_is_not_mentioned() {
+        let call = call(r#""content":"x","locations":null"#);
+        assert_eq!((call.content, call.locations), (None, None));
+    }
+
+    #[test]
+    fn null_in_an_update_is_not_mentioned() {
+        // shows TOOL-05, TOOL-07
+        let text = r#"{"toolCallId":"c","title":null,"content":null,"rawInput":null,"kind":null}"#;
+        let update: ToolCallUpdate = serde_json::from_str(text).unwrap();
+        assert_eq!(update, ToolCallUpdate::new("c"));
+        assert_eq!(serde_json::to_string(&update).unwrap(), r#"{"toolCallId":"c"}"#);
+    }
+
+    #[test]
+    fn raw_input_is_any_json_and_comes_back_as_it_was() {
+        // shows TOOL-19
+        let text = r#"{"toolCallId":"c","title":"t","rawInput":"ls","rawOutput":[1e3,{"b":0,"a":1}]}"#;
+        let call: ToolCall = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&call).unwrap(), text);
+    }
+}

@@ -1,0 +1,220 @@
+//! `session/update`: everything an agent says while it works.
+
+use crate::Patch;
+use crate::shape::*;
+use crate::v1::{
+    AvailableCommandsUpdate, CompactionSummaryChunk, CompactionUpdate, ContentBlock, MessageId, Notice, Plan,
+    PlanRemoved, PlanUpdate, SessionId, SessionMessage, SessionMessageChunk, SessionModeId, SubagentUpdate,
+    ToolCall, ToolCallUpdate, UsageUpdate,
+};
+
+object! {
+    /// A piece of a message.
+    pub struct ContentChunk {
+        required {
+            /// The piece.
+            content "content": ContentBlock [Required],
+        }
+        optional {
+            /// The message it belongs to (MSG-01). MSG-04: without ids a change of kind begins a new message.
+            message_id "messageId": Option<MessageId> [Text],
+        }
+    }
+}
+
+object! {
+    /// The session's mode is another one now (MODE-07).
+    pub struct CurrentModeUpdate {
+        required {
+            /// The mode.
+            current_mode_id "currentModeId": SessionModeId [Required],
+        }
+    }
+}
+
+object! {
+    /// What is known of the session changes (LIST-12): what is absent stays, `null` clears.
+    pub struct SessionInfoUpdate {
+        optional {
+            /// Its title.
+            title "title": Patch<String> [PatchLenient],
+            /// When it was last active, as ISO 8601 text.
+            updated_at "updatedAt": Patch<String> [PatchLenient],
+        }
+    }
+}
+
+tagged! {
+    /// One thing that happened in a session. PROMPT-16: kinds that are not listed are kept as
+    /// [`Other`](SessionUpdate::Other), so that one of them never ends a session.
+    pub enum SessionUpdate by "sessionUpdate" [no_from] {
+        /// A piece of what the person said; sent when a session is replayed.
+        UserMessageChunk(ContentChunk) = "user_message_chunk",
+        /// A piece of what the agent says.
+        AgentMessageChunk(ContentChunk) = "agent_message_chunk",
+        /// A piece of what the agent thinks.
+        AgentThoughtChunk(ContentChunk) = "agent_thought_chunk",
+        /// A new tool call.
+        ToolCall(Box<ToolCall>) = "tool_call",
+        /// A change of a tool call.
+        ToolCallUpdate(Box<ToolCallUpdate>) = "tool_call_update",
+        /// The plan.
+        Plan(Plan) = "plan",
+        /// One of several plans (unstable).
+        PlanUpdate(PlanUpdate) = "plan_update",
+        /// A plan is gone (unstable).
+        PlanRemoved(PlanRemoved) = "plan_removed",
+        /// The slash commands.
+        AvailableCommandsUpdate(AvailableCommandsUpdate) = "available_commands_update",
+        /// The mode.
+        CurrentModeUpdate(CurrentModeUpdate) = "current_mode_update",
+        /// Title and time.
+        SessionInfoUpdate(SessionInfoUpdate) = "session_info_update",
+        /// How full the context window is.
+        UsageUpdate(UsageUpdate) = "usage_update",
+        /// Something to show once.
+        Notice(Notice) = "notice",
+        /// A compaction.
+        CompactionUpdate(Box<CompactionUpdate>) = "compaction_update",
+        /// A piece of a compaction's summary.
+        CompactionSummaryChunk(CompactionSummaryChunk) = "compaction_summary_chunk",
+        /// A child session (unstable).
+        SubagentUpdate(Box<SubagentUpdate>) = "subagent_update",
+        /// A message between sessions (unstable).
+        SessionMessage(Box<SessionMessage>) = "session_message",
+        /// A piece of a message between sessions (unstable).
+        SessionMessageChunk(SessionMessageChunk) = "session_message_chunk",
+    }
+    other Other
+}
+
+/// Chunks are left out: their type does not say whose they are.
+macro_rules! from_payloads {
+    ($($payload:ident $(($boxed:ident))?),+ $(,)?) => {
+        $(impl From<$payload> for SessionUpdate {
+            fn from(payload: $payload) -> Self {
+                SessionUpdate::$payload($($boxed::new)?(payload))
+            }
+        })+
+    };
+}
+
+from_payloads! {
+    ToolCall(Box), ToolCallUpdate(Box), Plan, PlanUpdate, PlanRemoved, AvailableCommandsUpdate,
+    CurrentModeUpdate, SessionInfoUpdate, UsageUpdate, Notice, CompactionUpdate(Box),
+    CompactionSummaryChunk, SubagentUpdate(Box), SessionMessage(Box), SessionMessageChunk,
+}
+
+impl SessionUpdate {
+    /// A piece of what the agent says.
+    pub fn agent_message(content: impl Into<ContentBlock>) -> Self {
+        SessionUpdate::AgentMessageChunk(ContentChunk::new(content))
+    }
+
+    /// A piece of what the agent thinks.
+    pub fn agent_thought(content: impl Into<ContentBlock>) -> Self {
+        SessionUpdate::AgentThoughtChunk(ContentChunk::new(content))
+    }
+
+    /// A piece of what the person said.
+    pub fn user_message(content: impl Into<ContentBlock>) -> Self {
+        SessionUpdate::UserMessageChunk(ContentChunk::new(content))
+    }
+}
+
+object! {
+    /// Something happened in a session (PROMPT-12).
+    pub struct SessionNotification {
+        required {
+            /// The session.
+            session_id "sessionId": SessionId [Required],
+            /// What happened.
+            update "update": SessionUpdate [Required],
+        }
+    }
+}
+
+crate::notifications! {
+    "session/update": SessionNotification,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn read(update: &str) -> serde_json::Result<SessionUpdate> {
+        serde_json::from_str::<SessionNotification>(&format!(r#"{{"sessionId":"s","update":{update}}}"#))
+            .map(|notification| notification.update)
+    }
+
+    #[test]
+    fn the_tag_may_stand_anywhere() {
+        let first =
+            read(r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a\nb"}}"#);
+        let last = read(r#"{"content":{"text":"a\nb","type":"text"},"sessionUpdate":"agent_message_chunk"}"#);
+        assert_eq!(first.unwrap(), SessionUpdate::agent_message("a\nb"));
+        assert_eq!(last.unwrap(), SessionUpdate::agent_message("a\nb"));
+        let middle =
+            read(r#"{"title":"t","sessionUpdate":"tool_call","toolCallId":"c","rawInput":{"a":[1]}}"#);
+        let SessionUpdate::ToolCall(call) = middle.unwrap() else { panic!() };
+        assert_eq!((&*call.title, call.raw_input.unwrap().get()), ("t", r#"{"a":[1]}"#));
+    }
+
+    #[test]
+    fn unknown_kinds_are_kept_and_written_as_they_came() {
+        // shows PROMPT-16
+        let text = r#"{"sessionUpdate":"future_update","a":{"b":[1, 2]},"\u00e9\"":null}"#;
+        let SessionUpdate::Other(unknown) = read(text).unwrap() else { panic!() };
+        assert_eq!(unknown.tag, "future_update");
+        let again = serde_json::to_string(&unknown).unwrap();
+        assert_eq!(again, "{\"sessionUpdate\":\"future_update\",\"a\":{\"b\":[1, 2]},\"é\\\"\":null}");
+        assert_eq!(read(&again).unwrap(), SessionUpdate::Other(unknown));
+        let SessionUpdate::Other(moved) = read(r#"{"a":1,"sessionUpdate":"x","b":2}"#).unwrap() else {
+            panic!()
+        };
+        assert_eq!(moved.object.get(), r#"{"sessionUpdate":"x","a":1,"b":2}"#);
+    }
+
+    #[test]
+    fn malformed_updates_are_refused() {
+        // shows PROMPT-16, PROMPT-18, TOOL-03, CONT-07, CMD-03, MODE-07
+        for bad in [
+            r#"{"sessionUpdate":"agent_message_chunk","content":"text"}"#,
+            r#"{"sessionUpdate":"agent_message_chunk","content":[{"type":"text","text":"x"}]}"#,
+            r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"hologram"}}"#,
+            r#"{"sessionUpdate":"agent_message_chunk"}"#,
+            r#"{"sessionUpdate":"tool_call","toolCallId":"c"}"#,
+            r#"{"sessionUpdate":"tool_call","title":"t"}"#,
+            r#"{"sessionUpdate":"current_mode_update","modeId":"code"}"#,
+            r#"{"sessionUpdate":"available_commands_update"}"#,
+            r#"{"sessionUpdate":5}"#,
+            r#"{"kind":"agent-text"}"#,
+            r#"["agent_message_chunk"]"#,
+            "null",
+        ] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+        let flat = r#"{"sessionId":"s","kind":"agent-text","content":"x"}"#;
+        assert!(serde_json::from_str::<SessionNotification>(flat).is_err());
+    }
+
+    #[test]
+    fn a_message_id_that_is_none_is_ignored() {
+        // shows MSG-02
+        let text =
+            r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"},"messageId":5}"#;
+        assert_eq!(read(text).unwrap(), SessionUpdate::agent_message("x"));
+    }
+
+    #[test]
+    fn session_info_has_three_states() {
+        // shows LIST-12
+        let text = r#"{"sessionUpdate":"session_info_update","title":null,"updatedAt":5}"#;
+        let update = read(text).unwrap();
+        assert_eq!(update, SessionInfoUpdate::new().title(None).into());
+        let again = serde_json::to_string(&update).unwrap();
+        assert_eq!(again, r#"{"sessionUpdate":"session_info_update","title":null}"#);
+    }
+}

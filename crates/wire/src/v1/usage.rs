@@ -1,0 +1,75 @@
+//! How much of the context window and of somebody's money is used (MSG-05, PROMPT-19).
+
+use crate::shape::*;
+
+object! {
+    /// Tokens counted over a turn or a session (unstable, PROMPT-19).
+    pub struct Usage {
+        required {
+            /// Everything.
+            total_tokens "totalTokens": u64 [Required],
+            /// What the model read.
+            input_tokens "inputTokens": u64 [Required],
+            /// What the model wrote.
+            output_tokens "outputTokens": u64 [Required],
+        }
+        optional {
+            /// What the model thought.
+            thought_tokens "thoughtTokens": Option<u64> [Lenient],
+            /// What was read from a cache.
+            cached_read_tokens "cachedReadTokens": Option<u64> [Lenient],
+            /// What was written to a cache.
+            cached_write_tokens "cachedWriteTokens": Option<u64> [Lenient],
+        }
+    }
+}
+
+object! {
+    /// An amount of money.
+    pub struct Cost {
+        required {
+            /// How much.
+            amount "amount": f64 [Required],
+            /// Of what, as an ISO 4217 code.
+            currency "currency": String [Required],
+        }
+    }
+}
+
+object! {
+    /// How full the context window is (MSG-05).
+    pub struct UsageUpdate {
+        required {
+            /// Tokens in the window.
+            used "used": u64 [Required],
+            /// How many fit.
+            size "size": u64 [Required],
+        }
+        optional {
+            /// What the session has cost so far.
+            cost "cost": Option<Cost> [Lenient],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn counts_are_strict_and_the_cost_is_not() {
+        // shows MSG-05
+        let read = serde_json::from_str::<UsageUpdate>;
+        assert!(read(r#"{"used":-1,"size":5}"#).is_err());
+        assert!(read(r#"{"used":1.0,"size":5}"#).is_err());
+        assert!(read(r#"{"used":1}"#).is_err());
+        assert_eq!(
+            read(r#"{"used":1,"size":5,"cost":{"amount":"1"}}"#).unwrap(),
+            UsageUpdate::new(1u64, 5u64)
+        );
+        let whole = read(r#"{"used":1,"size":5,"cost":{"amount":1,"currency":"EUR"}}"#).unwrap();
+        assert_eq!(whole.cost, Some(Cost::new(1.0, "EUR")));
+    }
+}
