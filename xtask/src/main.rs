@@ -4,11 +4,20 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people: it prints")]
 
+mod examples;
+mod repo;
+mod rules;
+mod tidy;
+
 use std::process::ExitCode;
 
 type Chore = (&'static str, &'static str, fn(&[String]) -> Result<(), String>);
 
-const CHORES: &[Chore] = &[];
+const CHORES: &[Chore] = &[
+    ("examples", "run example messages against the crates (FILE…, or the repository's own)", examples::run),
+    ("rules", "write docs/rules.md; --check says which duties are open", rules::run),
+    ("tidy", "check what docs/STYLE.md asks and a program can see", tidy::run),
+];
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
