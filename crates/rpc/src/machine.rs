@@ -141,11 +141,30 @@ impl<W, T> Machine<W, T> {
     }
 
     /// Writes a request and keeps `waiter` for its answer. Returns the id.
+    ///
+    /// # Errors
+    /// When nothing was written; `waiter` is dropped then.
     pub fn request<P: Serialize + ?Sized>(
         &mut self,
         method: &str,
         params: &P,
         waiter: W,
+        out: &mut Vec<u8>,
+    ) -> Result<i64, RequestError> {
+        let id = self.send(method, params, out)?;
+        self.wait(id, waiter);
+        Ok(id)
+    }
+
+    /// The first half of [`request`](Self::request), for those who must keep the waiter if it fails: writes the request.
+    /// Before anything else is received, [`wait`](Self::wait) says who waits for the answer.
+    ///
+    /// # Errors
+    /// When nothing was written.
+    pub fn send<P: Serialize + ?Sized>(
+        &mut self,
+        method: &str,
+        params: &P,
         out: &mut Vec<u8>,
     ) -> Result<i64, RequestError> {
         if self.waiting.len() >= self.limits.open_requests {
@@ -155,8 +174,12 @@ impl<W, T> Machine<W, T> {
         let id = self.next_id;
         encode::request(out, &Id::Int(id), method, params).map_err(RequestError::Encode)?;
         self.next_id = id.wrapping_add(1);
-        self.waiting.insert(id, waiter);
         Ok(id)
+    }
+
+    /// The second half of [`request`](Self::request): `waiter` waits for the answer to `id`.
+    pub fn wait(&mut self, id: i64, waiter: W) {
+        self.waiting.insert(id, waiter);
     }
 
     /// Writes a notification.

@@ -1,0 +1,82 @@
+//! How a connection ended.
+
+use crate::Side;
+use std::fmt;
+use std::ops::Deref;
+use std::process::ExitStatus;
+use std::sync::Arc;
+
+/// How a connection ended; cheap to clone. The details are the public fields of [`Ending`].
+#[derive(Clone, Debug)]
+pub struct Closed(Arc<Ending>);
+
+/// What is known about the end of a connection.
+#[derive(Debug)]
+pub struct Ending {
+    /// What happened.
+    pub reason: Reason,
+    /// How the peer's process ended, if it was our child and has ended.
+    pub exit: Option<ExitStatus>,
+    /// The last lines that our child printed on its stderr.
+    pub stderr_tail: String,
+    /// Which end we are.
+    pub side: Side,
+}
+
+/// Why a connection ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The peer closed its end after a whole line.
+    Eof,
+    /// The peer closed its end in the middle of a line, which begins like this.
+    HalfLine(String),
+    /// Reading or writing failed.
+    Io(String),
+    /// We closed it.
+    LocalClose,
+    /// The driver was dropped before the end.
+    Dropped,
+}
+
+impl Closed {
+    pub(crate) fn new(side: Side, reason: Reason) -> Self {
+        Closed(Arc::new(Ending { reason, exit: None, stderr_tail: String::new(), side }))
+    }
+
+    pub(crate) fn with_child(&self, exit: Option<ExitStatus>, stderr_tail: String) -> Self {
+        Closed(Arc::new(Ending { reason: self.reason.clone(), exit, stderr_tail, side: self.side }))
+    }
+}
+
+impl Deref for Closed {
+    type Target = Ending;
+
+    fn deref(&self) -> &Ending {
+        &self.0
+    }
+}
+
+impl fmt::Display for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let peer = self.side.peer();
+        match (&self.reason, self.exit) {
+            (Reason::LocalClose, _) => f.write_str("the connection was closed on this side")?,
+            (Reason::Dropped, _) => f.write_str("the connection was dropped on this side")?,
+            (Reason::Io(error), None) => write!(f, "the connection to the {peer} failed: {error}")?,
+            (_, None) => write!(f, "the {peer} closed the connection")?,
+            (_, Some(exit)) => match exit.code() {
+                Some(code) => write!(f, "the {peer} ended (exit code {code})")?,
+                None => write!(f, "the {peer} ended ({exit})")?,
+            },
+        }
+        if let Reason::HalfLine(line) = &self.reason {
+            write!(f, " in the middle of a line: {line:?}")?;
+        }
+        match self.stderr_tail.trim() {
+            "" => Ok(()),
+            words => write!(f, "; its last words on stderr: {words}"),
+        }
+    }
+}
+
+impl std::error::Error for Closed {}

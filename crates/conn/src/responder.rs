@@ -1,0 +1,70 @@
+//! The duty to answer.
+
+use crate::CancelToken;
+use crate::shared::Shared;
+use attache_rpc::{ErrorObject, Id};
+use serde::Serialize;
+use std::fmt;
+use std::sync::Arc;
+
+/// The right and the duty to answer one request of the peer.
+///
+/// RPC-24: it is answered exactly once. The methods that answer consume it, and dropping it answers with an internal error.
+/// Answers never wait for room: a peer that waits for one must not be kept waiting by a stream that it does not read.
+pub struct Responder {
+    shared: Arc<Shared>,
+    id: Id,
+    token: CancelToken,
+    answered: bool,
+}
+
+impl Responder {
+    pub(crate) fn new(shared: &Arc<Shared>, id: Id, token: CancelToken) -> Self {
+        Responder { shared: Arc::clone(shared), id, token, answered: false }
+    }
+
+    /// The id of the request.
+    pub fn id(&self) -> &Id {
+        &self.id
+    }
+
+    /// Raised when the peer no longer wants this request to be executed, or is gone. It wants an answer all the same
+    /// (CANCEL-16).
+    pub fn cancellation(&self) -> CancelToken {
+        self.token.clone()
+    }
+
+    /// Answers with a result.
+    pub fn ok<T: Serialize + ?Sized>(mut self, result: &T) {
+        self.answer(Ok(result));
+    }
+
+    /// Answers with an error.
+    pub fn err(mut self, error: ErrorObject) {
+        self.answer(Err::<&(), _>(&error));
+    }
+
+    fn answer<T: Serialize + ?Sized>(&mut self, outcome: Result<&T, &ErrorObject>) {
+        self.shared.write(|state| {
+            if !state.is_mute() {
+                state.machine.answer(&self.id, outcome, &mut state.out);
+            }
+        });
+        // Only now: if serializing panicked, the drop still answers.
+        self.answered = true;
+    }
+}
+
+impl Drop for Responder {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.answer(Err::<&(), _>(&ErrorObject::internal("the handler ended without an answer")));
+        }
+    }
+}
+
+impl fmt::Debug for Responder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Responder").field("id", &self.id).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,119 @@
+//! A dispatch that records what it is told and lets the test decide about answers.
+
+use attache_conn::{Closed, Dispatch, Driver, Limits, Link, Peer, Responder, Side, open};
+use serde_json::value::RawValue;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
+use tokio::sync::mpsc;
+
+#[derive(Debug)]
+pub enum Said {
+    Request(String, String, Responder),
+    Notification(String, String),
+    Noise(String, String),
+    Closed(Closed),
+}
+
+pub struct Recorder(mpsc::UnboundedSender<Said>);
+
+fn text(params: Option<&RawValue>) -> String {
+    params.map_or_else(String::new, |params| params.get().to_owned())
+}
+
+impl Dispatch for Recorder {
+    fn request(&mut self, method: &str, params: Option<&RawValue>, responder: Responder) {
+        let _ = self.0.send(Said::Request(method.to_owned(), text(params), responder));
+    }
+
+    fn notification(&mut self, method: &str, params: Option<&RawValue>) {
+        let _ = self.0.send(Said::Notification(method.to_owned(), text(params)));
+    }
+
+    fn noise(&mut self, line: &[u8], why: &str) {
+        let _ = self.0.send(Said::Noise(String::from_utf8_lossy(line).into_owned(), why.to_owned()));
+    }
+
+    fn closed(&mut self, why: &Closed) {
+        let _ = self.0.send(Said::Closed(why.clone()));
+    }
+}
+
+/// What the other end said, in order.
+pub struct Heard(mpsc::UnboundedReceiver<Said>);
+
+impl Heard {
+    pub async fn next(&mut self) -> Said {
+        self.0.recv().await.expect("the dispatch is gone")
+    }
+
+    pub fn try_next(&mut self) -> Option<Said> {
+        self.0.try_recv().ok()
+    }
+
+    pub async fn request(&mut self) -> (String, String, Responder) {
+        match self.next().await {
+            Said::Request(method, params, responder) => (method, params, responder),
+            other => panic!("expected a request, got {other:?}"),
+        }
+    }
+
+    pub async fn notification(&mut self) -> (String, String) {
+        match self.next().await {
+            Said::Notification(method, params) => (method, params),
+            other => panic!("expected a notification, got {other:?}"),
+        }
+    }
+
+    pub async fn noise(&mut self) -> (String, String) {
+        match self.next().await {
+            Said::Noise(line, why) => (line, why),
+            other => panic!("expected noise, got {other:?}"),
+        }
+    }
+
+    pub async fn closed(&mut self) -> Closed {
+        match self.next().await {
+            Said::Closed(closed) => closed,
+            other => panic!("expected the end, got {other:?}"),
+        }
+    }
+}
+
+pub fn connect(link: Link, limits: Limits, side: Side) -> (Peer, Driver, Heard) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let (peer, driver) = open(link, limits, side, |_| Recorder(sender));
+    (peer, driver, Heard(receiver))
+}
+
+/// A connection whose other end is the test itself, byte by byte.
+pub struct Wire {
+    pub input: BufReader<ReadHalf<DuplexStream>>,
+    pub output: WriteHalf<DuplexStream>,
+}
+
+impl Wire {
+    pub fn new() -> (Link, Wire) {
+        Wire::with_room(64 << 10)
+    }
+
+    pub fn with_room(bytes: usize) -> (Link, Wire) {
+        let (ours, theirs) = tokio::io::duplex(bytes);
+        let (reader, writer) = tokio::io::split(theirs);
+        let (input, output) = tokio::io::split(ours);
+        (Link::from_io(reader, writer), Wire { input: BufReader::new(input), output })
+    }
+
+    pub async fn write(&mut self, bytes: impl AsRef<[u8]>) {
+        self.output.write_all(bytes.as_ref()).await.unwrap();
+    }
+
+    /// The next line without its line feed; empty at the end.
+    pub async fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.input.read_line(&mut line).await.unwrap();
+        line.trim_end_matches('\n').to_owned()
+    }
+
+    pub async fn json(&mut self) -> serde_json::Value {
+        serde_json::from_str(&self.line().await).unwrap()
+    }
+}
