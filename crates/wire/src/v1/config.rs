@@ -1,0 +1,321 @@
+//! Config options: what a person can choose for a session (CONF-01 to CONF-21).
+
+use serde::de::{Deserialize, Deserializer, Error};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use super::{SessionConfigGroupId, SessionConfigId, SessionConfigValueId};
+use crate::shape::*;
+use crate::{Json, Meta};
+
+open_enum! {
+    /// What an option is about. CONF-09: for display only. CONF-11: own categories begin with a `_`.
+    pub enum SessionConfigOptionCategory {
+        /// How the agent works.
+        Mode = "mode",
+        /// Which model answers.
+        Model = "model",
+        /// How the model is set up (CONF-12).
+        ModelConfig = "model_config",
+        /// How hard the model thinks.
+        ThoughtLevel = "thought_level",
+    }
+}
+
+/// An option and its current value. CONF-06: an option of a kind that is not known is refused here and thereby
+/// skipped in lists.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct SessionConfigOption {
+    /// Names the option.
+    pub id: SessionConfigId,
+    /// A name to show.
+    pub name: String,
+    /// What it is.
+    pub description: Option<String>,
+    /// What it is about (CONF-21).
+    pub category: Option<SessionConfigOptionCategory>,
+    /// What can be chosen and what is; its members stand beside the others.
+    pub kind: SessionConfigKind,
+    /// What extensions attach (`_meta`).
+    pub meta: Option<Meta>,
+}
+
+impl SessionConfigOption {
+    /// A `SessionConfigOption` with its required members.
+    pub fn new(
+        id: impl Into<SessionConfigId>,
+        name: impl Into<String>,
+        kind: impl Into<SessionConfigKind>,
+    ) -> Self {
+        SessionConfigOption {
+            id: id.into(),
+            name: name.into(),
+            description: None,
+            category: None,
+            kind: kind.into(),
+            meta: None,
+        }
+    }
+
+    /// A choice among values.
+    pub fn select(
+        id: impl Into<SessionConfigId>,
+        name: impl Into<String>,
+        current_value: impl Into<SessionConfigValueId>,
+        options: impl Into<SessionConfigSelectOptions>,
+    ) -> Self {
+        SessionConfigOption::new(id, name, SessionConfigSelect::new(current_value, options))
+    }
+
+    /// A switch; only for clients that show it (CONF-07).
+    pub fn boolean(id: impl Into<SessionConfigId>, name: impl Into<String>, current_value: bool) -> Self {
+        SessionConfigOption::new(id, name, SessionConfigBoolean::new(current_value))
+    }
+
+    /// What it is.
+    pub fn description(mut self, description: impl Into<Option<String>>) -> Self {
+        self.description = description.into();
+        self
+    }
+
+    /// What it is about.
+    pub fn category(mut self, category: impl Into<Option<SessionConfigOptionCategory>>) -> Self {
+        self.category = category.into();
+        self
+    }
+
+    /// What extensions attach (`_meta`).
+    pub fn meta(mut self, meta: impl Into<Option<Meta>>) -> Self {
+        self.meta = meta.into();
+        self
+    }
+}
+
+tagged! {
+    /// What kind of option it is.
+    pub enum SessionConfigKind by "type" {
+        /// A choice among values.
+        Select(SessionConfigSelect) = "select",
+        /// A switch.
+        Boolean(SessionConfigBoolean) = "boolean",
+    }
+}
+
+impl<'de> Deserialize<'de> for SessionConfigOption {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut members = Members::deserialize(deserializer)?;
+        Ok(SessionConfigOption {
+            id: members.take::<Required, _, D::Error>("id")?,
+            name: members.take::<Required, _, D::Error>("name")?,
+            description: members.take::<Text, _, D::Error>("description")?,
+            category: members.take::<Text, _, D::Error>("category")?,
+            meta: members.take::<Free, _, D::Error>("_meta")?,
+            kind: tagged::from_members(members.rest())?,
+        })
+    }
+}
+
+impl Serialize for SessionConfigOption {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("id", &self.id)?;
+        map.serialize_entry("name", &self.name)?;
+        if let Some(description) = &self.description {
+            map.serialize_entry("description", description)?;
+        }
+        if let Some(category) = &self.category {
+            map.serialize_entry("category", category)?;
+        }
+        match &self.kind {
+            SessionConfigKind::Select(select) => {
+                map.serialize_entry("type", "select")?;
+                select.to_map(&mut map)?;
+            }
+            SessionConfigKind::Boolean(boolean) => {
+                map.serialize_entry("type", "boolean")?;
+                boolean.to_map(&mut map)?;
+            }
+        }
+        if let Some(meta) = &self.meta {
+            map.serialize_entry("_meta", meta)?;
+        }
+        map.end()
+    }
+}
+
+object! {
+    /// A choice among values.
+    pub struct SessionConfigSelect {
+        required {
+            /// The value that holds (CONF-05).
+            current_value "currentValue": SessionConfigValueId [Required],
+            /// The values to choose from.
+            options "options": SessionConfigSelectOptions [Required],
+        }
+        no_meta ()
+    }
+}
+
+object! {
+    /// A switch.
+    pub struct SessionConfigBoolean {
+        required {
+            /// The value that holds.
+            current_value "currentValue": bool [Required],
+        }
+        no_meta ()
+    }
+}
+
+object! {
+    /// A value to choose.
+    pub struct SessionConfigSelectOption {
+        required {
+            /// Names the value.
+            value "value": SessionConfigValueId [Required],
+            /// A name to show.
+            name "name": String [Required],
+        }
+        optional {
+            /// What it is.
+            description "description": Option<String> [Text],
+        }
+    }
+}
+
+object! {
+    /// Values under a heading.
+    pub struct SessionConfigSelectGroup {
+        required {
+            /// Names the group.
+            group "group": SessionConfigGroupId [Required],
+            /// The heading.
+            name "name": String [Required],
+            /// The values.
+            options "options": Vec<SessionConfigSelectOption> [Lossy],
+        }
+    }
+}
+
+/// The values to choose from, flat or in groups (CONF-20).
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum SessionConfigSelectOptions {
+    /// A flat list.
+    Ungrouped(Vec<SessionConfigSelectOption>),
+    /// Lists under headings.
+    Grouped(Vec<SessionConfigSelectGroup>),
+}
+
+impl SessionConfigSelectOptions {
+    /// All values, whatever group they are in.
+    pub fn iter(&self) -> impl Iterator<Item = &SessionConfigSelectOption> {
+        let (flat, groups): (&[_], &[SessionConfigSelectGroup]) = match self {
+            SessionConfigSelectOptions::Ungrouped(options) => (options, &[]),
+            SessionConfigSelectOptions::Grouped(groups) => (&[], groups),
+        };
+        flat.iter().chain(groups.iter().flat_map(|group| &group.options))
+    }
+}
+
+impl From<Vec<SessionConfigSelectOption>> for SessionConfigSelectOptions {
+    fn from(options: Vec<SessionConfigSelectOption>) -> Self {
+        SessionConfigSelectOptions::Ungrouped(options)
+    }
+}
+
+impl From<Vec<SessionConfigSelectGroup>> for SessionConfigSelectOptions {
+    fn from(groups: Vec<SessionConfigSelectGroup>) -> Self {
+        SessionConfigSelectOptions::Grouped(groups)
+    }
+}
+
+impl<'de> Deserialize<'de> for SessionConfigSelectOptions {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // CONF-20: flat if every entry is a value, which an empty list is too; in groups if every entry is a group.
+        // One entry that is neither refuses the option: a list with holes would offer less than the agent has.
+        let list = Json::deserialize(deserializer)?;
+        let flat = match list.parse() {
+            Ok(options) => return Ok(SessionConfigSelectOptions::Ungrouped(options)),
+            Err(error) => error,
+        };
+        list.parse().map(SessionConfigSelectOptions::Grouped).map_err(|grouped| {
+            D::Error::custom(format_args!("neither values ({flat}) nor groups of values ({grouped})"))
+        })
+    }
+}
+
+impl Serialize for SessionConfigSelectOptions {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            SessionConfigSelectOptions::Ungrouped(options) => options.serialize(serializer),
+            SessionConfigSelectOptions::Grouped(groups) => groups.serialize(serializer),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn same(text: &str) -> SessionConfigOption {
+        let option: SessionConfigOption = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&option).unwrap(), text);
+        option
+    }
+
+    fn options(text: &str) -> serde_json::Result<SessionConfigSelectOptions> {
+        serde_json::from_str(text)
+    }
+
+    #[test]
+    fn the_kinds_members_stand_beside_the_options() {
+        // shows CONF-05, CONF-10: categories may be missing or unknown
+        let select = same(
+            r#"{"id":"m","name":"M","description":"d","category":"_x","type":"select","currentValue":"1","options":[{"value":"1","name":"One"}],"_meta":{"a":1}}"#,
+        );
+        assert_eq!(select.category, Some(SessionConfigOptionCategory::Other("_x".to_owned())));
+        let switch = same(r#"{"id":"b","name":"B","type":"boolean","currentValue":false}"#);
+        assert_eq!(switch, SessionConfigOption::boolean("b", "B", false));
+    }
+
+    #[test]
+    fn display_data_may_be_malformed_and_the_rest_may_not() {
+        // shows CONF-06, CONF-10
+        let read = serde_json::from_str::<SessionConfigOption>;
+        let odd = r#"{"name":"B","currentValue":true,"category":5,"description":[],"_meta":7,"id":"b","type":"boolean"}"#;
+        assert_eq!(read(odd).unwrap(), SessionConfigOption::boolean("b", "B", true));
+        assert!(read(r#"{"id":"b","name":"B","type":"slider","currentValue":3}"#).is_err());
+        assert!(read(r#"{"id":"b","name":"B","currentValue":true}"#).is_err());
+        assert!(read(r#"{"id":"b","name":"B","type":"boolean","currentValue":"true"}"#).is_err());
+        assert!(read(r#"{"id":"b","name":"B","type":"select","currentValue":"1"}"#).is_err());
+        assert!(read(r#"{"name":"B","type":"boolean","currentValue":true}"#).is_err());
+    }
+
+    #[test]
+    fn values_are_flat_or_in_groups_and_never_mixed() {
+        // shows CONF-20
+        assert_eq!(options("[]").unwrap(), SessionConfigSelectOptions::Ungrouped(Vec::new()));
+        let flat =
+            options(r#"[{"value":"1","name":"One"},{"value":"2","name":"Two","description":7}]"#).unwrap();
+        assert!(matches!(&flat, SessionConfigSelectOptions::Ungrouped(list) if list.len() == 2));
+        let grouped = options(
+            r#"[{"group":"a","name":"A","options":[{"value":"1","name":"One"},{"value":"2"}]},
+                {"group":"b","name":"B","options":null}]"#,
+        )
+        .unwrap();
+        assert!(matches!(&grouped, SessionConfigSelectOptions::Grouped(groups) if groups.len() == 2));
+        // Inside a group a malformed value is skipped.
+        assert_eq!(grouped.iter().map(|option| option.value.as_str()).collect::<Vec<_>>(), ["1"]);
+        for text in [
+            r#"[{"value":"1","name":"One"},{"value":"2"}]"#,
+            r#"[{"value":"1","name":"One"},{"group":"a","name":"A","options":[]}]"#,
+            "null",
+            "{}",
+        ] {
+            assert!(options(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Sessions that are there already: `session/list`, `delete`, `archive`, `unarchive`, `status`, `set_title`.
+
+use super::SessionId;
+use crate::shape::*;
+
+open_enum! {
+    /// Which sessions to list. SSTAT-06: a value that is not listed is refused by the agent. Unstable.
+    pub enum SessionArchiveFilter {
+        /// Those that are not archived.
+        Exclude = "exclude",
+        /// All.
+        Include = "include",
+        /// Those that are archived.
+        Only = "only",
+    }
+}
+
+object! {
+    /// Lists sessions (LIST-01). LIST-14: a filter by other roots, which an older draft had, is ignored.
+    pub struct ListSessionsRequest [nullable] {
+        optional {
+            /// Only sessions of this directory (LIST-09).
+            cwd "cwd": Option<String> [Optional],
+            /// Where the last page ended; opaque (LIST-06, LIST-07).
+            cursor "cursor": Option<String> [Optional],
+            /// Whether archived ones are listed (unstable; SSTAT-06).
+            archived "archived": Option<SessionArchiveFilter> [Optional],
+        }
+    }
+}
+
+object! {
+    /// A page of sessions (LIST-03, LIST-04).
+    pub struct ListSessionsResponse {
+        required {
+            /// The sessions.
+            sessions "sessions": Vec<SessionInfo> [Lossy],
+        }
+        optional {
+            /// Where the next page begins; absent on the last one (LIST-05).
+            next_cursor "nextCursor": Option<String> [Text],
+        }
+    }
+}
+
+object! {
+    /// A session in a list (LIST-10).
+    pub struct SessionInfo {
+        required {
+            /// Names the session.
+            session_id "sessionId": SessionId [Required],
+            /// The absolute path of the working directory.
+            cwd "cwd": String [Required],
+        }
+        optional {
+            /// Roots besides `cwd` (ROOT-15, ROOT-16).
+            additional_directories "additionalDirectories": Option<Vec<String>> [Lossy],
+            /// A title to show (LIST-15).
+            title "title": Option<String> [Text],
+            /// When something last happened in it, as ISO 8601 text.
+            updated_at "updatedAt": Option<String> [Text],
+            /// Whether it is archived (unstable; SSTAT-05).
+            archived "archived": Option<bool> [Lenient],
+        }
+    }
+}
+
+object! {
+    /// Deletes a session (DEL-01, DEL-03).
+    pub struct DeleteSessionRequest {
+        required {
+            /// The session.
+            session_id "sessionId": SessionId [Required],
+        }
+    }
+}
+
+object! {
+    /// The session is gone, or never was (DEL-04).
+    pub struct DeleteSessionResponse [nullable] {}
+}
+
+object! {
+    /// Puts a session away (SSTAT-04). Unstable.
+    pub struct ArchiveSessionRequest {
+        required {
+            /// The session.
+            session_id "sessionId": SessionId [Required],
+        }
+    }
+}
+
+object! {
+    /// The session is put away (SSTAT-07). Unstable.
+    pub struct ArchiveSessionResponse [nullable] {}
+}
+
+object! {
+    /// Takes a session out again (SSTAT-10). Unstable.
+    pub struct UnarchiveSessionRequest {
+        required {
+            /// The session.
+            session_id "sessionId": SessionId [Required],
+        }
+    }
+}
+
+object! {
+    /// The session is out again (SSTAT-07). Unstable.
+    pub struct UnarchiveSessionResponse [nullable] {}
+}
+
+open_enum! {
+    /// Where a session is. Unstable.
+    pub enum SessionStatus {
+        /// In the agent's memory; this client still has to load or resume it (SSTAT-03).
+        Open = "open",
+        /// Only in the agent's store.
+        Saved = "saved",
+    }
+}
+
+impl SessionStatus {
+    /// Whether the session is in the agent's memory. SSTAT-02: values that are not listed count as `saved`.
+    pub fn is_open(&self) -> bool {
+        matches!(self, SessionStatus::Open)
+    }
+}
+
+object! {
+    /// Asks where a session is, without touching it (SSTAT-01). Unstable.
+    pub struct SessionStatusRequest {
+        required {
+            /// The session.
+            session_id "sessionId": SessionId [Required],
+        }
+    }
+}
+
+object! {
+    /// Says where a session is. Unstable.
+    pub struct SessionStatusResponse {
+        required {
+            /// Where it is.
+            status "status": SessionStatus [Required],
+        }
+    }
+}
+
+object! {
+    /// Gives a session a title (SSTAT-08, SSTAT-09). Unstable.
+    pub struct SetSessionTitleRequest {
+        required {
+            /// The session.
+            session_id "sessionId": SessionId [Required],
+            /// The title.
+            title "title": String [Required],
+        }
+    }
+}
+
+object! {
+    /// The session has a title. Unstable.
+    pub struct SetSessionTitleResponse {
+        required {
+            /// The title as the agent keeps it, which is the one to show (SSTAT-11).
+            title "title": String [Required],
+        }
+    }
+}
+
+crate::methods! {
+    "session/list": ListSessionsRequest => ListSessionsResponse,
+    "session/delete": DeleteSessionRequest => DeleteSessionResponse,
+    "session/archive": ArchiveSessionRequest => ArchiveSessionResponse,
+    "session/unarchive": UnarchiveSessionRequest => UnarchiveSessionResponse,
+    "session/status": SessionStatusRequest => SessionStatusResponse,
+    "session/set_title": SetSessionTitleRequest => SetSessionTitleResponse,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn filters_are_read_strictly() {
+        // shows RPC-21, LIST-06, SSTAT-06
+        let read = serde_json::from_str::<ListSessionsRequest>;
+        assert_eq!(read("null").unwrap(), ListSessionsRequest::new());
+        assert_eq!(
+            read(r#"{"cwd":null,"cursor":null,"archived":null}"#).unwrap(),
+            ListSessionsRequest::new()
+        );
+        assert!(read(r#"{"cursor":5}"#).is_err());
+        assert!(read(r#"{"cwd":[]}"#).is_err());
+        assert!(read(r#"{"archived":true}"#).is_err());
+        // The value is kept, so that the agent can refuse it instead of listing the wrong sessions.
+        let odd = read(r#"{"archived":"_x"}"#).unwrap();
+        assert_eq!(odd.archived, Some(SessionArchiveFilter::Other("_x".to_owned())));
+        // shows LIST-14
+        assert_eq!(read(r#"{"additionalDirectories":["/a"]}"#).unwrap(), ListSessionsRequest::new());
+    }
+
+    #[test]
+    fn malformed_entries_are_skipped() {
+        // shows LIST-03, LIST-05, LIST-10
+        let text = r#"{"sessions":[{"sessionId":"a"},{"sessionId":"b","cwd":"/b","title":7,
+            "additionalDirectories":["/x",5],"archived":"?"}],"nextCursor":null}"#;
+        let page: ListSessionsResponse = serde_json::from_str(text).unwrap();
+        let b = SessionInfo::new("b", "/b").additional_directories(vec!["/x".to_owned()]);
+        assert_eq!(page, ListSessionsResponse::new(vec![b]));
+        let empty: ListSessionsResponse =
+            serde_json::from_str(r#"{"sessions":null,"nextCursor":5}"#).unwrap();
+        assert_eq!(empty, ListSessionsResponse::new(Vec::new()));
+        assert!(serde_json::from_str::<ListSessionsResponse>("{}").is_err());
+    }
+
+    #[test]
+    fn an_unknown_status_counts_as_saved() {
+        // shows SSTAT-02
+        let read = |text| serde_json::from_str::<SessionStatusResponse>(text);
+        assert!(read(r#"{"status":"open"}"#).unwrap().status.is_open());
+        assert!(!read(r#"{"status":"_x"}"#).unwrap().status.is_open());
+        assert!(read("{}").is_err());
+    }
+}

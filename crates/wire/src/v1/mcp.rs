@@ -1,0 +1,177 @@
+//! MCP servers of a session: which ones to start or reach.
+//!
+//! Everything here is launch data and read strictly: a server, an argument or a header that is malformed refuses
+//! the request instead of being dropped (MCP-11).
+
+use super::McpServerAcpId;
+use crate::shape::*;
+
+object! {
+    /// A variable of the environment.
+    pub struct EnvVariable {
+        required {
+            /// Its name.
+            name "name": String [Required],
+            /// Its value.
+            value "value": String [Required],
+        }
+    }
+}
+
+object! {
+    /// A header of HTTP requests.
+    pub struct HttpHeader {
+        required {
+            /// Its name.
+            name "name": String [Required],
+            /// Its value.
+            value "value": String [Required],
+        }
+    }
+}
+
+tagged! {
+    /// An MCP server to connect to (MCP-01). MCP-08: a `type` that is not known is refused; it never starts a
+    /// process.
+    pub enum McpServer by "type" {
+        /// A server behind streamable HTTP; needs the MCP capability `http` (MCP-03).
+        Http(McpServerHttp) = "http",
+        /// A server behind server-sent events; needs the MCP capability `sse` (MCP-03).
+        Sse(McpServerSse) = "sse",
+        /// A server behind this connection; needs the MCP capability `acp` (unstable; MCPA-01).
+        Acp(McpServerAcp) = "acp",
+    }
+    untagged
+    /// A program to start; every agent can (MCP-02).
+    Stdio(McpServerStdio) or "stdio"
+}
+
+impl McpServer {
+    /// The name to show.
+    pub fn name(&self) -> &str {
+        match self {
+            McpServer::Http(server) => &server.name,
+            McpServer::Sse(server) => &server.name,
+            McpServer::Acp(server) => &server.name,
+            McpServer::Stdio(server) => &server.name,
+        }
+    }
+}
+
+object! {
+    /// A program to start. MCP-07: arguments and variables are always written, even if there are none.
+    pub struct McpServerStdio {
+        required {
+            /// A name to show.
+            name "name": String [Required],
+            /// The absolute path of the program (MCP-06).
+            command "command": String [Required],
+            /// Its arguments.
+            args "args": Vec<String> [NullDefault],
+            /// Variables to set.
+            env "env": Vec<EnvVariable> [NullDefault],
+        }
+    }
+}
+
+object! {
+    /// A server behind streamable HTTP. MCP-07: headers are always written, even if there are none.
+    pub struct McpServerHttp {
+        required {
+            /// A name to show.
+            name "name": String [Required],
+            /// Where it is.
+            url "url": String [Required],
+            /// What to send with every request.
+            headers "headers": Vec<HttpHeader> [NullDefault],
+        }
+    }
+}
+
+object! {
+    /// A server behind server-sent events. MCP-07: headers are always written, even if there are none.
+    pub struct McpServerSse {
+        required {
+            /// A name to show.
+            name "name": String [Required],
+            /// Where it is.
+            url "url": String [Required],
+            /// What to send with every request.
+            headers "headers": Vec<HttpHeader> [NullDefault],
+        }
+    }
+}
+
+object! {
+    /// A server behind this connection (unstable; MCPA-02, MCPA-06).
+    pub struct McpServerAcp {
+        required {
+            /// A name to show.
+            name "name": String [Required],
+            /// Names the server in `mcp/message`.
+            server_id "serverId": McpServerAcpId [Required],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn read(text: &str) -> serde_json::Result<McpServer> {
+        serde_json::from_str(text)
+    }
+
+    #[test]
+    fn a_server_without_a_type_is_a_program() {
+        // shows MCP-02, MCP-07
+        let server = McpServer::from(McpServerStdio::new("n", "/c", Vec::new(), Vec::new()));
+        let text = r#"{"name":"n","command":"/c","args":[],"env":[]}"#;
+        assert_eq!(serde_json::to_string(&server).unwrap(), text);
+        assert_eq!(read(text).unwrap(), server);
+        assert_eq!(read(r#"{"name":"n","command":"/c","args":null,"env":null}"#).unwrap(), server);
+        // Version 2 writes the type; there is no other meaning it could have.
+        assert_eq!(read(r#"{"name":"n","command":"/c","args":[],"env":[],"type":"stdio"}"#).unwrap(), server);
+    }
+
+    #[test]
+    fn an_unknown_type_never_starts_a_process() {
+        // shows MCP-08: wherever the type stands in the object
+        assert!(read(r#"{"type":"weird","name":"n","command":"/c","args":[],"env":[]}"#).is_err());
+        assert!(read(r#"{"name":"n","command":"/c","args":[],"env":[],"type":"weird"}"#).is_err());
+        assert!(read(r#"{"type":1,"name":"n","command":"/c","args":[],"env":[]}"#).is_err());
+        // Nor does a known one that is incomplete.
+        assert!(read(r#"{"type":"http","name":"n","command":"/c","args":[],"env":[]}"#).is_err());
+    }
+
+    #[test]
+    fn launch_data_is_not_guessed() {
+        // shows MCP-07, MCP-11
+        for text in [
+            r#"{"name":"n","command":"/c"}"#,
+            r#"{"name":"n","command":"/c","args":["a",5],"env":[]}"#,
+            r#"{"name":"n","command":"/c","args":[],"env":{"A":"b"}}"#,
+            r#"{"name":"n","command":"/c","args":[],"env":[{"name":"A"}]}"#,
+            r#"{"type":"http","name":"n","url":"https://e.example"}"#,
+            r#"{"type":"sse","name":"n","url":"https://e.example","headers":[5]}"#,
+            r#"{"type":"acp","name":"n","id":"x"}"#,
+            "5",
+        ] {
+            assert!(read(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_kinds_carry_their_type() {
+        // shows MCP-03, MCPA-06
+        for text in [
+            r#"{"type":"http","name":"n","url":"https://e.example","headers":[{"name":"A","value":"b"}]}"#,
+            r#"{"type":"sse","name":"n","url":"https://e.example","headers":[]}"#,
+            r#"{"type":"acp","name":"n","serverId":"srv-1"}"#,
+        ] {
+            assert_eq!(serde_json::to_string(&read(text).unwrap()).unwrap(), text);
+        }
+    }
+}

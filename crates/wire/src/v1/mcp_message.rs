@@ -1,0 +1,303 @@
+//! MCP over this connection: the agent talks to servers that the client offers. Unstable.
+//!
+//! There are two forms. The newer one has no connections: every message names its server and the MCP request it
+//! belongs to (MCPA-04). In the older draft a connection is opened first (MCPA-03); those types are at the end.
+
+use serde::de::{Deserialize, Deserializer, Error};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use super::{McpConnectionId, McpRequestId, McpServerAcpId};
+use crate::shape::*;
+use crate::{Json, Meta};
+
+object! {
+    /// An MCP request.
+    pub struct MessageMcpRequest {
+        required {
+            /// The server.
+            server_id "serverId": McpServerAcpId [Required],
+            /// Names the MCP request; the caller makes it.
+            request_id "requestId": McpRequestId [Required],
+            /// The MCP method.
+            method "method": String [Required],
+        }
+        optional {
+            /// The MCP params, an object.
+            params "params": Option<Json> [FreeObject],
+        }
+    }
+}
+
+object! {
+    /// An MCP notification that belongs to a running MCP request.
+    pub struct MessageMcpNotification {
+        required {
+            /// The server.
+            server_id "serverId": McpServerAcpId [Required],
+            /// The running MCP request.
+            request_id "requestId": McpRequestId [Required],
+            /// The MCP method.
+            method "method": String [Required],
+        }
+        optional {
+            /// The MCP params, an object.
+            params "params": Option<Json> [FreeObject],
+        }
+    }
+}
+
+/// How an MCP request ended (MCPA-05). Trouble with reaching the server is an error of the outer request instead.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct MessageMcpResponse {
+    /// The MCP result, which may be `null`, or the MCP error.
+    pub outcome: Result<Json, McpError>,
+    /// What extensions attach (`_meta`).
+    pub meta: Option<Meta>,
+}
+
+impl MessageMcpResponse {
+    /// A result.
+    pub fn result(result: impl Into<Json>) -> Self {
+        MessageMcpResponse { outcome: Ok(result.into()), meta: None }
+    }
+
+    /// An error.
+    pub fn error(error: McpError) -> Self {
+        MessageMcpResponse { outcome: Err(error), meta: None }
+    }
+
+    /// What extensions attach (`_meta`).
+    pub fn meta(mut self, meta: impl Into<Option<Meta>>) -> Self {
+        self.meta = meta.into();
+        self
+    }
+}
+
+impl<'de> Deserialize<'de> for MessageMcpResponse {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut members = Members::deserialize(deserializer)?;
+        let meta = members.take::<Free, _, D::Error>("_meta")?;
+        // MCPA-05: `null` is a result, and a result wins over an error.
+        let outcome = match members.take::<KeepNull, Option<Json>, D::Error>("result")? {
+            Some(result) => Ok(result),
+            None => match members.take::<Optional, Option<McpError>, D::Error>("error")? {
+                Some(error) => Err(error),
+                None => return Err(D::Error::custom("neither `result` nor `error`")),
+            },
+        };
+        Ok(MessageMcpResponse { outcome, meta })
+    }
+}
+
+impl Serialize for MessageMcpResponse {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        match &self.outcome {
+            Ok(result) => map.serialize_entry("result", result)?,
+            Err(error) => map.serialize_entry("error", error)?,
+        }
+        if let Some(meta) = &self.meta {
+            map.serialize_entry("_meta", meta)?;
+        }
+        map.end()
+    }
+}
+
+/// An error of MCP, handed through as it came.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct McpError {
+    /// The code; never one of this protocol.
+    pub code: i32,
+    /// What went wrong.
+    pub message: String,
+    /// Anything else; `null` is kept.
+    pub data: Option<Json>,
+    /// Members that are not ours to know.
+    pub more: Vec<(String, Json)>,
+}
+
+impl McpError {
+    /// An `McpError` with its required members.
+    pub fn new(code: i32, message: impl Into<String>) -> Self {
+        McpError { code, message: message.into(), data: None, more: Vec::new() }
+    }
+
+    /// Anything else.
+    pub fn data(mut self, data: impl Into<Option<Json>>) -> Self {
+        self.data = data.into();
+        self
+    }
+}
+
+impl<'de> Deserialize<'de> for McpError {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut members = Members::deserialize(deserializer)?;
+        Ok(McpError {
+            code: members.take::<Required, _, D::Error>("code")?,
+            message: members.take::<Required, _, D::Error>("message")?,
+            data: members.take::<KeepNull, _, D::Error>("data")?,
+            more: members.into_entries(),
+        })
+    }
+}
+
+impl Serialize for McpError {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("code", &self.code)?;
+        map.serialize_entry("message", &self.message)?;
+        if let Some(data) = &self.data {
+            map.serialize_entry("data", data)?;
+        }
+        for (name, value) in &self.more {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+object! {
+    /// Opens a connection to a server. Only in an older draft (MCPA-03).
+    pub struct ConnectMcpRequest {
+        required {
+            /// The server.
+            server_id "serverId": McpServerAcpId [Required],
+        }
+    }
+}
+
+object! {
+    /// The connection is open. Only in an older draft.
+    pub struct ConnectMcpResponse {
+        required {
+            /// Names the connection.
+            connection_id "connectionId": McpConnectionId [Required],
+        }
+    }
+}
+
+object! {
+    /// Closes a connection. Only in an older draft.
+    pub struct DisconnectMcpRequest {
+        required {
+            /// The connection.
+            connection_id "connectionId": McpConnectionId [Required],
+        }
+    }
+}
+
+object! {
+    /// The connection is closed. Only in an older draft.
+    pub struct DisconnectMcpResponse [nullable] {}
+}
+
+object! {
+    /// An MCP request on a connection, answered with the bare MCP result. What `mcp/message` held in an older
+    /// draft.
+    pub struct ConnectedMcpRequest {
+        required {
+            /// The connection.
+            connection_id "connectionId": McpConnectionId [Required],
+            /// The MCP method.
+            method "method": String [Required],
+        }
+        optional {
+            /// The MCP params, an object.
+            params "params": Option<Json> [FreeObject],
+        }
+    }
+}
+
+object! {
+    /// An MCP notification on a connection. What `mcp/message` held in an older draft.
+    pub struct ConnectedMcpNotification {
+        required {
+            /// The connection.
+            connection_id "connectionId": McpConnectionId [Required],
+            /// The MCP method.
+            method "method": String [Required],
+        }
+        optional {
+            /// The MCP params, an object.
+            params "params": Option<Json> [FreeObject],
+        }
+    }
+}
+
+crate::methods! {
+    "mcp/message": MessageMcpRequest => MessageMcpResponse,
+    "mcp/message": ConnectedMcpRequest => Json,
+    "mcp/connect": ConnectMcpRequest => ConnectMcpResponse,
+    "mcp/disconnect": DisconnectMcpRequest => DisconnectMcpResponse,
+}
+
+crate::notifications! {
+    "mcp/message": MessageMcpNotification,
+    "mcp/message": ConnectedMcpNotification,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn same(text: &str) -> MessageMcpResponse {
+        let response: MessageMcpResponse = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&response).unwrap(), text);
+        response
+    }
+
+    #[test]
+    fn null_is_a_result() {
+        // shows MCPA-05
+        assert_eq!(same(r#"{"result":null}"#).outcome.unwrap().get(), "null");
+        assert!(same(r#"{"result":{"tools":[]},"_meta":{"a":1}}"#).meta.is_some());
+    }
+
+    #[test]
+    fn errors_are_handed_through_whole() {
+        // shows MCPA-05: `data: null` and foreign members survive
+        same(r#"{"error":{"code":-32601,"message":"no tool","data":null}}"#);
+        let error = same(r#"{"error":{"code":1,"message":"m","retry":{"after":5}}}"#).outcome.unwrap_err();
+        assert_eq!(error.data, None);
+        assert_eq!(error.more.len(), 1);
+    }
+
+    #[test]
+    fn a_result_wins_and_one_of_both_must_be_there() {
+        // shows MCPA-05
+        let both = r#"{"error":{"code":1,"message":"m"},"result":null}"#;
+        assert!(serde_json::from_str::<MessageMcpResponse>(both).unwrap().outcome.is_ok());
+        for text in
+            ["{}", r#"{"error":null}"#, r#"{"error":{}}"#, r#"{"error":{"code":"1","message":"m"}}"#, "null"]
+        {
+            assert!(serde_json::from_str::<MessageMcpResponse>(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_two_forms_are_told_apart() {
+        // shows MCPA-03, MCPA-04
+        let older = r#"{"connectionId":"c","method":"tools/list"}"#;
+        assert!(serde_json::from_str::<MessageMcpRequest>(older).is_err());
+        assert!(serde_json::from_str::<ConnectedMcpRequest>(older).is_ok());
+        let newer = r#"{"serverId":"s","requestId":"r","method":"tools/list"}"#;
+        assert!(serde_json::from_str::<MessageMcpRequest>(newer).is_ok());
+        assert!(serde_json::from_str::<ConnectedMcpRequest>(newer).is_err());
+    }
+
+    #[test]
+    fn inner_params_are_an_object() {
+        // shows MCPA-04
+        let with = |params: &str| {
+            let text = format!(r#"{{"serverId":"s","requestId":"r","method":"x","params":{params}}}"#);
+            serde_json::from_str::<MessageMcpRequest>(&text)
+        };
+        assert_eq!(with("null").unwrap().params, None);
+        assert_eq!(with(r#"{"a": null}"#).unwrap().params.unwrap().get(), r#"{"a": null}"#);
+        assert!(with("[1]").is_err() && with("5").is_err());
+    }
+}

@@ -1,0 +1,71 @@
+//! Session models. Only in older drafts, and still in use by several agents; config options of the category
+//! `model` took their place (MODEL-03).
+
+use super::{ModelId, SessionId};
+use crate::shape::*;
+
+object! {
+    /// A model.
+    pub struct ModelInfo {
+        required {
+            /// Names the model.
+            model_id "modelId": ModelId [Required],
+            /// A name to show.
+            name "name": String [Required],
+        }
+        optional {
+            /// What it is.
+            description "description": Option<String> [Text],
+        }
+    }
+}
+
+object! {
+    /// The models of a session and which one answers (MODEL-01).
+    pub struct SessionModelState {
+        required {
+            /// The model that answers.
+            current_model_id "currentModelId": ModelId [Required],
+            /// All models.
+            available_models "availableModels": Vec<ModelInfo> [Lossy],
+        }
+    }
+}
+
+object! {
+    /// Changes the model (MODEL-02).
+    pub struct SetSessionModelRequest {
+        required {
+            /// The session.
+            session_id "sessionId": SessionId [Required],
+            /// One of the models offered.
+            model_id "modelId": ModelId [Required],
+        }
+    }
+}
+
+object! {
+    /// The model is changed.
+    pub struct SetSessionModelResponse [nullable] {}
+}
+
+crate::methods! {
+    "session/set_model": SetSessionModelRequest => SetSessionModelResponse,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn models_are_read_like_modes() {
+        // shows MODEL-01, MODEL-02
+        let text =
+            r#"{"availableModels":[{"modelId":"m","name":"M","description":null},{}],"currentModelId":"m"}"#;
+        let state: SessionModelState = serde_json::from_str(text).unwrap();
+        assert_eq!(state, SessionModelState::new("m", vec![ModelInfo::new("m", "M")]));
+        assert!(serde_json::from_str::<SetSessionModelRequest>(r#"{"sessionId":"s","model":"m"}"#).is_err());
+    }
+}

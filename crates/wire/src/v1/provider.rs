@@ -1,0 +1,154 @@
+//! Model providers: where the agent sends its model calls. Unstable.
+
+use std::collections::BTreeMap;
+
+use super::ProviderId;
+use crate::shape::*;
+
+open_enum! {
+    /// The protocol that a provider speaks. PROV-10: others are possible; own ones begin with a `_`.
+    pub enum LlmProtocol {
+        /// Anthropic's.
+        Anthropic = "anthropic",
+        /// OpenAI's.
+        OpenAi = "openai",
+        /// Azure's.
+        Azure = "azure",
+        /// Google Vertex AI's.
+        Vertex = "vertex",
+        /// Amazon Bedrock's.
+        Bedrock = "bedrock",
+    }
+}
+
+object! {
+    /// Where a provider is reached. PROV-03: without secrets.
+    pub struct ProviderCurrentConfig {
+        required {
+            /// The protocol.
+            api_type "apiType": LlmProtocol [Required],
+            /// Where it is.
+            base_url "baseUrl": String [Required],
+        }
+    }
+}
+
+object! {
+    /// A provider (PROV-03).
+    pub struct ProviderInfo {
+        required {
+            /// Names the provider.
+            provider_id "providerId": ProviderId [Required],
+            /// The protocols that the agent can use with it.
+            supported "supported": Vec<LlmProtocol> [Lossy],
+            /// Whether it cannot be disabled (PROV-07, PROV-13).
+            required "required": bool [Required],
+        }
+        optional {
+            /// Where it is reached; absent if it is disabled (PROV-04).
+            current "current": Option<ProviderCurrentConfig> [Optional],
+        }
+    }
+}
+
+object! {
+    /// Lists the providers (PROV-02).
+    pub struct ListProvidersRequest [nullable] {}
+}
+
+object! {
+    /// The providers, disabled ones too (PROV-09). A list with a malformed entry is refused: what routes model
+    /// calls is not guessed.
+    pub struct ListProvidersResponse {
+        required {
+            /// The providers.
+            providers "providers": Vec<ProviderInfo> [Required],
+        }
+    }
+}
+
+object! {
+    /// Sets up a provider anew, as a whole (PROV-05, PROV-12).
+    pub struct SetProviderRequest {
+        required {
+            /// The provider.
+            provider_id "providerId": ProviderId [Required],
+            /// One of the protocols that it supports.
+            api_type "apiType": LlmProtocol [Required],
+            /// Where it is.
+            base_url "baseUrl": String [Required],
+        }
+        optional {
+            /// What to send with every request; absent means nothing (PROV-05).
+            headers "headers": BTreeMap<String, String> [Strict],
+        }
+    }
+}
+
+object! {
+    /// The provider is set up.
+    pub struct SetProviderResponse [nullable] {}
+}
+
+object! {
+    /// Disables a provider (PROV-07, PROV-08).
+    pub struct DisableProviderRequest {
+        required {
+            /// The provider.
+            provider_id "providerId": ProviderId [Required],
+        }
+    }
+}
+
+object! {
+    /// The provider is disabled.
+    pub struct DisableProviderResponse [nullable] {}
+}
+
+crate::methods! {
+    "providers/list": ListProvidersRequest => ListProvidersResponse,
+    "providers/set": SetProviderRequest => SetProviderResponse,
+    "providers/disable": DisableProviderRequest => DisableProviderResponse,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn set(rest: &str) -> serde_json::Result<SetProviderRequest> {
+        let text = format!(r#"{{"providerId":"p","apiType":"_own","baseUrl":"https://e.example"{rest}}}"#);
+        serde_json::from_str(&text)
+    }
+
+    #[test]
+    fn headers_may_be_absent_but_not_wrong() {
+        // shows PROV-05, PROV-06, PROV-10
+        let request = set("").unwrap();
+        assert!(request.headers.is_empty());
+        assert_eq!(request.api_type, LlmProtocol::Other("_own".to_owned()));
+        assert_eq!(set(r#","headers":{"X-Src":"ide"}"#).unwrap().headers["X-Src"], "ide");
+        for headers in ["null", "[]", r#"{"A":1}"#] {
+            assert!(set(&format!(r#","headers":{headers}"#)).is_err(), "{headers}");
+        }
+    }
+
+    #[test]
+    fn null_and_absent_mean_disabled_and_malformed_is_refused() {
+        // shows PROV-03, PROV-04
+        let list = |entry: &str| {
+            let text = format!(
+                r#"{{"providers":[{{"providerId":"p","supported":["openai",5],"required":false{entry}}}]}}"#
+            );
+            serde_json::from_str::<ListProvidersResponse>(&text)
+        };
+        let expected = ProviderInfo::new("p", vec![LlmProtocol::OpenAi], false);
+        for entry in ["", r#","current":null"#] {
+            assert_eq!(list(entry).unwrap().providers, [expected.clone()]);
+        }
+        assert!(list(r#","current":{"apiType":"openai"}"#).is_err());
+        let incomplete = r#"{"providers":[{"providerId":"x"}]}"#;
+        assert!(serde_json::from_str::<ListProvidersResponse>(incomplete).is_err());
+    }
+}

@@ -1,0 +1,49 @@
+//! A system prompt from the client. Unstable.
+
+use super::ContentBlock;
+use crate::shape::*;
+
+open_enum! {
+    /// What happens to the agent's own system prompt.
+    pub enum SystemPromptMode {
+        /// It stays, and this is added (SYSP-05).
+        Append = "append",
+        /// This takes its place; needs the capability `systemPrompt.mode.override` (SYSP-01).
+        Override = "override",
+    }
+}
+
+object! {
+    /// A system prompt from the client. SYSP-02: it is read strictly, so that no part of it is lost unnoticed.
+    pub struct SystemPrompt {
+        required {
+            /// What happens to the agent's own. SYSP-02: a mode that is not listed is refused by the agent.
+            mode "mode": SystemPromptMode [Required],
+            /// The prompt: text blocks, at least one (SYSP-03).
+            content "content": Vec<ContentBlock> [Required],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_dropped_from_a_system_prompt() {
+        // shows SYSP-02
+        let read = serde_json::from_str::<SystemPrompt>;
+        let text = r#"{"mode":"_x","content":[{"type":"text","text":"Be brief."}]}"#;
+        let prompt = read(text).unwrap();
+        assert_eq!(prompt.mode, SystemPromptMode::Other("_x".to_owned()));
+        assert_eq!(serde_json::to_string(&prompt).unwrap(), text);
+        assert!(read(r#"{"content":[]}"#).is_err());
+        assert!(read(r#"{"mode":"append","content":null}"#).is_err());
+        assert!(read(r#"{"mode":"append","content":"Be brief."}"#).is_err());
+        assert!(
+            read(r#"{"mode":"append","content":[{"type":"text","text":"a"},{"type":"hologram"}]}"#).is_err()
+        );
+    }
+}
