@@ -1,0 +1,60 @@
+//! `bench-driver [--timeout SECONDS] TEST [ARGS] -- AGENT COMMAND`: one measurement, one line of JSON.
+
+use bench_driver::agent::Subject;
+use bench_driver::{requests, streams};
+use bench_probe::Report;
+use std::io;
+use std::process::ExitCode;
+use std::time::Duration;
+
+const USAGE: &str = "usage: bench-driver [--timeout SECONDS] TEST [ARGS] -- AGENT COMMAND
+  startup TIMES            start to the answer to initialize
+  rtt N                    session/new, one at a time
+  pipe N WINDOW            session/new, WINDOW in flight
+  stream N LEN [VERB]      N chunks of LEN characters; VERB stream or streamy
+  slowread N LEN SECONDS   the same, with a reader that stalls
+  call N VERB              requests of the agent; VERB read or perm
+  hol N [VERB]             another request during a burst of N updates
+  sessions N               memory with N open sessions
+  idle SECONDS             an agent at rest";
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1).peekable();
+    let mut timeout = 300;
+    if args.next_if(|word| word == "--timeout").is_some() {
+        timeout = args.next().and_then(|word| word.parse().ok()).unwrap_or(timeout);
+    }
+    let test: Vec<String> = args.by_ref().take_while(|word| word != "--").collect();
+    let subject = Subject { command: args.collect(), timeout: Duration::from_secs(timeout) };
+    if test.is_empty() || subject.command.is_empty() {
+        eprintln!("{USAGE}");
+        return ExitCode::from(64);
+    }
+    match run(&subject, &test) {
+        Ok(report) => {
+            println!("{}", report.finish());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            println!("{}", Report::failure(&test[0], &error.to_string()));
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(subject: &Subject, test: &[String]) -> io::Result<Report> {
+    let word = |i: usize, default| test.get(i).map_or(default, String::as_str);
+    let number = |i: usize, default| test.get(i).and_then(|word| word.parse().ok()).unwrap_or(default);
+    match test[0].as_str() {
+        "startup" => requests::startup(subject, number(1, 20)),
+        "rtt" => requests::round_trips(subject, number(1, 5_000)),
+        "pipe" => requests::in_flight(subject, number(1, 30_000), number(2, 64)),
+        "call" => requests::calls(subject, number(1, 10_000), word(2, "read")),
+        "sessions" => requests::sessions(subject, number(1, 1_000)),
+        "idle" => requests::idle(subject, number(1, 5)),
+        "stream" => streams::stream(subject, number(1, 200_000), number(2, 40), word(3, "stream")),
+        "slowread" => streams::stalled(subject, number(1, 200_000), number(2, 40), number(3, 3)),
+        "hol" => streams::during_burst(subject, number(1, 200_000), word(2, "stream")),
+        other => Err(io::Error::other(format!("unknown test {other}"))),
+    }
+}
