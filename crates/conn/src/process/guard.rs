@@ -21,8 +21,8 @@ pub struct ChildGuard {
 }
 
 impl ChildGuard {
-    pub(super) fn new(pid: u32, control: Arc<Control>, record: &Record) -> Self {
-        Self { pid, control, exit: record.exit.subscribe(), tail: record.tail.clone() }
+    pub(super) fn new(pid: u32, control: Arc<Control>, ending: &Ending, notes: &Notes) -> Self {
+        Self { pid, control, exit: ending.0.subscribe(), tail: notes.tail.clone() }
     }
 
     /// The child's process id, to show. To end the child, use this guard: a process id may belong to another
@@ -37,7 +37,7 @@ impl ChildGuard {
         let mut exit = self.exit.clone();
         match exit.wait_for(Option::is_some).await {
             Ok(status) => status.unwrap_or_default(),
-            // The recorder publishes before it goes, so this is not reached.
+            // The thread that watches publishes before it goes, so this is not reached.
             Err(_) => ExitStatus::default(),
         }
     }
@@ -59,7 +59,7 @@ impl ChildGuard {
         self.wait().await
     }
 
-    /// Starts the ladder at `SIGTERM`, and does not wait.
+    /// Starts the ladder at `SIGTERM`, and does not wait. Windows has no such signal: there it is a kill.
     pub fn terminate(&self) {
         self.control.terminate();
     }
@@ -82,31 +82,38 @@ impl fmt::Debug for ChildGuard {
     }
 }
 
-/// What the thread that watches a child writes down for its guard.
-pub(super) struct Record {
-    exit: watch::Sender<Option<ExitStatus>>,
+/// Tells the guard that the child is gone and reaped.
+pub(super) struct Ending(watch::Sender<Option<ExitStatus>>);
+
+impl Ending {
+    pub(super) fn new() -> Self {
+        Self(watch::Sender::new(None))
+    }
+
+    pub(super) fn publish(self, status: ExitStatus) {
+        self.0.send_replace(Some(status));
+    }
+}
+
+/// What is written down of the child's stderr.
+pub(super) struct Notes {
     tail: Arc<Mutex<Tail>>,
     lines: Option<Lines>,
 }
 
-impl Record {
+impl Notes {
     pub(super) fn new(on_line: Option<super::OnLine>) -> Self {
-        Self {
-            exit: watch::Sender::new(None),
-            tail: Arc::new(Mutex::new(Tail::default())),
-            lines: on_line.map(Lines::new),
-        }
+        Self { tail: Arc::default(), lines: on_line.map(Lines::new) }
     }
 
-    pub(super) fn stderr(&mut self, bytes: &[u8]) {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
         self.call(|lines| lines.push(bytes));
     }
 
-    /// The child is gone and reaped; stderr is complete.
-    pub(super) fn ended(mut self, status: ExitStatus) {
+    /// There will be no more.
+    pub(super) fn finish(mut self) {
         self.call(Lines::finish);
-        self.exit.send_replace(Some(status));
     }
 
     /// A callback that panics is not called again; the child still has to be watched.

@@ -83,7 +83,7 @@ impl Command {
     /// `program` is a path, or a name that is looked up in `PATH`.
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         Self {
-            inner: std::process::Command::new(program),
+            inner: std::process::Command::new(os::resolve(program.as_ref())),
             stderr: Stderr::Capture,
             on_line: None,
             ladder: Ladder { grace: Duration::from_secs(2), term_grace: Duration::from_secs(2) },

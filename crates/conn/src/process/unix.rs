@@ -1,5 +1,6 @@
 //! Starting a child on Unix, and the thread that watches it.
 
+use std::ffi::OsStr;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
@@ -9,7 +10,7 @@ use std::thread;
 
 use tokio::net::unix::pipe;
 
-use super::guard::Record;
+use super::guard::{Ending, Notes};
 use super::{Child, ChildGuard, ChildStdin, ChildStdout, Command, Stderr};
 use crate::sys::{guardian, poll};
 
@@ -55,7 +56,7 @@ pub(super) fn spawn(mut command: Command) -> io::Result<Child> {
     // All that can fail on our side comes before the fork, so that a started child is always watched.
     let stdin = ChildStdin(pipe::Sender::from_owned_fd(stdin.into())?);
     let stdout = ChildStdout(pipe::Receiver::from_owned_fd(stdout.into())?);
-    let record = Record::new(command.on_line.take());
+    let (notes, ending) = (Notes::new(command.on_line.take()), Ending::new());
     let control = Arc::new(Control(control));
     let (hand_over, started) = mpsc::sync_channel::<Watch>(1);
     thread::Builder::new().name("attache-child".into()).spawn(move || {
@@ -76,9 +77,9 @@ pub(super) fn spawn(mut command: Command) -> io::Result<Child> {
     let spawned = command.inner.spawn().map_err(|error| command.explain(&error))?;
     // The command holds our copies of the child's ends, which would keep its pipes open for ever.
     drop(command);
-    let mut watch = Watch { guardian: spawned, status, stderr, record, _control: control.clone() };
+    let mut watch = Watch { guardian: spawned, status, stderr, notes, ending, _control: control.clone() };
     let pid = watch.report().unwrap_or_default();
-    let guard = ChildGuard::new(pid.unsigned_abs(), control, &watch.record);
+    let guard = ChildGuard::new(pid.unsigned_abs(), control, &watch.ending, &watch.notes);
     // The thread is there, waiting for just this.
     let _ = hand_over.send(watch);
     Ok(Child { stdin, stdout, guard })
@@ -90,12 +91,16 @@ fn above_stdio(fd: OwnedFd) -> io::Result<OwnedFd> {
     if fd.as_raw_fd() > 2 { Ok(fd) } else { fd.try_clone() }
 }
 
+/// More than lies in a pipe: whoever still writes after the end is not listened to.
+const LAST_READS: usize = 256;
+
 /// All that the thread needs to see a child to its end.
 struct Watch {
     guardian: std::process::Child,
     status: PipeReader,
     stderr: Option<PipeReader>,
-    record: Record,
+    notes: Notes,
+    ending: Ending,
     /// Held to the end, so that a dropped guard starts the whole ladder and not the short one for orphans.
     _control: Arc<Control>,
 }
@@ -104,13 +109,15 @@ impl Watch {
     fn run(mut self) {
         let mut buffer = vec![0; 16 * 1024];
         let mut ended = false;
-        loop {
+        let mut last_reads = 0;
+        while last_reads < LAST_READS {
             let fds = [(!ended).then(|| self.status.as_fd()), self.stderr.as_ref().map(AsFd::as_fd)];
             // Once all is gone, only what already lies in the pipe is read: somebody outside of the guardian's reach
             // may hold the other end.
             let Ok([status, stderr]) = poll::readable(fds, !ended) else { break };
             if stderr {
                 self.drain(&mut buffer);
+                last_reads += usize::from(ended);
             } else if ended {
                 break;
             }
@@ -120,14 +127,15 @@ impl Watch {
         let report = self.report().map(ExitStatus::from_raw);
         // It has written its last words, so this does not wait for long.
         let own = self.guardian.wait();
-        self.record.ended(report.or(own).unwrap_or_default());
+        self.notes.finish();
+        self.ending.publish(report.or(own).unwrap_or_default());
     }
 
     /// STDIO-07: stderr is always read, whether or not anybody is interested in it.
     fn drain(&mut self, buffer: &mut [u8]) {
         let Some(stderr) = &mut self.stderr else { return };
         match stderr.read(buffer) {
-            Ok(n @ 1..) => self.record.stderr(buffer.get(..n).unwrap_or_default()),
+            Ok(n @ 1..) => self.notes.push(buffer.get(..n).unwrap_or_default()),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Ok(_) | Err(_) => self.stderr = None,
         }
@@ -139,4 +147,9 @@ impl Watch {
         self.status.read_exact(&mut report)?;
         Ok(i32::from_ne_bytes(report))
     }
+}
+
+/// The system finds programs by their name.
+pub(super) fn resolve(program: &OsStr) -> &OsStr {
+    program
 }

@@ -81,7 +81,8 @@ impl Millis {
         Self((now.tv_sec as i64).wrapping_mul(1_000).wrapping_add(now.tv_nsec as i64 / 1_000_000))
     }
 
-    fn from_now(self) -> Self {
+    /// The point that is so far away from now.
+    fn later(self) -> Self {
         Self(Self::now().0.wrapping_add(self.0))
     }
 }
@@ -333,15 +334,15 @@ impl Ward {
     fn close(&mut self, grace: Millis) {
         if self.step < Step::Closing {
             self.step = Step::Closing;
-            self.due = Some(grace.from_now());
+            self.due = Some(grace.later());
         } else if self.step == Step::Closing {
-            self.due = self.due.min(Some(grace.from_now()));
+            self.due = self.due.min(Some(grace.later()));
         }
     }
 
     fn terminate(&mut self, grace: Millis) {
         self.step = Step::Terminating;
-        self.due = Some(grace.from_now());
+        self.due = Some(grace.later());
         self.signal_all(libc::SIGTERM);
         // A stopped process would sleep through it.
         self.signal_all(libc::SIGCONT);
@@ -349,7 +350,7 @@ impl Ward {
 
     fn kill(&mut self) {
         self.step = Step::Killing;
-        self.due = Some(LAST_WAIT.from_now());
+        self.due = Some(LAST_WAIT.later());
         self.signal_all(libc::SIGKILL);
     }
 

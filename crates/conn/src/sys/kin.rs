@@ -13,10 +13,6 @@ pub(super) fn ended_child() -> Option<pid_t> {
     peek(libc::P_ALL, 0).filter(|&pid| pid != 0)
 }
 
-fn is_child(pid: pid_t) -> bool {
-    peek(libc::P_PID, pid).is_some()
-}
-
 /// `None`: no such child. Zero: none of them has ended.
 fn peek(which: libc::idtype_t, pid: pid_t) -> Option<pid_t> {
     // SAFETY: siginfo_t is plain data; waitid fills it in, or leaves the zeros when nothing has ended.
@@ -24,6 +20,8 @@ fn peek(which: libc::idtype_t, pid: pid_t) -> Option<pid_t> {
         let mut info: libc::siginfo_t = mem::zeroed();
         let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
         match libc::waitid(which, pid as libc::id_t, &mut info, flags) {
+            // macOS tells of a stopped child too, though it was not asked.
+            0 if !matches!(info.si_code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED) => Some(0),
             0 => Some(info.si_pid()),
             _ => None,
         }
@@ -116,7 +114,7 @@ mod linux {
                 number = Some(number.unwrap_or(0_i32).wrapping_mul(10).wrapping_add(digit));
             } else if let Some(pid) = number.take() {
                 // A /proc of another pid namespace speaks of other numbers.
-                if super::is_child(pid) {
+                if super::peek(libc::P_PID, pid).is_some() {
                     found = true;
                     f(pid);
                 }
