@@ -21,5 +21,5 @@ pub(crate) use modes::{
     PatchLossy, PatchMeta, PatchStrict, Required, Stated, StatedLossy, Strict, Text,
 };
 pub(crate) use object::{FromMap, ToMap, markers, object};
-pub(crate) use tagged::{Unknown, tagged};
+pub(crate) use tagged::tagged;
 pub(crate) use text::{closed_enum, id, open_enum};

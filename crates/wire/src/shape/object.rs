@@ -186,7 +186,6 @@ macro_rules! object_impl {
 
             #[allow(unused_mut, unused_assignments, unused_variables, reason = "types without members")]
             fn from_map<'de, A: serde::de::MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
-                use $crate::shape::Mode;
                 const NAMES: &[&str] = &[$($rname,)* $($oname,)*];
                 $(let mut $rfield: Option<$rty> = None;)*
                 $(let mut $ofield: Option<$oty> = None;)*
@@ -210,12 +209,12 @@ macro_rules! object_impl {
                 Ok($name {
                     $($rfield: match $rfield {
                         Some(value) => value,
-                        None => <$rmode as Mode<$rty>>::absent()
+                        None => <$rmode as $crate::shape::Mode<$rty>>::absent()
                             .ok_or_else(|| <A::Error as serde::de::Error>::missing_field($rname))?,
                     },)*
                     $($ofield: match $ofield {
                         Some(value) => value,
-                        None => <$omode as Mode<$oty>>::absent().unwrap_or_default(),
+                        None => <$omode as $crate::shape::Mode<$oty>>::absent().unwrap_or_default(),
                     },)*
                 })
             }
@@ -224,9 +223,8 @@ macro_rules! object_impl {
         impl $crate::shape::ToMap for $name {
             #[allow(unused_variables, reason = "types without members")]
             fn to_map<M: serde::ser::SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-                use $crate::shape::Mode;
                 $(map.serialize_entry($rname, &self.$rfield)?;)*
-                $(if !<$omode as Mode<$oty>>::skip(&self.$ofield) {
+                $(if !<$omode as $crate::shape::Mode<$oty>>::skip(&self.$ofield) {
                     map.serialize_entry($oname, &self.$ofield)?;
                 })*
                 Ok(())

@@ -145,7 +145,7 @@ mod tests {
         };
         let expected = ProviderInfo::new("p", vec![LlmProtocol::OpenAi], false);
         for entry in ["", r#","current":null"#] {
-            assert_eq!(list(entry).unwrap().providers, [expected.clone()]);
+            assert_eq!(list(entry).unwrap().providers[0], expected);
         }
         assert!(list(r#","current":{"apiType":"openai"}"#).is_err());
         let incomplete = r#"{"providers":[{"providerId":"x"}]}"#;
