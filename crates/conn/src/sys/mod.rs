@@ -10,3 +10,5 @@ pub(crate) mod job;
 mod kin;
 #[cfg(unix)]
 pub(crate) mod poll;
+#[cfg(unix)]
+pub(crate) mod stdio;

@@ -1,0 +1,40 @@
+//! What the standard streams need: another file behind a descriptor, and socket I/O that does not block.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use tokio::io::ReadBuf;
+
+/// Makes descriptor `number` (0, 1 or 2) refer to what `target` refers to. Whoever writes to or reads from that number gets
+/// the new file from now on; who holds another descriptor of the old file keeps it.
+pub(crate) fn redirect(number: RawFd, target: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: `dup2` has no memory preconditions. `target` is open while borrowed. The numbers 0 to 2 are owned by no
+    // `OwnedFd` (the standard library borrows them for ever), so nobody's ownership is violated by replacing the file.
+    match unsafe { libc::dup2(target.as_raw_fd(), number) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// Receives without waiting, whatever the mode of the socket: the flag belongs to this call and not to the file description,
+/// which other processes may share.
+pub(crate) fn receive(socket: BorrowedFd<'_>, buffer: &mut ReadBuf<'_>) -> io::Result<usize> {
+    // SAFETY: the pointer and the length are those of one slice that lives for the call; `recv` only writes into it, which
+    // uninitialised bytes allow. `socket` is open while borrowed.
+    let count = unsafe {
+        let space = buffer.unfilled_mut();
+        libc::recv(socket.as_raw_fd(), space.as_mut_ptr().cast(), space.len(), libc::MSG_DONTWAIT)
+    };
+    let count = usize::try_from(count).map_err(|_| io::Error::last_os_error())?;
+    // SAFETY: the system has just written that many bytes at the beginning of the unfilled part.
+    unsafe { buffer.assume_init(count) };
+    buffer.advance(count);
+    Ok(count)
+}
+
+/// Sends without waiting and without a signal when the peer is gone.
+pub(crate) fn send(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    // SAFETY: the pointer and the length are those of one slice that lives for the call, and `send` only reads it.
+    let count = unsafe { libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags) };
+    usize::try_from(count).map_err(|_| io::Error::last_os_error())
+}
