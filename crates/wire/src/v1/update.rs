@@ -3,9 +3,9 @@
 use crate::Patch;
 use crate::shape::*;
 use crate::v1::{
-    AvailableCommandsUpdate, CompactionSummaryChunk, CompactionUpdate, ContentBlock, MessageId, Notice, Plan,
-    PlanRemoved, PlanUpdate, SessionId, SessionMessage, SessionMessageChunk, SessionModeId, SubagentUpdate,
-    ToolCall, ToolCallUpdate, UsageUpdate,
+    AvailableCommandsUpdate, CompactionSummaryChunk, CompactionUpdate, ConfigOptionUpdate, ContentBlock,
+    MessageId, Notice, Plan, PlanRemoved, PlanUpdate, SessionId, SessionMessage, SessionMessageChunk,
+    SessionModeId, SubagentUpdate, ToolCall, ToolCallUpdate, UsageUpdate,
 };
 
 object! {
@@ -68,6 +68,8 @@ tagged! {
         AvailableCommandsUpdate(AvailableCommandsUpdate) = "available_commands_update",
         /// The mode.
         CurrentModeUpdate(CurrentModeUpdate) = "current_mode_update",
+        /// The config options.
+        ConfigOptionUpdate(ConfigOptionUpdate) = "config_option_update",
         /// Title and time.
         SessionInfoUpdate(SessionInfoUpdate) = "session_info_update",
         /// How full the context window is.
@@ -101,7 +103,7 @@ macro_rules! from_payloads {
 
 from_payloads! {
     ToolCall(Box), ToolCallUpdate(Box), Plan, PlanUpdate, PlanRemoved, AvailableCommandsUpdate,
-    CurrentModeUpdate, SessionInfoUpdate, UsageUpdate, Notice, CompactionUpdate(Box),
+    CurrentModeUpdate, ConfigOptionUpdate, SessionInfoUpdate, UsageUpdate, Notice, CompactionUpdate(Box),
     CompactionSummaryChunk, SubagentUpdate(Box), SessionMessage(Box), SessionMessageChunk,
 }
 

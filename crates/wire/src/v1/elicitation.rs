@@ -1,0 +1,470 @@
+//! Asking the person: `elicitation/create` and `elicitation/complete` (ELIC-01 to ELIC-34).
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use crate::shape::*;
+use crate::v1::{ElicitationId, ElicitationSchema, Fields, RequestId, SessionId, ToolCallId};
+use crate::{Json, Meta};
+
+object! {
+    /// The question belongs to a session, and perhaps to a tool call.
+    pub struct ElicitationSessionScope {
+        required {
+            /// The session.
+            session_id "sessionId": SessionId [Required],
+        }
+        optional {
+            /// The tool call.
+            tool_call_id "toolCallId": Option<ToolCallId> [Text],
+        }
+        no_meta!
+    }
+}
+
+object! {
+    /// The question belongs to a request of the client that has not been answered, outside of any session.
+    pub struct ElicitationRequestScope {
+        required {
+            /// The request.
+            request_id "requestId": RequestId [Required],
+        }
+        no_meta!
+    }
+}
+
+/// What a question belongs to (ELIC-05).
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum ElicitationScope {
+    /// A session.
+    Session(ElicitationSessionScope),
+    /// A request.
+    Request(ElicitationRequestScope),
+}
+
+impl ElicitationScope {
+    /// The scope stands among the other members. A session counts before a request.
+    fn take<E: Error>(members: &mut Members) -> Result<Self, E> {
+        if let Some(session_id) = members.take::<Text, Option<SessionId>, E>("sessionId")? {
+            let tool_call_id = members.take::<Text, Option<ToolCallId>, E>("toolCallId")?;
+            return Ok(ElicitationSessionScope { session_id, tool_call_id }.into());
+        }
+        let id = members.take::<KeepNull, Option<Json>, E>("requestId")?;
+        let id = id.ok_or_else(|| E::custom("an elicitation needs `sessionId` or `requestId`"))?;
+        let request_id = id.parse().map_err(E::custom)?;
+        Ok(ElicitationRequestScope { request_id }.into())
+    }
+}
+
+impl ToMap for ElicitationScope {
+    fn to_map<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        match self {
+            ElicitationScope::Session(scope) => scope.to_map(map),
+            ElicitationScope::Request(scope) => scope.to_map(map),
+        }
+    }
+}
+
+impl From<ElicitationSessionScope> for ElicitationScope {
+    fn from(scope: ElicitationSessionScope) -> Self {
+        ElicitationScope::Session(scope)
+    }
+}
+
+impl From<ElicitationRequestScope> for ElicitationScope {
+    fn from(scope: ElicitationRequestScope) -> Self {
+        ElicitationScope::Request(scope)
+    }
+}
+
+impl From<SessionId> for ElicitationScope {
+    fn from(session_id: SessionId) -> Self {
+        ElicitationSessionScope::new(session_id).into()
+    }
+}
+
+impl From<RequestId> for ElicitationScope {
+    fn from(request_id: RequestId) -> Self {
+        ElicitationRequestScope::new(request_id).into()
+    }
+}
+
+/// A form to fill in. ELIC-14: never for secrets.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::exhaustive_structs, reason = "a mode is its members")]
+pub struct ElicitationFormMode {
+    /// What the question belongs to.
+    pub scope: ElicitationScope,
+    /// The form.
+    pub requested_schema: ElicitationSchema,
+}
+
+/// A page to visit (ELIC-15).
+#[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::exhaustive_structs, reason = "a mode is its members")]
+pub struct ElicitationUrlMode {
+    /// What the question belongs to.
+    pub scope: ElicitationScope,
+    /// Names the question until it is completed (ELIC-21).
+    pub elicitation_id: ElicitationId,
+    /// The page (ELIC-26 to ELIC-31).
+    pub url: String,
+}
+
+/// A mode that is not in the list, kept as it came.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::exhaustive_structs, reason = "a mode is its members")]
+pub struct ElicitationOtherMode {
+    /// Its name.
+    pub mode: String,
+    /// What the question belongs to.
+    pub scope: ElicitationScope,
+    /// Members that nobody here knows.
+    pub members: Vec<(String, Json)>,
+}
+
+/// How a question is asked.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum ElicitationMode {
+    /// By a form.
+    Form(ElicitationFormMode),
+    /// By a page.
+    Url(ElicitationUrlMode),
+    /// By something that is not in the list (ELIC-33).
+    Other(ElicitationOtherMode),
+}
+
+impl ElicitationMode {
+    /// The name on the wire.
+    pub fn as_str(&self) -> &str {
+        match self {
+            ElicitationMode::Form(_) => "form",
+            ElicitationMode::Url(_) => "url",
+            ElicitationMode::Other(other) => &other.mode,
+        }
+    }
+
+    /// What the question belongs to.
+    pub fn scope(&self) -> &ElicitationScope {
+        match self {
+            ElicitationMode::Form(form) => &form.scope,
+            ElicitationMode::Url(url) => &url.scope,
+            ElicitationMode::Other(other) => &other.scope,
+        }
+    }
+}
+
+/// A question to the person. ELIC-04: the mode is always given.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct CreateElicitationRequest {
+    /// How it is asked.
+    pub mode: ElicitationMode,
+    /// What it says (ELIC-09).
+    pub message: String,
+    /// What extensions attach (`_meta`).
+    pub meta: Option<Meta>,
+}
+
+impl CreateElicitationRequest {
+    /// A form to fill in.
+    pub fn form(
+        scope: impl Into<ElicitationScope>,
+        message: impl Into<String>,
+        requested_schema: ElicitationSchema,
+    ) -> Self {
+        let form = ElicitationFormMode { scope: scope.into(), requested_schema };
+        CreateElicitationRequest { mode: ElicitationMode::Form(form), message: message.into(), meta: None }
+    }
+
+    /// A page to visit.
+    pub fn url(
+        scope: impl Into<ElicitationScope>,
+        message: impl Into<String>,
+        elicitation_id: impl Into<ElicitationId>,
+        url: impl Into<String>,
+    ) -> Self {
+        let url = ElicitationUrlMode {
+            scope: scope.into(),
+            elicitation_id: elicitation_id.into(),
+            url: url.into(),
+        };
+        CreateElicitationRequest { mode: ElicitationMode::Url(url), message: message.into(), meta: None }
+    }
+
+    /// What extensions attach (`_meta`).
+    pub fn meta(mut self, meta: impl Into<Option<Meta>>) -> Self {
+        self.meta = meta.into();
+        self
+    }
+}
+
+impl<'de> Deserialize<'de> for CreateElicitationRequest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut members = Members::deserialize(deserializer)?;
+        let mode = members.take::<Required, String, D::Error>("mode")?;
+        let message = members.take::<Required, String, D::Error>("message")?;
+        let meta = members.take::<Free, Option<Meta>, D::Error>("_meta")?;
+        let scope = ElicitationScope::take::<D::Error>(&mut members)?;
+        let mode = match &*mode {
+            "form" => {
+                let requested_schema = members.take::<Required, _, D::Error>("requestedSchema")?;
+                ElicitationMode::Form(ElicitationFormMode { scope, requested_schema })
+            }
+            "url" => {
+                let elicitation_id = members.take::<Required, _, D::Error>("elicitationId")?;
+                let url = members.take::<Required, _, D::Error>("url")?;
+                ElicitationMode::Url(ElicitationUrlMode { scope, elicitation_id, url })
+            }
+            _ => {
+                let members = members.into_entries();
+                ElicitationMode::Other(ElicitationOtherMode { mode, scope, members })
+            }
+        };
+        Ok(CreateElicitationRequest { mode, message, meta })
+    }
+}
+
+impl Serialize for CreateElicitationRequest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("mode", self.mode.as_str())?;
+        self.mode.scope().to_map(&mut map)?;
+        map.serialize_entry("message", &self.message)?;
+        match &self.mode {
+            ElicitationMode::Form(form) => map.serialize_entry("requestedSchema", &form.requested_schema)?,
+            ElicitationMode::Url(url) => {
+                map.serialize_entry("elicitationId", &url.elicitation_id)?;
+                map.serialize_entry("url", &url.url)?;
+            }
+            ElicitationMode::Other(other) => write_members(&other.members, &mut map)?,
+        }
+        write_meta(&self.meta, &mut map)?;
+        map.end()
+    }
+}
+
+/// What a person wrote into a field.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum ElicitationContentValue {
+    /// A text.
+    String(String),
+    /// A whole number.
+    Integer(i64),
+    /// A number.
+    Number(f64),
+    /// Yes or no.
+    Boolean(bool),
+    /// The chosen values of a multiple choice.
+    StringArray(Vec<String>),
+}
+
+/// Makes values from what they hold.
+macro_rules! values_from {
+    ($($variant:ident($ty:ty)),+) => {
+        $(impl From<$ty> for ElicitationContentValue {
+            fn from(value: $ty) -> Self {
+                ElicitationContentValue::$variant(value.into())
+            }
+        })+
+    };
+}
+
+values_from!(
+    String(String),
+    String(&str),
+    Integer(i64),
+    Number(f64),
+    Boolean(bool),
+    StringArray(Vec<String>)
+);
+
+impl Serialize for ElicitationContentValue {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            ElicitationContentValue::String(text) => text.serialize(serializer),
+            ElicitationContentValue::Integer(number) => number.serialize(serializer),
+            ElicitationContentValue::Number(number) => number.serialize(serializer),
+            ElicitationContentValue::Boolean(yes) => yes.serialize(serializer),
+            ElicitationContentValue::StringArray(list) => list.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ElicitationContentValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ContentValueVisitor)
+    }
+}
+
+struct ContentValueVisitor;
+
+impl<'de> Visitor<'de> for ContentValueVisitor {
+    type Value = ElicitationContentValue;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text, a number, a boolean or a list of texts")
+    }
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(text.into())
+    }
+    fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
+        Ok(number.into())
+    }
+    fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
+        // What no i64 holds is still a number.
+        Ok(i64::try_from(number).map_or_else(|_| (number as f64).into(), Into::into))
+    }
+    fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
+        Ok(number.into())
+    }
+    fn visit_bool<E>(self, yes: bool) -> Result<Self::Value, E> {
+        Ok(yes.into())
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(text) = seq.next_element::<String>()? {
+            list.push(text);
+        }
+        Ok(list.into())
+    }
+}
+
+object! {
+    /// The person agrees. ELIC-17: to a page's being opened, not to anything that is done there.
+    pub struct ElicitationAcceptAction {
+        optional {
+            /// What was filled in (ELIC-18, ELIC-19).
+            content "content": Option<Fields<ElicitationContentValue>> [Optional],
+        }
+        no_meta!
+    }
+}
+
+/// What a person did with a question (ELIC-18).
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum ElicitationAction {
+    /// Agreed.
+    Accept(ElicitationAcceptAction),
+    /// Said no.
+    Decline,
+    /// Closed it.
+    Cancel,
+    /// Something that is not in the list. ELIC-33: it is no agreement.
+    Other {
+        /// Its name.
+        action: String,
+        /// Members that nobody here knows.
+        members: Vec<(String, Json)>,
+    },
+}
+
+impl ElicitationAction {
+    /// The name on the wire.
+    pub fn as_str(&self) -> &str {
+        match self {
+            ElicitationAction::Accept(_) => "accept",
+            ElicitationAction::Decline => "decline",
+            ElicitationAction::Cancel => "cancel",
+            ElicitationAction::Other { action, .. } => action,
+        }
+    }
+}
+
+impl From<ElicitationAcceptAction> for ElicitationAction {
+    fn from(accept: ElicitationAcceptAction) -> Self {
+        ElicitationAction::Accept(accept)
+    }
+}
+
+/// The answer to a question (ELIC-20).
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct CreateElicitationResponse {
+    /// What the person did.
+    pub action: ElicitationAction,
+    /// What extensions attach (`_meta`).
+    pub meta: Option<Meta>,
+}
+
+impl CreateElicitationResponse {
+    /// A `CreateElicitationResponse` with its required members.
+    pub fn new(action: impl Into<ElicitationAction>) -> Self {
+        CreateElicitationResponse { action: action.into(), meta: None }
+    }
+
+    /// The person agrees and filled in a form.
+    pub fn accept(content: impl Into<Fields<ElicitationContentValue>>) -> Self {
+        Self::new(ElicitationAcceptAction { content: Some(content.into()) })
+    }
+
+    /// What extensions attach (`_meta`).
+    pub fn meta(mut self, meta: impl Into<Option<Meta>>) -> Self {
+        self.meta = meta.into();
+        self
+    }
+}
+
+impl<'de> Deserialize<'de> for CreateElicitationResponse {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut members = Members::deserialize(deserializer)?;
+        let action = members.take::<Required, String, D::Error>("action")?;
+        let meta = members.take::<Free, Option<Meta>, D::Error>("_meta")?;
+        let action = match &*action {
+            "accept" => ElicitationAcceptAction::from_map(members.rest()).map(ElicitationAction::Accept)?,
+            "decline" => ElicitationAction::Decline,
+            "cancel" => ElicitationAction::Cancel,
+            _ => ElicitationAction::Other { action, members: members.into_entries() },
+        };
+        Ok(CreateElicitationResponse { action, meta })
+    }
+}
+
+impl Serialize for CreateElicitationResponse {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("action", self.action.as_str())?;
+        match &self.action {
+            ElicitationAction::Accept(accept) => accept.to_map(&mut map)?,
+            ElicitationAction::Other { members, .. } => write_members(members, &mut map)?,
+            ElicitationAction::Decline | ElicitationAction::Cancel => {}
+        }
+        write_meta(&self.meta, &mut map)?;
+        map.end()
+    }
+}
+
+fn write_members<M: SerializeMap>(members: &[(String, Json)], map: &mut M) -> Result<(), M::Error> {
+    members.iter().try_for_each(|(name, value)| map.serialize_entry(name, value))
+}
+
+fn write_meta<M: SerializeMap>(meta: &Option<Meta>, map: &mut M) -> Result<(), M::Error> {
+    meta.iter().try_for_each(|meta| map.serialize_entry("_meta", meta))
+}
+
+object! {
+    /// What was to be done at a page is done (ELIC-23 to ELIC-25).
+    pub struct CompleteElicitationNotification {
+        required {
+            /// The question.
+            elicitation_id "elicitationId": ElicitationId [Required],
+        }
+    }
+}
+
+crate::methods! {
+    "elicitation/create": CreateElicitationRequest => CreateElicitationResponse,
+}
+
+crate::notifications! {
+    "elicitation/complete": CompleteElicitationNotification,
+}
+
+#[cfg(test)]
+#[path = "elicitation_tests.rs"]
+mod tests;

@@ -1,0 +1,290 @@
+//! The forms that elicitations ask to fill in: flat objects of a few kinds of property (ELIC-10).
+
+use crate::shape::*;
+use crate::v1::Fields;
+
+closed_enum! {
+    /// A form is always an object.
+    pub enum ElicitationSchemaType {
+        /// An object.
+        Object = "object",
+    }
+}
+
+#[expect(clippy::derivable_impls, reason = "the enum is declared by a table")]
+impl Default for ElicitationSchemaType {
+    fn default() -> Self {
+        ElicitationSchemaType::Object
+    }
+}
+
+closed_enum! {
+    /// What the items of a multiple choice are. Only in an older draft; today the tag says it.
+    pub enum ElicitationStringType {
+        /// Texts.
+        String = "string",
+    }
+}
+
+closed_enum! {
+    /// What a text must look like. A form with another format is refused: its answers could not be checked.
+    pub enum StringFormat {
+        /// An e-mail address.
+        Email = "email",
+        /// A URI.
+        Uri = "uri",
+        /// A date, as ISO 8601 text.
+        Date = "date",
+        /// A point in time, as ISO 8601 text.
+        DateTime = "date-time",
+    }
+}
+
+object! {
+    /// One answer of a choice, with something better to show than its value.
+    pub struct EnumOption {
+        required {
+            /// The value.
+            value "const": String [Required],
+            /// What to show.
+            title "title": String [Required],
+        }
+        optional {
+            /// What it means.
+            description "description": Option<String> [Text],
+        }
+    }
+}
+
+object! {
+    /// A text, or a choice of one.
+    pub struct StringPropertySchema {
+        optional {
+            /// What to call it.
+            title "title": Option<String> [Text],
+            /// What it means.
+            description "description": Option<String> [Text],
+            /// The least number of characters.
+            min_length "minLength": Option<u32> [Optional],
+            /// The greatest number of characters.
+            max_length "maxLength": Option<u32> [Optional],
+            /// A regular expression that it matches.
+            pattern "pattern": Option<String> [Optional],
+            /// What it looks like.
+            format "format": Option<StringFormat> [Optional],
+            /// What the form shows at first (ELIC-13).
+            default_value "default": Option<String> [Text],
+            /// The values to choose from.
+            values "enum": Option<Vec<String>> [Optional],
+            /// The values to choose from, with titles.
+            one_of "oneOf": Option<Vec<EnumOption>> [Optional],
+        }
+    }
+}
+
+object! {
+    /// A number.
+    pub struct NumberPropertySchema {
+        optional {
+            /// What to call it.
+            title "title": Option<String> [Text],
+            /// What it means.
+            description "description": Option<String> [Text],
+            /// The least value.
+            minimum "minimum": Option<f64> [Optional],
+            /// The greatest value.
+            maximum "maximum": Option<f64> [Optional],
+            /// What the form shows at first (ELIC-13).
+            default_value "default": Option<f64> [Lenient],
+        }
+    }
+}
+
+object! {
+    /// A whole number.
+    pub struct IntegerPropertySchema {
+        optional {
+            /// What to call it.
+            title "title": Option<String> [Text],
+            /// What it means.
+            description "description": Option<String> [Text],
+            /// The least value.
+            minimum "minimum": Option<i64> [Optional],
+            /// The greatest value.
+            maximum "maximum": Option<i64> [Optional],
+            /// What the form shows at first (ELIC-13).
+            default_value "default": Option<i64> [Lenient],
+        }
+    }
+}
+
+object! {
+    /// Yes or no.
+    pub struct BooleanPropertySchema {
+        optional {
+            /// What to call it.
+            title "title": Option<String> [Text],
+            /// What it means.
+            description "description": Option<String> [Text],
+            /// What the form shows at first (ELIC-13).
+            default_value "default": Option<bool> [Lenient],
+        }
+    }
+}
+
+object! {
+    /// Texts to choose from.
+    pub struct StringMultiSelectItems {
+        required {
+            /// The values.
+            values "enum": Vec<String> [Required],
+        }
+    }
+}
+
+object! {
+    /// Texts to choose from, with titles.
+    pub struct TitledMultiSelectItems {
+        required {
+            /// The values.
+            any_of "anyOf": Vec<EnumOption> [Required],
+        }
+    }
+}
+
+tagged! {
+    /// What a multiple choice offers. Items with titles have no `type`.
+    pub enum MultiSelectItems by "type" {
+        /// Texts.
+        String(StringMultiSelectItems) = "string",
+    }
+    untagged
+    /// Texts with titles.
+    Titled(TitledMultiSelectItems)
+    other Other
+}
+
+object! {
+    /// A multiple choice.
+    pub struct MultiSelectPropertySchema {
+        required {
+            /// What there is to choose from.
+            items "items": MultiSelectItems [Required],
+        }
+        optional {
+            /// What to call it.
+            title "title": Option<String> [Text],
+            /// What it means.
+            description "description": Option<String> [Text],
+            /// The least number of choices.
+            min_items "minItems": Option<u64> [Optional],
+            /// The greatest number of choices.
+            max_items "maxItems": Option<u64> [Optional],
+            /// What the form shows at first (ELIC-13).
+            default_value "default": Option<Vec<String>> [Lossy],
+        }
+    }
+}
+
+tagged! {
+    /// One field of a form. ELIC-33: types that are not listed are kept, and never treated as one that is.
+    pub enum ElicitationPropertySchema by "type" {
+        /// A text, or a choice of one.
+        String(StringPropertySchema) = "string",
+        /// A number.
+        Number(NumberPropertySchema) = "number",
+        /// A whole number.
+        Integer(IntegerPropertySchema) = "integer",
+        /// Yes or no.
+        Boolean(BooleanPropertySchema) = "boolean",
+        /// A multiple choice.
+        Array(MultiSelectPropertySchema) = "array",
+    }
+    other Other
+}
+
+object! {
+    /// A form (ELIC-10).
+    pub struct ElicitationSchema {
+        optional {
+            /// Always an object.
+            schema_type "type": ElicitationSchemaType [Stated],
+            /// What to call it.
+            title "title": Option<String> [Text],
+            /// What it means.
+            description "description": Option<String> [Text],
+            /// The fields, in the order in which to show them.
+            properties "properties": Fields<ElicitationPropertySchema> [Strict],
+            /// The names of fields that must be filled in.
+            required "required": Option<Vec<String>> [Optional],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn read(text: &str) -> serde_json::Result<ElicitationPropertySchema> {
+        serde_json::from_str(text)
+    }
+
+    #[test]
+    fn unknown_types_are_kept_but_known_ones_must_be_right() {
+        // shows ELIC-10, ELIC-33
+        let text = r#"{"type":"_colour","palette":["a"]}"#;
+        let colour = read(text).unwrap();
+        assert!(matches!(&colour, ElicitationPropertySchema::Other(unknown) if unknown.tag == "_colour"));
+        assert_eq!(serde_json::to_string(&colour).unwrap(), text);
+        for bad in [
+            r#"{"title":"no type"}"#,
+            r#"{"type":"string","format":"ipv4"}"#,
+            r#"{"type":"string","minLength":-1}"#,
+            r#"{"type":"string","enum":["a",5]}"#,
+            r#"{"type":"integer","minimum":1.5}"#,
+            r#"{"type":"array"}"#,
+            r#"{"type":"array","items":{"type":"string"}}"#,
+            r#"{"type":"array","items":{"type":"string","anyOf":[]}}"#,
+            r#"{"type":"array","items":{}}"#,
+        ] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_only_shown_is_lenient() {
+        let text = r#"{"title":5,"description":null,"default":"x","minimum":null,"type":"integer"}"#;
+        assert_eq!(read(text).unwrap(), IntegerPropertySchema::new().into());
+        assert_eq!(
+            read(r#"{"type":"boolean","default":"yes"}"#).unwrap(),
+            BooleanPropertySchema::new().into()
+        );
+    }
+
+    #[test]
+    fn items_with_titles_have_no_type() {
+        let text = r#"{"type":"array","items":{"anyOf":[{"const":"a","title":"A"}]},"default":["a"]}"#;
+        let ElicitationPropertySchema::Array(array) = read(text).unwrap() else { panic!() };
+        assert_eq!(array.items, TitledMultiSelectItems::new([EnumOption::new("a", "A")]).into());
+        assert_eq!(serde_json::to_string(&ElicitationPropertySchema::from(array)).unwrap(), text);
+        let text = r#"{"type":"array","items":{"type":"_range","from":1}}"#;
+        assert_eq!(serde_json::to_string(&read(text).unwrap()).unwrap(), text);
+        let ElicitationPropertySchema::Array(array) = read(text).unwrap() else { panic!() };
+        assert!(matches!(array.items, MultiSelectItems::Other(_)));
+    }
+
+    #[test]
+    fn a_form_is_an_object_whatever_it_says() {
+        let read = serde_json::from_str::<ElicitationSchema>;
+        for text in ["{}", r#"{"type":"array"}"#, r#"{"type":null,"required":null,"title":5}"#] {
+            assert_eq!(read(text).unwrap(), ElicitationSchema::new(), "{text}");
+        }
+        for bad in [r#"{"properties":null}"#, r#"{"properties":[]}"#, r#"{"required":["a",5]}"#, "null"] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+        let text = r#"{"type":"object","properties":{"z":{"type":"number"},"a":{"type":"boolean"}}}"#;
+        assert_eq!(serde_json::to_string(&read(text).unwrap()).unwrap(), text);
+    }
+}

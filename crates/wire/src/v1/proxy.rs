@@ -1,0 +1,111 @@
+//! Proxies between client and agent: `proxy/*` (unstable, PROXY-01 to PROXY-08).
+
+use crate::Json;
+use crate::shape::*;
+use crate::v1::protocol::free;
+use crate::v1::{InitializeRequest, InitializeResponse};
+
+/// Declares a type that looks like another one on the wire and travels under another method.
+macro_rules! like {
+    ($($(#[$doc:meta])* $name:ident($inner:ty)),+ $(,)?) => {
+        $($(#[$doc])*
+        #[derive(Debug, Clone, PartialEq)]
+        #[allow(clippy::exhaustive_structs, reason = "it is what it wraps")]
+        pub struct $name(pub $inner);
+
+        impl From<$inner> for $name {
+            fn from(inner: $inner) -> Self {
+                $name(inner)
+            }
+        }
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                self.0.serialize(serializer)
+            }
+        }
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                <$inner>::deserialize(deserializer).map($name)
+            }
+        })+
+    };
+}
+
+like! {
+    /// Initializes a component that has a successor (PROXY-01).
+    InitializeProxyRequest(InitializeRequest),
+    /// What the component and its successors can do (PROXY-02, PROXY-03).
+    InitializeProxyResponse(InitializeResponse),
+}
+
+object! {
+    /// A request to or from the successor, in an envelope.
+    pub struct ProxySuccessorRequest {
+        required {
+            /// The request's method.
+            method "method": String [Required],
+        }
+        optional {
+            /// The request's params; `null` is the same as none (PROXY-07).
+            params "params": Option<Json> [Free],
+        }
+    }
+}
+
+object! {
+    /// A notification to or from the successor, in an envelope.
+    pub struct ProxySuccessorNotification {
+        required {
+            /// The notification's method.
+            method "method": String [Required],
+        }
+        optional {
+            /// The notification's params; `null` is the same as none (PROXY-07).
+            params "params": Option<Json> [Free],
+        }
+    }
+}
+
+free! {
+    /// The result of the request in the envelope, unchanged (PROXY-04).
+    ProxySuccessorResponse,
+}
+
+crate::methods! {
+    "proxy/initialize": InitializeProxyRequest => InitializeProxyResponse,
+    "proxy/successor": ProxySuccessorRequest => ProxySuccessorResponse,
+}
+
+crate::notifications! {
+    "proxy/successor": ProxySuccessorNotification,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn what_is_in_the_envelope_passes_unchanged() {
+        // shows PROXY-04, PROXY-07
+        let text = r#"{"method":"_x/y","params":{"b":1.0e5,"a":[null]}}"#;
+        let request: ProxySuccessorRequest = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&request).unwrap(), text);
+        let none: ProxySuccessorNotification =
+            serde_json::from_str(r#"{"method":"_x","params":null}"#).unwrap();
+        assert_eq!(none.params, None);
+        let text = r#"{"b": 1, "a":null}"#;
+        let response: ProxySuccessorResponse = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&response).unwrap(), text);
+    }
+
+    #[test]
+    fn a_proxy_is_initialized_like_an_agent() {
+        // shows PROXY-01
+        let text = r#"{"protocolVersion":1,"clientCapabilities":{}}"#;
+        let request: InitializeProxyRequest = serde_json::from_str(text).unwrap();
+        assert_eq!(request.0, serde_json::from_str(text).unwrap());
+        assert!(serde_json::from_str::<InitializeProxyRequest>("{}").is_err());
+    }
+}
