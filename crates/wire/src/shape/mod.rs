@@ -17,8 +17,8 @@ pub(crate) mod text;
 
 pub(crate) use members::Members;
 pub(crate) use modes::{
-    Free, FreeObject, KeepNull, Lenient, Lossy, Mode, NullDefault, Optional, OrDefault, PatchLenient,
-    PatchLossy, PatchMeta, PatchStrict, Required, Stated, StatedLossy, Strict, Text,
+    Free, FreeObject, KeepNull, Lenient, Lossy, LossyOrEmpty, Mode, NullDefault, Optional, OrDefault,
+    PatchLenient, PatchLossy, PatchMeta, PatchStrict, Required, Stated, Strict, Text,
 };
 pub(crate) use object::{FromMap, ToMap, markers, object};
 pub(crate) use tagged::tagged;

@@ -141,14 +141,17 @@ impl<T: DeserializeOwned + Default + PartialEq> Mode<T> for Stated {
     }
 }
 
-/// `absent/null/bad→[]; bad item skipped`, always written.
-pub(crate) struct StatedLossy;
-impl<T: DeserializeOwned> Mode<Vec<T>> for StatedLossy {
+/// [`OrDefault`] for a list in which a malformed entry is skipped.
+pub(crate) struct LossyOrEmpty;
+impl<T: DeserializeOwned> Mode<Vec<T>> for LossyOrEmpty {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
         Lossy::read(deserializer)
     }
     fn absent() -> Option<Vec<T>> {
         Some(Vec::new())
+    }
+    fn skip(value: &Vec<T>) -> bool {
+        value.is_empty()
     }
 }
 

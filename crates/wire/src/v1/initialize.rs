@@ -93,7 +93,7 @@ object! {
             /// What the agent can do (INIT-11).
             agent_capabilities "agentCapabilities": AgentCapabilities [Stated],
             /// Ways to authenticate; none if no account is needed (AUTH-01).
-            auth_methods "authMethods": Vec<AuthMethod> [StatedLossy],
+            auth_methods "authMethods": Vec<AuthMethod> [LossyOrEmpty],
             /// Who the agent is (INIT-13, INIT-29).
             agent_info "agentInfo": Option<Implementation> [Lenient],
         }
@@ -154,7 +154,7 @@ mod tests {
     fn the_answer_always_states_capabilities() {
         // shows INIT-11, INIT-18, AUTH-01
         let text = serde_json::to_string(&InitializeResponse::new(1)).unwrap();
-        assert_eq!(text, r#"{"protocolVersion":1,"agentCapabilities":{},"authMethods":[]}"#);
+        assert_eq!(text, r#"{"protocolVersion":1,"agentCapabilities":{}}"#);
     }
 
     #[test]
