@@ -21,7 +21,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
         "--features",
         "sdk",
         "--bin",
-        "examples",
+        "run-examples",
         "--",
     ]);
     if args.iter().all(|arg| arg.starts_with("--")) {

@@ -209,7 +209,7 @@ fn places() -> Result<BTreeMap<String, Places>, String> {
     {
         let Ok(text) = repo::read(&path) else { continue };
         let tests_only = repo::is_test_file(&path);
-        if !tests_only && !(path.starts_with("crates/") && path.contains("/src/")) {
+        if !(tests_only || (path.starts_with("crates/") && path.contains("/src/"))) {
             continue;
         }
         let mut in_tests = tests_only;

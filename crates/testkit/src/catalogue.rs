@@ -1,0 +1,301 @@
+//! The types of version 1 as data: one line of `data/types.jsonl` per type.
+//!
+//! A line holds `type`, `kind` and, by kind, `fields`, `tag` with `variants`, or `values`. A field says whether it is
+//! required and what a `null`, a malformed value or a malformed list entry does to it. `old` marks members that only
+//! earlier drafts had, `drop` those of them that are read and forgotten.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+/// What happens to a member, or to the object around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// The object is refused.
+    Refused,
+    /// As if the member were absent.
+    Absent,
+    /// The default takes its place.
+    Default,
+    /// It is kept as it came.
+    Kept,
+    /// The entry is left out of its list.
+    Skipped,
+    /// Read as the value `other`.
+    Other,
+    /// Not settled: any behaviour will do.
+    Free,
+}
+
+/// The type of a member.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Type {
+    /// A string.
+    Text,
+    /// A boolean.
+    Bool,
+    /// An integer between two bounds.
+    Int(i128, i128),
+    /// A number.
+    Number,
+    /// Any JSON.
+    Any,
+    /// Any JSON object.
+    Object,
+    /// A type of the catalogue.
+    Named(String),
+    /// A list.
+    List(Box<Type>),
+    /// An object whose members all have one type.
+    Map(Box<Type>),
+}
+
+/// One member.
+#[derive(Debug, Clone)]
+pub struct Field {
+    /// The name on the wire.
+    pub name: String,
+    /// Its type.
+    pub ty: Type,
+    /// Whether its absence refuses the object.
+    pub required: bool,
+    /// What `null` does.
+    pub null: Fate,
+    /// What a value of a wrong type does.
+    pub bad: Fate,
+    /// What one malformed entry of a list does.
+    pub item: Fate,
+    /// What absence means, if it means a value.
+    pub default: Option<Value>,
+    /// Read and forgotten.
+    pub drop: bool,
+}
+
+/// One variant of a union.
+#[derive(Debug, Clone)]
+pub struct Variant {
+    /// The tag's value; `None` for the variant of objects without a tag.
+    pub tag: Option<String>,
+    /// Its name where it has no tag.
+    pub name: String,
+    /// The type that holds its members.
+    pub body: Option<Type>,
+    /// Members of its own.
+    pub fields: Vec<Field>,
+}
+
+/// What `_meta` is on a type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetaRule {
+    /// An object, or absent.
+    Plain,
+    /// `null` is kept.
+    Patch,
+    /// Not a member of the type.
+    None,
+}
+
+/// How a type is built.
+#[derive(Debug, Clone)]
+pub enum Kind {
+    /// Members only.
+    Object,
+    /// A union told apart by a member.
+    Tagged {
+        /// The member.
+        tag: String,
+        /// What an unknown tag does.
+        unknown: Fate,
+        /// The variant of objects without a tag.
+        untagged: Option<String>,
+        /// The variants.
+        variants: Vec<Variant>,
+    },
+    /// A union told apart by its shape.
+    Untagged(Vec<Variant>),
+    /// A string out of a list.
+    Enum {
+        /// The list.
+        values: Vec<String>,
+        /// What another string does.
+        unknown: Fate,
+    },
+    /// Anything that is a plain type.
+    Plain(Type),
+    /// A request id: null, an integer or a string.
+    Id,
+}
+
+/// One type.
+#[derive(Debug, Clone)]
+pub struct Shape {
+    /// Its name.
+    pub name: String,
+    /// How it is built.
+    pub kind: Kind,
+    /// Members (of unions: those all variants share).
+    pub fields: Vec<Field>,
+    /// Its `_meta`.
+    pub meta: MetaRule,
+    /// Whether `null` stands for the empty object.
+    pub nullable: bool,
+    /// Whether unknown members are kept.
+    pub open: bool,
+    /// Whether the 1.15.1 crate has it.
+    pub current: bool,
+}
+
+/// All types.
+#[derive(Debug)]
+pub struct Catalogue {
+    shapes: BTreeMap<String, Shape>,
+    aliases: BTreeMap<String, String>,
+}
+
+impl Catalogue {
+    /// The catalogue that comes with the crate.
+    pub fn v1() -> &'static Catalogue {
+        static CATALOGUE: OnceLock<Catalogue> = OnceLock::new();
+        CATALOGUE.get_or_init(|| Catalogue::parse(include_str!("../data/types.jsonl")))
+    }
+
+    fn parse(text: &str) -> Catalogue {
+        let mut catalogue = Catalogue { shapes: BTreeMap::new(), aliases: BTreeMap::new() };
+        for line in text.split('\n').filter(|line| !line.is_empty()) {
+            let entry: Value = serde_json::from_str(line).expect("a line of the catalogue is JSON");
+            let shape = shape(&entry);
+            for alias in texts(&entry["aliases"]) {
+                catalogue.aliases.insert(alias, shape.name.clone());
+            }
+            catalogue.shapes.insert(shape.name.clone(), shape);
+        }
+        catalogue
+    }
+
+    /// Every type, by name.
+    pub fn shapes(&self) -> impl Iterator<Item = &Shape> {
+        self.shapes.values()
+    }
+
+    /// A type by its name of today or of an earlier draft.
+    pub fn get(&self, name: &str) -> Option<&Shape> {
+        let name = self.aliases.get(name).map_or(name, String::as_str);
+        self.shapes.get(name)
+    }
+
+    /// A type that a member of the catalogue names.
+    ///
+    /// # Panics
+    /// If the catalogue has no such type.
+    pub fn named(&self, name: &str) -> &Shape {
+        self.get(name).expect("every type that the catalogue names is in it")
+    }
+}
+
+fn shape(entry: &Value) -> Shape {
+    let kind = match entry["kind"].as_str() {
+        Some("object") => Kind::Object,
+        Some("tagged") => Kind::Tagged {
+            tag: text(&entry["tag"]),
+            unknown: fate(&entry["unknown"]),
+            untagged: entry["untagged"].as_str().filter(|name| *name != "bad").map(str::to_owned),
+            variants: variants(entry),
+        },
+        Some("untagged") => Kind::Untagged(variants(entry)),
+        Some("enum") => Kind::Enum { values: texts(&entry["values"]), unknown: fate(&entry["unknown"]) },
+        Some("id") => Kind::Id,
+        Some(plain) => Kind::Plain(ty(plain)),
+        None => Kind::Plain(Type::Any),
+    };
+    let meta = match entry["meta"].as_str() {
+        Some("plain") => MetaRule::Plain,
+        Some("patch") => MetaRule::Patch,
+        _ => MetaRule::None,
+    };
+    Shape {
+        name: text(&entry["type"]),
+        kind,
+        fields: fields(entry),
+        meta,
+        nullable: entry["nullable"] == true,
+        open: entry["open"] == true,
+        current: texts(&entry["sources"]).iter().any(|source| source == "N1"),
+    }
+}
+
+fn variants(entry: &Value) -> Vec<Variant> {
+    let variant = |variant: &Value| Variant {
+        tag: variant["tag"].as_str().map(str::to_owned),
+        name: text(&variant["name"]),
+        body: variant["is"].as_str().map(ty),
+        fields: fields(variant),
+    };
+    entry["variants"].as_array().map(|list| list.iter().map(variant).collect()).unwrap_or_default()
+}
+
+fn fields(entry: &Value) -> Vec<Field> {
+    let field = |field: &Value| {
+        let required = field["req"] == true;
+        let ty = ty(&text(&field["ty"]));
+        // Where the catalogue says nothing about a required member, nothing but its type will do; lists of things to
+        // show may be read with more patience.
+        let settled = |key: &str| match fate(&field[key]) {
+            Fate::Free if required && !matches!(ty, Type::List(_)) => Fate::Refused,
+            fate => fate,
+        };
+        Field {
+            name: text(&field["name"]),
+            required,
+            null: settled("null"),
+            bad: settled("bad"),
+            item: fate(&field["item"]),
+            default: field.get("default").cloned(),
+            drop: field["drop"] == true,
+            ty,
+        }
+    };
+    entry["fields"].as_array().map(|list| list.iter().map(field).collect()).unwrap_or_default()
+}
+
+fn fate(value: &Value) -> Fate {
+    match value.as_str() {
+        Some("bad") => Fate::Refused,
+        Some("absent") => Fate::Absent,
+        Some("default") => Fate::Default,
+        Some("keep") => Fate::Kept,
+        Some("skip") => Fate::Skipped,
+        Some("other") => Fate::Other,
+        _ => Fate::Free,
+    }
+}
+
+fn ty(name: &str) -> Type {
+    if let Some(item) = name.strip_suffix("[]") {
+        return Type::List(Box::new(ty(item)));
+    }
+    if let Some(item) = name.strip_prefix("map<").and_then(|rest| rest.strip_suffix('>')) {
+        return Type::Map(Box::new(ty(item)));
+    }
+    match name {
+        "string" => Type::Text,
+        "boolean" => Type::Bool,
+        "number" => Type::Number,
+        "any" => Type::Any,
+        "object" => Type::Object,
+        "int32" => Type::Int(i32::MIN.into(), i32::MAX.into()),
+        "int64" => Type::Int(i64::MIN.into(), i64::MAX.into()),
+        "uint16" => Type::Int(0, u16::MAX.into()),
+        "uint32" => Type::Int(0, u32::MAX.into()),
+        "uint64" => Type::Int(0, u64::MAX.into()),
+        named => Type::Named(named.to_owned()),
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    value.as_array().map(|list| list.iter().map(text).collect()).unwrap_or_default()
+}

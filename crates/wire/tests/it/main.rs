@@ -1,0 +1,7 @@
+//! The types against the catalogue: examples, presence rules, random values.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod examples;
+mod presence;
+mod random;
