@@ -4,7 +4,9 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people: it prints")]
 
+mod bench;
 mod examples;
+mod interop;
 mod repo;
 mod rules;
 mod tidy;
@@ -14,7 +16,9 @@ use std::process::ExitCode;
 type Chore = (&'static str, &'static str, fn(&[String]) -> Result<(), String>);
 
 const CHORES: &[Chore] = &[
+    ("bench", "measure ours beside the other SDKs (--help says how)", bench::run),
     ("examples", "run example messages against the crates (FILE…, or the repository's own)", examples::run),
+    ("interop", "run our agent and client against the official SDKs (--only ts,py,rust)", interop::run),
     ("rules", "write docs/rules.md; --check says which duties are open", rules::run),
     ("tidy", "check what docs/STYLE.md asks and a program can see", tidy::run),
 ];

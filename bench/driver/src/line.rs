@@ -154,7 +154,8 @@ mod tests {
 
     #[test]
     fn the_envelope_is_found_around_any_params() {
-        let head = Head::of(br#" {"params":{"id":1,"a":["}",{"method":"no"}]}, "method" : "m" ,"id":"x\"y"}"#);
+        let head =
+            Head::of(br#" {"params":{"id":1,"a":["}",{"method":"no"}]}, "method" : "m" ,"id":"x\"y"}"#);
         assert_eq!(head.method, Some(&b"m"[..]));
         assert_eq!(head.id, Some(&br#""x\"y""#[..]));
         assert!(!head.is_error);

@@ -16,7 +16,8 @@ const USAGE: &str = "usage: bench-driver [--timeout SECONDS] TEST [ARGS] -- AGEN
   call N VERB              requests of the agent; VERB read or perm
   hol N [VERB]             another request during a burst of N updates
   sessions N               memory with N open sessions
-  idle SECONDS             an agent at rest";
+  idle SECONDS             an agent at rest
+  spin NICENESS            no measurement: keep one core busy until stdin ends";
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1).peekable();
@@ -26,6 +27,9 @@ fn main() -> ExitCode {
     }
     let test: Vec<String> = args.by_ref().take_while(|word| word != "--").collect();
     let subject = Subject { command: args.collect(), timeout: Duration::from_secs(timeout) };
+    if test.first().is_some_and(|word| word == "spin") {
+        return spin(test.get(1).and_then(|word| word.parse().ok()).unwrap_or(0));
+    }
     if test.is_empty() || subject.command.is_empty() {
         eprintln!("{USAGE}");
         return ExitCode::from(64);
@@ -57,4 +61,16 @@ fn run(subject: &Subject, test: &[String]) -> io::Result<Report> {
         "hol" => streams::during_burst(subject, number(1, 200_000), word(2, "stream")),
         other => Err(io::Error::other(format!("unknown test {other}"))),
     }
+}
+
+/// Other work for a core. It ends with whoever started it, because its stdin does.
+fn spin(niceness: i32) -> ExitCode {
+    bench_probe::proc::give_way(niceness);
+    std::thread::spawn(|| {
+        loop {
+            std::hint::spin_loop();
+        }
+    });
+    let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+    ExitCode::SUCCESS
 }

@@ -4,6 +4,13 @@ use crate::{Report, proc};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+const MULTI_THREAD: &str = "--multi-thread";
+
+/// Is the program to run on more than one thread? Said as its first argument.
+pub fn multi_thread() -> bool {
+    std::env::args().nth(1).is_some_and(|word| word == MULTI_THREAD)
+}
+
 /// `CLIENT MODE NUMBERS… -- AGENT COMMAND…`
 pub struct Job {
     pub mode: String,
@@ -13,8 +20,9 @@ pub struct Job {
 
 impl Job {
     pub fn from_args() -> Result<Job, String> {
-        let usage = "usage: CLIENT stream N LEN | jitter N LEN | rtt N | call N | sess SESSIONS N LEN -- AGENT…";
-        let mut args = std::env::args().skip(1);
+        let usage =
+            "usage: CLIENT stream N LEN | jitter N LEN | rtt N | call N | sess SESSIONS N LEN -- AGENT…";
+        let mut args = std::env::args().skip(1).skip_while(|word| word == MULTI_THREAD);
         let mine: Vec<String> = args.by_ref().take_while(|word| word != "--").collect();
         let agent: Vec<String> = args.collect();
         let mode = mine.first().cloned().ok_or(usage)?;

@@ -54,3 +54,9 @@ pub fn kill(pid: u32) {
     // SAFETY: no memory is involved; the caller names a child it has not yet reaped.
     unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
 }
+
+/// Lowers the priority of this process; 19 is the lowest there is.
+pub fn give_way(niceness: i32) {
+    // SAFETY: no memory is involved.
+    unsafe { libc::nice(niceness) };
+}

@@ -23,13 +23,16 @@ impl Report {
     /// Median, 90th and 99th percentile of times in microseconds.
     pub fn times(self, micros: &mut [f64]) -> Report {
         micros.sort_by(f64::total_cmp);
-        self.fixed("p50_us", percentile(micros, 50.0), 2)
-            .fixed("p90_us", percentile(micros, 90.0), 2)
-            .fixed("p99_us", percentile(micros, 99.0), 2)
+        self.fixed("p50_us", percentile(micros, 50.0), 2).fixed("p90_us", percentile(micros, 90.0), 2).fixed(
+            "p99_us",
+            percentile(micros, 99.0),
+            2,
+        )
     }
 
     pub fn failure(test: &str, why: &str) -> String {
-        let why: String = why.chars().map(|c| if c.is_control() || c == '"' || c == '\\' { ' ' } else { c }).collect();
+        let why: String =
+            why.chars().map(|c| if c.is_control() || c == '"' || c == '\\' { ' ' } else { c }).collect();
         format!("{{\"test\":{test:?},\"error\":\"{}\"}}", why.trim())
     }
 

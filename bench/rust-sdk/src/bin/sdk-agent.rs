@@ -4,9 +4,9 @@
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
     AgentCapabilities, CancelNotification, ContentBlock, ContentChunk, InitializeRequest, InitializeResponse,
-    NewSessionRequest, NewSessionResponse, PermissionOption, PermissionOptionKind, PromptRequest, PromptResponse,
-    ReadTextFileRequest, RequestPermissionRequest, SessionNotification, SessionUpdate, StopReason, TextContent,
-    ToolCallUpdate, ToolCallUpdateFields,
+    NewSessionRequest, NewSessionResponse, PermissionOption, PermissionOptionKind, PromptRequest,
+    PromptResponse, ReadTextFileRequest, RequestPermissionRequest, SessionNotification, SessionUpdate,
+    StopReason, TextContent, ToolCallUpdate, ToolCallUpdateFields,
 };
 use agent_client_protocol::{Agent, Client, Result, Stdio};
 use bench_probe::{Order, chunk, padding};
@@ -21,9 +21,8 @@ async fn main() -> Result<()> {
         .on_receive_request(
             async move |hello: InitializeRequest, responder, _connection| {
                 let capabilities = AgentCapabilities::new();
-                responder.respond(
-                    InitializeResponse::new(hello.protocol_version).agent_capabilities(capabilities),
-                )
+                responder
+                    .respond(InitializeResponse::new(hello.protocol_version).agent_capabilities(capabilities))
             },
             agent_client_protocol::on_receive_request!(),
         )

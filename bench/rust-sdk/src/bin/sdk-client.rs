@@ -4,8 +4,8 @@
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::util::MatchDispatch;
 use agent_client_protocol::v1::schema::{
-    ClientCapabilities, ContentBlock, FileSystemCapabilities, InitializeRequest, NewSessionRequest, PromptRequest,
-    ReadTextFileRequest, ReadTextFileResponse, SessionNotification, SessionUpdate,
+    ClientCapabilities, ContentBlock, FileSystemCapabilities, InitializeRequest, NewSessionRequest,
+    PromptRequest, ReadTextFileRequest, ReadTextFileResponse, SessionNotification, SessionUpdate,
 };
 use agent_client_protocol::v1::{ConnectionTo, SessionMessage};
 use agent_client_protocol::{AcpAgent, Agent, Client, Result};
@@ -71,8 +71,8 @@ async fn run(job: Job) -> Result<String> {
 
 async fn initialize(agent: &ConnectionTo<Agent>) -> Result<()> {
     let files = FileSystemCapabilities::new().read_text_file(true);
-    let hello = InitializeRequest::new(ProtocolVersion::V1)
-        .client_capabilities(ClientCapabilities::new().fs(files));
+    let hello =
+        InitializeRequest::new(ProtocolVersion::V1).client_capabilities(ClientCapabilities::new().fs(files));
     agent.send_request(hello).block_task().await?;
     Ok(())
 }

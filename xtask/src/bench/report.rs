@@ -1,0 +1,189 @@
+//! The table: figures, ratios, targets, and whether they are met.
+
+use super::scenarios::{Figure, SCENARIOS, Scenario, Side, Target, Unit};
+use super::{Options, Peer, Row};
+
+/// Prints the table as Markdown and returns what was missed.
+pub(super) fn print(rows: &[(&Scenario, Row)], peers: &[Peer], options: &Options) -> Vec<String> {
+    let table = Table { rows, peers };
+    println!("{}", conditions(options));
+    println!();
+    table.head();
+    let mut missed = Vec::new();
+    for (scenario, row) in rows {
+        for (i, figure) in scenario.figures.iter().enumerate() {
+            missed.extend(table.line(scenario, row, figure, i == 0));
+        }
+        missed.extend(table.disorder(scenario, row));
+    }
+    println!();
+    for (scenario, row) in rows {
+        for (peer, measured) in peers.iter().zip(row) {
+            if let Some(why) = &measured.failure
+                && !why.starts_with("has no")
+            {
+                println!("- {} in `{}`: {why}", peer.name, scenario.name);
+            }
+        }
+    }
+    missed
+}
+
+fn conditions(options: &Options) -> String {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let cpuinfo = read("/proc/cpuinfo");
+    let model =
+        cpuinfo.lines().find(|line| line.starts_with("model name")).and_then(|line| line.split_once(": "));
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let load = read("/proc/loadavg");
+    format!(
+        "{cores} cores of {}, Linux {}; {}; load {}. Medians of {} interleaved runs{}.\n\
+         Ratios are ours to the official Rust SDK, above 1 is better; `floor` is typed serde on one blocking \
+         thread without any SDK.",
+        model.map_or("an unknown kind", |(_, model)| model),
+        read("/proc/sys/kernel/osrelease").trim(),
+        options.machine.describe(),
+        load.split(' ').next().unwrap_or("unknown"),
+        options.reps,
+        if options.quick { ", small sizes" } else { "" },
+    )
+}
+
+struct Table<'a> {
+    rows: &'a [(&'a Scenario, Row)],
+    peers: &'a [Peer],
+}
+
+impl Table<'_> {
+    fn head(&self) {
+        let names: Vec<&str> = self.peers.iter().map(|peer| peer.name).collect();
+        println!("| scenario | figure | {} | ours / rust-sdk | target | met |", names.join(" | "));
+        println!("|---|---|{}---:|---|---|", "---:|".repeat(names.len()));
+    }
+
+    fn value(&self, row: &Row, peer: &str, key: &str) -> Option<f64> {
+        let i = self.peers.iter().position(|other| other.name == peer)?;
+        row.get(i)?.median(key)
+    }
+
+    /// How many times better than the official SDK a peer is.
+    fn ratio(&self, row: &Row, peer: &str, figure: &Figure) -> Option<f64> {
+        let (mine, theirs) = (self.value(row, peer, figure.key)?, self.value(row, "rust-sdk", figure.key)?);
+        let (good, bad) = if figure.unit.is_rate() { (mine, theirs) } else { (theirs, mine) };
+        (bad > 0.0).then(|| good / bad)
+    }
+
+    fn line(&self, scenario: &Scenario, row: &Row, figure: &Figure, first: bool) -> Option<String> {
+        let cells: Vec<String> = row
+            .iter()
+            .map(|measured| {
+                measured.median(figure.key).map_or("–".into(), |value| show(figure.unit, value))
+            })
+            .collect();
+        let ratio = self.ratio(row, "ours", figure);
+        let (target, met) = self.judge(row, figure, ratio);
+        println!(
+            "| {} | {} | {} | {} | {target} | {} |",
+            if first { scenario.title } else { "" },
+            figure.what,
+            cells.join(" | "),
+            ratio.map_or("–".into(), times),
+            match (met, figure.target) {
+                (_, Target::Open) => "",
+                (Some(true), _) => "yes",
+                (Some(false), _) => "**no**",
+                (None, _) => "not measured",
+            },
+        );
+        let floor = self.ratio(row, "floor", figure).filter(|_| matches!(figure.target, Target::Times(_)));
+        (met == Some(false)).then(|| {
+            let mine =
+                self.value(row, "ours", figure.key).map_or("–".into(), |value| show(figure.unit, value));
+            let reached = ratio.map_or(String::new(), |ratio| format!(", {}", times(ratio)));
+            // Nothing can be faster than the floor, so it says what this machine allows.
+            let bound =
+                floor.map_or(String::new(), |floor| format!(" where the floor reaches {}", times(floor)));
+            format!("{} {} is {mine}{reached}{bound}; target {target}", scenario.name, figure.what)
+        })
+    }
+
+    fn judge(&self, row: &Row, figure: &Figure, ratio: Option<f64>) -> (String, Option<bool>) {
+        let mine = self.value(row, "ours", figure.key);
+        match figure.target {
+            Target::Open => (String::new(), None),
+            Target::Times(1.0) if figure.unit == Unit::Megabytes => {
+                ("not more".into(), ratio.map(|ratio| ratio >= 1.0))
+            }
+            Target::Times(1.0) => ("not slower".into(), ratio.map(|ratio| ratio >= 1.0)),
+            Target::Times(wanted) => {
+                (format!("at least {}", times(wanted)), ratio.map(|ratio| ratio >= wanted))
+            }
+            Target::AtMost(most) => (
+                format!("at most {}", show_scaled(figure.unit, most)),
+                mine.map(|mine| scaled(figure.unit, mine) <= most),
+            ),
+            Target::Flat { from, part } => {
+                let few = self.rows.iter().find(|(scenario, _)| scenario.name == from);
+                let few = few.and_then(|(_, row)| self.value(row, "ours", figure.key));
+                let whole = SCENARIOS.iter().find(|scenario| scenario.name == from).map_or("", |s| s.title);
+                (
+                    format!("at least {:.0} % of “{whole}”", part * 100.0),
+                    mine.zip(few).map(|(mine, few)| mine >= few * part),
+                )
+            }
+        }
+    }
+
+    /// Whatever was lost or came out of order is no result at all.
+    fn disorder(&self, scenario: &Scenario, row: &Row) -> Vec<String> {
+        let mut missed = Vec::new();
+        for (peer, measured) in self.peers.iter().zip(row) {
+            let wrong = if measured.disorder > 0.0 {
+                format!("{} messages lost, doubled or out of order", measured.disorder)
+            } else if let Some(why) = measured.failure.as_ref().filter(|_| scenario.side != Side::Build) {
+                why.clone()
+            } else {
+                continue;
+            };
+            if peer.name.starts_with("ours") {
+                missed.push(format!("{} {}: {wrong}", scenario.name, peer.name));
+            } else if measured.disorder > 0.0 {
+                println!("| | {}: {wrong} |", peer.name);
+            }
+        }
+        missed
+    }
+}
+
+fn times(ratio: f64) -> String {
+    if ratio >= 10.0 { format!("{ratio:.0}x") } else { format!("{ratio:.1}x") }
+}
+
+/// The figure as the table shows it.
+fn scaled(unit: Unit, value: f64) -> f64 {
+    // The kernel's kB are 1024 bytes; megabytes here are a million.
+    if unit == Unit::Megabytes { value * 1024.0 / 1e6 } else { value }
+}
+
+pub(super) fn show(unit: Unit, value: f64) -> String {
+    show_scaled(unit, scaled(unit, value))
+}
+
+fn show_scaled(unit: Unit, value: f64) -> String {
+    let figures = |value: f64| match value {
+        large if large >= 100.0 => format!("{large:.0}"),
+        medium if medium >= 10.0 => format!("{medium:.1}"),
+        small => format!("{small:.2}"),
+    };
+    match unit {
+        Unit::Millis => format!("{} ms", figures(value)),
+        Unit::Micros | Unit::MicrosCpu => format!("{} us", figures(value)),
+        Unit::SecondsCpu => format!("{value:.0} CPU-s"),
+        Unit::PerSecond if value >= 1e6 => format!("{}M/s", figures(value / 1e6)),
+        Unit::PerSecond if value >= 1e4 => format!("{}k/s", figures(value / 1e3)),
+        Unit::PerSecond => format!("{value:.0}/s"),
+        Unit::MegabytesPerSecond => format!("{value:.0} MB/s"),
+        Unit::Megabytes => format!("{value:.1} MB"),
+        Unit::Count => format!("{value:.0}"),
+    }
+}
