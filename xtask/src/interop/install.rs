@@ -1,0 +1,236 @@
+//! Where the programs come from: the official SDKs into a cache outside the repository, ours from the workspace.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use super::{OURS, Program, home};
+
+/// The version of each official SDK. The lock files in `tests/interop` name the same.
+pub(super) const PYTHON_SDK: &str = "agent-client-protocol==0.12.1";
+pub(super) const RUST_SDK: &str = "agent-client-protocol@5.0.0";
+
+pub(super) struct Ours {
+    pub(super) agent: Program,
+    pub(super) client: Program,
+    pub(super) echo_agent: Vec<String>,
+    pub(super) one_shot_client: Vec<String>,
+}
+
+/// The cache directory, made if it is missing.
+pub(super) fn cache() -> Result<PathBuf, String> {
+    let base = match (std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME")) {
+        (Some(cache), _) if !cache.is_empty() => PathBuf::from(cache),
+        (_, Some(home)) => PathBuf::from(home).join(".cache"),
+        _ => return Err("neither XDG_CACHE_HOME nor HOME is set".to_owned()),
+    };
+    let cache = base.join("attache/interop");
+    fs::create_dir_all(&cache).map_err(|error| format!("{}: {error}", cache.display()))?;
+    Ok(cache)
+}
+
+/// Builds our side.
+pub(super) fn ours() -> Result<Ours, String> {
+    println!("build   ours: the example programs of the workspace");
+    let names = ["interop_agent", "interop_client", "echo_agent", "client"];
+    let mut cargo = cargo();
+    cargo.args(["build", "--quiet", "--package", "attache", "--message-format", "json-render-diagnostics"]);
+    for name in names {
+        cargo.args(["--example", name]);
+    }
+    let [agent, client, echo_agent, one_shot_client] = built(cargo.current_dir(crate::repo::root()), names)?;
+    Ok(Ours {
+        agent: Program { name: OURS, command: vec![agent] },
+        client: Program { name: OURS, command: vec![client] },
+        echo_agent: vec![echo_agent],
+        one_shot_client: vec![one_shot_client],
+    })
+}
+
+/// Installs one official SDK and returns the client and the agent on it.
+pub(super) fn official(sdk: &'static str, cache: &Path) -> Result<(Program, Program), String> {
+    let side = |command: Vec<String>| Program { name: sdk, command };
+    match sdk {
+        "ts" => {
+            let dir = typescript(cache)?;
+            let run = |file: &str| side(vec!["node".to_owned(), text(&dir.join(file))]);
+            Ok((run("client.mjs"), run("agent.mjs")))
+        }
+        "py" => {
+            let python = text(&python(cache)?);
+            let run = |file: &str| side(vec![python.clone(), text(&home().join("py").join(file))]);
+            Ok((run("client.py"), run("agent.py")))
+        }
+        _ => {
+            println!("build   rust: the peers on agent-client-protocol 5.0.0");
+            let mut cargo = cargo();
+            cargo.args(["build", "--quiet", "--locked", "--message-format", "json-render-diagnostics"]);
+            cargo.env("CARGO_TARGET_DIR", cache.join("rust-target"));
+            let [client, agent] = built(cargo.current_dir(home().join("rust-peer")), ["client", "agent"])?;
+            Ok((side(vec![client]), side(vec![agent])))
+        }
+    }
+}
+
+/// The example programs of the official Rust SDK, by name.
+pub(super) fn rust_examples<const N: usize>(cache: &Path, names: [&str; N]) -> Result<[String; N], String> {
+    let root = cache.join("rust-examples");
+    once(&root, &format!("{RUST_SDK} {names:?}"), || {
+        println!("install rust: the examples of {RUST_SDK}");
+        let mut cargo = cargo();
+        cargo.args([
+            "install",
+            "--quiet",
+            "--locked",
+            "--force",
+            RUST_SDK,
+            "--features",
+            "process,stdio",
+            "--root",
+        ]);
+        cargo.arg(&root).env("CARGO_TARGET_DIR", cache.join("rust-target")).current_dir(cache);
+        for name in names {
+            cargo.args(["--example", name]);
+        }
+        ok(&mut cargo)
+    })?;
+    Ok(names.map(|name| text(&root.join("bin").join(name))))
+}
+
+/// The examples of the official Python SDK: only its source package carries them.
+pub(super) fn python_examples(cache: &Path) -> Result<PathBuf, String> {
+    let root = cache.join("py-source");
+    once(&root, PYTHON_SDK, || {
+        println!("install py: the source package of {PYTHON_SDK}, for its examples");
+        let mut pip = Command::new(python_in(cache));
+        pip.args(["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]);
+        pip.args(["--no-binary", "agent-client-protocol", PYTHON_SDK, "--dest"]).arg(&root);
+        ok(&mut pip)?;
+        let archive = find(&root, ".tar.gz")?;
+        ok(Command::new(python_in(cache)).args(["-m", "tarfile", "-e"]).arg(archive).arg(&root))
+    })?;
+    let archive = text(&find(&root, ".tar.gz")?);
+    Ok(PathBuf::from(archive.trim_end_matches(".tar.gz")).join("examples"))
+}
+
+fn typescript(cache: &Path) -> Result<PathBuf, String> {
+    need("node", "to run the TypeScript peers")?;
+    need("npm", "to install the TypeScript SDK")?;
+    let (source, dir) = (home().join("ts"), cache.join("ts"));
+    let lock = read(&source.join("package-lock.json"))?;
+    once(&dir, &lock, || {
+        println!("install ts: @agentclientprotocol/sdk 2.4.0");
+        for file in ["package.json", "package-lock.json"] {
+            copy(&source.join(file), &dir.join(file))?;
+        }
+        ok(Command::new("npm").args(["ci", "--silent", "--no-audit", "--no-fund"]).current_dir(&dir))
+    })?;
+    // The peers import the SDK from the directory they are in.
+    for file in ["agent.mjs", "client.mjs"] {
+        copy(&source.join(file), &dir.join(file))?;
+    }
+    Ok(dir)
+}
+
+fn python_in(cache: &Path) -> PathBuf {
+    cache.join("py").join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" })
+}
+
+fn python(cache: &Path) -> Result<PathBuf, String> {
+    need("python3", "to run the Python peers")?;
+    let dir = cache.join("py");
+    let requirements = home().join("py/requirements.txt");
+    once(&dir, &read(&requirements)?, || {
+        println!("install py: {PYTHON_SDK}");
+        ok(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&dir))?;
+        let mut pip = Command::new(python_in(cache));
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
+        ok(pip.arg(&requirements))
+    })?;
+    Ok(python_in(cache))
+}
+
+/// Runs `install` unless it has succeeded before with the same `what`.
+fn once(dir: &Path, what: &str, install: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+    let stamp = dir.join(".installed");
+    if fs::read_to_string(&stamp).is_ok_and(|before| before == what) {
+        return Ok(());
+    }
+    fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+    install()?;
+    fs::write(&stamp, what).map_err(|error| format!("{}: {error}", stamp.display()))
+}
+
+fn need(program: &str, what_for: &str) -> Result<(), String> {
+    let found = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    match found {
+        Ok(status) if status.success() => Ok(()),
+        _ => Err(format!("`{program}` is needed {what_for}; install it, or leave that SDK out with --only")),
+    }
+}
+
+/// The cargo that runs us, without what it told us about ourselves.
+fn cargo() -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").as_deref().unwrap_or(OsStr::new("cargo")));
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy();
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            cargo.env_remove(name.as_ref());
+        }
+    }
+    cargo
+}
+
+/// Runs a cargo build that tells in JSON what it made, and returns the programs of those names.
+fn built<const N: usize>(cargo: &mut Command, names: [&str; N]) -> Result<[String; N], String> {
+    let output =
+        cargo.stderr(Stdio::inherit()).output().map_err(|error| format!("cargo does not start: {error}"))?;
+    if !output.status.success() {
+        return Err("the build failed, see above".to_owned());
+    }
+    let mut found = names.map(|_| None);
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let Ok(message) = serde_json::from_str::<Value>(line) else { continue };
+        let Some(program) = message["executable"].as_str() else { continue };
+        if let Some(at) = names.iter().position(|name| message["target"]["name"] == **name) {
+            found[at] = Some(program.to_owned());
+        }
+    }
+    let missing: Vec<&str> =
+        names.iter().zip(&found).filter(|(_, program)| program.is_none()).map(|(name, _)| *name).collect();
+    if missing.is_empty() {
+        Ok(found.map(Option::unwrap_or_default))
+    } else {
+        Err(format!("cargo did not build {}", missing.join(", ")))
+    }
+}
+
+fn ok(command: &mut Command) -> Result<(), String> {
+    let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{command:?}: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = [output.stdout, output.stderr].concat();
+    Err(format!("{command:?} failed:\n{}", String::from_utf8_lossy(&said).trim()))
+}
+
+fn find(dir: &Path, suffix: &str) -> Result<PathBuf, String> {
+    let entries = fs::read_dir(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+    let mut paths = entries.flatten().map(|entry| entry.path());
+    paths.find(|path| text(path).ends_with(suffix)).ok_or_else(|| format!("{}: no {suffix}", dir.display()))
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    fs::copy(from, to).map(drop).map_err(|error| format!("{} to {}: {error}", from.display(), to.display()))
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}

@@ -1,0 +1,239 @@
+//! One client against one agent: every scenario, the wire between them, and the processes left at the end.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::report::{Report, Row};
+use super::{Program, home, tap, wire};
+
+/// Long enough for every scenario to run into the time limit that the clients set for one.
+const TIME: Duration = Duration::from_secs(120);
+/// How long processes may take to go after the client has ended.
+const AFTER: Duration = Duration::from_secs(5);
+/// The variable by which the processes of a run are found again.
+const MARK: &str = "ATTACHE_INTEROP_RUN";
+
+/// A program that has run to its end.
+pub(super) struct Ended {
+    pub(super) stdout: Vec<String>,
+    pub(super) stderr: String,
+    /// `None` if it had to be stopped.
+    pub(super) code: Option<i32>,
+    pub(super) problems: Vec<String>,
+}
+
+/// Runs all scenarios with one pair.
+pub(super) fn run(
+    client: &Program,
+    agent: &Program,
+    cache: &Path,
+    report: &mut Report,
+) -> Result<(), String> {
+    Report::start(client.name, agent.name);
+    let started = Instant::now();
+    let scenarios = scenarios()?;
+    let (mut skip, mut left_out) = (Vec::new(), Vec::new());
+    for scenario in &scenarios {
+        let id = scenario["id"].as_str().unwrap_or_default();
+        let lack = [client.name, agent.name].iter().find_map(|name| scenario["lacks"][*name].as_str());
+        if let Some(reason) = lack {
+            left_out.push(format!("{id}: {reason}"));
+            skip.push(id);
+        }
+    }
+    let dir = workspace(cache, &format!("{}-{}", client.name, agent.name))?;
+    let log = dir.join("wire.log");
+    let mut command = client.command.clone();
+    if !skip.is_empty() {
+        command.extend(["--skip".to_owned(), skip.join(",")]);
+    }
+    command.push("--".to_owned());
+    command.extend(tap::command(&log, &agent.command)?);
+    let ended = finish(&command, &dir.join("work"), "")?;
+
+    let (good, mut bad) = judge(&scenarios, &skip, &ended.stdout);
+    if ended.code != Some(0) {
+        bad.push(format!("the client ended with {:?}", ended.code));
+    }
+    bad.extend(ended.problems);
+    let exchange = tap::read(&log)?;
+    bad.extend(wire::check(&exchange));
+    if let Some(code) = exchange.exit.filter(|code| *code != 0) {
+        bad.push(format!("the agent ended with code {code}"));
+    }
+    if !bad.is_empty() {
+        bad.push(format!("for more see {}", dir.display()));
+        let _ = fs::write(dir.join("stderr.log"), &ended.stderr);
+        let _ = fs::write(dir.join("observed.jsonl"), ended.stdout.join("\n"));
+    }
+    report.add(Row {
+        client: client.name.to_owned(),
+        agent: agent.name.to_owned(),
+        good,
+        messages: exchange.lines.len(),
+        bad,
+        left_out,
+        took: started.elapsed(),
+    });
+    Ok(())
+}
+
+fn scenarios() -> Result<Vec<Value>, String> {
+    let path = home().join("scenarios.json");
+    let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// A directory for one run, with the files that the scenarios work on in `work`.
+pub(super) fn workspace(cache: &Path, name: &str) -> Result<PathBuf, String> {
+    let dir = cache.join("runs").join(name);
+    let work = dir.join("work");
+    let make = || {
+        if dir.exists() {
+            fs::remove_dir_all(&dir)?;
+        }
+        for sub in ["sub", "gone"] {
+            fs::create_dir_all(work.join(sub))?;
+        }
+        fs::write(work.join("draft.txt"), "one\ntwo\n")?;
+        fs::write(work.join("kept.txt"), "one\ntwo\n")?;
+        fs::write(work.join("lines.txt"), "alpha\nbeta\ngamma\ndelta\n")
+    };
+    make().map_err(|error| format!("{}: {error}", dir.display()))?;
+    Ok(dir)
+}
+
+/// Compares what a client saw with what it should have seen: how many were right, and which were not.
+fn judge(scenarios: &[Value], skip: &[&str], lines: &[String]) -> (usize, Vec<String>) {
+    let (mut seen, mut bad, mut ended) = (BTreeMap::new(), Vec::new(), false);
+    for line in lines {
+        let Ok(line) = serde_json::from_str::<Value>(line) else {
+            bad.push(format!("the client printed something else: {}", short(line)));
+            continue;
+        };
+        let word = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
+        if line.get("error").is_some() {
+            bad.push(format!("{}: {}", word("scenario"), short(&word("error"))));
+        } else if line.get("check").is_some() {
+            seen.insert((word("scenario"), word("check")), line["got"].clone());
+        } else {
+            ended |= line.get("end").is_some();
+        }
+    }
+    let mut good = 0;
+    for scenario in scenarios {
+        let id = scenario["id"].as_str().unwrap_or_default();
+        if skip.contains(&id) {
+            continue;
+        }
+        for (check, want) in scenario["expect"].as_object().into_iter().flatten() {
+            match seen.remove(&(id.to_owned(), check.clone())) {
+                Some(got) if got == *want => good += 1,
+                Some(got) => {
+                    let (want, got) = (short(&want.to_string()), short(&got.to_string()));
+                    bad.push(format!("{id}/{check}: expected {want}, observed {got}"));
+                }
+                None => bad.push(format!("{id}/{check}: not observed")),
+            }
+        }
+    }
+    bad.extend(seen.keys().map(|(id, check)| format!("{id}/{check}: observed, but no scenario asks for it")));
+    if !ended {
+        bad.push("the client did not come to its end".to_owned());
+    }
+    (good, bad)
+}
+
+pub(super) fn short(text: &str) -> String {
+    let mut chars = text.chars();
+    let head: String = chars.by_ref().take(300).collect();
+    if chars.next().is_some() { format!("{head}…") } else { head }
+}
+
+/// Runs a program to its end, or stops it, and counts what it leaves behind.
+pub(super) fn finish(command: &[String], cwd: &Path, input: &str) -> Result<Ended, String> {
+    static RUNS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let run = RUNS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let mark = format!("{}-{run}", std::process::id());
+    let [program, args @ ..] = command else { return Err("no program".to_owned()) };
+    let errors = cwd.with_file_name("stderr.log");
+    let file = File::create(&errors).map_err(|error| format!("{}: {error}", errors.display()))?;
+    let mut child = Command::new(program)
+        .args(args)
+        .current_dir(cwd)
+        .env(MARK, &mark)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(file)
+        .spawn()
+        .map_err(|error| format!("{program}: {error}"))?;
+    if let Some(mut stdin) = child.stdin.take() {
+        let _ = stdin.write_all(input.as_bytes());
+    }
+    let (tell, lines) = mpsc::channel();
+    if let Some(stdout) = child.stdout.take() {
+        thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                let _ = tell.send(line);
+            }
+        });
+    }
+    let mut problems = Vec::new();
+    let code = match within(TIME, || child.try_wait().ok().flatten()) {
+        Some(status) => status.code(),
+        None => {
+            problems.push(format!("stopped after {} s", TIME.as_secs()));
+            let _ = child.kill();
+            let _ = child.wait();
+            None
+        }
+    };
+    // The clean end: nothing that was started in this run is still there.
+    if within(AFTER, || left(&mark).is_empty().then_some(())).is_none() {
+        for (pid, what) in left(&mark) {
+            problems.push(format!("process {pid} was left behind: {what}"));
+            let _ = Command::new("kill").args(["-9", &pid.to_string()]).status();
+        }
+    }
+    let stdout = lines.iter().collect();
+    Ok(Ended { stdout, stderr: fs::read_to_string(&errors).unwrap_or_default(), code, problems })
+}
+
+/// Asks again and again until there is an answer or the time is up.
+fn within<T>(time: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
+    let start = Instant::now();
+    loop {
+        if let Some(answer) = ask() {
+            return Some(answer);
+        }
+        if start.elapsed() > time {
+            return None;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The processes that carry the mark of a run, with their command lines.
+fn left(mark: &str) -> Vec<(u32, String)> {
+    let wanted = format!("{MARK}={mark}");
+    let carries = |pid: u32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
+    };
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| carries(*pid))
+        .map(|pid| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            (pid, short(&String::from_utf8_lossy(&line).replace('\0', " ")))
+        })
+        .collect()
+}
