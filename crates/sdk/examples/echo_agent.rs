@@ -1,0 +1,18 @@
+//! The smallest agent: it says back what it was told.
+
+use attache::agent::{Session, Turn, serve};
+use attache::{Link, Prompt, Result, StopReason};
+
+struct Echo;
+
+impl Session for Echo {
+    async fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
+        turn.say(prompt.text()).await?;
+        Ok(StopReason::EndTurn)
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    serve(|_| async { Ok(Echo) }, Link::stdio()).await
+}

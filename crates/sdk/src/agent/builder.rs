@@ -1,0 +1,373 @@
+//! What an agent offers. Installing a service is what advertises it; nothing can be advertised and not served.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::time::Duration;
+
+use attache_wire::v1::{
+    AuthStatusResponse, Implementation, ListSessionsRequest, ListSessionsResponse, McpCapabilities,
+    PromptCapabilities, SessionId, SessionStatus,
+};
+use attache_wire::{Notification, Request};
+use serde_json::value::RawValue;
+
+use super::auth::{AnyAuth, Auth};
+use super::client::Client;
+use super::nes::{AnyNextEdits, NextEdits};
+use super::providers::{AnyProviders, Providers};
+use super::session::{Boxed, IntoOpen, NewSession, Opened};
+use crate::{Limits, Link, Result};
+
+/// An agent, with everything it offers.
+///
+/// ```no_run
+/// # use attache::agent::{Agent, Session, Turn};
+/// # use attache::{Link, Prompt, Result, StopReason};
+/// # struct Echo;
+/// # impl Session for Echo {
+/// #     async fn prompt(&self, _: Turn<'_>, _: Prompt) -> Result<StopReason> { Ok(StopReason::EndTurn) }
+/// # }
+/// # async fn run() -> Result<()> {
+/// Agent::new(|_| async { Ok(Echo) })
+///     .info("echo", "1.0")
+///     .images()
+///     .load(|_request| async { Ok(Echo) })
+///     .serve(Link::stdio())
+///     .await
+/// # }
+/// ```
+#[must_use = "an agent does nothing before `serve`"]
+pub struct Agent {
+    pub(super) services: Services,
+    pub(super) limits: Limits,
+}
+
+pub(super) type OpenFn = Box<dyn Fn(NewSession) -> Boxed<'static, Result<Opened>> + Send + Sync>;
+pub(super) type ForkFn = Box<dyn Fn(SessionId, NewSession) -> Boxed<'static, Result<Opened>> + Send + Sync>;
+pub(super) type IdFn<T> = Box<dyn Fn(SessionId) -> Boxed<'static, Result<T>> + Send + Sync>;
+pub(super) type ListFn =
+    Box<dyn Fn(ListSessionsRequest) -> Boxed<'static, Result<ListSessionsResponse>> + Send + Sync>;
+pub(super) type TitleFn = Box<dyn Fn(SessionId, String) -> Boxed<'static, Result<String>> + Send + Sync>;
+pub(super) type PlainFn<T> = Box<dyn Fn() -> Boxed<'static, Result<T>> + Send + Sync>;
+pub(super) type RequestFn =
+    Box<dyn Fn(Option<&RawValue>, Client) -> Result<Boxed<'static, Result<Box<RawValue>>>> + Send + Sync>;
+pub(super) type NotificationFn = Box<dyn Fn(Option<&RawValue>, &Client) + Send + Sync>;
+
+/// Everything that was installed.
+pub(super) struct Services {
+    pub(super) info: Implementation,
+    pub(super) prompt: PromptCapabilities,
+    pub(super) mcp: McpCapabilities,
+    pub(super) additional_directories: bool,
+    pub(super) system_prompt: Option<SystemPrompts>,
+    pub(super) cancel_grace: Duration,
+    pub(super) open: OpenFn,
+    pub(super) load: Option<OpenFn>,
+    pub(super) resume: Option<OpenFn>,
+    pub(super) fork: Option<ForkFn>,
+    pub(super) list: Option<ListFn>,
+    pub(super) delete: Option<IdFn<()>>,
+    pub(super) archive: Option<(IdFn<()>, IdFn<()>)>,
+    pub(super) title: Option<TitleFn>,
+    pub(super) status: Option<IdFn<SessionStatus>>,
+    pub(super) auth: Option<Box<dyn AnyAuth>>,
+    pub(super) logout: Option<PlainFn<()>>,
+    pub(super) auth_status: Option<PlainFn<AuthStatusResponse>>,
+    pub(super) providers: Option<Box<dyn AnyProviders>>,
+    pub(super) next_edits: Option<Box<dyn AnyNextEdits>>,
+    pub(super) requests: HashMap<&'static str, RequestFn>,
+    pub(super) notifications: HashMap<&'static str, NotificationFn>,
+}
+
+/// Which system prompts an agent takes from a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SystemPrompts {
+    /// Text to be added to the agent's own.
+    Append,
+    /// That, or text that replaces it.
+    AppendOrOverride,
+}
+
+impl Agent {
+    /// An agent that opens sessions with `open` and offers prompts and cancelling, as every agent does (INIT-22).
+    pub fn new<F, Fut, O>(open: F) -> Self
+    where
+        F: Fn(NewSession) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<O>> + Send + 'static,
+        O: IntoOpen + 'static,
+    {
+        let services = Services {
+            info: Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")),
+            prompt: PromptCapabilities::new(),
+            mcp: McpCapabilities::new(),
+            additional_directories: false,
+            system_prompt: None,
+            cancel_grace: Duration::from_secs(2),
+            open: opener(open),
+            load: None,
+            resume: None,
+            fork: None,
+            list: None,
+            delete: None,
+            archive: None,
+            title: None,
+            status: None,
+            auth: None,
+            logout: None,
+            auth_status: None,
+            providers: None,
+            next_edits: None,
+            requests: HashMap::new(),
+            notifications: HashMap::new(),
+        };
+        Agent { services, limits: Limits::default() }
+    }
+
+    /// The agent's name and version (INIT-13).
+    pub fn info(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
+        self.services.info = Implementation::new(name, version);
+        self
+    }
+
+    /// Takes images in prompts.
+    pub fn images(mut self) -> Self {
+        self.services.prompt.image = true;
+        self
+    }
+
+    /// Takes sound in prompts.
+    pub fn audio(mut self) -> Self {
+        self.services.prompt.audio = true;
+        self
+    }
+
+    /// Takes resources that are included in prompts.
+    pub fn embedded_context(mut self) -> Self {
+        self.services.prompt.embedded_context = true;
+        self
+    }
+
+    /// Connects to MCP servers over HTTP (MCP-04). Servers on stdio every agent takes (MCP-02).
+    pub fn mcp_over_http(mut self) -> Self {
+        self.services.mcp.http = true;
+        self
+    }
+
+    /// Connects to MCP servers over SSE.
+    pub fn mcp_over_sse(mut self) -> Self {
+        self.services.mcp.sse = true;
+        self
+    }
+
+    /// Talks to MCP servers that live in the client (unstable).
+    pub fn mcp_over_acp(mut self) -> Self {
+        self.services.mcp.acp = true;
+        self
+    }
+
+    /// Takes further roots besides the session's directory.
+    pub fn additional_directories(mut self) -> Self {
+        self.services.additional_directories = true;
+        self
+    }
+
+    /// Takes system prompts from the client (unstable).
+    pub fn system_prompts(mut self, which: SystemPrompts) -> Self {
+        self.services.system_prompt = Some(which);
+        self
+    }
+
+    /// Loads stored sessions. The function replays the whole conversation through `request.session` and returns the
+    /// session; the answer follows the replay (SESS-11, SESS-12). ROOT-12: only the roots of the request count.
+    pub fn load<F, Fut, O>(mut self, load: F) -> Self
+    where
+        F: Fn(NewSession) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<O>> + Send + 'static,
+        O: IntoOpen + 'static,
+    {
+        self.services.load = Some(opener(load));
+        self
+    }
+
+    /// Takes stored sessions up again without replaying them (SESS-23: what the function sends is held back until the
+    /// answer).
+    pub fn resume<F, Fut, O>(mut self, resume: F) -> Self
+    where
+        F: Fn(NewSession) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<O>> + Send + 'static,
+        O: IntoOpen + 'static,
+    {
+        self.services.resume = Some(opener(resume));
+        self
+    }
+
+    /// Makes a new session with the history of another (unstable). FORK-05: roots are those of the request.
+    pub fn fork<F, Fut, O>(mut self, fork: F) -> Self
+    where
+        F: Fn(SessionId, NewSession) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<O>> + Send + 'static,
+        O: IntoOpen + 'static,
+    {
+        self.services.fork = Some(Box::new(move |source, request| {
+            let opening = fork(source, request);
+            Box::pin(async move { Ok(Opened::from(opening.await?.into_open())) })
+        }));
+        self
+    }
+
+    /// Lists stored sessions, page by page. An unknown cursor is the function's to refuse (LIST-07).
+    pub fn list<F, Fut>(mut self, list: F) -> Self
+    where
+        F: Fn(ListSessionsRequest) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<ListSessionsResponse>> + Send + 'static,
+    {
+        self.services.list = Some(Box::new(move |request| Box::pin(list(request))));
+        self
+    }
+
+    /// Deletes stored sessions. DEL-04: a session that does not exist counts as deleted.
+    pub fn delete<F, Fut>(mut self, delete: F) -> Self
+    where
+        F: Fn(SessionId) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<()>> + Send + 'static,
+    {
+        self.services.delete = Some(Box::new(move |id| Box::pin(delete(id))));
+        self
+    }
+
+    /// Archives sessions and brings them back (unstable). SSTAT-05: such an agent must also [`list`](Agent::list).
+    pub fn archive<A, AFut, U, UFut>(mut self, archive: A, unarchive: U) -> Self
+    where
+        A: Fn(SessionId) -> AFut + Send + Sync + 'static,
+        AFut: Future<Output = Result<()>> + Send + 'static,
+        U: Fn(SessionId) -> UFut + Send + Sync + 'static,
+        UFut: Future<Output = Result<()>> + Send + 'static,
+    {
+        let archive: IdFn<()> = Box::new(move |id| Box::pin(archive(id)));
+        let unarchive: IdFn<()> = Box::new(move |id| Box::pin(unarchive(id)));
+        self.services.archive = Some((archive, unarchive));
+        self
+    }
+
+    /// Lets the client name sessions (unstable). The function stores the title and returns it as stored; it gets it
+    /// trimmed and never empty (SSTAT-08).
+    pub fn titles<F, Fut>(mut self, set_title: F) -> Self
+    where
+        F: Fn(SessionId, String) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<String>> + Send + 'static,
+    {
+        self.services.title = Some(Box::new(move |id, title| Box::pin(set_title(id, title))));
+        self
+    }
+
+    /// Tells what became of sessions that are not open here (unstable); those that are, the SDK knows.
+    pub fn status<F, Fut>(mut self, status: F) -> Self
+    where
+        F: Fn(SessionId) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<SessionStatus>> + Send + 'static,
+    {
+        self.services.status = Some(Box::new(move |id| Box::pin(status(id))));
+        self
+    }
+
+    /// Demands that users log in: until then, sessions are refused with `auth_required` (AUTH-05).
+    pub fn auth(mut self, auth: impl Auth) -> Self {
+        self.services.auth = Some(Box::new(auth));
+        self
+    }
+
+    /// Lets users log out; afterwards sessions need a login again (AUTH-17).
+    pub fn logout<F, Fut>(mut self, logout: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<()>> + Send + 'static,
+    {
+        self.services.logout = Some(Box::new(move || Box::pin(logout())));
+        self
+    }
+
+    /// Tells who is logged in (unstable). It is served before any login (AUTH-22).
+    pub fn auth_status<F, Fut>(mut self, status: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<AuthStatusResponse>> + Send + 'static,
+    {
+        self.services.auth_status = Some(Box::new(move || Box::pin(status())));
+        self
+    }
+
+    /// Lets the client choose where models are reached (unstable).
+    pub fn providers(mut self, providers: impl Providers) -> Self {
+        self.services.providers = Some(Box::new(providers));
+        self
+    }
+
+    /// Suggests next edits while the user types (older drafts).
+    pub fn next_edits(mut self, next_edits: impl NextEdits) -> Self {
+        self.services.next_edits = Some(Box::new(next_edits));
+        self
+    }
+
+    /// Serves a request of an extension (EXT-06). Its method starts with an underscore (EXT-05).
+    pub fn on_request<R, F, Fut>(mut self, handle: F) -> Self
+    where
+        R: Request,
+        F: Fn(R, Client) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R::Response>> + Send + 'static,
+    {
+        let serve: RequestFn = Box::new(move |params, client| {
+            let request = super::decode::<R>(params)?;
+            let answering = handle(request, client);
+            Ok(Box::pin(async move { Ok(serde_json::value::to_raw_value(&answering.await?)?) }))
+        });
+        self.services.requests.insert(R::METHOD, serve);
+        self
+    }
+
+    /// Takes a notification of an extension. It runs in wire order and must not block.
+    pub fn on_notification<N, F>(mut self, handle: F) -> Self
+    where
+        N: Notification,
+        F: Fn(N, &Client) + Send + Sync + 'static,
+    {
+        let take: NotificationFn = Box::new(move |params, client| {
+            // RPC-04: a notification that cannot be read is dropped without an answer.
+            if let Ok(notification) = attache_wire::decode(params) {
+                handle(notification, client);
+            }
+        });
+        self.services.notifications.insert(N::METHOD, take);
+        self
+    }
+
+    /// How long a prompt handler that does not look at its cancel token may go on before it is dropped; two seconds
+    /// unless told.
+    pub fn cancel_grace(mut self, grace: Duration) -> Self {
+        self.services.cancel_grace = grace;
+        self
+    }
+
+    /// Bounds of the connection.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Serves one client until it leaves.
+    pub async fn serve(self, link: Link) -> Result<()> {
+        super::dispatch::serve(self, link).await
+    }
+}
+
+fn opener<F, Fut, O>(open: F) -> OpenFn
+where
+    F: Fn(NewSession) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<O>> + Send + 'static,
+    O: IntoOpen + 'static,
+{
+    Box::new(move |request| {
+        let opening = open(request);
+        Box::pin(async move { Ok(Opened::from(opening.await?.into_open())) })
+    })
+}

@@ -1,0 +1,145 @@
+//! The first words: initialize, logging in, and what a prompt may hold.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use attache_conn::Responder;
+use attache_rpc::ErrorObject;
+use attache_wire::v1::*;
+use serde_json::value::RawValue;
+
+use super::builder::{Services, SystemPrompts};
+use super::client::Hello;
+use super::core::Core;
+use super::nes;
+use super::open::no_method;
+use crate::{Error, Result};
+
+/// Answered at once, within dispatch, so that whatever follows finds it done. INIT-25: a second one is answered again
+/// and no session is lost.
+pub(super) fn initialize(core: &Core, params: Option<&RawValue>, responder: Responder) {
+    match super::decode::<InitializeRequest>(params) {
+        Err(error) => responder.err(error.to_wire()),
+        Ok(request) => {
+            let response = greeting(&core.services, &request.client_capabilities);
+            core.greet(Hello { info: request.client_info, capabilities: request.client_capabilities });
+            responder.ok(&response);
+        }
+    }
+}
+
+/// INIT-06, INIT-07: version 1 is the newest we have, so it answers every request.
+fn greeting(services: &Services, client: &ClientCapabilities) -> InitializeResponse {
+    InitializeResponse::new(ProtocolVersion::V1)
+        .agent_capabilities(capabilities(services, client))
+        .auth_methods(auth_methods(services, client))
+        .agent_info(services.info.clone())
+}
+
+/// What was installed, and only that.
+fn capabilities(services: &Services, client: &ClientCapabilities) -> AgentCapabilities {
+    let session = SessionCapabilities::new()
+        .close(SessionCloseCapabilities::new())
+        .resume(services.resume.is_some().then(SessionResumeCapabilities::new))
+        .list(services.list.is_some().then(SessionListCapabilities::new))
+        .delete(services.delete.is_some().then(SessionDeleteCapabilities::new))
+        .fork(services.fork.is_some().then(SessionForkCapabilities::new))
+        .archive(services.archive.is_some().then(SessionArchiveCapabilities::new))
+        .status(services.status.is_some().then(SessionStatusCapabilities::new))
+        .title(services.title.is_some().then(SessionTitleCapabilities::new))
+        .additional_directories(
+            services.additional_directories.then(SessionAdditionalDirectoriesCapabilities::new),
+        )
+        .system_prompt(services.system_prompt.map(|which| {
+            let overriding = (which == SystemPrompts::AppendOrOverride).then(|| {
+                SessionSystemPromptModeCapabilities::new()
+                    .overriding(SessionSystemPromptOverrideCapabilities::new())
+            });
+            SessionSystemPromptCapabilities::new().mode(overriding)
+        }));
+    let auth = AgentAuthCapabilities::new()
+        .logout(services.logout.is_some().then(LogoutCapabilities::new))
+        .status(services.auth_status.is_some().then(AuthStatusCapabilities::new));
+    let next_edits = services.next_edits.as_deref();
+    AgentCapabilities::new()
+        .load_session(services.load.is_some())
+        .prompt_capabilities(services.prompt.clone())
+        .mcp_capabilities(services.mcp.clone())
+        .session_capabilities(session)
+        .auth(auth)
+        .providers(services.providers.is_some().then(ProvidersCapabilities::new))
+        .nes(next_edits.map(|service| service.capabilities()))
+        .position_encoding(next_edits.map(|service| nes::encoding(service, client)))
+}
+
+/// AUTH-08: terminal logins only for clients that can run them.
+fn auth_methods(services: &Services, client: &ClientCapabilities) -> Vec<AuthMethod> {
+    let mut methods = services.auth.as_ref().map(|auth| auth.methods()).unwrap_or_default();
+    methods.retain(|method| client.auth.terminal || !matches!(method, AuthMethod::Terminal(_)));
+    methods
+}
+
+pub(super) async fn authenticate(
+    core: Arc<Core>,
+    request: AuthenticateRequest,
+) -> Result<AuthenticateResponse> {
+    let auth = core.services.auth.as_ref().ok_or_else(|| no_method("authenticate"))?;
+    // AUTH-04, AUTH-10: only a method that was announced, and never one that runs in a terminal.
+    let known = auth.methods().into_iter().any(|method| match method {
+        AuthMethod::Terminal(_) => false,
+        other => other.id() == Some(&request.method_id),
+    });
+    if !known {
+        return Err(Error::invalid_params(format!(
+            "there is no auth method `{}` to call",
+            request.method_id
+        )));
+    }
+    auth.login(&request.method_id).await?;
+    core.logged_in.store(true, Ordering::Release); // AUTH-06
+    Ok(AuthenticateResponse::new())
+}
+
+pub(super) async fn logout(core: Arc<Core>, _: LogoutRequest) -> Result<LogoutResponse> {
+    core.services.logout.as_ref().ok_or_else(|| no_method("logout"))?().await?;
+    core.logged_in.store(core.services.auth.is_none(), Ordering::Release); // AUTH-17
+    Ok(LogoutResponse::new())
+}
+
+/// AUTH-22: needs no login and changes nothing.
+pub(super) async fn auth_status(core: Arc<Core>, _: AuthStatusRequest) -> Result<AuthStatusResponse> {
+    core.services.auth_status.as_ref().ok_or_else(|| no_method("auth/status"))?().await
+}
+
+/// PROMPT-04: a block of a kind that was not advertised starts no turn. CONT-03: neither does broken base64.
+pub(super) fn check_prompt(offered: &PromptCapabilities, prompt: &[ContentBlock]) -> Result<()> {
+    for block in prompt {
+        let (taken, kind, data) = match block {
+            ContentBlock::Image(image) => (offered.image, "image", Some(&image.data)),
+            ContentBlock::Audio(audio) => (offered.audio, "audio", Some(&audio.data)),
+            ContentBlock::Resource(EmbeddedResource {
+                resource: EmbeddedResourceResource::Blob(blob),
+                ..
+            }) => (offered.embedded_context, "resource", Some(&blob.blob)),
+            ContentBlock::Resource(_) => (offered.embedded_context, "resource", None),
+            _ => (true, "text", None),
+        };
+        if !taken {
+            return Err(Error::invalid_params(format!("this agent takes no `{kind}` blocks in prompts")));
+        }
+        if data.is_some_and(|data| !is_base64(data)) {
+            return Err(Error::Refused(ErrorObject::invalid_params(format!(
+                "the data of a `{kind}` block is not base64"
+            ))));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a text could be base64, standard or URL-safe, padded or not, without decoding it.
+fn is_base64(text: &str) -> bool {
+    let body = text.trim_end_matches('=');
+    let padding = text.len() - body.len();
+    let alphabet = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_');
+    padding <= 2 && body.len() % 4 != 1 && (padding == 0 || text.len() % 4 == 0) && body.bytes().all(alphabet)
+}

@@ -1,0 +1,73 @@
+//! The agent's side.
+//!
+//! The author implements [`Session`], which answers prompts, and hands [`serve`] a function that opens sessions. Services
+//! beyond that are installed on [`Agent`]; installing one is what advertises it. Inside a prompt everything goes through
+//! [`Turn`]: text, plans, tool calls, permission questions, and the files and terminals that the client lends, which are
+//! `None` when it does not.
+//!
+//! The SDK owns the session table, cancel tokens, the order of messages, capability checks, the login gate, version
+//! negotiation, unknown ids and second prompts. Reading order of the source: `builder`, `session`, `dispatch`, `turn`.
+//!
+//! What never happens here: dispatch does not wait; nothing of a turn is sent after its answer; nothing of a session is
+//! sent before the answer that names it; no lock is held across an `await`.
+
+mod ask;
+mod auth;
+mod builder;
+mod client;
+mod core;
+mod dispatch;
+mod handle;
+mod hello;
+mod lent;
+mod manage;
+mod nes;
+mod open;
+mod options;
+mod providers;
+mod session;
+mod table;
+mod tool;
+mod turn;
+
+use std::future::Future;
+
+use attache_rpc::ErrorObject;
+use attache_wire::Request;
+use serde_json::value::RawValue;
+
+pub use ask::{Choice, Forms, Links, usual_options};
+pub use auth::Auth;
+pub use builder::{Agent, SystemPrompts};
+pub use client::Client;
+pub use handle::SessionHandle;
+pub use lent::{ReadFiles, Terminal, TerminalBuilder, Terminals, WriteFiles};
+pub use nes::{DocumentEvent, NextEdits};
+pub use providers::Providers;
+pub use session::{IntoOpen, NewSession, Open, OptionValue, Session};
+pub use tool::{Tool, ToolBuilder, block, diff};
+pub use turn::{DetachedTurn, Turn};
+
+use crate::{Error, Link, Result, SessionId};
+
+/// Serves one client over a link, with sessions made by `open` and nothing else on offer.
+pub async fn serve<F, Fut, O>(open: F, link: Link) -> Result<()>
+where
+    F: Fn(NewSession) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<O>> + Send + 'static,
+    O: IntoOpen + 'static,
+{
+    Agent::new(open).serve(link).await
+}
+
+/// Reads params, tolerantly; what does not fit is the caller's fault (RPC-13).
+fn decode<R: Request>(params: Option<&RawValue>) -> Result<R> {
+    attache_wire::v1::decode_tolerant::<R>(R::METHOD, params)
+        .map_err(|error| Error::invalid_params(error.to_string()))
+}
+
+/// RPC-18: an unknown session, named in the error's data.
+fn unknown_session(id: &SessionId) -> Error {
+    let data = attache_wire::v1::SessionNotFoundErrorData::new(id.clone());
+    Error::Refused(ErrorObject::resource_not_found("there is no such session").with_data(&data))
+}

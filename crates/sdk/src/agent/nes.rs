@@ -1,0 +1,243 @@
+//! Next-edit suggestions and the document events they live on (older drafts; NES-19).
+
+use std::collections::HashMap;
+use std::future::{Future, ready};
+use std::sync::{Arc, Mutex};
+
+use attache_conn::CancelToken;
+use attache_wire::v1::{
+    AcceptNesNotification, ClientCapabilities, CloseNesRequest, CloseNesResponse,
+    DidChangeDocumentNotification, DidCloseDocumentNotification, DidFocusDocumentNotification,
+    DidOpenDocumentNotification, DidSaveDocumentNotification, NesCapabilities, NesSuggestion,
+    PositionEncodingKind, RejectNesNotification, SessionId, StartNesRequest, StartNesResponse,
+    SuggestNesRequest, SuggestNesResponse,
+};
+
+use super::client::Client;
+use super::session::Boxed;
+use super::table::{fresh_id, lock};
+use crate::race::{First, race};
+use crate::{Error, Result};
+
+/// Something that happened to a document.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum DocumentEvent {
+    /// It was opened.
+    Opened(DidOpenDocumentNotification),
+    /// Its text changed.
+    Changed(DidChangeDocumentNotification),
+    /// It was closed.
+    Closed(DidCloseDocumentNotification),
+    /// It was saved.
+    Saved(DidSaveDocumentNotification),
+    /// The user looks at it.
+    Focused(DidFocusDocumentNotification),
+}
+
+impl DocumentEvent {
+    /// The NES session it belongs to.
+    pub fn session_id(&self) -> &SessionId {
+        match self {
+            DocumentEvent::Opened(event) => &event.session_id,
+            DocumentEvent::Changed(event) => &event.session_id,
+            DocumentEvent::Closed(event) => &event.session_id,
+            DocumentEvent::Saved(event) => &event.session_id,
+            DocumentEvent::Focused(event) => &event.session_id,
+        }
+    }
+}
+
+/// A source of next-edit suggestions. Sessions here are no chat sessions (NES-05).
+pub trait NextEdits: Send + Sync + 'static {
+    /// Which events and which context it wants (NES-02, NES-03).
+    fn capabilities(&self) -> NesCapabilities;
+
+    /// The position encodings it understands besides UTF-16, which everybody does, in the order of preference (NES-10).
+    fn encodings(&self) -> &[PositionEncodingKind] {
+        &[]
+    }
+
+    /// A NES session starts.
+    fn start(
+        &self,
+        id: &SessionId,
+        request: StartNesRequest,
+        client: Client,
+    ) -> impl Future<Output = Result<()>> + Send {
+        let _ = (id, request, client);
+        ready(Ok(()))
+    }
+
+    /// What the user may want to do next. Kinds that the client did not announce are taken out (NES-04); a request about
+    /// an old version of a document does not get here (NES-20).
+    fn suggest(&self, request: SuggestNesRequest) -> impl Future<Output = Result<Vec<NesSuggestion>>> + Send;
+
+    /// Something happened to a document. Runs in wire order and must not block.
+    fn document(&self, event: DocumentEvent) {
+        let _ = event;
+    }
+
+    /// A suggestion was taken.
+    fn accepted(&self, accepted: AcceptNesNotification) {
+        let _ = accepted;
+    }
+
+    /// A suggestion was not taken.
+    fn rejected(&self, rejected: RejectNesNotification) {
+        let _ = rejected;
+    }
+
+    /// A NES session ends.
+    fn closed(&self, id: &SessionId) {
+        let _ = id;
+    }
+}
+
+pub(super) trait AnyNextEdits: Send + Sync {
+    fn capabilities(&self) -> NesCapabilities;
+    fn encodings(&self) -> &[PositionEncodingKind];
+    fn start<'a>(
+        &'a self,
+        id: &'a SessionId,
+        request: StartNesRequest,
+        client: Client,
+    ) -> Boxed<'a, Result<()>>;
+    fn suggest(&self, request: SuggestNesRequest) -> Boxed<'_, Result<Vec<NesSuggestion>>>;
+    fn document(&self, event: DocumentEvent);
+    fn accepted(&self, accepted: AcceptNesNotification);
+    fn rejected(&self, rejected: RejectNesNotification);
+    fn closed(&self, id: &SessionId);
+}
+
+impl<N: NextEdits> AnyNextEdits for N {
+    fn capabilities(&self) -> NesCapabilities {
+        NextEdits::capabilities(self)
+    }
+    fn encodings(&self) -> &[PositionEncodingKind] {
+        NextEdits::encodings(self)
+    }
+    fn start<'a>(
+        &'a self,
+        id: &'a SessionId,
+        request: StartNesRequest,
+        client: Client,
+    ) -> Boxed<'a, Result<()>> {
+        Box::pin(NextEdits::start(self, id, request, client))
+    }
+    fn suggest(&self, request: SuggestNesRequest) -> Boxed<'_, Result<Vec<NesSuggestion>>> {
+        Box::pin(NextEdits::suggest(self, request))
+    }
+    fn document(&self, event: DocumentEvent) {
+        NextEdits::document(self, event);
+    }
+    fn accepted(&self, accepted: AcceptNesNotification) {
+        NextEdits::accepted(self, accepted);
+    }
+    fn rejected(&self, rejected: RejectNesNotification) {
+        NextEdits::rejected(self, rejected);
+    }
+    fn closed(&self, id: &SessionId) {
+        NextEdits::closed(self, id);
+    }
+}
+
+/// NES-10: the first of the agent's encodings that the client has too, else UTF-16.
+pub(super) fn encoding(service: &dyn AnyNextEdits, client: &ClientCapabilities) -> PositionEncodingKind {
+    let offered = client.position_encodings.as_deref().unwrap_or_default();
+    let common = service.encodings().iter().find(|encoding| offered.contains(encoding));
+    common.copied().unwrap_or(PositionEncodingKind::Utf16)
+}
+
+/// The NES sessions of one connection.
+#[derive(Default)]
+pub(super) struct NesTable(Mutex<HashMap<SessionId, Arc<NesSession>>>);
+
+#[derive(Default)]
+struct NesSession {
+    /// Ends what runs when the session is closed.
+    token: CancelToken,
+    /// The newest version of each open document.
+    versions: Mutex<HashMap<String, i64>>,
+}
+
+impl NesTable {
+    pub(super) async fn start(
+        &self,
+        service: &dyn AnyNextEdits,
+        request: StartNesRequest,
+        client: Client,
+    ) -> Result<StartNesResponse> {
+        let id = fresh_id();
+        service.start(&id, request, client).await?;
+        lock(&self.0).insert(id.clone(), Arc::default());
+        Ok(StartNesResponse::new(id))
+    }
+
+    fn get(&self, id: &SessionId) -> Result<Arc<NesSession>> {
+        // NES-16: here an unknown session is an error.
+        lock(&self.0).get(id).cloned().ok_or_else(|| super::unknown_session(id))
+    }
+
+    pub(super) async fn suggest(
+        &self,
+        service: &dyn AnyNextEdits,
+        request: SuggestNesRequest,
+        client: &ClientCapabilities,
+    ) -> Result<SuggestNesResponse> {
+        let session = self.get(&request.session_id)?;
+        let newest = lock(&session.versions).get(&request.uri).copied();
+        if newest.is_some_and(|newest| request.version < newest) {
+            return Ok(SuggestNesResponse::new(Vec::new()));
+        }
+        let mut suggestions = match race(service.suggest(request), session.token.cancelled()).await {
+            First::Left(suggestions) => suggestions?,
+            First::Right(()) => return Err(Error::Cancelled),
+        };
+        let kinds = client.nes.clone().unwrap_or_default();
+        suggestions.retain(|suggestion| match suggestion {
+            NesSuggestion::Jump(_) => kinds.jump.is_some(),
+            NesSuggestion::Rename(_) => kinds.rename.is_some(),
+            NesSuggestion::SearchAndReplace(_) => kinds.search_and_replace.is_some(),
+            _ => true,
+        });
+        Ok(SuggestNesResponse::new(suggestions))
+    }
+
+    /// NES-08: what runs is cancelled.
+    pub(super) fn close(
+        &self,
+        service: &dyn AnyNextEdits,
+        request: &CloseNesRequest,
+    ) -> Result<CloseNesResponse> {
+        let session = self.get(&request.session_id)?;
+        lock(&self.0).remove(&request.session_id);
+        session.token.cancel();
+        service.closed(&request.session_id);
+        Ok(CloseNesResponse::new())
+    }
+
+    /// NES-16: events of unknown sessions are ignored.
+    pub(super) fn document(&self, service: &dyn AnyNextEdits, event: DocumentEvent) {
+        let Ok(session) = self.get(event.session_id()) else { return };
+        let mut versions = lock(&session.versions);
+        match &event {
+            DocumentEvent::Opened(opened) => {
+                versions.insert(opened.uri.clone(), opened.version);
+            }
+            DocumentEvent::Changed(changed) => {
+                versions.insert(changed.uri.clone(), changed.version);
+            }
+            DocumentEvent::Closed(closed) => {
+                versions.remove(&closed.uri);
+            }
+            DocumentEvent::Saved(_) | DocumentEvent::Focused(_) => {}
+        }
+        drop(versions);
+        service.document(event);
+    }
+
+    pub(super) fn knows(&self, id: &SessionId) -> bool {
+        self.get(id).is_ok()
+    }
+}

@@ -1,0 +1,146 @@
+//! Modes, models and config options: one state, seen through three windows that stay in step (MODE-10, MODEL-03).
+
+use attache_wire::v1::{
+    ModelId, SessionConfigId, SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory,
+    SessionConfigSelectOptions, SessionConfigValueId, SessionModeId,
+};
+
+use super::client::Client;
+use super::session::{Offers, OptionValue};
+use crate::{Error, Result};
+
+/// What else changed when an option was set.
+#[derive(Default)]
+pub(super) struct Changed {
+    pub(super) mode: Option<SessionModeId>,
+}
+
+/// MODE-04: only a mode that was offered.
+pub(super) fn check_mode(offers: &Offers, mode: &SessionModeId) -> Result<()> {
+    let modes = offers.modes.as_ref().ok_or_else(|| not_offered("session/set_mode"))?;
+    if modes.available_modes.iter().any(|offered| offered.id == *mode) {
+        return Ok(());
+    }
+    Err(Error::invalid_params(format!("there is no mode `{mode}`")))
+}
+
+/// MODEL-02: only a model that was offered.
+pub(super) fn check_model(offers: &Offers, model: &ModelId) -> Result<()> {
+    let models = offers.models.as_ref().ok_or_else(|| not_offered("session/set_model"))?;
+    if models.available_models.iter().any(|offered| offered.model_id == *model) {
+        return Ok(());
+    }
+    Err(Error::invalid_params(format!("there is no model `{model}`")))
+}
+
+/// CONF-15, CONF-19: only an option that was offered, with a value of its kind.
+pub(super) fn check_option(offers: &Offers, id: &SessionConfigId, value: &OptionValue) -> Result<()> {
+    let options = offers.options.as_ref().ok_or_else(|| not_offered("session/set_config_option"))?;
+    let option = options.iter().find(|option| option.id == *id);
+    let option = option.ok_or_else(|| Error::invalid_params(format!("there is no option `{id}`")))?;
+    let fits = match (&option.kind, value) {
+        (SessionConfigKind::Boolean(_), OptionValue::Flag(_)) => true,
+        (SessionConfigKind::Select(select), OptionValue::Choice(choice)) => {
+            has_value(&select.options, choice)
+        }
+        _ => false,
+    };
+    if fits { Ok(()) } else { Err(Error::invalid_params(format!("`{id}` does not take this value"))) }
+}
+
+fn not_offered(method: &str) -> Error {
+    Error::Refused(attache_rpc::ErrorObject::method_not_found(method))
+}
+
+fn has_value(options: &SessionConfigSelectOptions, value: &str) -> bool {
+    match options {
+        SessionConfigSelectOptions::Ungrouped(options) => options.iter().any(|option| option.value == *value),
+        SessionConfigSelectOptions::Grouped(groups) => {
+            groups.iter().flat_map(|group| &group.options).any(|option| option.value == *value)
+        }
+        _ => false,
+    }
+}
+
+/// Switches the mode; says whether an option changed with it.
+pub(super) fn put_mode(offers: &mut Offers, mode: &SessionModeId) -> Result<bool> {
+    check_mode(offers, mode)?;
+    if let Some(modes) = &mut offers.modes {
+        modes.current_mode_id = mode.clone();
+    }
+    Ok(put_category(offers, &SessionConfigOptionCategory::Mode, mode.as_str()))
+}
+
+/// Switches the model; says whether an option changed with it.
+pub(super) fn put_model(offers: &mut Offers, model: &ModelId) -> Result<bool> {
+    check_model(offers, model)?;
+    if let Some(models) = &mut offers.models {
+        models.current_model_id = model.clone();
+    }
+    Ok(put_category(offers, &SessionConfigOptionCategory::Model, model.as_str()))
+}
+
+/// Sets the select option of a category, if there is one that has the value.
+fn put_category(offers: &mut Offers, category: &SessionConfigOptionCategory, value: &str) -> bool {
+    for option in offers.options.iter_mut().flatten() {
+        if option.category.as_ref() == Some(category)
+            && let SessionConfigKind::Select(select) = &mut option.kind
+            && has_value(&select.options, value)
+        {
+            select.current_value = SessionConfigValueId::from(value);
+            return true;
+        }
+    }
+    false
+}
+
+/// Sets an option; modes and models of the same category follow.
+pub(super) fn put_option(offers: &mut Offers, id: &SessionConfigId, value: &OptionValue) -> Result<Changed> {
+    check_option(offers, id, value)?;
+    let mut changed = Changed::default();
+    let Some(option) = offers.options.iter_mut().flatten().find(|option| option.id == *id) else {
+        return Ok(changed);
+    };
+    match (&mut option.kind, value) {
+        (SessionConfigKind::Boolean(boolean), OptionValue::Flag(flag)) => boolean.current_value = *flag,
+        (SessionConfigKind::Select(select), OptionValue::Choice(choice)) => {
+            select.current_value = SessionConfigValueId::from(choice.as_str());
+        }
+        _ => {}
+    }
+    if let OptionValue::Choice(choice) = value {
+        match &option.category {
+            Some(SessionConfigOptionCategory::Mode) => {
+                if let Some(modes) = &mut offers.modes
+                    && modes.available_modes.iter().any(|mode| mode.id == *choice.as_str())
+                {
+                    modes.current_mode_id = SessionModeId::from(choice.as_str());
+                    changed.mode = Some(modes.current_mode_id.clone());
+                }
+            }
+            Some(SessionConfigOptionCategory::Model) => {
+                if let Some(models) = &mut offers.models
+                    && models.available_models.iter().any(|model| model.model_id == *choice.as_str())
+                {
+                    models.current_model_id = ModelId::from(choice.as_str());
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(changed)
+}
+
+/// The options that this client understands: CONF-07, CONF-08: no booleans unless it said so.
+pub(super) fn visible(offers: &Offers, client: &Client) -> Option<Vec<SessionConfigOption>> {
+    let booleans = client
+        .capabilities()
+        .session
+        .as_ref()
+        .and_then(|session| session.config_options.as_ref())
+        .is_some_and(|options| options.boolean.is_some());
+    let options = offers.options.as_ref()?;
+    let fits =
+        |option: &&SessionConfigOption| booleans || !matches!(option.kind, SessionConfigKind::Boolean(_));
+    Some(options.iter().filter(fits).cloned().collect())
+}

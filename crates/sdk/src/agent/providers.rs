@@ -1,0 +1,65 @@
+//! Where models are reached, when the client may choose (unstable).
+
+use std::future::Future;
+
+use attache_wire::v1::{
+    DisableProviderRequest, DisableProviderResponse, ListProvidersResponse, ProviderId, ProviderInfo,
+    SetProviderRequest, SetProviderResponse,
+};
+
+use super::session::Boxed;
+use crate::{Error, Result};
+
+/// The providers of an agent. The SDK checks requests against [`list`](Providers::list) before it passes them on.
+pub trait Providers: Send + Sync + 'static {
+    /// All of them, disabled ones too (PROV-09), and no secrets (PROV-03).
+    fn list(&self) -> impl Future<Output = Result<Vec<ProviderInfo>>> + Send;
+    /// Replaces the whole configuration of one (PROV-05). PROV-11: not to be written to disk.
+    fn set(&self, request: SetProviderRequest) -> impl Future<Output = Result<()>> + Send;
+    /// Disables one.
+    fn disable(&self, id: ProviderId) -> impl Future<Output = Result<()>> + Send;
+}
+
+pub(super) trait AnyProviders: Send + Sync {
+    fn list(&self) -> Boxed<'_, Result<ListProvidersResponse>>;
+    fn set(&self, request: SetProviderRequest) -> Boxed<'_, Result<SetProviderResponse>>;
+    fn disable(&self, request: DisableProviderRequest) -> Boxed<'_, Result<DisableProviderResponse>>;
+}
+
+impl<P: Providers> AnyProviders for P {
+    fn list(&self) -> Boxed<'_, Result<ListProvidersResponse>> {
+        Box::pin(async { Ok(ListProvidersResponse::new(Providers::list(self).await?)) })
+    }
+
+    fn set(&self, request: SetProviderRequest) -> Boxed<'_, Result<SetProviderResponse>> {
+        Box::pin(async move {
+            let known = Providers::list(self).await?;
+            let known = known.iter().find(|provider| provider.provider_id == request.provider_id);
+            // PROV-06: an unknown provider, or a protocol that it does not speak.
+            match known {
+                None => Err(Error::invalid_params(format!("there is no provider `{}`", request.provider_id))),
+                Some(provider) if !provider.supported.contains(&request.api_type) => {
+                    Err(Error::invalid_params(format!("this provider does not speak `{}`", request.api_type)))
+                }
+                Some(_) => Providers::set(self, request).await.map(|()| SetProviderResponse::new()),
+            }
+        })
+    }
+
+    fn disable(&self, request: DisableProviderRequest) -> Boxed<'_, Result<DisableProviderResponse>> {
+        Box::pin(async move {
+            let known = Providers::list(self).await?;
+            match known.iter().find(|provider| provider.provider_id == request.provider_id) {
+                // PROV-07
+                Some(provider) if provider.required => {
+                    Err(Error::invalid_params("this provider is required and cannot be disabled"))
+                }
+                Some(_) => Providers::disable(self, request.provider_id)
+                    .await
+                    .map(|()| DisableProviderResponse::new()),
+                // PROV-08: what is not there is disabled.
+                None => Ok(DisableProviderResponse::new()),
+            }
+        })
+    }
+}

@@ -1,0 +1,204 @@
+//! Tool calls: reported when they start, while they run, and when they end.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use attache_wire::Json;
+use attache_wire::v1::{
+    Content, ContentBlock, Diff, SessionUpdate, Terminal as TerminalContent, TerminalId, ToolCall,
+    ToolCallContent, ToolCallId, ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolKind,
+};
+
+use super::table::lock;
+use super::turn::Inner;
+use crate::{Error, Result};
+
+/// Describes a tool call before it is reported. Made by [`Turn::tool`](super::Turn::tool).
+#[must_use = "nothing is reported before `start`"]
+pub struct ToolBuilder {
+    turn: Arc<Inner>,
+    call: ToolCall,
+}
+
+impl ToolBuilder {
+    pub(super) fn new(turn: Arc<Inner>, title: String) -> Self {
+        let call = ToolCall::new(turn.fresh_tool_id(), title).status(ToolCallStatus::Pending);
+        ToolBuilder { turn, call }
+    }
+
+    /// Uses the model's own id for the call; it must be unique within the session (TOOL-02).
+    pub fn id(mut self, id: impl Into<ToolCallId>) -> Self {
+        self.call.tool_call_id = id.into();
+        self
+    }
+
+    /// What sort of tool it is, so that clients can choose an icon.
+    pub fn kind(mut self, kind: ToolKind) -> Self {
+        self.call.kind = Some(kind);
+        self
+    }
+
+    /// The tool's name, as the model knows it (TOOL-20).
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.call.name = Some(name.into());
+        self
+    }
+
+    /// What the tool was called with.
+    pub fn input(mut self, input: impl Into<Json>) -> Self {
+        self.call.raw_input = Some(input.into());
+        self
+    }
+
+    /// A file it touches (TOOL-18: absolute, the line counted from 1), for clients that follow along.
+    pub fn location(mut self, path: impl Into<PathBuf>, line: Option<u32>) -> Self {
+        let location = ToolCallLocation::new(text(path.into())).line(line);
+        self.call.locations.get_or_insert_default().push(location);
+        self
+    }
+
+    /// A piece of content.
+    pub fn content(mut self, content: impl Into<ToolCallContent>) -> Self {
+        self.call.content.get_or_insert_default().push(content.into());
+        self
+    }
+
+    /// A change to a file; `old` is `None` for a new one (TOOL-15).
+    pub fn diff(self, path: impl AsRef<Path>, old: Option<String>, new: impl Into<String>) -> Self {
+        self.content(diff(path, old, new))
+    }
+
+    /// Reports the call (TOOL-01). Paths that are not absolute are refused here, not by the client (ROOT-04).
+    pub async fn start(self) -> Result<Tool> {
+        check_paths(&self.call)?;
+        self.turn.update(&SessionUpdate::ToolCall(Box::new(self.call.clone()))).await?;
+        self.turn.tool_started(&self.call.tool_call_id);
+        Ok(Tool { id: self.call.tool_call_id.clone(), call: Mutex::new(self.call), turn: self.turn })
+    }
+}
+
+/// A tool call that was reported. Unless it is [`complete`](Tool::complete)d or [`fail`](Tool::fail)ed, the end of the
+/// turn reports it as failed (TOOL-10).
+pub struct Tool {
+    id: ToolCallId,
+    /// What the client knows about the call by now.
+    call: Mutex<ToolCall>,
+    turn: Arc<Inner>,
+}
+
+impl Tool {
+    /// The call's id.
+    pub fn id(&self) -> &ToolCallId {
+        &self.id
+    }
+
+    /// Reports that the tool runs now (TOOL-08).
+    pub async fn run(&self) -> Result<()> {
+        self.update(self.change().status(ToolCallStatus::InProgress)).await
+    }
+
+    /// Replaces the call's content (TOOL-06).
+    pub async fn show(&self, content: impl IntoIterator<Item = ToolCallContent>) -> Result<()> {
+        self.update(self.change().content(content.into_iter().collect::<Vec<_>>())).await
+    }
+
+    /// Adds the live output of one of the client's terminals to the call (TOOL-16).
+    pub async fn show_terminal(&self, terminal: &super::Terminal) -> Result<()> {
+        let mut content = lock(&self.call).content.clone().unwrap_or_default();
+        content.push(terminal_content(terminal.id()));
+        self.show(content).await
+    }
+
+    /// The tool did its work.
+    pub async fn complete(self, content: impl IntoIterator<Item = ToolCallContent>) -> Result<()> {
+        let content: Vec<_> = content.into_iter().collect();
+        let change = self.change().status(ToolCallStatus::Completed);
+        self.end(if content.is_empty() { change } else { change.content(content) }).await
+    }
+
+    /// The tool failed, or was not allowed to run (PERM-10); `why` is shown to the user.
+    pub async fn fail(self, why: impl Into<String>) -> Result<()> {
+        let content = vec![ToolCallContent::Content(Content::new(ContentBlock::from(why.into())))];
+        let change = self.change().status(ToolCallStatus::Failed).content(content);
+        self.end(change).await
+    }
+
+    /// An update of this call, to be filled and sent.
+    pub fn change(&self) -> ToolCallUpdate {
+        ToolCallUpdate::new(self.id.clone())
+    }
+
+    /// Sends any update of this call.
+    pub async fn update(&self, change: ToolCallUpdate) -> Result<()> {
+        self.remember(&change);
+        self.turn.update(&SessionUpdate::ToolCallUpdate(Box::new(change))).await
+    }
+
+    /// How the call ended is reported also when the turn was cancelled (CANCEL-07).
+    async fn end(self, change: ToolCallUpdate) -> Result<()> {
+        self.turn.last_words(&SessionUpdate::ToolCallUpdate(Box::new(change))).await?;
+        self.turn.tool_ended(&self.id);
+        Ok(())
+    }
+
+    fn remember(&self, change: &ToolCallUpdate) {
+        let mut call = lock(&self.call);
+        if let Some(content) = &change.content {
+            call.content = Some(content.clone());
+        }
+        if let Some(title) = &change.title {
+            call.title.clone_from(title);
+        }
+        call.status = change.status.or(call.status);
+    }
+
+    /// The whole call as a permission request shows it.
+    pub(super) fn for_permission(&self) -> ToolCallUpdate {
+        let call = lock(&self.call);
+        ToolCallUpdate::new(self.id.clone())
+            .title(call.title.clone())
+            .name(call.name.clone())
+            .kind(call.kind)
+            .status(call.status)
+            .content(call.content.clone())
+            .locations(call.locations.clone())
+            .raw_input(call.raw_input.clone())
+    }
+}
+
+impl fmt::Debug for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Tool").field(&self.id).finish()
+    }
+}
+
+/// A change to a file as content of a tool call; `old` is `None` for a new file.
+pub fn diff(path: impl AsRef<Path>, old: Option<String>, new: impl Into<String>) -> ToolCallContent {
+    ToolCallContent::Diff(Diff::new(text(path.as_ref().to_owned()), new.into()).old_text(old))
+}
+
+/// A block of content as content of a tool call.
+pub fn block(block: impl Into<ContentBlock>) -> ToolCallContent {
+    ToolCallContent::Content(Content::new(block))
+}
+
+fn terminal_content(id: &TerminalId) -> ToolCallContent {
+    ToolCallContent::Terminal(TerminalContent::new(id.clone()))
+}
+
+fn text(path: PathBuf) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+fn check_paths(call: &ToolCall) -> Result<()> {
+    let locations = call.locations.iter().flatten().map(|location| location.path.as_str());
+    let diffs = call.content.iter().flatten().filter_map(|content| match content {
+        ToolCallContent::Diff(diff) => Some(diff.path.as_str()),
+        _ => None,
+    });
+    match locations.chain(diffs).find(|path| !Path::new(path).is_absolute()) {
+        Some(path) => Err(Error::internal(format_args!("the path `{path}` of a tool call is not absolute"))),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,107 @@
+//! What a user says to an agent.
+
+use attache_wire::v1::{
+    AudioContent, BlobResourceContents, ContentBlock, EmbeddedResource, ImageContent, ResourceLink,
+    TextResourceContents,
+};
+
+/// The content of one prompt: blocks of text, images, sound, links and included resources.
+///
+/// ```
+/// use attache::Prompt;
+///
+/// let prompt = Prompt::from("What does this do?").link("main.rs", "file:///src/main.rs");
+/// assert_eq!(prompt.text(), "What does this do?");
+/// ```
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Prompt(Vec<ContentBlock>);
+
+impl Prompt {
+    /// A prompt without content, to be filled.
+    pub fn new() -> Self {
+        Prompt::default()
+    }
+
+    /// The blocks.
+    pub fn blocks(&self) -> &[ContentBlock] {
+        &self.0
+    }
+
+    /// The blocks themselves.
+    pub fn into_blocks(self) -> Vec<ContentBlock> {
+        self.0
+    }
+
+    /// The text of all text blocks, one after the other.
+    pub fn text(&self) -> String {
+        self.0.iter().filter_map(ContentBlock::as_text).collect()
+    }
+
+    /// CMD-04, CMD-05: the slash command that the prompt starts with, and the text behind its name.
+    pub fn command(&self) -> Option<(&str, &str)> {
+        let text = self.0.iter().find_map(ContentBlock::as_text)?;
+        let rest = text.trim_start().strip_prefix('/')?;
+        let (name, input) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        (!name.is_empty()).then_some((name, input.trim()))
+    }
+
+    /// Adds a block.
+    pub fn push(&mut self, block: impl Into<ContentBlock>) {
+        self.0.push(block.into());
+    }
+
+    /// Adds a block.
+    pub fn with(mut self, block: impl Into<ContentBlock>) -> Self {
+        self.push(block);
+        self
+    }
+
+    /// Adds an image: base64 data and its media type.
+    pub fn image(self, data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        self.with(ImageContent::new(data, mime_type))
+    }
+
+    /// Adds sound: base64 data and its media type.
+    pub fn audio(self, data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        self.with(AudioContent::new(data, mime_type))
+    }
+
+    /// Adds a link to a resource that the agent can fetch itself.
+    pub fn link(self, name: impl Into<String>, uri: impl Into<String>) -> Self {
+        self.with(ResourceLink::new(name, uri))
+    }
+
+    /// Includes a text resource.
+    pub fn embed(self, uri: impl Into<String>, text: impl Into<String>) -> Self {
+        self.with(EmbeddedResource::new(TextResourceContents::new(uri, text)))
+    }
+
+    /// Includes a binary resource as base64.
+    pub fn embed_blob(self, uri: impl Into<String>, blob: impl Into<String>) -> Self {
+        self.with(EmbeddedResource::new(BlobResourceContents::new(uri, blob)))
+    }
+}
+
+impl From<&str> for Prompt {
+    fn from(text: &str) -> Self {
+        Prompt(vec![text.into()])
+    }
+}
+
+impl From<String> for Prompt {
+    fn from(text: String) -> Self {
+        Prompt(vec![text.into()])
+    }
+}
+
+impl From<ContentBlock> for Prompt {
+    fn from(block: ContentBlock) -> Self {
+        Prompt(vec![block])
+    }
+}
+
+impl From<Vec<ContentBlock>> for Prompt {
+    fn from(blocks: Vec<ContentBlock>) -> Self {
+        Prompt(blocks)
+    }
+}
