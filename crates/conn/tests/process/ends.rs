@@ -6,8 +6,8 @@ use std::time::Duration;
 use attache_conn::process::{Child, Command};
 use tokio::io::AsyncReadExt;
 
-use crate::proc::{self, Mark};
-use crate::{hasty, heard, script};
+use crate::heard;
+use crate::proc::{self, Mark, script};
 
 /// Descendants that do not want to leave: in the group and deaf to SIGTERM, in the background by a double fork, in a
 /// session of their own, and one below that.
@@ -18,6 +18,11 @@ const FAMILY: &str = "
     setsid sh -c 'setsid sh -c \"echo deep; exec tail -f /dev/null\" & trap \"\" TERM; wait' &
 ";
 const NAMES: [&str; 4] = ["deaf", "forked", "session", "deep"];
+
+/// The ladder with steps that no test has to wait long for.
+fn hasty(command: Command) -> Command {
+    command.grace(Duration::from_millis(50)).term_grace(Duration::from_millis(50))
+}
 
 fn nothing_left(mark: &Mark, guardian: u32) {
     assert_eq!(mark.alive(), [], "left behind");

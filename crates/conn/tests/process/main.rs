@@ -1,28 +1,20 @@
-//! Child processes as real processes: after every kind of end, the tests count what is left in `/proc`.
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+//! Child processes as real processes: after every kind of end, the tests count what is left of them.
+#![cfg(any(target_os = "linux", windows))]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, clippy::print_stderr, missing_docs)]
 
+#[cfg(target_os = "linux")]
 mod ends;
+#[cfg(target_os = "linux")]
 mod orphans;
+#[cfg(target_os = "linux")]
 mod proc;
+#[cfg(target_os = "linux")]
 mod starts;
+#[cfg(windows)]
+mod windows;
 
-use std::time::Duration;
-
-use attache_conn::process::{Child, Command};
+use attache_conn::process::Child;
 use tokio::io::{AsyncBufReadExt, BufReader};
-
-use proc::Mark;
-
-/// A shell script as the child, marked so that it and its descendants can be found.
-fn script(mark: &Mark, text: &str) -> Command {
-    Command::new("/bin/sh").arg("-c").arg(text).env(Mark::NAME, mark.value())
-}
-
-/// The ladder with steps that no test has to wait long for.
-fn hasty(command: Command) -> Command {
-    command.grace(Duration::from_millis(50)).term_grace(Duration::from_millis(50))
-}
 
 /// Reads stdout until each of `words` has come as a line, in any order.
 async fn heard(child: &mut Child, words: &[&str]) {

@@ -1,10 +1,12 @@
-//! Who is there, by `/proc`.
+//! Shell scripts as children, and who is there by `/proc`.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+
+use attache_conn::process::Command;
 
 /// A value in the environment of a process, which all its descendants inherit.
 pub(crate) struct Mark(String);
@@ -35,6 +37,11 @@ impl Mark {
     pub(crate) fn await_none(&self) {
         until(&format!("no process with mark {}", self.0), || self.alive().is_empty());
     }
+}
+
+/// A shell script as the child, marked so that it and its descendants can be found.
+pub(crate) fn script(mark: &Mark, text: &str) -> Command {
+    Command::new("/bin/sh").arg("-c").arg(text).env(Mark::NAME, mark.value())
 }
 
 /// Looks again and again, for some condition that the kernel does not tell us of, and gives up after a minute.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use attache_conn::process::{Command, Stderr};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::proc::{self, Mark};
-use crate::{heard, script};
+use crate::heard;
+use crate::proc::{self, Mark, script};
 
 #[tokio::test]
 async fn a_child_talks_over_its_pipes() {
