@@ -25,7 +25,7 @@ fn hasty(command: Command) -> Command {
 }
 
 fn nothing_left(mark: &Mark, guardian: u32) {
-    assert_eq!(mark.alive(), [], "left behind");
+    mark.assert_none();
     assert!(proc::is_gone(guardian), "the guardian is not reaped");
 }
 
@@ -99,7 +99,7 @@ async fn a_stopped_child_is_woken_to_be_terminated() {
     let pid = child.guard.pid();
     proc::until("the child stopped", || proc::status(pid, "State").is_some_and(|s| s.starts_with('T')));
     assert_eq!(child.shutdown().await.code(), Some(7));
-    assert_eq!(mark.alive(), []);
+    mark.assert_none();
 }
 
 #[tokio::test]
@@ -111,7 +111,7 @@ async fn a_kill_does_not_wait_for_graces() {
     heard(&mut child, &NAMES).await;
     child.guard.kill();
     assert_eq!(child.guard.wait().await.signal(), Some(9));
-    assert_eq!(mark.alive(), []);
+    mark.assert_none();
 }
 
 #[tokio::test]
@@ -236,5 +236,5 @@ async fn a_shutdown_that_is_given_up_goes_on() {
     .await;
     drop(shutdown);
     assert_eq!(child.guard.wait().await.signal(), Some(9));
-    assert_eq!(mark.alive(), []);
+    mark.assert_none();
 }

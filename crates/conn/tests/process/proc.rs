@@ -33,6 +33,11 @@ impl Mark {
         pids().filter(carries).collect()
     }
 
+    pub(crate) fn assert_none(&self) {
+        let left = self.alive();
+        assert!(left.is_empty(), "left behind: {left:?}");
+    }
+
     /// For ends that nothing in this process can wait for. A zombie has no environment, so it is not seen here.
     pub(crate) fn await_none(&self) {
         until(&format!("no process with mark {}", self.0), || self.alive().is_empty());
