@@ -204,3 +204,59 @@ fn gate(from: From, method: &str, params: &Value) -> Option<&'static str> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HELLO: &[&str] = &[
+        r#"> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"clientCapabilities":{"terminal":true}}}"#,
+        r#"< {"jsonrpc":"2.0","id":0,"result":{"agentCapabilities":{"loadSession":true}}}"#,
+        r#"> {"jsonrpc":"2.0","id":1,"method":"session/new","params":{}}"#,
+        r#"< {"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}"#,
+        r#"> {"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s"}}"#,
+    ];
+    const BYE: &str = r#"< {"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}"#;
+
+    /// What is wrong when these lines follow the start of a turn.
+    fn wrong(lines: &[&str]) -> String {
+        let mut log = Log::default();
+        for line in HELLO.iter().chain(lines) {
+            let from = if line.starts_with('>') { From::Client } else { From::Agent };
+            log.lines.push((from, line[2..].to_owned()));
+        }
+        check(&log).join("\n")
+    }
+
+    #[test]
+    fn a_good_exchange_passes() {
+        let call = r#"< {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"t"}}}"#;
+        assert_eq!(wrong(&[call, BYE]), "");
+    }
+
+    #[test]
+    fn each_fault_is_noticed() {
+        let update = |status: &str| {
+            format!(
+                r#"< {{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{{"sessionUpdate":"tool_call{status}}}}}}}"#
+            )
+        };
+        let begin = update(r#"","toolCallId":"t","status":"in_progress""#);
+        let back = update(r#"_update","toolCallId":"t","status":"pending""#);
+        let cancel = r#"> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}"#;
+        let read = r#"< {"jsonrpc":"2.0","id":7,"method":"fs/read_text_file","params":{"sessionId":"s"}}"#;
+        for (lines, problem) in [
+            (vec![], "was never answered"),
+            (vec![BYE, BYE], "an answer to nothing"),
+            (vec![BYE, &*begin], "outside any turn"),
+            (vec![&*begin, &*back, BYE], "went back"),
+            (vec![&*back, BYE], "must begin exactly once"),
+            (vec![cancel, BYE], "was cancelled and does not say so"),
+            (vec![read, BYE], "was not offered"),
+            (vec!["< hello", BYE], "not JSON"),
+        ] {
+            let found = wrong(&lines);
+            assert!(found.contains(problem), "expected `{problem}`, found `{found}`");
+        }
+    }
+}
