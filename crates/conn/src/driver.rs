@@ -3,8 +3,8 @@
 
 use crate::link::{Found, FrameReader, FrameWriter};
 use crate::shared::{Shared, wake};
-use crate::{CallError, CancelToken, Closed, Link, Reason, Responder, Side};
-use attache_rpc::{ErrorObject, Event, Frame, Id, encode};
+use crate::{CallError, CancelToken, Closed, Link, Reason, Responder};
+use attache_rpc::{Event, Frame};
 use serde_json::value::RawValue;
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -206,14 +206,17 @@ impl Engine {
         }
     }
 
+    /// A line that was too long is gone, but whoever it concerned is told.
     fn oversize(&mut self, size: usize) {
         let head = self.reader.head();
         let why = format!("a message of {size} bytes is larger than {} bytes", self.reader.limit());
-        if self.shared.side == Side::Agent || head.trim_ascii_start().starts_with(b"{") {
+        let event = {
             let mut state = self.shared.lock();
-            let written =
-                encode::error(&mut state.out, &Id::Null, &ErrorObject::invalid_request(why.as_str()));
-            debug_assert!(written.is_ok(), "an error object always serializes");
+            let state = &mut *state;
+            state.machine.accept(Frame::parse_head(head, &why), head, &mut state.out, CancelToken::new)
+        };
+        if let Event::Answer { waiter, outcome, .. } = event {
+            waiter.settle(outcome.map_err(CallError::Refused));
         }
         self.dispatch.noise(head, &why);
     }

@@ -62,6 +62,8 @@ pub enum Fault {
     Batch,
     /// Nested deeper than the limit.
     TooDeep,
+    /// Longer than the limit; only its beginning is known.
+    TooLong,
     /// `params` is neither an object nor null.
     BadParams,
     /// Shaped like an answer, but not to be attributed to any request.
@@ -77,6 +79,7 @@ impl fmt::Display for Fault {
             Fault::NotMessage => "the JSON is not a JSON-RPC 2.0 message",
             Fault::Batch => "batches are not part of this protocol",
             Fault::TooDeep => "the message is nested too deeply",
+            Fault::TooLong => "the message is too long",
             Fault::BadParams => "params is not an object",
             Fault::BadResponse => "the answer names no request",
         })
@@ -105,14 +108,40 @@ impl Frame<'_> {
                 Ok(_) => refuse(line, Fault::NotMessage),
             };
         }
-        let mut json = serde_json::Deserializer::from_str(text);
-        let envelope =
-            json.deserialize_map(EnvelopeVisitor).and_then(|envelope| json.end().map(|()| envelope));
-        match envelope {
-            Ok(envelope) => envelope.into_frame(line, too_deep(body, depth_limit)),
+        let mut envelope = Envelope::default();
+        match envelope.read(text) {
+            Ok(()) => envelope.into_frame(line, too_deep(body, depth_limit)),
             Err(_) => not_json(line, body),
         }
     }
+
+    /// What can be done about a line that was too long to be kept, from its beginning: a request that has shown its id
+    /// is refused by that id, and an answer that has shown its id fails the request that waits for it, so that nobody
+    /// waits for ever. Everything else is malformed.
+    pub fn parse_head<'a>(head: &'a [u8], why: &str) -> Frame<'a> {
+        let body = strip(head);
+        // The cut may have split a character.
+        let whole = std::str::from_utf8(body).map_or_else(|error| error.valid_up_to(), str::len);
+        let text = body.get(..whole).and_then(|whole| std::str::from_utf8(whole).ok()).unwrap_or_default();
+        let mut envelope = Envelope::default();
+        // It fails at the cut, with everything before the cut read.
+        let _ = envelope.read(text);
+        let id = envelope.id.and_then(Id::from_raw);
+        if envelope.method.is_none() && matches!(envelope.begun, Some(Member::Result | Member::Error)) {
+            return match id {
+                Some(id) => Frame::Response { id, outcome: Err(unusable(why)) },
+                None => malformed(head, Fault::BadResponse, None),
+            };
+        }
+        let fault = if looks_begun(body) { Fault::TooLong } else { Fault::Log };
+        let id = id.filter(|_| envelope.method.is_some()).unwrap_or(Id::Null);
+        malformed(head, fault, Some((id, ErrorObject::invalid_request(why))))
+    }
+}
+
+/// What a waiter gets instead of an answer that makes no sense.
+fn unusable(why: &str) -> ErrorObject {
+    ErrorObject::internal(format!("the peer's answer cannot be used: {why}"))
 }
 
 /// Blanks around the message, a carriage return before the line feed (STDIO-11), and the byte order mark with which
@@ -133,11 +162,14 @@ fn refuse(line: &[u8], fault: Fault) -> Frame<'_> {
 
 /// RPC-09: what is not JSON is answered with -32700 and id null.
 fn not_json<'a>(line: &'a [u8], body: &[u8]) -> Frame<'a> {
-    // "[INFO] started" begins like a batch as little as "INFO: started" does.
-    let after_bracket = body.strip_prefix(b"[").map(<[u8]>::trim_ascii_start);
-    let begun = body.starts_with(b"{") || after_bracket.is_some_and(|rest| rest.starts_with(b"{"));
-    let fault = if begun { Fault::NotJson } else { Fault::Log };
+    let fault = if looks_begun(body) { Fault::NotJson } else { Fault::Log };
     malformed(line, fault, Some((Id::Null, ErrorObject::parse_error())))
+}
+
+/// Whether somebody meant to write a message: "[INFO] started" begins like a batch as little as "INFO: started" does.
+fn looks_begun(body: &[u8]) -> bool {
+    let after_bracket = body.strip_prefix(b"[").map(<[u8]>::trim_ascii_start);
+    body.starts_with(b"{") || after_bracket.is_some_and(|rest| rest.starts_with(b"{"))
 }
 
 /// The members of an envelope as they stand on the wire.
@@ -150,9 +182,18 @@ struct Envelope<'a> {
     result: Option<&'a RawValue>,
     error: Option<&'a RawValue>,
     repeated: bool,
+    /// The member that was being read last.
+    begun: Option<Member>,
 }
 
 impl<'a> Envelope<'a> {
+    /// Takes in all of `text`; after an error the members before it are there.
+    fn read(&mut self, text: &'a str) -> Result<(), serde_json::Error> {
+        let mut json = serde_json::Deserializer::from_str(text);
+        json.deserialize_map(EnvelopeVisitor(self))?;
+        json.end()
+    }
+
     fn into_frame(self, line: &'a [u8], too_deep: bool) -> Frame<'a> {
         let sound = !self.repeated && self.jsonrpc.is_some_and(|version| version.get() == r#""2.0""#);
         match self.method {
@@ -193,9 +234,7 @@ impl<'a> Envelope<'a> {
         let Some(id) = self.id.and_then(Id::from_raw) else {
             return malformed(line, Fault::BadResponse, None);
         };
-        let broken = |what: &str| {
-            Err(ErrorObject::new(code::INTERNAL_ERROR, format!("the peer's answer cannot be used: {what}")))
-        };
+        let broken = |what: &str| Err(unusable(what));
         let error = self.error.filter(|error| error.get() != "null");
         let outcome = if !sound {
             broken("it is not a JSON-RPC 2.0 message")
@@ -269,18 +308,19 @@ fn after_string(mut rest: &[u8]) -> &[u8] {
     &[]
 }
 
-struct EnvelopeVisitor;
+struct EnvelopeVisitor<'e, 'a>(&'e mut Envelope<'a>);
 
-impl<'de> Visitor<'de> for EnvelopeVisitor {
-    type Value = Envelope<'de>;
+impl<'de> Visitor<'de> for EnvelopeVisitor<'_, 'de> {
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON-RPC message")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Envelope<'de>, A::Error> {
-        let mut envelope = Envelope::default();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let EnvelopeVisitor(envelope) = self;
         while let Some(member) = map.next_key_seed(MemberSeed)? {
+            envelope.begun = Some(member);
             let slot = match member {
                 Member::Jsonrpc => &mut envelope.jsonrpc,
                 Member::Id => &mut envelope.id,
@@ -297,10 +337,11 @@ impl<'de> Visitor<'de> for EnvelopeVisitor {
             envelope.repeated |= slot.is_some();
             *slot = Some(map.next_value()?);
         }
-        Ok(envelope)
+        Ok(())
     }
 }
 
+#[derive(Clone, Copy)]
 enum Member {
     Jsonrpc,
     Id,
