@@ -1,18 +1,26 @@
 //! Objects that fit no table: members are taken one by one, then the rest goes to whoever wants it.
 
 use serde::de::value::StrDeserializer;
-use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, IntoDeserializer, MapAccess};
-use serde_json::value::RawValue;
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, IntoDeserializer, MapAccess, Visitor};
 
 use super::modes::{Mode, Seed};
-use super::object::{FromMap, in_member};
-use super::tagged::raw_seed;
+use super::object::in_member;
+use super::raw::Raw;
 use crate::Json;
 
 /// The members of one object, undecoded, in the order in which they came.
-pub(crate) struct Members(Vec<(String, Box<RawValue>)>);
+pub(crate) struct Members<'de>(Vec<(String, Raw<'de>)>);
 
-impl Members {
+impl<'de> Members<'de> {
+    /// Reads all members.
+    pub(crate) fn from_map<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            entries.push(entry);
+        }
+        Ok(Members(entries))
+    }
+
     /// Takes a member out and reads it in mode `M`.
     pub(crate) fn take<M: Mode<T>, T, E: Error>(&mut self, name: &'static str) -> Result<T, E> {
         // As in objects read from a table, the last of several equal names counts.
@@ -25,52 +33,53 @@ impl Members {
             !here
         });
         match found {
-            Some(raw) => raw_seed(&raw, Seed::<M, T>::new()).map_err(E::custom).map_err(in_member(name)),
+            Some(raw) => raw.read(Seed::<M, T>::new()).map_err(E::custom).map_err(in_member(name)),
             None => M::absent().ok_or_else(|| E::missing_field(name)),
         }
     }
 
     /// Whether a member is there and not `null`.
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.0.iter().any(|(key, value)| key == name && value.get() != "null")
+        self.0.iter().any(|(key, value)| key == name && !value.is_null())
     }
 
     /// The members that were not taken, as they came.
     pub(crate) fn into_entries(self) -> Vec<(String, Json)> {
-        self.0.into_iter().map(|(name, value)| (name, Json::from(value))).collect()
+        self.0.into_iter().map(|(name, value)| (name, value.into_json())).collect()
     }
 
     /// The members that were not taken, as something to read an object from.
-    pub(crate) fn rest<E: Error>(self) -> Rest<E> {
+    pub(crate) fn rest<E: Error>(self) -> Rest<'de, E> {
         Rest { entries: self.0.into_iter(), value: None, error: std::marker::PhantomData }
     }
 }
 
-impl FromMap for Members {
-    const NAME: &'static str = "any object";
-    fn from_map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
-        let mut entries = Vec::new();
-        while let Some(entry) = map.next_entry()? {
-            entries.push(entry);
-        }
-        Ok(Members(entries))
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(MembersVisitor)
     }
 }
 
-impl<'de> Deserialize<'de> for Members {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        super::object::read(deserializer)
+struct MembersVisitor;
+
+impl<'de> Visitor<'de> for MembersVisitor {
+    type Value = Members<'de>;
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object")
+    }
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Members<'de>, A::Error> {
+        Members::from_map(map)
     }
 }
 
 /// See [`Members::rest`].
-pub(crate) struct Rest<E> {
-    entries: std::vec::IntoIter<(String, Box<RawValue>)>,
-    value: Option<Box<RawValue>>,
+pub(crate) struct Rest<'de, E> {
+    entries: std::vec::IntoIter<(String, Raw<'de>)>,
+    value: Option<Raw<'de>>,
     error: std::marker::PhantomData<E>,
 }
 
-impl<'de, E: Error> MapAccess<'de> for Rest<E> {
+impl<'de, E: Error> MapAccess<'de> for Rest<'de, E> {
     type Error = E;
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, E> {
         let Some((key, value)) = self.entries.next() else { return Ok(None) };
@@ -80,7 +89,7 @@ impl<'de, E: Error> MapAccess<'de> for Rest<E> {
     }
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, E> {
         match self.value.take() {
-            Some(raw) => raw_seed(&raw, seed).map_err(E::custom),
+            Some(raw) => raw.read(seed).map_err(E::custom),
             None => Err(E::custom("a value was asked for before its name")),
         }
     }

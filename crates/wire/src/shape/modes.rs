@@ -4,8 +4,8 @@ use std::marker::PhantomData;
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::value::RawValue;
 
+use super::raw::Raw;
 use crate::{Json, Meta, Patch};
 
 /// How one member of type `T` is read and when it is left out.
@@ -90,8 +90,7 @@ impl<T: DeserializeOwned + Default + PartialEq> Mode<T> for Strict {
 pub(crate) struct Lenient;
 impl<T: DeserializeOwned> Mode<Option<T>> for Lenient {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
-        let raw = Box::<RawValue>::deserialize(deserializer)?;
-        Ok(serde_json::from_str::<Option<T>>(raw.get()).unwrap_or_default())
+        Ok(Raw::deserialize(deserializer)?.parse::<Option<T>>().unwrap_or_default())
     }
     fn absent() -> Option<Option<T>> {
         Some(None)
@@ -103,9 +102,9 @@ impl<T: DeserializeOwned> Mode<Option<T>> for Lenient {
 
 /// [`Lenient`] for texts and ids, without the detour over the raw value.
 pub(crate) struct Text;
-impl<T: From<String>> Mode<Option<T>> for Text {
+impl<T: for<'a> From<&'a str>> Mode<Option<T>> for Text {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
-        deserializer.deserialize_any(LooseText).map(|text| text.map(T::from))
+        deserializer.deserialize_any(LooseText(PhantomData))
     }
     fn absent() -> Option<Option<T>> {
         Some(None)
@@ -119,8 +118,7 @@ impl<T: From<String>> Mode<Option<T>> for Text {
 pub(crate) struct OrDefault;
 impl<T: DeserializeOwned + Default + PartialEq> Mode<T> for OrDefault {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
-        let raw = Box::<RawValue>::deserialize(deserializer)?;
-        Ok(serde_json::from_str(raw.get()).unwrap_or_default())
+        Ok(Raw::deserialize(deserializer)?.parse().unwrap_or_default())
     }
     fn absent() -> Option<T> {
         Some(T::default())
@@ -242,8 +240,7 @@ impl Mode<Option<Meta>> for Free {
 pub(crate) struct PatchLenient;
 impl<T: DeserializeOwned> Mode<Patch<T>> for PatchLenient {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Patch<T>, D::Error> {
-        let raw = Box::<RawValue>::deserialize(deserializer)?;
-        Ok(match serde_json::from_str::<Option<T>>(raw.get()) {
+        Ok(match Raw::deserialize(deserializer)?.parse::<Option<T>>() {
             Ok(Some(value)) => Patch::Set(value),
             Ok(None) => Patch::Clear,
             Err(_) => Patch::Keep,
@@ -275,8 +272,8 @@ impl<T: DeserializeOwned> Mode<Patch<T>> for PatchStrict {
 pub(crate) struct PatchLossy;
 impl<T: DeserializeOwned> Mode<Patch<Vec<T>>> for PatchLossy {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Patch<Vec<T>>, D::Error> {
-        let raw = Box::<RawValue>::deserialize(deserializer)?;
-        if raw.get() == "null" {
+        let raw = Raw::deserialize(deserializer)?;
+        if raw.is_null() {
             return Ok(Patch::Clear);
         }
         let list = serde_json::Deserializer::from_str(raw.get()).deserialize_any(LooseList(PhantomData));
@@ -310,7 +307,7 @@ impl Mode<Patch<Meta>> for PatchMeta {
 }
 
 /// Takes a string and lets anything else pass as nothing.
-struct LooseText;
+struct LooseText<T>(PhantomData<T>);
 
 /// Takes a list, entry by entry, and lets anything else pass as nothing.
 struct LooseList<T>(PhantomData<T>);
@@ -346,16 +343,13 @@ macro_rules! nothing_else {
     };
 }
 
-impl<'de> Visitor<'de> for LooseText {
-    type Value = Option<String>;
+impl<'de, T: for<'a> From<&'a str>> Visitor<'de> for LooseText<T> {
+    type Value = Option<T>;
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("a string")
     }
     fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Some(text.to_owned()))
-    }
-    fn visit_string<E>(self, text: String) -> Result<Self::Value, E> {
-        Ok(Some(text))
+        Ok(Some(text.into()))
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
         while seq.next_element::<IgnoredAny>()?.is_some() {}
@@ -374,8 +368,8 @@ impl<'de, T: DeserializeOwned> Visitor<'de> for LooseList<T> {
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
         let mut list = Vec::new();
-        while let Some(raw) = seq.next_element::<Box<RawValue>>()? {
-            list.extend(serde_json::from_str::<T>(raw.get()).ok());
+        while let Some(raw) = seq.next_element::<Raw<'de>>()? {
+            list.extend(raw.parse::<T>().ok());
         }
         Ok(Some(list))
     }

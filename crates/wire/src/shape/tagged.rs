@@ -11,8 +11,8 @@ use std::marker::PhantomData;
 use serde::de::value::StrDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, Error, IntoDeserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
-use serde_json::value::RawValue;
 
+use super::raw::Raw;
 use crate::Json;
 
 /// A variant that this version of the protocol does not know, kept as it came.
@@ -33,7 +33,7 @@ impl Unknown {
     ) -> Result<Self, A::Error> {
         let quote = |text: &str| serde_json::to_string(text).map_err(A::Error::custom);
         let mut object = format!("{{{}:{}", quote(name)?, quote(tag)?);
-        while let Some((key, value)) = map.next_entry::<String, Box<RawValue>>()? {
+        while let Some((key, value)) = map.next_entry::<String, Raw<'de>>()? {
             object.push(',');
             object.push_str(&quote(&key)?);
             object.push(':');
@@ -80,7 +80,7 @@ impl<'de, T: Tagged> Visitor<'de> for TaggedVisitor<T> {
 
 /// Finds the tag among an object's members and reads the variant.
 pub(crate) fn from_members<'de, T: Tagged, A: MapAccess<'de>>(mut map: A) -> Result<T, A::Error> {
-    let mut before: Vec<(Cow<'de, str>, Box<RawValue>)> = Vec::new();
+    let mut before: Vec<(Cow<'de, str>, Raw<'de>)> = Vec::new();
     while let Some(key) = map.next_key_seed(AnyStr)? {
         if key == T::TAG {
             let tag = map.next_value_seed(TagOrNull).map_err(super::object::in_member(T::TAG))?;
@@ -148,8 +148,8 @@ impl<'de> Visitor<'de> for TagOrNull {
 
 /// The members that stood before the tag, then those after it.
 pub(crate) struct Replay<'de, A> {
-    before: std::vec::IntoIter<(Cow<'de, str>, Box<RawValue>)>,
-    value: Option<Box<RawValue>>,
+    before: std::vec::IntoIter<(Cow<'de, str>, Raw<'de>)>,
+    value: Option<Raw<'de>>,
     rest: A,
 }
 
@@ -166,19 +166,9 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Replay<'de, A> {
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
         match self.value.take() {
             None => self.rest.next_value_seed(seed),
-            Some(raw) => raw_seed(&raw, seed).map_err(A::Error::custom),
+            Some(raw) => raw.read(seed).map_err(A::Error::custom),
         }
     }
-}
-
-/// Reads a raw value by a seed. The seed's `'de` is the outer input's, so the raw text is read through an owned
-/// deserializer, which borrows nothing.
-pub(crate) fn raw_seed<'de, V: DeserializeSeed<'de>>(
-    raw: &RawValue,
-    seed: V,
-) -> serde_json::Result<V::Value> {
-    let mut deserializer = serde_json::Deserializer::from_reader(raw.get().as_bytes());
-    seed.deserialize(&mut deserializer)
 }
 
 /// Declares a union.

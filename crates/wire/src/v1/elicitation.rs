@@ -47,7 +47,7 @@ pub enum ElicitationScope {
 
 impl ElicitationScope {
     /// The scope stands among the other members. A session counts before a request.
-    fn take<E: Error>(members: &mut Members) -> Result<Self, E> {
+    fn take<E: Error>(members: &mut Members<'_>) -> Result<Self, E> {
         if let Some(session_id) = members.take::<Text, Option<SessionId>, E>("sessionId")? {
             let tool_call_id = members.take::<Text, Option<ToolCallId>, E>("toolCallId")?;
             return Ok(ElicitationSessionScope { session_id, tool_call_id }.into());

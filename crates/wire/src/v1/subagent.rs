@@ -87,7 +87,7 @@ impl IdleStopReason {
         }
     }
 
-    fn read<E: serde::de::Error>(name: String, mut members: Members) -> Result<Self, E> {
+    fn read<E: serde::de::Error>(name: String, mut members: Members<'_>) -> Result<Self, E> {
         Ok(match &*name {
             "end_turn" => IdleStopReason::EndTurn,
             "max_tokens" => IdleStopReason::MaxTokens,

@@ -165,6 +165,18 @@ mod tests {
     }
 
     #[test]
+    fn streams_and_trees_are_read_as_well_as_text() {
+        let text = r#"{"sessionId":"s","update":{"content":{"text":"é","type":"text"},"messageId":"m","sessionUpdate":"agent_message_chunk"}}"#;
+        let whole: SessionNotification = serde_json::from_str(text).unwrap();
+        let chunk = ContentChunk::new("é").message_id(MessageId::from("m"));
+        assert_eq!(whole.update, SessionUpdate::AgentMessageChunk(chunk));
+        assert_eq!(serde_json::from_slice::<SessionNotification>(text.as_bytes()).unwrap(), whole);
+        assert_eq!(serde_json::from_reader::<_, SessionNotification>(text.as_bytes()).unwrap(), whole);
+        let tree: serde_json::Value = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::from_value::<SessionNotification>(tree).unwrap(), whole);
+    }
+
+    #[test]
     fn unknown_kinds_are_kept_and_written_as_they_came() {
         // shows PROMPT-16
         let text = r#"{"sessionUpdate":"future_update","a":{"b":[1, 2]},"\u00e9\"":null}"#;
