@@ -169,8 +169,10 @@ impl Command {
         self
     }
 
-    /// Starts the program. Must be called within a tokio runtime that has its I/O driver enabled, since the pipes
-    /// belong to it; the guard does not.
+    /// Starts the program, within a tokio runtime: the pipes belong to it, the guard does not.
+    ///
+    /// # Panics
+    /// When the runtime was built without its I/O driver.
     ///
     /// # Errors
     /// When there is no runtime, when the system has no room, or when the program cannot be executed: the error says

@@ -154,6 +154,7 @@ impl Watch {
 
 /// Goes down the ladder when told to. Returns when the child itself has ended.
 fn descend(job: &Job, ladder: Ladder, heard: &mpsc::Receiver<Event>) -> ExitStatus {
+    let patience = ladder.grace.saturating_add(ladder.term_grace);
     let mut due: Option<Instant> = None;
     loop {
         let event = match due {
@@ -161,9 +162,7 @@ fn descend(job: &Job, ladder: Ladder, heard: &mpsc::Receiver<Event>) -> ExitStat
             None => heard.recv().map_err(mpsc::RecvTimeoutError::from),
         };
         match event {
-            Ok(Event::Stop) => {
-                due = due.or_else(|| Instant::now().checked_add(ladder.grace + ladder.term_grace))
-            }
+            Ok(Event::Stop) => due = due.or_else(|| Instant::now().checked_add(patience)),
             Ok(Event::Kill) | Err(mpsc::RecvTimeoutError::Timeout) => {
                 job.kill();
                 due = None;

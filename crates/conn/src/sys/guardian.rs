@@ -163,8 +163,8 @@ fn keep_watch(program: pid_t, control: RawFd, status: RawFd, times: Times) -> ! 
         libc::sigaction(libc::SIGCHLD, &action, ptr::null_mut());
     }
     kin::name_guardian();
-    kin::let_memory_go();
     report(program);
+    kin::let_memory_go();
     report(Ward::new(program, times).watch());
     // SAFETY: ends this process at once, without running anything of the process it was forked from.
     unsafe { libc::_exit(0) }
@@ -277,17 +277,27 @@ impl Ward {
 
     /// Reaps what has ended of the descendants that the program left behind. Says whether there are more.
     fn sweep(&self) -> bool {
-        let mut left = false;
-        let known = kin::each_child(|pid| {
-            if pid != self.program && !kin::reap(pid) {
+        loop {
+            let (mut left, mut reaped) = (false, false);
+            let known = kin::each_child(|pid| {
+                if pid == self.program {
+                    return;
+                }
+                if kin::reap(pid) {
+                    reaped = true;
+                    return;
+                }
                 left = true;
                 // Those that appear after the order was given have lost their parent to it.
                 if self.step == Step::Killing {
                     kin::signal(pid, libc::SIGKILL);
                 }
+            });
+            // A long list is read in pieces, and one that shrinks meanwhile is not read whole.
+            if !reaped {
+                return if known { left } else { kin::group_lives(self.program) };
             }
-        });
-        if known { left } else { kin::group_lives(self.program) }
+        }
     }
 
     /// Takes the program's status. One that cannot be ended is said to have been.

@@ -13,6 +13,9 @@ use crate::proc::Mark;
 const SCRIPT: &str = "ATTACHE_TEST_SCRIPT";
 const HOW: &str = "ATTACHE_TEST_END";
 
+/// What makes this binary the helper.
+const ARGS: [&str; 5] = ["--exact", "orphans::helper", "--ignored", "--nocapture", "--test-threads=1"];
+
 /// A child with a family, of which none leaves when it is asked to. Says `main` when all are there.
 const STUBBORN: &str = "
     trap '' TERM
@@ -58,7 +61,7 @@ fn end_by(how: &str, text: &str) -> (ExitStatus, Mark) {
     let dir = std::env::temp_dir().join(format!("attache-{}", mark.value()));
     std::fs::create_dir_all(&dir).unwrap();
     let mut helper = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "orphans::helper", "--ignored", "--nocapture", "--test-threads=1"])
+        .args(ARGS)
         .env(Mark::NAME, mark.value())
         .env("DIR", &dir)
         .env(SCRIPT, text)
@@ -130,4 +133,27 @@ fn an_orphan_may_leave_by_itself() {
     mark.await_none();
     assert!(file.exists());
     std::fs::remove_file(&file).unwrap();
+}
+
+#[tokio::test]
+async fn a_child_with_guarded_children_of_its_own_leaves_nothing() {
+    let mark = Mark::new();
+    let dir = std::env::temp_dir().join(format!("attache-{}", mark.value()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let (tell, mut told) = tokio::sync::mpsc::channel(8);
+    let tell = move |line: &str| tell.try_send(line.starts_with("started ")).unwrap();
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(ARGS)
+        .env(Mark::NAME, mark.value())
+        .env("DIR", &dir)
+        .env(SCRIPT, STUBBORN)
+        .env(HOW, "killed")
+        .on_stderr_line(tell)
+        .spawn()
+        .unwrap();
+    while !told.recv().await.expect("the helper did not start its child") {}
+    assert_eq!(mark.alive().len(), 8, "as above, the helper's own guardian included");
+    child.guard.kill();
+    assert_eq!(child.guard.wait().await.signal(), Some(9));
+    mark.assert_none();
 }
