@@ -252,7 +252,8 @@ class InteropAgent(acp.Agent):
                 if outcome.outcome == "cancelled":
                     return "cancelled"
                 if outcome.option_id != "allow":
-                    await send(acp.update_tool_call(call, status="failed"))
+                    why = acp.tool_content(acp.text_block("not allowed"))
+                    await send(acp.update_tool_call(call, status="failed", content=[why]))
                     await say("denied")
                     return "end_turn"
                 await send(acp.update_tool_call(call, status="in_progress"))
@@ -283,9 +284,8 @@ class InteropAgent(acp.Agent):
                 )
                 ids = {"session_id": session_id, "terminal_id": terminal.terminal_id}
                 content = [acp.tool_terminal_ref(terminal.terminal_id)]
-                await send(
-                    acp.start_tool_call("run-1", "Run", kind="execute", status="in_progress", content=content)
-                )
+                await send(acp.start_tool_call("run-1", "Run", kind="execute", status="pending", content=content))
+                await send(acp.update_tool_call("run-1", status="in_progress"))
                 done = await conn.wait_for_terminal_exit(**ids)
                 shown = await conn.terminal_output(**ids)
                 await conn.release_terminal(**ids)
@@ -309,7 +309,10 @@ class InteropAgent(acp.Agent):
                     i += 1
                 return "cancelled"
             case "ask":
-                return "cancelled" if (await ask("ask-1")).outcome == "cancelled" else "end_turn"
+                await send(acp.start_tool_call("ask-1", "Ask", status="pending"))
+                outcome = await ask("ask-1")
+                await send(acp.update_tool_call("ask-1", status="failed"))
+                return "cancelled" if outcome.outcome == "cancelled" else "end_turn"
             case "mode":
                 await say(session.mode)
             case "switch":

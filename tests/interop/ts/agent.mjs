@@ -119,7 +119,8 @@ async function turn(ctx, s, signal) {
       const { outcome } = await ask(toolCallId);
       if (outcome.outcome === "cancelled") return "cancelled";
       if (outcome.optionId !== "allow") {
-        await send({ sessionUpdate: "tool_call_update", toolCallId, status: "failed" });
+        const content = [{ type: "content", content: { type: "text", text: "not allowed" } }];
+        await send({ sessionUpdate: "tool_call_update", toolCallId, status: "failed", content });
         await say("denied");
         return "end_turn";
       }
@@ -156,7 +157,8 @@ async function turn(ctx, s, signal) {
         outputByteLimit: 1000,
       });
       const toolCallId = "run-1";
-      await send({ sessionUpdate: "tool_call", toolCallId, title: "Run", kind: "execute", status: "in_progress", content: [{ type: "terminal", terminalId: terminal.id }] });
+      await send({ sessionUpdate: "tool_call", toolCallId, title: "Run", kind: "execute", status: "pending", content: [{ type: "terminal", terminalId: terminal.id }] });
+      await send({ sessionUpdate: "tool_call_update", toolCallId, status: "in_progress" });
       const exit = await terminal.waitForExit();
       const { output, truncated, exitStatus } = await terminal.currentOutput();
       await terminal.release();
@@ -180,7 +182,10 @@ async function turn(ctx, s, signal) {
         await new Promise((r) => setTimeout(r, 5));
       }
     case "ask": {
-      const { outcome } = await ask("ask-1");
+      const toolCallId = "ask-1";
+      await send({ sessionUpdate: "tool_call", toolCallId, title: "Ask", status: "pending" });
+      const { outcome } = await ask(toolCallId);
+      await send({ sessionUpdate: "tool_call_update", toolCallId, status: "failed" });
       return outcome.outcome === "cancelled" ? "cancelled" : "end_turn";
     }
     case "mode":

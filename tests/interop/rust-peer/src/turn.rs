@@ -107,7 +107,12 @@ impl Turn {
                 }
             }
             "ask" => {
-                if matches!(self.ask("ask-1").await?, RequestPermissionOutcome::Cancelled) {
+                self.send(json!({"sessionUpdate": "tool_call", "toolCallId": "ask-1", "title": "Ask", "status": "pending"}))?;
+                let outcome = self.ask("ask-1").await?;
+                self.send(
+                    json!({"sessionUpdate": "tool_call_update", "toolCallId": "ask-1", "status": "failed"}),
+                )?;
+                if matches!(outcome, RequestPermissionOutcome::Cancelled) {
                     return Ok(StopReason::Cancelled);
                 }
             }
@@ -215,7 +220,10 @@ impl Turn {
             RequestPermissionOutcome::Selected(chosen) if &*chosen.option_id.0 == "allow" => {}
             RequestPermissionOutcome::Cancelled => return Ok(StopReason::Cancelled),
             _ => {
-                self.send(status("failed"))?;
+                let mut failed = status("failed");
+                failed["content"] =
+                    json!([{"type": "content", "content": {"type": "text", "text": "not allowed"}}]);
+                self.send(failed)?;
                 self.say("denied")?;
                 return Ok(StopReason::EndTurn);
             }
@@ -238,8 +246,11 @@ impl Turn {
         let terminal = self.client.send_request(request).block_task().await?.terminal_id;
         self.send(json!({
             "sessionUpdate": "tool_call", "toolCallId": "run-1", "title": "Run", "kind": "execute",
-            "status": "in_progress", "content": [{"type": "terminal", "terminalId": terminal}],
+            "status": "pending", "content": [{"type": "terminal", "terminalId": terminal}],
         }))?;
+        self.send(
+            json!({"sessionUpdate": "tool_call_update", "toolCallId": "run-1", "status": "in_progress"}),
+        )?;
         let wait = WaitForTerminalExitRequest::new(self.id(), terminal.clone());
         let exit = self.client.send_request(wait).block_task().await?.exit_status;
         let output = TerminalOutputRequest::new(self.id(), terminal.clone());
