@@ -10,12 +10,12 @@ use crate::heard;
 use crate::proc::{self, Mark, script};
 
 /// Descendants that do not want to leave: in the group and deaf to SIGTERM, in the background by a double fork, in a
-/// session of their own, and one below that.
+/// session of their own, and one below that. `sleep` stands for a program that hangs: it looks at none of its streams.
 const FAMILY: &str = "
-    (trap '' TERM; echo deaf; exec tail -f /dev/null) &
-    (sh -c 'echo forked; exec tail -f /dev/null' &)
-    setsid sh -c 'trap \"\" TERM; echo session; exec tail -f /dev/null' &
-    setsid sh -c 'setsid sh -c \"echo deep; exec tail -f /dev/null\" & trap \"\" TERM; wait' &
+    (trap '' TERM; echo deaf; exec sleep 999999) &
+    (sh -c 'echo forked; exec sleep 999999' &)
+    setsid sh -c 'trap \"\" TERM; echo session; exec sleep 999999' &
+    setsid sh -c 'setsid sh -c \"echo deep; exec sleep 999999\" & trap \"\" TERM; wait' &
 ";
 const NAMES: [&str; 4] = ["deaf", "forked", "session", "deep"];
 
@@ -68,7 +68,7 @@ async fn a_crash_is_told_with_status_and_last_words() {
 #[tokio::test]
 async fn a_hung_child_is_killed() {
     let mark = Mark::new();
-    let text = format!("trap '' TERM; {FAMILY} echo ready; exec tail -f /dev/null");
+    let text = format!("trap '' TERM; {FAMILY} echo ready; exec sleep 999999");
     let mut child = hasty(script(&mark, &text)).spawn().unwrap();
     heard(&mut child, &[&NAMES[..], &["ready"]].concat()).await;
     let guardian = guardian(&child);
@@ -105,7 +105,7 @@ async fn a_stopped_child_is_woken_to_be_terminated() {
 #[tokio::test]
 async fn a_kill_does_not_wait_for_graces() {
     let mark = Mark::new();
-    let text = format!("trap '' TERM; {FAMILY} exec tail -f /dev/null");
+    let text = format!("trap '' TERM; {FAMILY} exec sleep 999999");
     let hour = Duration::from_secs(3600);
     let mut child = script(&mark, &text).grace(hour).term_grace(hour).spawn().unwrap();
     heard(&mut child, &NAMES).await;
@@ -205,7 +205,7 @@ fn a_guard_works_after_its_runtime_is_gone() {
 #[tokio::test]
 async fn a_killed_guardian_takes_the_child_with_it() {
     let mark = Mark::new();
-    let mut child = script(&mark, "echo ready; exec tail -f /dev/null").spawn().unwrap();
+    let mut child = script(&mark, "echo ready; exec sleep 999999").spawn().unwrap();
     heard(&mut child, &["ready"]).await;
     let guardian = guardian(&child);
     // A guardian blocks what can be blocked.
@@ -226,7 +226,7 @@ async fn kill(signal: &str, pid: u32) {
 #[tokio::test]
 async fn a_shutdown_that_is_given_up_goes_on() {
     let mark = Mark::new();
-    let mut child = hasty(script(&mark, "trap '' TERM; echo ready; exec tail -f /dev/null")).spawn().unwrap();
+    let mut child = hasty(script(&mark, "trap '' TERM; echo ready; exec sleep 999999")).spawn().unwrap();
     heard(&mut child, &["ready"]).await;
     let mut shutdown = Box::pin(child.guard.shutdown());
     std::future::poll_fn(|cx| {

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
 
 use attache_conn::process::Command;
 
@@ -20,13 +21,13 @@ const ARGS: [&str; 5] = ["--exact", "orphans::helper", "--ignored", "--nocapture
 const STUBBORN: &str = "
     trap '' TERM
     say() { mkfifo $DIR/$1; (\"$@\") & read line < $DIR/$1; }
-    plain() { echo > $DIR/plain; exec tail -f /dev/null; }
-    forked() { (sh -c 'echo > $DIR/forked; exec tail -f /dev/null' &); }
-    session() { exec setsid sh -c 'echo > $DIR/session; exec tail -f /dev/null'; }
-    deep() { exec setsid sh -c 'setsid sh -c \"echo > $DIR/deep; exec tail -f /dev/null\" & wait'; }
+    plain() { echo > $DIR/plain; exec sleep 999999; }
+    forked() { (sh -c 'echo > $DIR/forked; exec sleep 999999' &); }
+    session() { exec setsid sh -c 'echo > $DIR/session; exec sleep 999999'; }
+    deep() { exec setsid sh -c 'setsid sh -c \"echo > $DIR/deep; exec sleep 999999\" & wait'; }
     for name in plain forked session deep; do say $name; done
     rm -r $DIR
-    echo main; exec tail -f /dev/null";
+    echo main; exec sleep 999999";
 
 /// Not a test: a program that starts a child, tells when the child has said `main`, and ends as it is told. It is a
 /// test function only because that makes it part of this binary.
@@ -39,7 +40,9 @@ fn helper() {
     let handle = runtime.handle().clone();
     let start = move || {
         let _in_runtime = handle.enter();
-        Command::new("/bin/sh").args(["-c", &text]).spawn().unwrap()
+        let command = Command::new("/bin/sh").args(["-c", &text]);
+        let term_grace = if text == STUBBORN { Duration::from_millis(50) } else { Duration::from_secs(60) };
+        command.term_grace(term_grace).spawn().unwrap()
     };
     let mut child = std::thread::spawn(start).join().unwrap();
     runtime.block_on(heard(&mut child, &["main"]));
@@ -124,10 +127,10 @@ fn an_end_of_main_in_the_middle_of_the_ladder_leaves_nothing() {
 
 #[test]
 fn an_orphan_may_leave_by_itself() {
-    // shows STDIO-10: the end of its input, which our death brings, comes before SIGTERM.
+    // shows STDIO-10: our death is the end of its input, and it has time to see that.
     let file = std::env::temp_dir().join(format!("attache-orphan-{}", std::process::id()));
     let _ = std::fs::remove_file(&file);
-    let text = format!("trap 'exit 1' TERM; echo main; read line; : > '{}'", file.display());
+    let text = format!("trap '' TERM; echo main; read line; : > '{}'", file.display());
     let (status, mark) = end_by("killed", &text);
     assert_eq!(status.signal(), Some(9));
     mark.await_none();
