@@ -65,6 +65,10 @@ impl Shared {
             if let Some(closed) = self.refusal(state).or_else(|| state.deaf.clone()) {
                 return Err(CallError::Closed(closed));
             }
+            if state.out.len() > self.limits.queued_hard {
+                // Calls that are made and dropped, made and dropped, have no other bound.
+                return Err(CallError::Encode(RequestError::TooMany));
+            }
             let id = state.machine.send(method, params, &mut state.out).map_err(CallError::Encode)?;
             if let Some(waiter) = waiter.take() {
                 state.machine.wait(id, waiter);

@@ -72,8 +72,11 @@ impl fmt::Display for Closed {
         if let Reason::HalfLine(line) = &self.reason {
             write!(f, " in the middle of a line: {line:?}")?;
         }
+        let ours = matches!(self.reason, Reason::LocalClose | Reason::Dropped);
         match self.stderr_tail.trim() {
             "" => Ok(()),
+            // An end that we wanted needs no explanation.
+            _ if ours => Ok(()),
             words => write!(f, "; its last words on stderr: {words}"),
         }
     }

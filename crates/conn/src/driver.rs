@@ -32,7 +32,7 @@ pub trait Dispatch: Send + 'static {
         let _ = (line, why);
     }
 
-    /// Nothing more will come from the peer. Called once.
+    /// Nothing more will come from the peer. Called once, unless the driver is dropped before the end.
     fn closed(&mut self, why: &Closed) {
         let _ = why;
     }

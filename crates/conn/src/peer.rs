@@ -56,10 +56,12 @@ impl Peer {
     }
 
     /// Sends a notification now, whether there is room or not: for the few that must not wait. `false` if it cannot be
-    /// serialized or the connection is over.
+    /// serialized, if the connection is over, or if the peer has stopped reading long ago.
     pub fn notify_now<P: Serialize + ?Sized>(&self, method: &str, params: &P) -> bool {
         self.0.write(|state| {
-            self.0.refusal(state).is_none() && state.machine.notify(method, params, &mut state.out).is_ok()
+            self.0.refusal(state).is_none()
+                && state.out.len() <= self.0.limits.queued_hard
+                && state.machine.notify(method, params, &mut state.out).is_ok()
         })
     }
 

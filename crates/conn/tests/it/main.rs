@@ -1,5 +1,13 @@
-//! One binary for all integration tests of the crate.
-#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used)]
+//! One binary for the tests of connections; those of child processes have their own, because they count processes.
+#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
+mod backlog;
 mod basics;
+mod calls;
+mod ends;
 mod kit;
+mod lines;
+mod links;
+mod room;
+#[cfg(unix)]
+mod stdio;
