@@ -21,25 +21,27 @@
 //! }
 //! ```
 //!
-//! A client starts an agent and reads the events of a turn in the order in which they were sent; see `client`.
-//! A `proxy` stands between the two and touches only what it was asked to.
+//! A client starts an agent and reads the events of a turn in the order in which they were sent; see [`client`].
+//! A [`proxy`] stands between the two and touches only what it was asked to.
 //!
 //! What this crate keeps so that its users cannot break it: the order of messages, one answer per request, cancelled
 //! turns that end as cancelled, permissions that are answered, capabilities that are advertised exactly when they
 //! are served. The rules behind that are named in the code (`CANCEL-05`) and listed in `docs/rules.md`.
 //!
-//! Read [`agent`] or `client` first. The exact messages are in [`wire`], the transports in [`Link`].
+//! Read [`agent`] or [`client`] first. The exact messages are in [`wire`], the transports in [`Link`].
 
 pub mod agent;
+pub mod client;
 mod error;
 mod prompt;
+pub mod proxy;
 mod race;
 mod task;
 
-pub use attache_conn::process::Command;
-pub use attache_conn::{CancelToken, Closed, Limits, Link, Listener, Reason, listen_tcp};
 #[cfg(unix)]
 pub use attache_conn::listen_unix;
+pub use attache_conn::process::Command;
+pub use attache_conn::{CancelToken, Closed, Limits, Link, Listener, Reason, listen_tcp};
 pub use attache_rpc::{ErrorObject, code};
 pub use attache_wire as wire;
 pub use attache_wire::v1::{ContentBlock, SessionId, StopReason};

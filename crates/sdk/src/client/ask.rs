@@ -1,0 +1,166 @@
+//! Questions of the agent, as values that are answered exactly once.
+//!
+//! A question lives in two places: the value that the user holds, and the session's list of open questions, which a
+//! cancelled turn empties. Whoever comes first answers; the other finds nothing left to do. There is no way to leave
+//! a question unanswered: dropping it answers, and so does the agent when it takes the question back.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use attache_conn::{CancelToken, Responder};
+use attache_wire::v1::{
+    PermissionOption, PermissionOptionId, PermissionOptionKind, RequestPermissionOutcome,
+    RequestPermissionRequest, RequestPermissionResponse, ToolCallUpdate,
+};
+
+use crate::{Error, Result};
+
+/// The open end of a question.
+pub(crate) struct Slot {
+    responder: Mutex<Option<Responder>>,
+    /// Raised when the question has its answer, whoever gave it.
+    done: CancelToken,
+    /// What answers the question when nobody wants to.
+    cancel: fn(Responder),
+}
+
+impl Slot {
+    /// Opens a question. When the agent takes it back it is answered like a cancelled one.
+    pub(crate) fn open(responder: Responder, cancel: fn(Responder)) -> Arc<Self> {
+        let withdrawn = responder.cancellation();
+        let done = CancelToken::new();
+        let slot = Arc::new(Slot { responder: Mutex::new(Some(responder)), done: done.clone(), cancel });
+        let weak = Arc::downgrade(&slot);
+        tokio::spawn(async move {
+            tokio::select! {
+                () = done.cancelled() => {}
+                // CANCEL-16: the request is still answered, exactly once.
+                () = withdrawn.cancelled() => if let Some(slot) = weak.upgrade() { slot.cancel() },
+            }
+        });
+        slot
+    }
+
+    /// Answers, if nobody has yet.
+    pub(crate) fn answer(&self, answer: impl FnOnce(Responder)) -> bool {
+        let responder = self.responder.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let open = responder.is_some();
+        if let Some(responder) = responder {
+            answer(responder);
+            self.done.cancel();
+        }
+        open
+    }
+
+    /// Answers that nobody decided.
+    pub(crate) fn cancel(&self) {
+        self.answer(self.cancel);
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        !self.done.is_cancelled()
+    }
+
+    pub(crate) async fn done(&self) {
+        self.done.cancelled().await;
+    }
+}
+
+pub(crate) fn cancel_permission(responder: Responder) {
+    responder.ok(&RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled));
+}
+
+/// The agent asks whether it may run a tool.
+///
+/// Answer with [`choose`](Self::choose), [`choose_kind`](Self::choose_kind) or [`cancel`](Self::cancel). Each takes the question,
+/// so a second answer does not compile:
+///
+/// ```compile_fail
+/// # use attache::client::PermissionAsk;
+/// fn twice(ask: PermissionAsk) {
+///     ask.cancel();
+///     ask.cancel(); // the question is gone
+/// }
+/// ```
+///
+/// A question that is dropped, or whose turn is cancelled, is answered `cancelled` (CANCEL-03, PERM-08).
+pub struct PermissionAsk {
+    slot: Arc<Slot>,
+    request: Box<RequestPermissionRequest>,
+}
+
+impl PermissionAsk {
+    pub(crate) fn new(slot: Arc<Slot>, request: Box<RequestPermissionRequest>) -> Self {
+        PermissionAsk { slot, request }
+    }
+
+    /// The tool call in question; often the id is all that it tells.
+    pub fn tool_call(&self) -> &ToolCallUpdate {
+        &self.request.tool_call
+    }
+
+    /// The answers that the agent offers. PERM-11: an option is chosen by its id; two of the same kind are not the same.
+    pub fn options(&self) -> &[PermissionOption] {
+        &self.request.options
+    }
+
+    /// The first option of a kind.
+    pub fn first_of(&self, kind: PermissionOptionKind) -> Option<&PermissionOption> {
+        self.request.options.iter().find(|option| option.kind == kind)
+    }
+
+    /// The request as it came.
+    pub fn request(&self) -> &RequestPermissionRequest {
+        &self.request
+    }
+
+    /// Answers with one of the offered options.
+    ///
+    /// # Errors
+    /// PERM-04: an option that was not offered is refused here, and the agent reads `cancelled`.
+    pub fn choose(self, option: &PermissionOptionId) -> Result<()> {
+        if !self.request.options.iter().any(|offered| offered.option_id == *option) {
+            return Err(Error::internal(format_args!("the agent did not offer the option `{option}`")));
+        }
+        self.select(option);
+        Ok(())
+    }
+
+    /// Answers with the first option of a kind; if there is none, with `cancelled`. Look with [`first_of`](Self::first_of)
+    /// before if that matters.
+    pub fn choose_kind(self, kind: PermissionOptionKind) {
+        if let Some(option) = self.first_of(kind) {
+            self.select(&option.option_id);
+        }
+    }
+
+    /// Answers that nobody decided.
+    pub fn cancel(self) {}
+
+    /// Whether the question still waits for an answer.
+    pub fn is_open(&self) -> bool {
+        self.slot.is_open()
+    }
+
+    /// Waits until the question needs no answer any more, because the turn was cancelled or the agent took it back.
+    pub async fn withdrawn(&self) {
+        self.slot.done().await;
+    }
+
+    fn select(&self, option: &PermissionOptionId) {
+        self.slot.answer(|responder| {
+            responder.ok(&RequestPermissionResponse::new(RequestPermissionOutcome::selected(option)));
+        });
+    }
+}
+
+impl Drop for PermissionAsk {
+    fn drop(&mut self) {
+        self.slot.cancel();
+    }
+}
+
+impl std::fmt::Debug for PermissionAsk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("PermissionAsk").field(&self.request).finish()
+    }
+}

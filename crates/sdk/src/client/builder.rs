@@ -1,0 +1,405 @@
+//! The client before it is connected: what it is and what it offers.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use attache_conn::{Limits, Link, Responder, Side};
+use attache_rpc::ErrorObject;
+use attache_wire::v1::{
+    AuthCapabilities, BooleanConfigOptionCapabilities, ClientCapabilities, ClientNesCapabilities,
+    ClientSessionCapabilities, CompactionCapabilities, CreateTerminalRequest, ElicitationCapabilities,
+    ElicitationFormCapabilities, ElicitationUrlCapabilities, FileSystemCapabilities, Implementation,
+    InitializeRequest, NoticeCapabilities, PlanCapabilities, PositionEncodingKind, ProtocolVersion,
+    ReadTextFileRequest, SessionConfigOptionsCapabilities, SubagentCapabilities, WriteTextFileRequest,
+};
+use attache_wire::{Meta, Notification, Request};
+use serde_json::value::RawValue;
+
+use super::agent::Agent;
+use super::connection::Core;
+use super::dispatch::{Router, Serve};
+use super::serve::{BoxFuture, Cx, DynTerminal, ReadFiles, Terminals, WriteFiles, run};
+use crate::race::{First, race};
+use crate::{Error, Result};
+
+type ReadFn = Arc<dyn Fn(Cx, ReadTextFileRequest) -> BoxFuture<'static, Result<String>> + Send + Sync>;
+type WriteFn = Arc<dyn Fn(Cx, WriteTextFileRequest) -> BoxFuture<'static, Result<()>> + Send + Sync>;
+type CreateFn =
+    Arc<dyn Fn(Cx, CreateTerminalRequest) -> BoxFuture<'static, Result<Arc<dyn DynTerminal>>> + Send + Sync>;
+type RequestFn = Arc<dyn Fn(Cx, Option<&RawValue>, Responder) + Send + Sync>;
+type NotificationFn = Arc<dyn Fn(Weak<Core>, Option<&RawValue>) + Send + Sync>;
+type NoiseFn = Arc<dyn Fn(&[u8], &str) + Send + Sync>;
+
+/// How long `initialize` may take: an agent that is fetched and started for the first time is slow, one that says nothing for
+/// this long is broken.
+const INITIALIZE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long an agent may take to end a cancelled turn.
+const CANCEL_DEADLINE: Duration = Duration::from_secs(30);
+/// How long to wait for the last words of an agent that did not answer.
+const LAST_WORDS: Duration = Duration::from_secs(10);
+
+/// What a client offers. It is read by dispatch and never changes after the connection is made.
+#[derive(Clone)]
+pub(crate) struct Services {
+    pub(crate) info: Implementation,
+    pub(crate) read: Option<ReadFn>,
+    pub(crate) write: Option<WriteFn>,
+    pub(crate) terminals: Option<CreateFn>,
+    pub(crate) forms: bool,
+    pub(crate) urls: bool,
+    pub(crate) requests: HashMap<&'static str, RequestFn>,
+    pub(crate) notifications: HashMap<&'static str, NotificationFn>,
+    pub(crate) on_noise: Option<NoiseFn>,
+    pub(crate) missing_files_are_empty: bool,
+    pub(crate) cancel_deadline: Duration,
+    /// What needs no handler to be offered.
+    more: ClientCapabilities,
+    initialize_timeout: Duration,
+    limits: Limits,
+}
+
+impl Services {
+    /// Whether a request is served at all.
+    pub(crate) fn serves(&self, serve: Serve) -> bool {
+        match serve {
+            Serve::Permission => true,
+            Serve::Read => self.read.is_some(),
+            Serve::Write => self.write.is_some(),
+            // TERM-03: all five together.
+            Serve::Create | Serve::Output | Serve::Wait | Serve::Kill | Serve::Release => {
+                self.terminals.is_some()
+            }
+        }
+    }
+
+    /// INIT-17: what is installed is what is advertised.
+    fn capabilities(&self) -> ClientCapabilities {
+        let mut all = self.more.clone();
+        all.fs = FileSystemCapabilities::new()
+            .read_text_file(self.read.is_some())
+            .write_text_file(self.write.is_some());
+        all.terminal = self.terminals.is_some();
+        if self.forms || self.urls {
+            let mut elicitation = ElicitationCapabilities::new();
+            elicitation.form = self.forms.then(ElicitationFormCapabilities::new);
+            elicitation.url = self.urls.then(ElicitationUrlCapabilities::new);
+            all.elicitation = Some(elicitation);
+        }
+        all
+    }
+}
+
+/// A client, before it is connected. It can be connected many times.
+///
+/// What is installed is what the agent is told, and the only way to tell it: an agent that calls what was not
+/// installed is answered "method not found".
+#[derive(Clone)]
+pub struct Client(Services);
+
+impl Default for Client {
+    fn default() -> Self {
+        Client::new()
+    }
+}
+
+impl Client {
+    /// A client that offers nothing but to answer permission requests, which every client does.
+    pub fn new() -> Self {
+        Client(Services {
+            info: Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")),
+            read: None,
+            write: None,
+            terminals: None,
+            forms: false,
+            urls: false,
+            requests: HashMap::new(),
+            notifications: HashMap::new(),
+            on_noise: None,
+            missing_files_are_empty: false,
+            cancel_deadline: CANCEL_DEADLINE,
+            more: ClientCapabilities::new(),
+            initialize_timeout: INITIALIZE_TIMEOUT,
+            limits: Limits::default(),
+        })
+    }
+
+    /// The program's name and version, for the agent to know (INIT-12).
+    pub fn info(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
+        self.0.info = Implementation::new(name, version);
+        self
+    }
+
+    /// The same with a name for people.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.0.info.title = Some(title.into());
+        self
+    }
+
+    /// Offers to read files.
+    pub fn read_files(mut self, files: impl ReadFiles) -> Self {
+        let files = Arc::new(files);
+        self.0.read = Some(Arc::new(move |cx, request| {
+            let files = files.clone();
+            Box::pin(async move { files.read(cx, request).await })
+        }));
+        self
+    }
+
+    /// Offers to write files.
+    pub fn write_files(mut self, files: impl WriteFiles) -> Self {
+        let files = Arc::new(files);
+        self.0.write = Some(Arc::new(move |cx, request| {
+            let files = files.clone();
+            Box::pin(async move { files.write(cx, request).await })
+        }));
+        self
+    }
+
+    /// Offers terminals.
+    pub fn terminals<T: Terminals>(mut self, terminals: T) -> Self {
+        let terminals = Arc::new(terminals);
+        self.0.terminals = Some(Arc::new(move |cx, request| {
+            let terminals = terminals.clone();
+            Box::pin(
+                async move { Ok(Arc::new(terminals.create(cx, request).await?) as Arc<dyn DynTerminal>) },
+            )
+        }));
+        self
+    }
+
+    /// Some agents create a new file only if reading it gave an empty text, and give up on any error. For them, a missing
+    /// file ([`Error::not_found`]) can be read as an empty one.
+    pub fn missing_files_are_empty(mut self, yes: bool) -> Self {
+        self.0.missing_files_are_empty = yes;
+        self
+    }
+
+    /// Offers to show forms; they arrive as [`Event::Elicitation`](super::Event::Elicitation).
+    pub fn elicitation_forms(mut self) -> Self {
+        self.0.forms = true;
+        self
+    }
+
+    /// Offers to send the user to web pages; the questions arrive as [`Event::Elicitation`](super::Event::Elicitation).
+    pub fn elicitation_urls(mut self) -> Self {
+        self.0.urls = true;
+        self
+    }
+
+    /// Offers to run the agent's program in a terminal for the user to log in (AUTH-09); see
+    /// [`Agent::login_command`].
+    pub fn terminal_auth(mut self) -> Self {
+        self.0.more.auth = AuthCapabilities::new().terminal(true);
+        self
+    }
+
+    /// Understands config options that are on or off.
+    pub fn boolean_options(mut self) -> Self {
+        let boolean = SessionConfigOptionsCapabilities::new().boolean(BooleanConfigOptionCapabilities::new());
+        self.session().config_options = Some(boolean);
+        self
+    }
+
+    /// Shows notices.
+    pub fn notices(mut self) -> Self {
+        self.session().notices = Some(NoticeCapabilities::new());
+        self
+    }
+
+    /// Shows compactions of the context.
+    pub fn compaction(mut self) -> Self {
+        self.session().compaction = Some(CompactionCapabilities::new());
+        self
+    }
+
+    fn session(&mut self) -> &mut ClientSessionCapabilities {
+        self.0.more.session.get_or_insert_with(ClientSessionCapabilities::new)
+    }
+
+    /// Shows several plans in one session.
+    pub fn plans(mut self) -> Self {
+        self.0.more.plan = Some(PlanCapabilities::new());
+        self
+    }
+
+    /// Shows subagents and messages between sessions.
+    pub fn subagents(mut self) -> Self {
+        self.0.more.subagents = Some(SubagentCapabilities::new());
+        self
+    }
+
+    /// Understands these kinds of edit suggestions beside plain edits (NES-04).
+    pub fn nes(mut self, kinds: ClientNesCapabilities) -> Self {
+        self.0.more.nes = Some(kinds);
+        self
+    }
+
+    /// Understands these ways to count characters, the best first (NES-10). Without this it is UTF-16.
+    pub fn position_encodings(mut self, encodings: impl Into<Vec<PositionEncodingKind>>) -> Self {
+        self.0.more.position_encodings = Some(encodings.into());
+        self
+    }
+
+    /// INIT-28, EXT-09: announces extensions in `_meta` of the capabilities.
+    pub fn extensions(mut self, meta: Meta) -> Self {
+        self.0.more.meta = Some(meta);
+        self
+    }
+
+    /// Serves a method of an extension, as a task of its own.
+    ///
+    /// EXT-05: names that begin with an underscore are free for extensions; some agents use others, and those can be served too.
+    /// `mcp/message` of MCP servers that are reached through this connection is served like this as well. What the
+    /// protocol itself defines for clients stays with this crate.
+    pub fn on_request<R, F, Fut>(mut self, handler: F) -> Self
+    where
+        R: Request,
+        F: Fn(R, Cx) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R::Response>> + Send + 'static,
+    {
+        let serve =
+            move |cx, params: Option<&RawValue>, responder: Responder| match attache_wire::decode(params) {
+                Ok(request) => run(responder, handler(request, cx)),
+                // RPC-13
+                Err(error) => responder.err(ErrorObject::invalid_params(error.to_string())),
+            };
+        self.0.requests.insert(R::METHOD, Arc::new(serve));
+        self
+    }
+
+    /// Hears a notification of an extension, in the order of the wire. The handler runs in the reader: it must not block.
+    /// The agent is `None` when the connection has been let go.
+    pub fn on_notification<N: Notification>(
+        mut self,
+        handler: impl Fn(N, Option<Agent>) + Send + Sync + 'static,
+    ) -> Self {
+        let hear = move |core: Weak<Core>, params: Option<&RawValue>| match attache_wire::decode(params) {
+            Ok(notification) => handler(notification, core.upgrade().map(Agent)),
+            Err(error) => {
+                if let Some(core) = core.upgrade() {
+                    core.unreadable(N::METHOD, params, &error);
+                }
+            }
+        };
+        self.0.notifications.insert(N::METHOD, Arc::new(hear));
+        self
+    }
+
+    /// Hears of everything that is not a message, with the reason: log lines on the wrong stream, messages off the
+    /// schema. The handler runs in the reader: it must not block.
+    pub fn on_noise(mut self, handler: impl Fn(&[u8], &str) + Send + Sync + 'static) -> Self {
+        self.0.on_noise = Some(Arc::new(handler));
+        self
+    }
+
+    /// How long `initialize` may take; half a minute if nothing is said.
+    pub fn initialize_timeout(mut self, timeout: Duration) -> Self {
+        self.0.initialize_timeout = timeout;
+        self
+    }
+
+    /// How long an agent may take to end a turn that was cancelled, before it is ended on this side; half a minute if
+    /// nothing is said. Some agents never do.
+    pub fn cancel_deadline(mut self, deadline: Duration) -> Self {
+        self.0.cancel_deadline = deadline;
+        self
+    }
+
+    /// What the connection may cost.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.0.limits = limits;
+        self
+    }
+
+    /// Connects to an agent: opens the link and agrees on a version. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// When the agent does not answer in time, answers with an error, ends, or speaks no version that this client speaks. The
+    /// error tells what the agent printed instead.
+    pub async fn connect(&self, link: Link) -> Result<Agent> {
+        let services = self.0.clone();
+        let mut core = None;
+        let (peer, driver) = attache_conn::open(link, services.limits.clone(), Side::Client, |peer| {
+            let made = core.insert(Core::new(peer.clone(), services));
+            Router(Arc::downgrade(made))
+        });
+        tokio::spawn(driver);
+        let Some(core) = core else {
+            peer.close();
+            return Err(Error::internal("the connection was not made"));
+        };
+        // Dropping this future drops the last handle, which closes the connection.
+        let agent = Agent(core);
+        self.initialize(&agent).await?;
+        Ok(agent)
+    }
+
+    async fn initialize(&self, agent: &Agent) -> Result<()> {
+        let core = &agent.0;
+        // INIT-04: the newest version that we speak.
+        let request = InitializeRequest::new(ProtocolVersion::V1)
+            .client_capabilities(self.0.capabilities())
+            .client_info(self.0.info.clone());
+        let timeout = self.0.initialize_timeout;
+        let answer = match race(core.request(&request), tokio::time::sleep(timeout)).await {
+            First::Left(answer) => answer,
+            First::Right(()) => {
+                let what = format!("the agent did not answer `initialize` within {timeout:?}");
+                return Err(explain(core, what).await);
+            }
+        };
+        match answer {
+            // INIT-09: a version that we do not speak ends the connection, and the user is told.
+            Ok(hello) if hello.protocol_version != ProtocolVersion::V1 => {
+                core.peer.close();
+                Err(Error::internal(format_args!(
+                    "the agent speaks version {} of the protocol and this client speaks version 1; update one of them",
+                    hello.protocol_version
+                )))
+            }
+            Ok(hello) => {
+                // Set once: there is one `initialize` per connection.
+                let _ = core.hello.set(hello);
+                Ok(())
+            }
+            Err(Error::Closed(closed)) if !core.printed().is_empty() => {
+                Err(Error::internal(format_args!("{closed}; on its stdout it printed: {}", core.printed())))
+            }
+            Err(error @ Error::Decode { .. }) => {
+                let what = error.to_string();
+                Err(explain(core, what).await)
+            }
+            Err(error) => {
+                core.peer.close();
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Closes the connection and adds what the agent printed to the error.
+async fn explain(core: &Core, what: String) -> Error {
+    core.peer.close();
+    let closed = race(core.peer.closed(), tokio::time::sleep(LAST_WORDS)).await;
+    let mut text = what;
+    let printed = core.printed();
+    if !printed.is_empty() {
+        text.push_str("; on its stdout it printed: ");
+        text.push_str(&printed);
+    }
+    if let First::Left(closed) = closed
+        && !closed.stderr_tail.trim().is_empty()
+    {
+        text.push_str("; on its stderr it printed: ");
+        text.push_str(closed.stderr_tail.trim());
+    }
+    Error::internal(text)
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("info", &self.0.info).finish_non_exhaustive()
+    }
+}

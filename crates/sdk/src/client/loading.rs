@@ -1,0 +1,90 @@
+//! A session while its history is replayed.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::Arc;
+
+use attache_conn::CallId;
+use attache_wire::v1::SessionId;
+
+use super::agent::Agent;
+use super::event::Event;
+use super::lane::Lane;
+use super::session::Session;
+use crate::{Error, Result};
+
+/// A session that is being loaded: first its history, as events, then the session itself.
+///
+/// SESS-12: the history is complete when the events end. What an agent sends after that belongs to the session's stream outside of
+/// turns. Dropping this before the end gives the session up.
+pub struct Loading {
+    /// `None` after the session was handed over.
+    parts: Option<(Agent, Arc<Lane>)>,
+    call: CallId,
+    events: VecDeque<Event>,
+    end: Option<Result<()>>,
+}
+
+impl Loading {
+    pub(crate) fn new(agent: Agent, lane: Arc<Lane>, call: CallId) -> Self {
+        Loading { parts: Some((agent, lane)), call, events: VecDeque::new(), end: None }
+    }
+
+    /// Which session.
+    pub fn id(&self) -> Option<&SessionId> {
+        self.parts.as_ref().map(|(_, lane)| &lane.id)
+    }
+
+    /// The next event of the history; `None` at its end.
+    ///
+    /// # Errors
+    /// When the agent refuses to load the session, or ends.
+    pub async fn next(&mut self) -> Result<Option<Event>> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Ok(Some(event));
+            }
+            let Some((_, lane)) = &self.parts else { return Ok(None) };
+            if let Some(end) = &self.end {
+                return end.clone().map(|()| None);
+            }
+            let mut waiting = None;
+            let end = poll_fn(|cx| {
+                let polled = lane.poll_turn(cx, &mut self.events);
+                if polled.is_pending() {
+                    waiting.get_or_insert_with(|| lane.backlog().waiting());
+                }
+                polled
+            })
+            .await;
+            self.end = end.map(|end| end.map(|_| ()));
+        }
+    }
+
+    /// Passes over the rest of the history and gives the session.
+    ///
+    /// # Errors
+    /// When the agent refuses to load the session, or ends.
+    pub async fn finish(mut self) -> Result<Session> {
+        while self.next().await?.is_some() {}
+        let (agent, lane) = self.parts.take().ok_or(Error::Cancelled)?;
+        Ok(Session::new(agent, lane))
+    }
+}
+
+impl Drop for Loading {
+    fn drop(&mut self) {
+        if let Some((agent, lane)) = self.parts.take() {
+            agent.0.unregister(&lane);
+            if self.end.is_none() {
+                lane.peer.abandon(self.call);
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Loading {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Loading").field(&self.id()).finish()
+    }
+}

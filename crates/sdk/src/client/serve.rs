@@ -1,0 +1,246 @@
+//! What a client offers to agents: files, terminals, and methods of its own.
+//!
+//! Installing one of these on [`Client`](super::Client) is what advertises it, so nothing can be advertised and not served. All of
+//! them run as tasks of their own: waiting in one of them stops nothing else.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use attache_conn::{CancelToken, Responder};
+use attache_rpc::ErrorObject;
+use attache_wire::v1::{
+    CreateTerminalRequest, ReadTextFileRequest, SessionId, TerminalExitStatus, TerminalId,
+    TerminalOutputResponse, WriteTextFileRequest,
+};
+use serde::Serialize;
+
+use super::agent::Agent;
+use super::connection::Core;
+use super::lane::Lane;
+use crate::race::{First, race};
+use crate::{Error, Result};
+
+pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Where a request of the agent comes from.
+#[derive(Clone)]
+pub struct Cx {
+    core: Weak<Core>,
+    lane: Option<Arc<Lane>>,
+    cancellation: CancelToken,
+}
+
+impl Cx {
+    pub(crate) fn new(core: Weak<Core>, lane: Option<Arc<Lane>>, cancellation: CancelToken) -> Self {
+        Cx { core, lane, cancellation }
+    }
+
+    /// The agent that asks; `None` when the connection has been let go in the meantime. A handler does not keep the
+    /// connection alive.
+    pub fn agent(&self) -> Option<Agent> {
+        self.core.upgrade().map(Agent)
+    }
+
+    /// The session it asks for. Methods of extensions belong to none.
+    pub fn session_id(&self) -> Option<&SessionId> {
+        self.lane.as_ref().map(|lane| &lane.id)
+    }
+
+    /// The session's working directory.
+    pub fn cwd(&self) -> Option<&Path> {
+        self.lane.as_ref().map(|lane| lane.cwd())
+    }
+
+    /// ROOT-07: the effective roots of the session, its working directory first. ROOT-17: whoever serves files keeps
+    /// within them.
+    pub fn roots(&self) -> &[PathBuf] {
+        self.lane.as_ref().map_or(&[], |lane| &lane.roots)
+    }
+
+    /// Raised when the agent takes its request back. The handler is dropped then, so most need not look.
+    pub fn cancellation(&self) -> &CancelToken {
+        &self.cancellation
+    }
+}
+
+impl fmt::Debug for Cx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cx").field("session", &self.session_id()).finish_non_exhaustive()
+    }
+}
+
+/// Serves `fs/read_text_file`.
+///
+/// The path is absolute (FS-04) and a line, if given, is at least 1 (FS-14). What is left to do: keep to
+/// [`Cx::roots`] (FS-15), prefer unsaved text (FS-09), answer [`Error::not_found`] for a missing file (FS-13).
+/// Any `Fn(Cx, ReadTextFileRequest) -> impl Future` is one too.
+pub trait ReadFiles: Send + Sync + 'static {
+    /// The text from `line` on, at most `limit` lines of it.
+    fn read(&self, cx: Cx, request: ReadTextFileRequest) -> impl Future<Output = Result<String>> + Send;
+}
+
+impl<F, Fut> ReadFiles for F
+where
+    F: Fn(Cx, ReadTextFileRequest) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<String>> + Send,
+{
+    fn read(&self, cx: Cx, request: ReadTextFileRequest) -> impl Future<Output = Result<String>> + Send {
+        self(cx, request)
+    }
+}
+
+/// Serves `fs/write_text_file`.
+///
+/// The path is absolute (FS-04). FS-10: a file that does not exist is created. Any
+/// `Fn(Cx, WriteTextFileRequest) -> impl Future` is one too.
+pub trait WriteFiles: Send + Sync + 'static {
+    /// Writes the whole file.
+    fn write(&self, cx: Cx, request: WriteTextFileRequest) -> impl Future<Output = Result<()>> + Send;
+}
+
+impl<F, Fut> WriteFiles for F
+where
+    F: Fn(Cx, WriteTextFileRequest) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<()>> + Send,
+{
+    fn write(&self, cx: Cx, request: WriteTextFileRequest) -> impl Future<Output = Result<()>> + Send {
+        self(cx, request)
+    }
+}
+
+/// Serves `terminal/create`. The ids of terminals, and which of them exist, are not the provider's business.
+pub trait Terminals: Send + Sync + 'static {
+    /// What runs.
+    type Terminal: Terminal;
+
+    /// Starts a command and returns at once (TERM-04). A command that cannot be started is an error (TERM-18). The working
+    /// directory, if given, is absolute; else it is the session's (TERM-13).
+    fn create(
+        &self,
+        cx: Cx,
+        request: CreateTerminalRequest,
+    ) -> impl Future<Output = Result<Self::Terminal>> + Send;
+}
+
+/// A running, or ended, command.
+pub trait Terminal: Send + Sync + 'static {
+    /// The output so far, cut from the beginning at a character boundary (TERM-06, TERM-07), and the exit status if the command
+    /// has ended (TERM-08).
+    fn output(&self) -> impl Future<Output = Result<TerminalOutputResponse>> + Send;
+
+    /// Waits until the command has ended. Several may wait at once (TERM-17).
+    fn wait_for_exit(&self) -> impl Future<Output = Result<TerminalExitStatus>> + Send;
+
+    /// Ends the command; output and exit status stay readable (TERM-10).
+    fn kill(&self) -> impl Future<Output = Result<()>> + Send;
+
+    /// Ends the command and frees what it holds (TERM-11). Called once, also when the session or the connection ends
+    /// (TERM-20).
+    fn release(&self) -> impl Future<Output = Result<()>> + Send;
+}
+
+/// [`Terminal`] as an object.
+pub(crate) trait DynTerminal: Send + Sync {
+    fn output(&self) -> BoxFuture<'_, Result<TerminalOutputResponse>>;
+    fn wait_for_exit(&self) -> BoxFuture<'_, Result<TerminalExitStatus>>;
+    fn kill(&self) -> BoxFuture<'_, Result<()>>;
+    fn release(&self) -> BoxFuture<'_, Result<()>>;
+}
+
+impl<T: Terminal> DynTerminal for T {
+    fn output(&self) -> BoxFuture<'_, Result<TerminalOutputResponse>> {
+        Box::pin(Terminal::output(self))
+    }
+    fn wait_for_exit(&self) -> BoxFuture<'_, Result<TerminalExitStatus>> {
+        Box::pin(Terminal::wait_for_exit(self))
+    }
+    fn kill(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(Terminal::kill(self))
+    }
+    fn release(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(Terminal::release(self))
+    }
+}
+
+/// The terminals of one session.
+#[derive(Default)]
+pub(crate) struct TerminalTable(Mutex<Table>);
+
+#[derive(Default)]
+struct Table {
+    open: HashMap<TerminalId, Arc<dyn DynTerminal>>,
+    /// The session is over; a terminal that is created now is released at once.
+    over: bool,
+}
+
+/// Terminal ids are unique in the process, so that no agent can mistake one for another.
+static NEXT_TERMINAL: AtomicU64 = AtomicU64::new(1);
+
+impl TerminalTable {
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives a terminal its id; gives it back if the session has ended while it was created.
+    pub(crate) fn add(&self, terminal: Arc<dyn DynTerminal>) -> Result<TerminalId, Arc<dyn DynTerminal>> {
+        let mut table = self.lock();
+        if table.over {
+            return Err(terminal);
+        }
+        let id = TerminalId::from(format!("term-{}", NEXT_TERMINAL.fetch_add(1, Ordering::Relaxed)));
+        table.open.insert(id.clone(), terminal);
+        Ok(id)
+    }
+
+    /// TERM-11: a terminal that does not exist, or not any more, is -32002.
+    pub(crate) fn get(&self, id: &TerminalId) -> Result<Arc<dyn DynTerminal>> {
+        self.lock().open.get(id).cloned().ok_or_else(|| unknown(id))
+    }
+
+    pub(crate) fn take(&self, id: &TerminalId) -> Result<Arc<dyn DynTerminal>> {
+        self.lock().open.remove(id).ok_or_else(|| unknown(id))
+    }
+
+    /// TERM-20: the session is over, and so are its terminals.
+    pub(crate) fn release_all(&self) {
+        let open = {
+            let mut table = self.lock();
+            table.over = true;
+            std::mem::take(&mut table.open)
+        };
+        // Without a runtime there is nothing left to do but to drop them.
+        if let (false, Ok(runtime)) = (open.is_empty(), tokio::runtime::Handle::try_current()) {
+            runtime.spawn(async move {
+                for terminal in open.into_values() {
+                    let _ = terminal.release().await;
+                }
+            });
+        }
+    }
+}
+
+fn unknown(id: &TerminalId) -> Error {
+    Error::not_found(format!("no such terminal: {id}"))
+}
+
+/// Runs a handler as a task and answers with what it returns. CANCEL-16: when the agent takes the request back, the
+/// handler is dropped and the answer says so.
+pub(crate) fn run<T, F>(responder: Responder, work: F)
+where
+    T: Serialize + Send,
+    F: Future<Output = Result<T>> + Send + 'static,
+{
+    tokio::spawn(async move {
+        let cancellation = responder.cancellation();
+        match race(work, cancellation.cancelled()).await {
+            First::Left(Ok(value)) => responder.ok(&value),
+            First::Left(Err(error)) => responder.err(error.to_wire()),
+            First::Right(()) => responder.err(ErrorObject::cancelled()),
+        }
+    });
+}

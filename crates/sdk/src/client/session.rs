@@ -1,0 +1,347 @@
+//! A session with an agent.
+
+use std::future::poll_fn;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::task::Poll;
+
+use attache_wire::v1::{
+    AgentCapabilities, AvailableCommand, CancelNotification, CloseSessionRequest, ContentBlock, ModelId,
+    PromptRequest, SessionConfigId, SessionConfigKind, SessionConfigOption, SessionConfigOptionValue,
+    SessionId, SessionModeId, SessionModeState, SessionModelState, SetSessionConfigOptionRequest,
+    SetSessionModeRequest, SetSessionModelRequest, UsageUpdate,
+};
+use attache_wire::{Notification, Request};
+
+use super::agent::Agent;
+use super::connection::answered;
+use super::event::Event;
+use super::lane::Lane;
+use super::turn::{Deadline, Turn};
+use crate::race::{First, race};
+use crate::{Error, Prompt, Result};
+
+/// A session. It has one turn at a time, which borrows it; what can be done during a turn is done through
+/// [`control`](Self::control).
+///
+/// Dropping a session forgets it on this side and releases its terminals (TERM-20). To tell the agent,
+/// [`close`](Self::close) it.
+pub struct Session {
+    agent: Agent,
+    lane: Arc<Lane>,
+}
+
+impl Session {
+    pub(crate) fn new(agent: Agent, lane: Arc<Lane>) -> Self {
+        Session { agent, lane }
+    }
+
+    pub(crate) fn lane(&self) -> &Lane {
+        &self.lane
+    }
+
+    /// The session's id.
+    pub fn id(&self) -> &SessionId {
+        &self.lane.id
+    }
+
+    /// The agent.
+    pub fn agent(&self) -> &Agent {
+        &self.agent
+    }
+
+    /// The working directory.
+    pub fn cwd(&self) -> &Path {
+        self.lane.cwd()
+    }
+
+    /// ROOT-07: the effective roots, the working directory first.
+    pub fn roots(&self) -> &[PathBuf] {
+        &self.lane.roots
+    }
+
+    /// Starts a turn.
+    ///
+    /// If the turn before was dropped, this waits until the agent has ended it.
+    ///
+    /// # Errors
+    /// PROMPT-02: when the prompt holds content that the agent does not take. Nothing is sent then.
+    pub async fn prompt(&mut self, prompt: impl Into<Prompt>) -> Result<Turn<'_>> {
+        self.prompt_with(prompt, |request| request).await
+    }
+
+    /// The same with a say in the request, for `_meta`.
+    ///
+    /// # Errors
+    /// As for [`prompt`](Self::prompt).
+    pub async fn prompt_with(
+        &mut self,
+        prompt: impl Into<Prompt>,
+        edit: impl FnOnce(PromptRequest) -> PromptRequest,
+    ) -> Result<Turn<'_>> {
+        let request = edit(PromptRequest::new(self.lane.id.clone(), prompt.into().into_blocks()));
+        check_prompt(&request.prompt, self.agent.capabilities())?;
+        self.idle().await?;
+        let turn = self.lane.begin_turn();
+        let lane = self.lane.clone();
+        // The answer is set in the lane by the reader, behind the updates that came before it.
+        let call = self.lane.peer.call_with(PromptRequest::METHOD, &request, move |answer| {
+            lane.end(turn, answered::<PromptRequest>(answer).map(Some));
+        });
+        self.lane.set_call(turn, call);
+        Ok(Turn::new(self))
+    }
+
+    /// Waits for the end of a turn that was dropped; not for ever.
+    async fn idle(&self) -> Result<()> {
+        let lane = &*self.lane;
+        let after = self.agent.0.services.cancel_deadline;
+        let mut deadline = Deadline::default();
+        let mut waiting = None;
+        poll_fn(|cx| {
+            let polled = lane.poll_idle(cx);
+            if polled.is_ready() {
+                return polled;
+            }
+            waiting.get_or_insert_with(|| lane.backlog().waiting());
+            if deadline.poll(cx, lane, after).is_ready() {
+                lane.expire();
+                return Poll::Ready(Ok(()));
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// The next thing that happened outside of turns: updates of the session's state, what an agent sends after it has
+    /// answered a prompt, questions that come while nothing runs. Questions that nobody takes here go to the next turn.
+    ///
+    /// Nobody needs to read this. What only matters at its time is forgotten, the oldest first; what is a state is in
+    /// [`commands`](Self::commands), [`modes`](Self::modes), [`config_options`](Self::config_options) and so on.
+    ///
+    /// # Errors
+    /// When the connection is over.
+    pub async fn next_update(&mut self) -> Result<Event> {
+        let lane = &*self.lane;
+        let mut waiting = None;
+        let next = poll_fn(|cx| {
+            let polled = lane.poll_outside(cx);
+            if polled.is_pending() {
+                waiting.get_or_insert_with(|| lane.backlog().waiting());
+            }
+            polled
+        });
+        match race(next, lane.peer.closed()).await {
+            First::Left(event) => event,
+            First::Right(closed) => Err(Error::Closed(closed)),
+        }
+    }
+
+    /// What can be done with the session at any time, also during a turn and from other tasks.
+    pub fn control(&self) -> Control {
+        Control { agent: self.agent.clone(), lane: self.lane.clone() }
+    }
+
+    /// The slash commands.
+    pub fn commands(&self) -> Arc<[AvailableCommand]> {
+        self.lane.state(|state| state.commands.clone())
+    }
+
+    /// The config options, in the agent's order (CONF-03). CONF-02, MODE-09: where there are some, they are used and modes are
+    /// not.
+    pub fn config_options(&self) -> Arc<[SessionConfigOption]> {
+        self.lane.state(|state| state.config_options.clone())
+    }
+
+    /// The modes, if the agent has modes.
+    pub fn modes(&self) -> Option<SessionModeState> {
+        self.lane.state(|state| state.modes.clone())
+    }
+
+    /// The models, if the agent offers them in the old way.
+    pub fn models(&self) -> Option<SessionModelState> {
+        self.lane.state(|state| state.models.clone())
+    }
+
+    /// The title, if the agent gave one.
+    pub fn title(&self) -> Option<String> {
+        self.lane.state(|state| state.title.clone())
+    }
+
+    /// When the session last changed, as ISO 8601 text, if the agent told.
+    pub fn updated_at(&self) -> Option<String> {
+        self.lane.state(|state| state.updated_at.clone())
+    }
+
+    /// How much of the context is used, if the agent told.
+    pub fn usage(&self) -> Option<UsageUpdate> {
+        self.lane.state(|state| state.usage.clone())
+    }
+
+    /// Ends the session. SESS-25: the agent is told if it offers to be told; either way the session is over here.
+    ///
+    /// # Errors
+    /// When the agent refuses, or the connection is over.
+    pub async fn close(self) -> Result<()> {
+        if self.agent.capabilities().session_capabilities.close.is_some() {
+            // SESS-34
+            self.agent.0.request(&CloseSessionRequest::new(self.lane.id.clone())).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.agent.0.unregister(&self.lane);
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Session").field(self.id()).finish()
+    }
+}
+
+/// PROMPT-02, CONT-02: text and links are taken by every agent, the rest needs its word.
+fn check_prompt(blocks: &[ContentBlock], agent: &AgentCapabilities) -> Result<()> {
+    let can = &agent.prompt_capabilities;
+    for block in blocks {
+        match block {
+            ContentBlock::Image(_) if !can.image => return Err(Error::Unsupported("images in prompts")),
+            ContentBlock::Audio(_) if !can.audio => return Err(Error::Unsupported("sound in prompts")),
+            ContentBlock::Resource(_) if !can.embedded_context => {
+                return Err(Error::Unsupported("included resources in prompts"));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// What can be done with a session at any time. Cheap to clone; it does not keep the session open.
+#[derive(Clone)]
+pub struct Control {
+    agent: Agent,
+    lane: Arc<Lane>,
+}
+
+impl Control {
+    /// Which session.
+    pub fn id(&self) -> &SessionId {
+        &self.lane.id
+    }
+
+    /// Cancels the turn that runs, as [`Turn::cancel`] does. If none runs, nothing happens: it never touches the next one.
+    pub fn cancel(&self) {
+        self.lane.cancel();
+    }
+
+    /// Switches the mode.
+    ///
+    /// # Errors
+    /// MODE-03: when the agent does not offer the mode.
+    pub async fn set_mode(&self, mode: impl Into<SessionModeId>) -> Result<()> {
+        let mode = mode.into();
+        let offered = self.lane.state(|state| {
+            let modes = state.modes.as_ref().ok_or(Error::Unsupported("session modes"))?;
+            Ok::<_, Error>(modes.available_modes.iter().any(|offered| offered.id == mode))
+        })?;
+        if !offered {
+            return Err(Error::internal(format_args!("the agent does not offer the mode `{mode}`")));
+        }
+        let lane = self.lane.clone();
+        let request = SetSessionModeRequest::new(self.lane.id.clone(), mode.clone());
+        let done = self.agent.0.in_order(&request, move |answer| {
+            answer.map(|_| {
+                lane.state(|state| {
+                    if let Some(modes) = &mut state.modes {
+                        modes.current_mode_id = mode;
+                    }
+                });
+            })
+        });
+        done.await?
+    }
+
+    /// Sets a config option: to the id of one of its values, or to `true` or `false`.
+    ///
+    /// # Errors
+    /// CONF-14: when the agent does not offer the option or the value.
+    pub async fn set_config_option(
+        &self,
+        option: impl Into<SessionConfigId>,
+        value: impl Into<SessionConfigOptionValue>,
+    ) -> Result<Arc<[SessionConfigOption]>> {
+        let (option, value) = (option.into(), value.into());
+        check_option(&self.lane.state(|state| state.config_options.clone()), &option, &value)?;
+        let lane = self.lane.clone();
+        let request = SetSessionConfigOptionRequest::new(self.lane.id.clone(), option, value);
+        let done = self.agent.0.in_order(&request, move |answer| {
+            // CONF-13: the answer is the complete list.
+            answer.map(|answer| {
+                let options: Arc<[SessionConfigOption]> = answer.config_options.into();
+                lane.state(|state| state.config_options = options.clone());
+                options
+            })
+        });
+        done.await?
+    }
+
+    /// Switches the model in the old way (MODEL-02). Newer agents have a config option for it.
+    ///
+    /// # Errors
+    /// When the agent does not offer the model.
+    pub async fn set_model(&self, model: impl Into<ModelId>) -> Result<()> {
+        let model = model.into();
+        let offered = self.lane.state(|state| {
+            let models = state.models.as_ref().ok_or(Error::Unsupported("session models"))?;
+            Ok::<_, Error>(models.available_models.iter().any(|offered| offered.model_id == model))
+        })?;
+        if !offered {
+            return Err(Error::internal(format_args!("the agent does not offer the model `{model}`")));
+        }
+        let lane = self.lane.clone();
+        let request = SetSessionModelRequest::new(self.lane.id.clone(), model.clone());
+        let done = self.agent.0.in_order(&request, move |answer| {
+            answer.map(|_| {
+                lane.state(|state| {
+                    if let Some(models) = &mut state.models {
+                        models.current_model_id = model;
+                    }
+                });
+            })
+        });
+        done.await?
+    }
+
+    /// Cancels what a subagent does. SUBA-03: `false` if it did not say that it can be cancelled; nothing is sent then.
+    pub fn cancel_subagent(&self, id: &SessionId) -> bool {
+        let may = self.lane.may_cancel(id.as_str());
+        may && self.lane.peer.notify_now(CancelNotification::METHOD, &CancelNotification::new(id.clone()))
+    }
+}
+
+impl std::fmt::Debug for Control {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Control").field(self.id()).finish()
+    }
+}
+
+fn check_option(
+    options: &[SessionConfigOption],
+    id: &SessionConfigId,
+    value: &SessionConfigOptionValue,
+) -> Result<()> {
+    let Some(option) = options.iter().find(|option| option.id == *id) else {
+        return Err(Error::internal(format_args!("the agent does not offer the option `{id}`")));
+    };
+    let fits = match (&option.kind, value) {
+        (SessionConfigKind::Select(select), SessionConfigOptionValue::ValueId(value)) => {
+            select.options.iter().any(|offered| offered.value == *value)
+        }
+        (SessionConfigKind::Boolean(_), SessionConfigOptionValue::Boolean(_)) => true,
+        _ => false,
+    };
+    if fits { Ok(()) } else { Err(Error::internal(format_args!("`{id}` cannot be set to {value:?}"))) }
+}
