@@ -107,7 +107,6 @@ mod unix {
     }
 
     #[derive(Clone, Copy)]
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux has a fast way"))]
     enum Kind {
         Pipe,
         Socket,

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+#[cfg(target_os = "linux")]
 use tokio::io::ReadBuf;
 
 /// Makes descriptor `number` (0, 1 or 2) refer to what `target` refers to. Whoever writes to or reads from that number gets
@@ -17,6 +18,7 @@ pub(crate) fn redirect(number: RawFd, target: BorrowedFd<'_>) -> io::Result<()> 
 
 /// Receives without waiting, whatever the mode of the socket: the flag belongs to this call and not to the file description,
 /// which other processes may share.
+#[cfg(target_os = "linux")]
 pub(crate) fn receive(socket: BorrowedFd<'_>, buffer: &mut ReadBuf<'_>) -> io::Result<usize> {
     // SAFETY: the pointer and the length are those of one slice that lives for the call; `recv` only writes into it, which
     // uninitialised bytes allow. `socket` is open while borrowed.
@@ -32,6 +34,7 @@ pub(crate) fn receive(socket: BorrowedFd<'_>, buffer: &mut ReadBuf<'_>) -> io::R
 }
 
 /// Sends without waiting and without a signal when the peer is gone.
+#[cfg(target_os = "linux")]
 pub(crate) fn send(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
     // SAFETY: the pointer and the length are those of one slice that lives for the call, and `send` only reads it.

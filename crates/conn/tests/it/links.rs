@@ -84,9 +84,11 @@ impl futures_core::Stream for Frames {
 /// Holds one frame until the channel has room, as sinks do.
 struct Outbox {
     sender: Option<mpsc::Sender<Vec<u8>>>,
-    reserving: Option<Pin<Box<dyn Future<Output = Option<mpsc::OwnedPermit<Vec<u8>>>> + Send>>>,
-    permit: Option<mpsc::OwnedPermit<Vec<u8>>>,
+    reserving: Option<Pin<Box<dyn Future<Output = Option<Permit>> + Send>>>,
+    permit: Option<Permit>,
 }
+
+type Permit = mpsc::OwnedPermit<Vec<u8>>;
 
 impl futures_sink::Sink<Vec<u8>> for Outbox {
     type Error = io::Error;
