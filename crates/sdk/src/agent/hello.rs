@@ -117,11 +117,10 @@ pub(super) fn check_prompt(offered: &PromptCapabilities, prompt: &[ContentBlock]
         let (taken, kind, data) = match block {
             ContentBlock::Image(image) => (offered.image, "image", Some(&image.data)),
             ContentBlock::Audio(audio) => (offered.audio, "audio", Some(&audio.data)),
-            ContentBlock::Resource(EmbeddedResource {
-                resource: EmbeddedResourceResource::Blob(blob),
-                ..
-            }) => (offered.embedded_context, "resource", Some(&blob.blob)),
-            ContentBlock::Resource(_) => (offered.embedded_context, "resource", None),
+            ContentBlock::Resource(resource) => match &resource.resource {
+                EmbeddedResourceResource::Blob(blob) => (offered.embedded_context, "resource", Some(&blob.blob)),
+                _ => (offered.embedded_context, "resource", None),
+            },
             _ => (true, "text", None),
         };
         if !taken {

@@ -130,7 +130,7 @@ fn piece(speaker: Speaker, chunk: ContentChunk) -> Event {
     let chunk = TextChunk {
         text: text.text,
         message_id,
-        annotations: text.annotations.map(Box::new),
+        annotations: text.annotations,
         meta: text.meta.or(meta),
     };
     match speaker {

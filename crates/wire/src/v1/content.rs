@@ -35,7 +35,7 @@ object! {
         }
         optional {
             /// Hints for the receiver.
-            annotations "annotations": Option<Annotations> [Lenient],
+            annotations "annotations": Option<Box<Annotations>> [Lenient],
         }
     }
 }
@@ -53,7 +53,7 @@ object! {
             /// Where the image comes from.
             uri "uri": Option<String> [Text],
             /// Hints for the receiver.
-            annotations "annotations": Option<Annotations> [Lenient],
+            annotations "annotations": Option<Box<Annotations>> [Lenient],
         }
     }
 }
@@ -69,7 +69,7 @@ object! {
         }
         optional {
             /// Hints for the receiver.
-            annotations "annotations": Option<Annotations> [Lenient],
+            annotations "annotations": Option<Box<Annotations>> [Lenient],
         }
     }
 }
@@ -93,7 +93,7 @@ object! {
             /// How many bytes it has.
             size "size": Option<i64> [Lenient],
             /// Hints for the receiver.
-            annotations "annotations": Option<Annotations> [Lenient],
+            annotations "annotations": Option<Box<Annotations>> [Lenient],
         }
     }
 }
@@ -182,26 +182,40 @@ object! {
         }
         optional {
             /// Hints for the receiver.
-            annotations "annotations": Option<Annotations> [Lenient],
+            annotations "annotations": Option<Box<Annotations>> [Lenient],
         }
     }
 }
 
 tagged! {
-    /// One block of content. CONT-07: in version 1 the list is closed.
+    /// One block of content. CONT-07: in version 1 the list is closed. All but text is boxed: nearly every block is
+    /// text, and blocks are moved about a lot.
     pub enum ContentBlock by "type" {
         /// Text; every agent takes it (INIT-21).
         Text(TextContent) = "text",
         /// An image; needs the prompt capability `image`.
-        Image(ImageContent) = "image",
+        Image(Box<ImageContent>) = "image",
         /// Sound; needs the prompt capability `audio`.
-        Audio(AudioContent) = "audio",
+        Audio(Box<AudioContent>) = "audio",
         /// A pointer to a resource; every agent takes it (INIT-21).
-        ResourceLink(ResourceLink) = "resource_link",
+        ResourceLink(Box<ResourceLink>) = "resource_link",
         /// A resource that is included; needs the prompt capability `embeddedContext`.
-        Resource(EmbeddedResource) = "resource",
+        Resource(Box<EmbeddedResource>) = "resource",
     }
 }
+
+/// Boxes what is large.
+macro_rules! from_boxed {
+    ($($variant:ident($ty:ty)),+) => {
+        $(impl From<$ty> for ContentBlock {
+            fn from(block: $ty) -> Self {
+                ContentBlock::$variant(Box::new(block))
+            }
+        })+
+    };
+}
+
+from_boxed!(Image(ImageContent), Audio(AudioContent), ResourceLink(ResourceLink), Resource(EmbeddedResource));
 
 impl From<&str> for ContentBlock {
     fn from(text: &str) -> Self {
