@@ -15,7 +15,7 @@
 //! One thread per child drains stderr and waits for the end. It belongs to no runtime, so that a busy or ended
 //! runtime never blocks a chatty child, nor leaves a zombie.
 //!
-//! Read [`guard`] for what our side keeps, `unix` for how it starts, `sys::guardian` for the other process.
+//! Read `guard` for what our side keeps, `unix` for how it starts, `sys::guardian` for the other process.
 
 mod guard;
 mod pipes;
@@ -184,19 +184,18 @@ impl Command {
         os::spawn(self)
     }
 
-    /// Names the program in an error of the system, which speaks only of "no such file or directory".
+    /// Says in an error of the system, which speaks only of "no such file or directory", what is not there.
     fn explain(&self, error: &io::Error) -> io::Error {
-        let program = self.inner.get_program().to_string_lossy();
-        if let Some(dir) = self.inner.get_current_dir()
-            && !dir.is_dir()
-        {
-            let dir = dir.display();
-            return io::Error::new(
-                error.kind(),
-                format!("cannot start `{program}`: its directory `{dir}` does not exist"),
-            );
-        }
-        io::Error::new(error.kind(), format!("cannot start `{program}`: {error}"))
+        let program = Path::new(self.inner.get_program());
+        let dir = self.inner.get_current_dir().filter(|dir| !dir.is_dir());
+        let why = match dir {
+            Some(dir) => format!("its directory `{}` does not exist", dir.display()),
+            None if error.kind() == io::ErrorKind::NotFound && program.is_file() => {
+                "the file is there, but not the interpreter that its first line names".to_owned()
+            }
+            None => error.to_string(),
+        };
+        io::Error::new(error.kind(), format!("cannot start `{}`: {why}", program.display()))
     }
 }
 

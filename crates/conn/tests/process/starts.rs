@@ -1,6 +1,7 @@
 //! How children start, talk, and what they find when they do.
 
 use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -52,6 +53,17 @@ async fn a_file_that_is_no_program_is_named() {
     let error = Command::new("/etc/passwd").spawn().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::PermissionDenied);
     assert!(error.to_string().contains("`/etc/passwd`"), "{error}");
+}
+
+#[tokio::test]
+async fn a_missing_interpreter_is_told_from_a_missing_program() {
+    let file = std::env::temp_dir().join(format!("attache-script-{}", std::process::id()));
+    std::fs::write(&file, "#!/no/such/interpreter\n").unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let error = Command::new(&file).spawn().unwrap_err();
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(error.to_string().contains("interpreter"), "{error}");
 }
 
 #[tokio::test]
