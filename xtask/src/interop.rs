@@ -67,7 +67,7 @@ fn ours(only: &[&'static str], cache: &Path, report: &mut Report) -> Result<(), 
         pair::run(&ours.client, agent, cache, report)?;
     }
     pair::run(&ours.client, &ours.agent, cache, report)?;
-    shipped::run(only, &ours, cache, report)
+    shipped::run(only, cache, report)
 }
 
 /// Every official client with every official agent.

@@ -3,6 +3,7 @@ import * as acp from "@agentclientprotocol/sdk/unstable";
 import { randomUUID } from "node:crypto";
 import { basename } from "node:path";
 import { Readable, Writable } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
 
 const PAGE = 5;
 const { methods, RequestError } = acp;
@@ -179,7 +180,7 @@ async function turn(ctx, s, signal) {
       for (let i = 0; ; i++) {
         if (signal.aborted) return "cancelled";
         await say(`tick ${i};`);
-        await new Promise((r) => setTimeout(r, 5));
+        await sleep(5, undefined, { signal }).catch(() => {});
       }
     case "ask": {
       const toolCallId = "ask-1";

@@ -16,8 +16,6 @@ pub(super) const RUST_SDK: &str = "agent-client-protocol@5.0.0";
 pub(super) struct Ours {
     pub(super) agent: Program,
     pub(super) client: Program,
-    pub(super) echo_agent: Vec<String>,
-    pub(super) one_shot_client: Vec<String>,
 }
 
 /// The cache directory, made if it is missing.
@@ -32,22 +30,24 @@ pub(super) fn cache() -> Result<PathBuf, String> {
     Ok(cache)
 }
 
-/// Builds our side.
+/// Builds our agent and client for the scenarios.
 pub(super) fn ours() -> Result<Ours, String> {
-    println!("build   ours: the example programs of the workspace");
-    let names = ["interop_agent", "interop_client", "echo_agent", "client"];
+    println!("build   ours: the agent and the client for the scenarios");
+    let [agent, client] = our_examples(["interop_agent", "interop_client"])?;
+    Ok(Ours {
+        agent: Program { name: OURS, command: vec![agent] },
+        client: Program { name: OURS, command: vec![client] },
+    })
+}
+
+/// Builds examples of ours.
+pub(super) fn our_examples<const N: usize>(names: [&str; N]) -> Result<[String; N], String> {
     let mut cargo = cargo();
     cargo.args(["build", "--quiet", "--package", "attache", "--message-format", "json-render-diagnostics"]);
     for name in names {
         cargo.args(["--example", name]);
     }
-    let [agent, client, echo_agent, one_shot_client] = built(cargo.current_dir(crate::repo::root()), names)?;
-    Ok(Ours {
-        agent: Program { name: OURS, command: vec![agent] },
-        client: Program { name: OURS, command: vec![client] },
-        echo_agent: vec![echo_agent],
-        one_shot_client: vec![one_shot_client],
-    })
+    built(cargo.current_dir(crate::repo::root()), names)
 }
 
 /// Installs one official SDK and returns the client and the agent on it.

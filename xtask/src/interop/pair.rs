@@ -43,7 +43,11 @@ pub(super) fn run(
     let (mut skip, mut left_out) = (Vec::new(), Vec::new());
     for scenario in &scenarios {
         let id = scenario["id"].as_str().unwrap_or_default();
-        let lack = [client.name, agent.name].iter().find_map(|name| scenario["lacks"][*name].as_str());
+        let sides = [(client.name, "client"), (agent.name, "agent")];
+        let lack = sides.iter().find_map(|(name, side)| {
+            let lacks = &scenario["lacks"];
+            lacks[*name].as_str().or(lacks[format!("{name} {side}")].as_str())
+        });
         if let Some(reason) = lack {
             left_out.push(format!("{id}: {reason}"));
             skip.push(id);

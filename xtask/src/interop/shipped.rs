@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use super::install::{self, Ours};
+use super::install;
 use super::pair::{self, Ended, short};
 use super::report::{Report, Row};
 use super::tap::{self, From, Log};
@@ -29,8 +29,11 @@ struct Run<'a> {
 }
 
 /// Runs the examples of the wanted SDKs.
-pub(super) fn run(only: &[&str], ours: &Ours, cache: &Path, report: &mut Report) -> Result<(), String> {
-    let one_shot = |agent: &[String]| [&*ours.one_shot_client, agent].concat();
+pub(super) fn run(only: &[&str], cache: &Path, report: &mut Report) -> Result<(), String> {
+    println!("build   ours: the examples that users see first");
+    let [echo_agent, client] = install::our_examples(["echo_agent", "client"])?;
+    let echo_agent = &[echo_agent];
+    let one_shot = |agent: &[String]| [std::slice::from_ref(&client), agent].concat();
     if only.contains(&"rust") {
         let [simple_agent, yolo] = install::rust_examples(cache, ["simple_agent", "yolo_one_shot_client"])?;
         play(
@@ -42,7 +45,7 @@ pub(super) fn run(only: &[&str], ours: &Ours, cache: &Path, report: &mut Report)
                 command: &|agent| {
                     [&[yolo.clone(), "--command".into(), quoted(agent)], &[WORDS.to_owned()][..]].concat()
                 },
-                agent_command: &ours.echo_agent,
+                agent_command: echo_agent,
                 input: "",
                 judge: &|ended, log| {
                     vec![
@@ -111,7 +114,7 @@ pub(super) fn run(only: &[&str], ours: &Ours, cache: &Path, report: &mut Report)
                 client: "py client.py",
                 agent: "ours echo_agent",
                 command: &|agent| [&*script("client.py"), agent].concat(),
-                agent_command: &ours.echo_agent,
+                agent_command: echo_agent,
                 input: &format!("{WORDS}\n"),
                 judge: &|ended, log| {
                     let shown = format!("| Agent: {WORDS}");

@@ -11,7 +11,7 @@ use super::tap::{From, Log};
 struct Open {
     method: String,
     session: String,
-    /// The turn was cancelled while this was open.
+    /// The turn, or this request, was cancelled while it was open.
     cancelled: bool,
 }
 
@@ -113,6 +113,8 @@ impl Exchange {
             self.say("an answer with both or neither of result and error");
         }
         let result = &message["result"];
+        // CANCEL-22, CANCEL-23: what was cancelled may also be answered with this error.
+        let refused = message["error"]["code"] == -32800;
         match open.method.as_str() {
             "initialize" => {
                 self.initialized = true;
@@ -121,11 +123,11 @@ impl Exchange {
             "session/new" | "session/fork" => {
                 self.known.insert(word(result, "sessionId").to_owned());
             }
-            "session/prompt" if open.cancelled && word(result, "stopReason") != "cancelled" => {
+            "session/prompt" if open.cancelled && !refused && word(result, "stopReason") != "cancelled" => {
                 self.say("the turn was cancelled and does not say so");
             }
             "session/request_permission"
-                if open.cancelled && word(&result["outcome"], "outcome") != "cancelled" =>
+                if open.cancelled && !refused && word(&result["outcome"], "outcome") != "cancelled" =>
             {
                 self.say("the turn was cancelled and its question answered otherwise");
             }
@@ -139,6 +141,12 @@ impl Exchange {
                 let session = word(params, "sessionId");
                 let open = self.client.values_mut().chain(self.agent.values_mut());
                 for open in open.filter(|open| open.session == session) {
+                    open.cancelled = true;
+                }
+            }
+            (_, "$/cancel_request") => {
+                let table = if from == From::Client { &mut self.client } else { &mut self.agent };
+                if let Some(open) = table.get_mut(&params["requestId"].to_string()) {
                     open.cancelled = true;
                 }
             }

@@ -248,13 +248,8 @@ impl Scenarios {
                 let sent = self.agent.send_request(forever);
                 self.ticks(&id, 1).await;
                 sent.cancel()?;
-                // Both answers are right: the error -32800 and the stop reason.
-                let end = match sent.block_task().await {
-                    Ok(response) => json!(response.stop_reason),
-                    Err(error) if number(&error) == -32800 => json!("cancelled"),
-                    Err(error) => json!(number(&error)),
-                };
-                out.see("end", end);
+                // How the prompt is answered is seen on the wire; some clients give the answer up.
+                let _ = sent.block_task().await;
                 out.see("next", self.text(&id, "say again").await?);
                 Ok(())
             }
