@@ -8,6 +8,7 @@ mod ends;
 mod kit;
 mod lines;
 mod links;
+mod pressure;
 mod room;
 #[cfg(unix)]
 mod stdio;

@@ -1,0 +1,87 @@
+//! Everything at once, on several threads, with hardly any room: what must not happen is that somebody is forgotten.
+
+use attache_conn::{Dispatch, Limits, Link, Peer, Responder, Side, open};
+use serde_json::json;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const TASKS: usize = 8;
+const EACH: usize = 300;
+
+/// Answers some requests at once and some from a task, counts notifications, and lets go of what it was told to queue
+/// from another task, so that the reader has to rest and to be woken.
+struct Busy {
+    peer: Peer,
+    heard: Arc<AtomicUsize>,
+}
+
+impl Dispatch for Busy {
+    fn request(&mut self, _: &str, params: Option<&RawValue>, responder: Responder) {
+        let params = params.unwrap().to_owned();
+        if params.get().len() % 2 == 0 {
+            responder.ok(&params);
+        } else {
+            tokio::spawn(async move {
+                tokio::task::yield_now().await;
+                responder.ok(&params);
+            });
+        }
+    }
+
+    fn notification(&mut self, _: &str, params: Option<&RawValue>) {
+        self.heard.fetch_add(1, Ordering::SeqCst);
+        let bytes = params.unwrap().get().len();
+        let peer = self.peer.clone();
+        peer.backlog().add(bytes);
+        tokio::spawn(async move {
+            tokio::task::yield_now().await;
+            peer.backlog().sub(bytes);
+        });
+    }
+}
+
+fn busy(link: Link, side: Side) -> (Peer, Arc<AtomicUsize>, tokio::task::JoinHandle<attache_conn::Closed>) {
+    let limits = Limits { outgoing: 2000, queued: 500, queued_hard: 100_000, ..Limits::default() };
+    let heard = Arc::new(AtomicUsize::new(0));
+    let (peer, driver) =
+        open(link, limits, side, |peer| Busy { peer: peer.clone(), heard: Arc::clone(&heard) });
+    (peer, heard, tokio::spawn(driver))
+}
+
+async fn talk(peer: Peer, who: usize) {
+    for n in 0..EACH {
+        let params = json!({ "who": who, "n": n, "text": "x".repeat(n % 50) });
+        peer.notify("tell", &params).await.unwrap();
+        let call = peer.call("ask", &params);
+        if n % 7 == 0 {
+            drop(call);
+        } else {
+            let answer = call.await.unwrap();
+            assert_eq!(serde_json::from_str::<serde_json::Value>(answer.get()).unwrap(), params);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nobody_is_forgotten() {
+    let (a, b) = Link::pair();
+    let (client, at_client, client_driver) = busy(a, Side::Client);
+    let (agent, at_agent, agent_driver) = busy(b, Side::Agent);
+    let mut tasks = tokio::task::JoinSet::new();
+    for who in 0..TASKS {
+        tasks.spawn(talk(client.clone(), who));
+        tasks.spawn(talk(agent.clone(), who));
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.unwrap();
+    }
+    // The last answer came behind everything else, so all of it was heard.
+    client.call("ask", &json!({})).await.unwrap();
+    agent.call("ask", &json!({})).await.unwrap();
+    assert_eq!(at_client.load(Ordering::SeqCst), TASKS * EACH);
+    assert_eq!(at_agent.load(Ordering::SeqCst), TASKS * EACH);
+    client.close();
+    client_driver.await.unwrap();
+    agent_driver.await.unwrap();
+}
