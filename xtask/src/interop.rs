@@ -47,6 +47,9 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let wanted = wanted(args)?;
     let started = Instant::now();
     let cache = install::cache()?;
+    if !pair::counts_processes() {
+        println!("note    the processes that are left at the end cannot be counted on this system");
+    }
     let mut report = Report::default();
     if wanted.peers {
         peers(&wanted.only, &cache, &mut report)?;

@@ -164,6 +164,10 @@ pub(super) fn short(text: &str) -> String {
 
 /// Runs a program to its end, or stops it, and counts what it leaves behind.
 pub(super) fn finish(command: &[String], cwd: &Path, input: &str) -> Result<Ended, String> {
+    finish_within(command, cwd, input, AFTER)
+}
+
+fn finish_within(command: &[String], cwd: &Path, input: &str, after: Duration) -> Result<Ended, String> {
     static RUNS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let run = RUNS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let mark = format!("{}-{run}", std::process::id());
@@ -201,7 +205,7 @@ pub(super) fn finish(command: &[String], cwd: &Path, input: &str) -> Result<Ende
         }
     };
     // The clean end: nothing that was started in this run is still there.
-    if within(AFTER, || left(&mark).is_empty().then_some(())).is_none() {
+    if within(after, || left(&mark).is_empty().then_some(())).is_none() {
         for (pid, what) in left(&mark) {
             problems.push(format!("process {pid} was left behind: {what}"));
             let _ = Command::new("kill").args(["-9", &pid.to_string()]).status();
@@ -240,4 +244,46 @@ fn left(mark: &str) -> Vec<(u32, String)> {
             (pid, short(&String::from_utf8_lossy(&line).replace('\0', " ")))
         })
         .collect()
+}
+
+/// Whether processes can be counted here.
+pub(super) fn counts_processes() -> bool {
+    Path::new("/proc/self/environ").exists()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_left_behind_is_found_and_ended() {
+        if !counts_processes() {
+            return;
+        }
+        let dir = std::env::temp_dir().join(format!("interop-left-{}", std::process::id()));
+        fs::create_dir_all(dir.join("work")).unwrap();
+        let command = ["sh", "-c", "sleep 600 >/dev/null & echo started"].map(str::to_owned);
+        let ended = finish_within(&command, &dir.join("work"), "", Duration::ZERO).unwrap();
+        assert_eq!(ended.stdout, ["started"]);
+        assert!(ended.problems.iter().any(|problem| problem.contains("sleep 600")), "{:?}", ended.problems);
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn observations_are_compared_with_what_was_expected() {
+        let scenarios =
+            [json!({"id": "a", "expect": {"x": 1, "y": [2]}}), json!({"id": "b", "expect": {"z": 3}})];
+        let line = |check: &str, got: i32| json!({"scenario": "a", "check": check, "got": got}).to_string();
+        let end = json!({"end": null}).to_string();
+        let (good, bad) = judge(&scenarios, &["b"], &[line("x", 1), line("y", 2), line("w", 0), end]);
+        assert_eq!(good, 1);
+        assert_eq!(bad, ["a/y: expected [2], observed 2", "a/w: observed, but no scenario asks for it"]);
+        let (good, bad) = judge(&scenarios, &[], &["hello".to_owned()]);
+        assert_eq!(good, 0);
+        assert_eq!(bad.len(), 5, "{bad:?}");
+    }
 }
