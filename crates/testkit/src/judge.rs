@@ -59,8 +59,11 @@ impl Payload {
             (_, name) => name,
         };
         let shape = Catalogue::v1().get(named).ok_or_else(|| format!("the catalogue has no type {named}"))?;
-        let tolerant =
-            if draft && line.kind == "request" { crate::registry::tolerant(&line.method) } else { None };
+        let tolerant = match line.kind.as_str() {
+            "request" if draft => crate::registry::tolerant(&line.method),
+            "response" if draft => crate::registry::tolerant_result(&line.method),
+            _ => None,
+        };
         let read = tolerant.or_else(|| reader(&shape.name));
         let read = read.ok_or_else(|| format!("no wire type for {}", shape.name))?;
         Ok(Payload { name: shape.name.clone(), read })

@@ -1,16 +1,16 @@
 //! The names of the catalogue, tied to the types of `attache-wire`.
 
-use attache_wire::v1;
+use attache_wire::{Request, v1};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 
 /// Reads a text as a type and writes it again; the error says why it was refused.
 pub type Reader = fn(&str) -> Result<String, String>;
 
 /// Reads as `T` and writes again.
 pub fn again<T: Serialize + DeserializeOwned>(text: &str) -> Result<String, String> {
-    let value: T = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    serde_json::to_string(&value).map_err(|error| format!("was read, but cannot be written: {error}"))
+    written(serde_json::from_str::<T>(text))
 }
 
 macro_rules! readers {
@@ -345,6 +345,43 @@ pub fn reader(name: &str) -> Option<Reader> {
 
 /// How a tolerant receiver reads the params of a request, where it reads more than the type allows.
 pub fn tolerant(method: &str) -> Option<Reader> {
-    let _ = method;
-    None
+    macro_rules! by_method {
+        ($($request:ident),+ $(,)?) => {
+            match method {
+                $(<v1::$request as Request>::METHOD => Some(repaired::<v1::$request> as Reader),)+
+                _ => None,
+            }
+        };
+    }
+    by_method![
+        DisableProviderRequest,
+        InitializeRequest,
+        LoadSessionRequest,
+        NewSessionRequest,
+        PromptRequest,
+        SetProviderRequest,
+        SetSessionConfigOptionRequest,
+        SetSessionModeRequest,
+    ]
+}
+
+/// The same for results.
+pub fn tolerant_result(method: &str) -> Option<Reader> {
+    fn providers(text: &str) -> Result<String, String> {
+        written(v1::decode_tolerant_result::<v1::ListProvidersResponse>("providers/list", Some(&raw(text)?)))
+    }
+    (method == "providers/list").then_some(providers as Reader)
+}
+
+fn repaired<R: Request>(text: &str) -> Result<String, String> {
+    written(v1::decode_tolerant::<R>(R::METHOD, Some(&raw(text)?)))
+}
+
+fn raw(text: &str) -> Result<Box<RawValue>, String> {
+    RawValue::from_string(text.to_owned()).map_err(|error| error.to_string())
+}
+
+fn written<T: Serialize>(read: serde_json::Result<T>) -> Result<String, String> {
+    let value = read.map_err(|error| error.to_string())?;
+    serde_json::to_string(&value).map_err(|error| format!("was read, but cannot be written: {error}"))
 }

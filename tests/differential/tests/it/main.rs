@@ -1,0 +1,103 @@
+//! Attaché against the official crate.
+
+use attache_differential::differences::{Case, documented};
+use attache_differential::mutation::mutate;
+use attache_differential::official;
+use attache_differential::schema::Schema;
+use attache_testkit::catalogue::Catalogue;
+use attache_testkit::registry::{self, Reader};
+use attache_testkit::sample::Chance;
+use serde_json::Value;
+
+/// Values per type; `DIFFERENTIAL_SEEDS` asks for more.
+fn seeds() -> u64 {
+    std::env::var("DIFFERENTIAL_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(40)
+}
+
+/// Every type that both have, with both readers.
+fn types() -> Vec<(&'static str, Reader, Reader)> {
+    let pair = |(name, official): &(&'static str, Reader)| Some((*name, *official, registry::reader(name)?));
+    official::READERS.iter().filter_map(pair).collect()
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).expect("what was written is JSON")
+}
+
+fn report(failures: &[String]) {
+    assert!(failures.is_empty(), "{}:\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn both_have_the_same_types() {
+    let inner = registry::INNER;
+    let missing: Vec<&str> = official::READERS
+        .iter()
+        .map(|(name, _)| *name)
+        .filter(|name| registry::reader(name).is_none())
+        .collect();
+    assert!(missing.iter().all(|name| inner.contains(name)), "{missing:?}");
+    assert!(types().len() > 200, "{} types", types().len());
+}
+
+#[test]
+fn what_it_emits_we_read_and_emit_and_it_reads_again() {
+    let (schema, catalogue) = (Schema::v1(), Catalogue::v1());
+    let mut failures = Vec::new();
+    for (name, official, ours) in types() {
+        for seed in 0..seeds() {
+            let value = schema.random(name, &mut Chance::new(seed));
+            // What the crate does not read although its schema allows it is not asked of us.
+            let Ok(emitted) = official(&value.to_string()) else { continue };
+            let outcome = ours(&emitted).map_err(|error| format!("we refuse: {error}")).and_then(|again| {
+                catalogue.same(name, &json(&emitted), &json(&again))?;
+                schema.check(name, &json(&again)).map_err(|error| format!("not valid: {again}: {error}"))?;
+                let back = official(&again).map_err(|error| format!("it refuses {again}: {error}"))?;
+                if json(&back) == json(&emitted) {
+                    Ok(())
+                } else {
+                    Err(format!("it reads {again} as {back}"))
+                }
+            });
+            if let Err(failure) = outcome {
+                failures.push(format!("{name} (seed {seed}): {failure}\n    {emitted}"));
+                break;
+            }
+        }
+    }
+    report(&failures);
+}
+
+#[test]
+fn what_is_wrong_is_wrong_for_both() {
+    let (schema, catalogue) = (Schema::v1(), Catalogue::v1());
+    let mut failures = Vec::new();
+    for (name, official, ours) in types() {
+        for seed in 0..seeds() * 5 {
+            let mut chance = Chance::new(seed);
+            let value = schema.random(name, &mut chance);
+            let Some(mutation) = mutate(&value, &mut chance) else { continue };
+            let text = mutation.value.to_string();
+            let case = Case {
+                name,
+                mutation: &mutation,
+                official: official(&text).map(|text| json(&text)),
+                ours: ours(&text).map(|text| json(&text)),
+            };
+            let failure = match (&case.official, &case.ours) {
+                (Err(_), Err(_)) => continue,
+                (Ok(official), Ok(ours)) => match catalogue.same(name, official, ours) {
+                    Ok(()) => continue,
+                    Err(failure) => format!("it reads {failure}"),
+                },
+                (Ok(official), Err(error)) => format!("it reads {official}, we refuse: {error}"),
+                (Err(error), Ok(ours)) => format!("we read {ours}, it refuses: {error}"),
+            };
+            if documented(&case).is_none() {
+                let change = (&mutation.place, &mutation.before, &mutation.after);
+                failures.push(format!("{name} (seed {seed}) {change:?}: {failure}"));
+            }
+        }
+    }
+    report(&failures);
+}
