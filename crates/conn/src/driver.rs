@@ -1,7 +1,7 @@
 //! The one future of a connection: reader and writer in one place, so that a round trip on a quiet runtime costs a read, a
 //! write and the wait between them.
 
-use crate::link::{Found, FrameReader, FrameWriter};
+use crate::link::{Flow, Found, FrameReader, FrameWriter, Tap};
 use crate::shared::{Shared, wake};
 use crate::{CallError, CancelToken, Closed, Link, Reason, Responder};
 use attache_rpc::{Event, Frame};
@@ -81,10 +81,11 @@ const EXIT_WAIT: Duration = Duration::from_secs(1);
 /// How much of a half-written line is reported.
 const HALF_LINE_SHOWN: usize = 200;
 
-async fn run(shared: Arc<Shared>, link: Link, dispatch: Box<dyn Dispatch>) -> Closed {
+async fn run(shared: Arc<Shared>, mut link: Link, dispatch: Box<dyn Dispatch>) -> Closed {
+    let tap = link.take_tap();
     let (reader, writer) = link.split();
     let reader = reader.with_limit(shared.limits.frame);
-    let mut engine = Engine { shared, reader, writer, dispatch, deadline: None };
+    let mut engine = Engine { shared, reader, writer, dispatch, tap, deadline: None };
     let cause = poll_fn(|cx| engine.poll_run(cx)).await;
     engine.finish(cause).await
 }
@@ -94,6 +95,7 @@ struct Engine {
     reader: FrameReader,
     writer: FrameWriter,
     dispatch: Box<dyn Dispatch>,
+    tap: Option<Tap>,
     /// When a local close stops waiting for the peer to take what is left.
     deadline: Option<Pin<Box<tokio::time::Sleep>>>,
 }
@@ -180,6 +182,9 @@ impl Engine {
     fn line(&mut self, range: &Range<usize>) {
         let line = self.reader.bytes(range);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if let Some(tap) = &mut self.tap {
+            tap(Flow::In, line);
+        }
         // The expensive part, parsing, happens before the lock is taken.
         let frame = Frame::parse(line, self.shared.limits.depth);
         if let Frame::Notification { method, params } = &frame
@@ -229,6 +234,7 @@ impl Engine {
                 ready!(self.writer.poll_flush(cx))?;
                 let mut state = self.shared.lock();
                 if state.out.is_empty() {
+                    self.writer.rest(&mut state.out);
                     state.asleep = true;
                     return Poll::Ready(Ok(Turn::Idle));
                 }
@@ -236,6 +242,9 @@ impl Engine {
                 let first = state.room.first();
                 drop(state);
                 wake(first);
+                if let Some(tap) = &mut self.tap {
+                    self.writer.lines().for_each(|line| tap(Flow::Out, line));
+                }
             }
             written += ready!(self.writer.poll_write_some(cx))?;
         }

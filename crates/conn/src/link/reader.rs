@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 /// How much one read asks for: what a pipe holds.
 const READ: usize = 64 << 10;
 /// A buffer up to this size is kept for the next big line; a bigger one is given back at once.
-const KEEP: usize = 4 << 20;
+const KEEP: usize = 2 << 20;
 /// After this many small fills a big buffer is given back.
 const SMALL_FILLS: u32 = 64;
 /// What is kept of a line that is too long, to report it.

@@ -9,10 +9,8 @@ use tokio::io::AsyncWrite;
 
 /// A buffer up to this size is kept for the next batch; a bigger one is given back at once.
 const KEEP: usize = 4 << 20;
-/// What a batch of small messages needs.
+/// What a batch of small messages needs, and all that an idle connection keeps.
 const SMALL: usize = 512 << 10;
-/// After this many small batches a big buffer is given back.
-const SMALL_BATCHES: u32 = 64;
 
 /// The sending half of a [`Link`](crate::Link).
 pub struct FrameWriter {
@@ -22,7 +20,6 @@ pub struct FrameWriter {
     written: usize,
     /// Something was written since the last flush.
     dirty: bool,
-    small_batches: u32,
 }
 
 pub(crate) enum Drain {
@@ -32,7 +29,7 @@ pub(crate) enum Drain {
 
 impl FrameWriter {
     pub(crate) fn new(drain: Drain) -> Self {
-        FrameWriter { drain, batch: Vec::new(), written: 0, dirty: false, small_batches: 0 }
+        FrameWriter { drain, batch: Vec::new(), written: 0, dirty: false }
     }
 
     /// A writer that writes nowhere, to stand where a real one was dropped.
@@ -92,6 +89,11 @@ impl FrameWriter {
         std::mem::swap(&mut self.batch, next);
     }
 
+    /// The lines of the batch that was taken last.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &[u8]> {
+        self.batch.strip_suffix(b"\n").unwrap_or(&self.batch).split(|&byte| byte == b'\n')
+    }
+
     /// Writes once: at most what the transport takes in one go.
     pub(crate) fn poll_write_some(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let rest = self.batch.get(self.written..).unwrap_or_default();
@@ -133,18 +135,20 @@ impl FrameWriter {
     /// One huge message must not cost its memory for the rest of the connection, and a stream of big ones must not cost
     /// an allocation each.
     fn recycle(&mut self) {
-        let used = self.batch.len();
         self.batch.clear();
         self.written = 0;
-        let capacity = self.batch.capacity();
-        if capacity <= SMALL || used > capacity / 4 {
-            self.small_batches = 0;
-        } else {
-            self.small_batches += 1;
-        }
-        if capacity > KEEP || self.small_batches > SMALL_BATCHES {
+        if self.batch.capacity() > KEEP {
             self.batch = Vec::new();
-            self.small_batches = 0;
+        }
+    }
+
+    /// Nothing is to be written for now: neither the batch nor the buffer that gathers the next one keeps much memory.
+    pub(crate) fn rest(&mut self, next: &mut Vec<u8>) {
+        self.recycle();
+        for buffer in [&mut self.batch, next] {
+            if buffer.capacity() > SMALL {
+                *buffer = Vec::new();
+            }
         }
     }
 }

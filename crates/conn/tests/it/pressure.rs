@@ -19,7 +19,7 @@ struct Busy {
 impl Dispatch for Busy {
     fn request(&mut self, _: &str, params: Option<&RawValue>, responder: Responder) {
         let params = params.unwrap().to_owned();
-        if params.get().len() % 2 == 0 {
+        if params.get().len().is_multiple_of(2) {
             responder.ok(&params);
         } else {
             tokio::spawn(async move {
@@ -54,7 +54,7 @@ async fn talk(peer: Peer, who: usize) {
         let params = json!({ "who": who, "n": n, "text": "x".repeat(n % 50) });
         peer.notify("tell", &params).await.unwrap();
         let call = peer.call("ask", &params);
-        if n % 7 == 0 {
+        if n.is_multiple_of(7) {
             drop(call);
         } else {
             let answer = call.await.unwrap();
