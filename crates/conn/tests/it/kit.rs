@@ -13,7 +13,20 @@ pub enum Said {
     Closed(Closed),
 }
 
-pub struct Recorder(mpsc::UnboundedSender<Said>);
+pub struct Recorder(mpsc::Sender<Said>);
+
+/// More than any test lets pile up.
+const RECORDED: usize = 10_000;
+
+impl Recorder {
+    fn record(&self, said: Said) {
+        match self.0.try_send(said) {
+            // The test has heard enough.
+            Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => {}
+            Err(mpsc::error::TrySendError::Full(said)) => panic!("nobody listens: {said:?}"),
+        }
+    }
+}
 
 fn text(params: Option<&RawValue>) -> String {
     params.map_or_else(String::new, |params| params.get().to_owned())
@@ -21,24 +34,24 @@ fn text(params: Option<&RawValue>) -> String {
 
 impl Dispatch for Recorder {
     fn request(&mut self, method: &str, params: Option<&RawValue>, responder: Responder) {
-        let _ = self.0.send(Said::Request(method.to_owned(), text(params), responder));
+        self.record(Said::Request(method.to_owned(), text(params), responder));
     }
 
     fn notification(&mut self, method: &str, params: Option<&RawValue>) {
-        let _ = self.0.send(Said::Notification(method.to_owned(), text(params)));
+        self.record(Said::Notification(method.to_owned(), text(params)));
     }
 
     fn noise(&mut self, line: &[u8], why: &str) {
-        let _ = self.0.send(Said::Noise(String::from_utf8_lossy(line).into_owned(), why.to_owned()));
+        self.record(Said::Noise(String::from_utf8_lossy(line).into_owned(), why.to_owned()));
     }
 
     fn closed(&mut self, why: &Closed) {
-        let _ = self.0.send(Said::Closed(why.clone()));
+        self.record(Said::Closed(why.clone()));
     }
 }
 
 /// What the other end said, in order.
-pub struct Heard(mpsc::UnboundedReceiver<Said>);
+pub struct Heard(mpsc::Receiver<Said>);
 
 impl Heard {
     pub async fn next(&mut self) -> Said {
@@ -79,7 +92,7 @@ impl Heard {
 }
 
 pub fn connect(link: Link, limits: Limits, side: Side) -> (Peer, Driver, Heard) {
-    let (sender, receiver) = mpsc::unbounded_channel();
+    let (sender, receiver) = mpsc::channel(RECORDED);
     let (peer, driver) = open(link, limits, side, |_| Recorder(sender));
     (peer, driver, Heard(receiver))
 }

@@ -122,10 +122,15 @@ async fn who_stops_waiting_does_not_hold_up_the_others() {
     peer.notify("a", &full).await.unwrap();
     tokio::task::yield_now().await;
     peer.notify("b", &full).await.unwrap();
-    let impatient = timeout(Duration::from_secs(1), peer.notify("c", &()));
+    let (gave_up, given_up) = tokio::sync::oneshot::channel();
+    let impatient = async {
+        let waited = timeout(Duration::from_secs(1), peer.notify("c", &())).await;
+        gave_up.send(()).unwrap();
+        waited
+    };
     let patient = peer.notify("d", &());
     let reading = async {
-        tokio::time::sleep(IDLE).await;
+        given_up.await.unwrap();
         let mut methods = Vec::new();
         for _ in 0..3 {
             methods.push(wire.json().await["method"].as_str().unwrap().to_owned());
