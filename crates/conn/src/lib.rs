@@ -34,7 +34,7 @@ pub use driver::{Dispatch, Driver};
 pub use limits::{Limits, Side};
 #[cfg(unix)]
 pub use link::listen_unix;
-pub use link::{FrameReader, FrameWriter, Link, Listener, listen_tcp};
+pub use link::{Flow, FrameReader, FrameWriter, Link, Listener, listen_tcp};
 pub use notify::Notify;
 pub use peer::{Peer, open};
 pub use responder::Responder;
