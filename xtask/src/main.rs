@@ -6,6 +6,7 @@
 
 mod bench;
 mod examples;
+mod fuzz;
 mod interop;
 mod repo;
 mod rules;
@@ -18,6 +19,7 @@ type Chore = (&'static str, &'static str, fn(&[String]) -> Result<(), String>);
 const CHORES: &[Chore] = &[
     ("bench", "measure ours beside the other SDKs (--help says how)", bench::run),
     ("examples", "run example messages against the crates (FILE…, or the repository's own)", examples::run),
+    ("fuzz", "run the fuzz targets for a bounded time (--seconds N)", fuzz::run),
     ("interop", "run our agent and client against the official SDKs (--only ts,py,rust)", interop::run),
     ("rules", "write docs/rules.md; --check says which duties are open", rules::run),
     ("tidy", "check what docs/STYLE.md asks and a program can see", tidy::run),

@@ -1,0 +1,76 @@
+//! `cargo xtask fuzz`: runs every fuzz target for a bounded time over the kept corpus.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::repo;
+
+const TARGETS: &[&str] = &["frame", "machine"];
+const HELP: &str = "usage: cargo xtask fuzz [--seconds N] [TARGET…]   (30 seconds each unless told)";
+
+pub(crate) fn run(args: &[String]) -> Result<(), String> {
+    let (seconds, targets) = read(args)?;
+    let fuzz = repo::root().join("fuzz");
+    let scratch = std::env::temp_dir().join(format!("attache-fuzz-{}", std::process::id()));
+    let outcome = targets.iter().try_for_each(|target| one(&fuzz, &scratch, target, seconds));
+    // What was found along the way is not kept; a failure is printed and its input stays in fuzz/artifacts.
+    let _ = std::fs::remove_dir_all(&scratch);
+    outcome
+}
+
+fn read(args: &[String]) -> Result<(u32, Vec<&str>), String> {
+    let (mut seconds, mut targets) = (30, Vec::new());
+    let mut args = args.iter().map(String::as_str);
+    while let Some(arg) = args.next() {
+        match arg {
+            "--help" | "-h" => return Err(HELP.to_owned()),
+            "--seconds" => seconds = args.next().and_then(|n| n.parse().ok()).ok_or(HELP)?,
+            target if TARGETS.contains(&target) => targets.push(target),
+            other => return Err(format!("there is no target `{other}`; there are: {}", TARGETS.join(", "))),
+        }
+    }
+    if targets.is_empty() {
+        targets = TARGETS.to_vec();
+    }
+    Ok((seconds, targets))
+}
+
+fn one(fuzz: &Path, scratch: &Path, target: &str, seconds: u32) -> Result<(), String> {
+    println!("fuzzing `{target}` for {seconds} s");
+    let found = scratch.join(target);
+    let artifacts = fuzz.join("artifacts");
+    for dir in [&found, &artifacts] {
+        std::fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+    }
+    let output = Command::new("cargo")
+        .args(["run", "--release", "--quiet", "--bin", target, "--"])
+        .args([
+            format!("-max_total_time={seconds}"),
+            "-max_len=4096".to_owned(),
+            "-print_final_stats=1".to_owned(),
+        ])
+        .arg(format!("-artifact_prefix={}/{target}-", artifacts.display()))
+        .arg(&found)
+        .arg(Path::new("corpus").join(target))
+        .current_dir(fuzz)
+        // It would replace the flags that ask for coverage counters.
+        .env_remove("RUSTFLAGS")
+        .env_remove("CARGO_TARGET_DIR")
+        .output()
+        .map_err(|error| format!("cargo could not be started: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        let tail: Vec<&str> = text.lines().rev().take(40).collect();
+        let tail: Vec<&str> = tail.into_iter().rev().collect();
+        return Err(format!("`{target}` failed ({}):\n{}", output.status, tail.join("\n")));
+    }
+    let runs = text.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
+    match runs.map(str::trim) {
+        // A target that never ran would otherwise look like one that found nothing.
+        None | Some("0") => Err(format!("`{target}` reported no runs:\n{text}")),
+        Some(runs) => {
+            println!("  {runs} runs, no failure");
+            Ok(())
+        }
+    }
+}
