@@ -74,8 +74,6 @@ pub(super) fn run(
         bad.push(format!("the agent ended with code {code}"));
     }
     if !bad.is_empty() {
-        bad.push(format!("for more see {}", dir.display()));
-        let _ = fs::write(dir.join("stderr.log"), &ended.stderr);
         let _ = fs::write(dir.join("observed.jsonl"), ended.stdout.join("\n"));
     }
     report.add(Row {
@@ -84,6 +82,7 @@ pub(super) fn run(
         good,
         messages: exchange.lines.len(),
         bad,
+        traces: dir,
         left_out,
         took: started.elapsed(),
     });

@@ -1,5 +1,6 @@
 //! What came out, told while it happens and once more at the end.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The outcome of one pair of programs.
@@ -12,6 +13,8 @@ pub(super) struct Row {
     pub(super) messages: usize,
     /// What was wrong.
     pub(super) bad: Vec<String>,
+    /// Where to look if something was wrong.
+    pub(super) traces: PathBuf,
     /// What was left out, and why.
     pub(super) left_out: Vec<String>,
     pub(super) took: Duration,
@@ -31,6 +34,9 @@ impl Report {
     pub(super) fn add(&mut self, row: Row) {
         for problem in &row.bad {
             println!("        FAILED {problem}");
+        }
+        if !row.bad.is_empty() {
+            println!("        what was said is in {}", row.traces.display());
         }
         for reason in &row.left_out {
             println!("        left out {reason}");
