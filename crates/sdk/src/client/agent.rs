@@ -12,10 +12,10 @@ use attache_wire::v1::{
 };
 use attache_wire::{Notification, Request};
 
-use super::connection::Core;
-use super::history::{
+use super::abilities::{
     Archiving, AuthStatus, Deleting, Forking, Listing, Loader, Logout, Providers, Resuming, Status, Titling,
 };
+use super::connection::Core;
 use super::nes::Nes;
 use super::news::Events;
 use super::session::Session;

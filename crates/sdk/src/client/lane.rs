@@ -16,7 +16,9 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use attache_conn::{Backlog, CallId, Closed, Peer};
-use attache_wire::v1::{CancelNotification, PromptResponse, SessionId, SessionUpdate, SubagentUpdate};
+use attache_wire::v1::{
+    CancelNotification, PromptResponse, SessionId, SessionUpdate, StopReason, SubagentUpdate,
+};
 use attache_wire::{Notification, Patch};
 use tokio::time::Instant;
 
@@ -316,11 +318,14 @@ impl Lane {
         drop(queue);
     }
 
-    /// The agent did not end the cancelled turn in time: it ends here. The answer, if it ever comes, is dropped.
+    /// The agent did not end the cancelled turn in time: it ends here, as what it is. The answer, if it ever comes, is
+    /// dropped.
     pub(crate) fn expire(&self) {
         let mut inner = self.lock();
-        if matches!(inner.phase, Phase::Idle | Phase::Loading) {
-            return;
+        match inner.phase {
+            Phase::Idle | Phase::Loading => return,
+            Phase::Running => inner.end = Some(Ok(Some(PromptResponse::new(StopReason::Cancelled)))),
+            Phase::Draining => {}
         }
         inner.phase = Phase::Idle;
         let call = inner.call.take();

@@ -32,6 +32,7 @@
 //! What never happens: dispatch waits; a lane's lock is held while something is sent; a question stays without an answer; a message
 //! of one turn reaches another turn's stream; an unread stream grows without a bound.
 
+mod abilities;
 mod agent;
 mod ask;
 mod builder;
@@ -40,7 +41,7 @@ mod dispatch;
 mod elicitation;
 mod event;
 mod form;
-mod history;
+
 mod lane;
 mod loading;
 mod nes;
@@ -51,15 +52,15 @@ mod setup;
 mod state;
 mod turn;
 
+pub use abilities::{
+    Archiving, AuthStatus, Deleting, Forking, Listing, Loader, Logout, Pages, Providers, Resuming, Status,
+    Titling,
+};
 pub use agent::Agent;
 pub use ask::PermissionAsk;
 pub use builder::Client;
 pub use elicitation::{ElicitationAsk, Problem, Unfit, Wanted};
 pub use event::{ContentPiece, Event, Speaker, TextChunk, ToolCallChange};
-pub use history::{
-    Archiving, AuthStatus, Deleting, Forking, Listing, Loader, Logout, Pages, Providers, Resuming, Status,
-    Titling,
-};
 pub use loading::Loading;
 pub use nes::{Nes, NesSession, Spot};
 pub use news::{AgentEvent, Events};

@@ -127,12 +127,8 @@ fn piece(speaker: Speaker, chunk: ContentChunk) -> Event {
         ContentBlock::Text(text) => text,
         block => return Event::Content(ContentPiece { speaker, block: Box::new(block), message_id }),
     };
-    let chunk = TextChunk {
-        text: text.text,
-        message_id,
-        annotations: text.annotations,
-        meta: text.meta.or(meta),
-    };
+    let chunk =
+        TextChunk { text: text.text, message_id, annotations: text.annotations, meta: text.meta.or(meta) };
     match speaker {
         Speaker::Agent => Event::Text(chunk),
         Speaker::Thought => Event::Thought(chunk),

@@ -83,16 +83,18 @@ impl<'s> Turn<'s> {
         let mut deadline = Deadline::default();
         poll_fn(|cx| {
             let polled = lane.poll_turn(cx, events);
-            if polled.is_ready() {
+            if let Poll::Ready(Some(_)) = polled {
                 return polled;
             }
-            waiting.get_or_insert_with(|| lane.backlog().waiting());
+            // Also an agent that never stops talking has its time.
             if deadline.poll(cx, lane, after).is_ready() {
-                // The agent has had its time. The turn ends here, as what it is.
                 lane.expire();
-                return Poll::Ready(Some(Ok(Some(PromptResponse::new(StopReason::Cancelled)))));
+                return if polled.is_ready() { polled } else { lane.poll_turn(cx, events) };
             }
-            Poll::Pending
+            if polled.is_pending() {
+                waiting.get_or_insert_with(|| lane.backlog().waiting());
+            }
+            polled
         })
         .await
     }

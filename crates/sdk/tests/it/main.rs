@@ -1,0 +1,14 @@
+//! The SDK over links in memory, against peers that say exactly what a test tells them to. The clock is paused: nothing
+//! sleeps, and a wait that would last for ever fails at once.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod client_ask;
+mod client_cancel;
+mod client_connect;
+mod client_quirks;
+mod client_serve;
+mod client_session;
+mod client_turn;
+mod proxy_relay;
+mod script;
