@@ -171,3 +171,26 @@ impl Places {
         self.target.join("results.jsonl")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(line: &str) -> Result<Options, String> {
+        let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        Options::parse(&args).map(|options| options.unwrap_or_else(|| unreachable!("{line} asks for help")))
+    }
+
+    #[test]
+    fn only_narrows_peers_and_scenarios_each_for_itself() -> Result<(), String> {
+        let all = options("")?;
+        assert!(all.wants_peer("ours") && all.wants_scenario("rtt") && !all.wants_peer("raw"));
+        let scenario = options("--only rtt")?;
+        assert!(scenario.wants_peer("floor") && scenario.wants_scenario("rtt"));
+        assert!(!scenario.wants_scenario("stream"));
+        let both = options("--only rtt,ours --only raw")?;
+        assert!(both.wants_peer("ours") && both.wants_peer("raw") && !both.wants_peer("floor"));
+        assert!(options("--only nobody").is_err() && options("--reps many").is_err());
+        Ok(())
+    }
+}

@@ -230,3 +230,27 @@ impl Drop for Beside {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(text: &str) -> Map<String, Value> {
+        serde_json::from_str(text).unwrap_or_default()
+    }
+
+    #[test]
+    fn figures_are_medians_and_disorder_adds_up() {
+        let mut measured = Measured::default();
+        for line in [r#"{"per_s":3,"order_errors":1}"#, r#"{"per_s":1,"order_errors":1}"#, r#"{"per_s":2}"#] {
+            measured.take(&report(line));
+        }
+        assert_eq!(measured.median("per_s"), Some(2.0));
+        assert_eq!(measured.median("p50_us"), None);
+        assert_eq!(measured.disorder, 2.0);
+        measured.take(&report(r#"{"per_s":4}"#));
+        assert_eq!(measured.median("per_s"), Some(2.5));
+        measured.take(&report(r#"{"error":"timeout"}"#));
+        assert_eq!(measured.failure.as_deref(), Some("timeout"));
+    }
+}

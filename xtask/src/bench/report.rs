@@ -187,3 +187,20 @@ fn show_scaled(unit: Unit, value: f64) -> String {
         Unit::Count => format!("{value:.0}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_shown_with_three_digits_and_their_unit() {
+        assert_eq!(show(Unit::PerSecond, 1_213_456.0), "1.21M/s");
+        assert_eq!(show(Unit::PerSecond, 27_100.0), "27.1k/s");
+        assert_eq!(show(Unit::PerSecond, 301.4), "301/s");
+        assert_eq!(show(Unit::Micros, 46.72), "46.7 us");
+        // The kernel says kB and means 1024 bytes.
+        assert_eq!(show(Unit::Megabytes, 8000.0), "8.2 MB");
+        assert_eq!(times(3.96), "4.0x");
+        assert_eq!(times(30.4), "30x");
+    }
+}
