@@ -11,6 +11,8 @@ pub(crate) enum First<A, B> {
 }
 
 /// Polls the left one first, so that a result that is there is never lost to a cancellation that is there too.
+///
+/// A future that is passed by value is moved twice and held twice over; large ones are better passed pinned.
 pub(crate) async fn race<A: Future, B: Future>(left: A, right: B) -> First<A::Output, B::Output> {
     let (mut left, mut right) = (pin!(left), pin!(right));
     poll_fn(|cx| {

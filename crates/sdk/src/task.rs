@@ -1,4 +1,9 @@
-//! A spawned task that ends with whoever waits for it.
+//! Tasks that end with whoever waits for them, and panics that end there.
+
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::Poll;
 
 use tokio::task::JoinHandle;
 
@@ -16,4 +21,15 @@ impl<T> Drop for AbortOnDrop<T> {
     fn drop(&mut self) {
         self.0.abort();
     }
+}
+
+/// Runs a user's future; a panic in it becomes an error, so that what has to follow still does. The future is not
+/// polled again then, so nobody sees what the panic left behind.
+pub(crate) async fn catch<F: Future>(future: F) -> Result<F::Output> {
+    let mut future = pin!(future);
+    poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+        Ok(poll) => poll.map(Ok),
+        Err(_) => Poll::Ready(Err(Error::internal("a handler panicked"))),
+    })
+    .await
 }

@@ -47,9 +47,10 @@ impl Turn<'_> {
     pub async fn ask(&self, tool: &Tool, options: Vec<PermissionOption>) -> Result<Choice> {
         let request =
             RequestPermissionRequest::new(self.session_id().clone(), tool.for_permission(), options.clone());
-        let outcome = match self.client().request_until(&request, self.cancellation()).await {
+        let outcome = match self.inner().request(&request).await {
             Ok(response) => response.outcome,
             Err(error @ (Error::Closed(_) | Error::Internal(_))) => return Err(error),
+            // CANCEL-22: a client that cancels may refuse the question before it tells that the turn is cancelled.
             Err(Error::Cancelled) if self.is_cancelled() => return Err(Error::Cancelled),
             // PERM-09, CANCEL-22: an error is no approval, and neither is an answer that cannot be read.
             Err(_) => return Ok(Choice::Undecided),
@@ -115,7 +116,7 @@ impl Links {
 }
 
 async fn ask(turn: Turn<'_>, request: CreateElicitationRequest) -> Result<CreateElicitationResponse> {
-    match turn.client().request_until(&request, turn.cancellation()).await {
+    match turn.inner().request(&request).await {
         // ELIC-20: an answer that cannot be read is no consent.
         Err(Error::Decode { .. }) => Ok(CreateElicitationResponse::new(ElicitationAction::Cancel)),
         other => other,

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use attache_wire::v1::{
@@ -36,24 +37,28 @@ use crate::{Limits, Link, Result};
 ///     .await
 /// # }
 /// ```
+///
+/// An agent that serves many clients, over sockets for example, is cloned for each; the clones share what was installed.
+#[derive(Clone)]
 #[must_use = "an agent does nothing before `serve`"]
 pub struct Agent {
     pub(super) services: Services,
     pub(super) limits: Limits,
 }
 
-pub(super) type OpenFn = Box<dyn Fn(NewSession) -> Boxed<'static, Result<Opened>> + Send + Sync>;
-pub(super) type ForkFn = Box<dyn Fn(SessionId, NewSession) -> Boxed<'static, Result<Opened>> + Send + Sync>;
-pub(super) type IdFn<T> = Box<dyn Fn(SessionId) -> Boxed<'static, Result<T>> + Send + Sync>;
+pub(super) type OpenFn = Arc<dyn Fn(NewSession) -> Boxed<'static, Result<Opened>> + Send + Sync>;
+pub(super) type ForkFn = Arc<dyn Fn(SessionId, NewSession) -> Boxed<'static, Result<Opened>> + Send + Sync>;
+pub(super) type IdFn<T> = Arc<dyn Fn(SessionId) -> Boxed<'static, Result<T>> + Send + Sync>;
 pub(super) type ListFn =
-    Box<dyn Fn(ListSessionsRequest) -> Boxed<'static, Result<ListSessionsResponse>> + Send + Sync>;
-pub(super) type TitleFn = Box<dyn Fn(SessionId, String) -> Boxed<'static, Result<String>> + Send + Sync>;
-pub(super) type PlainFn<T> = Box<dyn Fn() -> Boxed<'static, Result<T>> + Send + Sync>;
+    Arc<dyn Fn(ListSessionsRequest) -> Boxed<'static, Result<ListSessionsResponse>> + Send + Sync>;
+pub(super) type TitleFn = Arc<dyn Fn(SessionId, String) -> Boxed<'static, Result<String>> + Send + Sync>;
+pub(super) type PlainFn<T> = Arc<dyn Fn() -> Boxed<'static, Result<T>> + Send + Sync>;
 pub(super) type RequestFn =
-    Box<dyn Fn(Option<&RawValue>, Client) -> Result<Boxed<'static, Result<Box<RawValue>>>> + Send + Sync>;
-pub(super) type NotificationFn = Box<dyn Fn(Option<&RawValue>, &Client) + Send + Sync>;
+    Arc<dyn Fn(Option<&RawValue>, Client) -> Result<Boxed<'static, Result<Box<RawValue>>>> + Send + Sync>;
+pub(super) type NotificationFn = Arc<dyn Fn(Option<&RawValue>, &Client) + Send + Sync>;
 
 /// Everything that was installed.
+#[derive(Clone)]
 pub(super) struct Services {
     pub(super) info: Implementation,
     pub(super) prompt: PromptCapabilities,
@@ -70,11 +75,11 @@ pub(super) struct Services {
     pub(super) archive: Option<(IdFn<()>, IdFn<()>)>,
     pub(super) title: Option<TitleFn>,
     pub(super) status: Option<IdFn<SessionStatus>>,
-    pub(super) auth: Option<Box<dyn AnyAuth>>,
+    pub(super) auth: Option<Arc<dyn AnyAuth>>,
     pub(super) logout: Option<PlainFn<()>>,
     pub(super) auth_status: Option<PlainFn<AuthStatusResponse>>,
-    pub(super) providers: Option<Box<dyn AnyProviders>>,
-    pub(super) next_edits: Option<Box<dyn AnyNextEdits>>,
+    pub(super) providers: Option<Arc<dyn AnyProviders>>,
+    pub(super) next_edits: Option<Arc<dyn AnyNextEdits>>,
     pub(super) requests: HashMap<&'static str, RequestFn>,
     pub(super) notifications: HashMap<&'static str, NotificationFn>,
 }
@@ -209,9 +214,10 @@ impl Agent {
         Fut: Future<Output = Result<O>> + Send + 'static,
         O: IntoOpen + 'static,
     {
-        self.services.fork = Some(Box::new(move |source, request| {
-            let opening = fork(source, request);
-            Box::pin(async move { Ok(Opened::from(opening.await?.into_open())) })
+        let fork = Arc::new(fork);
+        self.services.fork = Some(Arc::new(move |source, request| {
+            let fork = fork.clone();
+            Box::pin(async move { Ok(Opened::from(fork(source, request).await?.into_open())) })
         }));
         self
     }
@@ -222,7 +228,7 @@ impl Agent {
         F: Fn(ListSessionsRequest) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<ListSessionsResponse>> + Send + 'static,
     {
-        self.services.list = Some(Box::new(move |request| Box::pin(list(request))));
+        self.services.list = Some(Arc::new(move |request| Box::pin(list(request))));
         self
     }
 
@@ -232,11 +238,11 @@ impl Agent {
         F: Fn(SessionId) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<()>> + Send + 'static,
     {
-        self.services.delete = Some(Box::new(move |id| Box::pin(delete(id))));
+        self.services.delete = Some(Arc::new(move |id| Box::pin(delete(id))));
         self
     }
 
-    /// Archives sessions and brings them back (unstable). SSTAT-05: such an agent must also [`list`](Agent::list).
+    /// Archives sessions and brings them back (unstable). SSTAT-05: offered only by agents that also [`list`](Agent::list).
     pub fn archive<A, AFut, U, UFut>(mut self, archive: A, unarchive: U) -> Self
     where
         A: Fn(SessionId) -> AFut + Send + Sync + 'static,
@@ -244,8 +250,8 @@ impl Agent {
         U: Fn(SessionId) -> UFut + Send + Sync + 'static,
         UFut: Future<Output = Result<()>> + Send + 'static,
     {
-        let archive: IdFn<()> = Box::new(move |id| Box::pin(archive(id)));
-        let unarchive: IdFn<()> = Box::new(move |id| Box::pin(unarchive(id)));
+        let archive: IdFn<()> = Arc::new(move |id| Box::pin(archive(id)));
+        let unarchive: IdFn<()> = Arc::new(move |id| Box::pin(unarchive(id)));
         self.services.archive = Some((archive, unarchive));
         self
     }
@@ -257,7 +263,7 @@ impl Agent {
         F: Fn(SessionId, String) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<String>> + Send + 'static,
     {
-        self.services.title = Some(Box::new(move |id, title| Box::pin(set_title(id, title))));
+        self.services.title = Some(Arc::new(move |id, title| Box::pin(set_title(id, title))));
         self
     }
 
@@ -267,13 +273,13 @@ impl Agent {
         F: Fn(SessionId) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<SessionStatus>> + Send + 'static,
     {
-        self.services.status = Some(Box::new(move |id| Box::pin(status(id))));
+        self.services.status = Some(Arc::new(move |id| Box::pin(status(id))));
         self
     }
 
     /// Demands that users log in: until then, sessions are refused with `auth_required` (AUTH-05).
     pub fn auth(mut self, auth: impl Auth) -> Self {
-        self.services.auth = Some(Box::new(auth));
+        self.services.auth = Some(Arc::new(auth));
         self
     }
 
@@ -283,7 +289,7 @@ impl Agent {
         F: Fn() -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<()>> + Send + 'static,
     {
-        self.services.logout = Some(Box::new(move || Box::pin(logout())));
+        self.services.logout = Some(Arc::new(move || Box::pin(logout())));
         self
     }
 
@@ -293,19 +299,19 @@ impl Agent {
         F: Fn() -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<AuthStatusResponse>> + Send + 'static,
     {
-        self.services.auth_status = Some(Box::new(move || Box::pin(status())));
+        self.services.auth_status = Some(Arc::new(move || Box::pin(status())));
         self
     }
 
     /// Lets the client choose where models are reached (unstable).
     pub fn providers(mut self, providers: impl Providers) -> Self {
-        self.services.providers = Some(Box::new(providers));
+        self.services.providers = Some(Arc::new(providers));
         self
     }
 
     /// Suggests next edits while the user types (older drafts).
     pub fn next_edits(mut self, next_edits: impl NextEdits) -> Self {
-        self.services.next_edits = Some(Box::new(next_edits));
+        self.services.next_edits = Some(Arc::new(next_edits));
         self
     }
 
@@ -316,22 +322,23 @@ impl Agent {
         F: Fn(R, Client) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<R::Response>> + Send + 'static,
     {
-        let serve: RequestFn = Box::new(move |params, client| {
+        let handle = Arc::new(handle);
+        let serve: RequestFn = Arc::new(move |params, client| {
             let request = super::decode::<R>(params)?;
-            let answering = handle(request, client);
-            Ok(Box::pin(async move { Ok(serde_json::value::to_raw_value(&answering.await?)?) }))
+            let handle = handle.clone();
+            Ok(Box::pin(async move { Ok(serde_json::value::to_raw_value(&handle(request, client).await?)?) }))
         });
         self.services.requests.insert(R::METHOD, serve);
         self
     }
 
-    /// Takes a notification of an extension. It runs in wire order and must not block.
+    /// Takes a notification of an extension. It runs in wire order, inside the reader, and must not block.
     pub fn on_notification<N, F>(mut self, handle: F) -> Self
     where
         N: Notification,
         F: Fn(N, &Client) + Send + Sync + 'static,
     {
-        let take: NotificationFn = Box::new(move |params, client| {
+        let take: NotificationFn = Arc::new(move |params, client| {
             // RPC-04: a notification that cannot be read is dropped without an answer.
             if let Ok(notification) = attache_wire::decode(params) {
                 handle(notification, client);
@@ -366,8 +373,37 @@ where
     Fut: Future<Output = Result<O>> + Send + 'static,
     O: IntoOpen + 'static,
 {
-    Box::new(move |request| {
-        let opening = open(request);
-        Box::pin(async move { Ok(Opened::from(opening.await?.into_open())) })
+    let open = Arc::new(open);
+    Arc::new(move |request| {
+        // The function runs in the session's own task, not in the reader.
+        let open = open.clone();
+        Box::pin(async move { Ok(Opened::from(open(request).await?.into_open())) })
     })
+}
+
+impl Services {
+    /// SSTAT-05: agents that archive also list.
+    pub(super) fn archives(&self) -> bool {
+        self.archive.is_some() && self.list.is_some()
+    }
+
+    /// Whether a method is served; a method of the protocol is if what stands behind it was installed.
+    pub(super) fn offers(&self, method: &str) -> bool {
+        match method {
+            "session/load" => self.load.is_some(), // SESS-09
+            "session/resume" => self.resume.is_some(),
+            "session/fork" => self.fork.is_some(),
+            "session/list" => self.list.is_some(),
+            "session/delete" => self.delete.is_some(),
+            "session/archive" | "session/unarchive" => self.archives(),
+            "session/set_title" => self.title.is_some(),
+            "session/status" => self.status.is_some(),
+            "authenticate" => self.auth.is_some(),
+            "logout" => self.logout.is_some(),
+            "auth/status" => self.auth_status.is_some(),
+            "providers/list" | "providers/set" | "providers/disable" => self.providers.is_some(), // PROV-01
+            "nes/start" | "nes/suggest" | "nes/close" => self.next_edits.is_some(),               // NES-01
+            _ => true,
+        }
+    }
 }

@@ -2,13 +2,16 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use attache_conn::{CancelToken, Peer};
-use attache_wire::v1::{ClientCapabilities, Implementation, SessionId, SessionUpdate};
+use attache_conn::Peer;
+use attache_wire::v1::{
+    ClientCapabilities, Implementation, Plan, PlanUpdateContent, SessionId, SessionUpdate,
+};
 use attache_wire::{Notification, Request};
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::ser::{Error as _, Serialize, SerializeMap, Serializer};
 
-use crate::race::{First, race};
+use super::options;
 use crate::{Error, Result};
 
 /// What the client said about itself in `initialize`.
@@ -20,50 +23,49 @@ pub(super) struct Hello {
 
 /// The client on the other side of the connection. Cheap to clone.
 #[derive(Clone)]
-pub struct Client {
-    pub(super) peer: Peer,
-    pub(super) hello: Arc<Hello>,
+pub struct Client(Arc<Inner>);
+
+struct Inner {
+    peer: Peer,
+    hello: Hello,
 }
 
 impl Client {
+    pub(super) fn new(peer: Peer, hello: Hello) -> Self {
+        Client(Arc::new(Inner { peer, hello }))
+    }
+
+    pub(super) fn peer(&self) -> &Peer {
+        &self.0.peer
+    }
+
     /// The client's name and version, if it gave them (INIT-29).
     pub fn info(&self) -> Option<&Implementation> {
-        self.hello.info.as_ref()
+        self.0.hello.info.as_ref()
     }
 
     /// What the client can do. INIT-15: what is absent is not supported.
     pub fn capabilities(&self) -> &ClientCapabilities {
-        &self.hello.capabilities
+        &self.0.hello.capabilities
     }
 
     /// Sends any request, typed: extensions, and what this SDK has no word for. It is the caller's duty to have checked
-    /// that the client offers it.
+    /// that the client offers it. Dropping the future tells the client that the answer is no longer wanted.
     pub async fn request<R: Request>(&self, request: &R) -> Result<R::Response> {
-        let raw = self.peer.call(R::METHOD, request).await?;
+        let raw = self.peer().call(R::METHOD, request).await?;
         decode::<R>(&raw)
     }
 
     /// Sends any notification, typed; waits while the connection is congested.
     pub async fn notify<N: Notification>(&self, notification: &N) -> Result<()> {
-        Ok(self.peer.notify(N::METHOD, notification).await?)
+        Ok(self.peer().notify(N::METHOD, notification).await?)
     }
 
-    /// Sends a request and gives up when the token is cancelled; the peer is told so.
-    pub(super) async fn request_until<R: Request>(
-        &self,
-        request: &R,
-        token: &CancelToken,
-    ) -> Result<R::Response> {
-        match race(self.peer.call(R::METHOD, request), token.cancelled()).await {
-            First::Left(raw) => decode::<R>(&*raw?),
-            First::Right(()) => Err(Error::Cancelled),
-        }
-    }
-
-    /// Whether the client understands an update, for those that need a capability.
-    pub(super) fn takes(&self, update: &SessionUpdate) -> Result<()> {
-        let session = self.hello.capabilities.session.as_ref();
-        let (fits, what) = match update {
+    /// An update as this client understands it, or why it does not.
+    pub(super) fn fit(&self, update: SessionUpdate) -> Result<SessionUpdate> {
+        let capabilities = self.capabilities();
+        let session = capabilities.session.as_ref();
+        let (fits, what) = match &update {
             // NOTE-01
             SessionUpdate::Notice(_) => (session.is_some_and(|s| s.notices.is_some()), "notices"),
             // NOTE-06
@@ -72,29 +74,58 @@ impl Client {
             }
             // PLAN-07
             SessionUpdate::PlanUpdate(_) | SessionUpdate::PlanRemoved(_) => {
-                (self.hello.capabilities.plan.is_some(), "plan updates")
+                (capabilities.plan.is_some(), "plan updates")
             }
             // SUBA-01
             SessionUpdate::SubagentUpdate(_)
             | SessionUpdate::SessionMessage(_)
-            | SessionUpdate::SessionMessageChunk(_) => {
-                (self.hello.capabilities.subagents.is_some(), "subagents")
-            }
+            | SessionUpdate::SessionMessageChunk(_) => (capabilities.subagents.is_some(), "subagents"),
             _ => (true, ""),
         };
-        if fits { Ok(()) } else { Err(Error::Unsupported(what)) }
+        match update {
+            // PLAN-08: a client that knows one plan only is shown that one.
+            SessionUpdate::PlanUpdate(plan) if !fits => match plan.plan {
+                PlanUpdateContent::Items(items) => Ok(SessionUpdate::Plan(Plan::new(items.entries))),
+                _ => Err(Error::Unsupported(what)),
+            },
+            SessionUpdate::PlanRemoved(_) if !fits => Ok(SessionUpdate::Plan(Plan::new(Vec::new()))),
+            // CONF-07
+            SessionUpdate::ConfigOptionUpdate(mut update) => {
+                update.config_options.retain(|option| options::is_visible(option, self));
+                Ok(SessionUpdate::ConfigOptionUpdate(update))
+            }
+            update if fits => Ok(update),
+            _ => Err(Error::Unsupported(what)),
+        }
     }
 }
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Client").field(&self.hello).finish()
+        f.debug_tuple("Client").field(&self.0.hello).finish()
     }
 }
 
-fn decode<R: Request>(raw: &serde_json::value::RawValue) -> Result<R::Response> {
+/// Reads the result of a request.
+pub(super) fn decode<R: Request>(raw: &serde_json::value::RawValue) -> Result<R::Response> {
     attache_wire::decode(Some(raw))
         .map_err(|error| Error::Decode { method: R::METHOD.to_owned(), reason: error.to_string() })
+}
+
+/// Params that may be sent as long as a turn or a session lasts. The look at the flag happens while the message is
+/// encoded, under the same lock under which an answer is: so either the message comes first, or it is not sent.
+pub(super) struct While<'a, P> {
+    pub(super) over: &'a AtomicBool,
+    pub(super) params: P,
+}
+
+impl<P: Serialize> Serialize for While<'_, P> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.over.load(Ordering::SeqCst) {
+            return Err(S::Error::custom("it is over"));
+        }
+        self.params.serialize(serializer)
+    }
 }
 
 /// `session/update` without owning what it carries.

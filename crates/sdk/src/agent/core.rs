@@ -1,6 +1,7 @@
 //! What the handlers of one connection share.
 
 use std::future::Future;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,14 +12,17 @@ use attache_wire::Request;
 use attache_wire::v1::{ConfigOptionUpdate, SessionUpdate};
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
+use tokio::task::{JoinHandle, JoinSet};
 
 use super::builder::Services;
 use super::client::{Client, Hello, Outgoing};
 use super::nes::NesTable;
 use super::options;
+use super::session::Boxed;
 use super::table::{Entry, Table, lock};
 use crate::race::{First, race};
-use crate::{Error, Result, SessionId};
+use crate::task::catch;
+use crate::{Result, SessionId};
 
 pub(super) struct Core {
     pub(super) peer: Peer,
@@ -26,7 +30,7 @@ pub(super) struct Core {
     pub(super) sessions: Table,
     pub(super) nes: NesTable,
     pub(super) logged_in: AtomicBool,
-    hello: Mutex<Option<Arc<Hello>>>,
+    client: Mutex<Option<Client>>,
     tasks: Tasks,
 }
 
@@ -39,6 +43,9 @@ struct Tasks {
     abort: CancelToken,
 }
 
+/// What is left to do when a handler has its result: to answer with it.
+pub(super) type Answer = Box<dyn FnOnce(Responder) + Send>;
+
 impl Core {
     pub(super) fn new(peer: Peer, services: Services) -> Arc<Self> {
         let logged_in = services.auth.as_ref().is_none_or(|auth| auth.is_logged_in());
@@ -48,45 +55,43 @@ impl Core {
             sessions: Table::default(),
             nes: NesTable::default(),
             logged_in: AtomicBool::new(logged_in),
-            hello: Mutex::new(None),
+            client: Mutex::new(None),
             tasks: Tasks::default(),
         })
     }
 
     /// The client, once it has said hello.
     pub(super) fn client(&self) -> Option<Client> {
-        let hello = lock(&self.hello).clone()?;
-        Some(Client { peer: self.peer.clone(), hello })
+        lock(&self.client).clone()
     }
 
     pub(super) fn greet(&self, hello: Hello) {
-        *lock(&self.hello) = Some(Arc::new(hello));
+        *lock(&self.client) = Some(Client::new(self.peer.clone(), hello));
     }
 
     /// AUTH-05: until somebody is logged in, sessions are refused.
-    pub(super) fn check_login(&self) -> Result<()> {
-        if self.logged_in.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        Err(Error::Refused(ErrorObject::auth_required()))
+    pub(super) fn is_logged_in(&self) -> bool {
+        self.logged_in.load(Ordering::Acquire)
     }
 
     pub(super) fn session(&self, id: &SessionId) -> Result<Arc<Entry>> {
-        self.sessions.get(id.as_str()).ok_or_else(|| super::unknown_session(id))
+        self.sessions.get(id).ok_or_else(|| super::unknown_session(id))
     }
 
     /// Runs a handler as a task of its own, so that it can wait for as long as it likes.
-    pub(super) fn spawn(self: &Arc<Self>, handler: impl Future<Output = ()> + Send + 'static) {
-        let core = self.clone();
-        core.tasks.count.fetch_add(1, Ordering::AcqRel);
+    pub(super) fn spawn(
+        self: &Arc<Self>,
+        handler: impl Future<Output = ()> + Send + 'static,
+    ) -> JoinHandle<()> {
+        self.tasks.count.fetch_add(1, Ordering::AcqRel);
+        let counted = Counted(self.clone());
         tokio::spawn(async move {
-            let _counted = Counted(core.clone());
-            race(handler, core.tasks.abort.cancelled()).await;
-        });
+            let abort = &counted.0.tasks.abort;
+            race(pin!(handler), pin!(abort.cancelled())).await;
+        })
     }
 
-    /// Reads a request and answers it with what a handler makes of it. CANCEL-15, CANCEL-16: when the peer cancels the
-    /// request the handler is dropped and the answer is `cancelled`.
+    /// Reads a request and answers it with what a handler makes of it.
     pub(super) fn answer<R, F, Fut>(
         self: &Arc<Self>,
         params: Option<&RawValue>,
@@ -101,41 +106,70 @@ impl Core {
             Err(error) => responder.err(error.to_wire()),
             Ok(request) => {
                 let answering = handler(self.clone(), request);
-                self.answer_later(responder, answering, |responder, response| responder.ok(&response));
+                self.answer_later(responder, async move {
+                    let response = answering.await?;
+                    Ok(Box::new(move |responder: Responder| responder.ok(&response)) as Answer)
+                });
             }
         }
     }
 
-    /// Waits for a result in a task of its own and answers with it.
-    pub(super) fn answer_later<T: Send + 'static>(
+    /// Waits for a result in a task of its own and answers with it. CANCEL-15, CANCEL-16: when the peer cancels the
+    /// request the handler is dropped and the answer is `cancelled`.
+    pub(super) fn answer_later(
         self: &Arc<Self>,
         responder: Responder,
-        answering: impl Future<Output = Result<T>> + Send + 'static,
-        ok: impl FnOnce(Responder, T) + Send + 'static,
+        answering: impl Future<Output = Result<Answer>> + Send + 'static,
     ) {
+        // Boxed, so that the task behind it is compiled once, and moved as two words.
+        let answering: Boxed<'static, Result<Answer>> = Box::pin(answering);
         self.spawn(async move {
             let token = responder.cancellation();
-            match race(answering, token.cancelled()).await {
-                First::Left(Ok(response)) => ok(responder, response),
+            match race(answering, pin!(token.cancelled())).await {
+                First::Left(Ok(answer)) => answer(responder),
                 First::Left(Err(error)) => responder.err(error.to_wire()),
                 First::Right(()) => responder.err(ErrorObject::cancelled()),
             }
         });
     }
 
+    /// Ends a session that was taken out of the table: cancels its turn, waits for that turn's answer, tells the author.
+    /// All of it happens whether or not anybody waits here.
+    pub(super) fn end(self: &Arc<Self>, entry: Arc<Entry>) -> impl Future<Output = ()> + Send + use<> {
+        entry.shut();
+        let ending = self.spawn(async move {
+            entry.until_idle().await;
+            entry.over.store(true, Ordering::SeqCst);
+            // A panic there has been reported by then, and there is nobody else to tell.
+            let _ = catch(entry.session.closed()).await;
+        });
+        async move {
+            let _ = ending.await;
+        }
+    }
+
     /// The connection is gone: cancels all turns, gives handlers some time to end by themselves, then drops them.
-    pub(super) async fn wind_down(&self, grace: Duration) {
+    pub(super) async fn wind_down(self: &Arc<Self>, grace: Duration) {
         for entry in self.sessions.all() {
-            entry.cancel();
+            entry.shut();
         }
-        if let Err(_elapsed) = tokio::time::timeout(grace, self.until_no_tasks()).await {
-            self.tasks.abort.cancel();
-            self.until_no_tasks().await;
+        let _ = tokio::time::timeout(grace, self.until_no_tasks()).await;
+        self.tasks.abort.cancel();
+        // Those that do not even come to a point where they could be dropped are left behind.
+        let _ = tokio::time::timeout(grace, self.until_no_tasks()).await;
+        if let Some(service) = &self.services.next_edits {
+            self.nes.close_all(&**service);
         }
-        for entry in self.sessions.all() {
-            self.sessions.remove(entry.id.as_str());
-            let _ = tokio::time::timeout(grace, entry.session.closed()).await;
+        let mut closing = JoinSet::new();
+        for entry in self.sessions.take_all() {
+            closing.spawn(async move { entry.session.closed().await });
         }
+        let _ = tokio::time::timeout(grace, async { while closing.join_next().await.is_some() {} }).await;
+    }
+
+    /// Drops all handlers when the one who serves is dropped.
+    pub(super) fn abort_on_drop(&self) -> AbortOnDrop {
+        AbortOnDrop(self.tasks.abort.clone())
     }
 
     async fn until_no_tasks(&self) {
@@ -159,6 +193,14 @@ impl Drop for Counted {
     }
 }
 
+pub(super) struct AbortOnDrop(CancelToken);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
 impl Core {
     /// Sends an update outside of a turn, without waiting for room: used for single, small updates that follow a request
     /// of the client.
@@ -169,7 +211,7 @@ impl Core {
     /// CONF-16: the complete list, when something changed it.
     pub(super) fn send_options(&self, entry: &Entry, changed: bool) {
         let Some(client) = self.client().filter(|_| changed) else { return };
-        let options = options::visible(&entry.state().offers, &client);
+        let options = options::visible(entry.state().offers(), &client);
         if let Some(options) = options {
             self.send_update(entry, SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(options)));
         }

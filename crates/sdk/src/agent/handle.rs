@@ -1,74 +1,112 @@
 //! A session's line to the client outside of turns.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 
 use attache_wire::Patch;
 use attache_wire::v1::{
     AvailableCommand, AvailableCommandsUpdate, ConfigOptionUpdate, CurrentModeUpdate, SessionConfigId,
-    SessionId, SessionInfoUpdate, SessionModeId, SessionUpdate,
+    SessionConfigOption, SessionId, SessionInfoUpdate, SessionModeId, SessionUpdate,
 };
 
-use super::client::{Client, Outgoing};
+use super::client::{Client, Outgoing, While};
 use super::options;
 use super::session::OptionValue;
-use super::table::{Entry, Gate};
+use super::table::{Entry, lock};
 use crate::{Error, Result};
 
+/// How many updates are kept for a session that is not open yet.
+const HELD: usize = 1024;
+
 /// Sends what belongs to a session but not to a turn: commands, modes, options, titles, replayed history.
-/// Cheap to clone; it does not keep the session alive.
+/// Cheap to clone; it does not keep the session alive, and fails when the session is over.
 #[derive(Clone)]
-pub struct SessionHandle {
-    pub(super) client: Client,
-    inner: Arc<Inner>,
-}
+pub struct SessionHandle(Arc<Inner>);
 
 struct Inner {
+    client: Client,
     id: SessionId,
-    gate: Arc<Gate>,
-    entry: OnceLock<Weak<Entry>>,
+    gate: Mutex<Gate>,
+}
+
+/// Whether updates may pass.
+enum Gate {
+    /// The client cannot know the session's id: they are held back until the answer that names it is written (SESS-31).
+    Shut(Vec<SessionUpdate>),
+    /// The client knows the id, and the session is being loaded: the replay is sent as it comes (SESS-12).
+    Replay,
+    /// The session is open.
+    Open(Weak<Entry>),
 }
 
 impl SessionHandle {
-    pub(super) fn new(client: Client, id: SessionId, gate: Arc<Gate>) -> Self {
-        SessionHandle { client, inner: Arc::new(Inner { id, gate, entry: OnceLock::new() }) }
+    /// A handle that holds updates back until the session is open.
+    pub(super) fn shut(client: Client, id: SessionId) -> Self {
+        SessionHandle(Arc::new(Inner { client, id, gate: Mutex::new(Gate::Shut(Vec::new())) }))
     }
 
-    /// The session is open: ties the handle to it, lets pass what was held back, and tells the commands (CMD-01).
+    /// A handle through which a session is replayed.
+    pub(super) fn replay(client: Client, id: SessionId) -> Self {
+        SessionHandle(Arc::new(Inner { client, id, gate: Mutex::new(Gate::Replay) }))
+    }
+
+    /// The session is open: ties the handle to it, lets pass what was held back before anything else can, and tells the
+    /// commands (CMD-01).
     pub(super) fn opened(&self, entry: &Arc<Entry>, commands: Option<Vec<AvailableCommand>>) {
-        // A handle is opened once; a second call would find the same entry.
-        let _ = self.inner.entry.set(Arc::downgrade(entry));
         let send = |update: SessionUpdate| {
-            self.client.peer.notify_now("session/update", &Outgoing { session: &entry.id, update });
+            self.client().peer().notify_now("session/update", &Outgoing { session: &entry.id, update });
         };
-        self.inner.gate.release(send);
+        let mut gate = lock(&self.0.gate);
+        if let Gate::Shut(held) = std::mem::replace(&mut *gate, Gate::Open(Arc::downgrade(entry))) {
+            held.into_iter().for_each(send);
+        }
         if let Some(commands) = commands {
             send(SessionUpdate::AvailableCommandsUpdate(AvailableCommandsUpdate::new(commands)));
         }
     }
 
     pub(super) fn id(&self) -> &SessionId {
-        &self.inner.id
+        &self.0.id
     }
 
-    fn entry(&self) -> Option<Arc<Entry>> {
-        self.inner.entry.get()?.upgrade()
+    /// The open session.
+    fn entry(&self) -> Result<Arc<Entry>> {
+        match &*lock(&self.0.gate) {
+            Gate::Open(entry) => {
+                let entry = entry.upgrade().filter(|entry| !entry.over.load(Ordering::SeqCst));
+                entry.ok_or_else(session_over)
+            }
+            _ => Err(Error::internal("the session is not open yet")),
+        }
     }
 
     /// The client.
     pub fn client(&self) -> &Client {
-        &self.client
+        &self.0.client
     }
 
     /// Sends any update. Those that need a capability of the client are refused without it.
     ///
     /// Content that belongs to a turn is better sent through [`Turn`](super::Turn), which keeps it before the turn's end.
     pub async fn send(&self, update: SessionUpdate) -> Result<()> {
-        self.client.takes(&update)?;
-        let Some(update) = self.inner.gate.hold(update) else { return Ok(()) };
-        let entry = self.entry();
-        let session = entry.as_ref().map_or(&self.inner.id, |entry| &entry.id);
-        Ok(self.client.peer.notify("session/update", &Outgoing { session, update }).await?)
+        static NEVER: AtomicBool = AtomicBool::new(false);
+        let update = self.client().fit(update)?;
+        let entry = match &mut *lock(&self.0.gate) {
+            Gate::Shut(held) if held.len() < HELD => {
+                held.push(update);
+                return Ok(());
+            }
+            Gate::Shut(_) => return Err(Error::internal("too many updates for a session that is not open")),
+            Gate::Replay => None,
+            Gate::Open(entry) => Some(entry.upgrade().ok_or_else(session_over)?),
+        };
+        let (session, over) = entry.as_ref().map_or((&self.0.id, &NEVER), |entry| (&entry.id, &entry.over));
+        let params = While { over, params: Outgoing { session, update } };
+        match self.client().peer().notify("session/update", &params).await {
+            Err(_) if over.load(Ordering::SeqCst) => Err(session_over()),
+            sent => Ok(sent?),
+        }
     }
 
     /// Replaces the list of slash commands (CMD-02).
@@ -85,26 +123,30 @@ impl SessionHandle {
     /// Switches the mode from the agent's side and tells the client (MODE-07).
     pub async fn set_mode(&self, mode: impl Into<SessionModeId>) -> Result<()> {
         let mode = mode.into();
-        let entry = self.entry().ok_or(Error::Unsupported("modes before the session is open"))?;
-        let config = options::put_mode(&mut entry.state().offers, &mode)?;
+        let changed = options::put_mode(self.entry()?.state().offers(), &mode)?;
         self.send(SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode))).await?;
-        self.send_options(config).await
+        if changed { self.send_options().await } else { Ok(()) }
     }
 
     /// Sets an option from the agent's side and tells the client (CONF-16).
     pub async fn set_option(&self, id: impl Into<SessionConfigId>, value: OptionValue) -> Result<()> {
-        let entry = self.entry().ok_or(Error::Unsupported("options before the session is open"))?;
-        let changed = options::put_option(&mut entry.state().offers, &id.into(), &value)?;
+        let changed = options::put_option(self.entry()?.state().offers(), &id.into(), &value)?;
         if let Some(mode) = changed.mode {
             self.send(SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode))).await?;
         }
-        self.send_options(true).await
+        self.send_options().await
     }
 
-    /// Sends the complete list of options, if there is one and it changed.
-    pub(super) async fn send_options(&self, changed: bool) -> Result<()> {
-        let Some(entry) = self.entry().filter(|_| changed) else { return Ok(()) };
-        let options = options::visible(&entry.state().offers, &self.client);
+    /// Replaces the list of options, because what is on offer has changed, and tells the client (CONF-16).
+    pub async fn set_options(&self, options: Vec<SessionConfigOption>) -> Result<()> {
+        options::check_options(&options)?;
+        self.entry()?.state().offers().options = Some(options);
+        self.send_options().await
+    }
+
+    /// Sends the complete list of options, if there is one.
+    async fn send_options(&self) -> Result<()> {
+        let options = options::visible(self.entry()?.state().offers(), self.client());
         match options {
             Some(options) => {
                 self.send(SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(options))).await
@@ -114,8 +156,12 @@ impl SessionHandle {
     }
 }
 
+fn session_over() -> Error {
+    Error::internal("the session is over")
+}
+
 impl fmt::Debug for SessionHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SessionHandle").field(&self.inner.id).finish()
+        f.debug_tuple("SessionHandle").field(&self.0.id).finish()
     }
 }

@@ -44,7 +44,7 @@ fn capabilities(services: &Services, client: &ClientCapabilities) -> AgentCapabi
         .list(services.list.is_some().then(SessionListCapabilities::new))
         .delete(services.delete.is_some().then(SessionDeleteCapabilities::new))
         .fork(services.fork.is_some().then(SessionForkCapabilities::new))
-        .archive(services.archive.is_some().then(SessionArchiveCapabilities::new))
+        .archive(services.archives().then(SessionArchiveCapabilities::new))
         .status(services.status.is_some().then(SessionStatusCapabilities::new))
         .title(services.title.is_some().then(SessionTitleCapabilities::new))
         .additional_directories(
@@ -118,7 +118,9 @@ pub(super) fn check_prompt(offered: &PromptCapabilities, prompt: &[ContentBlock]
             ContentBlock::Image(image) => (offered.image, "image", Some(&image.data)),
             ContentBlock::Audio(audio) => (offered.audio, "audio", Some(&audio.data)),
             ContentBlock::Resource(resource) => match &resource.resource {
-                EmbeddedResourceResource::Blob(blob) => (offered.embedded_context, "resource", Some(&blob.blob)),
+                EmbeddedResourceResource::Blob(blob) => {
+                    (offered.embedded_context, "resource", Some(&blob.blob))
+                }
                 _ => (offered.embedded_context, "resource", None),
             },
             _ => (true, "text", None),

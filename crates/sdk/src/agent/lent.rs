@@ -3,8 +3,8 @@
 
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
-use attache_conn::CancelToken;
 use attache_wire::Request;
 use attache_wire::v1::{
     CreateTerminalRequest, EnvVariable, KillTerminalRequest, ReadTextFileRequest, ReleaseTerminalRequest,
@@ -12,63 +12,62 @@ use attache_wire::v1::{
     WaitForTerminalExitRequest, WriteTextFileRequest,
 };
 
+use tokio::sync::oneshot;
+
 use super::client::Client;
-use super::turn::Turn;
+use super::turn::{Inner, Turn};
 use crate::{Error, Result};
 
 impl Turn<'_> {
     /// The client's files, if it lets agents read them.
+    ///
+    /// There is no way around the `Option`:
+    ///
+    /// ```compile_fail
+    /// # use attache::agent::Turn;
+    /// # async fn tool(turn: Turn<'_>) -> attache::Result<String> {
+    /// turn.read_files().read("/etc/hosts").await // the client may not offer it
+    /// # }
+    /// ```
+    ///
+    /// ```
+    /// # use attache::agent::Turn;
+    /// # async fn tool(turn: Turn<'_>) -> attache::Result<String> {
+    /// match turn.read_files() {
+    ///     Some(files) => files.read("/etc/hosts").await,
+    ///     None => Ok(std::fs::read_to_string("/etc/hosts")?),
+    /// }
+    /// # }
+    /// ```
     pub fn read_files(&self) -> Option<ReadFiles> {
-        self.client().capabilities().fs.read_text_file.then(|| ReadFiles(self.lent()))
+        self.client().capabilities().fs.read_text_file.then(|| ReadFiles(self.inner().clone()))
     }
 
     /// The client's files, if it lets agents write them.
     pub fn write_files(&self) -> Option<WriteFiles> {
-        self.client().capabilities().fs.write_text_file.then(|| WriteFiles(self.lent()))
+        self.client().capabilities().fs.write_text_file.then(|| WriteFiles(self.inner().clone()))
     }
 
     /// The client's terminals, if it lends any.
     pub fn terminals(&self) -> Option<Terminals> {
-        self.client().capabilities().terminal.then(|| Terminals(self.lent()))
-    }
-
-    fn lent(&self) -> Lent {
-        Lent {
-            client: self.client().clone(),
-            session: self.session_id().clone(),
-            token: self.cancellation().clone(),
-        }
+        self.client().capabilities().terminal.then(|| Terminals(self.inner().clone()))
     }
 }
 
-/// Who asks: every request names its session (FS-07) and ends with the turn.
-#[derive(Clone)]
-struct Lent {
-    client: Client,
-    session: SessionId,
-    token: CancelToken,
-}
-
-impl Lent {
-    async fn call<R: Request>(&self, request: &R) -> Result<R::Response> {
-        self.client.request_until(request, &self.token).await
-    }
-}
-
-/// FS-04, TERM-13: only absolute paths go over the wire.
+/// FS-04, TERM-13: only absolute paths go over the wire, and only such as can be written as text.
 fn absolute(path: &Path) -> Result<String> {
-    if path.is_absolute() {
-        return Ok(path.to_string_lossy().into_owned());
+    match path.to_str() {
+        Some(text) if path.is_absolute() => Ok(text.to_owned()),
+        Some(text) => Err(Error::internal(format_args!(
+            "the path `{text}` is not absolute; join it to the session's cwd"
+        ))),
+        None => Err(Error::internal(format_args!("the path `{}` is not UTF-8", path.display()))),
     }
-    Err(Error::internal(format_args!(
-        "the path `{}` is not absolute; join it to the session's cwd",
-        path.display()
-    )))
 }
 
-/// Reads files through the client, unsaved editor text included.
+/// Reads files through the client, unsaved editor text included. It serves as long as its turn runs.
 #[derive(Clone)]
-pub struct ReadFiles(Lent);
+pub struct ReadFiles(Arc<Inner>);
 
 impl ReadFiles {
     /// The whole file.
@@ -83,42 +82,42 @@ impl ReadFiles {
         line: Option<u32>,
         limit: Option<u32>,
     ) -> Result<String> {
-        let request = ReadTextFileRequest::new(self.0.session.clone(), absolute(path.as_ref())?)
+        let request = ReadTextFileRequest::new(self.0.session_id().clone(), absolute(path.as_ref())?)
             .line(line.map(|line| line.max(1)))
             .limit(limit);
-        Ok(self.0.call(&request).await?.content)
+        Ok(self.0.request(&request).await?.content)
     }
 }
 
-/// Writes files through the client.
+/// Writes files through the client. It serves as long as its turn runs.
 #[derive(Clone)]
-pub struct WriteFiles(Lent);
+pub struct WriteFiles(Arc<Inner>);
 
 impl WriteFiles {
     /// Replaces the file's content, or makes the file.
     pub async fn write(&self, path: impl AsRef<Path>, content: impl Into<String>) -> Result<()> {
         let request =
-            WriteTextFileRequest::new(self.0.session.clone(), absolute(path.as_ref())?, content.into());
-        self.0.call(&request).await.map(drop)
+            WriteTextFileRequest::new(self.0.session_id().clone(), absolute(path.as_ref())?, content.into());
+        self.0.request(&request).await.map(drop)
     }
 }
 
-/// Runs commands in the client's terminals.
+/// Runs commands in the client's terminals. It serves as long as its turn runs; a [`Terminal`] may outlive it.
 #[derive(Clone)]
-pub struct Terminals(Lent);
+pub struct Terminals(Arc<Inner>);
 
 impl Terminals {
     /// Describes a command; [`TerminalBuilder::start`] runs it. `program` is a program, not a shell line (TERM-14).
     pub fn command(&self, program: impl Into<String>) -> TerminalBuilder {
-        let request = CreateTerminalRequest::new(self.0.session.clone(), program.into());
-        TerminalBuilder { lent: self.0.clone(), request, bad_cwd: None }
+        let request = CreateTerminalRequest::new(self.0.session_id().clone(), program.into());
+        TerminalBuilder { turn: self.0.clone(), request, bad_cwd: None }
     }
 }
 
 /// A command before it runs.
 #[must_use = "nothing runs before `start`"]
 pub struct TerminalBuilder {
-    lent: Lent,
+    turn: Arc<Inner>,
     request: CreateTerminalRequest,
     bad_cwd: Option<Error>,
 }
@@ -156,15 +155,27 @@ impl TerminalBuilder {
         if let Some(error) = self.bad_cwd {
             return Err(error);
         }
-        let id = self.lent.call(&self.request).await?.terminal_id;
-        Ok(Terminal { lent: self.lent, id, released: false })
+        // TERM-05: whoever stops waiting here leaves a terminal behind that the client is about to make. So the request is
+        // not given up, and a terminal that comes too late is released at once.
+        let (client, session) = (self.turn.client().clone(), self.turn.session_id().clone());
+        let made = self.turn.request_to_the_end(&self.request, move |made| {
+            let id = made.terminal_id;
+            Terminal { client, session, id, turn: None, released: false }
+        });
+        let mut terminal = made.await?;
+        terminal.turn = Some(self.turn);
+        Ok(terminal)
     }
 }
 
 /// A command in one of the client's terminals. TERM-05: it is released when this is dropped, whatever happened.
+///
+/// It may be kept beyond its turn, for commands in the background. [`wait`](Terminal::wait) ends with the turn, though.
 pub struct Terminal {
-    lent: Lent,
+    client: Client,
+    session: SessionId,
     id: TerminalId,
+    turn: Option<Arc<Inner>>,
     released: bool,
 }
 
@@ -174,41 +185,55 @@ impl Terminal {
         &self.id
     }
 
-    /// The output so far, and the exit status if the command has ended.
+    /// The output so far, and the exit status if the command has ended. It can be had also when the turn was cancelled.
     pub async fn output(&self) -> Result<TerminalOutputResponse> {
-        self.lent.call(&TerminalOutputRequest::new(self.lent.session.clone(), self.id.clone())).await
+        self.client.request(&TerminalOutputRequest::new(self.session.clone(), self.id.clone())).await
     }
 
-    /// Waits for the command to end.
+    /// Waits for the command to end, or for the turn to be cancelled.
     pub async fn wait(&self) -> Result<TerminalExitStatus> {
-        let request = WaitForTerminalExitRequest::new(self.lent.session.clone(), self.id.clone());
-        let exit = self.lent.call(&request).await?;
+        let request = WaitForTerminalExitRequest::new(self.session.clone(), self.id.clone());
+        let exit = match &self.turn {
+            Some(turn) => turn.request(&request).await?,
+            None => self.client.request(&request).await?,
+        };
         Ok(TerminalExitStatus::new().exit_code(exit.exit_code).signal(exit.signal))
     }
 
-    /// Ends the command; output and exit status stay available (TERM-10).
+    /// Lets the command go on beyond its turn: [`wait`](Terminal::wait) no longer ends with it.
+    pub fn into_background(mut self) -> Self {
+        self.turn = None;
+        self
+    }
+
+    /// Ends the command; output and exit status stay available (TERM-10). It works also when the turn was cancelled.
     pub async fn kill(&self) -> Result<()> {
-        let request = KillTerminalRequest::new(self.lent.session.clone(), self.id.clone());
-        self.lent.call(&request).await.map(drop)
+        let request = KillTerminalRequest::new(self.session.clone(), self.id.clone());
+        self.client.request(&request).await.map(drop)
     }
 
     /// Gives the terminal back and waits until the client has done so. Dropping it does the same without waiting.
     pub async fn release(mut self) -> Result<()> {
         self.released = true;
-        // Not bound to the turn's token: a cancelled turn releases its terminals too.
-        self.lent.client.request(&self.release_request()).await.map(drop)
-    }
-
-    fn release_request(&self) -> ReleaseTerminalRequest {
-        ReleaseTerminalRequest::new(self.lent.session.clone(), self.id.clone())
+        let (sender, released) = oneshot::channel();
+        let request = ReleaseTerminalRequest::new(self.session.clone(), self.id.clone());
+        // A release is never taken back, also if nobody waits for it any more.
+        self.client.peer().call_with(ReleaseTerminalRequest::METHOD, &request, |answer| {
+            let _ = sender.send(answer.map(drop));
+        });
+        match released.await {
+            Ok(answer) => Ok(answer?),
+            Err(_) => Err(Error::internal("the release was not answered")),
+        }
     }
 }
 
 impl Drop for Terminal {
     fn drop(&mut self) {
         if !self.released {
+            let request = ReleaseTerminalRequest::new(self.session.clone(), self.id.clone());
             // Whatever the client answers, there is nobody left to tell.
-            self.lent.client.peer.call_with(ReleaseTerminalRequest::METHOD, &self.release_request(), |_| {});
+            self.client.peer().call_with(ReleaseTerminalRequest::METHOD, &request, |_| {});
         }
     }
 }

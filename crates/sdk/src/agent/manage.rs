@@ -1,12 +1,13 @@
 //! Requests about sessions that are not prompts: modes, models, options, lists, titles.
 
+use std::future::Future;
 use std::sync::Arc;
 
 use attache_rpc::code;
 use attache_wire::v1::*;
 
 use super::core::Core;
-use super::open::{self, no_method};
+use super::open::no_method;
 use super::options;
 use super::session::OptionValue;
 use crate::{Error, Result};
@@ -17,9 +18,9 @@ pub(super) async fn set_mode(
     request: SetSessionModeRequest,
 ) -> Result<SetSessionModeResponse> {
     let entry = core.session(&request.session_id)?;
-    options::check_mode(&entry.state().offers, &request.mode_id)?;
+    options::check_mode(entry.state().offers(), &request.mode_id)?;
     entry.session.mode_changed(&request.mode_id).await?;
-    let changed = options::put_mode(&mut entry.state().offers, &request.mode_id)?;
+    let changed = options::put_mode(entry.state().offers(), &request.mode_id)?;
     core.send_options(&entry, changed);
     Ok(SetSessionModeResponse::new())
 }
@@ -29,9 +30,9 @@ pub(super) async fn set_model(
     request: SetSessionModelRequest,
 ) -> Result<SetSessionModelResponse> {
     let entry = core.session(&request.session_id)?;
-    options::check_model(&entry.state().offers, &request.model_id)?;
+    options::check_model(entry.state().offers(), &request.model_id)?;
     entry.session.model_changed(&request.model_id).await?;
-    let changed = options::put_model(&mut entry.state().offers, &request.model_id)?;
+    let changed = options::put_model(entry.state().offers(), &request.model_id)?;
     core.send_options(&entry, changed);
     Ok(SetSessionModelResponse::new())
 }
@@ -42,25 +43,24 @@ pub(super) async fn set_config_option(
     request: SetSessionConfigOptionRequest,
 ) -> Result<SetSessionConfigOptionResponse> {
     let entry = core.session(&request.session_id)?;
+    let client = core.client().ok_or_else(|| Error::internal("no client yet"))?;
     let value = match request.value {
         SessionConfigOptionValue::Boolean(flag) => OptionValue::Flag(flag),
         SessionConfigOptionValue::ValueId(value) => OptionValue::Choice(value.as_str().to_owned()),
         _ => return Err(Error::invalid_params("this kind of value is not known")),
     };
-    options::check_option(&entry.state().offers, &request.config_id, &value)?;
+    options::check_option(entry.state().offers(), &request.config_id, &value)?;
     entry.session.option_changed(&request.config_id, &value).await?;
-    let changed = options::put_option(&mut entry.state().offers, &request.config_id, &value)?;
+    let changed = options::put_option(entry.state().offers(), &request.config_id, &value)?;
     if let Some(mode) = changed.mode {
         core.send_update(&entry, SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode)));
     }
-    let client = core.client().ok_or_else(|| Error::internal("no client yet"))?;
-    let options = options::visible(&entry.state().offers, &client).unwrap_or_default();
+    let options = options::visible(entry.state().offers(), &client).unwrap_or_default();
     Ok(SetSessionConfigOptionResponse::new(options))
 }
 
 pub(super) async fn list(core: Arc<Core>, request: ListSessionsRequest) -> Result<ListSessionsResponse> {
     let list = core.services.list.as_ref().ok_or_else(|| no_method("session/list"))?;
-    core.check_login()?;
     // SSTAT-06: a filter that is not supported is refused, never taken for another.
     let filter = match &request.archived {
         None => true,
@@ -82,32 +82,40 @@ pub(super) async fn list(core: Arc<Core>, request: ListSessionsRequest) -> Resul
     Ok(response)
 }
 
-pub(super) async fn delete(core: Arc<Core>, request: DeleteSessionRequest) -> Result<DeleteSessionResponse> {
-    let delete = core.services.delete.as_ref().ok_or_else(|| no_method("session/delete"))?;
-    core.check_login()?;
-    if let Some(entry) = core.sessions.get(request.session_id.as_str()) {
-        open::end(&core, &entry).await;
+/// An open session is closed first.
+pub(super) fn delete(
+    core: Arc<Core>,
+    request: DeleteSessionRequest,
+) -> impl Future<Output = Result<DeleteSessionResponse>> {
+    let closed = core.sessions.remove(&request.session_id).map(|entry| core.end(entry));
+    async move {
+        let delete = core.services.delete.as_ref().ok_or_else(|| no_method("session/delete"))?;
+        if let Some(closed) = closed {
+            closed.await;
+        }
+        match delete(request.session_id).await {
+            // DEL-04: what is not there is deleted.
+            Err(Error::Refused(error)) if error.code == code::RESOURCE_NOT_FOUND => {}
+            other => other?,
+        }
+        Ok(DeleteSessionResponse::new())
     }
-    match delete(request.session_id).await {
-        // DEL-04: what is not there is deleted.
-        Err(Error::Refused(error)) if error.code == code::RESOURCE_NOT_FOUND => {}
-        other => other?,
-    }
-    Ok(DeleteSessionResponse::new())
 }
 
 /// SSTAT-04: an open session is closed first.
-pub(super) async fn archive(
+pub(super) fn archive(
     core: Arc<Core>,
     request: ArchiveSessionRequest,
-) -> Result<ArchiveSessionResponse> {
-    let (archive, _) = core.services.archive.as_ref().ok_or_else(|| no_method("session/archive"))?;
-    core.check_login()?;
-    if let Some(entry) = core.sessions.get(request.session_id.as_str()) {
-        open::end(&core, &entry).await;
+) -> impl Future<Output = Result<ArchiveSessionResponse>> {
+    let closed = core.sessions.remove(&request.session_id).map(|entry| core.end(entry));
+    async move {
+        let (archive, _) = core.services.archive.as_ref().ok_or_else(|| no_method("session/archive"))?;
+        if let Some(closed) = closed {
+            closed.await;
+        }
+        archive(request.session_id).await?;
+        Ok(ArchiveSessionResponse::new())
     }
-    archive(request.session_id).await?;
-    Ok(ArchiveSessionResponse::new())
 }
 
 pub(super) async fn unarchive(
@@ -115,7 +123,6 @@ pub(super) async fn unarchive(
     request: UnarchiveSessionRequest,
 ) -> Result<UnarchiveSessionResponse> {
     let (_, unarchive) = core.services.archive.as_ref().ok_or_else(|| no_method("session/unarchive"))?;
-    core.check_login()?;
     unarchive(request.session_id).await?;
     Ok(UnarchiveSessionResponse::new())
 }
@@ -126,7 +133,6 @@ pub(super) async fn set_title(
     request: SetSessionTitleRequest,
 ) -> Result<SetSessionTitleResponse> {
     let set = core.services.title.as_ref().ok_or_else(|| no_method("session/set_title"))?;
-    core.check_login()?;
     let title = request.title.trim();
     if title.is_empty() {
         return Err(Error::invalid_params("a title must not be empty"));
@@ -137,8 +143,7 @@ pub(super) async fn set_title(
 /// SSTAT-01: looks and changes nothing.
 pub(super) async fn status(core: Arc<Core>, request: SessionStatusRequest) -> Result<SessionStatusResponse> {
     let status = core.services.status.as_ref().ok_or_else(|| no_method("session/status"))?;
-    core.check_login()?;
-    if core.sessions.get(request.session_id.as_str()).is_some() {
+    if core.sessions.get(&request.session_id).is_some() {
         return Ok(SessionStatusResponse::new(SessionStatus::Open));
     }
     Ok(SessionStatusResponse::new(status(request.session_id).await?))

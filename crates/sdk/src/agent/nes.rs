@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 use std::future::{Future, ready};
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
 
 use attache_conn::CancelToken;
+use attache_wire::Notification;
 use attache_wire::v1::{
     AcceptNesNotification, ClientCapabilities, CloseNesRequest, CloseNesResponse,
     DidChangeDocumentNotification, DidCloseDocumentNotification, DidFocusDocumentNotification,
@@ -13,7 +15,11 @@ use attache_wire::v1::{
     SuggestNesRequest, SuggestNesResponse,
 };
 
+use serde_json::value::RawValue;
+
 use super::client::Client;
+use super::core::Core;
+use super::open::no_method;
 use super::session::Boxed;
 use super::table::{fresh_id, lock};
 use crate::race::{First, race};
@@ -190,7 +196,7 @@ impl NesTable {
         if newest.is_some_and(|newest| request.version < newest) {
             return Ok(SuggestNesResponse::new(Vec::new()));
         }
-        let mut suggestions = match race(service.suggest(request), session.token.cancelled()).await {
+        let mut suggestions = match race(service.suggest(request), pin!(session.token.cancelled())).await {
             First::Left(suggestions) => suggestions?,
             First::Right(()) => return Err(Error::Cancelled),
         };
@@ -210,15 +216,46 @@ impl NesTable {
         service: &dyn AnyNextEdits,
         request: &CloseNesRequest,
     ) -> Result<CloseNesResponse> {
-        let session = self.get(&request.session_id)?;
-        lock(&self.0).remove(&request.session_id);
+        let session = lock(&self.0).remove(&request.session_id);
+        let session = session.ok_or_else(|| super::unknown_session(&request.session_id))?;
         session.token.cancel();
         service.closed(&request.session_id);
         Ok(CloseNesResponse::new())
     }
 
+    /// Notifications about documents and suggestions, in wire order. One that cannot be read is dropped.
+    pub(super) fn notification(&self, service: &dyn AnyNextEdits, method: &str, params: Option<&RawValue>) {
+        let event = match method {
+            DidOpenDocumentNotification::METHOD => attache_wire::decode(params).map(DocumentEvent::Opened),
+            DidChangeDocumentNotification::METHOD => attache_wire::decode(params).map(DocumentEvent::Changed),
+            DidCloseDocumentNotification::METHOD => attache_wire::decode(params).map(DocumentEvent::Closed),
+            DidSaveDocumentNotification::METHOD => attache_wire::decode(params).map(DocumentEvent::Saved),
+            DidFocusDocumentNotification::METHOD => attache_wire::decode(params).map(DocumentEvent::Focused),
+            AcceptNesNotification::METHOD => {
+                if let Ok(accepted) = attache_wire::decode::<AcceptNesNotification>(params)
+                    && self.get(&accepted.session_id).is_ok()
+                {
+                    service.accepted(accepted);
+                }
+                return;
+            }
+            RejectNesNotification::METHOD => {
+                if let Ok(rejected) = attache_wire::decode::<RejectNesNotification>(params)
+                    && self.get(&rejected.session_id).is_ok()
+                {
+                    service.rejected(rejected);
+                }
+                return;
+            }
+            _ => return,
+        };
+        if let Ok(event) = event {
+            self.document(service, event);
+        }
+    }
+
     /// NES-16: events of unknown sessions are ignored.
-    pub(super) fn document(&self, service: &dyn AnyNextEdits, event: DocumentEvent) {
+    fn document(&self, service: &dyn AnyNextEdits, event: DocumentEvent) {
         let Ok(session) = self.get(event.session_id()) else { return };
         let mut versions = lock(&session.versions);
         match &event {
@@ -237,7 +274,36 @@ impl NesTable {
         service.document(event);
     }
 
-    pub(super) fn knows(&self, id: &SessionId) -> bool {
-        self.get(id).is_ok()
+    /// The connection is gone.
+    pub(super) fn close_all(&self, service: &dyn AnyNextEdits) {
+        let sessions = std::mem::take(&mut *lock(&self.0));
+        for (id, session) in sessions {
+            session.token.cancel();
+            service.closed(&id);
+        }
     }
+}
+
+pub(super) async fn start(
+    core: Arc<Core>,
+    request: StartNesRequest,
+    client: Client,
+) -> Result<StartNesResponse> {
+    core.nes.start(service(&core)?, request, client).await
+}
+
+pub(super) async fn suggest(
+    core: Arc<Core>,
+    request: SuggestNesRequest,
+    client: Client,
+) -> Result<SuggestNesResponse> {
+    core.nes.suggest(service(&core)?, request, client.capabilities()).await
+}
+
+pub(super) async fn close(core: Arc<Core>, request: CloseNesRequest) -> Result<CloseNesResponse> {
+    core.nes.close(service(&core)?, &request)
+}
+
+fn service(core: &Core) -> Result<&dyn AnyNextEdits> {
+    core.services.next_edits.as_deref().ok_or_else(|| no_method("nes"))
 }

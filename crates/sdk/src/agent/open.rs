@@ -1,9 +1,11 @@
 //! Opening and closing sessions: new, load, resume, fork, close.
 
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 
 use attache_conn::Responder;
+use attache_rpc::ErrorObject;
 use attache_wire::Meta;
 use attache_wire::v1::{
     CloseSessionRequest, CloseSessionResponse, ContentBlock, ForkSessionRequest, ForkSessionResponse,
@@ -11,14 +13,15 @@ use attache_wire::v1::{
     ResumeSessionRequest, ResumeSessionResponse, SessionConfigOption, SessionModeState, SessionModelState,
     SystemPrompt, SystemPromptMode,
 };
-use serde::Serialize;
 
 use super::builder::{Services, SystemPrompts};
-use super::core::Core;
+use super::client::Client;
+use super::core::{Answer, Core};
 use super::handle::SessionHandle;
 use super::options;
 use super::session::{Boxed, NewSession, Opened};
-use super::table::{Entry, Gate, fresh_id};
+use super::table::{Entry, fresh_id};
+use crate::race::{First, race};
 use crate::{Error, Result, SessionId};
 
 /// What every way of opening a session asks for.
@@ -59,12 +62,10 @@ impl Setup {
         self.system_prompt.as_ref().map_or(Ok(()), |prompt| check_system_prompt(prompt, services))
     }
 
-    fn request(self, core: &Core, id: SessionId, gate: Arc<Gate>) -> Result<NewSession> {
-        self.check(&core.services)?;
-        let client = core.client().ok_or_else(|| Error::internal("no client yet"))?;
-        Ok(NewSession {
-            session: SessionHandle::new(client.clone(), id.clone(), gate),
-            id,
+    /// What the author's function is asked for.
+    fn request(self, session: SessionHandle) -> NewSession {
+        NewSession {
+            id: session.id().clone(),
             cwd: PathBuf::from(self.cwd),
             additional_directories: self
                 .additional_directories
@@ -75,8 +76,9 @@ impl Setup {
             mcp_servers: self.mcp_servers,
             system_prompt: self.system_prompt,
             meta: self.meta,
-            client,
-        })
+            client: session.client().clone(),
+            session,
+        }
     }
 }
 
@@ -115,47 +117,97 @@ struct Shown {
     options: Option<Vec<SessionConfigOption>>,
 }
 
+/// One of the ways to open a session.
+struct Way {
+    /// Whether the agent may give the session an id of its own; else the client knows it already.
+    names: bool,
+    respond: fn(Responder, Shown),
+}
+
+/// A session that is being opened.
+struct Opening {
+    core: Arc<Core>,
+    responder: Responder,
+    handle: SessionHandle,
+    making: Boxed<'static, Result<Opened>>,
+    way: Way,
+}
+
 /// The way every session is opened: check, let the author make it, put it into the table, answer.
-///
-/// `make` refuses what the agent does not offer; it is asked before anything else (SESS-09). The answer is written after
-/// the session can be found and before any update of it that was held back (SESS-31).
-fn open<R: Serialize + 'static>(
+fn open(
     core: &Arc<Core>,
     responder: Responder,
     setup: Setup,
-    (id, gate): (SessionId, Arc<Gate>),
-    make: impl FnOnce(&Services, NewSession) -> Result<Boxed<'static, Result<Opened>>> + Send + 'static,
-    respond: fn(Shown) -> R,
+    handle: SessionHandle,
+    make: impl FnOnce(&Services, NewSession) -> Option<Boxed<'static, Result<Opened>>>,
+    way: Way,
 ) {
-    let this = core.clone();
-    let opening = async move {
-        let request = setup.request(&this, id, gate)?;
-        let handle = request.session.clone();
-        let opened = make(&this.services, request)?.await?;
-        Ok((handle, opened))
-    };
-    let this = core.clone();
-    core.answer_later(responder, opening, move |responder, (handle, opened): (SessionHandle, Opened)| {
-        let Opened { session, id, offers } = opened;
-        let id = id.unwrap_or_else(|| handle.id().clone());
-        let shown = Shown {
+    if let Err(error) = setup.check(&core.services) {
+        return responder.err(error.to_wire());
+    }
+    match make(&core.services, setup.request(handle.clone())) {
+        None => responder.err(ErrorObject::internal("this agent cannot open sessions that way")),
+        Some(making) => {
+            let opening = Opening { core: core.clone(), responder, handle, making, way };
+            core.spawn(opening.run());
+        }
+    }
+}
+
+impl Opening {
+    async fn run(self) {
+        let Opening { core, responder, handle, mut making, way } = self;
+        let token = responder.cancellation();
+        let made = async {
+            let opened = making.as_mut().await?;
+            opened.offers.as_deref().map_or(Ok(()), options::check_offers)?;
+            let id = opened.id.as_ref().filter(|_| way.names).unwrap_or(handle.id()).clone();
+            // The client opened it once more: the older one is over before the new one is there.
+            while let Some(older) = core.sessions.remove(&id) {
+                core.end(older).await;
+            }
+            Ok((id, opened))
+        };
+        let made: Result<_> = match race(pin!(made), pin!(token.cancelled())).await {
+            First::Left(made) => made,
+            First::Right(()) => Err(Error::Cancelled),
+        };
+        match made {
+            Err(error) => responder.err(error.to_wire()),
+            Ok((id, opened)) => opened_as(&core, responder, &handle, &way, id, opened),
+        }
+    }
+}
+
+/// The answer is written after the session can be found and before any update of it that was held back (SESS-31).
+fn opened_as(
+    core: &Arc<Core>,
+    responder: Responder,
+    handle: &SessionHandle,
+    way: &Way,
+    id: SessionId,
+    opened: Opened,
+) {
+    let Opened { session, offers, commands, .. } = opened;
+    let shown = match &offers {
+        None => Shown { id: id.clone(), modes: None, models: None, options: None },
+        Some(offers) => Shown {
             id: id.clone(),
             modes: offers.modes.clone(),
             models: offers.models.clone(),
-            options: options::visible(&offers, handle.client()),
-        };
-        let commands = offers.commands.clone();
-        let entry = Entry::new(id, session, offers);
-        if let Some(replaced) = this.sessions.insert(entry.clone()) {
-            // The client opened it once more: the older one is over.
-            replaced.cancel();
-        }
-        responder.ok(&respond(shown));
-        handle.opened(&entry, commands);
-    });
+            options: options::visible(offers, handle.client()),
+        },
+    };
+    let entry = Entry::new(id, session, offers);
+    if let Some(older) = core.sessions.insert(entry.clone()) {
+        // Somebody else opened it in the same moment; the last one counts.
+        drop(core.end(older));
+    }
+    (way.respond)(responder, shown);
+    handle.opened(&entry, commands);
 }
 
-pub(super) fn new(core: &Arc<Core>, request: NewSessionRequest, responder: Responder) {
+pub(super) fn new(core: &Arc<Core>, client: Client, request: NewSessionRequest, responder: Responder) {
     let setup = Setup {
         cwd: request.cwd,
         additional_directories: request.additional_directories,
@@ -163,16 +215,18 @@ pub(super) fn new(core: &Arc<Core>, request: NewSessionRequest, responder: Respo
         system_prompt: request.system_prompt,
         meta: request.meta,
     };
-    let make = |services: &Services, request| Ok((services.open)(request));
-    open(core, responder, setup, (fresh_id(), Gate::shut()), make, |shown| {
-        NewSessionResponse::new(shown.id)
+    let respond = |responder: Responder, shown: Shown| {
+        responder.ok(&NewSessionResponse::new(shown.id)
             .modes(shown.modes)
             .models(shown.models)
-            .config_options(shown.options)
-    });
+            .config_options(shown.options));
+    };
+    let handle = SessionHandle::shut(client, fresh_id());
+    let make = |services: &Services, request| Some((services.open)(request));
+    open(core, responder, setup, handle, make, Way { names: true, respond });
 }
 
-pub(super) fn load(core: &Arc<Core>, request: LoadSessionRequest, responder: Responder) {
+pub(super) fn load(core: &Arc<Core>, client: Client, request: LoadSessionRequest, responder: Responder) {
     let setup = Setup {
         cwd: request.cwd,
         additional_directories: request.additional_directories,
@@ -180,16 +234,19 @@ pub(super) fn load(core: &Arc<Core>, request: LoadSessionRequest, responder: Res
         system_prompt: request.system_prompt,
         meta: request.meta,
     };
-    let make = |services: &Services, request| {
-        services.load.as_ref().map(|load| load(request)).ok_or_else(|| no_method("session/load"))
+    let respond = |responder: Responder, shown: Shown| {
+        responder.ok(&LoadSessionResponse::new()
+            .modes(shown.modes)
+            .models(shown.models)
+            .config_options(shown.options));
     };
     // The client knows the id, so the replay needs no gate: it is sent as it comes, before the answer (SESS-12).
-    open(core, responder, setup, (request.session_id, Gate::open()), make, |shown| {
-        LoadSessionResponse::new().modes(shown.modes).models(shown.models).config_options(shown.options)
-    });
+    let handle = SessionHandle::replay(client, request.session_id);
+    let make = |services: &Services, request| services.load.as_ref().map(|load| load(request));
+    open(core, responder, setup, handle, make, Way { names: false, respond });
 }
 
-pub(super) fn resume(core: &Arc<Core>, request: ResumeSessionRequest, responder: Responder) {
+pub(super) fn resume(core: &Arc<Core>, client: Client, request: ResumeSessionRequest, responder: Responder) {
     let setup = Setup {
         cwd: request.cwd,
         additional_directories: request.additional_directories,
@@ -197,51 +254,54 @@ pub(super) fn resume(core: &Arc<Core>, request: ResumeSessionRequest, responder:
         system_prompt: request.system_prompt,
         meta: request.meta,
     };
-    let make = |services: &Services, request| {
-        services.resume.as_ref().map(|resume| resume(request)).ok_or_else(|| no_method("session/resume"))
-    };
-    // SESS-23: nothing comes before the answer.
-    open(core, responder, setup, (request.session_id, Gate::shut()), make, |shown| {
-        ResumeSessionResponse::new().modes(shown.modes).models(shown.models).config_options(shown.options)
-    });
-}
-
-pub(super) fn fork(core: &Arc<Core>, request: ForkSessionRequest, responder: Responder) {
-    let setup = Setup {
-        cwd: request.cwd,
-        additional_directories: request.additional_directories,
-        mcp_servers: request.mcp_servers.unwrap_or_default(),
-        system_prompt: request.system_prompt,
-        meta: request.meta,
-    };
-    let source = request.session_id;
-    let make = |services: &Services, request| {
-        services.fork.as_ref().map(|fork| fork(source, request)).ok_or_else(|| no_method("session/fork"))
-    };
-    // FORK-02: a session of its own, with an id of its own.
-    open(core, responder, setup, (fresh_id(), Gate::shut()), make, |shown| {
-        ForkSessionResponse::new(shown.id)
+    let respond = |responder: Responder, shown: Shown| {
+        responder.ok(&ResumeSessionResponse::new()
             .modes(shown.modes)
             .models(shown.models)
-            .config_options(shown.options)
-    });
+            .config_options(shown.options));
+    };
+    // SESS-23: nothing comes before the answer.
+    let handle = SessionHandle::shut(client, request.session_id);
+    let make = |services: &Services, request| services.resume.as_ref().map(|resume| resume(request));
+    open(core, responder, setup, handle, make, Way { names: false, respond });
 }
 
-/// SESS-27: cancels what runs, waits for its answer, then frees the session.
-pub(super) async fn close(core: Arc<Core>, request: CloseSessionRequest) -> Result<CloseSessionResponse> {
-    let entry = core.session(&request.session_id)?;
-    end(&core, &entry).await;
-    Ok(CloseSessionResponse::new())
+pub(super) fn fork(core: &Arc<Core>, client: Client, request: ForkSessionRequest, responder: Responder) {
+    let setup = Setup {
+        cwd: request.cwd,
+        additional_directories: request.additional_directories,
+        mcp_servers: request.mcp_servers.unwrap_or_default(),
+        system_prompt: request.system_prompt,
+        meta: request.meta,
+    };
+    let respond = |responder: Responder, shown: Shown| {
+        responder.ok(&ForkSessionResponse::new(shown.id)
+            .modes(shown.modes)
+            .models(shown.models)
+            .config_options(shown.options));
+    };
+    // FORK-02: a session of its own, with an id of its own.
+    let handle = SessionHandle::shut(client, fresh_id());
+    let source = request.session_id;
+    let make = |services: &Services, request| services.fork.as_ref().map(|fork| fork(source, request));
+    open(core, responder, setup, handle, make, Way { names: true, respond });
 }
 
-/// Takes a session out of the table and ends it. SESS-30: from the first moment on nobody finds it.
-pub(super) async fn end(core: &Core, entry: &Entry) {
-    core.sessions.remove(entry.id.as_str());
-    entry.cancel();
-    entry.until_idle().await;
-    entry.session.closed().await;
+/// SESS-27: cancels what runs, waits for its answer, then frees the session. SESS-30: whatever the client sends behind this
+/// request does not find the session any more.
+pub(super) fn close(core: &Arc<Core>, request: CloseSessionRequest, responder: Responder) {
+    match core.sessions.remove(&request.session_id) {
+        None => responder.err(super::unknown_session(&request.session_id).to_wire()),
+        Some(entry) => {
+            let ended = core.end(entry);
+            core.answer_later(responder, async move {
+                ended.await;
+                Ok(Box::new(|responder: Responder| responder.ok(&CloseSessionResponse::new())) as Answer)
+            });
+        }
+    }
 }
 
 pub(super) fn no_method(method: &str) -> Error {
-    Error::Refused(attache_rpc::ErrorObject::method_not_found(method))
+    Error::Refused(ErrorObject::method_not_found(method))
 }

@@ -1,5 +1,6 @@
 //! Modes, models and config options: one state, seen through three windows that stay in step (MODE-10, MODEL-03).
 
+use attache_rpc::ErrorObject;
 use attache_wire::v1::{
     ModelId, SessionConfigId, SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory,
     SessionConfigSelectOptions, SessionConfigValueId, SessionModeId,
@@ -33,7 +34,7 @@ pub(super) fn check_model(offers: &Offers, model: &ModelId) -> Result<()> {
     Err(Error::invalid_params(format!("there is no model `{model}`")))
 }
 
-/// CONF-15, CONF-19: only an option that was offered, with a value of its kind.
+/// CONF-15, CONF-19: only an option that the agent has, with a value of its kind.
 pub(super) fn check_option(offers: &Offers, id: &SessionConfigId, value: &OptionValue) -> Result<()> {
     let options = offers.options.as_ref().ok_or_else(|| not_offered("session/set_config_option"))?;
     let option = options.iter().find(|option| option.id == *id);
@@ -49,7 +50,7 @@ pub(super) fn check_option(offers: &Offers, id: &SessionConfigId, value: &Option
 }
 
 fn not_offered(method: &str) -> Error {
-    Error::Refused(attache_rpc::ErrorObject::method_not_found(method))
+    Error::Refused(ErrorObject::method_not_found(method))
 }
 
 fn has_value(options: &SessionConfigSelectOptions, value: &str) -> bool {
@@ -131,16 +132,50 @@ pub(super) fn put_option(offers: &mut Offers, id: &SessionConfigId, value: &Opti
     Ok(changed)
 }
 
-/// The options that this client understands: CONF-07, CONF-08: no booleans unless it said so.
+/// The options that this client understands.
 pub(super) fn visible(offers: &Offers, client: &Client) -> Option<Vec<SessionConfigOption>> {
-    let booleans = client
-        .capabilities()
-        .session
-        .as_ref()
-        .and_then(|session| session.config_options.as_ref())
-        .is_some_and(|options| options.boolean.is_some());
     let options = offers.options.as_ref()?;
-    let fits =
-        |option: &&SessionConfigOption| booleans || !matches!(option.kind, SessionConfigKind::Boolean(_));
-    Some(options.iter().filter(fits).cloned().collect())
+    Some(options.iter().filter(|option| is_visible(option, client)).cloned().collect())
+}
+
+/// CONF-07, CONF-08: no booleans unless the client said that it knows them.
+pub(super) fn is_visible(option: &SessionConfigOption, client: &Client) -> bool {
+    let session = client.capabilities().session.as_ref();
+    let known = session.and_then(|session| session.config_options.as_ref());
+    let booleans = known.is_some_and(|options| options.boolean.is_some());
+    booleans || !matches!(option.kind, SessionConfigKind::Boolean(_))
+}
+
+/// What a session offers must be usable, or the client would show what cannot be chosen. The author is told through the
+/// answer, because there is no other place to tell it.
+pub(super) fn check_offers(offers: &Offers) -> Result<()> {
+    if let Some(modes) = &offers.modes
+        && !modes.available_modes.iter().any(|mode| mode.id == modes.current_mode_id)
+    {
+        return Err(unusable(format_args!("mode `{}` is not one of its modes", modes.current_mode_id)));
+    }
+    if let Some(models) = &offers.models
+        && !models.available_models.iter().any(|model| model.model_id == models.current_model_id)
+    {
+        return Err(unusable(format_args!("model `{}` is not one of its models", models.current_model_id)));
+    }
+    offers.options.as_deref().map_or(Ok(()), check_options)
+}
+
+/// CONF-05: every option has a usable current value.
+pub(super) fn check_options(options: &[SessionConfigOption]) -> Result<()> {
+    let bad = options.iter().find(|option| match &option.kind {
+        SessionConfigKind::Select(select) => !has_value(&select.options, select.current_value.as_str()),
+        _ => false,
+    });
+    match bad {
+        Some(option) => {
+            Err(unusable(format_args!("value of option `{}` is not one of its values", option.id)))
+        }
+        None => Ok(()),
+    }
+}
+
+fn unusable(what: std::fmt::Arguments<'_>) -> Error {
+    Error::Refused(ErrorObject::internal(format!("the session's current {what}")))
 }

@@ -1,12 +1,15 @@
 //! Where models are reached, when the client may choose (unstable).
 
 use std::future::Future;
+use std::sync::Arc;
 
 use attache_wire::v1::{
-    DisableProviderRequest, DisableProviderResponse, ListProvidersResponse, ProviderId, ProviderInfo,
-    SetProviderRequest, SetProviderResponse,
+    DisableProviderRequest, DisableProviderResponse, ListProvidersRequest, ListProvidersResponse, ProviderId,
+    ProviderInfo, SetProviderRequest, SetProviderResponse,
 };
 
+use super::core::Core;
+use super::open::no_method;
 use super::session::Boxed;
 use crate::{Error, Result};
 
@@ -62,4 +65,23 @@ impl<P: Providers> AnyProviders for P {
             }
         })
     }
+}
+
+fn service(core: &Core) -> Result<&dyn AnyProviders> {
+    core.services.providers.as_deref().ok_or_else(|| no_method("providers"))
+}
+
+pub(super) async fn list(core: Arc<Core>, _: ListProvidersRequest) -> Result<ListProvidersResponse> {
+    service(&core)?.list().await
+}
+
+pub(super) async fn set(core: Arc<Core>, request: SetProviderRequest) -> Result<SetProviderResponse> {
+    service(&core)?.set(request).await
+}
+
+pub(super) async fn disable(
+    core: Arc<Core>,
+    request: DisableProviderRequest,
+) -> Result<DisableProviderResponse> {
+    service(&core)?.disable(request).await
 }

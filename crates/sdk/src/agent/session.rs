@@ -3,7 +3,6 @@
 use std::future::{Future, ready};
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::Arc;
 
 use attache_wire::Meta;
 use attache_wire::v1::{
@@ -89,6 +88,7 @@ pub struct Open<S> {
     pub(super) session: S,
     pub(super) id: Option<SessionId>,
     pub(super) offers: Offers,
+    pub(super) commands: Option<Vec<AvailableCommand>>,
 }
 
 /// What a session offers besides prompts.
@@ -97,16 +97,22 @@ pub(super) struct Offers {
     pub(super) modes: Option<SessionModeState>,
     pub(super) models: Option<SessionModelState>,
     pub(super) options: Option<Vec<SessionConfigOption>>,
-    pub(super) commands: Option<Vec<AvailableCommand>>,
+}
+
+impl Offers {
+    fn is_empty(&self) -> bool {
+        self.modes.is_none() && self.models.is_none() && self.options.is_none()
+    }
 }
 
 impl<S: Session> Open<S> {
     /// A session that offers prompts only.
     pub fn new(session: S) -> Self {
-        Open { session, id: None, offers: Offers::default() }
+        Open { session, id: None, offers: Offers::default(), commands: None }
     }
 
-    /// Gives the session an id of the agent's own making; it must be unique (SESS-03). Not used by load and resume.
+    /// Gives the session an id of the agent's own making; it must be unique (SESS-03). Load and resume keep
+    /// the id that the client named.
     pub fn id(mut self, id: impl Into<SessionId>) -> Self {
         self.id = Some(id.into());
         self
@@ -132,7 +138,7 @@ impl<S: Session> Open<S> {
 
     /// Offers slash commands; they are sent right after the session is open (CMD-01).
     pub fn commands(mut self, commands: Vec<AvailableCommand>) -> Self {
-        self.offers.commands = Some(commands);
+        self.commands = Some(commands);
         self
     }
 }
@@ -195,13 +201,17 @@ impl<S: Session> AnySession for S {
 
 /// An opened session on its way into the table.
 pub(super) struct Opened {
-    pub(super) session: Arc<dyn AnySession>,
+    pub(super) session: Box<dyn AnySession>,
     pub(super) id: Option<SessionId>,
-    pub(super) offers: Offers,
+    /// `None` if it offers nothing.
+    pub(super) offers: Option<Box<Offers>>,
+    pub(super) commands: Option<Vec<AvailableCommand>>,
 }
 
 impl<S: Session> From<Open<S>> for Opened {
     fn from(open: Open<S>) -> Self {
-        Opened { session: Arc::new(open.session), id: open.id, offers: open.offers }
+        let Open { session, id, offers, commands } = open;
+        let offers = (!offers.is_empty()).then(|| Box::new(offers));
+        Opened { session: Box::new(session), id, offers, commands }
     }
 }

@@ -1,11 +1,13 @@
 //! The session table: which sessions are open, which turn runs in each.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::borrow::Borrow;
+use std::collections::HashSet;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use attache_conn::CancelToken;
-use attache_wire::v1::{SessionId, SessionUpdate};
+use attache_wire::v1::SessionId;
 use tokio::sync::Notify;
 
 use super::session::{AnySession, Offers};
@@ -13,23 +15,41 @@ use super::session::{AnySession, Offers};
 /// One open session.
 pub(super) struct Entry {
     pub(super) id: SessionId,
-    pub(super) session: Arc<dyn AnySession>,
+    pub(super) session: Box<dyn AnySession>,
     state: Mutex<State>,
     /// Told whenever a turn ends.
     idle: Notify,
+    /// From now on nothing of the session is sent any more.
+    pub(super) over: AtomicBool,
 }
 
-#[derive(Default)]
 pub(super) struct State {
     /// The running turn. Its token is registered by dispatch, before anything waits.
     running: Option<CancelToken>,
-    pub(super) offers: Offers,
+    /// No turn may begin any more.
+    shut: bool,
+    /// Most sessions have none.
+    offers: Option<Box<Offers>>,
+}
+
+impl State {
+    pub(super) fn offers(&mut self) -> &mut Offers {
+        self.offers.get_or_insert_default()
+    }
+}
+
+/// Why a turn may not begin.
+pub(super) enum Refusal {
+    /// Another one runs.
+    Busy,
+    /// The session is being closed.
+    Shut,
 }
 
 impl Entry {
-    pub(super) fn new(id: SessionId, session: Arc<dyn AnySession>, offers: Offers) -> Arc<Self> {
-        let state = Mutex::new(State { running: None, offers });
-        Arc::new(Entry { id, session, state, idle: Notify::new() })
+    pub(super) fn new(id: SessionId, session: Box<dyn AnySession>, offers: Option<Box<Offers>>) -> Arc<Self> {
+        let state = Mutex::new(State { running: None, shut: false, offers });
+        Arc::new(Entry { id, session, state, idle: Notify::new(), over: AtomicBool::new(false) })
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -37,13 +57,16 @@ impl Entry {
     }
 
     /// Registers a turn. PROMPT-13: only one runs at a time.
-    pub(super) fn begin(self: &Arc<Self>, token: CancelToken) -> Option<Running> {
+    pub(super) fn begin(self: &Arc<Self>, token: CancelToken) -> Result<Running, Refusal> {
         let mut state = self.state();
+        if state.shut {
+            return Err(Refusal::Shut);
+        }
         if state.running.is_some() {
-            return None;
+            return Err(Refusal::Busy);
         }
         state.running = Some(token);
-        Some(Running { entry: self.clone(), finished: false })
+        Ok(Running { entry: self.clone(), finished: false })
     }
 
     /// CANCEL-10, CANCEL-11: cancels the turn that runs now, in this session, and nothing else.
@@ -52,6 +75,12 @@ impl Entry {
         if let Some(token) = running {
             token.cancel();
         }
+    }
+
+    /// Cancels what runs and lets nothing begin.
+    pub(super) fn shut(&self) {
+        self.state().shut = true;
+        self.cancel();
     }
 
     /// Waits until no turn runs.
@@ -66,13 +95,17 @@ impl Entry {
     }
 }
 
-/// A turn's place in its session; gives it up when dropped, also when the handler panics.
+/// A turn's place in its session; gives it up when dropped.
 pub(super) struct Running {
     entry: Arc<Entry>,
     finished: bool,
 }
 
 impl Running {
+    pub(super) fn entry(&self) -> &Arc<Entry> {
+        &self.entry
+    }
+
     /// Gives the place up and answers, as one step: whoever sees the place free also finds the answer queued, so a
     /// `session/close` that waits for the turn is answered behind it (SESS-27), and a client that prompts again at
     /// once is not refused.
@@ -97,72 +130,68 @@ impl Drop for Running {
 /// All open sessions of one connection.
 #[derive(Default)]
 pub(super) struct Table {
-    open: Mutex<HashMap<SessionId, Arc<Entry>>>,
+    open: Mutex<HashSet<ById>>,
 }
 
+/// An entry that is found by its id.
+struct ById(Arc<Entry>);
+
+impl Borrow<str> for ById {
+    fn borrow(&self) -> &str {
+        self.0.id.as_str()
+    }
+}
+
+impl Hash for ById {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.id.as_str().hash(state);
+    }
+}
+
+impl PartialEq for ById {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.id == other.0.id
+    }
+}
+
+impl Eq for ById {}
+
 impl Table {
-    pub(super) fn get(&self, id: &str) -> Option<Arc<Entry>> {
-        lock(&self.open).get(id).cloned()
+    pub(super) fn get(&self, id: &SessionId) -> Option<Arc<Entry>> {
+        lock(&self.open).get(id.as_str()).map(|found| found.0.clone())
     }
 
     /// Puts a session in; gives back one that had the same id.
     pub(super) fn insert(&self, entry: Arc<Entry>) -> Option<Arc<Entry>> {
-        lock(&self.open).insert(entry.id.clone(), entry)
+        lock(&self.open).replace(ById(entry)).map(|replaced| replaced.0)
     }
 
-    pub(super) fn remove(&self, id: &str) -> Option<Arc<Entry>> {
-        lock(&self.open).remove(id)
+    pub(super) fn remove(&self, id: &SessionId) -> Option<Arc<Entry>> {
+        lock(&self.open).take(id.as_str()).map(|removed| removed.0)
     }
 
     pub(super) fn all(&self) -> Vec<Arc<Entry>> {
-        lock(&self.open).values().cloned().collect()
+        lock(&self.open).iter().map(|entry| entry.0.clone()).collect()
+    }
+
+    pub(super) fn take_all(&self) -> Vec<Arc<Entry>> {
+        lock(&self.open).drain().map(|entry| entry.0).collect()
     }
 }
 
-/// Updates that were sent before the client can know the session's id: they are held back until the answer that
-/// names it is written (SESS-31).
-#[derive(Default)]
-pub(super) struct Gate(Mutex<Option<Vec<SessionUpdate>>>);
-
-impl Gate {
-    /// A gate that holds updates back.
-    pub(super) fn shut() -> Arc<Self> {
-        Arc::new(Gate(Mutex::new(Some(Vec::new()))))
-    }
-
-    /// A gate that never held anything back.
-    pub(super) fn open() -> Arc<Self> {
-        Arc::new(Gate::default())
-    }
-
-    /// Keeps an update if the gate is shut, or gives it back to be sent.
-    pub(super) fn hold(&self, update: SessionUpdate) -> Option<SessionUpdate> {
-        match lock(&self.0).as_mut() {
-            Some(held) => {
-                held.push(update);
-                None
-            }
-            None => Some(update),
-        }
-    }
-
-    /// Opens the gate and sends what was held, in order, before anything else can pass.
-    pub(super) fn release(&self, mut send: impl FnMut(SessionUpdate)) {
-        let mut gate = lock(&self.0);
-        for update in gate.take().unwrap_or_default() {
-            send(update);
-        }
-    }
-}
-
-/// A session id that no other session has (SESS-03), in this process or another.
+/// A session id that no other session has (SESS-03).
 pub(super) fn fresh_id() -> SessionId {
-    use std::hash::{BuildHasher, RandomState};
+    SessionId::from(fresh("sess"))
+}
+
+/// A name that nothing else has, in this process or another, and that cannot be guessed from those that were seen.
+pub(super) fn fresh(prefix: &str) -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
+    // Keys from the system's randomness, drawn once.
+    static KEYS: OnceLock<RandomState> = OnceLock::new();
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    // `RandomState` draws its keys from the system's randomness.
-    let random = RandomState::new().hash_one((count, std::process::id()));
-    SessionId::from(format!("sess-{random:016x}{count:x}"))
+    let random = KEYS.get_or_init(RandomState::new).hash_one(count);
+    format!("{prefix}-{random:016x}{count:x}")
 }
 
 /// A poisoned lock means that a handler panicked while it held it; the tables behind our locks are never left

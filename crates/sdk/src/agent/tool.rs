@@ -10,7 +10,7 @@ use attache_wire::v1::{
     ToolCallContent, ToolCallId, ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolKind,
 };
 
-use super::table::lock;
+use super::table::{fresh, lock};
 use super::turn::Inner;
 use crate::{Error, Result};
 
@@ -23,7 +23,8 @@ pub struct ToolBuilder {
 
 impl ToolBuilder {
     pub(super) fn new(turn: Arc<Inner>, title: String) -> Self {
-        let call = ToolCall::new(turn.fresh_tool_id(), title).status(ToolCallStatus::Pending);
+        // TOOL-02: an id that no other tool call of the session has, also if it is loaded once more.
+        let call = ToolCall::new(fresh("call"), title).status(ToolCallStatus::Pending);
         ToolBuilder { turn, call }
     }
 
@@ -53,7 +54,7 @@ impl ToolBuilder {
 
     /// A file it touches (TOOL-18: absolute, the line counted from 1), for clients that follow along.
     pub fn location(mut self, path: impl Into<PathBuf>, line: Option<u32>) -> Self {
-        let location = ToolCallLocation::new(text(path.into())).line(line);
+        let location = ToolCallLocation::new(text(path.into())).line(line.map(|line| line.max(1)));
         self.call.locations.get_or_insert_default().push(location);
         self
     }
@@ -71,10 +72,28 @@ impl ToolBuilder {
 
     /// Reports the call (TOOL-01). Paths that are not absolute are refused here, not by the client (ROOT-04).
     pub async fn start(self) -> Result<Tool> {
-        check_paths(&self.call)?;
-        self.turn.update(&SessionUpdate::ToolCall(Box::new(self.call.clone()))).await?;
-        self.turn.tool_started(&self.call.tool_call_id);
-        Ok(Tool { id: self.call.tool_call_id.clone(), call: Mutex::new(self.call), turn: self.turn })
+        check_paths(self.call.locations.as_deref(), self.call.content.as_deref())?;
+        let ToolBuilder { turn, call } = self;
+        let id = call.tool_call_id.clone();
+        turn.tool_starts(&id);
+        let unreported = Unreported { turn: &turn, id: &id };
+        let update = SessionUpdate::ToolCall(Box::new(call));
+        turn.update(&update).await?;
+        std::mem::forget(unreported);
+        let SessionUpdate::ToolCall(call) = update else { return Err(Error::internal("no tool call")) };
+        Ok(Tool { id, call: Mutex::new(*call), turn })
+    }
+}
+
+/// A call that the client does not know; the end of the turn has nothing to say about it.
+struct Unreported<'a> {
+    turn: &'a Inner,
+    id: &'a ToolCallId,
+}
+
+impl Drop for Unreported<'_> {
+    fn drop(&mut self) {
+        self.turn.tool_forgotten(self.id);
     }
 }
 
@@ -110,18 +129,17 @@ impl Tool {
         self.show(content).await
     }
 
-    /// The tool did its work.
+    /// The tool did its work. Without content the call keeps what it shows.
     pub async fn complete(self, content: impl IntoIterator<Item = ToolCallContent>) -> Result<()> {
         let content: Vec<_> = content.into_iter().collect();
         let change = self.change().status(ToolCallStatus::Completed);
-        self.end(if content.is_empty() { change } else { change.content(content) }).await
+        self.update(if content.is_empty() { change } else { change.content(content) }).await
     }
 
     /// The tool failed, or was not allowed to run (PERM-10); `why` is shown to the user.
     pub async fn fail(self, why: impl Into<String>) -> Result<()> {
-        let content = vec![ToolCallContent::Content(Content::new(ContentBlock::from(why.into())))];
-        let change = self.change().status(ToolCallStatus::Failed).content(content);
-        self.end(change).await
+        let change = self.change().status(ToolCallStatus::Failed).content(vec![block(why.into())]);
+        self.update(change).await
     }
 
     /// An update of this call, to be filled and sent.
@@ -129,41 +147,40 @@ impl Tool {
         ToolCallUpdate::new(self.id.clone())
     }
 
-    /// Sends any update of this call.
-    pub async fn update(&self, change: ToolCallUpdate) -> Result<()> {
+    /// Sends any update of this call. One that ends the call is sent also when the turn was cancelled (CANCEL-07).
+    pub async fn update(&self, mut change: ToolCallUpdate) -> Result<()> {
+        change.tool_call_id = self.id.clone();
+        check_paths(change.locations.as_deref(), change.content.as_deref())?;
         self.remember(&change);
-        self.turn.update(&SessionUpdate::ToolCallUpdate(Box::new(change))).await
-    }
-
-    /// How the call ended is reported also when the turn was cancelled (CANCEL-07).
-    async fn end(self, change: ToolCallUpdate) -> Result<()> {
-        self.turn.last_words(&SessionUpdate::ToolCallUpdate(Box::new(change))).await?;
-        self.turn.tool_ended(&self.id);
-        Ok(())
-    }
-
-    fn remember(&self, change: &ToolCallUpdate) {
-        let mut call = lock(&self.call);
-        if let Some(content) = &change.content {
-            call.content = Some(content.clone());
+        match change.status {
+            Some(ToolCallStatus::Completed | ToolCallStatus::Failed) => self.turn.tool_ends(change).await,
+            _ => self.turn.update(&SessionUpdate::ToolCallUpdate(Box::new(change))).await,
         }
+    }
+
+    /// TOOL-05, TOOL-06: what an update mentions replaces what was there.
+    fn remember(&self, change: &ToolCallUpdate) {
+        fn put<T: Clone>(known: &mut Option<T>, new: &Option<T>) {
+            if new.is_some() {
+                known.clone_from(new);
+            }
+        }
+        let mut call = lock(&self.call);
         if let Some(title) = &change.title {
             call.title.clone_from(title);
         }
-        call.status = change.status.or(call.status);
+        put(&mut call.name, &change.name);
+        put(&mut call.kind, &change.kind);
+        put(&mut call.status, &change.status);
+        put(&mut call.content, &change.content);
+        put(&mut call.locations, &change.locations);
+        put(&mut call.raw_input, &change.raw_input);
+        put(&mut call.raw_output, &change.raw_output);
     }
 
     /// The whole call as a permission request shows it.
     pub(super) fn for_permission(&self) -> ToolCallUpdate {
-        let call = lock(&self.call);
-        ToolCallUpdate::new(self.id.clone())
-            .title(call.title.clone())
-            .name(call.name.clone())
-            .kind(call.kind)
-            .status(call.status)
-            .content(call.content.clone())
-            .locations(call.locations.clone())
-            .raw_input(call.raw_input.clone())
+        ToolCallUpdate::from(lock(&self.call).clone())
     }
 }
 
@@ -191,9 +208,10 @@ fn text(path: PathBuf) -> String {
     path.to_string_lossy().into_owned()
 }
 
-fn check_paths(call: &ToolCall) -> Result<()> {
-    let locations = call.locations.iter().flatten().map(|location| location.path.as_str());
-    let diffs = call.content.iter().flatten().filter_map(|content| match content {
+/// ROOT-04, TOOL-15, TOOL-18: paths are absolute.
+fn check_paths(locations: Option<&[ToolCallLocation]>, content: Option<&[ToolCallContent]>) -> Result<()> {
+    let locations = locations.into_iter().flatten().map(|location| location.path.as_str());
+    let diffs = content.into_iter().flatten().filter_map(|content| match content {
         ToolCallContent::Diff(diff) => Some(diff.path.as_str()),
         _ => None,
     });

@@ -1,23 +1,26 @@
 //! One turn: from a prompt to its answer.
 
 use std::fmt;
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::future::Future;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use attache_conn::{CancelToken, Responder};
+use attache_wire::Request;
 use attache_wire::v1::{
     ContentBlock, ContentChunk, Cost, Plan, PlanEntry, PromptResponse, SessionId, SessionUpdate, StopReason,
     ToolCallId, ToolCallStatus, ToolCallUpdate, Usage, UsageUpdate,
 };
 use serde::Serialize;
-use tokio::sync::Notify;
+use tokio::sync::oneshot;
 
-use super::client::{Client, Outgoing, TextChunk};
-use super::table::{Entry, Running, lock};
+use super::client::{self, Client, Outgoing, TextChunk, While};
+use super::table::{Running, lock};
 use super::tool::ToolBuilder;
 use crate::race::{First, race};
+use crate::task::catch;
 use crate::{Error, Prompt, Result};
 
 /// The turn that a prompt opened: the way to say something to the client.
@@ -43,23 +46,23 @@ pub struct Turn<'a> {
     inner: &'a Arc<Inner>,
 }
 
-/// A turn for background tasks. It does not borrow; instead everything it sends fails once the turn has ended.
+/// A turn for background tasks. It does not borrow; instead everything it sends fails once the turn has ended, and what
+/// waits then for an answer of the client stops waiting. The turn's end also raises [`Turn::cancellation`].
 #[derive(Clone)]
 pub struct DetachedTurn {
     inner: Arc<Inner>,
 }
 
+/// What all handles of one turn share. It does not hold the session, so a session may keep any of them.
 pub(super) struct Inner {
     client: Client,
-    entry: Arc<Entry>,
+    session: SessionId,
+    /// Raised when the user cancels and when the turn ends.
     token: CancelToken,
     /// Set when the handler has returned; from then on nothing may be sent.
-    ended: AtomicBool,
-    /// Updates that are being sent right now. The answer waits for them.
-    sending: AtomicUsize,
-    sent: Notify,
+    over: AtomicBool,
+    /// Tool calls that were reported and have not ended. Locked before anything of the connection is.
     tools: Mutex<Vec<ToolCallId>>,
-    next_tool: AtomicU64,
     usage: Mutex<Option<Usage>>,
 }
 
@@ -96,7 +99,7 @@ impl Turn<'_> {
 
     /// Sends any update. Those that need a capability of the client are refused without it.
     pub async fn send(&self, update: SessionUpdate) -> Result<()> {
-        self.inner.client.takes(&update)?;
+        let update = self.inner.client.fit(update)?;
         self.inner.update(&update).await
     }
 
@@ -107,7 +110,7 @@ impl Turn<'_> {
 
     /// The session's id.
     pub fn session_id(&self) -> &SessionId {
-        &self.inner.entry.id
+        &self.inner.session
     }
 
     /// The client.
@@ -120,14 +123,14 @@ impl Turn<'_> {
         &self.inner.token
     }
 
-    /// Whether the user has cancelled.
+    /// Whether the user has cancelled, or the turn has ended.
     pub fn is_cancelled(&self) -> bool {
         self.inner.token.is_cancelled()
     }
 
     /// Runs a future until it ends or the user cancels.
     pub async fn until_cancelled<F: Future>(&self, future: F) -> Result<F::Output> {
-        match race(future, self.inner.token.cancelled()).await {
+        match race(pin!(future), pin!(self.inner.token.cancelled())).await {
             First::Left(output) => Ok(output),
             First::Right(()) => Err(Error::Cancelled),
         }
@@ -136,6 +139,10 @@ impl Turn<'_> {
     /// A handle for background tasks that dies with the turn.
     pub fn detach(&self) -> DetachedTurn {
         DetachedTurn { inner: self.inner.clone() }
+    }
+
+    pub(super) fn inner(&self) -> &Arc<Inner> {
+        self.inner
     }
 }
 
@@ -154,20 +161,11 @@ impl fmt::Debug for Turn<'_> {
 
 impl fmt::Debug for DetachedTurn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("DetachedTurn").field(&self.inner.entry.id).finish()
+        f.debug_tuple("DetachedTurn").field(&self.inner.session).finish()
     }
 }
 
 impl Inner {
-    /// TOOL-02: an id that no other tool call of the session has.
-    pub(super) fn fresh_tool_id(&self) -> ToolCallId {
-        let count = self.next_tool.fetch_add(1, Ordering::Relaxed);
-        ToolCallId::from(format!(
-            "call-{}-{count}",
-            super::table::fresh_id().as_str().trim_start_matches("sess-")
-        ))
-    }
-
     async fn chunk(&self, kind: &'static str, text: &str) -> Result<()> {
         self.update(&TextChunk { kind, text }).await
     }
@@ -177,71 +175,126 @@ impl Inner {
         if self.token.is_cancelled() {
             return Err(Error::Cancelled);
         }
-        let _sending = self.begin_sending()?;
-        let outgoing = Outgoing { session: &self.entry.id, update };
-        match race(self.client.peer.notify("session/update", &outgoing), self.token.cancelled()).await {
-            First::Left(sent) => Ok(sent?),
+        let params = self.outgoing(update);
+        let sending = pin!(self.client.peer().notify("session/update", &params));
+        match race(sending, pin!(self.token.cancelled())).await {
+            First::Left(sent) => sent.map_err(|error| self.error(error)),
             First::Right(()) => Err(Error::Cancelled),
         }
     }
 
-    /// Sends also when the turn is cancelled: how a tool call ended (CANCEL-07, CANCEL-08).
-    pub(super) async fn last_words<U: Serialize>(&self, update: &U) -> Result<()> {
-        let _sending = self.begin_sending()?;
-        let outgoing = Outgoing { session: &self.entry.id, update };
-        Ok(self.client.peer.notify("session/update", &outgoing).await?)
+    /// Asks the client while the turn runs and is not cancelled; gives up, and says so, when either ends.
+    pub(super) async fn request<R: Request>(&self, request: &R) -> Result<R::Response> {
+        if self.token.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        let params = While { over: &self.over, params: request };
+        let asking = pin!(self.client.peer().call(R::METHOD, &params));
+        match race(asking, pin!(self.token.cancelled())).await {
+            First::Left(Ok(raw)) => client::decode::<R>(&raw),
+            First::Left(Err(error)) => Err(self.error(error)),
+            First::Right(()) => Err(Error::Cancelled),
+        }
     }
 
-    /// Notes that an update is on its way. The count goes up before the look at `ended`, and the end looks at the count
-    /// after it has set `ended`, so one of the two sees the other.
-    fn begin_sending(&self) -> Result<Sending<'_>> {
-        self.sending.fetch_add(1, Ordering::SeqCst);
-        let sending = Sending(self);
-        if self.ended.load(Ordering::SeqCst) { Err(Error::Cancelled) } else { Ok(sending) }
+    /// Like [`request`](Self::request), for requests that leave something behind: it is not given up, and what `make` makes of
+    /// the answer is dropped if nobody waits for it any more.
+    pub(super) async fn request_to_the_end<R: Request, T: Send + 'static>(
+        &self,
+        request: &R,
+        make: impl FnOnce(R::Response) -> T + Send + 'static,
+    ) -> Result<T> {
+        if self.token.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        let (sender, made) = oneshot::channel();
+        let params = While { over: &self.over, params: request };
+        self.client.peer().call_with(R::METHOD, &params, |answer| {
+            let answer = answer.map(|raw| client::decode::<R>(raw).map(make));
+            let _ = sender.send(answer);
+        });
+        match race(made, pin!(self.token.cancelled())).await {
+            First::Left(Ok(Ok(made))) => made,
+            First::Left(Ok(Err(error))) => Err(self.error(error)),
+            First::Left(Err(_)) => Err(Error::internal("the request was not answered")),
+            First::Right(()) => Err(Error::Cancelled),
+        }
     }
 
-    pub(super) fn tool_started(&self, id: &ToolCallId) {
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(super) fn session_id(&self) -> &SessionId {
+        &self.session
+    }
+
+    fn outgoing<U: Serialize>(&self, update: U) -> While<'_, Outgoing<'_, U>> {
+        While { over: &self.over, params: Outgoing { session: &self.session, update } }
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::SeqCst)
+    }
+
+    /// What was not sent because the turn is over was cancelled.
+    fn error(&self, error: attache_conn::CallError) -> Error {
+        match error {
+            attache_conn::CallError::Encode(_) if self.is_over() => Error::Cancelled,
+            error => error.into(),
+        }
+    }
+
+    /// Notes a tool call that is about to be reported, so that the end of the turn finds it.
+    pub(super) fn tool_starts(&self, id: &ToolCallId) {
         lock(&self.tools).push(id.clone());
     }
 
-    pub(super) fn tool_ended(&self, id: &ToolCallId) {
+    pub(super) fn tool_forgotten(&self, id: &ToolCallId) {
         lock(&self.tools).retain(|open| open != id);
     }
 
-    /// Ends the turn: nothing more is sent, and what is being sent is waited for.
-    async fn end(&self) {
-        self.ended.store(true, Ordering::SeqCst);
-        loop {
-            let sent = self.sent.notified();
-            if self.sending.load(Ordering::SeqCst) == 0 {
-                break;
+    /// Reports how a tool call ended, also when the turn is cancelled (CANCEL-07), but not when it is over (CANCEL-08).
+    /// It does not wait for room: as one step with the look at what is open, it cannot cross the end of the turn.
+    pub(super) async fn tool_ends(&self, change: ToolCallUpdate) -> Result<()> {
+        let peer = self.client.peer();
+        let sent = {
+            let mut open = lock(&self.tools);
+            if self.is_over() {
+                return Err(Error::Cancelled);
             }
-            sent.await;
-        }
-        // TOOL-10: no tool call is left without an end.
-        for id in lock(&self.tools).drain(..) {
-            let update = SessionUpdate::ToolCallUpdate(Box::new(
-                ToolCallUpdate::new(id).status(ToolCallStatus::Failed),
-            ));
-            self.client.peer.notify_now("session/update", &Outgoing { session: &self.entry.id, update });
+            open.retain(|open| *open != change.tool_call_id);
+            let update = SessionUpdate::ToolCallUpdate(Box::new(change));
+            peer.notify_now("session/update", &self.outgoing(update))
+        };
+        match sent {
+            true => Ok(()),
+            false if peer.is_closed() => Err(peer.closed().await.into()),
+            false => Err(Error::internal("the update of a tool call could not be sent")),
         }
     }
-}
 
-struct Sending<'a>(&'a Inner);
-
-impl Drop for Sending<'_> {
-    fn drop(&mut self) {
-        if self.0.sending.fetch_sub(1, Ordering::SeqCst) == 1 && self.0.ended.load(Ordering::SeqCst) {
-            self.0.sent.notify_waiters();
+    /// Ends the turn: nothing more is sent, and whoever waits stops waiting.
+    fn end(&self) {
+        let open = {
+            let mut tools = lock(&self.tools);
+            self.over.store(true, Ordering::SeqCst);
+            std::mem::take(&mut *tools)
+        };
+        // TOOL-10: no tool call is left without an end.
+        for id in open {
+            let update = ToolCallUpdate::new(id).status(ToolCallStatus::Failed);
+            let update = SessionUpdate::ToolCallUpdate(Box::new(update));
+            let params = Outgoing { session: &self.session, update };
+            self.client.peer().notify_now("session/update", &params);
         }
+        self.token.cancel();
     }
 }
 
 /// A prompt on its way to its handler.
 pub(super) struct Prompted {
     pub(super) client: Client,
-    pub(super) entry: Arc<Entry>,
     pub(super) running: Running,
     pub(super) responder: Responder,
     pub(super) prompt: Prompt,
@@ -251,33 +304,35 @@ pub(super) struct Prompted {
 
 /// Runs a prompt handler and answers for it.
 pub(super) async fn run(prompted: Prompted) {
-    let Prompted { client, entry, running, responder, prompt, grace } = prompted;
+    let Prompted { client, running, responder, prompt, grace } = prompted;
     let token = responder.cancellation();
     let inner = Arc::new(Inner {
         client,
-        entry: entry.clone(),
+        session: running.entry().id.clone(),
         token: token.clone(),
-        ended: AtomicBool::new(false),
-        sending: AtomicUsize::new(0),
-        sent: Notify::new(),
+        over: AtomicBool::new(false),
         tools: Mutex::new(Vec::new()),
-        next_tool: AtomicU64::new(0),
         usage: Mutex::new(None),
     });
-    let handler = entry.session.prompt(Turn { inner: &inner }, prompt);
-    let given_up = async {
-        token.cancelled().await;
-        tokio::time::sleep(grace).await;
+    let outcome = {
+        // CANCEL-06: a panic is caught like any other failure, so that a cancelled turn ends as one.
+        let handler =
+            pin!(catch(async { running.entry().session.prompt(Turn { inner: &inner }, prompt).await }));
+        let given_up = pin!(async {
+            token.cancelled().await;
+            tokio::time::sleep(grace).await;
+        });
+        match race(handler, given_up).await {
+            First::Left(outcome) => outcome.unwrap_or_else(Err),
+            First::Right(()) => Err(Error::Cancelled),
+        }
+        // Here the handler is dropped, and with it what it borrowed from the client: terminals are released (TERM-05).
     };
-    let outcome = match race(handler, given_up).await {
-        First::Left(outcome) => outcome,
-        First::Right(()) => Err(Error::Cancelled),
-    };
-    inner.end().await;
-    let usage = lock(&inner.usage).take();
     // CANCEL-05, CANCEL-06, CANCEL-23: the token decides, not what the handler made of it. PROMPT-20: any other failure
     // is an error, never a made-up stop reason.
     let outcome = if token.is_cancelled() { Ok(StopReason::Cancelled) } else { outcome };
+    inner.end();
+    let usage = lock(&inner.usage).take();
     running.finish(|| match outcome {
         Ok(stop_reason) => responder.ok(&PromptResponse::new(stop_reason).usage(usage)),
         Err(error) => responder.err(error.to_wire()),
