@@ -13,17 +13,7 @@ const OWN: &[&str] = &["crates/wire/tests/data/valid.jsonl", "crates/wire/tests/
 /// Runs the files, or without any the repository's own.
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let mut command = Command::new(env!("CARGO"));
-    command.args([
-        "run",
-        "--quiet",
-        "--package",
-        "attache-testkit",
-        "--features",
-        "sdk",
-        "--bin",
-        "run-examples",
-        "--",
-    ]);
+    command.args(["run", "--quiet", "--package", "attache-testkit", "--bin", "run-examples", "--"]);
     if args.iter().all(|arg| arg.starts_with("--")) {
         command.args(OWN.iter().map(|path| repo::root().join(path)));
     }

@@ -155,7 +155,7 @@ fn machine(answer_noise: bool) -> Machine<(), ()> {
 }
 
 /// What a receiver of the line answers by itself, and what it hands on.
-fn envelope(line: &Line) -> Result<(), String> {
+pub fn envelope(line: &Line) -> Result<(), String> {
     let log = matches!(
         Frame::parse(line.text.as_bytes(), 1024),
         Frame::Malformed(malformed) if malformed.fault == attache_rpc::Fault::Log
@@ -217,7 +217,7 @@ pub fn expect_any(expect: &Value, mut test: impl FnMut(&Value) -> Result<(), Str
 }
 
 /// A payload that does not fit its type, or fits only for a lenient reader.
-fn payload(line: &Line) -> Result<(), String> {
+pub fn payload(line: &Line) -> Result<(), String> {
     let mut machine = machine(true);
     let mut out = Vec::new();
     let event = machine.receive(line.text.as_bytes(), &mut out, || ());

@@ -1,0 +1,100 @@
+//! What a line needs around it.
+
+use serde_json::Value;
+
+use crate::line::Line;
+
+/// Rules about something that was not advertised although the request fits its type.
+const NOT_ADVERTISED: &[&str] = &[
+    "PROMPT-02",
+    "PROMPT-03",
+    "PROMPT-04",
+    "MCP-03",
+    "MCP-04",
+    "ROOT-08",
+    "ROOT-09",
+    "SYSP-01",
+    "CONF-07",
+    "CONF-08",
+];
+
+/// Reads a line for what its context must be.
+pub(super) struct Context<'a> {
+    line: &'a Line,
+}
+
+impl<'a> Context<'a> {
+    pub(super) fn of(line: &'a Line) -> Self {
+        Context { line }
+    }
+
+    /// The code that is expected, of the first alternative if there are several.
+    pub(super) fn code(&self) -> Option<i64> {
+        let expect = &self.line.expect;
+        expect["code"]
+            .as_i64()
+            .or_else(|| expect["either"].as_array()?.iter().find_map(|one| one["code"].as_i64()))
+    }
+
+    /// Whether the words that say what is wrong hold one of these.
+    pub(super) fn says(&self, words: &[&str]) -> bool {
+        let why = self.line.why.to_lowercase();
+        words.iter().any(|word| why.contains(word))
+    }
+
+    /// Whether the receiver must offer nothing that it can leave out.
+    pub(super) fn bare(&self) -> bool {
+        self.code() == Some(-32601)
+            || NOT_ADVERTISED.contains(&self.line.rule.as_str())
+            || self.says(&["not advertised", "unadvertised", "without the capability", "capability missing"])
+    }
+
+    /// Whether the request comes before `initialize`.
+    pub(super) fn before_initialize(&self) -> bool {
+        self.line.method == "initialize"
+            || ["INIT-01", "INIT-02", "INIT-03"].contains(&self.line.rule.as_str())
+            || self.says(&["before initialize"])
+    }
+
+    /// Whether users must log in and have not.
+    pub(super) fn login_needed(&self) -> bool {
+        self.code() == Some(-32000) || (self.line.method == "authenticate" && !self.bare())
+    }
+
+    /// Whether the session, terminal or file that the line names must not exist.
+    pub(super) fn unknown(&self) -> bool {
+        self.code() == Some(-32002)
+            || self.says(&["unknown session", "unknown terminal", "never created", "no such", "missing file"])
+    }
+
+    /// Whether what the line names existed and is gone.
+    pub(super) fn gone(&self) -> bool {
+        self.says(&["after release", "released", "after close", "closed", "after delete", "deleted"])
+    }
+
+    /// Whether a prompt is running already.
+    pub(super) fn busy(&self) -> bool {
+        self.line.rule == "PROMPT-13"
+            || self.says(&[
+                "second prompt",
+                "while one runs",
+                "while a prompt",
+                "during a turn",
+                "already running",
+            ])
+    }
+
+    /// A member of the params, as text.
+    pub(super) fn param(&self, name: &str) -> Option<&'a str> {
+        self.line.message["params"][name].as_str()
+    }
+
+    /// The line with one of its params replaced.
+    pub(super) fn with_param(&self, name: &str, value: &str) -> String {
+        let mut message = self.line.message.clone();
+        if let Some(member) = message["params"].get_mut(name) {
+            *member = Value::from(value);
+        }
+        message.to_string()
+    }
+}

@@ -1,0 +1,128 @@
+//! A real client, and a peer that plays the agent.
+
+use attache::client::{Client, Cx, Terminal, Terminals};
+use attache::wire::v1::*;
+use attache::{Error, Result};
+use serde_json::json;
+
+use super::Heard;
+use super::context::Context;
+use super::peer::{Peer, pair};
+use crate::line::Line;
+
+const SESSION: &str = "sess-1";
+const CWD: &str = "/home/ada/demo";
+
+/// Sends a line to a client in the context it calls for.
+pub(super) async fn heard(line: &Line) -> Result<Heard, String> {
+    let context = Context::of(line);
+    let (link, mut peer) = pair();
+    let client = client(&context);
+    let named =
+        context.param("sessionId").filter(|_| !context.unknown() || line.method.starts_with("terminal/"));
+    let named = named.unwrap_or(SESSION).to_owned();
+    // The client opens a session, prompts, and lets every question go, which answers it with "cancelled".
+    let running = tokio::spawn(async move {
+        let agent = client.connect(link).await?;
+        let mut session = agent.new_session(CWD).await?;
+        let mut turn = session.prompt("go").await?;
+        while turn.next().await?.is_some() {}
+        Result::<()>::Ok(())
+    });
+    greet(&mut peer).await?;
+    let opening = peer.requested("session/new").await?;
+    peer.answer(&opening, json!({ "sessionId": named })).await?;
+    peer.requested("session/prompt").await?;
+    let text = with_terminal(&mut peer, &context, line, &named).await?;
+    let heard = peer.exchange(line, &text).await?;
+    running.abort();
+    Ok(heard)
+}
+
+/// The first words of an agent that can do everything.
+pub(super) async fn greet(peer: &mut Peer) -> Result<(), String> {
+    let hello = peer.requested("initialize").await?;
+    let capabilities = json!({
+        "loadSession": true, "promptCapabilities": { "image": true, "audio": true, "embeddedContext": true },
+        "mcpCapabilities": { "http": true, "sse": true, "acp": true },
+        "sessionCapabilities": { "list": {}, "delete": {}, "resume": {}, "close": {}, "fork": {}, "archive": {},
+                                 "status": {}, "title": {}, "additionalDirectories": {} },
+        "auth": { "logout": {}, "status": {} }, "providers": {}, "nes": {},
+    });
+    let methods = json!([{ "id": "own", "name": "Own" }]);
+    let result = json!({ "protocolVersion": 1, "agentCapabilities": capabilities, "authMethods": methods });
+    peer.answer(&hello, result).await
+}
+
+/// A line about a terminal names one that exists, or one that was released.
+async fn with_terminal(
+    peer: &mut Peer,
+    context: &Context<'_>,
+    line: &Line,
+    session: &str,
+) -> Result<String, String> {
+    let about_one = line.method.starts_with("terminal/") && context.param("terminalId").is_some();
+    if !about_one || context.bare() || (context.unknown() && !context.gone()) {
+        return Ok(line.text.clone());
+    }
+    let created = peer.ask("terminal/create", json!({ "sessionId": session, "command": "ls" })).await?;
+    let terminal = created["terminalId"].as_str().unwrap_or_default();
+    if context.gone() {
+        let params = json!({ "sessionId": session, "terminalId": terminal });
+        peer.ask("terminal/release", params).await?;
+    }
+    Ok(context.with_param("terminalId", terminal))
+}
+
+/// A client, bare or with everything there is.
+pub(super) fn client(context: &Context<'_>) -> Client {
+    let client = Client::new();
+    if context.code() == Some(-32601) {
+        return client;
+    }
+    let missing = context.unknown();
+    let client = client
+        .read_files(move |_: Cx, _: ReadTextFileRequest| async move {
+            if missing { Err(Error::not_found("there is no such file")) } else { Ok("text".to_owned()) }
+        })
+        .write_files(|_: Cx, _: WriteTextFileRequest| async { Ok(()) })
+        .terminals(Shells)
+        .boolean_options()
+        .notices()
+        .compaction()
+        .plans()
+        .subagents();
+    // A mode that was not advertised is the other one's neighbour.
+    match context.param("mode").filter(|_| context.bare()) {
+        Some("url") => client.elicitation_forms(),
+        Some("form") => client.elicitation_urls(),
+        _ => client.elicitation_forms().elicitation_urls(),
+    }
+}
+
+struct Shells;
+
+impl Terminals for Shells {
+    type Terminal = Ended;
+    async fn create(&self, _: Cx, _: CreateTerminalRequest) -> Result<Ended> {
+        Ok(Ended)
+    }
+}
+
+/// A command that has ended already.
+struct Ended;
+
+impl Terminal for Ended {
+    async fn output(&self) -> Result<TerminalOutputResponse> {
+        Ok(TerminalOutputResponse::new("", false))
+    }
+    async fn wait_for_exit(&self) -> Result<TerminalExitStatus> {
+        Ok(TerminalExitStatus::new())
+    }
+    async fn kill(&self) -> Result<()> {
+        Ok(())
+    }
+    async fn release(&self) -> Result<()> {
+        Ok(())
+    }
+}

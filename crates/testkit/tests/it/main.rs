@@ -1,0 +1,26 @@
+//! The examples whose error lies in the context, against a running agent and a running client.
+
+#![cfg(feature = "sdk")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+use attache_testkit::judge::{Verdict, judge};
+use attache_testkit::{line, semantic};
+
+#[test]
+fn examples_that_need_a_peer_behave_as_they_should() {
+    let bytes = include_bytes!("../../../wire/tests/data/invalid.jsonl");
+    let lines = line::read(bytes).expect("an example file");
+    let mut failures = Vec::new();
+    let mut good = 0;
+    for line in lines.iter().filter(|line| line.class.as_deref() == Some("semantic")) {
+        match judge(line, semantic::judge) {
+            Verdict::Good => good += 1,
+            Verdict::Bad(why) => {
+                failures.push(format!("{} ({}, {}): {why}", line.id, line.method, line.rule))
+            }
+            Verdict::OutOfScope(_) => {}
+        }
+    }
+    assert!(failures.is_empty(), "{} of {}:\n{}", failures.len(), failures.len() + good, failures.join("\n"));
+    assert!(good >= 40, "only {good} lines were run");
+}
