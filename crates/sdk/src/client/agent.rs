@@ -25,8 +25,11 @@ use crate::{Error, Result};
 /// An agent that is connected and initialized. Cheap to clone; the connection ends when the last handle and the last session are
 /// gone.
 ///
+/// There is none before `initialize` is answered (SESS-01, PROMPT-01), and sessions come from it, so the id of one
+/// agent's session cannot reach another agent by mistake (SESS-02, SESS-04).
+///
 /// What an agent may or may not be able to do is an `Option`: there is a value to do it with exactly if the agent said
-/// that it can (INIT-15), so calling it without looking does not compile:
+/// that it can (INIT-15, INIT-16), so calling it without looking does not compile:
 ///
 /// ```compile_fail
 /// # async fn load(agent: attache::client::Agent) -> attache::Result<()> {
@@ -58,7 +61,7 @@ impl Agent {
         &self.0.hello().auth_methods
     }
 
-    /// Authenticates in one of the ways that the agent itself carries out.
+    /// Authenticates in one of the ways that the agent itself carries out. AUTH-20: no credentials are passed.
     ///
     /// An agent that wants this answers other requests with an error whose
     /// [`is_auth_required`](Error::is_auth_required) is true (AUTH-02).
@@ -106,22 +109,22 @@ impl Agent {
         NewSession::new(self.clone(), cwd)
     }
 
-    /// SESS-07: loading stored sessions with their history.
+    /// SESS-07, SESS-08: loading stored sessions with their history.
     pub fn loading(&self) -> Option<Loader> {
         self.capabilities().load_session.then(|| Loader(self.clone()))
     }
 
-    /// SESS-20: resuming stored sessions without their history.
+    /// SESS-20, SESS-21: resuming stored sessions without their history.
     pub fn resuming(&self) -> Option<Resuming> {
         self.session_capability(|can| can.resume.is_some()).map(Resuming)
     }
 
-    /// LIST-01: listing stored sessions.
+    /// LIST-01, LIST-02: listing stored sessions.
     pub fn listing(&self) -> Option<Listing> {
         self.session_capability(|can| can.list.is_some()).map(Listing)
     }
 
-    /// DEL-01: deleting stored sessions.
+    /// DEL-01, DEL-02: deleting stored sessions.
     pub fn deleting(&self) -> Option<Deleting> {
         self.session_capability(|can| can.delete.is_some()).map(Deleting)
     }
@@ -200,6 +203,8 @@ impl Agent {
 
     /// Waits for the end of the connection and tells how it ended.
     pub async fn closed(&self) -> Closed {
+        // The end comes behind everything else, so the reader must not rest before it.
+        let _waiting = self.0.peer.backlog().waiting();
         self.0.peer.closed().await
     }
 

@@ -82,7 +82,9 @@ pub(crate) fn cancel_permission(responder: Responder) {
 /// }
 /// ```
 ///
-/// A question that is dropped, or whose turn is cancelled, is answered `cancelled` (CANCEL-03, PERM-08).
+/// A question that is dropped, or whose turn is cancelled, is answered `cancelled` (CANCEL-03, PERM-08). Nothing here
+/// answers on the user's behalf: whoever holds the question shows it, or follows what the user has set (PERM-05,
+/// PERM-06, PERM-07). What an option such as "always" means is kept by the agent (PERM-14).
 pub struct PermissionAsk {
     slot: Arc<Slot>,
     request: Box<RequestPermissionRequest>,

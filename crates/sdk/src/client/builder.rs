@@ -242,7 +242,7 @@ impl Client {
         self
     }
 
-    /// INIT-28, EXT-09: announces extensions in `_meta` of the capabilities.
+    /// INIT-27, INIT-28, EXT-09: announces extensions, in `_meta` of the capabilities and nowhere else.
     pub fn extensions(mut self, meta: Meta) -> Self {
         self.0.more.meta = Some(meta);
         self
@@ -251,20 +251,27 @@ impl Client {
     /// Serves a method of an extension, as a task of its own.
     ///
     /// EXT-05: names that begin with an underscore are free for extensions; some agents use others, and those can be served too.
-    /// `mcp/message` of MCP servers that are reached through this connection is served like this as well. What the
-    /// protocol itself defines for clients stays with this crate.
+    /// MCP-12: `mcp/message` of MCP servers that are reached through this connection is served like this as well; the
+    /// answer holds the server's result or its error, and an error of this handler says that there is no such server
+    /// (MCPA-05). What the protocol itself defines for clients stays with this crate.
     pub fn on_request<R, F, Fut>(mut self, handler: F) -> Self
     where
         R: Request,
         F: Fn(R, Cx) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<R::Response>> + Send + 'static,
     {
-        let serve =
-            move |cx, params: Option<&RawValue>, responder: Responder| match attache_wire::decode(params) {
-                Ok(request) => run(responder, handler(request, cx)),
+        let handler = Arc::new(handler);
+        let serve = move |cx, params: Option<&RawValue>, responder: Responder| {
+            match attache_wire::decode(params) {
+                Ok(request) => {
+                    // All of the handler runs in its own task, also what it does before its first wait.
+                    let handler = handler.clone();
+                    run(responder, async move { handler(request, cx).await });
+                }
                 // RPC-13
                 Err(error) => responder.err(ErrorObject::invalid_params(error.to_string())),
-            };
+            }
+        };
         self.0.requests.insert(R::METHOD, Arc::new(serve));
         self
     }

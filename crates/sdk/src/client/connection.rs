@@ -78,11 +78,12 @@ static NOBODY: LazyLock<InitializeResponse> = LazyLock::new(|| InitializeRespons
 
 impl Core {
     pub(crate) fn new(peer: Peer, services: Services) -> Arc<Self> {
+        let news = Arc::new(News::new(peer.backlog().clone()));
         Arc::new(Core {
             peer,
             services,
             hello: OnceLock::new(),
-            news: Arc::new(News::default()),
+            news,
             routes: Mutex::new(Routes::default()),
             noise: Mutex::new(VecDeque::new()),
             elicitations: Mutex::new(HashMap::new()),
@@ -175,8 +176,8 @@ impl Core {
     }
 
     /// An update for a session that nobody has. SESS-32: ignored, but not in secret.
-    pub(crate) fn stray(&self, session_id: SessionId, update: Box<SessionUpdate>) {
-        self.news.push(AgentEvent::Stray { session_id, update });
+    pub(crate) fn stray(&self, session_id: SessionId, update: Box<SessionUpdate>, bytes: usize) {
+        self.news.push(AgentEvent::Stray { session_id, update }, bytes);
     }
 
     /// Remembers where the end of a url elicitation has to be told.
@@ -204,9 +205,9 @@ impl Core {
             shown.push('…');
         }
         if let Some(hook) = &self.services.on_noise {
-            hook(line, why);
+            undisturbed(|| hook(line, why));
         }
-        self.news.push(AgentEvent::Noise { line: shown.clone(), why: why.to_owned() });
+        self.news.push(AgentEvent::Noise { line: shown.clone(), why: why.to_owned() }, shown.len());
         let mut noise = self.noise.lock().unwrap_or_else(PoisonError::into_inner);
         if noise.len() == NOISE_LINES {
             noise.pop_front();
@@ -277,6 +278,11 @@ fn read<R: Request>(raw: &RawValue) -> Result<R::Response> {
         .map_err(|error| Error::Decode { method: R::METHOD.to_owned(), reason: error.to_string() })
 }
 
+/// Runs what a user wants to hear in the reader. A panic there is the user's, and must not end the connection.
+pub(crate) fn undisturbed(hook: impl FnOnce()) {
+    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(hook));
+}
+
 /// -32002 with the session's id, as the newest peers have it.
 pub(crate) fn no_such_session(id: &str) -> ErrorObject {
     ErrorObject::resource_not_found("no such session").with_data(&SessionNotFoundErrorData::new(id))
@@ -299,7 +305,7 @@ impl Drop for Opening {
         for (id, parked) in left {
             for parked in parked {
                 match parked {
-                    Parked::Update(update, _) => core.stray(id.clone(), update),
+                    Parked::Update(update, bytes) => core.stray(id.clone(), update, bytes),
                     Parked::Request(_, _, responder) => responder.err(no_such_session(id.as_str())),
                 }
             }

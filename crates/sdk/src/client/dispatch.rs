@@ -20,7 +20,7 @@ use serde::de::{DeserializeOwned, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::ask::{Slot, cancel_permission};
-use super::connection::{Core, Parked, Route, no_such_session};
+use super::connection::{Core, Parked, Route, no_such_session, undisturbed};
 use super::elicitation::cancel_elicitation;
 use super::event::Event;
 use super::news::AgentEvent;
@@ -89,6 +89,7 @@ impl Serve {
 
 impl Core {
     fn receive_notification(self: &Arc<Self>, method: &str, params: Option<&RawValue>) {
+        let bytes = params.map_or(0, |params| params.get().len());
         match method {
             "session/update" => self.receive_update(params),
             CompleteElicitationNotification::METHOD => {
@@ -97,22 +98,25 @@ impl Core {
                     match self.take_elicitation(&done.elicitation_id) {
                         None => {}
                         Some(Some(lane)) => lane.tell(Event::ElicitationComplete(done.elicitation_id)),
-                        Some(None) => self.news.push(AgentEvent::ElicitationComplete(done.elicitation_id)),
+                        Some(None) => {
+                            self.news.push(AgentEvent::ElicitationComplete(done.elicitation_id), bytes)
+                        }
                     }
                 }
             }
             AuthStatusUpdateNotification::METHOD => {
                 if let Some(status) = self.read_or_tell::<AuthStatusUpdateNotification>(method, params) {
-                    self.news.push(AgentEvent::AuthStatus(Box::new(status)));
+                    self.news.push(AgentEvent::AuthStatus(Box::new(status)), bytes);
                 }
             }
             _ => match self.services.notifications.get(method) {
-                Some(handler) => handler(Arc::downgrade(self), params),
+                Some(handler) => undisturbed(|| handler(Arc::downgrade(self), params)),
                 // EXT-08: unknown notifications are ignored, but not in secret.
-                None => self.news.push(AgentEvent::Notification {
-                    method: method.to_owned(),
-                    params: params.map(|params| Json::from(params.to_owned())),
-                }),
+                None => {
+                    let (method, params) =
+                        (method.to_owned(), params.map(|params| Json::from(params.to_owned())));
+                    self.news.push(AgentEvent::Notification { method, params }, bytes);
+                }
             },
         }
     }
@@ -148,8 +152,8 @@ impl Core {
             Some(route) => self.deliver(&id, route, update, bytes),
             None => {
                 let early = Parked::Update(Box::new(update), bytes);
-                if let Err(Parked::Update(update, _)) = self.park(&id, early) {
-                    self.stray(SessionId::from(&*id), update);
+                if let Err(Parked::Update(update, bytes)) = self.park(&id, early) {
+                    self.stray(SessionId::from(&*id), update, bytes);
                 }
             }
         }
@@ -347,7 +351,7 @@ impl Core {
             Some((route, id)) => {
                 route.lane.ask(route.child.then_some(id), &slot, Event::Elicitation(ask), bytes)
             }
-            None => self.news.push(AgentEvent::Elicitation(ask)),
+            None => self.news.push(AgentEvent::Elicitation(ask), bytes),
         }
     }
 }

@@ -19,6 +19,9 @@ pub(crate) fn cancel_elicitation(responder: Responder) {
 
 /// The agent asks the user for input: a form to fill in, or a web page to visit.
 ///
+/// ELIC-07, ELIC-08, ELIC-13: whoever shows it names the agent, fills in the defaults, lets the user look over the
+/// answers, and offers to decline and to cancel.
+///
 /// Answer with [`accept`](Self::accept), [`agree`](Self::agree), [`decline`](Self::decline) or [`cancel`](Self::cancel). Dropping the question,
 /// or cancelling its turn, answers `cancel`.
 pub struct ElicitationAsk {

@@ -51,7 +51,8 @@ pub enum Event {
     Compaction(Box<CompactionUpdate>),
     /// A piece of a compaction's summary.
     CompactionSummary(Box<CompactionSummaryChunk>),
-    /// A subagent appeared or changed.
+    /// A subagent appeared or changed. SUBA-04, SUBA-07: a state that is missing or not known is not idle, and takes the
+    /// place of the one before.
     Subagent(Box<SubagentUpdate>),
     /// Something happened in the session of a subagent.
     FromSubagent(SessionId, Box<Event>),

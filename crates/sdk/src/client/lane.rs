@@ -417,21 +417,31 @@ impl Inner {
     /// Keeps an event that happened outside of turns. Questions are kept; of the rest, what has a state is in the
     /// state, and what is only shown may be forgotten when nobody looks.
     fn push_outside(&mut self, event: Event, bytes: usize) -> Vec<Event> {
+        let mut forgotten = Vec::new();
+        // These replace what they are about (CMD-02, CONF-16), so the newest is enough; and the state holds it anyway.
+        let replaces = matches!(event, Event::Commands(_) | Event::ConfigOptions(_));
+        let bytes = if replaces { EVENT_BYTES } else { bytes };
+        let same = |old: &Event| std::mem::discriminant(old) == std::mem::discriminant(&event);
+        if let Some(at) = self.outside.iter().position(|(old, _)| replaces && same(old)) {
+            forgotten.extend(self.remove_outside(at));
+        }
         self.outside.push_back((event, bytes));
         self.outside_bytes += bytes;
-        let mut forgotten = Vec::new();
         while self.outside.len() > OUTSIDE_EVENTS || self.outside_bytes > OUTSIDE_BYTES {
             // The newest one stays, however big it is.
             let older = self.outside.len() - 1;
             let Some(at) = self.outside.iter().take(older).position(|(event, _)| !event.is_ask()) else {
                 break;
             };
-            if let Some((event, bytes)) = self.outside.remove(at) {
-                self.outside_bytes -= bytes;
-                forgotten.push(event);
-            }
+            forgotten.extend(self.remove_outside(at));
         }
         forgotten
+    }
+
+    fn remove_outside(&mut self, at: usize) -> Option<Event> {
+        let (event, bytes) = self.outside.remove(at)?;
+        self.outside_bytes -= bytes;
+        Some(event)
     }
 
     fn take_asks(&mut self) -> Vec<Arc<Slot>> {

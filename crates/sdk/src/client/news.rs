@@ -5,13 +5,16 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use attache_conn::Backlog;
 use attache_wire::Json;
 use attache_wire::v1::{AuthStatusUpdateNotification, ElicitationId, SessionId, SessionUpdate};
 
 use super::ElicitationAsk;
 
-/// How many are kept when nobody reads them; the oldest go first.
-const KEPT: usize = 256;
+/// How many bytes are kept when nobody reads them; the oldest go first.
+const KEPT: usize = 256 << 10;
+/// What an event costs beside its text.
+const EVENT_BYTES: usize = 128;
 
 /// Something that belongs to the connection and to no session.
 #[derive(Debug)]
@@ -46,12 +49,15 @@ pub enum AgentEvent {
     },
 }
 
-#[derive(Default)]
-pub(crate) struct News(Mutex<Inner>);
+pub(crate) struct News {
+    inner: Mutex<Inner>,
+    backlog: Backlog,
+}
 
 #[derive(Default)]
 struct Inner {
-    queue: VecDeque<AgentEvent>,
+    queue: VecDeque<(AgentEvent, usize)>,
+    bytes: usize,
     waker: Option<Waker>,
     /// Whether somebody reads. A question is not kept for a reader that may never come.
     read: bool,
@@ -59,18 +65,28 @@ struct Inner {
 }
 
 impl News {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn new(backlog: Backlog) -> Self {
+        News { inner: Mutex::default(), backlog }
     }
 
-    pub(crate) fn push(&self, event: AgentEvent) {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something happened that was so many bytes long on the wire.
+    pub(crate) fn push(&self, event: AgentEvent, bytes: usize) {
         let mut inner = self.lock();
         if !inner.read && matches!(event, AgentEvent::Elicitation(_)) {
             drop(inner);
             return drop(event);
         }
-        inner.queue.push_back(event);
-        let forgotten = (inner.queue.len() > KEPT).then(|| inner.queue.pop_front());
+        inner.queue.push_back((event, bytes + EVENT_BYTES));
+        inner.bytes += bytes + EVENT_BYTES;
+        let mut forgotten = Vec::new();
+        // The newest one stays, however big it is.
+        while inner.bytes > KEPT && inner.queue.len() > 1 {
+            forgotten.extend(inner.pop());
+        }
         let waker = inner.waker.take();
         drop(inner);
         drop(forgotten);
@@ -91,7 +107,7 @@ impl News {
 
     fn poll(&self, cx: &Context<'_>) -> Poll<Option<AgentEvent>> {
         let mut inner = self.lock();
-        if let Some(event) = inner.queue.pop_front() {
+        if let Some(event) = inner.pop() {
             return Poll::Ready(Some(event));
         }
         if inner.closed {
@@ -111,13 +127,29 @@ impl News {
     }
 }
 
+impl Inner {
+    fn pop(&mut self) -> Option<AgentEvent> {
+        let (event, bytes) = self.queue.pop_front()?;
+        self.bytes -= bytes;
+        Some(event)
+    }
+}
+
 /// The stream of what an agent tells beside its sessions; see [`Agent::events`](super::Agent::events).
 pub struct Events(Arc<News>);
 
 impl Events {
     /// The next event; `None` when the connection is over.
     pub async fn next(&mut self) -> Option<AgentEvent> {
-        poll_fn(|cx| self.0.poll(cx)).await
+        let mut waiting = None;
+        poll_fn(|cx| {
+            let polled = self.0.poll(cx);
+            if polled.is_pending() {
+                waiting.get_or_insert_with(|| self.0.backlog.waiting());
+            }
+            polled
+        })
+        .await
     }
 }
 
@@ -126,6 +158,7 @@ impl Drop for Events {
         let mut inner = self.0.lock();
         inner.read = false;
         let left = std::mem::take(&mut inner.queue);
+        inner.bytes = 0;
         drop(inner);
         drop(left);
     }

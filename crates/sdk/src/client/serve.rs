@@ -77,10 +77,11 @@ impl fmt::Debug for Cx {
 /// Serves `fs/read_text_file`.
 ///
 /// The path is absolute (FS-04) and a line, if given, is at least 1 (FS-14). What is left to do: keep to
-/// [`Cx::roots`] (FS-15), prefer unsaved text (FS-09), answer [`Error::not_found`] for a missing file (FS-13).
+/// [`Cx::roots`] (FS-15), prefer unsaved text (FS-09), answer [`Error::not_found`] for a missing file (FS-13),
+/// refuse what is not text (FS-17), keep line ends as they are (FS-16).
 /// Any `Fn(Cx, ReadTextFileRequest) -> impl Future` is one too.
 pub trait ReadFiles: Send + Sync + 'static {
-    /// The text from `line` on, at most `limit` lines of it.
+    /// FS-06: the text from `line` on, at most `limit` lines of it.
     fn read(&self, cx: Cx, request: ReadTextFileRequest) -> impl Future<Output = Result<String>> + Send;
 }
 
@@ -96,7 +97,8 @@ where
 
 /// Serves `fs/write_text_file`.
 ///
-/// The path is absolute (FS-04). FS-10: a file that does not exist is created. Any
+/// The path is absolute (FS-04). FS-10, FS-11: a file that does not exist is created, and so are its
+/// directories, or it is an error. Any
 /// `Fn(Cx, WriteTextFileRequest) -> impl Future` is one too.
 pub trait WriteFiles: Send + Sync + 'static {
     /// Writes the whole file.
@@ -119,7 +121,8 @@ pub trait Terminals: Send + Sync + 'static {
     type Terminal: Terminal;
 
     /// Starts a command and returns at once (TERM-04). A command that cannot be started is an error (TERM-18). The working
-    /// directory, if given, is absolute; else it is the session's (TERM-13).
+    /// directory, if given, is absolute; else it is the session's (TERM-13). The command is a program, not a line for a
+    /// shell (TERM-14); variables add to the environment (TERM-15).
     fn create(
         &self,
         cx: Cx,
@@ -130,10 +133,11 @@ pub trait Terminals: Send + Sync + 'static {
 /// A running, or ended, command.
 pub trait Terminal: Send + Sync + 'static {
     /// The output so far, cut from the beginning at a character boundary (TERM-06, TERM-07), and the exit status if the command
-    /// has ended (TERM-08).
+    /// has ended (TERM-08). What is no text is replaced, and both streams are one (TERM-19).
     fn output(&self) -> impl Future<Output = Result<TerminalOutputResponse>> + Send;
 
-    /// Waits until the command has ended. Several may wait at once (TERM-17).
+    /// Waits until the command has ended. Several may wait at once (TERM-17). A signal leaves the exit code absent
+    /// (TERM-16).
     fn wait_for_exit(&self) -> impl Future<Output = Result<TerminalExitStatus>> + Send;
 
     /// Ends the command; output and exit status stay readable (TERM-10).

@@ -60,7 +60,7 @@ impl Session {
         &self.lane.roots
     }
 
-    /// Starts a turn.
+    /// Starts a turn. CMD-04: a slash command is a prompt whose text starts with it.
     ///
     /// If the turn before was dropped, this waits until the agent has ended it.
     ///
@@ -148,12 +148,12 @@ impl Session {
     }
 
     /// The config options, in the agent's order (CONF-03). CONF-02, MODE-09: where there are some, they are used and modes are
-    /// not.
+    /// not. CONF-10: categories are hints, and there may be unknown ones.
     pub fn config_options(&self) -> Arc<[SessionConfigOption]> {
         self.lane.state(|state| state.config_options.clone())
     }
 
-    /// The modes, if the agent has modes.
+    /// The modes, if the agent has modes. MODE-12: for those who do not show config options.
     pub fn modes(&self) -> Option<SessionModeState> {
         self.lane.state(|state| state.modes.clone())
     }
@@ -178,7 +178,7 @@ impl Session {
         self.lane.state(|state| state.usage.clone())
     }
 
-    /// Ends the session. SESS-25: the agent is told if it offers to be told; either way the session is over here.
+    /// Ends the session. SESS-25, SESS-26: the agent is told if it offers to be told; either way the session is over here.
     ///
     /// # Errors
     /// When the agent refuses, or the connection is over.

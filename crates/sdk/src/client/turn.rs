@@ -115,6 +115,7 @@ impl<'s> Turn<'s> {
 
     /// Cancels the turn: the agent is told, every open question is answered `cancelled` (CANCEL-03), and so is every one that
     /// still comes. Does not wait. Go on reading until the end: an agent may have more to tell (CANCEL-09).
+    /// CANCEL-02: whoever shows tool calls shows those that are not finished as cancelled from now on.
     ///
     /// If the agent does not end the turn in time ([`Client::cancel_deadline`](super::Client::cancel_deadline)), it ends on this side.
     pub fn cancel(&self) {

@@ -54,9 +54,12 @@ async fn both_sides_use_the_same_ids_and_uuids() {
 #[tokio::test(start_paused = true)]
 async fn error_codes_outside_of_json_rpc_and_messages_that_are_json() {
     let (mut session, mut agent) = open(Client::new()).await;
-    for (code, message) in
-        [(400, "{\"type\":\"error\"}"), (-32602, "unknown session"), (-32603, "unknown session")]
-    {
+    for (code, message) in [
+        (400, "{\"type\":\"error\"}"),
+        (-32042, "ELIC-34"),
+        (-32602, "unknown session"),
+        (-32603, "unknown session"),
+    ] {
         let mut turn = session.prompt("go").await.unwrap();
         let prompt = agent.expect("session/prompt").await;
         agent.refuse(&prompt, code, message).await;

@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use attache::client::{Client, Cx, Event, Spot, Terminal, Terminals};
 use attache::wire::v1::{
-    CreateTerminalRequest, NesRejectReason, NesSuggestContext, NesTriggerKind, Position, Range,
-    ReadTextFileRequest, StartNesRequest, TerminalExitStatus, TerminalOutputResponse,
-    TextDocumentContentChangeEvent, TextDocumentSyncKind, WriteTextFileRequest,
+    CreateTerminalRequest, McpError, MessageMcpRequest, MessageMcpResponse, NesRejectReason,
+    NesSuggestContext, NesTriggerKind, Position, Range, ReadTextFileRequest, StartNesRequest,
+    TerminalExitStatus, TerminalOutputResponse, TextDocumentContentChangeEvent, TextDocumentSyncKind,
+    WriteTextFileRequest,
 };
 use attache::{CancelToken, Error, Notification, Request, Result};
 use serde_json::{Value, json};
@@ -292,6 +293,40 @@ async fn extensions_go_both_ways() {
         }
     }
     agent.expect("$/cancel_request").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_mcp_server_through_the_connection() {
+    // shows MCP-12, MCPA-04, MCPA-05
+    let client = Client::new().on_request(|request: MessageMcpRequest, _: Cx| async move {
+        match (request.server_id.as_str(), &*request.method) {
+            ("mine", "tools/list") => Ok(MessageMcpResponse::result(json!({"tools": []}))),
+            ("mine", _) => Ok(MessageMcpResponse::error(McpError::new(-32601, "no such method"))),
+            _ => Err(Error::invalid_params("no such server")),
+        }
+    });
+    let (_session, mut agent) = open(client).await;
+    let message =
+        |server: &str, method: &str| json!({"serverId": server, "requestId": "r", "method": method});
+    agent.request(1, "mcp/message", message("mine", "tools/list")).await;
+    assert_eq!(agent.result(1).await, json!({"result": {"tools": []}}));
+    agent.request(2, "mcp/message", message("mine", "x")).await;
+    assert_eq!(agent.result(2).await["error"]["code"], -32601);
+    agent.request(3, "mcp/message", message("ghost", "x")).await;
+    agent.error(3, -32602).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_that_panics_ends_nothing() {
+    let client = Client::new()
+        .on_noise(|_, _| panic!("deliberate"))
+        .on_notification(|_: Reindex, _| panic!("deliberate"))
+        .on_request(|_: Reindex, _: Cx| -> std::future::Ready<Result<u32>> { panic!("deliberate") });
+    let (_session, mut agent) = open(client).await;
+    agent.raw("noise").await;
+    agent.notify("_acme.dev/reindexed", json!({"depth": 1})).await;
+    agent.request(1, "_acme.dev/reindex", json!({"depth": 1})).await;
+    agent.error(1, -32603).await;
 }
 
 #[tokio::test(start_paused = true)]
