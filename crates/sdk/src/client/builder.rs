@@ -64,7 +64,7 @@ impl Services {
     /// Whether a request is served at all.
     pub(crate) fn serves(&self, serve: Serve) -> bool {
         match serve {
-            Serve::Permission => true,
+            Serve::Permission | Serve::Elicitation => true,
             Serve::Read => self.read.is_some(),
             Serve::Write => self.write.is_some(),
             // TERM-03: all five together.

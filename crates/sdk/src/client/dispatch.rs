@@ -62,6 +62,7 @@ impl Dispatch for Router {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Serve {
     Permission,
+    Elicitation,
     Read,
     Write,
     Create,
@@ -228,6 +229,8 @@ impl Core {
                 Ok(request) => ask_permission(&route, request, raw.get().len(), responder),
                 Err(error) => refused(error, responder),
             },
+            // It came before the session did, and finds it now.
+            Serve::Elicitation => self.receive_elicitation(Some(raw), responder),
             Serve::Read => match read::<ReadTextFileRequest>(raw).and_then(with_path) {
                 Ok(request) => self.serve_read(cx, request, responder),
                 Err(error) => refused(error, responder),
@@ -337,7 +340,15 @@ impl Core {
         let route = match request.mode.scope() {
             ElicitationScope::Session(scope) => match self.find(scope.session_id.as_str()) {
                 Some(route) => Some((route, scope.session_id.clone())),
-                None => return responder.err(no_such_session(scope.session_id.as_str())),
+                None => {
+                    let id = scope.session_id.as_str();
+                    let raw = params.map(RawValue::to_owned).unwrap_or_default();
+                    let early = Parked::Request(Serve::Elicitation, raw, responder);
+                    if let Err(Parked::Request(_, _, responder)) = self.park(id, early) {
+                        responder.err(no_such_session(id));
+                    }
+                    return;
+                }
             },
             _ => None,
         };

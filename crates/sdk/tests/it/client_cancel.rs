@@ -196,6 +196,77 @@ async fn an_agent_that_never_stops_talking_loses_its_turn_too() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_cancel_or_a_drop_at_every_point() {
+    for (point, drops) in (0..=5).flat_map(|point| [(point, false), (point, true)]) {
+        let (mut session, mut agent) = open(Client::new()).await;
+        let mut turn = session.prompt("go").await.unwrap();
+        let prompt = agent.expect("session/prompt").await;
+        agent.say("s1", "a").await;
+        agent.ask(1, "s1").await;
+        agent.say("s1", "b").await;
+        agent.ask(2, "s1").await;
+        agent.say("s1", "c").await;
+        let mut held = Vec::new();
+        for _ in 0..point {
+            held.push(turn.next().await.unwrap().unwrap());
+        }
+        if !drops {
+            turn.cancel();
+        }
+        // a cancelled turn that is dropped is not cancelled twice
+        drop(turn);
+        // one cancel, and one answer to each question, whoever held it
+        let mut lines = [agent.line().await, agent.line().await, agent.line().await];
+        lines.sort_by_key(|line| line["id"].as_i64());
+        assert_eq!(lines[0]["method"], "session/cancel", "{point} {drops}");
+        for (line, id) in lines[1..].iter().zip([1, 2]) {
+            let cancelled = json!({"outcome": {"outcome": "cancelled"}});
+            assert_eq!((&line["id"], &line["result"]), (&json!(id), &cancelled), "{point} {drops}");
+        }
+        drop(held);
+        agent.say("s1", "d").await;
+        agent.answer(&prompt, json!({"stopReason": "cancelled"})).await;
+        agent.quiet().await;
+        let turn = session.prompt("next").await.unwrap();
+        let prompt = agent.expect("session/prompt").await;
+        agent.end_turn(&prompt).await;
+        assert_eq!(turn.finish().await.unwrap(), StopReason::EndTurn, "{point} {drops}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_future_that_is_dropped_loses_no_event() {
+    let (mut session, mut agent) = open(Client::new()).await;
+    let mut turn = session.prompt("go").await.unwrap();
+    let prompt = agent.expect("session/prompt").await;
+    let talk = tokio::spawn(async move {
+        for count in 0..100 {
+            agent.say("s1", &count.to_string()).await;
+            tokio::time::sleep(Duration::from_millis(7)).await;
+        }
+        agent.end_turn(&prompt).await;
+        agent
+    });
+    let mut heard = 0;
+    loop {
+        tokio::select! {
+            biased;
+            () = tokio::time::sleep(Duration::from_millis(3)) => {}
+            event = turn.next() => match event.unwrap() {
+                Some(Event::Text(text)) => {
+                    assert_eq!(&*text, heard.to_string());
+                    heard += 1;
+                }
+                Some(_) => panic!(),
+                None => break,
+            },
+        }
+    }
+    assert_eq!(heard, 100);
+    talk.await.unwrap();
+}
+
 /// Unwraps a timeout.
 trait MapOk {
     async fn map_ok(self);

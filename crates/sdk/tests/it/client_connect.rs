@@ -119,6 +119,18 @@ async fn a_refused_initialize_is_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_initialize_that_is_answered_with_nonsense_is_explained() {
+    let (link, mut agent) = Script::pair();
+    let connecting = tokio::spawn(async move { Client::new().connect(link).await });
+    let hello = agent.expect("initialize").await;
+    agent.raw("warning: old config").await;
+    agent.answer(&hello, json!({"protocolVersion": "one"})).await;
+    let error = connecting.await.unwrap().unwrap_err().to_string();
+    assert!(error.contains("`initialize` could not be read") && error.contains("old config"), "{error}");
+    agent.ends().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn only_what_the_agent_carries_out_is_passed_to_authenticate() {
     // shows AUTH-03, AUTH-07, AUTH-10, AUTH-21, RPC-22
     let (link, mut agent) = Script::pair();

@@ -166,7 +166,7 @@ async fn files_written_although_that_was_not_offered() {
 
 #[tokio::test(start_paused = true)]
 async fn updates_and_questions_before_the_answer_of_the_session() {
-    let client = Client::new().read_files(|_, _| async { Ok("early".to_owned()) });
+    let client = Client::new().elicitation_forms().read_files(|_, _| async { Ok("early".to_owned()) });
     let (handle, mut agent) = connect(client, json!({"sessionCapabilities": {"fork": {}}})).await;
     let mut events = handle.events().unwrap();
     let (session, ()) = tokio::join!(handle.new_session("/work"), async {
@@ -183,6 +183,8 @@ async fn updates_and_questions_before_the_answer_of_the_session() {
         agent.request(1, "fs/read_text_file", json!({"sessionId": "s1", "path": "/a"})).await;
         agent.request(2, "fs/read_text_file", json!({"sessionId": "other", "path": "/a"})).await;
         agent.ask(3, "s1").await;
+        let form = json!({"sessionId": "s1", "mode": "form", "message": "m", "requestedSchema": {}});
+        agent.request(4, "elicitation/create", form).await;
         agent.quiet().await;
         agent.answer(&request, json!({"sessionId": "s1"})).await;
     });
@@ -197,6 +199,8 @@ async fn updates_and_questions_before_the_answer_of_the_session() {
     assert_eq!(answers[1]["error"]["code"], -32002);
     ask.cancel();
     agent.result(3).await;
+    assert!(matches!(session.next_update().await.unwrap(), Event::Elicitation(_)));
+    assert_eq!(agent.result(4).await, json!({"action": "cancel"}));
     assert!(
         matches!(events.next().await, Some(AgentEvent::Stray { session_id, .. }) if session_id == "other")
     );
