@@ -84,10 +84,10 @@ pub(super) async fn authenticate(
     request: AuthenticateRequest,
 ) -> Result<AuthenticateResponse> {
     let auth = core.services.auth.as_ref().ok_or_else(|| no_method("authenticate"))?;
-    // AUTH-04, AUTH-10: only a method that was announced, and never one that runs in a terminal.
-    let known = auth.methods().into_iter().any(|method| match method {
-        AuthMethod::Terminal(_) => false,
-        other => other.id() == Some(&request.method_id),
+    // AUTH-04, AUTH-10: only a method that was announced, and only one that the agent itself handles.
+    let known = auth.methods().iter().any(|method| match method {
+        AuthMethod::Agent(method) => method.id == request.method_id,
+        _ => false,
     });
     if !known {
         return Err(Error::invalid_params(format!(

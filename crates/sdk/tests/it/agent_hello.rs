@@ -1,0 +1,368 @@
+//! The first words: versions, capabilities, logging in.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use attache::agent::{Agent, Auth, Client, Session, Turn};
+use attache::wire::v1::{
+    AuthMethod, AuthMethodAgent, AuthMethodEnvVar, AuthMethodId, AuthMethodTerminal, AuthState,
+    AuthStatusResponse, ListSessionsResponse, SessionStatus,
+};
+use attache::{Error, Prompt, Result, StopReason};
+use serde_json::{Value, json};
+
+use crate::agent_rig::{Rig, agent, echo, new};
+use crate::script::Script;
+
+#[tokio::test(start_paused = true)]
+async fn the_whole_hello() {
+    // shows INIT-06, INIT-11, INIT-13, INIT-18, RPC-01, RPC-02: a bare agent says no more than it can do
+    let (link, mut client) = Script::pair();
+    let serving = tokio::spawn(echo().info("echo", "1.0").serve(link));
+    client.raw(r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#).await;
+    let expected = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"close":{}}},"agentInfo":{"name":"echo","version":"1.0"}}}"#;
+    assert_eq!(client.text().await.unwrap(), expected);
+    drop(client);
+    serving.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_version_is_answered_with_the_one_there_is() {
+    // shows INIT-05, INIT-06, INIT-07
+    let mut rig = Rig::silent(echo());
+    for asked in [json!(1), json!(0), json!(2), json!(65535), json!("1")] {
+        let hello = rig.call("i", "initialize", json!({"protocolVersion": asked})).await;
+        assert_eq!(hello["protocolVersion"], 1);
+    }
+    for asked in [json!("1.0.0"), json!(1.5), json!(-1), json!(70000), json!(null), json!("")] {
+        rig.fails("initialize", json!({"protocolVersion": asked}), -32602).await;
+    }
+    rig.fails("initialize", json!({}), -32602).await;
+    rig.fails("initialize", json!([1]), -32602).await; // shows RPC-25
+}
+
+#[tokio::test(start_paused = true)]
+async fn initialize_comes_first() {
+    // shows INIT-03
+    let mut rig = Rig::silent(echo());
+    for method in ["session/new", "session/prompt", "authenticate", "session/list", "_x/y"] {
+        rig.fails(method, new(), -32600).await;
+    }
+    rig.cancel("s1").await;
+    rig.call("i", "initialize", json!({"protocolVersion": 1})).await;
+    rig.new_session("s1").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_initialize_keeps_the_sessions() {
+    // shows INIT-25
+    let mut rig = Rig::open(
+        agent(|turn, _| {
+            Box::pin(async move {
+                turn.say(turn.read_files().is_some().to_string()).await?;
+                Ok(StopReason::EndTurn)
+            })
+        }),
+        json!({}),
+    )
+    .await;
+    rig.prompt("p", "s1", "").await;
+    rig.hears("s1", "false").await;
+    rig.ends("p", "end_turn").await;
+    let hello = json!({"protocolVersion": 1, "clientCapabilities": {"fs": {"readTextFile": true}}});
+    rig.call("i", "initialize", hello).await;
+    rig.prompt("p", "s1", "").await;
+    rig.hears("s1", "true").await;
+    rig.ends("p", "end_turn").await;
+    rig.leaves().await;
+}
+
+/// Says which of the client's services it sees.
+fn looks() -> Agent {
+    agent(|turn, _| {
+        Box::pin(async move {
+            let seen = [
+                ("read", turn.read_files().is_some()),
+                ("write", turn.write_files().is_some()),
+                ("terminal", turn.terminals().is_some()),
+                ("form", turn.forms().is_some()),
+                ("url", turn.links().is_some()),
+            ];
+            let seen: Vec<_> = seen.iter().filter(|(_, seen)| *seen).map(|(name, _)| *name).collect();
+            turn.say(seen.join(" ")).await?;
+            Ok(StopReason::EndTurn)
+        })
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_absent_is_not_supported() {
+    // shows INIT-15, INIT-19, INIT-20, INIT-26, FS-01, FS-02, TERM-01, TERM-02, ELIC-01
+    let cases = [
+        (json!({}), ""),
+        (json!({"fs": {"readTextFile": true}}), "read"),
+        (json!({"fs": {"writeTextFile": true, "readTextFile": false}}), "write"),
+        (json!({"fs": null, "terminal": null, "elicitation": null}), ""),
+        (json!({"terminal": true}), "terminal"),
+        (json!({"elicitation": {}}), ""),
+        (json!({"elicitation": {"form": {}, "url": null}}), "form"),
+        (json!({"elicitation": {"url": {}}}), "url"),
+        (json!({"fs": 5, "terminal": "yes", "elicitation": []}), ""),
+        (json!("x"), ""),
+        (json!(null), ""),
+    ];
+    for (capabilities, expected) in cases {
+        let mut rig = Rig::open(looks(), capabilities).await;
+        rig.prompt("p", "s1", "").await;
+        rig.hears("s1", expected).await;
+        rig.ends("p", "end_turn").await;
+    }
+    let mut rig = Rig::silent(looks());
+    let hello =
+        json!({"protocolVersion": 1, "capabilities": {"fs": {"readTextFile": true}, "terminal": true}});
+    rig.call("i", "initialize", hello).await;
+    rig.new_session("s1").await;
+    rig.prompt("p", "s1", "").await;
+    rig.hears("s1", "").await;
+}
+
+struct Plain;
+
+impl Session for Plain {
+    async fn prompt(&self, _: Turn<'_>, _: Prompt) -> Result<StopReason> {
+        Ok(StopReason::EndTurn)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_installed_is_advertised() {
+    // shows INIT-18, INIT-19, AUTH-01, PROV-01, SSTAT-05
+    let everything = Agent::new(|_| async { Ok(Plain) })
+        .images()
+        .audio()
+        .embedded_context()
+        .mcp_over_http()
+        .mcp_over_sse()
+        .mcp_over_acp()
+        .additional_directories()
+        .system_prompts(attache::agent::SystemPrompts::AppendOrOverride)
+        .load(|_| async { Ok(Plain) })
+        .resume(|_| async { Ok(Plain) })
+        .fork(|_, _| async { Ok(Plain) })
+        .list(|_| async { Ok(ListSessionsResponse::new(Vec::new())) })
+        .delete(|_| async { Ok(()) })
+        .archive(|_| async { Ok(()) }, |_| async { Ok(()) })
+        .titles(|_, title| async { Ok(title) })
+        .status(|_| async { Ok(SessionStatus::Saved) })
+        .auth(Door::default())
+        .logout(|| async { Ok(()) })
+        .auth_status(|| async { Ok(AuthStatusResponse::new(AuthState::Unknown)) });
+    let rig = Rig::greeted(everything, json!({})).await;
+    let expected = json!({
+        "loadSession": true,
+        "promptCapabilities": {"image": true, "audio": true, "embeddedContext": true},
+        "mcpCapabilities": {"http": true, "sse": true, "acp": true},
+        "sessionCapabilities": {
+            "resume": {}, "list": {}, "delete": {}, "fork": {}, "close": {}, "archive": {}, "status": {}, "title": {},
+            "additionalDirectories": {}, "systemPrompt": {"mode": {"override": {}}},
+        },
+        "auth": {"logout": {}, "status": {}},
+    });
+    assert_eq!(rig.hello["agentCapabilities"], expected);
+
+    // an agent that cannot list does not archive either
+    let archivist = echo().archive(|_| async { Ok(()) }, |_| async { Ok(()) });
+    let mut rig = Rig::greeted(archivist, json!({})).await;
+    assert_eq!(rig.hello["agentCapabilities"]["sessionCapabilities"], json!({"close": {}}));
+    rig.fails("session/archive", json!({"sessionId": "x"}), -32601).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_installed_is_not_served() {
+    // shows SESS-09, RPC-12, MODEL-03, PROV-01, NES-01: whatever the params are
+    let mut rig = Rig::open(echo(), json!({})).await;
+    let methods = [
+        "session/load",
+        "session/resume",
+        "session/fork",
+        "session/list",
+        "session/delete",
+        "session/archive",
+        "session/unarchive",
+        "session/set_title",
+        "session/status",
+        "authenticate",
+        "logout",
+        "auth/status",
+        "providers/list",
+        "providers/set",
+        "providers/disable",
+        "nes/start",
+        "nes/suggest",
+        "nes/close",
+        "mcp/connect",
+        "mcp/message",
+        "no/such",
+        "$/such",
+    ];
+    for method in methods {
+        rig.fails(method, json!({"sessionId": "s1", "cwd": "/", "mcpServers": []}), -32601).await;
+        rig.fails(method, json!({}), -32601).await;
+    }
+    // nor are the windows that this session does not have
+    rig.fails("session/set_mode", json!({"sessionId": "s1", "modeId": "x"}), -32601).await;
+    rig.fails("session/set_model", json!({"sessionId": "s1", "modelId": "x"}), -32601).await;
+    let set = json!({"sessionId": "s1", "configId": "x", "value": "y"});
+    rig.fails("session/set_config_option", set, -32601).await;
+}
+
+/// Logs in with `key`, and fails with `broken`.
+#[derive(Default, Clone)]
+struct Door {
+    inside: bool,
+    logins: Arc<AtomicUsize>,
+}
+
+impl Auth for Door {
+    fn methods(&self) -> Vec<AuthMethod> {
+        vec![
+            AuthMethodAgent::new("key", "Key").into(),
+            AuthMethodAgent::new("broken", "Broken").into(),
+            AuthMethodTerminal::new("tty", "In a terminal").into(),
+            AuthMethodEnvVar::new("env", "By variables", Vec::new()).into(),
+        ]
+    }
+
+    fn is_logged_in(&self) -> bool {
+        self.inside
+    }
+
+    async fn login(&self, method: &AuthMethodId) -> Result<()> {
+        self.logins.fetch_add(1, Ordering::Relaxed);
+        if method.as_str() == "broken" { Err(Error::internal("no such luck")) } else { Ok(()) }
+    }
+}
+
+/// An agent behind a door.
+fn guarded(door: &Door) -> Agent {
+    echo()
+        .auth(door.clone())
+        .logout(|| async { Ok(()) })
+        .auth_status(|| async { Ok(AuthStatusResponse::new(AuthState::Unauthenticated)) })
+        .load(|_| async { Ok(Plain) })
+        .resume(|_| async { Ok(Plain) })
+        .fork(|_, _| async { Ok(Plain) })
+        .list(|_| async { Ok(ListSessionsResponse::new(Vec::new())) })
+        .delete(|_| async { Ok(()) })
+        .archive(|_| async { Ok(()) }, |_| async { Ok(()) })
+        .titles(|_, title| async { Ok(title) })
+        .status(|_| async { Ok(SessionStatus::Saved) })
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_gets_a_session_before_the_login() {
+    // shows AUTH-05, AUTH-06, AUTH-17, AUTH-22, RPC-15
+    let door = Door::default();
+    let mut rig = Rig::greeted(guarded(&door), json!({})).await;
+    let all = json!({"sessionId": "x", "cwd": "/", "mcpServers": [], "title": "t"});
+    let gated = [
+        "session/new",
+        "session/load",
+        "session/resume",
+        "session/fork",
+        "session/list",
+        "session/delete",
+        "session/archive",
+        "session/unarchive",
+        "session/set_title",
+        "session/status",
+    ];
+    for method in gated {
+        rig.fails(method, all.clone(), -32000).await;
+    }
+    assert_eq!(rig.call("a", "auth/status", json!({})).await, json!({"state": "unauthenticated"}));
+    rig.fails("session/new", new(), -32000).await;
+
+    rig.fails("authenticate", json!({"methodId": "broken"}), -32603).await;
+    rig.fails("session/new", new(), -32000).await;
+    assert_eq!(rig.call("a", "authenticate", json!({"methodId": "key"})).await, json!({}));
+    rig.new_session("s1").await;
+    rig.call("l", "session/list", Value::Null).await;
+
+    assert_eq!(rig.call("o", "logout", Value::Null).await, json!({}));
+    rig.fails("session/new", new(), -32000).await;
+    // AUTH-18: what is open goes on
+    rig.prompt("p", "s1", "still here").await;
+    rig.hears("s1", "still here").await;
+    rig.ends("p", "end_turn").await;
+    rig.leaves().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_an_announced_method_of_the_agent_logs_in() {
+    // shows AUTH-04, AUTH-10, AUTH-20
+    let door = Door::default();
+    let mut rig = Rig::greeted(guarded(&door), json!({"auth": {"terminal": true}})).await;
+    for method in ["ghost", "tty", "env", ""] {
+        rig.fails("authenticate", json!({"methodId": method}), -32602).await;
+    }
+    let draft = json!({"method": "oauth-device-code", "credentials": {"token": "secret"}});
+    let error = rig.fails("authenticate", draft, -32602).await;
+    assert!(!error.to_string().contains("secret"));
+    assert_eq!(door.logins.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn terminal_logins_are_for_those_who_can_run_them() {
+    // shows AUTH-01, AUTH-08
+    let ids = |hello: &Value| -> Vec<String> {
+        let methods = hello["authMethods"].as_array().unwrap();
+        methods.iter().map(|method| method["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let rig = Rig::greeted(guarded(&Door::default()), json!({})).await;
+    assert_eq!(ids(&rig.hello), ["key", "broken", "env"]);
+    let rig = Rig::greeted(guarded(&Door::default()), json!({"auth": {"terminal": true}})).await;
+    assert_eq!(ids(&rig.hello), ["key", "broken", "tty", "env"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_in_the_environment_opens_the_door() {
+    // shows AUTH-05, AUTH-17
+    let door = Door { inside: true, ..Door::default() };
+    let mut rig = Rig::greeted(guarded(&door), json!({})).await;
+    rig.new_session("s1").await;
+    rig.call("o", "logout", json!({})).await;
+    rig.fails("session/new", new(), -32000).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn params_that_may_be_missing_may_be_null() {
+    // shows RPC-21, RPC-13
+    let door = Door { inside: true, ..Door::default() };
+    let mut rig = Rig::greeted(guarded(&door), json!({})).await;
+    for method in ["auth/status", "session/list", "logout"] {
+        rig.client.raw(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}"}}"#)).await;
+        rig.client.result(1).await;
+        rig.call("n", "authenticate", json!({"methodId": "key"})).await;
+        rig.client.raw(&format!(r#"{{"jsonrpc":"2.0","id":2,"method":"{method}","params":null}}"#)).await;
+        rig.client.result(2).await;
+        rig.call("n", "authenticate", json!({"methodId": "key"})).await;
+    }
+    rig.client.raw(r#"{"jsonrpc":"2.0","id":3,"method":"session/new"}"#).await;
+    rig.client.error(3, -32602).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_client_is_a_value() {
+    // shows INIT-29
+    let agent = Agent::new(|request: attache::agent::NewSession| async move {
+        let client: Client = request.client.clone();
+        assert_eq!(client.info().unwrap().name, "zed");
+        assert!(client.capabilities().terminal);
+        Ok(Plain)
+    });
+    let mut rig = Rig::silent(agent);
+    let hello = json!({"protocolVersion": 1, "clientInfo": {"name": "zed", "version": "2"}, "clientCapabilities": {"terminal": true}});
+    rig.call("i", "initialize", hello).await;
+    rig.call("n", "session/new", new()).await;
+}

@@ -1,0 +1,474 @@
+//! Opening and closing sessions.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use attache::agent::{Agent, NewSession, Open, Session, SessionHandle, SystemPrompts, Turn};
+use attache::wire::v1::{AvailableCommand, McpServer, SessionUpdate};
+use attache::{Error, Prompt, Result, SessionId, StopReason};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use crate::agent_rig::{Rig, agent, echo, new};
+
+/// What happened to sessions, in order.
+type Log = Arc<Mutex<Vec<String>>>;
+
+struct Logged {
+    name: String,
+    log: Log,
+}
+
+impl Session for Logged {
+    async fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
+        if prompt.text() == "wait" {
+            turn.cancellation().cancelled().await;
+            turn.say("too late").await?;
+        }
+        turn.say(&self.name).await?;
+        Ok(StopReason::EndTurn)
+    }
+
+    async fn closed(&self) {
+        self.log.lock().unwrap().push(format!("{} closed", self.name));
+    }
+}
+
+impl Drop for Logged {
+    fn drop(&mut self) {
+        self.log.lock().unwrap().push(format!("{} dropped", self.name));
+    }
+}
+
+fn taken(log: &Log) -> Vec<String> {
+    std::mem::take(&mut log.lock().unwrap())
+}
+
+/// An agent with `session/new`, `load`, `resume` and `fork`, all of them logged.
+fn keeper(log: &Log) -> Agent {
+    let session = |log: &Log, name: &str| Logged { name: name.to_owned(), log: log.clone() };
+    let [new, load, resume, fork] = std::array::from_fn(|_| log.clone());
+    Agent::new(move |_| {
+        let opened = Open::new(session(&new, "new")).id("s1");
+        async { Ok(opened) }
+    })
+    .load(move |request| {
+        let loaded = session(&load, "loaded");
+        async move {
+            if request.id.as_str() == "ghost" {
+                return Err(Error::not_found("no such session"));
+            }
+            request.session.send(SessionUpdate::user_message("hello")).await?;
+            request.session.send(SessionUpdate::agent_message("hi")).await?;
+            // the client has named it; another id is of no use
+            Ok(Open::new(loaded).id("other").commands(vec![AvailableCommand::new("go", "Goes")]))
+        }
+    })
+    .resume(move |request| {
+        let resumed = session(&resume, "resumed");
+        async move {
+            request.session.send(SessionUpdate::agent_message("early")).await?;
+            Ok(resumed)
+        }
+    })
+    .fork(move |source, request: NewSession| {
+        let forked = session(&fork, &format!("fork of {source}"));
+        async move {
+            assert_ne!(request.id, source);
+            assert!(request.additional_directories.is_empty());
+            request.session.send(SessionUpdate::agent_message("early")).await?;
+            Ok(Open::new(forked).id("f1"))
+        }
+    })
+}
+
+fn at(id: &str) -> Value {
+    json!({"sessionId": id, "cwd": "/work", "mcpServers": []})
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_session_has_an_id_of_its_own() {
+    // shows SESS-03
+    struct Plain;
+    impl Session for Plain {
+        async fn prompt(&self, _: Turn<'_>, _: Prompt) -> Result<StopReason> {
+            Ok(StopReason::EndTurn)
+        }
+    }
+    let mut rig = Rig::greeted(Agent::new(|_| async { Ok(Plain) }), json!({})).await;
+    let mut ids = std::collections::HashSet::new();
+    for _ in 0..100 {
+        let opened = rig.call("n", "session/new", new()).await;
+        assert!(ids.insert(opened["sessionId"].as_str().unwrap().to_owned()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_session_needs_is_checked_before_it_is_made() {
+    // shows ROOT-01, ROOT-10, ROOT-14, MCP-08, MCP-10, MCP-11, SESS-33, RPC-13, SYSP-02
+    let made = Arc::new(Mutex::new(0));
+    let count = made.clone();
+    let agent = Agent::new(move |_| {
+        *count.lock().unwrap() += 1;
+        async { Err::<Logged, _>(Error::internal("not made")) }
+    });
+    let mut rig = Rig::greeted(agent, json!({})).await;
+    let stdio = json!({"name": "m", "command": "/bin/m", "args": [], "env": []});
+    let bad = [
+        json!({}),
+        json!({"mcpServers": []}),
+        json!({"cwd": ".", "mcpServers": []}), // one client sends this
+        json!({"cwd": "rel/ative", "mcpServers": []}),
+        json!({"cwd": "", "mcpServers": []}),
+        json!({"cwd": 5, "mcpServers": []}),
+        json!({"cwd": "/", "mcpServers": [5]}),
+        json!({"cwd": "/", "mcpServers": {}}),
+        json!({"cwd": "/", "mcpServers": [{"name": "m"}]}),
+        json!({"cwd": "/", "mcpServers": [stdio, {"type": "weird", "name": "m", "command": "/bin/m", "args": [], "env": []}]}),
+        json!({"cwd": "/", "mcpServers": [{"type": "http", "name": "m", "url": "http://x", "headers": []}]}),
+        json!({"cwd": "/", "mcpServers": [{"type": "sse", "name": "m", "url": "http://x", "headers": []}]}),
+        json!({"cwd": "/", "mcpServers": [{"type": "acp", "name": "m", "serverId": "x"}]}),
+        json!({"cwd": "/", "mcpServers": [], "additionalDirectories": ["/a"]}),
+        json!({"cwd": "/", "mcpServers": [], "additionalDirectories": ["rel"]}),
+        json!({"cwd": "/", "mcpServers": [], "additionalDirectories": [5]}),
+        json!({"cwd": "/", "mcpServers": [], "systemPrompt": {"mode": "append", "content": [{"type": "text", "text": "x"}]}}),
+        json!(["/", []]),
+    ];
+    for params in bad {
+        rig.fails("session/new", params, -32602).await;
+    }
+    assert_eq!(*made.lock().unwrap(), 0);
+    rig.fails("session/new", new(), -32603).await;
+    assert_eq!(*made.lock().unwrap(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_agent_offers_is_taken() {
+    // shows ROOT-02, ROOT-11, MCP-02, MCP-08, MCP-10, MCPA-01, SYSP-02, EXT-01
+    let seen: Arc<Mutex<Vec<NewSession>>> = Arc::default();
+    let log = seen.clone();
+    let agent = Agent::new(move |request: NewSession| {
+        log.lock().unwrap().push(request);
+        async { Err::<Logged, _>(Error::Cancelled) }
+    })
+    .mcp_over_http()
+    .mcp_over_sse()
+    .mcp_over_acp()
+    .additional_directories()
+    .system_prompts(SystemPrompts::Append);
+    let mut rig = Rig::greeted(agent, json!({})).await;
+    let text = |mode: &str, content: Value| json!({"cwd": "/", "mcpServers": [], "systemPrompt": {"mode": mode, "content": content}});
+    let good = [
+        json!({"cwd": "/somewhere/else", "mcpServers": null, "_meta": {"trace": 1}}),
+        json!({"cwd": "/"}), // tolerated
+        json!({"cwd": "/", "mcpServers": [], "additionalDirectories": []}),
+        json!({"cwd": "/", "mcpServers": [], "additionalDirectories": ["/a", "/b"]}),
+        json!({"cwd": "/", "mcpServers": [
+            {"name": "1", "command": "/bin/m", "args": ["-x"], "env": [{"name": "A", "value": "b"}]},
+            {"name": "2", "command": "/bin/m"},
+            {"type": "http", "name": "3", "url": "http://x", "headers": []},
+            {"type": "sse", "name": "4", "url": "http://x", "headers": []},
+            {"type": "acp", "name": "5", "serverId": "x"},
+        ]}),
+        text("append", json!([{"type": "text", "text": "Be brief."}])),
+    ];
+    for params in good {
+        rig.fails("session/new", params, -32800).await;
+    }
+    for params in [
+        text("append", json!([])),
+        text("append", json!([{"type": "resource_link", "uri": "file:///x", "name": "x"}])),
+        text("override", json!([{"type": "text", "text": "x"}])),
+        text("_x", json!([{"type": "text", "text": "x"}])),
+        json!({"cwd": "/", "mcpServers": [], "additionalDirectories": ["/a", "rel"]}),
+        json!({"cwd": "/", "mcpServers": [], "additionalDirectories": [""]}),
+    ] {
+        rig.fails("session/new", params, -32602).await;
+    }
+    let seen = std::mem::take(&mut *seen.lock().unwrap());
+    assert_eq!(seen.len(), 6);
+    assert_eq!(seen[0].cwd, Path::new("/somewhere/else"));
+    assert!(seen[0].meta.is_some());
+    assert!(seen[2].additional_directories.is_empty());
+    assert_eq!(seen[3].additional_directories, [Path::new("/a"), Path::new("/b")]);
+    assert_eq!(seen[4].mcp_servers.len(), 5);
+    assert!(matches!(&seen[4].mcp_servers[1], McpServer::Stdio(server) if server.args.is_empty()));
+    assert!(seen[5].system_prompt.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_sent_early_is_held_back_until_the_session_is_known() {
+    // shows SESS-31, CMD-01
+    let agent = Agent::new(|request: NewSession| async move {
+        request.session.send(SessionUpdate::agent_message("first")).await?;
+        request.session.set_title(Some("second".to_owned())).await?;
+        let late = request.session.clone();
+        tokio::spawn(async move { late.send(SessionUpdate::agent_message("third")).await });
+        tokio::task::yield_now().await;
+        let session = Logged { name: "x".to_owned(), log: Log::default() };
+        Ok(Open::new(session).id("own id").commands(vec![AvailableCommand::new("go", "Goes")]))
+    });
+    let mut rig = Rig::greeted(agent, json!({})).await;
+    assert_eq!(rig.call("n", "session/new", new()).await, json!({"sessionId": "own id"}));
+    rig.hears("own id", "first").await;
+    rig.sees("own id", json!({"sessionUpdate": "session_info_update", "title": "second"})).await;
+    rig.hears("own id", "third").await;
+    let commands = json!([{"name": "go", "description": "Goes"}]);
+    rig.sees("own id", json!({"sessionUpdate": "available_commands_update", "availableCommands": commands}))
+        .await;
+    rig.is_well().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_is_never_opened_says_nothing() {
+    let kept: Arc<Mutex<Option<SessionHandle>>> = Arc::default();
+    let keep = kept.clone();
+    let agent = Agent::new(move |request: NewSession| {
+        let keep = keep.clone();
+        async move {
+            request.session.send(SessionUpdate::agent_message("lost")).await?;
+            *keep.lock().unwrap() = Some(request.session);
+            Err::<Logged, _>(Error::refuse(-31000, "not today"))
+        }
+    });
+    let mut rig = Rig::greeted(agent, json!({})).await;
+    rig.fails("session/new", new(), -31000).await;
+    let handle = kept.lock().unwrap().take().unwrap();
+    // what is held back has a bound
+    let mut sent = 1;
+    while handle.send(SessionUpdate::agent_message("lost")).await.is_ok() {
+        sent += 1;
+        assert!(sent <= 1024);
+    }
+    assert!(handle.set_mode("x").await.is_err());
+    rig.is_well().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn loading_replays_and_then_answers() {
+    // shows SESS-11, SESS-12, SESS-13, SESS-19
+    let log = Log::default();
+    let mut rig = Rig::greeted(keeper(&log), json!({})).await;
+    rig.client.request("l", "session/load", at("old one")).await;
+    rig.sees(
+        "old one",
+        json!({"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": "hello"}}),
+    )
+    .await;
+    rig.hears("old one", "hi").await;
+    assert_eq!(rig.client.result("l").await, json!({}));
+    assert_eq!(rig.client.expect("session/update").await["params"]["sessionId"], "old one");
+    rig.prompt("p", "old one", "").await;
+    rig.hears("old one", "loaded").await;
+    rig.ends("p", "end_turn").await;
+
+    rig.fails("session/load", at("ghost"), -32002).await;
+    rig.fails("session/load", json!({"sessionId": "x"}), -32602).await; // shows SESS-10
+    rig.fails("session/load", json!({"sessionId": "x", "cwd": ".", "mcpServers": []}), -32602).await;
+    rig.leaves().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn resuming_replays_nothing_before_the_answer() {
+    // shows SESS-23
+    let mut rig = Rig::greeted(keeper(&Log::default()), json!({})).await;
+    let params = json!({"sessionId": "old", "cwd": "/work"});
+    assert_eq!(rig.call("r", "session/resume", params).await, json!({}));
+    rig.hears("old", "early").await;
+    rig.prompt("p", "old", "").await;
+    rig.hears("old", "resumed").await;
+    rig.ends("p", "end_turn").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fork_is_another_session() {
+    // shows FORK-02, FORK-03, FORK-05
+    let mut rig = Rig::greeted(keeper(&Log::default()), json!({})).await;
+    rig.new_session("s1").await;
+    let params = json!({"sessionId": "s1", "cwd": "/work"});
+    assert_eq!(rig.call("f", "session/fork", params).await, json!({"sessionId": "f1"}));
+    rig.hears("f1", "early").await;
+    for (session, name) in [("f1", "fork of s1"), ("s1", "new")] {
+        rig.prompt("p", session, "").await;
+        rig.hears(session, name).await;
+        rig.ends("p", "end_turn").await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn opening_a_session_once_more_ends_the_older_one() {
+    let log = Log::default();
+    let mut rig = Rig::greeted(keeper(&log), json!({})).await;
+    rig.new_session("s1").await;
+    rig.prompt("p", "s1", "wait").await;
+    rig.client.request("r", "session/resume", at("s1")).await;
+    rig.ends("p", "cancelled").await;
+    rig.client.result("r").await;
+    rig.hears("s1", "early").await;
+    assert_eq!(taken(&log), ["new closed", "new dropped"]);
+    rig.prompt("p", "s1", "").await;
+    rig.hears("s1", "resumed").await;
+    rig.ends("p", "end_turn").await;
+    rig.leaves().await;
+    assert_eq!(taken(&log), ["resumed closed", "resumed dropped"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing_cancels_answers_and_frees() {
+    // shows SESS-27, SESS-28, SESS-29, SESS-30, RPC-18
+    let log = Log::default();
+    let mut rig = Rig::greeted(keeper(&log), json!({})).await;
+    rig.new_session("s1").await;
+    rig.prompt("p", "s1", "wait").await;
+    rig.client.request("c", "session/close", json!({"sessionId": "s1"})).await;
+    // whatever stands behind the close on the wire finds nothing
+    rig.prompt("q", "s1", "").await;
+    rig.client.request("m", "session/set_mode", json!({"sessionId": "s1", "modeId": "x"})).await;
+    let mut answers = Vec::new();
+    for _ in 0..4 {
+        answers.push(rig.client.line().await);
+    }
+    let place = |id: &str| answers.iter().position(|line| line["id"] == id).unwrap();
+    assert_eq!(answers[place("p")]["result"]["stopReason"], "cancelled");
+    assert_eq!(answers[place("c")]["result"], json!({}));
+    assert!(place("p") < place("c"));
+    for id in ["q", "m"] {
+        assert_eq!(answers[place(id)]["error"]["code"], -32002);
+        assert_eq!(answers[place(id)]["error"]["data"], json!({"sessionId": "s1"}));
+    }
+    assert_eq!(taken(&log), ["new closed", "new dropped"]);
+    rig.fails("session/close", json!({"sessionId": "s1"}), -32002).await;
+    rig.fails("session/close", json!({"sessionId": "ghost"}), -32002).await;
+    rig.new_session("s1").await;
+    rig.leaves().await;
+}
+
+/// Takes its time to be closed.
+struct Slow(Arc<Notify>, Log);
+
+impl Session for Slow {
+    async fn prompt(&self, _: Turn<'_>, _: Prompt) -> Result<StopReason> {
+        Ok(StopReason::EndTurn)
+    }
+
+    async fn closed(&self) {
+        self.0.notified().await;
+        self.1.lock().unwrap().push("closed".to_owned());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_close_that_is_cancelled_still_closes() {
+    // shows CANCEL-16
+    let (gate, log) = (Arc::new(Notify::new()), Log::default());
+    let (inner_gate, inner_log) = (gate.clone(), log.clone());
+    let agent = Agent::new(move |_| {
+        let opened = Open::new(Slow(inner_gate.clone(), inner_log.clone())).id("s1");
+        async { Ok(opened) }
+    });
+    let mut rig = Rig::greeted(agent, json!({})).await;
+    rig.new_session("s1").await;
+    rig.client.request("c", "session/close", json!({"sessionId": "s1"})).await;
+    rig.client.notify("$/cancel_request", json!({"requestId": "c"})).await;
+    rig.client.error("c", -32800).await;
+    assert!(taken(&log).is_empty());
+    gate.notify_one();
+    rig.is_well().await;
+    assert_eq!(taken(&log), ["closed"]);
+    rig.leaves().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handle_is_silent_once_the_session_is_over() {
+    // shows SESS-30
+    let kept: Arc<Mutex<Option<SessionHandle>>> = Arc::default();
+    let keep = kept.clone();
+    let agent = Agent::new(move |request: NewSession| {
+        *keep.lock().unwrap() = Some(request.session.clone());
+        let session = Logged { name: "x".to_owned(), log: Log::default() };
+        async { Ok(Open::new(session).id("s1")) }
+    });
+    let mut rig = Rig::greeted(agent, json!({})).await;
+    rig.new_session("s1").await;
+    let handle = kept.lock().unwrap().clone().unwrap();
+    handle.send(SessionUpdate::agent_message("between turns")).await.unwrap();
+    rig.hears("s1", "between turns").await;
+    rig.call("c", "session/close", json!({"sessionId": "s1"})).await;
+    assert!(handle.send(SessionUpdate::agent_message("after the end")).await.is_err());
+    assert!(handle.set_title(None).await.is_err());
+    rig.is_well().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_opening_can_be_cancelled() {
+    // shows CANCEL-15, CANCEL-16, CANCEL-20
+    let dropped = Log::default();
+    let log = dropped.clone();
+    let agent = Agent::new(move |_| {
+        let session = Logged { name: "half".to_owned(), log: log.clone() };
+        async move {
+            let _session = session;
+            std::future::pending::<Result<Logged>>().await
+        }
+    });
+    let mut rig = Rig::greeted(agent, json!({})).await;
+    rig.client.request(7, "session/new", new()).await;
+    rig.client.notify("$/cancel_request", json!({"requestId": 7})).await;
+    rig.client.error(7, -32800).await;
+    assert_eq!(taken(&dropped), ["half dropped"]);
+    for id in [json!(7), json!(9999), json!("7"), json!(null)] {
+        rig.client.notify("$/cancel_request", json!({"requestId": id})).await;
+    }
+    rig.is_well().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn sessions_are_independent() {
+    // shows SESS-06, PROMPT-12
+    let mut rig = Rig::greeted(echo(), json!({})).await;
+    rig.new_session("s1").await;
+    rig.new_session("s2").await;
+    for (session, text) in [("s1", "a"), ("s2", "b"), ("s1", "c")] {
+        rig.prompt("p", session, text).await;
+        rig.hears(session, text).await;
+        rig.ends("p", "end_turn").await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_id_is_whatever_the_agent_says() {
+    // shows SESS-05
+    let odd: SessionId = "an id with blanks, \u{2028} and ünïcode".into();
+    let opened = odd.clone();
+    let agent = Agent::new(move |_| {
+        let session = Logged { name: "x".to_owned(), log: Log::default() };
+        let opened = Open::new(session).id(opened.clone());
+        async { Ok(opened) }
+    });
+    let mut rig = Rig::greeted(agent, json!({})).await;
+    rig.call("n", "session/new", new()).await;
+    rig.prompt("p", odd.as_str(), "").await;
+    rig.hears(odd.as_str(), "x").await;
+    rig.ends("p", "end_turn").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_chosen_is_not_offered() {
+    // shows CONF-05
+    use attache::wire::v1::{SessionConfigOption, SessionConfigSelectOption, SessionMode, SessionModeState};
+    let agent = agent(|_, _| Box::pin(async { Ok(StopReason::EndTurn) }))
+        .load(|_| async {
+            let session = Logged { name: "x".to_owned(), log: Log::default() };
+            Ok(Open::new(session).modes(SessionModeState::new("ghost", vec![SessionMode::new("ask", "Ask")])))
+        })
+        .resume(|_| async {
+            let session = Logged { name: "x".to_owned(), log: Log::default() };
+            let values = vec![SessionConfigSelectOption::new("a", "A")];
+            Ok(Open::new(session).options(vec![SessionConfigOption::select("o", "O", "ghost", values)]))
+        });
+    let mut rig = Rig::greeted(agent, json!({})).await;
+    let error = rig.fails("session/load", at("x"), -32603).await;
+    assert!(error["message"].as_str().unwrap().contains("ghost"));
+    rig.fails("session/resume", at("x"), -32603).await;
+    rig.fails("session/prompt", crate::agent_rig::prompt("x", ""), -32002).await;
+}
