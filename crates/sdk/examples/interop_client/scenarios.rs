@@ -521,13 +521,16 @@ impl Scenarios {
             answer = call => return answer.map(drop),
             tick = session.next_update() => drop(tick?),
         }
-        // Nobody tells this side when the prompt has ended; until then a second one may be refused.
-        let mut next = said(&mut session, "say again").await;
+        // Nobody tells this side when the prompt has ended: until then a second one may be refused, and what was under way
+        // may still come.
+        let mut next = turn(&mut session, "say again").await;
         while matches!(next, Err(Error::Refused(_))) {
             self.agent.request(&Notes(json!({}).into())).await?;
-            next = said(&mut session, "say again").await;
+            next = turn(&mut session, "say again").await;
         }
-        out.see("next", next?);
+        let events = next?.events.into_iter();
+        let said = events.filter_map(|event| event.strip_prefix("text:").map(str::to_owned));
+        out.see("next", said.filter(|text| !text.starts_with("tick")).collect::<String>());
         Ok(())
     }
 }
