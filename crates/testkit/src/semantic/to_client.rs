@@ -18,8 +18,11 @@ pub(super) async fn heard(line: &Line) -> Result<Heard, String> {
     let context = Context::of(line);
     let (link, mut peer) = pair();
     let client = client(&context);
-    let named =
-        context.param("sessionId").filter(|_| !context.unknown() || line.method.starts_with("terminal/"));
+    // Where it is the terminal or the file that is missing, the session is there.
+    let session_missing =
+        context.unknown() && (context.says(&["session"]) || context.param("terminalId").is_none());
+    let file_missing = line.method.starts_with("fs/") && context.says(&["file"]);
+    let named = context.param("sessionId").filter(|_| !session_missing || file_missing);
     let named = named.unwrap_or(SESSION).to_owned();
     // The client opens a session, prompts, and lets every question go, which answers it with "cancelled".
     let running = tokio::spawn(async move {
