@@ -3,6 +3,15 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod agent_cancel;
+mod agent_extra;
+mod agent_flow;
+mod agent_hello;
+mod agent_manage;
+mod agent_open;
+mod agent_rig;
+mod agent_tool;
+mod agent_turn;
 mod client_ask;
 mod client_cancel;
 mod client_connect;
