@@ -18,6 +18,7 @@ mod client_connect;
 mod client_quirks;
 mod client_serve;
 mod client_session;
+mod client_stress;
 mod client_turn;
 mod proxy_relay;
 mod script;
