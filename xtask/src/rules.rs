@@ -14,7 +14,7 @@ use crate::repo;
 const RULES: &str = "docs/rules.jsonl";
 const NOTES: &str = "docs/rules-notes.jsonl";
 const TABLE: &str = "docs/rules.md";
-const EXAMPLES: &str = "crates/wire/tests/data/invalid.jsonl";
+const EXAMPLES: &[&str] = &["crates/wire/tests/data/invalid.jsonl", "crates/testkit/tests/data/more.jsonl"];
 
 /// The parts of the protocol, in the order of the list.
 const SECTIONS: &[(&str, &str)] = &[
@@ -226,9 +226,11 @@ fn places() -> Result<BTreeMap<String, Places>, String> {
         }
     }
     // Every example of version 1 is run by a test, so it shows its rule.
-    for entry in entries(EXAMPLES)?.iter().filter(|entry| entry["v"] == 1 && entry["cls"] != "transport") {
-        if let (Some(rule), Some(id)) = (entry["rule"].as_str(), entry["id"].as_str()) {
-            places.entry(rule.to_owned()).or_default().examples.push(id.to_owned());
+    for file in EXAMPLES {
+        for entry in entries(file)?.iter().filter(|entry| entry["v"] == 1 && entry["cls"] != "transport") {
+            if let (Some(rule), Some(id)) = (entry["rule"].as_str(), entry["id"].as_str()) {
+                places.entry(rule.to_owned()).or_default().examples.push(id.to_owned());
+            }
         }
     }
     Ok(places)
@@ -239,7 +241,8 @@ fn table(rules: &[Rule], notes: &BTreeMap<String, String>, places: &BTreeMap<Str
         "# Rules of protocol version 1\n\n\
          Made by `cargo xtask rules`; do not edit. The rules are in rules.jsonl, the notes in rules-notes.jsonl.\n\n\
          Side: A agent, C client, B both, T transport, P proxy. *Kept in* names the code that bears the rule's id,\n\
-         *shown by* the tests and example messages (`I-…`, in crates/wire/tests/data/invalid.jsonl).\n",
+         *shown by* the tests and example messages (`I-…` in crates/wire/tests/data/invalid.jsonl,\n\
+         `X-…` in crates/testkit/tests/data/more.jsonl).\n",
     );
     for (section, title) in SECTIONS {
         let _ = write!(

@@ -5,18 +5,8 @@ use serde_json::Value;
 use crate::line::Line;
 
 /// Rules about something that was not advertised although the request fits its type.
-const NOT_ADVERTISED: &[&str] = &[
-    "PROMPT-02",
-    "PROMPT-03",
-    "PROMPT-04",
-    "MCP-03",
-    "MCP-04",
-    "ROOT-08",
-    "ROOT-09",
-    "SYSP-01",
-    "CONF-07",
-    "CONF-08",
-];
+const NOT_ADVERTISED: &[&str] =
+    &["PROMPT-02", "PROMPT-03", "PROMPT-04", "MCP-03", "MCP-04", "ROOT-08", "SYSP-01", "CONF-07", "CONF-08"];
 
 /// Reads a line for what its context must be.
 pub(super) struct Context<'a> {
