@@ -95,35 +95,71 @@ impl Ending {
     }
 }
 
-/// What is written down of the child's stderr.
+/// What is written down of the child's stderr, or handed on of its terminal.
 pub(super) struct Notes {
     tail: Arc<Mutex<Tail>>,
-    lines: Option<Lines>,
+    listener: Option<Listener>,
+}
+
+enum Listener {
+    Lines(Lines),
+    #[cfg(unix)]
+    Terminal(super::OnEvent),
 }
 
 impl Notes {
     pub(super) fn new(on_line: Option<super::OnLine>) -> Self {
-        Self { tail: Arc::default(), lines: on_line.map(Lines::new) }
+        Self { tail: Arc::default(), listener: on_line.map(|on_line| Listener::Lines(Lines::new(on_line))) }
+    }
+
+    /// Nothing is kept here of a terminal.
+    #[cfg(unix)]
+    pub(super) fn of_terminal(on_event: super::OnEvent) -> Self {
+        Self { tail: Arc::default(), listener: Some(Listener::Terminal(on_event)) }
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
+        #[cfg(unix)]
+        if let Some(Listener::Terminal(_)) = self.listener {
+            return self.call(|listener| listener.push(bytes));
+        }
         self.tail.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
-        self.call(|lines| lines.push(bytes));
+        self.call(|listener| listener.push(bytes));
     }
 
     /// There will be no more.
+    #[cfg(windows)]
     pub(super) fn finish(mut self) {
-        self.call(Lines::finish);
+        self.call(|Listener::Lines(lines)| lines.finish());
+    }
+
+    /// There will be no more, and this is how the child ended.
+    #[cfg(unix)]
+    pub(super) fn finish_with(mut self, status: ExitStatus) {
+        self.call(|listener| match listener {
+            Listener::Lines(lines) => lines.finish(),
+            Listener::Terminal(on_event) => on_event(super::PtyEvent::Ended(status)),
+        });
     }
 
     /// A callback that panics is not called again; the child still has to be watched.
-    fn call(&mut self, f: impl FnOnce(&mut Lines)) {
-        if let Some(mut lines) = self.lines.take() {
+    fn call(&mut self, f: impl FnOnce(&mut Listener)) {
+        if let Some(mut listener) = self.listener.take() {
             let call = std::panic::AssertUnwindSafe(|| {
-                f(&mut lines);
-                lines
+                f(&mut listener);
+                listener
             });
-            self.lines = std::panic::catch_unwind(call).ok();
+            self.listener = std::panic::catch_unwind(call).ok();
+        }
+    }
+}
+
+impl Listener {
+    fn push(&mut self, bytes: &[u8]) {
+        match self {
+            Listener::Lines(lines) => lines.push(bytes),
+            #[cfg(unix)]
+            Listener::Terminal(on_event) => on_event(super::PtyEvent::Output(bytes)),
         }
     }
 }

@@ -12,13 +12,17 @@
 //! which went to the background or started their own session come back to it; on other Unix systems only the child's
 //! process group is covered. On Windows the child lives in a job object that dies with its last handle.
 //!
-//! One thread per child drains stderr and waits for the end. It belongs to no runtime, so that a busy or ended
+//! [`Command::spawn_pty`] starts a program on a pseudo terminal instead of pipes, under the same guard (Unix).
+//!
+//! One thread per child drains stderr, or the terminal, and waits for the end. It belongs to no runtime, so that a busy or ended
 //! runtime never blocks a chatty child, nor leaves a zombie.
 //!
 //! Read `guard` for what our side keeps, `unix` for how it starts, `sys::guardian` for the other process.
 
 mod guard;
 mod pipes;
+#[cfg(unix)]
+mod pty;
 mod tail;
 #[cfg(unix)]
 mod unix;
@@ -34,6 +38,8 @@ use std::time::Duration;
 
 pub use guard::ChildGuard;
 pub use pipes::{ChildStdin, ChildStdout};
+#[cfg(unix)]
+pub use pty::{Pty, PtyChild, PtyEvent};
 
 #[cfg(unix)]
 use unix as os;
@@ -54,6 +60,10 @@ pub enum Stderr {
 
 /// Is called with each line of the child's stderr, without its line end.
 type OnLine = Box<dyn FnMut(&str) + Send>;
+
+/// Is called with what happens on a child's terminal.
+#[cfg(unix)]
+type OnEvent = Box<dyn FnMut(PtyEvent<'_>) + Send>;
 
 /// How long the steps of the ladder take.
 #[derive(Clone, Copy, Debug)]

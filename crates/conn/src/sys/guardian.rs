@@ -14,7 +14,7 @@
 
 use std::io;
 use std::mem;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr;
@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use libc::{c_int, pid_t};
 
-use super::kin;
+use super::{kin, pty};
 
 /// Go down the whole ladder: time to leave, `SIGTERM`, time to leave, `SIGKILL`.
 pub(crate) const STOP: u8 = b'S';
@@ -39,6 +39,8 @@ pub(crate) struct Plan {
     pub(crate) status: OwnedFd,
     pub(crate) grace: Duration,
     pub(crate) term_grace: Duration,
+    /// The program's stdin is a terminal, which becomes the one of its session.
+    pub(crate) terminal: bool,
 }
 
 /// Lets the program of `command` start under a guardian; the process id that `command` reports is the guardian's.
@@ -48,7 +50,7 @@ pub(crate) fn arm(command: &mut Command, plan: Plan) {
     let term_grace = Millis::of(plan.term_grace);
     let fork = move || {
         let (control, status) = (plan.control.as_raw_fd(), plan.status.as_raw_fd());
-        fork_guardian(control, status, Times { grace, term_grace })
+        fork_guardian(control, status, plan.terminal, Times { grace, term_grace })
     };
     // SAFETY: what runs between fork and exec is async-signal-safe, as this file promises.
     unsafe { command.pre_exec(fork) };
@@ -94,7 +96,7 @@ struct Times {
 }
 
 /// Runs in the process that was forked to become the program. Returns in another one, which will.
-fn fork_guardian(control: RawFd, status: RawFd, times: Times) -> io::Result<()> {
+fn fork_guardian(control: RawFd, status: RawFd, terminal: bool, times: Times) -> io::Result<()> {
     // SAFETY: these calls take plain numbers or a local signal set, and are async-signal-safe.
     unsafe {
         libc::sigprocmask(libc::SIG_SETMASK, &signals(&[]), ptr::null_mut());
@@ -106,10 +108,10 @@ fn fork_guardian(control: RawFd, status: RawFd, times: Times) -> io::Result<()> 
         match fork() {
             -1 => Err(io::Error::last_os_error()),
             0 => {
-                become_program(guardian);
+                become_program(guardian, terminal);
                 Ok(())
             }
-            program => keep_watch(program, control, status, times),
+            program => keep_watch(program, control, status, terminal, times),
         }
     }
 }
@@ -128,11 +130,18 @@ fn fork() -> pid_t {
     unsafe { libc::fork() }
 }
 
-/// Gives the program what every program may expect: its own process group, and signals that work.
-fn become_program(guardian: pid_t) {
-    // SAFETY: as above; `signal` refuses the numbers that cannot be set, which is fine.
+/// Gives the program what every program may expect: its own process group, and signals that work. On a terminal it
+/// gets a session of its own, whose first group is just as well its own.
+fn become_program(guardian: pid_t, terminal: bool) {
+    // SAFETY: as above; `signal` refuses the numbers that cannot be set, which is fine. Descriptor 0 is the program's
+    // stdin and stays open.
     unsafe {
-        libc::setpgid(0, 0);
+        if terminal {
+            libc::setsid();
+            pty::take_as_own(BorrowedFd::borrow_raw(0));
+        } else {
+            libc::setpgid(0, 0);
+        }
         if !kin::die_with(guardian) {
             libc::_exit(127);
         }
@@ -146,11 +155,14 @@ fn become_program(guardian: pid_t) {
 }
 
 /// The guardian's life.
-fn keep_watch(program: pid_t, control: RawFd, status: RawFd, times: Times) -> ! {
+fn keep_watch(program: pid_t, control: RawFd, status: RawFd, terminal: bool, times: Times) -> ! {
     // SAFETY: the descriptors are open and above 2; the handler does nothing; the rest takes plain numbers.
     unsafe {
-        // Both sides set the group, so that it exists whoever comes first.
-        libc::setpgid(program, program);
+        // Both sides set the group, so that it exists whoever comes first. But the leader of a group cannot begin a
+        // session; there the group exists once the program does, which is before anybody can order its end.
+        if !terminal {
+            libc::setpgid(program, program);
+        }
         // Nothing that is open stays so: neither the program's pipes, which would never end, nor the pipe by which
         // our process learns that exec has worked, nor anything else of it.
         libc::dup2(control, CONTROL);

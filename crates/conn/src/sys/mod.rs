@@ -11,4 +11,6 @@ mod kin;
 #[cfg(unix)]
 pub(crate) mod poll;
 #[cfg(unix)]
+pub(crate) mod pty;
+#[cfg(unix)]
 pub(crate) mod stdio;

@@ -1,0 +1,77 @@
+//! Why a file was not read or written, in words that help whoever asked.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use attache::{Error, code};
+
+/// Why a file was not read or written.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum FileError {
+    /// FS-13: there is no such file.
+    NotFound(PathBuf),
+    /// ROOT-17: it lies outside of the session's directories, or a link or `..` leads out of them (ROOT-18).
+    Outside(PathBuf),
+    /// It is a directory, a FIFO, a socket or a device.
+    NotAFile(PathBuf, &'static str),
+    /// FS-17: it holds something other than UTF-8 text.
+    NotText(PathBuf, String),
+    /// It is larger than the limit in bytes.
+    TooLarge(PathBuf, u64),
+    /// The user or the policy says no.
+    Denied(PathBuf, String),
+    /// What the path leads to has changed between the decision and the act.
+    Changed(PathBuf),
+    /// The system says no.
+    Io(PathBuf, io::Error),
+}
+
+impl FileError {
+    pub(crate) fn io(path: &Path, error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound => FileError::NotFound(path.to_owned()),
+            _ => FileError::Io(path.to_owned(), error),
+        }
+    }
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FileError::NotFound(path) => write!(f, "no such file: {}", path.display()),
+            FileError::Outside(path) => {
+                write!(f, "{} is outside of the directories of this session", path.display())
+            }
+            FileError::NotAFile(path, what) => write!(f, "{} is {what}, not a file", path.display()),
+            FileError::NotText(path, why) => {
+                write!(f, "{} is not UTF-8 text ({why}), so it cannot be read as text", path.display())
+            }
+            FileError::TooLarge(path, limit) => write!(
+                f,
+                "{} is too large: more than {limit} bytes; read it in parts with `line` and `limit`",
+                path.display()
+            ),
+            FileError::Denied(path, why) => write!(f, "not permitted: {}: {why}", path.display()),
+            FileError::Changed(path) => {
+                write!(f, "{} has changed its place while it was used, try again", path.display())
+            }
+            FileError::Io(path, error) => write!(f, "{}: {error}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for FileError {}
+
+impl From<FileError> for Error {
+    /// FS-13: a missing file is -32002, a path that may not be used -32602, all else -32603; always with the reason, which
+    /// speaks of nothing that the agent did not name.
+    fn from(error: FileError) -> Self {
+        match error {
+            FileError::NotFound(_) => Error::not_found(error.to_string()),
+            FileError::Outside(_) | FileError::NotAFile(..) => Error::invalid_params(error.to_string()),
+            _ => Error::refuse(code::INTERNAL_ERROR, error.to_string()),
+        }
+    }
+}

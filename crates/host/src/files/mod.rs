@@ -1,0 +1,129 @@
+//! Files for agents: `fs/read_text_file` and `fs/write_text_file`.
+//!
+//! [`Jail`] knows how to follow a path without leaving the session's directories, [`Files`] serves a client with it and
+//! asks the [`Guard`] first. Reading order: `jail.rs`, `text.rs`, `write.rs`.
+
+mod error;
+mod jail;
+mod text;
+mod write;
+
+use std::path::{Path, PathBuf};
+
+use attache::client::{Cx, ReadFiles, WriteFiles};
+use attache::wire::v1::{ReadTextFileRequest, SessionId, WriteTextFileRequest};
+use attache::{Error, Result};
+
+pub use error::FileError;
+pub use jail::{FileLimits, Jail};
+
+use crate::policy::Guard;
+
+/// Serves files of the session's directories.
+///
+/// Both providers in one: `client.read_files(files.clone()).write_files(files)`.
+#[derive(Clone, Debug)]
+pub struct Files {
+    guard: Guard,
+    limits: FileLimits,
+    any_line_ends: bool,
+}
+
+impl Files {
+    /// Files that `guard` lets through.
+    pub fn new(guard: Guard) -> Self {
+        Files { guard, limits: FileLimits::default(), any_line_ends: false }
+    }
+
+    /// Other limits than the usual.
+    #[must_use]
+    pub fn limits(mut self, limits: FileLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// See [`Jail::keep_line_ends`].
+    #[must_use]
+    pub fn keep_line_ends(mut self, keep: bool) -> Self {
+        self.any_line_ends = !keep;
+        self
+    }
+
+    /// Reads for a session with these roots.
+    ///
+    /// # Errors
+    /// As they are told to the agent.
+    pub async fn read_in(
+        &self,
+        session: Option<&SessionId>,
+        roots: &[PathBuf],
+        request: ReadTextFileRequest,
+    ) -> Result<String> {
+        let (path, line, limit) = (PathBuf::from(request.path), request.line, request.limit);
+        let real = self.resolve(roots, &path).await?;
+        self.guard.read(session, &real).await.map_err(|reason| denied(&path, reason))?;
+        let jail = self.jail(roots);
+        blocking(move || jail.read_checked(&path, line, limit, unchanged(&real, &path))).await
+    }
+
+    /// Writes for a session with these roots.
+    ///
+    /// # Errors
+    /// As they are told to the agent.
+    pub async fn write_in(
+        &self,
+        session: Option<&SessionId>,
+        roots: &[PathBuf],
+        request: WriteTextFileRequest,
+    ) -> Result<()> {
+        let (path, content) = (PathBuf::from(request.path), request.content);
+        let real = self.resolve(roots, &path).await?;
+        self.guard.write(session, &real, &content).await.map_err(|reason| denied(&path, reason))?;
+        let jail = self.jail(roots);
+        blocking(move || jail.write_checked(&path, &content, unchanged(&real, &path))).await
+    }
+
+    async fn resolve(&self, roots: &[PathBuf], path: &Path) -> Result<PathBuf> {
+        let (jail, path) = (self.jail(roots), path.to_owned());
+        blocking(move || jail.resolve(&path)).await
+    }
+
+    /// Opened anew each time: a directory that was moved away and made again is the session's directory too.
+    fn jail(&self, roots: &[PathBuf]) -> Jail {
+        Jail::new(roots).limits(self.limits).keep_line_ends(!self.any_line_ends)
+    }
+}
+
+fn denied(path: &Path, reason: impl ToString) -> FileError {
+    FileError::Denied(path.to_owned(), reason.to_string())
+}
+
+/// What was decided for one path is not done to another, to which the same name may lead by now.
+fn unchanged(decided: &Path, asked: &Path) -> impl FnMut(&Path) -> Result<(), FileError> {
+    move |real| match real == decided {
+        true => Ok(()),
+        false => Err(FileError::Denied(asked.to_owned(), "it leads to another place now".to_owned())),
+    }
+}
+
+/// Disks may be slow, and no other request should wait for them.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, FileError> + Send + 'static,
+) -> Result<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done.map_err(Error::from),
+        Err(error) => Err(Error::internal(error)),
+    }
+}
+
+impl ReadFiles for Files {
+    async fn read(&self, cx: Cx, request: ReadTextFileRequest) -> Result<String> {
+        self.read_in(cx.session_id(), cx.roots(), request).await
+    }
+}
+
+impl WriteFiles for Files {
+    async fn write(&self, cx: Cx, request: WriteTextFileRequest) -> Result<()> {
+        self.write_in(cx.session_id(), cx.roots(), request).await
+    }
+}

@@ -1,0 +1,130 @@
+//! Text in files: which lines of it, and whether it is text at all.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use super::{FileError, FileLimits};
+
+/// The byte order mark of UTF-8, which some editors put at the beginning.
+pub(super) const BOM: &[u8] = b"\xEF\xBB\xBF";
+
+/// The part of a file that is asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Window {
+    /// Counted from 1; FS-14: 0 is taken for 1.
+    pub(super) line: Option<u32>,
+    pub(super) limit: Option<u32>,
+}
+
+/// Reads a window of a file. FS-16: line ends stay as they are.
+pub(super) fn read(
+    file: &File,
+    path: &Path,
+    window: Window,
+    limits: FileLimits,
+) -> Result<String, FileError> {
+    let fail = |error| FileError::io(path, error);
+    let mut reader = BufReader::with_capacity(64 * 1024, file.take(limits.scan.saturating_add(1)));
+    let head = reader.fill_buf().map_err(fail)?;
+    refuse_binary(head, path)?;
+    let mark = if head.starts_with(BOM) { BOM.len() } else { 0 };
+    reader.consume(mark);
+    for _ in 1..window.line.unwrap_or(1) {
+        if reader.skip_until(b'\n').map_err(fail)? == 0 {
+            // FS-14: past the end there is nothing; but where the search was given up, nobody knows.
+            return match reader.get_ref().limit() {
+                0 => Err(FileError::TooLarge(path.to_owned(), limits.scan)),
+                _ => Ok(String::new()),
+            };
+        }
+    }
+    // One byte more than may be returned tells that there is more.
+    let mut reader = reader.take(limits.read.saturating_add(1));
+    let mut text = Vec::new();
+    match window.limit {
+        None => drop(reader.read_to_end(&mut text).map_err(fail)?),
+        Some(lines) => {
+            for _ in 0..lines {
+                if reader.read_until(b'\n', &mut text).map_err(fail)? == 0 {
+                    break;
+                }
+            }
+        }
+    }
+    let scanned = reader.get_ref().get_ref().limit() == 0;
+    if text.len() as u64 > limits.read || (scanned && !text.is_empty()) {
+        return Err(FileError::TooLarge(path.to_owned(), limits.read.min(limits.scan)));
+    }
+    refuse_binary(&text, path)?;
+    String::from_utf8(text).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        FileError::NotText(path.to_owned(), format!("byte {} of what was asked for is not UTF-8", at + 1))
+    })
+}
+
+/// FS-17: a NUL byte is in no text, and in nearly every other kind of file.
+fn refuse_binary(bytes: &[u8], path: &Path) -> Result<(), FileError> {
+    let refuse = |why: &str| Err(FileError::NotText(path.to_owned(), why.to_owned()));
+    if bytes.starts_with(b"\xFF\xFE") || bytes.starts_with(b"\xFE\xFF") {
+        return refuse("it begins like UTF-16");
+    }
+    if bytes.contains(&0) {
+        return refuse("binary data");
+    }
+    Ok(())
+}
+
+/// How a file was written before, as far as a new text should follow it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Habits {
+    mark: bool,
+    /// There are lines, and each of them ends with CR LF.
+    crlf: bool,
+}
+
+impl Habits {
+    pub(super) fn of(file: &File, limit: u64) -> std::io::Result<Self> {
+        let mut reader = BufReader::with_capacity(64 * 1024, file.take(limit));
+        let mark = reader.fill_buf()?.starts_with(BOM);
+        let (mut lines, mut crlf) = (0_u64, 0_u64);
+        let mut before = 0;
+        loop {
+            let bytes = reader.fill_buf()?;
+            if bytes.is_empty() {
+                return Ok(Habits { mark, crlf: lines > 0 && lines == crlf });
+            }
+            for &byte in bytes {
+                if byte == b'\n' {
+                    lines += 1;
+                    crlf += u64::from(before == b'\r');
+                }
+                before = byte;
+            }
+            let n = bytes.len();
+            reader.consume(n);
+        }
+    }
+
+    /// The bytes to write. Text that has a mark or CRLF line ends of its own is taken as it is: its author knows them.
+    pub(super) fn apply(self, content: &str, keep_line_ends: bool) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(content.len() + BOM.len());
+        if self.mark && !content.as_bytes().starts_with(BOM) {
+            bytes.extend_from_slice(BOM);
+        }
+        if self.crlf && keep_line_ends && !content.contains("\r\n") {
+            for piece in content.split_inclusive('\n') {
+                match piece.strip_suffix('\n') {
+                    Some(line) => {
+                        bytes.extend_from_slice(line.as_bytes());
+                        bytes.extend_from_slice(b"\r\n");
+                    }
+                    None => bytes.extend_from_slice(piece.as_bytes()),
+                }
+            }
+        } else {
+            bytes.extend_from_slice(content.as_bytes());
+        }
+        bytes
+    }
+}

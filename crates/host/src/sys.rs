@@ -1,0 +1,173 @@
+//! The only place of this crate where `unsafe` may stand: files named relative to an open directory, which the standard
+//! library does not offer. Nothing here decides anything.
+#![expect(unsafe_code, reason = "system calls; each block carries its reason")]
+
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use libc::{c_int, mode_t};
+
+/// Enough to walk through a directory, with no right to read it needed.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const WALK: c_int = libc::O_PATH;
+#[cfg(any(target_vendor = "apple", target_os = "freebsd"))]
+const WALK: c_int = libc::O_EXEC;
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple", target_os = "freebsd")))]
+const WALK: c_int = libc::O_RDONLY;
+
+/// What every open gets: no symbolic link is followed, no FIFO waited for, no terminal acquired, nothing inherited.
+const CAREFUL: c_int = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    File,
+    Directory,
+    Link,
+    Fifo,
+    Socket,
+    Device,
+}
+
+impl Kind {
+    fn of(mode: mode_t) -> Self {
+        match mode & libc::S_IFMT {
+            libc::S_IFREG => Kind::File,
+            libc::S_IFDIR => Kind::Directory,
+            libc::S_IFLNK => Kind::Link,
+            libc::S_IFIFO => Kind::Fifo,
+            libc::S_IFSOCK => Kind::Socket,
+            _ => Kind::Device,
+        }
+    }
+
+    /// What an open file is.
+    pub(crate) fn of_file(file: &File) -> io::Result<Self> {
+        use std::os::unix::fs::MetadataExt;
+        Ok(Kind::of(file.metadata()?.mode() as mode_t))
+    }
+}
+
+/// An open directory. Whatever happens to its name, this stays the same directory.
+#[derive(Debug)]
+pub(crate) struct Dir(OwnedFd);
+
+impl Dir {
+    /// A directory by its path, which is trusted.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let path = CString::new(path.as_os_str().as_bytes())?;
+        let flags = WALK | libc::O_DIRECTORY | libc::O_CLOEXEC;
+        // SAFETY: the path ends with a zero byte and lives for the call.
+        owned(unsafe { libc::open(path.as_ptr(), flags) }).map(Dir)
+    }
+
+    /// A directory in this one, if the name is one and not a link to one.
+    pub(crate) fn child(&self, name: &OsStr) -> io::Result<Self> {
+        let flags = WALK | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+        self.open_at(name, flags, 0).map(Dir)
+    }
+
+    /// A file in this directory, for reading.
+    pub(crate) fn read(&self, name: &OsStr) -> io::Result<File> {
+        self.open_at(name, libc::O_RDONLY | CAREFUL, 0).map(File::from)
+    }
+
+    /// A file in this directory that may be written to. It is not changed.
+    pub(crate) fn read_and_write(&self, name: &OsStr) -> io::Result<File> {
+        self.open_at(name, libc::O_RDWR | CAREFUL, 0).map(File::from)
+    }
+
+    /// A file in this directory that may be written to, and perhaps not read. It is not changed.
+    pub(crate) fn write(&self, name: &OsStr) -> io::Result<File> {
+        self.open_at(name, libc::O_WRONLY | CAREFUL, 0).map(File::from)
+    }
+
+    /// A file that was not there before.
+    pub(crate) fn create(&self, name: &OsStr, mode: mode_t) -> io::Result<File> {
+        self.open_at(name, libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | CAREFUL, mode).map(File::from)
+    }
+
+    /// What a name stands for; a link stands for itself.
+    pub(crate) fn kind(&self, name: &OsStr) -> io::Result<Kind> {
+        let name = CString::new(name.as_bytes())?;
+        let mut stat = MaybeUninit::<libc::stat>::uninit();
+        // SAFETY: the name ends with a zero byte; the system writes one `stat`, to a place that is one.
+        let done = unsafe {
+            libc::fstatat(self.0.as_raw_fd(), name.as_ptr(), stat.as_mut_ptr(), libc::AT_SYMLINK_NOFOLLOW)
+        };
+        checked(done)?;
+        // SAFETY: the call has succeeded, so it has filled it in.
+        Ok(Kind::of(unsafe { stat.assume_init() }.st_mode))
+    }
+
+    /// Where a link points. `InvalidInput` when it is none.
+    pub(crate) fn read_link(&self, name: &OsStr) -> io::Result<OsString> {
+        let name = CString::new(name.as_bytes())?;
+        let mut text = vec![0_u8; 4096];
+        loop {
+            // SAFETY: the system writes at most as many bytes as the vector has.
+            let n = unsafe {
+                libc::readlinkat(self.0.as_raw_fd(), name.as_ptr(), text.as_mut_ptr().cast(), text.len())
+            };
+            let n = usize::try_from(n).map_err(|_| io::Error::last_os_error())?;
+            if n < text.len() {
+                text.truncate(n);
+                return Ok(OsString::from_vec(text));
+            }
+            // It may have been cut.
+            text.resize(text.len() * 2, 0);
+        }
+    }
+
+    pub(crate) fn make_dir(&self, name: &OsStr) -> io::Result<()> {
+        let name = CString::new(name.as_bytes())?;
+        // SAFETY: the name ends with a zero byte and lives for the call.
+        checked(unsafe { libc::mkdirat(self.0.as_raw_fd(), name.as_ptr(), 0o777) })
+    }
+
+    /// Gives a file another name in the same directory, in the place of what had it.
+    pub(crate) fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+        let (from, to) = (CString::new(from.as_bytes())?, CString::new(to.as_bytes())?);
+        let dir = self.0.as_raw_fd();
+        // SAFETY: both names end with a zero byte and live for the call.
+        checked(unsafe { libc::renameat(dir, from.as_ptr(), dir, to.as_ptr()) })
+    }
+
+    pub(crate) fn remove(&self, name: &OsStr) -> io::Result<()> {
+        let name = CString::new(name.as_bytes())?;
+        // SAFETY: the name ends with a zero byte and lives for the call.
+        checked(unsafe { libc::unlinkat(self.0.as_raw_fd(), name.as_ptr(), 0) })
+    }
+
+    fn open_at(&self, name: &OsStr, flags: c_int, mode: mode_t) -> io::Result<OwnedFd> {
+        let name = CString::new(name.as_bytes())?;
+        // SAFETY: the name ends with a zero byte and lives for the call.
+        owned(unsafe { libc::openat(self.0.as_raw_fd(), name.as_ptr(), flags, libc::c_uint::from(mode)) })
+    }
+}
+
+/// Waits until nobody else holds the lock of this file, and holds it until the file is closed.
+pub(crate) fn lock(file: &File) -> io::Result<()> {
+    loop {
+        // SAFETY: takes plain numbers; the descriptor is open while borrowed.
+        match checked(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) }) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}
+
+fn checked(result: c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn owned(fd: c_int) -> io::Result<OwnedFd> {
+    checked(fd)?;
+    // SAFETY: the system has just given us this descriptor, so nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}

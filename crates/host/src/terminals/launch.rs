@@ -1,0 +1,54 @@
+//! From a request to a program that can be started.
+
+use std::env;
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use attache::wire::v1::CreateTerminalRequest;
+
+use crate::policy::CommandLine;
+
+/// What is to be started.
+#[derive(Debug)]
+pub(super) struct Launch {
+    pub(super) program: String,
+    pub(super) args: Vec<String>,
+    pub(super) env: Vec<(String, String)>,
+    pub(super) cwd: PathBuf,
+    /// The same for the policy and for people.
+    pub(super) line: CommandLine,
+}
+
+impl Launch {
+    /// TERM-14: a command is a program and has arguments. But a text with blanks, without arguments, which is no program either, was
+    /// meant for a shell.
+    pub(super) fn new(request: CreateTerminalRequest, cwd: PathBuf) -> Self {
+        let env: Vec<(String, String)> =
+            request.env.into_iter().flatten().map(|variable| (variable.name, variable.value)).collect();
+        let args = request.args.unwrap_or_default();
+        let text = request.command;
+        let is_text = args.is_empty() && text.contains(char::is_whitespace) && !is_program(&text, &env, &cwd);
+        let (program, args, line) = if is_text {
+            let line = CommandLine::shell(&text);
+            ("/bin/sh".to_owned(), vec!["-c".to_owned(), text], line)
+        } else {
+            let line = CommandLine::program(&text, &args);
+            (text, args, line)
+        };
+        let line = line.with_env(env.iter().map(|(name, _)| name));
+        Launch { program, args, env, cwd, line }
+    }
+}
+
+fn is_program(name: &str, env: &[(String, String)], cwd: &Path) -> bool {
+    let is_executable = |path: PathBuf| {
+        path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    };
+    if name.contains('/') {
+        return is_executable(cwd.join(name));
+    }
+    let path = env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| OsString::from(value));
+    let path = path.or_else(|| env::var_os("PATH")).unwrap_or_default();
+    env::split_paths(&path).any(|dir| is_executable(cwd.join(dir).join(name)))
+}

@@ -1,0 +1,361 @@
+//! Commands for agents, on real pseudo terminals: `terminal/*`.
+//!
+//! Each command runs under a guardian of [`attache_conn::process`], so that nothing of it is left after its release, the end of
+//! its session, a drop, the end of this process or its death by `SIGKILL`. Its output is read by a thread of its own and
+//! kept in a [`Ring`]; whoever likes can watch it come ([`PtyTerminals::on_event`]).
+//!
+//! Reading order: this file, `launch.rs` (which program), `ring.rs` (what is kept), `status.rs`.
+
+mod launch;
+mod ring;
+mod status;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use attache::client::{Cx, Terminal, Terminals};
+use attache::wire::v1::{CreateTerminalRequest, SessionId, TerminalExitStatus, TerminalOutputResponse};
+use attache::{Error, Result, code};
+use attache_conn::process::{Command, PtyChild, PtyEvent};
+
+use self::launch::Launch;
+pub use self::ring::Ring;
+use crate::policy::Guard;
+
+/// What happens on a terminal, for a screen.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum TerminalEvent<'a> {
+    /// A command was started.
+    Started {
+        /// Counts the terminals of this process.
+        number: u64,
+        /// For this session.
+        session: Option<&'a SessionId>,
+        /// The command as one would type it.
+        command: &'a str,
+        /// Where it runs.
+        cwd: &'a Path,
+    },
+    /// It printed something.
+    Output {
+        /// Which terminal.
+        number: u64,
+        /// What, as text; control sequences and all.
+        text: &'a str,
+    },
+    /// It has ended, and nothing will come any more.
+    Ended {
+        /// Which terminal.
+        number: u64,
+        /// How.
+        status: &'a TerminalExitStatus,
+    },
+}
+
+type OnEvent = Arc<dyn Fn(TerminalEvent<'_>) + Send + Sync>;
+
+/// Starts commands for sessions.
+#[derive(Clone)]
+pub struct PtyTerminals {
+    guard: Guard,
+    settings: Settings,
+    on_event: Option<OnEvent>,
+    running: Arc<AtomicUsize>,
+}
+
+#[derive(Clone, Debug)]
+struct Settings {
+    size: (u16, u16),
+    env: Vec<(String, String)>,
+    default_output: u64,
+    largest_output: u64,
+    kill_grace: Duration,
+    most: usize,
+}
+
+/// Terminals are numbered throughout the process.
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+impl PtyTerminals {
+    /// Terminals for commands that `guard` lets through.
+    ///
+    /// Unless said otherwise a terminal has 120 columns and 40 rows, keeps 1 MiB of output (at most 16 MiB, whatever the agent asks
+    /// for), gives a command one second between `SIGTERM` and `SIGKILL`, and there are at most 64 at a time. Nobody pages through output or looks at
+    /// its colours, so programs are told that by `TERM=dumb`, `PAGER=cat` and `GIT_PAGER=cat`; the agent's own variables come after.
+    pub fn new(guard: Guard) -> Self {
+        let env = [("TERM", "dumb"), ("PAGER", "cat"), ("GIT_PAGER", "cat")];
+        let settings = Settings {
+            size: (120, 40),
+            env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
+            default_output: 1 << 20,
+            largest_output: 16 << 20,
+            kill_grace: Duration::from_secs(1),
+            most: 64,
+        };
+        PtyTerminals { guard, settings, on_event: None, running: Arc::default() }
+    }
+
+    /// How large new terminals are.
+    #[must_use]
+    pub fn size(mut self, columns: u16, rows: u16) -> Self {
+        self.settings.size = (columns, rows);
+        self
+    }
+
+    /// A variable for every command, unless the agent sets it.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.settings.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// How many bytes of output are kept where the agent does not say, and how many at most (TERM-06).
+    #[must_use]
+    pub fn output_limits(mut self, default: u64, largest: u64) -> Self {
+        (self.settings.default_output, self.settings.largest_output) = (default, largest);
+        self
+    }
+
+    /// How long a command may take to end after `SIGTERM`.
+    #[must_use]
+    pub fn kill_grace(mut self, grace: Duration) -> Self {
+        self.settings.kill_grace = grace;
+        self
+    }
+
+    /// How many terminals there may be at a time.
+    #[must_use]
+    pub fn at_most(mut self, most: usize) -> Self {
+        self.settings.most = most;
+        self
+    }
+
+    /// Calls `f` with what happens on terminals, on their own threads: while it runs, the command may have to wait.
+    #[must_use]
+    pub fn on_event(mut self, f: impl Fn(TerminalEvent<'_>) + Send + Sync + 'static) -> Self {
+        self.on_event = Some(Arc::new(f));
+        self
+    }
+
+    /// Starts a command for a session with these roots, the working directory first.
+    ///
+    /// # Errors
+    /// As they are told to the agent.
+    pub async fn create_in(
+        &self,
+        session: Option<&SessionId>,
+        roots: &[PathBuf],
+        request: CreateTerminalRequest,
+    ) -> Result<PtyTerminal> {
+        // TERM-13
+        let cwd = request.cwd.as_ref().map(PathBuf::from).or_else(|| roots.first().cloned());
+        let cwd = cwd.ok_or_else(|| Error::invalid_params("there is no directory to run it in"))?;
+        let limit = request.output_byte_limit.unwrap_or(self.settings.default_output);
+        let limit = usize::try_from(limit.min(self.settings.largest_output)).unwrap_or(usize::MAX);
+        let mut launch = Launch::new(request, cwd);
+        if !is_inside(&launch.cwd, roots) {
+            // What is harmless in the project need not be so elsewhere.
+            launch.line = launch.line.elsewhere(&launch.cwd);
+        }
+        self.guard.run(session, &launch.line, &launch.cwd).await.map_err(|reason| {
+            Error::refuse(code::INTERNAL_ERROR, format!("not permitted: `{}`: {reason}", launch.line.text()))
+        })?;
+        let place = Running::enter(&self.running, self.settings.most)?;
+        let (this, session) = (self.clone(), session.cloned());
+        let start = move || this.start(session.as_ref(), &launch, limit, place);
+        match tokio::task::spawn_blocking(start).await {
+            Ok(started) => started,
+            Err(error) => Err(Error::internal(error)),
+        }
+    }
+
+    fn start(
+        &self,
+        session: Option<&SessionId>,
+        launch: &Launch,
+        limit: usize,
+        place: Running,
+    ) -> Result<PtyTerminal> {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let shared =
+            Arc::new(Shared { number, ring: Mutex::new(Ring::new(limit)), on_event: self.on_event.clone() });
+        let (columns, rows) = self.settings.size;
+        let env = self.settings.env.iter().chain(&launch.env);
+        let command = Command::new(&launch.program)
+            .args(&launch.args)
+            .envs(env.map(|(name, value)| (name, value)))
+            .current_dir(&launch.cwd)
+            .grace(Duration::ZERO)
+            .term_grace(self.settings.kill_grace);
+        shared.tell(TerminalEvent::Started {
+            number,
+            session,
+            command: launch.line.text(),
+            cwd: &launch.cwd,
+        });
+        let output = shared.clone();
+        let on_event = move |event: PtyEvent<'_>| match event {
+            PtyEvent::Output(bytes) => output.push(bytes),
+            PtyEvent::Ended(status) => output.finish(status),
+        };
+        match command.spawn_pty(columns, rows, on_event) {
+            Ok(child) => Ok(PtyTerminal { child, shared, _place: place }),
+            // TERM-18
+            Err(error) => {
+                shared.tell(TerminalEvent::Ended { number, status: &TerminalExitStatus::new() });
+                Err(Error::refuse(code::INTERNAL_ERROR, error.to_string()))
+            }
+        }
+    }
+}
+
+fn is_inside(cwd: &Path, roots: &[PathBuf]) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let cwd = real(cwd);
+    roots.iter().any(|root| cwd.starts_with(real(root)))
+}
+
+impl Terminals for PtyTerminals {
+    type Terminal = PtyTerminal;
+
+    async fn create(&self, cx: Cx, request: CreateTerminalRequest) -> Result<PtyTerminal> {
+        self.create_in(cx.session_id(), cx.roots(), request).await
+    }
+}
+
+impl fmt::Debug for PtyTerminals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PtyTerminals").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+/// One of the places for terminals.
+#[derive(Debug)]
+struct Running(Arc<AtomicUsize>);
+
+impl Running {
+    fn enter(running: &Arc<AtomicUsize>, most: usize) -> Result<Self> {
+        let place = Running(running.clone());
+        if running.fetch_add(1, Ordering::AcqRel) >= most {
+            let text = format!("there are {most} terminals already, release one first");
+            return Err(Error::refuse(code::INTERNAL_ERROR, text));
+        }
+        Ok(place)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// What the thread that reads the terminal shares with us.
+struct Shared {
+    number: u64,
+    ring: Mutex<Ring>,
+    on_event: Option<OnEvent>,
+}
+
+impl Shared {
+    fn ring(&self) -> MutexGuard<'_, Ring> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, bytes: &[u8]) {
+        let text = self.ring().push(bytes);
+        if !text.is_empty() {
+            self.tell(TerminalEvent::Output { number: self.number, text: &text });
+        }
+    }
+
+    fn finish(&self, status: ExitStatus) {
+        if let Some(text) = self.ring().finish() {
+            self.tell(TerminalEvent::Output { number: self.number, text });
+        }
+        self.tell(TerminalEvent::Ended { number: self.number, status: &status::of(status) });
+    }
+
+    fn tell(&self, event: TerminalEvent<'_>) {
+        if let Some(on_event) = &self.on_event {
+            on_event(event);
+        }
+    }
+}
+
+/// A command on a terminal. Dropping it ends the command.
+pub struct PtyTerminal {
+    child: PtyChild,
+    shared: Arc<Shared>,
+    _place: Running,
+}
+
+impl PtyTerminal {
+    /// Counts the terminals of this process; the same number as in [`TerminalEvent`].
+    pub fn number(&self) -> u64 {
+        self.shared.number
+    }
+
+    /// The process id of the command, to show.
+    pub fn pid(&self) -> u32 {
+        self.child.guard.pid()
+    }
+
+    /// Types something; see [`attache_conn::process::Pty::input`].
+    ///
+    /// # Errors
+    /// When there is no room, or the command has ended.
+    pub fn input(&self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.child.pty.input(bytes)
+    }
+
+    /// Changes the size of the terminal.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn resize(&self, columns: u16, rows: u16) -> std::io::Result<()> {
+        self.child.pty.resize(columns, rows)
+    }
+}
+
+impl Terminal for PtyTerminal {
+    async fn output(&self) -> Result<TerminalOutputResponse> {
+        // Asked for first: if it has ended by now, all of its output is there.
+        let exit = self.child.guard.try_exit();
+        let ring = self.shared.ring();
+        let mut response = TerminalOutputResponse::new(ring.text(), ring.is_cut());
+        response.exit_status = exit.map(status::of);
+        Ok(response)
+    }
+
+    async fn wait_for_exit(&self) -> Result<TerminalExitStatus> {
+        Ok(status::of(self.child.guard.wait().await))
+    }
+
+    async fn kill(&self) -> Result<()> {
+        // TERM-21: harmless when it has ended.
+        self.child.guard.terminate();
+        self.child.guard.wait().await;
+        Ok(())
+    }
+
+    async fn release(&self) -> Result<()> {
+        self.kill().await?;
+        self.shared.ring().clear();
+        Ok(())
+    }
+}
+
+impl fmt::Debug for PtyTerminal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PtyTerminal")
+            .field("number", &self.number())
+            .field("child", &self.child.guard)
+            .finish()
+    }
+}

@@ -1,0 +1,42 @@
+//! How commands end, in the words of the protocol.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+use attache::wire::v1::TerminalExitStatus;
+
+/// TERM-16: a code, or the name of a signal.
+pub(super) fn of(status: ExitStatus) -> TerminalExitStatus {
+    let mut told = TerminalExitStatus::new();
+    told.exit_code = status.code().and_then(|code| u32::try_from(code).ok());
+    told.signal = status.signal().map(signal_name);
+    told
+}
+
+/// What programs call a signal, such as `SIGTERM`.
+pub(super) fn signal_name(number: i32) -> String {
+    let name = match number {
+        libc::SIGHUP => "SIGHUP",
+        libc::SIGINT => "SIGINT",
+        libc::SIGQUIT => "SIGQUIT",
+        libc::SIGILL => "SIGILL",
+        libc::SIGTRAP => "SIGTRAP",
+        libc::SIGABRT => "SIGABRT",
+        libc::SIGBUS => "SIGBUS",
+        libc::SIGFPE => "SIGFPE",
+        libc::SIGKILL => "SIGKILL",
+        libc::SIGUSR1 => "SIGUSR1",
+        libc::SIGSEGV => "SIGSEGV",
+        libc::SIGUSR2 => "SIGUSR2",
+        libc::SIGPIPE => "SIGPIPE",
+        libc::SIGALRM => "SIGALRM",
+        libc::SIGTERM => "SIGTERM",
+        libc::SIGXCPU => "SIGXCPU",
+        libc::SIGXFSZ => "SIGXFSZ",
+        libc::SIGVTALRM => "SIGVTALRM",
+        libc::SIGPROF => "SIGPROF",
+        libc::SIGSYS => "SIGSYS",
+        other => return format!("SIG{other}"),
+    };
+    name.to_owned()
+}
