@@ -1,0 +1,119 @@
+//! `attache agents`
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::{BUILTIN, builtin, resolve};
+use crate::cx::Cx;
+use crate::error::Result;
+use crate::output::Format;
+
+/// Where a program is: itself if it is a path, else the first of that name in PATH.
+pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
+    if program.contains(std::path::is_separator) {
+        return is_program(Path::new(program)).then(|| PathBuf::from(program));
+    }
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path).map(|dir| dir.join(program)).find(|file| is_program(file))
+}
+
+#[cfg(unix)]
+fn is_program(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_program(file: &Path) -> bool {
+    file.is_file() || ["exe", "cmd", "bat"].iter().any(|extension| file.with_extension(extension).is_file())
+}
+
+/// An agent as it is listed.
+struct Row {
+    name: String,
+    title: String,
+    command: String,
+    source: &'static str,
+    /// Where its program is, if it is installed.
+    found: Option<PathBuf>,
+    install: &'static str,
+}
+
+fn rows(cx: &Cx) -> Vec<Row> {
+    let configured = cx.config.agents.keys().filter_map(|name| {
+        let spec = resolve(name, &cx.config).ok()?;
+        Some(Row {
+            name: name.clone(),
+            title: builtin(name).map_or_else(String::new, |known| known.title.to_owned()),
+            command: spec.identity(),
+            source: "config",
+            found: spec.program().map_or_else(|| Some(PathBuf::new()), on_path),
+            install: "",
+        })
+    });
+    let known = BUILTIN.iter().filter(|agent| !cx.config.agents.contains_key(agent.name)).map(|agent| {
+        let spec = agent.spec();
+        Row {
+            name: agent.name.to_owned(),
+            title: agent.title.to_owned(),
+            command: spec.identity(),
+            source: "builtin",
+            found: spec.program().and_then(on_path),
+            install: agent.install,
+        }
+    });
+    configured.chain(known).collect()
+}
+
+/// Lists the agents that are known here.
+pub(crate) fn list(cx: &Cx) -> Result<()> {
+    let default = cx.config.text("default_agent").unwrap_or_default().to_owned();
+    let all = cx.call.has("all");
+    let rows = rows(cx);
+    match cx.output.format {
+        Format::Json => {
+            let rows: Vec<_> = rows
+                .iter()
+                .map(|row| {
+                    json!({
+                        "name": row.name,
+                        "title": row.title,
+                        "command": row.command,
+                        "source": row.source,
+                        "installed": row.found.is_some(),
+                        "path": row.found.as_ref().filter(|path| !path.as_os_str().is_empty()),
+                        "default": row.name == default,
+                    })
+                })
+                .collect();
+            cx.output.json(&json!(rows));
+        }
+        Format::Quiet => {
+            for row in rows.iter().filter(|row| all || row.found.is_some()) {
+                cx.output.line(&row.name);
+            }
+        }
+        Format::Text => {
+            let shown: Vec<&Row> = rows.iter().filter(|row| all || row.found.is_some()).collect();
+            let name = shown.iter().map(|row| row.name.len()).max().unwrap_or_default();
+            let title = shown.iter().map(|row| row.title.chars().count()).max().unwrap_or_default();
+            for row in &shown {
+                let mark = if row.name == default { '*' } else { ' ' };
+                let state = match (&row.found, row.source) {
+                    (Some(_), source) => source.to_owned(),
+                    (None, _) if row.install.is_empty() => "not installed".to_owned(),
+                    (None, _) => format!("not installed: {}", row.install),
+                };
+                let (n, t) = (&row.name, &row.title);
+                cx.output.line(format_args!("{mark} {n:<name$}  {t:<title$}  {}  ({state})", row.command));
+            }
+            let hidden = rows.len() - shown.len();
+            if hidden > 0 {
+                cx.output.line(format_args!("{hidden} more are known and not installed: attache agents --all"));
+            }
+        }
+    }
+    Ok(())
+}

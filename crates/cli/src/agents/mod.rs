@@ -1,0 +1,141 @@
+//! The agents that are known: from the settings, from the table of this program, or any command.
+
+mod builtin;
+mod entry;
+mod list;
+mod words;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+pub(crate) use builtin::{BUILTIN, Builtin, builtin};
+pub(crate) use entry::{check_entry, describe_entry};
+pub(crate) use list::{list, on_path};
+pub(crate) use words::{join, split};
+
+use crate::config::Config;
+use crate::error::{Failure, Result};
+
+/// An agent that can be connected to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AgentSpec {
+    /// What it is called here.
+    pub(crate) name: String,
+    /// Whether that is a name of the settings or of the table, and not only a command.
+    pub(crate) known: bool,
+    /// How it is reached.
+    pub(crate) address: Address,
+    /// Variables for its environment, beside our own.
+    pub(crate) env: Vec<(String, String)>,
+    /// The directory that it is started in; the session's unless said.
+    pub(crate) cwd: Option<PathBuf>,
+    /// It creates files only if reading a missing one gives an empty text.
+    pub(crate) missing_files_are_empty: bool,
+}
+
+/// How an agent is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Address {
+    /// A program to start.
+    Command {
+        /// A path, or a name that is looked up in PATH.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+    },
+    /// A TCP address, `host:port`.
+    Tcp(String),
+    /// A Unix socket.
+    Unix(PathBuf),
+}
+
+impl Address {
+    /// Reads a command line, `tcp://host:port` or `unix:/path`.
+    pub(crate) fn parse(text: &str) -> Result<Address> {
+        let text = text.trim();
+        if let Some(address) = text.strip_prefix("tcp://") {
+            let address = address.trim_end_matches('/');
+            if !address.contains(':') {
+                return Err(Failure::usage(format_args!("an agent's address is tcp://HOST:PORT, not `{text}`")));
+            }
+            return Ok(Address::Tcp(address.to_owned()));
+        }
+        if let Some(path) = text.strip_prefix("unix:") {
+            return Ok(Address::Unix(PathBuf::from(path.strip_prefix("//").unwrap_or(path))));
+        }
+        Address::command(split(text)?)
+    }
+
+    /// A program and its arguments.
+    pub(crate) fn command(words: Vec<String>) -> Result<Address> {
+        let mut words = words.into_iter();
+        match words.next().filter(|command| !command.is_empty()) {
+            Some(command) => Ok(Address::Command { command, args: words.collect() }),
+            None => Err(Failure::usage("the agent's command is empty")),
+        }
+    }
+}
+
+/// The address in one line; for a command it is the identity under which sessions are kept.
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Command { command, args } => {
+                f.write_str(&join(std::iter::once(command.as_str()).chain(args.iter().map(String::as_str))))
+            }
+            Address::Tcp(address) => write!(f, "tcp://{address}"),
+            Address::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+impl AgentSpec {
+    fn new(name: impl Into<String>, address: Address) -> AgentSpec {
+        AgentSpec { name: name.into(), known: false, address, env: Vec::new(), cwd: None, missing_files_are_empty: false }
+    }
+
+    /// The identity under which sessions are kept.
+    pub(crate) fn identity(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// The program that has to be there for the agent to start, if it is one.
+    pub(crate) fn program(&self) -> Option<&str> {
+        match &self.address {
+            Address::Command { command, .. } => Some(command),
+            _ => None,
+        }
+    }
+}
+
+/// Finds an agent by what the user called it: a name of the settings, a name of the table, or a command.
+pub(crate) fn resolve(name: &str, config: &Config) -> Result<AgentSpec> {
+    let found = if let Some(setting) = config.agents.get(name) {
+        entry::spec(name, &setting.value)?
+    } else if let Some(agent) = builtin(name) {
+        match config.agents.get(agent.name) {
+            Some(setting) => entry::spec(agent.name, &setting.value)?,
+            None => agent.spec(),
+        }
+    } else {
+        return Ok(AgentSpec::new(name, Address::parse(name)?));
+    };
+    Ok(AgentSpec { known: true, ..found })
+}
+
+/// An agent that was given as a command or an address.
+pub(crate) fn raw(text: &str, default_name: &str) -> Result<AgentSpec> {
+    let address = Address::parse(text).map_err(|failure| failure.context("--agent"))?;
+    let name = match &address {
+        Address::Command { command, .. } => {
+            Path::new(command).file_stem().map(|stem| stem.to_string_lossy().into_owned())
+        }
+        _ => None,
+    };
+    Ok(AgentSpec::new(name.unwrap_or_else(|| default_name.to_owned()), address))
+}
+
+/// Whether a word is the name of an agent.
+pub(crate) fn is_known(name: &str, config: &Config) -> bool {
+    config.agents.contains_key(name) || builtin(name).is_some()
+}

@@ -1,0 +1,221 @@
+//! Completions for shells, from the table.
+//!
+//! The scripts hold the names of commands and flags. What changes, the names of agents and sessions, they ask the program for with
+//! `attache __complete agents|sessions`.
+
+use std::fmt::Write;
+
+use super::table::{Flag, GLOBAL, Hint, TOP, Verb};
+
+/// The shells there are completions for.
+pub(crate) const SHELLS: &[&str] = &["bash", "zsh", "fish"];
+
+/// The script for one of [`SHELLS`].
+pub(crate) fn completions(shell: &str) -> String {
+    match shell {
+        "fish" => fish(),
+        // zsh runs the same script by its own emulation of bash's completions.
+        "zsh" => format!("#compdef attache\nautoload -U +X bashcompinit && bashcompinit\n{}", bash()),
+        _ => bash(),
+    }
+}
+
+/// All commands with the words that lead to them: `("sessions new", …)`.
+fn paths() -> Vec<(String, &'static Verb)> {
+    let mut all = vec![(String::new(), &TOP)];
+    for verb in TOP.verbs {
+        all.push((verb.name.to_owned(), verb));
+        all.extend(verb.verbs.iter().map(|inner| (format!("{} {}", verb.name, inner.name), inner)));
+    }
+    all
+}
+
+fn names(flags: impl Iterator<Item = &'static Flag>) -> String {
+    let mut text = String::new();
+    for flag in flags {
+        if let Some(short) = flag.short {
+            let _ = write!(text, "-{short} ");
+        }
+        let _ = write!(text, "--{} ", flag.name);
+    }
+    text.trim_end().to_owned()
+}
+
+/// What completes a value, in bash.
+fn bash_hint(hint: Hint) -> String {
+    match hint {
+        Hint::Text => "COMPREPLY=()".to_owned(),
+        Hint::File => "COMPREPLY=($(compgen -f -- \"$cur\"))".to_owned(),
+        Hint::Dir => "COMPREPLY=($(compgen -d -- \"$cur\"))".to_owned(),
+        Hint::Command => "COMPREPLY=($(compgen -c -- \"$cur\"))".to_owned(),
+        Hint::Agent => "COMPREPLY=($(compgen -W \"$(attache __complete agents)\" -- \"$cur\"))".to_owned(),
+        Hint::Session => "COMPREPLY=($(compgen -W \"$(attache __complete sessions)\" -- \"$cur\"))".to_owned(),
+        Hint::OneOf(words) => format!("COMPREPLY=($(compgen -W \"{}\" -- \"$cur\"))", words.join(" ")),
+    }
+}
+
+fn bash() -> String {
+    let mut values = String::new();
+    let mut seen: Vec<&str> = Vec::new();
+    let mut takes_value = String::new();
+    let own = TOP.verbs.iter().flat_map(|verb| verb.own_flags().chain(verb.verbs.iter().flat_map(Verb::own_flags)));
+    for flag in GLOBAL.iter().chain(TOP.own_flags()).chain(own) {
+        if flag.value.is_none() || seen.contains(&flag.name) {
+            continue;
+        }
+        seen.push(flag.name);
+        let pattern = match flag.short {
+            Some(short) => format!("-{short}|--{}", flag.name),
+            None => format!("--{}", flag.name),
+        };
+        let _ = writeln!(values, "        {pattern}) {}; return ;;", bash_hint(flag.hint));
+        let _ = write!(takes_value, "{}{pattern}", if takes_value.is_empty() { "" } else { "|" });
+    }
+    let mut cases = String::new();
+    for (path, verb) in paths() {
+        let flags = names(verb.own_flags().chain(GLOBAL));
+        let mut words: Vec<&str> = verb.verbs.iter().map(|verb| verb.name).collect();
+        let word = verb.words.first().map(|word| word.hint);
+        let mut extra = String::new();
+        match word {
+            Some(Hint::OneOf(choices)) => words.extend(choices),
+            Some(Hint::Session) => extra.push_str(" $(attache __complete sessions)"),
+            Some(Hint::File) => {
+                let _ = writeln!(
+                    cases,
+                    "        \"{path}\") if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W \"{flags}\" -- \"$cur\")); else COMPREPLY=($(compgen -f -- \"$cur\")); fi ;;"
+                );
+                continue;
+            }
+            _ => {}
+        }
+        if path.is_empty() {
+            extra.push_str(" $(attache __complete agents)");
+        }
+        let words = words.join(" ");
+        let _ = writeln!(
+            cases,
+            "        \"{path}\") if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W \"{flags}\" -- \"$cur\")); else COMPREPLY=($(compgen -W \"{words}{extra}\" -- \"$cur\")); fi ;;"
+        );
+    }
+    let verbs: Vec<String> = paths().into_iter().map(|(path, _)| format!("\"{path}\"")).collect();
+    let verbs = verbs.join("|");
+    format!(
+        r#"_attache() {{
+    local cur prev path word skip next
+    cur="${{COMP_WORDS[COMP_CWORD]}}"
+    prev="${{COMP_WORDS[COMP_CWORD-1]}}"
+    COMPREPLY=()
+    case "$prev" in
+{values}    esac
+    # The command: the words before the cursor that are neither flags, nor their values, nor an agent.
+    path=""
+    skip=""
+    for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
+        if [[ -n $skip ]]; then skip=""; continue; fi
+        case "$word" in
+        {takes_value}) skip=1; continue ;;
+        -*) continue ;;
+        esac
+        next="${{path:+$path }}$word"
+        case "$next" in
+        {verbs}) path="$next" ;;
+        esac
+    done
+    case "$path" in
+{cases}    esac
+}}
+complete -o default -F _attache attache
+"#
+    )
+}
+
+fn fish() -> String {
+    let mut text = String::from("# completions for attache\ncomplete -c attache -f\n");
+    let verbs: Vec<&str> = TOP.verbs.iter().map(|verb| verb.name).collect();
+    let none = format!("not __fish_seen_subcommand_from {}", verbs.join(" "));
+    let _ = writeln!(text, "complete -c attache -n '{none}' -a '(attache __complete agents)' -d 'agent'");
+    for flag in GLOBAL {
+        fish_flag(&mut text, "", flag);
+    }
+    for flag in TOP.own_flags() {
+        fish_flag(&mut text, &none, flag);
+    }
+    for verb in TOP.verbs {
+        let _ = writeln!(text, "complete -c attache -n '{none}' -a {} -d '{}'", verb.name, quote(verb.about));
+        let inner: Vec<&str> = verb.verbs.iter().map(|verb| verb.name).collect();
+        let inner = inner.join(" ");
+        let mut seen = format!("__fish_seen_subcommand_from {}", verb.name);
+        if !inner.is_empty() {
+            for sub in verb.verbs {
+                let sub_seen = format!("{seen}; and __fish_seen_subcommand_from {}", sub.name);
+                let _ = writeln!(
+                    text,
+                    "complete -c attache -n '{seen}; and not __fish_seen_subcommand_from {inner}' -a {} -d '{}'",
+                    sub.name,
+                    quote(sub.about)
+                );
+                fish_verb(&mut text, &sub_seen, sub);
+            }
+            seen = format!("{seen}; and not __fish_seen_subcommand_from {inner}");
+        }
+        fish_verb(&mut text, &seen, verb);
+    }
+    text
+}
+
+fn fish_verb(text: &mut String, seen: &str, verb: &'static Verb) {
+    verb.own_flags().for_each(|flag| fish_flag(text, seen, flag));
+    if let Some(hint) = verb.words.first().map(|word| word.hint) {
+        let values = fish_hint(hint);
+        if !values.is_empty() {
+            let _ = writeln!(text, "complete -c attache -n '{seen}' {values}");
+        }
+    }
+}
+
+fn fish_flag(text: &mut String, seen: &str, flag: &Flag) {
+    text.push_str("complete -c attache");
+    if !seen.is_empty() {
+        let _ = write!(text, " -n '{seen}'");
+    }
+    if let Some(short) = flag.short {
+        let _ = write!(text, " -s {short}");
+    }
+    let _ = write!(text, " -l {}", flag.name);
+    if flag.value.is_some() {
+        let _ = write!(text, " -r {}", fish_hint(flag.hint));
+    }
+    let _ = writeln!(text, " -d '{}'", quote(flag.about));
+}
+
+fn fish_hint(hint: Hint) -> String {
+    match hint {
+        Hint::Text => String::new(),
+        Hint::File => "-F".to_owned(),
+        Hint::Dir => "-a '(__fish_complete_directories)'".to_owned(),
+        Hint::Command => "-a '(__fish_complete_command)'".to_owned(),
+        Hint::Agent => "-a '(attache __complete agents)'".to_owned(),
+        Hint::Session => "-a '(attache __complete sessions)'".to_owned(),
+        Hint::OneOf(words) => format!("-a '{}'", words.join(" ")),
+    }
+}
+
+fn quote(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('\'', "\\'")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shell_knows_every_verb() {
+        for shell in SHELLS {
+            let script = completions(shell);
+            for (_, verb) in paths() {
+                assert!(script.contains(verb.name), "{shell}: {}", verb.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The help of a command, from the table.
+
+use std::fmt::Write;
+
+use super::table::{Flag, GLOBAL, Section, Verb, Word};
+
+/// How wide the help is, unless the terminal is narrower.
+const WIDTH: usize = 100;
+
+/// The help of the innermost of `verbs`.
+pub(crate) fn help(verbs: &[&'static Verb], width: usize) -> String {
+    let Some(verb) = verbs.last() else { return String::new() };
+    let width = width.clamp(40, WIDTH);
+    let top = verbs.len() == 1;
+    let mut text = String::new();
+    let _ = writeln!(text, "{}\n\nUsage: {}", verb.about, usage(verbs));
+    if !verb.more.is_empty() {
+        text.push('\n');
+        wrap(&mut text, verb.more, 0, width);
+    }
+    if !top && !verb.words.is_empty() {
+        section(&mut text, "Arguments", verb.words.iter().map(|word| (word.name.to_owned(), word.about)), width);
+    }
+    if !verb.verbs.is_empty() {
+        let verbs = verb.verbs.iter().map(|verb| (verb.name.to_owned(), verb.about));
+        section(&mut text, "Commands", verbs, width);
+    }
+    if verb.own_flags().next().is_some() {
+        let title = if top { "Prompt" } else { Section::Own.title() };
+        section(&mut text, title, verb.own_flags().map(row), width);
+    }
+    if top {
+        for part in Section::GLOBAL {
+            let flags = GLOBAL.iter().filter(|flag| flag.section == part).map(row);
+            section(&mut text, part.title(), flags, width);
+        }
+    } else {
+        text.push_str("\nOptions that every command takes: `attache --help`.\n");
+    }
+    if !verb.examples.is_empty() {
+        text.push_str("\nExamples:\n");
+        for example in verb.examples {
+            let _ = writeln!(text, "  {example}");
+        }
+    }
+    text
+}
+
+/// `attache [AGENT] sessions new [OPTIONS]`
+pub(crate) fn usage(verbs: &[&'static Verb]) -> String {
+    let mut text = String::from("attache");
+    if verbs.last().is_some_and(|verb| verb.agent) {
+        text.push_str(" [AGENT]");
+    }
+    for verb in verbs.iter().skip(1) {
+        let _ = write!(text, " {}", verb.name);
+    }
+    let Some(verb) = verbs.last() else { return text };
+    if !verb.verbs.is_empty() {
+        text.push_str(" [COMMAND]");
+    }
+    text.push_str(" [OPTIONS]");
+    for word in verb.words {
+        let _ = write!(text, " {}", shape(word));
+    }
+    text
+}
+
+fn shape(word: &Word) -> String {
+    let name = word.name.to_uppercase();
+    match (word.required, word.many) {
+        (true, false) => name,
+        (true, true) => format!("{name}…"),
+        (false, false) => format!("[{name}]"),
+        (false, true) => format!("[{name}…]"),
+    }
+}
+
+fn row(flag: &'static Flag) -> (String, &'static str) {
+    let mut name = match flag.short {
+        Some(short) => format!("-{short}, --{}", flag.name),
+        None => format!("    --{}", flag.name),
+    };
+    if let Some(value) = flag.value {
+        let _ = write!(name, " {value}");
+    }
+    (name, flag.about)
+}
+
+/// A titled list in two columns; on a narrow terminal the second one moves below the first.
+fn section(text: &mut String, title: &str, rows: impl Iterator<Item = (String, &'static str)>, width: usize) {
+    let rows: Vec<(String, &str)> = rows.collect();
+    let longest = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
+    let column = longest + 4;
+    let _ = write!(text, "\n{title}:\n");
+    for (name, about) in rows {
+        if column + 30 > width {
+            let _ = writeln!(text, "  {name}");
+            wrap(text, about, 6, width);
+        } else {
+            let _ = write!(text, "  {name:<longest$}  ");
+            wrap_from(text, about, column, column, width);
+        }
+    }
+}
+
+fn wrap(text: &mut String, words: &str, indent: usize, width: usize) {
+    text.extend(std::iter::repeat_n(' ', indent));
+    wrap_from(text, words, indent, indent, width);
+}
+
+/// Writes words from column `at` on, and further lines from column `indent` on.
+fn wrap_from(text: &mut String, words: &str, mut at: usize, indent: usize, width: usize) {
+    let mut first = true;
+    for word in words.split_whitespace() {
+        let length = word.chars().count();
+        if !first && at + 1 + length > width {
+            text.push('\n');
+            text.extend(std::iter::repeat_n(' ', indent));
+            at = indent;
+        } else if !first {
+            text.push(' ');
+            at += 1;
+        }
+        text.push_str(word);
+        at += length;
+        first = false;
+    }
+    text.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::table::TOP;
+    use super::*;
+
+    #[test]
+    fn no_line_is_wider_than_asked_for() {
+        for width in [40, 60, 100] {
+            for verb in TOP.verbs {
+                for line in help(&[&TOP, verb], width).lines() {
+                    let fixed = line.starts_with("  attache") || line.starts_with("Usage") || line.contains("--");
+                    assert!(fixed || line.chars().count() <= width, "{width}: {line}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_usage_shows_what_a_verb_takes() {
+        let sessions = TOP.verb("sessions");
+        let import = sessions.and_then(|verb| verb.verb("import"));
+        let verbs: Vec<&'static Verb> = [Some(&TOP), sessions, import].into_iter().flatten().collect();
+        assert_eq!(usage(&verbs), "attache [AGENT] sessions import [OPTIONS] ARCHIVE");
+    }
+}

@@ -1,0 +1,17 @@
+//! The command line: one static table, from which the parser, the help, the completions and the man page come.
+//!
+//! `table.rs` is what there is, `parse.rs` reads a command line by it, the rest writes it out.
+
+mod complete;
+mod help;
+mod man;
+mod near;
+mod parse;
+mod table;
+
+pub(crate) use complete::{SHELLS, completions};
+pub(crate) use help::help;
+pub(crate) use man::man;
+pub(crate) use near::nearest;
+pub(crate) use parse::{Call, Parsed, parse};
+pub(crate) use table::{Flag, GLOBAL, Hint, PROMPT, Section, TOP, Verb, Word};

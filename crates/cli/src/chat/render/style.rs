@@ -1,0 +1,265 @@
+//! Styled text: what renderers make and the screen writes.
+
+use std::fmt::Write as _;
+
+use super::text::width;
+
+/// A colour of the user's own palette, so that light and dark terminals both stay readable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Colour {
+    #[default]
+    Plain,
+    Red,
+    Green,
+    Yellow,
+    Blue,
+    Magenta,
+    Cyan,
+}
+
+impl Colour {
+    fn code(self) -> Option<u8> {
+        Some(match self {
+            Colour::Plain => return None,
+            Colour::Red => 31,
+            Colour::Green => 32,
+            Colour::Yellow => 33,
+            Colour::Blue => 34,
+            Colour::Magenta => 35,
+            Colour::Cyan => 36,
+        })
+    }
+}
+
+/// How a piece of text looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Style {
+    pub(crate) colour: Colour,
+    pub(crate) bold: bool,
+    pub(crate) dim: bool,
+    pub(crate) italic: bool,
+    pub(crate) underline: bool,
+    pub(crate) strike: bool,
+    pub(crate) reverse: bool,
+}
+
+impl Style {
+    pub(crate) const PLAIN: Style = Style {
+        colour: Colour::Plain,
+        bold: false,
+        dim: false,
+        italic: false,
+        underline: false,
+        strike: false,
+        reverse: false,
+    };
+    pub(crate) const DIM: Style = Style { dim: true, ..Style::PLAIN };
+    pub(crate) const BOLD: Style = Style { bold: true, ..Style::PLAIN };
+
+    pub(crate) const fn of(colour: Colour) -> Style {
+        Style { colour, ..Style::PLAIN }
+    }
+
+    pub(crate) const fn colour(mut self, colour: Colour) -> Style {
+        self.colour = colour;
+        self
+    }
+
+    pub(crate) const fn bold(mut self) -> Style {
+        self.bold = true;
+        self
+    }
+
+    pub(crate) const fn dim(mut self) -> Style {
+        self.dim = true;
+        self
+    }
+
+    pub(crate) const fn italic(mut self) -> Style {
+        self.italic = true;
+        self
+    }
+
+    pub(crate) const fn underline(mut self) -> Style {
+        self.underline = true;
+        self
+    }
+
+    pub(crate) const fn strike(mut self) -> Style {
+        self.strike = true;
+        self
+    }
+
+    pub(crate) const fn reverse(mut self) -> Style {
+        self.reverse = true;
+        self
+    }
+
+    /// Attributes stay without colours: `NO_COLOR` asks for no colour, not for no emphasis.
+    fn write(self, colours: bool, out: &mut String) {
+        let flags = [
+            (self.bold, 1),
+            (self.dim, 2),
+            (self.italic, 3),
+            (self.underline, 4),
+            (self.reverse, 7),
+            (self.strike, 9),
+        ];
+        let codes = flags.iter().filter(|(on, _)| *on).map(|(_, code)| *code);
+        let colour = self.colour.code().filter(|_| colours);
+        for code in codes.chain(colour) {
+            let _ = write!(out, "\x1b[{code}m");
+        }
+    }
+}
+
+/// A piece of text in one style.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) text: String,
+    pub(crate) style: Style,
+}
+
+/// One line of the screen, or a longer one before it is wrapped.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Line {
+    pub(crate) spans: Vec<Span>,
+}
+
+impl Line {
+    pub(crate) fn new() -> Line {
+        Line::default()
+    }
+
+    pub(crate) fn styled(text: impl Into<String>, style: Style) -> Line {
+        Line::new().with(text, style)
+    }
+
+    pub(crate) fn with(mut self, text: impl Into<String>, style: Style) -> Line {
+        self.push(text, style);
+        self
+    }
+
+    /// Adds text; it joins the last piece if it looks the same.
+    pub(crate) fn push(&mut self, text: impl Into<String>, style: Style) {
+        let text = text.into();
+        if text.is_empty() {
+            return;
+        }
+        match self.spans.last_mut() {
+            Some(last) if last.style == style => last.text.push_str(&text),
+            _ => self.spans.push(Span { text, style }),
+        }
+    }
+
+    pub(crate) fn push_char(&mut self, c: char, style: Style) {
+        match self.spans.last_mut() {
+            Some(last) if last.style == style => last.text.push(c),
+            _ => self.spans.push(Span { text: c.to_string(), style }),
+        }
+    }
+
+    pub(crate) fn append(&mut self, other: &Line) {
+        for span in &other.spans {
+            self.push(span.text.clone(), span.style);
+        }
+    }
+
+    /// How many columns it takes.
+    pub(crate) fn width(&self) -> usize {
+        self.spans.iter().map(|span| width(&span.text)).sum()
+    }
+
+    pub(crate) fn is_blank(&self) -> bool {
+        self.spans.iter().all(|span| span.text.trim().is_empty())
+    }
+
+    /// The text alone.
+    pub(crate) fn plain(&self) -> String {
+        self.spans.iter().map(|span| span.text.as_str()).collect()
+    }
+
+    /// As the terminal reads it; every line leaves the terminal without a style. Controls are dropped here too, so that no
+    /// way around the renderers leads to the terminal.
+    pub(crate) fn write(&self, colours: bool, out: &mut String) {
+        for span in &self.spans {
+            let before = out.len();
+            span.style.write(colours, out);
+            let styled = out.len() > before;
+            out.extend(span.text.chars().filter(|c| !c.is_control()));
+            if styled {
+                out.push_str("\x1b[m");
+            }
+        }
+    }
+}
+
+impl From<&str> for Line {
+    fn from(text: &str) -> Line {
+        Line::styled(text, Style::PLAIN)
+    }
+}
+
+impl From<String> for Line {
+    fn from(text: String) -> Line {
+        Line::styled(text, Style::PLAIN)
+    }
+}
+
+/// Lines with their styles written out, for snapshots: `{bold red|text}`.
+#[cfg(test)]
+pub(crate) fn marked(lines: &[Line]) -> String {
+    let mut out = String::new();
+    for line in lines {
+        for Span { text, style } in &line.spans {
+            let mut names = Vec::new();
+            for (on, name) in [
+                (style.bold, "bold"),
+                (style.dim, "dim"),
+                (style.italic, "italic"),
+                (style.underline, "underline"),
+                (style.strike, "strike"),
+                (style.reverse, "reverse"),
+            ] {
+                if on {
+                    names.push(name.to_owned());
+                }
+            }
+            if style.colour != Colour::Plain {
+                names.push(format!("{:?}", style.colour).to_lowercase());
+            }
+            if names.is_empty() {
+                out.push_str(text);
+            } else {
+                let _ = write!(out, "{{{}|{text}}}", names.join(" "));
+            }
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// Lines as plain text, for snapshots.
+#[cfg(test)]
+pub(crate) fn plain(lines: &[Line]) -> String {
+    lines.iter().map(|line| line.plain().trim_end().to_owned() + "\n").collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_leaves_no_style_behind_and_colours_can_be_left_out() {
+        let line = Line::from("a").with("b", Style::of(Colour::Red)).with("c", Style::BOLD.colour(Colour::Blue));
+        let mut out = String::new();
+        line.write(true, &mut out);
+        assert_eq!(out, "a\x1b[31mb\x1b[m\x1b[1m\x1b[34mc\x1b[m");
+        out.clear();
+        Line::from("x\x1b[2Jy\n").write(true, &mut out);
+        assert_eq!(out, "x[2Jy");
+        out.clear();
+        line.write(false, &mut out);
+        assert_eq!(out, "ab\x1b[1mc\x1b[m");
+    }
+}

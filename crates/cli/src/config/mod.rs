@@ -1,0 +1,179 @@
+//! Settings: flags over environment over the project's file over the user's file over what is built in, each with where it
+//! comes from.
+//!
+//! A project's file comes with the repository and is as trustworthy as the repository. It may choose and it may narrow, but what runs
+//! commands, holds credentials or allows more than the user does is left out until the user has agreed to the very text of it
+//! (`attache config trust`).
+//!
+//! `keys.rs` is the table, `layers.rs` reads, `edit.rs` changes a file, `show.rs` are the commands.
+
+mod edit;
+mod keys;
+mod layers;
+mod show;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+pub(crate) use keys::{ENVIRONMENT, FILES, KEYS, Key};
+pub(crate) use layers::load;
+pub(crate) use show::{init, path, set, show, trust, untrust};
+
+use crate::error::{Failure, Result};
+
+/// The name of a project's file of settings.
+pub(crate) const PROJECT_FILE: &str = ".attache.toml";
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Source {
+    Default,
+    User(PathBuf),
+    Project(PathBuf),
+    Env(String),
+    Flag(String),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Default => f.write_str("built in"),
+            Source::User(path) | Source::Project(path) => write!(f, "{}", path.display()),
+            Source::Env(name) => write!(f, "environment {name}"),
+            Source::Flag(name) => write!(f, "flag --{name}"),
+        }
+    }
+}
+
+/// A value and where it comes from.
+#[derive(Debug, Clone)]
+pub(crate) struct Setting {
+    pub(crate) value: toml::Value,
+    pub(crate) source: Source,
+}
+
+/// Something in a project's file that is not heeded.
+#[derive(Debug, Clone)]
+pub(crate) struct Ignored {
+    pub(crate) key: String,
+    pub(crate) why: &'static str,
+}
+
+/// All settings.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Config {
+    settings: BTreeMap<&'static str, Setting>,
+    /// `[agents.NAME]`
+    pub(crate) agents: BTreeMap<String, Setting>,
+    /// `[auth]`: credentials by the name of the way to authenticate.
+    pub(crate) auth: BTreeMap<String, String>,
+    /// Other tables, for the parts of the program that own them, by name.
+    pub(crate) tables: BTreeMap<String, Setting>,
+    /// Where the files are, whether or not they exist.
+    pub(crate) user_file: PathBuf,
+    pub(crate) project_file: PathBuf,
+    pub(crate) has_user_file: bool,
+    pub(crate) has_project_file: bool,
+    pub(crate) trusted: bool,
+    pub(crate) ignored: Vec<Ignored>,
+    /// What is wrong with the files but no reason to stop.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Config {
+    pub(crate) fn setting(&self, key: &str) -> Option<&Setting> {
+        debug_assert!(KEYS.iter().any(|known| known.name == key), "no setting is called {key}");
+        self.settings.get(key)
+    }
+
+    /// A text.
+    pub(crate) fn text(&self, key: &str) -> Option<&str> {
+        self.setting(key)?.value.as_str()
+    }
+
+    /// A number, whole or not.
+    pub(crate) fn number(&self, key: &str) -> Option<f64> {
+        match &self.setting(key)?.value {
+            toml::Value::Integer(number) => Some(*number as f64),
+            toml::Value::Float(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// A count.
+    pub(crate) fn count(&self, key: &str) -> Option<u64> {
+        self.setting(key)?.value.as_integer().and_then(|number| u64::try_from(number).ok())
+    }
+
+    /// Yes or no; no if nothing is said.
+    pub(crate) fn is(&self, key: &str) -> bool {
+        self.setting(key).and_then(|setting| setting.value.as_bool()).unwrap_or_default()
+    }
+
+    /// Whether somebody has said so, and not only this program.
+    pub(crate) fn is_said(&self, key: &str) -> bool {
+        self.setting(key).is_some_and(|setting| setting.source != Source::Default)
+    }
+
+    /// A time in seconds.
+    pub(crate) fn seconds(&self, key: &str) -> Option<std::time::Duration> {
+        std::time::Duration::try_from_secs_f64(self.number(key)?).ok()
+    }
+}
+
+/// A failure in a file of settings.
+fn wrong(path: &std::path::Path, what: impl fmt::Display) -> Failure {
+    Failure::usage(format_args!("{}: {what}", path.display()))
+}
+
+/// Reads a setting that was given as text.
+fn parse_value(key: &Key, text: &str) -> Result<toml::Value> {
+    let text = text.trim();
+    let value = match key.kind {
+        keys::Kind::Text | keys::Kind::Path => toml::Value::String(text.to_owned()),
+        keys::Kind::OneOf(_) => toml::Value::String(text.to_owned()),
+        keys::Kind::Yes => match text {
+            "true" | "yes" | "on" | "1" => toml::Value::Boolean(true),
+            "false" | "no" | "off" | "0" => toml::Value::Boolean(false),
+            _ => return Err(Failure::usage(format_args!("`{}` is true or false, not `{text}`", key.name))),
+        },
+        keys::Kind::Count { .. } => match text.parse::<i64>() {
+            Ok(number) => toml::Value::Integer(number),
+            Err(_) => return Err(Failure::usage(format_args!("`{}` is a whole number, not `{text}`", key.name))),
+        },
+        keys::Kind::Number { .. } => match text.parse::<f64>() {
+            Ok(number) => toml::Value::Float(number),
+            Err(_) => return Err(Failure::usage(format_args!("`{}` is a number, not `{text}`", key.name))),
+        },
+    };
+    check(key, &value)?;
+    Ok(value)
+}
+
+/// Whether a value fits its key.
+fn check(key: &Key, value: &toml::Value) -> Result<()> {
+    let number = match value {
+        toml::Value::Integer(number) => Some(*number as f64),
+        toml::Value::Float(number) => Some(*number),
+        _ => None,
+    };
+    let (fits, wanted) = match key.kind {
+        keys::Kind::Text | keys::Kind::Path => (value.is_str(), "a text".to_owned()),
+        keys::Kind::Yes => (value.is_bool(), "true or false".to_owned()),
+        keys::Kind::OneOf(choices) => {
+            let fits = value.as_str().is_some_and(|value| choices.contains(&value));
+            (fits, format!("one of {}", choices.join(", ")))
+        }
+        keys::Kind::Count { least } => {
+            let fits = value.as_integer().is_some_and(|number| number >= least);
+            (fits, format!("a whole number, at least {least}"))
+        }
+        keys::Kind::Number { above } => {
+            let fits = number.is_some_and(|number| number.is_finite() && number > above);
+            let wanted = if above < 0.0 { "a number, not below 0".to_owned() } else { "a number above 0".to_owned() };
+            (fits, wanted)
+        }
+    };
+    if fits { Ok(()) } else { Err(Failure::usage(format_args!("`{}` is {wanted}, not {}", key.name, show::to_json(value)))) }
+}

@@ -1,0 +1,228 @@
+//! `attache config …`
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+use super::keys::{GUARDED_TABLES, Kind};
+use super::layers::{read_project, trust_file, trust_text};
+use super::{Config, KEYS, PROJECT_FILE, edit, load, parse_value, wrong};
+use crate::cx::Cx;
+use crate::error::{Context as _, Failure, Result};
+use crate::output::Format;
+use crate::paths::{Paths, replace};
+
+/// Every setting, its value and where it comes from.
+pub(crate) fn show(cx: &Cx) -> Result<()> {
+    let config = &cx.config;
+    if cx.output.format == Format::Json {
+        cx.output.json(&as_json(config));
+        return Ok(());
+    }
+    let mut rows: Vec<(String, String)> = Vec::new();
+    for key in KEYS {
+        match config.setting(key.name) {
+            Some(setting) => rows.push((format!("{} = {}", key.name, to_json(&setting.value)), setting.source.to_string())),
+            None => rows.push((format!("{} is not set", key.name), key.about.to_owned())),
+        }
+    }
+    for (name, setting) in &config.agents {
+        let command = crate::agents::describe_entry(&setting.value);
+        rows.push((format!("agents.{name} = {command}"), setting.source.to_string()));
+    }
+    // Credentials are never shown.
+    rows.extend(config.auth.keys().map(|method| (format!("auth.{method} = …"), "a credential".to_owned())));
+    for (name, setting) in &config.tables {
+        rows.push((format!("[{name}]"), setting.source.to_string()));
+    }
+    let width = rows.iter().map(|(left, _)| left.chars().count()).max().unwrap_or_default().min(60);
+    let mut text = String::new();
+    for (left, right) in rows {
+        let _ = writeln!(text, "{left:<width$}  # {right}");
+    }
+    for ignored in &config.ignored {
+        let file = config.project_file.display();
+        let _ = writeln!(text, "# ignored in {file}: `{}`, {}", ignored.key, ignored.why);
+    }
+    cx.output.print(&text);
+    Ok(())
+}
+
+fn as_json(config: &Config) -> Value {
+    let mut settings = Map::new();
+    for key in KEYS {
+        let setting = config.setting(key.name);
+        let value = setting.map_or(Value::Null, |setting| to_json(&setting.value));
+        let source = setting.map(|setting| setting.source.to_string());
+        settings.insert(key.name.to_owned(), json!({ "value": value, "source": source }));
+    }
+    let agents: Map<String, Value> = config
+        .agents
+        .iter()
+        .map(|(name, setting)| {
+            let command = crate::agents::describe_entry(&setting.value);
+            (name.clone(), json!({ "command": command, "source": setting.source.to_string() }))
+        })
+        .collect();
+    json!({
+        "settings": settings,
+        "agents": agents,
+        "authMethods": config.auth.keys().collect::<Vec<_>>(),
+        "paths": { "global": config.user_file, "project": config.project_file },
+        "loaded": { "global": config.has_user_file, "project": config.has_project_file },
+        "trusted": config.trusted,
+        "ignored": config.ignored.iter().map(|ignored| &ignored.key).collect::<Vec<_>>(),
+    })
+}
+
+/// A value as JSON; a text, a number and a list of them read the same in TOML.
+pub(super) fn to_json(value: &toml::Value) -> Value {
+    match value {
+        toml::Value::String(text) => json!(text),
+        toml::Value::Integer(number) => json!(number),
+        // A whole number of seconds reads as one.
+        toml::Value::Float(number) if number.fract() == 0.0 && number.abs() < 1e15 => json!(*number as i64),
+        toml::Value::Float(number) => json!(number),
+        toml::Value::Boolean(yes) => json!(yes),
+        toml::Value::Datetime(time) => json!(time.to_string()),
+        toml::Value::Array(items) => items.iter().map(to_json).collect(),
+        toml::Value::Table(table) => {
+            Value::Object(table.iter().map(|(key, value)| (key.clone(), to_json(value))).collect())
+        }
+    }
+}
+
+/// A file to begin with.
+pub(crate) fn init(cx: &Cx) -> Result<()> {
+    let project = cx.call.has("project");
+    let path = if project { cx.cwd.join(PROJECT_FILE) } else { cx.config.user_file.clone() };
+    let created = !path.exists();
+    if created {
+        write(&path, &template(project), project)?;
+    }
+    match cx.output.format {
+        Format::Json => cx.output.json(&json!({ "path": path, "created": created })),
+        Format::Quiet => cx.output.line(path.display()),
+        Format::Text if created => cx.output.line(format_args!("created {}", path.display())),
+        Format::Text => cx.output.line(format_args!("there is a file already: {}", path.display())),
+    }
+    Ok(())
+}
+
+/// All settings, commented out, with what they mean.
+fn template(project: bool) -> String {
+    let mut text = String::from(if project {
+        "# Settings of this project for attache.\n# What could allow more than a user's own settings is left out until `attache config trust`.\n"
+    } else {
+        "# Settings of attache. `attache config show` says which values hold and where they come from.\n"
+    });
+    for key in KEYS {
+        let example = match (key.default, key.kind) {
+            (Some(value), Kind::Text | Kind::Path | Kind::OneOf(_)) => format!("{value:?}"),
+            (Some(value), _) => value.to_owned(),
+            (None, Kind::Count { .. } | Kind::Number { .. }) => "100".to_owned(),
+            (None, _) => "\"…\"".to_owned(),
+        };
+        let _ = write!(text, "\n# {}.\n# {} = {example}\n", key.about, key.name);
+    }
+    text.push_str("\n# An agent of your own: `attache mine exec …`.\n# [agents.mine]\n# command = \"my-agent --acp\"\n# env = { LEVEL = \"debug\" }\n");
+    text
+}
+
+/// Changes one value.
+pub(crate) fn set(cx: &Cx) -> Result<()> {
+    let project = cx.call.has("project");
+    let path = if project { cx.config.project_file.clone() } else { cx.config.user_file.clone() };
+    let (key, text) = (cx.call.word(0).unwrap_or_default(), cx.call.word(1).unwrap_or_default());
+    let value = literal(key, text)?;
+    let before = fs::read_to_string(&path).unwrap_or_default();
+    if before.parse::<toml::Table>().is_err() {
+        return Err(wrong(&path, "this is not valid TOML; mend it first"));
+    }
+    let after = edit::set(&before, key, &value)?;
+    write(&path, &after, project)?;
+    match cx.output.format {
+        Format::Json => cx.output.json(&json!({ "action": "config_written", "path": path, "key": key })),
+        Format::Quiet => {}
+        Format::Text => cx.output.line(format_args!("{key} = {value} in {}", path.display())),
+    }
+    Ok(())
+}
+
+/// The value as TOML: what the key wants, or, in a table, what the text looks like.
+fn literal(key: &str, text: &str) -> Result<String> {
+    if let Some(known) = KEYS.iter().find(|known| known.name == key) {
+        let value = parse_value(known, text)?;
+        return Ok(to_json(&value).to_string());
+    }
+    let table = key.split('.').next().unwrap_or_default();
+    let dotted = key.contains('.') && key.split('.').all(|part| !part.is_empty());
+    if !dotted || !plain(key) {
+        let near = crate::args::nearest(key, KEYS.iter().map(|key| key.name));
+        let failure = Failure::usage(format_args!("there is no setting `{key}`"));
+        return Err(match near {
+            Some(near) => failure.hint(format!("did you mean `{near}`?")),
+            None => failure.hint("`attache config show` lists the settings"),
+        });
+    }
+    let structured = text.starts_with(['[', '{', '"']) && format!("v = {text}").parse::<toml::Table>().is_ok();
+    let number = GUARDED_TABLES.iter().all(|(guarded, _)| *guarded != table) && text.parse::<i64>().is_ok();
+    let yes = matches!(text, "true" | "false");
+    Ok(if structured || number || yes { text.to_owned() } else { json!(text).to_string() })
+}
+
+fn plain(key: &str) -> bool {
+    key.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '_' | '-'))
+}
+
+fn write(path: &Path, text: &str, project: bool) -> Result<()> {
+    // The user's file may hold credentials and is private; the project's belongs to the repository.
+    let written = if project { fs::write(path, text) } else { replace(path, text.as_bytes()) };
+    written.context(path.display())
+}
+
+/// Where the files are.
+pub(crate) fn path(cx: &Cx) -> Result<()> {
+    let rows: [(&str, PathBuf); 5] = [
+        ("user", cx.config.user_file.clone()),
+        ("project", cx.config.project_file.clone()),
+        ("state", cx.paths.state.clone()),
+        ("cache", cx.paths.cache.clone()),
+        ("data", cx.paths.data.clone()),
+    ];
+    if cx.output.format == Format::Json {
+        let all: Map<String, Value> = rows.iter().map(|(name, path)| ((*name).to_owned(), json!(path))).collect();
+        cx.output.json(&Value::Object(all));
+        return Ok(());
+    }
+    for (name, path) in rows {
+        cx.output.line(format_args!("{name}\t{}", path.display()));
+    }
+    Ok(())
+}
+
+/// The user agrees to the project's file as it is now.
+pub(crate) fn trust(cx: &Cx) -> Result<()> {
+    let text = read_project(&cx.config)?;
+    let file = &cx.config.project_file;
+    replace(&trust_file(&cx.paths, file), trust_text(file, &text).as_bytes()).context("the consent")?;
+    let now = load(&cx.paths, &cx.cwd, None)?;
+    cx.output.line(format_args!("trusted {}, until it changes", now.project_file.display()));
+    Ok(())
+}
+
+/// The user takes that back.
+pub(crate) fn untrust(cx: &Cx) -> Result<()> {
+    forget(&cx.paths, &cx.config.project_file)?;
+    cx.output.line(format_args!("no longer trusted: {}", cx.config.project_file.display()));
+    Ok(())
+}
+
+fn forget(paths: &Paths, file: &Path) -> Result<()> {
+    match fs::remove_file(trust_file(paths, file)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error).context("the consent"),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,130 @@
+//! What every command needs to know: where it runs, what was said, what the settings are.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use crate::agents::{self, AgentSpec};
+use crate::args::Call;
+use crate::config::{self, Config};
+use crate::error::{Context as _, Failure, Result};
+use crate::output::{Format, Output};
+use crate::paths::Paths;
+
+/// The context of a command.
+#[derive(Debug)]
+pub(crate) struct Cx {
+    pub(crate) call: Call,
+    pub(crate) paths: Paths,
+    /// The directory it works in, absolute.
+    pub(crate) cwd: PathBuf,
+    pub(crate) config: Config,
+    pub(crate) output: Output,
+}
+
+impl Cx {
+    /// Puts together flags, environment and files. The failure comes with the way in which it is to be printed.
+    pub(crate) fn new(paths: Paths, call: Call) -> Result<Cx, (Failure, Output)> {
+        let mut output = Output::plain();
+        output.find_colors(call.has("no-color"));
+        // Before the files are read, flags alone say how a failure is printed.
+        output.strict = call.has("json-strict");
+        output.format = match call.value("format") {
+            Some(format) => Format::from_name(format),
+            None if output.strict => Format::Json,
+            None => Format::Text,
+        };
+        let made = (|| {
+            let cwd = directory(call.global("cwd").unwrap_or("."))?;
+            let config = config::load(&paths, &cwd, Some(&call))?;
+            Ok((cwd, config))
+        })();
+        match made {
+            Err(failure) => Err((failure, output)),
+            Ok((cwd, config)) => {
+                output.format = Format::from_name(config.text("format").unwrap_or("text"));
+                output.verbose = call.has("verbose");
+                output.suppress_reads = call.has("suppress-reads");
+                let cx = Cx { call, paths, cwd, config, output };
+                match cx.check() {
+                    Ok(()) => Ok(cx),
+                    Err(failure) => Err((failure, cx.output)),
+                }
+            }
+        }
+    }
+
+    /// What no single flag can be wrong about.
+    fn check(&self) -> Result<()> {
+        let modes = ["ask", "approve-reads", "approve-all", "deny-all"];
+        if modes.iter().filter(|mode| self.call.has(mode)).count() > 1 {
+            return Err(Failure::usage(
+                "give one of --ask, --approve-reads, --approve-all and --deny-all, not several",
+            ));
+        }
+        if self.call.has("system-prompt") && self.call.has("append-system-prompt") {
+            return Err(Failure::usage("give --system-prompt or --append-system-prompt, not both"));
+        }
+        if self.output.strict && self.output.format != Format::Json {
+            return Err(Failure::usage("--json-strict needs --format json"));
+        }
+        if self.output.strict && self.output.verbose {
+            return Err(Failure::usage("--json-strict and --verbose exclude each other"));
+        }
+        Ok(())
+    }
+
+    /// The agent that is meant: by flag, by name, or the default one.
+    pub(crate) fn agent(&self) -> Result<AgentSpec> {
+        let default = self.config.text("default_agent").unwrap_or("codex");
+        let mut spec = match (self.call.value("agent"), &self.call.agent) {
+            (Some(command), _) => agents::raw(command, default)?,
+            (None, Some(name)) => agents::resolve(name, &self.config)?,
+            (None, None) => agents::resolve(default, &self.config)?,
+        };
+        for assignment in self.call.values("env") {
+            let Some((name, value)) = assignment.split_once('=').filter(|(name, _)| !name.is_empty()) else {
+                return Err(Failure::usage(format_args!("--env is NAME=VALUE, not `{assignment}`")));
+            };
+            spec.env.push((name.to_owned(), value.to_owned()));
+        }
+        Ok(spec)
+    }
+
+    /// Further directories of the session.
+    pub(crate) fn directories(&self) -> Result<Vec<PathBuf>> {
+        self.call.values("add-dir").map(|dir| absolute(&self.cwd, dir)).collect()
+    }
+
+    /// Tells what is wrong with the settings but no reason to stop.
+    pub(crate) fn warn(&self) {
+        for warning in &self.config.warnings {
+            self.output.warn(warning);
+        }
+        if !self.config.ignored.is_empty() {
+            let keys: Vec<String> = self.config.ignored.iter().map(|ignored| format!("`{}`", ignored.key)).collect();
+            self.output.warn(format_args!(
+                "{} in {} is left out, because a project cannot allow itself more than you do; \
+                 read the file, then `attache config trust` agrees to it",
+                keys.join(", "),
+                self.config.project_file.display()
+            ));
+        }
+    }
+}
+
+/// A directory that exists, absolute, links followed, so that one place has one name.
+fn directory(path: &str) -> Result<PathBuf> {
+    let here = env::current_dir().context("the current directory")?;
+    absolute(&here, path)
+}
+
+pub(crate) fn absolute(base: &Path, path: &str) -> Result<PathBuf> {
+    let path = base.join(path);
+    let found = path.canonicalize().map_err(|error| {
+        Failure::usage(format_args!("the directory {} cannot be used: {error}", path.display()))
+    })?;
+    if !found.is_dir() {
+        return Err(Failure::usage(format_args!("{} is not a directory", path.display())));
+    }
+    Ok(found)
+}

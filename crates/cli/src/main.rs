@@ -1,0 +1,102 @@
+//! `attache`: drive any ACP agent from a terminal, for people and for scripts.
+//!
+//! The table of contents: `args/` is what can be said, `config/` what is set, `cx.rs` both together. `agents/` are the agents, `connect.rs` starts
+//! one. `run/` sends prompts, `sessions/` keeps conversations in `session_store/`, `output/` prints.
+//!
+//! What never happens here: a prompt is sent to a session that was not asked for; a project's settings allow more than the user's; a
+//! secret is printed; an agent is left running without a limit that the user can see.
+
+mod agents;
+mod args;
+mod config;
+mod cx;
+mod error;
+mod output;
+mod paths;
+mod session_store;
+mod time;
+
+use std::process::ExitCode;
+
+use args::{Parsed, Verb};
+use cx::Cx;
+use error::{Failure, Kind, Result};
+use output::Output;
+use paths::Paths;
+
+fn main() -> ExitCode {
+    let paths = Paths::from_env();
+    let arguments: Vec<String> = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let known = known_agents(&paths);
+    let call = match args::parse(arguments, |word| known.iter().any(|name| name == word)) {
+        Ok(Parsed::Run(call)) => call,
+        Ok(Parsed::Help(verbs)) => return help(&verbs),
+        Ok(Parsed::Version) => {
+            Output::plain().line(format_args!("attache {}", env!("CARGO_PKG_VERSION")));
+            return ExitCode::SUCCESS;
+        }
+        Err(failure) => return failed(&failure, &early_output()),
+    };
+    let cx = match Cx::new(paths, call) {
+        Ok(cx) => cx,
+        Err((failure, output)) => return failed(&failure, &output),
+    };
+    match run(&cx) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failed(&failure, &cx.output),
+    }
+}
+
+/// One line per command.
+fn run(cx: &Cx) -> Result<()> {
+    match cx.call.path().as_slice() {
+        ["agents"] => agents::list(cx),
+        ["config", "show"] => config::show(cx),
+        ["config", "init"] => config::init(cx),
+        ["config", "set"] => config::set(cx),
+        ["config", "path"] => config::path(cx),
+        ["config", "trust"] => config::trust(cx),
+        ["config", "untrust"] => config::untrust(cx),
+        ["completions"] => {
+            cx.output.print(&args::completions(cx.call.word(0).unwrap_or("bash")));
+            Ok(())
+        }
+        ["man"] => {
+            cx.output.print(&args::man());
+            Ok(())
+        }
+        other => Err(Failure::usage(format_args!("`{}` is not there yet", other.join(" ")))),
+    }
+}
+
+/// The names of agents, so that a command line can be read. A file that cannot be read is told about later.
+fn known_agents(paths: &Paths) -> Vec<String> {
+    let here = std::env::current_dir().unwrap_or_default();
+    let config = config::load(paths, &here, None).unwrap_or_default();
+    let builtin = agents::BUILTIN.iter().flat_map(|agent| agent.also.iter().copied().chain([agent.name]));
+    config.agents.keys().cloned().chain(builtin.map(str::to_owned)).collect()
+}
+
+fn help(verbs: &[&'static Verb]) -> ExitCode {
+    let width = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(100);
+    Output::plain().print(&args::help(verbs, width));
+    ExitCode::SUCCESS
+}
+
+/// How a failure is printed before the command line was understood.
+fn early_output() -> Output {
+    let mut output = Output::plain();
+    output.find_colors(false);
+    let arguments: Vec<String> = std::env::args().collect();
+    let json = |pair: &[String]| matches!(pair, [flag, value] if flag == "--format" && value == "json");
+    if arguments.windows(2).any(json) || arguments.iter().any(|arg| arg == "--format=json" || arg == "--json-strict") {
+        output.format = output::Format::Json;
+    }
+    output
+}
+
+fn failed(failure: &Failure, output: &Output) -> ExitCode {
+    debug_assert!(failure.kind != Kind::Usage || !failure.message.is_empty());
+    output.fail(failure);
+    ExitCode::from(failure.kind.exit_code())
+}

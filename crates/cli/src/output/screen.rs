@@ -1,0 +1,156 @@
+//! Takes the lines of a turn and renders them.
+
+use attache::Flow;
+use attache_rpc::{Frame, Id};
+
+use super::json::Json;
+use super::quiet::Quiet;
+use super::text::Text;
+use super::{Format, Output, failure_json, quiet_line};
+use crate::error::{Failure, Kind};
+
+/// Levels of nesting that are looked into; the connection has checked them already.
+const DEPTH: usize = 1024;
+
+/// What is to be written.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+}
+
+impl Written {
+    pub(crate) fn line(&mut self, text: &str) {
+        self.stdout.extend_from_slice(text.as_bytes());
+        self.stdout.push(b'\n');
+    }
+
+    pub(crate) fn tell(&mut self, text: &str) {
+        self.stderr.extend_from_slice(text.as_bytes());
+        self.stderr.push(b'\n');
+    }
+}
+
+/// A message as renderers see it.
+pub(super) struct Seen<'a> {
+    pub(super) flow: Flow,
+    pub(super) line: &'a [u8],
+    pub(super) frame: Frame<'a>,
+    /// For an answer, the method of the request.
+    pub(super) answers: Option<&'a str>,
+}
+
+/// Renders a turn in the format that was asked for.
+pub(crate) struct Screen {
+    kind: Renderer,
+    /// Requests that are open, by who sent them. There are never more than a connection allows.
+    open: Vec<(Flow, Id, String)>,
+    /// A stored session is being loaded, and its history has been printed before.
+    loading: bool,
+    session: Option<String>,
+    pub(crate) out: Written,
+}
+
+enum Renderer {
+    Text(Text),
+    Json(Json),
+    Quiet(Quiet),
+}
+
+impl Screen {
+    pub(crate) fn new(output: &Output) -> Screen {
+        let kind = match output.format {
+            Format::Text => Renderer::Text(Text::new(output.color, output.suppress_reads)),
+            Format::Json => Renderer::Json(Json::new(output.suppress_reads)),
+            Format::Quiet => Renderer::Quiet(Quiet::default()),
+        };
+        Screen { kind, open: Vec::new(), loading: false, session: None, out: Written::default() }
+    }
+
+    /// A line went over the wire.
+    pub(crate) fn line(&mut self, flow: Flow, line: &[u8]) {
+        let frame = Frame::parse(line, DEPTH);
+        let answered = self.correlate(flow, &frame);
+        // SESS-08: the history comes between the request and its answer.
+        if self.loading && flow == Flow::In && is_update(&frame) {
+            return;
+        }
+        let seen = Seen { flow, line, frame, answers: answered.as_deref() };
+        match &mut self.kind {
+            Renderer::Text(text) => text.message(&seen, &mut self.out),
+            Renderer::Json(json) => json.message(&seen, &mut self.out),
+            Renderer::Quiet(quiet) => quiet.message(&seen, &mut self.out),
+        }
+    }
+
+    /// Keeps account of requests, so that answers are known by their method.
+    fn correlate(&mut self, flow: Flow, frame: &Frame<'_>) -> Option<String> {
+        match frame {
+            Frame::Request { id, method, params } => {
+                if method == "session/load" {
+                    self.loading = true;
+                }
+                if method == "session/prompt"
+                    && let Some(params) = params
+                    && let Ok(value) = serde_json::from_str::<serde_json::Value>(params.get())
+                {
+                    self.session = value.get("sessionId").and_then(|id| id.as_str()).map(str::to_owned);
+                }
+                self.open.push((flow, id.clone(), method.to_string()));
+                None
+            }
+            Frame::Response { id, .. } => {
+                let at = self.open.iter().position(|(sent, open, _)| *sent != flow && open == id)?;
+                let (_, _, method) = self.open.swap_remove(at);
+                if method == "session/load" {
+                    self.loading = false;
+                }
+                Some(method)
+            }
+            _ => None,
+        }
+    }
+
+    /// Something went wrong while the turn ran. Afterwards the failure counts as shown.
+    pub(crate) fn failure(&mut self, failure: &mut Failure) {
+        if failure.shown {
+            return;
+        }
+        match &mut self.kind {
+            Renderer::Json(_) if failure.answered.is_some() => {}
+            Renderer::Json(_) => {
+                let line = failure_json(failure, self.session.as_deref()).to_string();
+                self.out.line(&line);
+            }
+            Renderer::Quiet(quiet) => {
+                quiet.flush(&mut self.out);
+                self.out.tell(&quiet_line(failure));
+            }
+            Renderer::Text(text) if failure.kind == Kind::Interrupted => text.flush(&mut self.out),
+            Renderer::Text(text) => text.failure(failure, &mut self.out),
+        }
+        failure.shown = true;
+    }
+
+    /// Tells something about permissions, where there is a place for it.
+    pub(crate) fn permission(&mut self, notice: &str) {
+        match &mut self.kind {
+            Renderer::Text(text) => text.notice("[permission]", notice, &mut self.out),
+            Renderer::Quiet(_) => self.out.tell(&format!("[attache] permission: {notice}")),
+            Renderer::Json(_) => {}
+        }
+    }
+
+    /// The turn is over: what was held back is written.
+    pub(crate) fn finish(&mut self) {
+        match &mut self.kind {
+            Renderer::Text(text) => text.flush(&mut self.out),
+            Renderer::Quiet(quiet) => quiet.flush(&mut self.out),
+            Renderer::Json(_) => {}
+        }
+    }
+}
+
+fn is_update(frame: &Frame<'_>) -> bool {
+    matches!(frame, Frame::Notification { method, .. } if method == "session/update")
+}

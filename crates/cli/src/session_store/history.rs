@@ -1,0 +1,190 @@
+//! What was said in a session: the raw messages of its turns, one per line.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+
+use attache::Flow;
+use attache_rpc::{Frame, Id};
+use serde_json::Value;
+
+/// The file of a session.
+#[derive(Debug, Clone)]
+pub(crate) struct History {
+    path: PathBuf,
+}
+
+/// Something that somebody said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) role: &'static str,
+    pub(crate) at: Option<String>,
+    pub(crate) text: String,
+}
+
+/// Appends to a history.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    file: File,
+    /// The open prompt: only what belongs to turns is kept.
+    prompt: Option<Id>,
+    buffer: Vec<u8>,
+}
+
+impl History {
+    pub(super) fn new(path: PathBuf) -> History {
+        History { path }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens the file to append to it. A line that a crash has cut is ended first, so that it costs only itself.
+    pub(crate) fn record(&self) -> io::Result<Recorder> {
+        if let Some(dir) = self.path.parent() {
+            crate::paths::private_dir(dir)?;
+        }
+        let mut options = OpenOptions::new();
+        options.create(true).append(true);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::OpenOptionsExt as _;
+            options.mode(0o600);
+        }
+        let mut file = options.open(&self.path)?;
+        if !ends_with_line(&self.path)? {
+            file.write_all(b"\n")?;
+        }
+        Ok(Recorder { file, prompt: None, buffer: Vec::new() })
+    }
+
+    /// The raw lines, as JSON.
+    pub(crate) fn lines(&self) -> io::Result<Vec<Value>> {
+        let file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut all = Vec::new();
+        let mut reader = BufReader::new(file);
+        let mut line = Vec::new();
+        while reader.read_until(b'\n', &mut line)? > 0 {
+            // A half-written line is passed over.
+            if let Ok(value) = serde_json::from_slice(&line) {
+                all.push(value);
+            }
+            line.clear();
+        }
+        Ok(all)
+    }
+
+    /// Replaces all of it.
+    pub(crate) fn write(&self, lines: &[Value]) -> io::Result<()> {
+        let mut text = String::new();
+        for line in lines {
+            text.push_str(&line.to_string());
+            text.push('\n');
+        }
+        crate::paths::replace(&self.path, text.as_bytes())
+    }
+
+    /// Who said what.
+    pub(crate) fn entries(&self) -> io::Result<Vec<Entry>> {
+        Ok(entries(&self.lines()?))
+    }
+}
+
+fn ends_with_line(path: &Path) -> io::Result<bool> {
+    use std::io::{Read as _, Seek as _, SeekFrom};
+    let mut file = File::open(path)?;
+    if fs::metadata(path)?.len() == 0 {
+        return Ok(true);
+    }
+    file.seek(SeekFrom::End(-1))?;
+    let mut last = [0];
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
+}
+
+impl Recorder {
+    /// A line went over the wire. The prompt's line gets the time.
+    pub(crate) fn line(&mut self, flow: Flow, line: &[u8], now: impl FnOnce() -> String) {
+        match (flow, Frame::parse(line, 1024)) {
+            (Flow::Out, Frame::Request { id, method, .. }) if method == "session/prompt" => {
+                self.prompt = Some(id);
+                self.stamp(line, now());
+            }
+            (Flow::In, Frame::Response { id, .. }) if self.prompt.as_ref() == Some(&id) => {
+                self.stamp(line, now());
+                self.prompt = None;
+            }
+            (_, Frame::Malformed(_)) => {}
+            _ if self.prompt.is_some() => {
+                self.buffer.extend_from_slice(line);
+                self.buffer.push(b'\n');
+            }
+            _ => {}
+        }
+    }
+
+    /// The line with the member `at`; messages have no member of that name.
+    fn stamp(&mut self, line: &[u8], now: String) {
+        match line.trim_ascii_end().strip_suffix(b"}") {
+            Some(open) => {
+                self.buffer.extend_from_slice(open);
+                self.buffer.extend_from_slice(format!(",\"at\":\"{now}\"}}\n").as_bytes());
+            }
+            None => self.buffer.extend_from_slice(line),
+        }
+    }
+
+    /// Hands over what has gathered to the system.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        let written = self.file.write_all(&self.buffer);
+        self.buffer.clear();
+        if self.buffer.capacity() > 1 << 20 {
+            self.buffer = Vec::new();
+        }
+        written
+    }
+}
+
+/// Puts the pieces of messages together. MSG-04: another kind of piece begins a new message.
+fn entries(lines: &[Value]) -> Vec<Entry> {
+    let mut all: Vec<Entry> = Vec::new();
+    let mut at: Option<String> = None;
+    for line in lines {
+        let method = line.get("method").and_then(Value::as_str);
+        if method == Some("session/prompt") {
+            at = line.get("at").and_then(Value::as_str).map(str::to_owned);
+            let blocks = line.pointer("/params/prompt").and_then(Value::as_array);
+            let text: Vec<&str> = blocks.into_iter().flatten().filter_map(block_text).collect();
+            all.push(Entry { role: "user", at: at.clone(), text: text.join(" ") });
+        } else if method == Some("session/update")
+            && let Some(update) = line.pointer("/params/update")
+            && update.get("sessionUpdate").and_then(Value::as_str) == Some("agent_message_chunk")
+            && let Some(text) = update.get("content").and_then(block_text)
+        {
+            match all.last_mut() {
+                Some(last) if last.role == "assistant" => last.text.push_str(text),
+                _ => all.push(Entry { role: "assistant", at: at.clone(), text: text.to_owned() }),
+            }
+        }
+    }
+    all.retain(|entry| !entry.text.trim().is_empty());
+    all
+}
+
+fn block_text(block: &Value) -> Option<&str> {
+    match block.get("type")?.as_str()? {
+        "text" => block.get("text")?.as_str(),
+        "resource_link" => block.get("title").or_else(|| block.get("name"))?.as_str(),
+        "image" => Some("[image]"),
+        "audio" => Some("[audio]"),
+        _ => None,
+    }
+}

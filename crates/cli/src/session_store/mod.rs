@@ -1,0 +1,54 @@
+//! The sessions of this user: one record per session, and its history beside it.
+//!
+//! A record is a JSON file that is replaced in one step, so that a crash leaves the old one or the new one. Records are changed only under the
+//! lock of the store, which the system gives back when a process dies. The history is a file of raw messages, one per
+//! line, to which only the process that owns the session appends.
+//!
+//! `record.rs` is a record, `store.rs` finds and changes them, `history.rs` is what was said, `archive.rs` moves a session elsewhere.
+
+mod archive;
+mod history;
+mod record;
+mod store;
+
+pub(crate) use archive::{export, import};
+pub(crate) use history::{Entry, History, Recorder};
+pub(crate) use record::Record;
+pub(crate) use store::{Scope, Store, boundary};
+
+/// A name as a file's name: letters that are plain stay, all others become their hexadecimal code.
+pub(crate) fn file_name(name: &str) -> String {
+    let mut safe = String::new();
+    for byte in name.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => safe.push(char::from(byte)),
+            b'.' if !safe.is_empty() => safe.push('.'),
+            other => safe.push_str(&format!("%{other:02x}")),
+        }
+    }
+    // The system's limit is 255 bytes; what is cut is told apart by a hash.
+    if safe.len() > 180 {
+        let hash = hash(name);
+        safe.truncate(160);
+        safe.push_str(&format!("~{hash:016x}"));
+    }
+    safe
+}
+
+/// A short name for something long: FNV-1a. Not a secret, not against malice: whoever relies on it compares the long name too.
+pub(crate) fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::file_name;
+
+    #[test]
+    fn a_name_never_leaves_its_directory() {
+        assert_eq!(file_name("sess-1_a.b"), "sess-1_a.b");
+        assert_eq!(file_name("../x/y"), "%2e.%2fx%2fy");
+        assert_ne!(file_name("a/b"), file_name("a%2fb"));
+        assert!(file_name(&"ü".repeat(300)).len() < 200);
+    }
+}
