@@ -42,7 +42,10 @@ fn conditions(options: &Options) -> String {
          thread without any SDK.",
         model.map_or("an unknown kind", |(_, model)| model),
         read("/proc/sys/kernel/osrelease").trim(),
-        options.machine.describe(),
+        match super::measure::has_priority() && options.machine != super::Machine::Busy {
+            true => format!("{}, what is measured has the highest priority", options.machine.describe()),
+            false => options.machine.describe().to_owned(),
+        },
         load.split(' ').next().unwrap_or("unknown"),
         options.reps,
         if options.quick { ", small sizes" } else { "" },
@@ -156,7 +159,7 @@ impl Table<'_> {
 }
 
 fn times(ratio: f64) -> String {
-    if ratio >= 10.0 { format!("{ratio:.0}x") } else { format!("{ratio:.1}x") }
+    if ratio >= 100.0 { format!("{ratio:.0}x") } else { format!("{ratio:.1}x") }
 }
 
 /// The figure as the table shows it.
@@ -201,6 +204,7 @@ mod tests {
         // The kernel says kB and means 1024 bytes.
         assert_eq!(show(Unit::Megabytes, 8000.0), "8.2 MB");
         assert_eq!(times(3.96), "4.0x");
-        assert_eq!(times(30.4), "30x");
+        assert_eq!(times(30.42), "30.4x");
+        assert_eq!(times(304.2), "304x");
     }
 }
