@@ -31,6 +31,22 @@ pub fn judge(line: &Line) -> Verdict {
     })
 }
 
+/// What a peer that offers everything answers to a valid request.
+pub fn answer(line: &Line) -> Result<Option<Value>, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| error.to_string())?;
+    runtime.block_on(async {
+        let heard = async {
+            if line.dir == "a2c" { to_client::heard(line).await } else { to_agent::heard(line).await }
+        };
+        let heard = tokio::time::timeout(PATIENCE, heard).await.map_err(|_| "no answer".to_owned())??;
+        match heard.stray.first() {
+            Some(stray) => Err(format!("answered {stray}")),
+            None => Ok(heard.answer),
+        }
+    })
+}
+
 async fn run(line: &Line) -> Verdict {
     if line.is_answer() {
         // An answer to nothing in particular is a matter of the envelope.

@@ -33,3 +33,31 @@ fn examples_that_need_a_peer_behave_as_they_should() {
 fn more_of_them_do_too() {
     run(include_bytes!("../data/more.jsonl"), 81);
 }
+
+/// Valid, but not for this peer: an override it does not take, a cursor it never gave out, a mode and a protocol it does
+/// not know.
+const ELSEWHERE: &[&str] = &["V-033", "V-053", "V-188", "V-214"];
+
+/// Refusing for reasons of its own is a peer's right; calling a valid message malformed is not.
+#[test]
+fn no_valid_message_is_called_malformed() {
+    let lines = line::read(include_bytes!("../../../wire/tests/data/valid.jsonl")).expect("an example file");
+    let mut failures = Vec::new();
+    let mut asked = 0;
+    for line in lines.iter().filter(|line| line.version == 1 && !line.is_answer() && line.dir != "cond") {
+        if ELSEWHERE.contains(&line.id.as_str()) {
+            continue;
+        }
+        asked += 1;
+        match semantic::answer(line) {
+            Ok(Some(answer))
+                if [-32700, -32600, -32602].iter().any(|code| answer["error"]["code"] == *code) =>
+            {
+                failures.push(format!("{} ({}): {answer}", line.id, line.method));
+            }
+            Ok(_) => {}
+            Err(failure) => failures.push(format!("{} ({}): {failure}", line.id, line.method)),
+        }
+    }
+    assert!(failures.is_empty(), "{} of {asked}:\n{}", failures.len(), failures.join("\n"));
+}
