@@ -155,7 +155,7 @@ impl Probe<'_> {
             map.extend(member.map(|member| (name.to_owned(), member)));
             Value::Object(map)
         });
-        self.expect(&format!("`{name}` = {value}"), &map, expected.as_ref().map_err(|()| ()));
+        self.expect(&format!("`{name}` = {value}"), &map, expected.as_ref().map_err(|_| ()));
     }
 
     fn expect(&mut self, what: &str, map: &Map<String, Value>, expected: Result<&Value, ()>) {
