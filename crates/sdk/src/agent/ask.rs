@@ -2,8 +2,8 @@
 
 use attache_wire::v1::{
     CompleteElicitationNotification, CreateElicitationRequest, CreateElicitationResponse, ElicitationAction,
-    ElicitationId, ElicitationSchema, PermissionOption, PermissionOptionKind, RequestPermissionOutcome,
-    RequestPermissionRequest,
+    ElicitationId, ElicitationSchema, ElicitationSessionScope, PermissionOption, PermissionOptionKind,
+    RequestPermissionOutcome, RequestPermissionRequest, ToolCallId,
 };
 
 use super::tool::Tool;
@@ -64,55 +64,79 @@ impl Turn<'_> {
         })
     }
 
-    /// Forms, if the client can show them (ELIC-01).
+    /// Forms, if the client can show them (ELIC-01: in just this mode).
     pub fn forms(&self) -> Option<Forms> {
         let elicitation = self.client().capabilities().elicitation.as_ref()?;
-        elicitation.form.as_ref().map(|_| Forms(self.detach()))
+        elicitation.form.as_ref().map(|_| Forms { turn: self.detach(), tool: None })
     }
 
-    /// Links that the user is asked to open, if the client can show them (ELIC-01).
+    /// Links that the user is asked to open, if the client can show them (ELIC-01: in just this mode).
     pub fn links(&self) -> Option<Links> {
         let elicitation = self.client().capabilities().elicitation.as_ref()?;
-        elicitation.url.as_ref().map(|_| Links(self.detach()))
+        elicitation.url.as_ref().map(|_| Links { turn: self.detach(), tool: None })
     }
 }
 
 /// Asks the user to fill in forms. ELIC-14: never for secrets; use [`Links`] for those.
 #[derive(Debug, Clone)]
-pub struct Forms(DetachedTurn);
+pub struct Forms {
+    turn: DetachedTurn,
+    tool: Option<ToolCallId>,
+}
 
 impl Forms {
+    /// Says which tool call wants to know.
+    pub fn about(mut self, tool: &Tool) -> Self {
+        self.tool = Some(tool.id().clone());
+        self
+    }
+
     /// Asks and waits. ELIC-20: the answer may be a refusal; ELIC-12: check the values again.
     pub async fn ask(
         &self,
         message: impl Into<String>,
         schema: ElicitationSchema,
     ) -> Result<CreateElicitationResponse> {
-        let turn = self.0.turn();
-        ask(turn, CreateElicitationRequest::form(turn.session_id().clone(), message, schema)).await
+        let turn = self.turn.turn();
+        ask(turn, CreateElicitationRequest::form(scope(turn, &self.tool), message, schema)).await
     }
 }
 
 /// Asks the user to open a link and finish something there.
 #[derive(Debug, Clone)]
-pub struct Links(DetachedTurn);
+pub struct Links {
+    turn: DetachedTurn,
+    tool: Option<ToolCallId>,
+}
 
 impl Links {
-    /// Asks and waits for the user's consent. ELIC-17: consent to open is not yet completion.
+    /// Says which tool call wants it.
+    pub fn about(mut self, tool: &Tool) -> Self {
+        self.tool = Some(tool.id().clone());
+        self
+    }
+
+    /// Asks and waits for the user's consent. ELIC-17: consent to open is not yet completion. ELIC-21: the id is the agent's,
+    /// and no other open question has it.
     pub async fn ask(
         &self,
         message: impl Into<String>,
         id: impl Into<ElicitationId>,
         url: impl Into<String>,
     ) -> Result<CreateElicitationResponse> {
-        let turn = self.0.turn();
-        ask(turn, CreateElicitationRequest::url(turn.session_id().clone(), message, id.into(), url)).await
+        let turn = self.turn.turn();
+        ask(turn, CreateElicitationRequest::url(scope(turn, &self.tool), message, id.into(), url)).await
     }
 
-    /// Tells the client that what happens behind the link is done (ELIC-23, ELIC-24).
+    /// Tells the client that what happens behind the link is done (ELIC-23, ELIC-24). The turn may be over by then.
     pub async fn complete(&self, id: impl Into<ElicitationId>) -> Result<()> {
-        self.0.turn().client().notify(&CompleteElicitationNotification::new(id.into())).await
+        self.turn.turn().client().notify(&CompleteElicitationNotification::new(id.into())).await
     }
+}
+
+/// ELIC-05: the session, and the tool call if there is one.
+fn scope(turn: Turn<'_>, tool: &Option<ToolCallId>) -> ElicitationSessionScope {
+    ElicitationSessionScope::new(turn.session_id().clone()).tool_call_id(tool.clone())
 }
 
 async fn ask(turn: Turn<'_>, request: CreateElicitationRequest) -> Result<CreateElicitationResponse> {
