@@ -1,0 +1,207 @@
+//! What the model does: the last marker in what the user said decides.
+//!
+//! | marker | what the model does |
+//! |---|---|
+//! | `[[answer TEXT]]` | says TEXT |
+//! | `[[recall]]` | says the texts of all earlier `answer` markers in the conversation |
+//! | `[[slow]]` | says words until the client goes away |
+//! | `[[edit PATH OLD NEW]]` | reads the file if there is a tool for that, replaces OLD by NEW, says `finished` |
+//! | `[[run COMMAND]]` | runs the command, says `finished` |
+//!
+//! Tools have other names and inputs in every agent; they are recognised among those that the agent offers. A request
+//! without tools is not part of the conversation with the user (agents have titles made like that): it gets a short text.
+
+use serde_json::{Map, Value, json};
+
+use crate::talk::{Ask, Input, Reply, Tool, Turn};
+
+/// What was decided, and why.
+pub(crate) struct Decision {
+    pub(crate) marker: String,
+    pub(crate) step: usize,
+    pub(crate) reply: Reply,
+}
+
+pub(crate) fn decide(ask: &Ask) -> Decision {
+    let found = ask.turns.iter().enumerate().rev().find_map(|(at, turn)| match turn {
+        Turn::User(text) => markers(text).pop().map(|marker| (at, marker)),
+        _ => None,
+    });
+    let Some((at, marker)) = found else {
+        return Decision { marker: String::new(), step: 0, reply: Reply::Text("nothing to do".to_owned()) };
+    };
+    let step = ask.turns[at..].iter().filter(|turn| matches!(turn, Turn::Result(_))).count();
+    let reply = reply(ask, &marker, at, step);
+    Decision { marker, step, reply }
+}
+
+/// The markers in a text, without their brackets.
+fn markers(text: &str) -> Vec<String> {
+    let parts = text.split("[[").skip(1);
+    parts.filter_map(|part| part.split_once("]]")).map(|(marker, _)| marker.trim().to_owned()).collect()
+}
+
+fn reply(ask: &Ask, marker: &str, at: usize, step: usize) -> Reply {
+    let (verb, rest) = marker.split_once(' ').unwrap_or((marker, ""));
+    let finished = || Reply::Text("finished".to_owned());
+    if ask.tools.is_empty() && verb != "answer" {
+        return Reply::Text("A title".to_owned());
+    }
+    match verb {
+        "answer" => Reply::Text(rest.to_owned()),
+        "recall" => Reply::Text(recall(&ask.turns[..at])),
+        "slow" => Reply::Endless,
+        "edit" => edit(&ask.tools, rest).into_iter().nth(step).unwrap_or_else(finished),
+        "run" => match run(&ask.tools, rest) {
+            Some(call) if step == 0 => call,
+            Some(_) => finished(),
+            None => Reply::Text("no tool runs commands".to_owned()),
+        },
+        _ => Reply::Text(format!("unknown marker {verb}")),
+    }
+}
+
+fn recall(turns: &[Turn]) -> String {
+    let said = turns.iter().filter_map(|turn| match turn {
+        Turn::User(text) => Some(markers(text)),
+        _ => None,
+    });
+    let answers = said.flatten().filter_map(|marker| marker.strip_prefix("answer ").map(str::to_owned));
+    let answers: Vec<String> = answers.collect();
+    if answers.is_empty() { "nothing".to_owned() } else { answers.join(", ") }
+}
+
+/// The calls that make one edit. Some tools refuse to edit what was not read before, so it is read first.
+fn edit(tools: &[Tool], rest: &str) -> Vec<Reply> {
+    let words: Vec<&str> = rest.split(' ').collect();
+    let [path, old, new] = words[..] else { return vec![Reply::Text("edit PATH OLD NEW".to_owned())] };
+    let paths = ["file_path", "filePath", "absolute_path", "path"];
+    let replace = tools.iter().find_map(|tool| {
+        let (path_at, old_at, new_at) = (
+            property(tool, &paths)?,
+            property(tool, &["old_string", "oldString", "old_str"])?,
+            property(tool, &["new_string", "newString", "new_str"])?,
+        );
+        Some(call(tool, [(path_at, json!(path)), (old_at, json!(old)), (new_at, json!(new))]))
+    });
+    if let Some(replace) = replace {
+        let reads = ["read_file", "Read", "read"];
+        let read = tools.iter().find(|tool| reads.contains(&tool.name.as_str()));
+        let read = read.and_then(|tool| Some(call(tool, [(property(tool, &paths)?, json!(path))])));
+        return read.into_iter().chain([replace]).collect();
+    }
+    let patch = format!("*** Begin Patch\n*** Update File: {path}\n@@\n-{old}\n+{new}\n*** End Patch\n");
+    match tools.iter().find(|tool| tool.name == "apply_patch") {
+        Some(tool) if tool.takes_text() => {
+            vec![Reply::Call { tool: tool.name.clone(), input: Input::Text(patch) }]
+        }
+        Some(tool) => vec![call(tool, [("input".to_owned(), json!(patch))])],
+        None => {
+            let command = format!("apply_patch <<'EOF'\n{patch}EOF\n");
+            vec![run(tools, &command).unwrap_or(Reply::Text("no tool edits files".to_owned()))]
+        }
+    }
+}
+
+fn run(tools: &[Tool], command: &str) -> Option<Reply> {
+    let names = ["run_shell_command", "Bash", "bash", "exec_command", "shell_command", "shell"];
+    let tool = names.iter().find_map(|name| tools.iter().find(|tool| tool.name == *name))?;
+    let at = property(tool, &["command", "cmd"])?;
+    let list = tool.schema["properties"][&at]["type"] == "array";
+    let value = if list { json!(["bash", "-lc", command]) } else { json!(command) };
+    Some(call(tool, [(at, value)]))
+}
+
+/// The first of these names that the tool's input has.
+fn property(tool: &Tool, names: &[&str]) -> Option<String> {
+    let properties = tool.schema["properties"].as_object()?;
+    names.iter().find(|name| properties.contains_key(**name)).map(|name| (*name).to_owned())
+}
+
+/// A call with these members, and something harmless for whatever else the tool requires.
+fn call<const N: usize>(tool: &Tool, members: [(String, Value); N]) -> Reply {
+    let mut input = Map::from_iter(members);
+    for name in tool.schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        if !input.contains_key(name) {
+            input.insert(name.to_owned(), harmless(&tool.schema["properties"][name]));
+        }
+    }
+    Reply::Call { tool: tool.name.clone(), input: Input::Json(Value::Object(input)) }
+}
+
+fn harmless(schema: &Value) -> Value {
+    if let Some(first) = schema["enum"].as_array().and_then(|values| values.first()) {
+        return first.clone();
+    }
+    match schema["type"].as_str() {
+        Some("boolean") => json!(false),
+        Some("number" | "integer") => schema.get("minimum").cloned().unwrap_or(json!(1)),
+        Some("array") => json!([]),
+        Some("object") => json!({}),
+        _ => json!("as the user asked"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(name: &str, properties: &[&str], required: &[&str]) -> Tool {
+        let properties: Map<String, Value> =
+            properties.iter().map(|name| ((*name).to_owned(), json!({"type": "string"}))).collect();
+        Tool { name: name.to_owned(), schema: json!({"properties": properties, "required": required}) }
+    }
+
+    fn decided(tools: Vec<Tool>, turns: Vec<Turn>) -> String {
+        decide(&Ask { tools, turns, ..Ask::default() }).reply.brief()
+    }
+
+    fn user(text: &str) -> Turn {
+        Turn::User(text.to_owned())
+    }
+
+    #[test]
+    fn an_edit_reads_then_edits_then_ends() {
+        let tools = || {
+            vec![
+                tool("Edit", &["file_path", "old_string", "new_string"], &["file_path", "why"]),
+                tool("Read", &["file_path"], &["file_path"]),
+            ]
+        };
+        let result = || Turn::Result("fine".to_owned());
+        let marker = "please [[edit /a/b one two]] now";
+        assert_eq!(decided(tools(), vec![user(marker)]), r#"call Read {"file_path":"/a/b"}"#);
+        assert_eq!(
+            decided(tools(), vec![user(marker), result()]),
+            r#"call Edit {"file_path":"/a/b","old_string":"one","new_string":"two","why":"as the user asked"}"#
+        );
+        assert_eq!(decided(tools(), vec![user(marker), result(), result()]), "text finished");
+    }
+
+    #[test]
+    fn what_was_said_before_is_recalled_and_does_not_count() {
+        let turns = vec![
+            user("[[answer one]]"),
+            Turn::Model("one".to_owned()),
+            user("[[run ls]]"),
+            Turn::Result(String::new()),
+            user("[[recall]]"),
+        ];
+        assert_eq!(decided(vec![tool("Bash", &["command"], &[])], turns), "text one");
+    }
+
+    #[test]
+    fn without_tools_there_is_a_title() {
+        assert_eq!(decided(vec![], vec![user("[[slow]]")]), "text A title");
+        assert_eq!(decided(vec![], vec![user("hello")]), "text nothing to do");
+    }
+
+    #[test]
+    fn a_patch_goes_to_whatever_takes_it() {
+        let marker = || vec![user("[[edit /f a b]]")];
+        let free = Tool { name: "apply_patch".to_owned(), schema: Value::Null };
+        assert!(decided(vec![free], marker()).starts_with("call apply_patch \"*** Begin Patch"));
+        let shell = tool("exec_command", &["cmd"], &["cmd"]);
+        assert!(decided(vec![shell], marker()).contains("apply_patch <<"));
+    }
+}
