@@ -33,9 +33,9 @@ pub(super) fn read(
     for _ in 1..window.line.unwrap_or(1) {
         if reader.skip_until(b'\n').map_err(fail)? == 0 {
             // FS-14: past the end there is nothing; but where the search was given up, nobody knows.
-            return match reader.get_ref().limit() {
-                0 => Err(FileError::TooLarge(path.to_owned(), limits.scan)),
-                _ => Ok(String::new()),
+            return match gave_up(&reader) {
+                true => Err(FileError::TooLarge(path.to_owned(), limits.scan)),
+                false => Ok(String::new()),
             };
         }
     }
@@ -52,15 +52,22 @@ pub(super) fn read(
             }
         }
     }
-    let scanned = reader.get_ref().get_ref().limit() == 0;
-    if text.len() as u64 > limits.read || (scanned && !text.is_empty()) {
-        return Err(FileError::TooLarge(path.to_owned(), limits.read.min(limits.scan)));
+    if text.len() as u64 > limits.read {
+        return Err(FileError::TooLarge(path.to_owned(), limits.read));
+    }
+    if gave_up(reader.get_ref()) {
+        return Err(FileError::TooLarge(path.to_owned(), limits.scan));
     }
     refuse_binary(&text, path)?;
     String::from_utf8(text).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         FileError::NotText(path.to_owned(), format!("byte {} of what was asked for is not UTF-8", at + 1))
     })
+}
+
+/// Whether the end that was reached is our own limit and not the end of the file, which is one byte before at the latest.
+fn gave_up(reader: &BufReader<std::io::Take<&File>>) -> bool {
+    reader.get_ref().limit() == 0 && reader.buffer().is_empty()
 }
 
 /// FS-17: a NUL byte is in no text, and in nearly every other kind of file.

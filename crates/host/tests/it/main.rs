@@ -1,3 +1,23 @@
-//! Tests of what a client lends.
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+//! What a client lends, with real files, real processes and real agents.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, missing_docs)]
+
+mod audit;
+mod budget;
+mod commands;
+mod decide;
+mod files_read;
+mod files_write;
+mod full_disk;
+mod glob;
+mod guard;
+mod jail;
+mod kit;
+mod left_behind;
+mod memory;
+mod races;
+mod ring;
+mod rules;
+mod secrets;
+mod served;
+mod terminals;

@@ -1,0 +1,146 @@
+//! Somebody exchanges files, links and directories while we use them. Whatever comes out, it is never the secret.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use attache_host::files::{FileError, Jail};
+
+use crate::kit::Scratch;
+
+const ROUNDS: usize = 4_000;
+
+/// Runs `disturb` again and again in one thread, `act` many times in this one.
+fn while_disturbed(mut disturb: impl FnMut() + Send, mut act: impl FnMut(usize)) {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                disturb();
+            }
+        });
+        for round in 0..ROUNDS {
+            act(round);
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
+/// Puts a link, or something else, in the place of a name, in one step.
+fn exchange(dir: &Path, name: &str, make: impl FnOnce(&Path)) {
+    let new = dir.join(".next");
+    make(&new);
+    fs::rename(&new, dir.join(name)).unwrap();
+}
+
+#[test]
+fn a_file_that_becomes_a_link_to_the_outside() {
+    // shows ROOT-18
+    let scratch = Scratch::new();
+    let root = scratch.dir("root");
+    let secret = scratch.file("secret", "SECRET");
+    let path = scratch.file("root/file", "harmless");
+    let jail = Jail::new([&root]);
+    let (mut read, mut refused) = (0, 0);
+    let disturb = || {
+        exchange(&root, "file", |new| symlink(&secret, new).unwrap());
+        exchange(&root, "file", |new| fs::write(new, "harmless").unwrap());
+    };
+    while_disturbed(disturb, |_| match jail.read(&path, None, None) {
+        Ok(text) => {
+            assert_eq!(text, "harmless");
+            read += 1;
+        }
+        Err(FileError::Outside(_) | FileError::Changed(_)) => refused += 1,
+        Err(other) => panic!("{other:?}"),
+    });
+    assert!(read > 0 && refused > 0, "the race did not happen: {read} read, {refused} refused");
+}
+
+#[test]
+fn a_directory_that_becomes_a_link_to_the_outside() {
+    let scratch = Scratch::new();
+    let root = scratch.dir("root");
+    scratch.file("outside/file", "SECRET");
+    scratch.file("root/real/file", "harmless");
+    let path = root.join("dir/file");
+    scratch.link("root/dir", "real");
+    let jail = Jail::new([&root]);
+    let (mut read, mut refused) = (0, 0);
+    let disturb = || {
+        exchange(&root, "dir", |new| symlink("../outside", new).unwrap());
+        exchange(&root, "dir", |new| symlink("real", new).unwrap());
+    };
+    while_disturbed(disturb, |_| match jail.read(&path, None, None) {
+        Ok(text) => {
+            assert_eq!(text, "harmless");
+            read += 1;
+        }
+        Err(FileError::Outside(_)) => refused += 1,
+        Err(other) => panic!("{other:?}"),
+    });
+    assert!(read > 0 && refused > 0, "the race did not happen: {read} read, {refused} refused");
+}
+
+#[test]
+fn nothing_outside_is_ever_written() {
+    let scratch = Scratch::new();
+    let root = scratch.dir("root");
+    let victim = scratch.file("outside/file", "untouched");
+    scratch.dir("root/real");
+    scratch.link("root/dir", "real");
+    let path = root.join("dir/file");
+    let jail = Jail::new([&root]);
+    let (mut written, mut refused) = (0, 0);
+    let disturb = || {
+        exchange(&root, "dir", |new| symlink(scratch.join("outside"), new).unwrap());
+        exchange(&root, "dir", |new| symlink("real", new).unwrap());
+    };
+    while_disturbed(disturb, |round| match jail.write(&path, &round.to_string()) {
+        Ok(()) => written += 1,
+        Err(FileError::Outside(_) | FileError::Changed(_)) => refused += 1,
+        Err(other) => panic!("{other:?}"),
+    });
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "untouched");
+    assert_eq!(fs::read_dir(scratch.join("outside")).unwrap().count(), 1, "not even for a moment");
+    assert!(written > 0 && refused > 0, "the race did not happen: {written} written, {refused} refused");
+}
+
+#[test]
+fn a_file_that_becomes_a_fifo_never_blocks() {
+    let scratch = Scratch::new();
+    let fifo = scratch.join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let path = scratch.file("file", "text");
+    let jail = Jail::new([scratch.path()]);
+    let disturb = || {
+        exchange(scratch.path(), "file", |new| fs::hard_link(&fifo, new).unwrap());
+        exchange(scratch.path(), "file", |new| fs::write(new, "text").unwrap());
+    };
+    while_disturbed(disturb, |_| match jail.read(&path, None, None) {
+        Ok(text) => assert_eq!(text, "text"),
+        Err(FileError::NotAFile(_, "a FIFO") | FileError::Changed(_)) => {}
+        Err(other) => panic!("{other:?}"),
+    });
+}
+
+#[test]
+fn a_reader_never_sees_half_a_file() {
+    let scratch = Scratch::new();
+    let path = scratch.file("file", "0".repeat(100_000));
+    let jail = Jail::new([scratch.path()]);
+    let mut digit = 0_u8;
+    let disturb = || {
+        digit = (digit + 1) % 10;
+        jail.write(&path, &char::from(b'0' + digit).to_string().repeat(100_000)).unwrap();
+    };
+    while_disturbed(disturb, |_| {
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(text.len(), 100_000);
+        let first = text.as_bytes()[0];
+        assert!(text.bytes().all(|byte| byte == first), "two texts in one");
+    });
+}

@@ -1,0 +1,320 @@
+//! Commands on terminals: what they see, what is kept, how they end.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use attache::client::Terminal;
+use attache::wire::v1::{CreateTerminalRequest, EnvVariable, TerminalExitStatus};
+use attache_host::policy::Guard;
+use attache_host::terminals::{PtyTerminal, PtyTerminals, TerminalEvent};
+use tokio::sync::mpsc;
+
+use crate::kit::{Mark, Scratch};
+
+fn terminals() -> PtyTerminals {
+    PtyTerminals::new(Guard::open()).kill_grace(Duration::from_millis(50))
+}
+
+fn request(command: &str, args: &[&str]) -> CreateTerminalRequest {
+    let mut request = CreateTerminalRequest::new("s", command);
+    request.args = Some(args.iter().map(|arg| (*arg).to_owned()).collect());
+    request
+}
+
+fn script(text: &str) -> CreateTerminalRequest {
+    request("sh", &["-c", text])
+}
+
+async fn start(request: CreateTerminalRequest) -> PtyTerminal {
+    terminals().create_in(None, &[PathBuf::from("/")], request).await.unwrap()
+}
+
+/// Runs a command to its end.
+async fn run(request: CreateTerminalRequest) -> (String, TerminalExitStatus) {
+    let terminal = start(request).await;
+    let status = terminal.wait_for_exit().await.unwrap();
+    let output = terminal.output().await.unwrap();
+    assert_eq!(output.exit_status.as_ref(), Some(&status));
+    (output.output, status)
+}
+
+fn code(code: u32) -> TerminalExitStatus {
+    let mut status = TerminalExitStatus::new();
+    status.exit_code = Some(code);
+    status
+}
+
+fn signal(name: &str) -> TerminalExitStatus {
+    TerminalExitStatus::new().signal(name.to_owned())
+}
+
+/// A terminal, and what is told of it as it comes.
+async fn watched(
+    terminals: PtyTerminals,
+    request: CreateTerminalRequest,
+) -> (PtyTerminal, mpsc::UnboundedReceiver<String>) {
+    let (tell, told) = mpsc::unbounded_channel();
+    let terminals = terminals.on_event(move |event| {
+        let _ = match event {
+            TerminalEvent::Output { text, .. } => tell.send(text.to_owned()),
+            TerminalEvent::Started { command, .. } => tell.send(format!("[started {command}]")),
+            TerminalEvent::Ended { status, .. } => tell.send(format!("[ended {:?}]", status.exit_code)),
+            _ => Ok(()),
+        };
+    });
+    (terminals.create_in(None, &[PathBuf::from("/")], request).await.unwrap(), told)
+}
+
+/// Waits until `text` has come.
+async fn heard(told: &mut mpsc::UnboundedReceiver<String>, text: &str) -> String {
+    let mut all = String::new();
+    while !all.contains(text) {
+        all.push_str(&told.recv().await.expect("nothing more comes"));
+    }
+    all
+}
+
+#[tokio::test]
+async fn output_and_exit_code() {
+    // shows TERM-08, TERM-09, TERM-16, TERM-19: both streams, in order, and line feeds that stay line feeds
+    let (output, status) = run(script("echo out; echo err >&2; echo out; exit 3")).await;
+    assert_eq!(output, "out\nerr\nout\n");
+    assert_eq!(status, code(3));
+}
+
+#[tokio::test]
+async fn it_is_a_real_terminal() {
+    let text = "test -t 0 && test -t 1 && test -t 2 && echo all; stty size; \
+                test \"$(ps -o tpgid= -p $$)\" -eq $$ && echo foreground; : < /dev/tty && echo own";
+    let terminals = terminals().size(97, 31);
+    let terminal = terminals.create_in(None, &[PathBuf::from("/")], script(text)).await.unwrap();
+    assert_eq!(terminal.wait_for_exit().await.unwrap(), code(0));
+    let output = terminal.output().await.unwrap().output;
+    // `ps` is not everywhere.
+    let output: Vec<&str> = output.lines().filter(|line| !line.contains("ps") && *line != "foreground").collect();
+    assert_eq!(output, ["all", "31 97", "own"]);
+}
+
+#[tokio::test]
+async fn a_new_size_is_told() {
+    let text = "trap 'stty size; exit 0' WINCH; echo ready; while :; do read line; done";
+    let (terminal, mut told) = watched(terminals(), script(text)).await;
+    heard(&mut told, "ready").await;
+    terminal.resize(50, 20).unwrap();
+    assert_eq!(terminal.wait_for_exit().await.unwrap(), code(0));
+    assert_eq!(terminal.output().await.unwrap().output, "ready\n20 50\n");
+}
+
+#[tokio::test]
+async fn what_is_typed_is_read() {
+    let (terminal, mut told) = watched(terminals(), script("stty -echo; echo ready; read line; echo \"<$line>\"")).await;
+    heard(&mut told, "ready").await;
+    terminal.input(b"hello\n").unwrap();
+    assert_eq!(terminal.wait_for_exit().await.unwrap(), code(0));
+    assert_eq!(terminal.output().await.unwrap().output, "ready\n<hello>\n");
+}
+
+#[tokio::test]
+async fn environment_and_directory() {
+    // shows TERM-13, TERM-15
+    let scratch = Scratch::new();
+    let dir = scratch.dir("sub");
+    let mut in_sub = script("pwd; echo $ADDED; echo $TERM; test -n \"$PATH\" && echo inherited");
+    in_sub.cwd = Some(dir.to_str().unwrap().to_owned());
+    in_sub.env = Some(vec![EnvVariable::new("ADDED", "yes"), EnvVariable::new("TERM", "vt100")]);
+    let terminal = terminals().create_in(None, &[scratch.path().to_owned()], in_sub).await.unwrap();
+    terminal.wait_for_exit().await.unwrap();
+    let output = terminal.output().await.unwrap().output;
+    assert_eq!(output, format!("{}\nyes\nvt100\ninherited\n", dir.display()));
+    let roots = [scratch.path().to_owned(), dir.clone()];
+    let terminal = terminals().create_in(None, &roots, script("pwd; echo $TERM")).await.unwrap();
+    terminal.wait_for_exit().await.unwrap();
+    assert_eq!(terminal.output().await.unwrap().output, format!("{}\ndumb\n", scratch.path().display()));
+}
+
+#[tokio::test]
+async fn a_program_is_no_shell_text_but_a_text_may_be() {
+    // shows TERM-14
+    let (output, _) = run(request("echo", &["$HOME", ";", "ls"])).await;
+    assert_eq!(output, "$HOME ; ls\n");
+    let mut text = CreateTerminalRequest::new("s", "echo one && echo two");
+    assert_eq!(run(text.clone()).await, ("one\ntwo\n".to_owned(), code(0)));
+    text.args = Some(Vec::new());
+    assert_eq!(run(text).await.0, "one\ntwo\n");
+    // A program whose name has blanks is a program.
+    let scratch = Scratch::new();
+    let program = scratch.file("my program", "#!/bin/sh\necho \"$# args\"\n");
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let named = CreateTerminalRequest::new("s", program.to_str().unwrap());
+    assert_eq!(run(named).await.0, "0 args\n");
+}
+
+#[tokio::test]
+async fn what_cannot_be_started_is_an_error() {
+    // shows TERM-18
+    let roots = [PathBuf::from("/")];
+    for bad in [request("/nonexistent", &[]), request("no-such-program-here", &["x"]), request("/etc/passwd", &[])] {
+        let name = bad.command.clone();
+        let error = terminals().create_in(None, &roots, bad).await.unwrap_err().to_wire();
+        assert!(error.message.contains(&name), "{}", error.message);
+    }
+    let mut nowhere = script("true");
+    nowhere.cwd = Some("/no/such/dir".to_owned());
+    let error = terminals().create_in(None, &roots, nowhere).await.unwrap_err().to_wire();
+    assert!(error.message.contains("/no/such/dir"), "{}", error.message);
+}
+
+#[tokio::test]
+async fn output_is_cut_from_the_beginning() {
+    // shows TERM-06
+    let mut many = script("i=0; while [ $i -lt 10000 ]; do echo line-$i; i=$((i+1)); done");
+    many.output_byte_limit = Some(1000);
+    let terminal = start(many).await;
+    terminal.wait_for_exit().await.unwrap();
+    let output = terminal.output().await.unwrap();
+    assert!(output.truncated && output.output.len() <= 1000 && output.output.len() > 990);
+    assert!(output.output.ends_with("line-9998\nline-9999\n"));
+    // shows TERM-07
+    let mut wide = script("printf '€€€€'");
+    wide.output_byte_limit = Some(7);
+    let (output, _) = run(wide).await;
+    assert_eq!(output, "€€");
+}
+
+#[tokio::test]
+async fn no_agent_may_have_all_the_memory() {
+    let terminals = terminals().output_limits(10, 20);
+    let mut greedy = script("printf '%050d' 1");
+    for (wanted, kept) in [(None, 10), (Some(u64::MAX), 20), (Some(15), 15), (Some(0), 0)] {
+        greedy.output_byte_limit = wanted;
+        let terminal = terminals.create_in(None, &[PathBuf::from("/")], greedy.clone()).await.unwrap();
+        terminal.wait_for_exit().await.unwrap();
+        let output = terminal.output().await.unwrap();
+        assert_eq!((output.output.len(), output.truncated), (kept, true));
+    }
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_text_are_replaced() {
+    // shows TERM-19
+    let (output, _) = run(script(r"printf 'a\377b\342\202'")).await;
+    assert_eq!(output, "a\u{fffd}b\u{fffd}");
+}
+
+#[tokio::test]
+async fn a_running_command_has_output_and_no_status() {
+    // shows TERM-04, TERM-08
+    let (terminal, mut told) = watched(terminals(), script("echo ready; exec sleep 999999")).await;
+    heard(&mut told, "ready").await;
+    let output = terminal.output().await.unwrap();
+    assert_eq!((output.output.as_str(), output.exit_status), ("ready\n", None));
+    terminal.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_kill_leaves_output_and_status() {
+    // shows TERM-10, TERM-21
+    let (terminal, mut told) = watched(terminals(), script("echo ready; exec sleep 999999")).await;
+    heard(&mut told, "ready").await;
+    terminal.kill().await.unwrap();
+    assert_eq!(terminal.wait_for_exit().await.unwrap(), signal("SIGTERM"));
+    let output = terminal.output().await.unwrap();
+    assert_eq!((output.output.as_str(), output.exit_status), ("ready\n", Some(signal("SIGTERM"))));
+    terminal.kill().await.unwrap();
+    terminal.release().await.unwrap();
+    terminal.release().await.unwrap();
+    assert_eq!(terminal.output().await.unwrap().output, "");
+}
+
+#[tokio::test]
+async fn a_command_may_clean_up_but_not_refuse() {
+    let text = "trap 'echo cleaning; exit 9' TERM; echo ready; while :; do sleep 0.01; done";
+    let (terminal, mut told) = watched(terminals().kill_grace(Duration::from_secs(600)), script(text)).await;
+    heard(&mut told, "ready").await;
+    terminal.kill().await.unwrap();
+    assert_eq!(terminal.wait_for_exit().await.unwrap(), code(9));
+    assert!(terminal.output().await.unwrap().output.ends_with("cleaning\n"));
+    let (deaf, mut told) = watched(terminals(), script("trap '' TERM HUP; echo ready; while :; do sleep 0.01; done")).await;
+    heard(&mut told, "ready").await;
+    deaf.kill().await.unwrap();
+    assert_eq!(deaf.wait_for_exit().await.unwrap(), signal("SIGKILL"));
+}
+
+#[tokio::test]
+async fn every_waiter_is_answered() {
+    // shows TERM-17
+    let (terminal, mut told) = watched(terminals(), script("stty -echo; echo ready; read line; exit 4")).await;
+    heard(&mut told, "ready").await;
+    let terminal = Arc::new(terminal);
+    let waiters: Vec<_> = (0..5)
+        .map(|_| {
+            let terminal = terminal.clone();
+            tokio::spawn(async move { terminal.wait_for_exit().await.unwrap() })
+        })
+        .collect();
+    terminal.input(b"\n").unwrap();
+    for waiter in waiters {
+        assert_eq!(waiter.await.unwrap(), code(4));
+    }
+    assert_eq!(terminal.wait_for_exit().await.unwrap(), code(4), "and the one who comes late");
+}
+
+#[tokio::test]
+async fn a_screen_sees_all_of_it_in_order() {
+    let seen = Arc::new(Mutex::new(String::new()));
+    let (screen, text) = (seen.clone(), "i=0; while [ $i -lt 5000 ]; do echo $i; i=$((i+1)); done");
+    let terminals = terminals().on_event(move |event| {
+        let mut screen = screen.lock().unwrap();
+        match event {
+            TerminalEvent::Started { command, .. } => screen.push_str(&format!("[{command}]\n")),
+            TerminalEvent::Output { text, .. } => screen.push_str(text),
+            TerminalEvent::Ended { status, .. } => screen.push_str(&format!("[{:?}]", status.exit_code)),
+            _ => {}
+        }
+    });
+    let terminal = terminals.create_in(None, &[PathBuf::from("/")], CreateTerminalRequest::new("s", text)).await.unwrap();
+    terminal.wait_for_exit().await.unwrap();
+    let numbers: String = (0..5000).map(|n| format!("{n}\n")).collect();
+    // All of it, and its end, has been told before anybody learns of the end.
+    assert_eq!(*seen.lock().unwrap(), format!("[{text}]\n{numbers}[Some(0)]"));
+}
+
+#[tokio::test]
+async fn a_flood_is_read_to_its_end() {
+    let (output, status) = run(script("head -c 3000000 /dev/zero | tr '\\0' x; echo; echo end")).await;
+    assert_eq!(status, code(0));
+    assert!(output.ends_with("x\nend\n") && output.len() == 1 << 20);
+}
+
+#[tokio::test]
+async fn there_are_not_too_many() {
+    let terminals = terminals().at_most(2);
+    let roots = [PathBuf::from("/")];
+    let one = terminals.create_in(None, &roots, script("exec sleep 999999")).await.unwrap();
+    let _two = terminals.create_in(None, &roots, script("exec sleep 999999")).await.unwrap();
+    let error = terminals.create_in(None, &roots, script("true")).await.unwrap_err().to_wire();
+    assert!(error.message.contains("release one first"), "{}", error.message);
+    one.release().await.unwrap();
+    drop(one);
+    terminals.create_in(None, &roots, script("true")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_command_that_closes_its_terminal_can_come_back_to_it() {
+    let text = "exec 3>&1; exec >/dev/null 2>&1 </dev/null; exec 3>&-; echo back > /dev/tty; exit 2";
+    let (output, status) = run(script(text)).await;
+    assert_eq!((output.as_str(), status), ("back\n", code(2)));
+}
+
+#[tokio::test]
+async fn a_dropped_terminal_ends_its_command() {
+    let mark = Mark::new();
+    let mut hang = script("echo ready; exec sleep 999999");
+    hang.env = Some(vec![EnvVariable::new(Mark::NAME, mark.value())]);
+    let (terminal, mut told) = watched(terminals(), hang).await;
+    heard(&mut told, "ready").await;
+    assert_eq!(mark.alive(), [terminal.pid()]);
+    drop(terminal);
+    mark.await_none();
+}
