@@ -112,8 +112,12 @@ impl From<ErrorObject> for Error {
 }
 
 impl From<std::io::Error> for Error {
+    /// FS-13: a missing file is told to the peer as such; everything else stays here.
     fn from(error: std::io::Error) -> Self {
-        Error::internal(error)
+        match error.kind() {
+            std::io::ErrorKind::NotFound => Error::not_found("there is no such file"),
+            _ => Error::internal(error),
+        }
     }
 }
 

@@ -337,6 +337,11 @@ impl Core {
             return responder
                 .err(ErrorObject::invalid_params(format!("this client does not offer the mode `{mode}`")));
         }
+        if let ElicitationMode::Url(asked) = &request.mode
+            && !is_web_address(&asked.url)
+        {
+            return responder.err(ErrorObject::invalid_params("only http and https addresses can be opened"));
+        }
         let route = match request.mode.scope() {
             ElicitationScope::Session(scope) => match self.find(scope.session_id.as_str()) {
                 Some(route) => Some((route, scope.session_id.clone())),
@@ -365,6 +370,14 @@ impl Core {
             None => self.news.push(AgentEvent::Elicitation(ask), bytes),
         }
     }
+}
+
+/// ELIC-28: an address that a person is asked to open is one of the web; `javascript:`, `file:` and the like would do
+/// something else than to show a page.
+fn is_web_address(url: &str) -> bool {
+    let Some((scheme, rest)) = url.split_once("://") else { return false };
+    let known = scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http");
+    known && !rest.is_empty() && !url.contains(|c: char| c.is_control() || c.is_whitespace())
 }
 
 fn ask_permission(route: &Route, request: RequestPermissionRequest, bytes: usize, responder: Responder) {

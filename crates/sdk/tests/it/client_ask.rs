@@ -246,6 +246,19 @@ async fn a_mode_that_was_not_offered_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_address_that_is_not_of_the_web_is_refused() {
+    // shows ELIC-28
+    let (_session, mut agent) = open(Client::new().elicitation_urls()).await;
+    let addresses =
+        ["javascript:alert(1)", "file:///etc/passwd", "https://", "data:text/html,x", "https://a b", "https://a\u{7}"];
+    for (id, url) in addresses.into_iter().enumerate() {
+        let params = json!({"sessionId": "s1", "mode": "url", "message": "m", "url": url, "elicitationId": "e"});
+        agent.request(id, "elicitation/create", params).await;
+        agent.error(id, -32602).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_question_of_no_session_goes_to_the_connection() {
     let (handle, mut agent) = connect(Client::new().elicitation_forms(), json!({})).await;
     let form = json!({"requestId": 1, "mode": "form", "message": "m", "requestedSchema": {}});
