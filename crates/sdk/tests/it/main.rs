@@ -9,6 +9,7 @@ mod agent_flow;
 mod agent_hello;
 mod agent_manage;
 mod agent_open;
+mod agent_quirks;
 mod agent_rig;
 mod agent_tool;
 mod agent_turn;
