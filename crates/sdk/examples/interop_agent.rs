@@ -234,6 +234,10 @@ impl Session for Conversation {
             }
             "size" => turn.say(rest.len().to_string()).await?,
             "big" => turn.say("y".repeat(number(rest)?)).await?,
+            "meta" => {
+                let trace = turn.meta().and_then(|meta| meta.get::<String>("interop.example/trace"));
+                turn.say(trace.unwrap_or_default()).await?;
+            }
             "meet" => {
                 // The first to come waits for the second: only turns that run side by side get through.
                 turn.until_cancelled(self.house.meeting.wait()).await?;

@@ -167,7 +167,7 @@ fn prompt(core: &Arc<Core>, client: Client, params: Option<&RawValue>, responder
         Ok(running) => {
             let grace = core.services.cancel_grace;
             let prompt = Prompt::from(request.prompt);
-            core.spawn(turn::run(Prompted { client, running, responder, prompt, grace }));
+            core.spawn(turn::run(Prompted { client, running, responder, prompt, meta: request.meta, grace }));
         }
     });
 }

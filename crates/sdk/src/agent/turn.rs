@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use attache_conn::{CancelToken, Responder};
 use attache_wire::Request;
+use attache_wire::Meta;
 use attache_wire::v1::{
     ContentBlock, ContentChunk, Cost, Plan, PlanEntry, PromptResponse, SessionId, SessionUpdate, StopReason,
     ToolCallId, ToolCallStatus, ToolCallUpdate, Usage, UsageUpdate,
@@ -64,6 +65,7 @@ pub(super) struct Inner {
     /// Tool calls that were reported and have not ended. Locked before anything of the connection is.
     tools: Mutex<Vec<ToolCallId>>,
     usage: Mutex<Option<Usage>>,
+    meta: Option<Meta>,
 }
 
 impl Turn<'_> {
@@ -116,6 +118,11 @@ impl Turn<'_> {
     /// The client.
     pub fn client(&self) -> &Client {
         &self.inner.client
+    }
+
+    /// What extensions attached to the prompt (`_meta`), such as W3C trace context (EXT-10).
+    pub fn meta(&self) -> Option<&Meta> {
+        self.inner.meta.as_ref()
     }
 
     /// The turn's cancel token, to hand to model calls and tools (CANCEL-04).
@@ -298,13 +305,14 @@ pub(super) struct Prompted {
     pub(super) running: Running,
     pub(super) responder: Responder,
     pub(super) prompt: Prompt,
+    pub(super) meta: Option<Meta>,
     /// How long a handler that does not look at its token may go on after a cancel.
     pub(super) grace: Duration,
 }
 
 /// Runs a prompt handler and answers for it.
 pub(super) async fn run(prompted: Prompted) {
-    let Prompted { client, running, responder, prompt, grace } = prompted;
+    let Prompted { client, running, responder, prompt, meta, grace } = prompted;
     let token = responder.cancellation();
     let inner = Arc::new(Inner {
         client,
@@ -313,6 +321,7 @@ pub(super) async fn run(prompted: Prompted) {
         over: AtomicBool::new(false),
         tools: Mutex::new(Vec::new()),
         usage: Mutex::new(None),
+        meta,
     });
     let outcome = {
         // CANCEL-06: a panic is caught like any other failure, so that a cancelled turn ends as one.
