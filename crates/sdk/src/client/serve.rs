@@ -146,6 +146,10 @@ pub trait Terminal: Send + Sync + 'static {
     /// Ends the command and frees what it holds (TERM-11). Called once, also when the session or the connection ends
     /// (TERM-20).
     fn release(&self) -> impl Future<Output = Result<()>> + Send;
+
+    /// The id by which the agent knows the terminal, for example to show its output in a tool call (TOOL-16). Called once, before
+    /// the agent is told; must not wait.
+    fn named(&self, _id: &TerminalId) {}
 }
 
 /// [`Terminal`] as an object.
@@ -154,6 +158,7 @@ pub(crate) trait DynTerminal: Send + Sync {
     fn wait_for_exit(&self) -> BoxFuture<'_, Result<TerminalExitStatus>>;
     fn kill(&self) -> BoxFuture<'_, Result<()>>;
     fn release(&self) -> BoxFuture<'_, Result<()>>;
+    fn named(&self, id: &TerminalId);
 }
 
 impl<T: Terminal> DynTerminal for T {
@@ -168,6 +173,9 @@ impl<T: Terminal> DynTerminal for T {
     }
     fn release(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(Terminal::release(self))
+    }
+    fn named(&self, id: &TerminalId) {
+        Terminal::named(self, id);
     }
 }
 
@@ -192,11 +200,12 @@ impl TerminalTable {
 
     /// Gives a terminal its id; gives it back if the session has ended while it was created.
     pub(crate) fn add(&self, terminal: Arc<dyn DynTerminal>) -> Result<TerminalId, Arc<dyn DynTerminal>> {
+        let id = TerminalId::from(format!("term-{}", NEXT_TERMINAL.fetch_add(1, Ordering::Relaxed)));
+        terminal.named(&id);
         let mut table = self.lock();
         if table.over {
             return Err(terminal);
         }
-        let id = TerminalId::from(format!("term-{}", NEXT_TERMINAL.fetch_add(1, Ordering::Relaxed)));
         table.open.insert(id.clone(), terminal);
         Ok(id)
     }

@@ -6,8 +6,8 @@ use attache::client::{Client, Cx, Event, Spot, Terminal, Terminals};
 use attache::wire::v1::{
     CreateTerminalRequest, McpError, MessageMcpRequest, MessageMcpResponse, NesRejectReason,
     NesSuggestContext, NesTriggerKind, Position, Range, ReadTextFileRequest, StartNesRequest,
-    TerminalExitStatus, TerminalOutputResponse, TextDocumentContentChangeEvent, TextDocumentSyncKind,
-    WriteTextFileRequest,
+    TerminalExitStatus, TerminalId, TerminalOutputResponse, TextDocumentContentChangeEvent,
+    TextDocumentSyncKind, WriteTextFileRequest,
 };
 use attache::{CancelToken, Error, Notification, Request, Result};
 use serde_json::{Value, json};
@@ -165,6 +165,44 @@ impl Terminal for Fake {
         self.log.lock().unwrap().push("release".to_owned());
         Ok(())
     }
+}
+
+/// A terminal that wants to know what the agent calls it.
+struct Named(Fake);
+
+impl Terminals for Named {
+    type Terminal = Named;
+    async fn create(&self, cx: Cx, request: CreateTerminalRequest) -> Result<Named> {
+        self.0.create(cx, request).await.map(Named)
+    }
+}
+
+impl Terminal for Named {
+    async fn output(&self) -> Result<TerminalOutputResponse> {
+        self.0.output().await
+    }
+    async fn wait_for_exit(&self) -> Result<TerminalExitStatus> {
+        self.0.wait_for_exit().await
+    }
+    async fn kill(&self) -> Result<()> {
+        self.0.kill().await
+    }
+    async fn release(&self) -> Result<()> {
+        self.0.release().await
+    }
+    fn named(&self, id: &TerminalId) {
+        self.0.log.lock().unwrap().push(id.to_string());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_terminal_hears_its_id_before_the_agent_does() {
+    // shows TOOL-16
+    let fake = Fake::default();
+    let (_session, mut agent) = open(Client::new().terminals(Named(fake.clone()))).await;
+    agent.request(1, "terminal/create", json!({"sessionId": "s1", "command": "sleep"})).await;
+    let id = agent.result(1).await["terminalId"].as_str().unwrap().to_owned();
+    assert_eq!(*fake.log.lock().unwrap(), ["create sleep".to_owned(), id]);
 }
 
 #[tokio::test(start_paused = true)]
