@@ -13,6 +13,7 @@ mod cx;
 mod error;
 mod output;
 mod paths;
+mod registry;
 mod session_store;
 mod time;
 
@@ -57,6 +58,10 @@ fn run(cx: &Cx) -> Result<()> {
         ["config", "path"] => config::path(cx),
         ["config", "trust"] => config::trust(cx),
         ["config", "untrust"] => config::untrust(cx),
+        ["registry", "list" | "search"] => registry::list(cx),
+        ["registry", "install"] => registry::install(cx),
+        ["registry", "update"] => registry::update(cx),
+        ["registry", "remove"] => registry::remove(cx),
         ["completions"] => {
             cx.output.print(&args::completions(cx.call.word(0).unwrap_or("bash")));
             Ok(())

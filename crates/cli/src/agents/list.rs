@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::{BUILTIN, builtin, resolve};
+use crate::config::Source;
 use crate::cx::Cx;
 use crate::error::Result;
 use crate::output::Format;
@@ -42,13 +43,13 @@ struct Row {
 }
 
 fn rows(cx: &Cx) -> Vec<Row> {
-    let configured = cx.config.agents.keys().filter_map(|name| {
+    let configured = cx.config.agents.iter().filter_map(|(name, setting)| {
         let spec = resolve(name, &cx.config).ok()?;
         Some(Row {
             name: name.clone(),
             title: builtin(name).map_or_else(String::new, |known| known.title.to_owned()),
             command: spec.identity(),
-            source: "config",
+            source: if matches!(setting.source, Source::Registry(_)) { "registry" } else { "config" },
             found: spec.program().map_or_else(|| Some(PathBuf::new()), on_path),
             install: "",
         })

@@ -341,6 +341,58 @@ static CONFIG: &[Verb] = &[
     Verb { name: "untrust", about: "Take that back", ..NOTHING },
 ];
 
+const REGISTRY_SOURCES: &[Flag] = &[
+    option("registry", "URL|PATH", Hint::File, Own, "Use this registry instead of the configured ones").repeats(),
+    flag("offline", Own, "Use only what was downloaded before"),
+    flag("refresh", Own, "Ask the servers, also if the copies are young"),
+];
+
+const REGISTRY_AGENTS: Word =
+    Word { name: "agent", required: true, many: true, hint: Hint::Text, about: "The id of an agent" };
+
+static REGISTRY: &[Verb] = &[
+    Verb {
+        name: "list",
+        about: "List the agents of the registry",
+        flags: &[REGISTRY_SOURCES, &[flag("installed", Own, "Only what is installed, with how it is started")]],
+        ..NOTHING
+    },
+    Verb {
+        name: "search",
+        about: "List the agents whose name or description holds all of these words",
+        words: &[Word { name: "word", required: true, many: true, hint: Hint::Text, about: "A word" }],
+        flags: &[REGISTRY_SOURCES],
+        ..NOTHING
+    },
+    Verb {
+        name: "install",
+        about: "Install agents for this user",
+        more: "An archive is downloaded, compared with the checksum of the registry if there is one, unpacked beside the others and \
+               recorded with its hash. A package is recorded as the npx or uvx command that runs it; with --preinstall npm \
+               installs it now, so that the first start is not slow.",
+        words: &[REGISTRY_AGENTS],
+        flags: &[
+            REGISTRY_SOURCES,
+            &[
+                option("via", "WAY", Hint::OneOf(&["binary", "npx", "uvx"]), Own, "Only in this way"),
+                flag("preinstall", Own, "Let npm install the package now"),
+                flag("force", Own, "Also if it is installed"),
+                flag("require-checksum", Own, "Refuse archives for which the registry names no checksum"),
+            ],
+        ],
+        examples: &["attache registry search codex", "attache registry install codex-acp", "attache codex-acp exec hello"],
+        ..NOTHING
+    },
+    Verb {
+        name: "update",
+        about: "Update installed agents, all of them if none is named",
+        words: &[Word { required: false, ..REGISTRY_AGENTS }],
+        flags: &[REGISTRY_SOURCES, &[flag("dry-run", Own, "Only say what would change")]],
+        ..NOTHING
+    },
+    Verb { name: "remove", about: "Remove installed agents", words: &[REGISTRY_AGENTS], ..NOTHING },
+];
+
 static VERBS: &[Verb] = &[
     Verb {
         name: "prompt",
@@ -415,6 +467,15 @@ static VERBS: &[Verb] = &[
         more: "Agents come from the settings and from the table of this program; those that are not installed are listed \
                with --all.",
         flags: &[&[flag("all", Own, "Also those that are not installed")]],
+        ..NOTHING
+    },
+    Verb {
+        name: "registry",
+        about: "Find, install, update and remove agents",
+        more: "Without `[registry] url` in the settings it is the public registry of the protocol. `url` is an address, a file, a \
+               directory of `ID/agent.json`, or a list of them; of several with the same agent, the first counts.",
+        verbs: REGISTRY,
+        default: Some("list"),
         ..NOTHING
     },
     Verb { name: "config", about: "Show and change settings", verbs: CONFIG, default: Some("show"), ..NOTHING },

@@ -22,6 +22,7 @@ pub(crate) fn load(paths: &Paths, cwd: &Path, call: Option<&Call>) -> Result<Con
             config.settings.insert(key.name, Setting { value: parse_value(key, text)?, source: Source::Default });
         }
     }
+    config.merge_installed(paths);
     if let Some(table) = read(&config.user_file)? {
         config.has_user_file = true;
         let source = Source::User(config.user_file.clone());
@@ -148,6 +149,19 @@ impl Config {
         let near = nearest(&name, KEYS.iter().map(|key| key.name));
         let meant = near.map(|near| format!(", did you mean `{near}`?")).unwrap_or_default();
         self.warnings.push(format!("{}: there is no setting `{name}`{meant}", file.display()));
+    }
+
+    /// Agents from registries are known as if the user had written them down; what the user writes counts more.
+    fn merge_installed(&mut self, paths: &Paths) {
+        let source = Source::Registry(crate::registry::lock_file(&paths.data));
+        match crate::registry::entries(&paths.data) {
+            Ok(entries) => {
+                let settings = entries.into_iter().map(|(id, value)| (id, Setting { value, source: source.clone() }));
+                self.agents.extend(settings);
+            }
+            // A damaged record is no reason to do nothing at all.
+            Err(failure) => self.warnings.push(failure.message),
+        }
     }
 
     fn merge_env(&mut self) -> Result<()> {

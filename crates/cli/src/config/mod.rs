@@ -18,7 +18,7 @@ use std::path::PathBuf;
 
 pub(crate) use keys::{ENVIRONMENT, FILES, KEYS, Key};
 pub(crate) use layers::load;
-pub(crate) use show::{init, path, set, show, trust, untrust};
+pub(crate) use show::{init, path, set, show, to_json, trust, untrust};
 
 use crate::error::{Failure, Result};
 
@@ -29,6 +29,8 @@ pub(crate) const PROJECT_FILE: &str = ".attache.toml";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
     Default,
+    /// Installed from a registry; the file says which.
+    Registry(PathBuf),
     User(PathBuf),
     Project(PathBuf),
     Env(String),
@@ -39,7 +41,7 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Source::Default => f.write_str("built in"),
-            Source::User(path) | Source::Project(path) => write!(f, "{}", path.display()),
+            Source::Registry(path) | Source::User(path) | Source::Project(path) => write!(f, "{}", path.display()),
             Source::Env(name) => write!(f, "environment {name}"),
             Source::Flag(name) => write!(f, "flag --{name}"),
         }

@@ -78,7 +78,7 @@ fn as_json(config: &Config) -> Value {
 }
 
 /// A value as JSON; a text, a number and a list of them read the same in TOML.
-pub(super) fn to_json(value: &toml::Value) -> Value {
+pub(crate) fn to_json(value: &toml::Value) -> Value {
     match value {
         toml::Value::String(text) => json!(text),
         toml::Value::Integer(number) => json!(number),

@@ -76,7 +76,11 @@ fn bare(mut file: File, tree: &mut Tree, program: &str) -> io::Result<()> {
     let length = file.read(&mut start)?;
     // A page that says "not found" or an archive under another name is not a program.
     let text = start.get(..length).unwrap_or_default();
-    if text.is_empty() || text.starts_with(b"<") || text.starts_with(b"PK\x03\x04") || text.starts_with(b"\x1f\x8b") {
+    if text.is_empty()
+        || text.starts_with(b"<")
+        || text.starts_with(b"PK\x03\x04")
+        || text.starts_with(b"\x1f\x8b")
+    {
         return Err(invalid("it is neither an archive that is known by its name nor a program"));
     }
     file.seek(SeekFrom::Start(0))?;

@@ -99,7 +99,11 @@ fn header(from: &mut impl Read) -> io::Result<Option<Header>> {
     }
     let field = |from: usize, length: usize| block.get(from..from + length).unwrap_or_default();
     // The sum is taken with its own field blank.
-    let sum: u64 = block.iter().enumerate().map(|(at, byte)| u64::from(if (148..156).contains(&at) { b' ' } else { *byte })).sum();
+    let sum: u64 = block
+        .iter()
+        .enumerate()
+        .map(|(at, byte)| u64::from(if (148..156).contains(&at) { b' ' } else { *byte }))
+        .sum();
     if number(field(148, 8))? != sum {
         return Err(invalid("it is not a tar archive, or damaged"));
     }
@@ -125,7 +129,10 @@ fn until_nul(field: &[u8]) -> &[u8] {
 fn number(field: &[u8]) -> io::Result<u64> {
     if let Some((first, rest)) = field.split_first().filter(|(first, _)| **first & 0x80 != 0) {
         return rest.iter().try_fold(u64::from(first & 0x3f), |value, byte| {
-            value.checked_mul(256).map(|value| value | u64::from(*byte)).ok_or_else(|| invalid("a size is too big"))
+            value
+                .checked_mul(256)
+                .map(|value| value | u64::from(*byte))
+                .ok_or_else(|| invalid("a size is too big"))
         });
     }
     let text = std::str::from_utf8(until_nul(field)).map_err(invalid)?.trim();
@@ -140,8 +147,10 @@ fn pax(mut records: &[u8], next: &mut Next) -> io::Result<()> {
     let wrong = || invalid("an extended header is damaged");
     while !records.is_empty() {
         let blank = records.iter().position(|byte| *byte == b' ').ok_or_else(wrong)?;
-        let length: usize =
-            records.get(..blank).and_then(|text| std::str::from_utf8(text).ok()?.parse().ok()).ok_or_else(wrong)?;
+        let length: usize = records
+            .get(..blank)
+            .and_then(|text| std::str::from_utf8(text).ok()?.parse().ok())
+            .ok_or_else(wrong)?;
         let record = records.get(blank + 1..length.checked_sub(1).ok_or_else(wrong)?).ok_or_else(wrong)?;
         let equals = record.iter().position(|byte| *byte == b'=').ok_or_else(wrong)?;
         let value = record.get(equals + 1..).unwrap_or_default();

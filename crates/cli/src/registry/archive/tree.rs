@@ -44,7 +44,9 @@ impl Tree {
             at.push(part);
             match fs::symlink_metadata(&at) {
                 Ok(meta) if meta.is_dir() => {}
-                Ok(_) => return Err(invalid(format_args!("`{}` is both a file and a directory", path.display()))),
+                Ok(_) => {
+                    return Err(invalid(format_args!("`{}` is both a file and a directory", path.display())));
+                }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => fs::create_dir(&at)?,
                 Err(error) => return Err(error),
             }
@@ -58,7 +60,9 @@ impl Tree {
         let path = self.place(name)?;
         // Archives may hold a name twice; the last one counts.
         match fs::symlink_metadata(&path) {
-            Ok(meta) if meta.is_dir() => return Err(invalid(format_args!("`{}` is a directory", path.display()))),
+            Ok(meta) if meta.is_dir() => {
+                return Err(invalid(format_args!("`{}` is a directory", path.display())));
+            }
             Ok(_) => fs::remove_file(&path)?,
             Err(_) => {}
         }

@@ -90,7 +90,10 @@ fn directory(from: &mut (impl Read + Seek)) -> io::Result<Vec<u8>> {
     from.seek(SeekFrom::Start(start))?;
     let mut tail = Vec::new();
     from.read_to_end(&mut tail)?;
-    let at = tail.windows(4).rposition(|window| window == b"PK\x05\x06").ok_or_else(|| invalid("it is not a zip archive"))?;
+    let at = tail
+        .windows(4)
+        .rposition(|window| window == b"PK\x05\x06")
+        .ok_or_else(|| invalid("it is not a zip archive"))?;
     let mut end = Cursor(tail.get(at + 4..).unwrap_or_default());
     end.skip(8)?;
     let (mut size, mut offset) = (u64::from(end.u32()?), u64::from(end.u32()?));

@@ -1,0 +1,186 @@
+//! What the commands of the registry print.
+
+use serde_json::{Value, json};
+
+use super::format::Entry;
+use super::lock::{self, Installed};
+use super::source::Found;
+use crate::agents::join;
+use crate::cx::Cx;
+use crate::error::Result;
+use crate::output::Format;
+
+/// Agents of registries.
+pub(super) fn agents(cx: &Cx, agents: Vec<Found>) -> Result<()> {
+    let here = lock::installed(&cx.paths.data)?;
+    match cx.output.format {
+        Format::Json => {
+            let list: Vec<Value> = agents
+                .iter()
+                .map(|found| agent_json(found, here.get(&found.entry.id).map(|agent| agent.version.as_str())))
+                .collect();
+            cx.output.json(&json!(list));
+        }
+        Format::Quiet => agents.iter().for_each(|found| cx.output.line(&found.entry.id)),
+        Format::Text if agents.is_empty() => cx.output.line("no agent fits"),
+        Format::Text => {
+            let width = |text: &dyn Fn(&Found) -> usize| agents.iter().map(text).max().unwrap_or_default();
+            let id = width(&|found| found.entry.id.len());
+            let version = width(&|found| found.entry.version.len());
+            for found in &agents {
+                let entry = &found.entry;
+                let installed = here.get(&entry.id);
+                let mark = match installed {
+                    Some(agent) if agent.version == entry.version => '*',
+                    Some(_) => '^',
+                    None => ' ',
+                };
+                let older = installed
+                    .filter(|agent| agent.version != entry.version)
+                    .map(|agent| format!(" ({} is installed)", agent.version))
+                    .unwrap_or_default();
+                let line = format!(
+                    "{mark} {:<id$}  {:<version$}  {:<6}  {}{older}",
+                    entry.id,
+                    entry.version,
+                    via(entry),
+                    about(entry)
+                );
+                cx.output.line(line.trim_end());
+            }
+            if agents.iter().any(|found| here.contains_key(&found.entry.id)) {
+                cx.output.note("* is installed, ^ can be updated");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn about(entry: &Entry) -> String {
+    if entry.description.is_empty() {
+        entry.name.clone()
+    } else {
+        format!("{}: {}", entry.name, entry.description)
+    }
+}
+
+/// How it would come to this machine.
+fn via(entry: &Entry) -> &'static str {
+    entry.ways_here().first().map_or("-", |way| way.via.name())
+}
+
+fn agent_json(found: &Found, installed: Option<&str>) -> Value {
+    let entry = &found.entry;
+    let mut via: Vec<&str> = entry.ways_here().iter().map(|way| way.via.name()).collect();
+    via.dedup();
+    json!({
+        "id": entry.id,
+        "name": entry.name,
+        "version": entry.version,
+        "description": entry.description,
+        "authors": entry.authors,
+        "license": entry.license,
+        "website": entry.website,
+        "via": via,
+        "source": found.source.place,
+        "installed": installed,
+    })
+}
+
+/// What is installed.
+pub(super) fn installed(cx: &Cx) -> Result<()> {
+    let here = lock::installed(&cx.paths.data)?;
+    let command = |agent: &Installed| join(agent.command(&cx.paths.data).iter().map(String::as_str));
+    match cx.output.format {
+        Format::Json => {
+            let list: Vec<Value> = here
+                .values()
+                .map(|agent| {
+                    let mut value = agent.to_json();
+                    if let Some(object) = value.as_object_mut() {
+                        object.insert("id".to_owned(), json!(agent.id));
+                        object.insert("command".to_owned(), json!(command(agent)));
+                    }
+                    value
+                })
+                .collect();
+            cx.output.json(&json!(list));
+        }
+        Format::Quiet => here.keys().for_each(|id| cx.output.line(id)),
+        Format::Text if here.is_empty() => cx.output.line("no agent is installed from a registry"),
+        Format::Text => {
+            let id = here.keys().map(String::len).max().unwrap_or_default();
+            let version = here.values().map(|agent| agent.version.len()).max().unwrap_or_default();
+            for agent in here.values() {
+                let line = format!(
+                    "{:<id$}  {:<version$}  {:<6}  {}",
+                    agent.id,
+                    agent.version,
+                    agent.via.name(),
+                    command(agent)
+                );
+                cx.output.line(line);
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn outcome_text(
+    agent: &Installed,
+    command: &str,
+    new: bool,
+    before: Option<&Installed>,
+) -> String {
+    let Installed { id, version, .. } = agent;
+    if !new {
+        return format!("{id} {version} is installed already");
+    }
+    let how = match (&agent.sha256, agent.verified) {
+        (Some(_), true) => "the checksum is right",
+        (Some(_), false) => "the registry names no checksum; it is recorded from now on",
+        (None, _) => agent.via.name(),
+    };
+    match before {
+        Some(before) => format!("updated {id} from {} to {version} ({how})\n  {command}", before.version),
+        None => format!("installed {id} {version} ({how})\n  {command}"),
+    }
+}
+
+pub(super) fn outcome_json(agent: &Installed, command: &str, new: bool, before: Option<&Installed>) -> Value {
+    json!({
+        "action": match (new, before) {
+            (false, _) => "agent_present",
+            (true, None) => "agent_installed",
+            (true, Some(_)) => "agent_updated",
+        },
+        "id": agent.id,
+        "version": agent.version,
+        "previousVersion": before.map(|before| &before.version),
+        "via": agent.via.name(),
+        "source": agent.source,
+        "sha256": agent.sha256,
+        "verified": agent.verified,
+        "command": command,
+    })
+}
+
+pub(super) fn would_update(cx: &Cx, before: &Installed, version: &str) {
+    match cx.output.format {
+        Format::Json => cx.output.json(&json!({
+            "action": "agent_outdated", "id": before.id, "version": version, "previousVersion": before.version,
+        })),
+        Format::Quiet => cx.output.line(&before.id),
+        Format::Text => cx.output.line(format_args!("{} {} can become {version}", before.id, before.version)),
+    }
+}
+
+pub(super) fn removed(cx: &Cx, agent: &Installed) {
+    match cx.output.format {
+        Format::Json => {
+            cx.output.json(&json!({ "action": "agent_removed", "id": agent.id, "version": agent.version }));
+        }
+        Format::Quiet => cx.output.line(&agent.id),
+        Format::Text => cx.output.line(format_args!("removed {} {}", agent.id, agent.version)),
+    }
+}
