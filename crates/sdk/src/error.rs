@@ -52,6 +52,11 @@ impl Error {
         Error::Refused(ErrorObject::resource_not_found(message))
     }
 
+    /// Refuses what the caller asked for: it has to authenticate first (-32000).
+    pub fn auth_required() -> Self {
+        Error::Refused(ErrorObject::auth_required())
+    }
+
     /// Whether the peer wants authentication first (-32000).
     pub fn is_auth_required(&self) -> bool {
         matches!(self, Error::Refused(error) if error.code == code::AUTH_REQUIRED)

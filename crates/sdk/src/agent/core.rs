@@ -83,11 +83,13 @@ impl Core {
         self: &Arc<Self>,
         handler: impl Future<Output = ()> + Send + 'static,
     ) -> JoinHandle<()> {
+        // Boxed, so that the task around it is compiled once, and what is moved into the runtime is small.
+        let handler: Boxed<'static, ()> = Box::pin(handler);
         self.tasks.count.fetch_add(1, Ordering::AcqRel);
         let counted = Counted(self.clone());
         tokio::spawn(async move {
             let abort = &counted.0.tasks.abort;
-            race(pin!(handler), pin!(abort.cancelled())).await;
+            race(handler, pin!(abort.cancelled())).await;
         })
     }
 
@@ -121,7 +123,7 @@ impl Core {
         responder: Responder,
         answering: impl Future<Output = Result<Answer>> + Send + 'static,
     ) {
-        // Boxed, so that the task behind it is compiled once, and moved as two words.
+        // Boxed, so that what follows is compiled once.
         let answering: Boxed<'static, Result<Answer>> = Box::pin(answering);
         self.spawn(async move {
             let token = responder.cancellation();

@@ -167,7 +167,9 @@ fn prompt(core: &Arc<Core>, client: Client, params: Option<&RawValue>, responder
         Ok(running) => {
             let grace = core.services.cancel_grace;
             let prompt = Prompt::from(request.prompt);
-            core.spawn(turn::run(Prompted { client, running, responder, prompt, meta: request.meta, grace }));
+            let (changing, meta) = (running.entry().last_change(), request.meta);
+            let prompted = Prompted { client, running, changing, responder, prompt, meta, grace };
+            core.spawn(turn::run(prompted));
         }
     });
 }

@@ -28,6 +28,8 @@ struct Inner {
     client: Client,
     id: SessionId,
     gate: Mutex<Gate>,
+    /// The session was not opened after all.
+    failed: AtomicBool,
 }
 
 /// Whether updates may pass.
@@ -43,12 +45,22 @@ enum Gate {
 impl SessionHandle {
     /// A handle that holds updates back until the session is open.
     pub(super) fn shut(client: Client, id: SessionId) -> Self {
-        SessionHandle(Arc::new(Inner { client, id, gate: Mutex::new(Gate::Shut(Vec::new())) }))
+        SessionHandle::new(client, id, Gate::Shut(Vec::new()))
     }
 
     /// A handle through which a session is replayed.
     pub(super) fn replay(client: Client, id: SessionId) -> Self {
-        SessionHandle(Arc::new(Inner { client, id, gate: Mutex::new(Gate::Replay) }))
+        SessionHandle::new(client, id, Gate::Replay)
+    }
+
+    fn new(client: Client, id: SessionId, gate: Gate) -> Self {
+        SessionHandle(Arc::new(Inner { client, id, gate: Mutex::new(gate), failed: AtomicBool::new(false) }))
+    }
+
+    /// The session was not opened: whatever is sent for it is lost.
+    pub(super) fn failed(&self) {
+        self.0.failed.store(true, Ordering::SeqCst);
+        *lock(&self.0.gate) = Gate::Open(Weak::new());
     }
 
     /// The session is open: ties the handle to it, lets pass what was held back before anything else can, and tells the
@@ -90,7 +102,6 @@ impl SessionHandle {
     ///
     /// Content that belongs to a turn is better sent through [`Turn`](super::Turn), which keeps it before the turn's end.
     pub async fn send(&self, update: SessionUpdate) -> Result<()> {
-        static NEVER: AtomicBool = AtomicBool::new(false);
         let update = self.client().fit(update)?;
         let entry = match &mut *lock(&self.0.gate) {
             Gate::Shut(held) if held.len() < HELD => {
@@ -101,7 +112,8 @@ impl SessionHandle {
             Gate::Replay => None,
             Gate::Open(entry) => Some(entry.upgrade().ok_or_else(session_over)?),
         };
-        let (session, over) = entry.as_ref().map_or((&self.0.id, &NEVER), |entry| (&entry.id, &entry.over));
+        let (session, over) =
+            entry.as_ref().map_or((&self.0.id, &self.0.failed), |entry| (&entry.id, &entry.over));
         let params = While { over, params: Outgoing { session, update } };
         match self.client().peer().notify("session/update", &params).await {
             Err(_) if over.load(Ordering::SeqCst) => Err(session_over()),

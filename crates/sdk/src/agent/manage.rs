@@ -10,53 +10,73 @@ use super::core::Core;
 use super::open::no_method;
 use super::options;
 use super::session::OptionValue;
+use super::table::{Entry, Place};
 use crate::{Error, Result};
 
-/// MODE-06: at any time, also during a turn.
-pub(super) async fn set_mode(
-    core: Arc<Core>,
-    request: SetSessionModeRequest,
-) -> Result<SetSessionModeResponse> {
-    let entry = core.session(&request.session_id)?;
-    options::check_mode(entry.state().offers(), &request.mode_id)?;
-    entry.session.mode_changed(&request.mode_id).await?;
-    let changed = options::put_mode(entry.state().offers(), &request.mode_id)?;
-    core.send_options(&entry, changed);
-    Ok(SetSessionModeResponse::new())
+/// A session that is to be changed, and a place in the line of those who change it.
+fn changing(core: &Core, id: &SessionId) -> Result<(Arc<Entry>, Place)> {
+    let entry = core.session(id)?;
+    let place = entry.line_up();
+    Ok((entry, place))
 }
 
-pub(super) async fn set_model(
+/// MODE-06: at any time, also during a turn.
+pub(super) fn set_mode(
+    core: Arc<Core>,
+    request: SetSessionModeRequest,
+) -> impl Future<Output = Result<SetSessionModeResponse>> {
+    let changing = changing(&core, &request.session_id);
+    async move {
+        let (entry, place) = changing?;
+        place.comes().await;
+        options::check_mode(entry.state().offers(), &request.mode_id)?;
+        entry.session.mode_changed(&request.mode_id).await?;
+        let changed = options::put_mode(entry.state().offers(), &request.mode_id)?;
+        core.send_options(&entry, changed);
+        Ok(SetSessionModeResponse::new())
+    }
+}
+
+pub(super) fn set_model(
     core: Arc<Core>,
     request: SetSessionModelRequest,
-) -> Result<SetSessionModelResponse> {
-    let entry = core.session(&request.session_id)?;
-    options::check_model(entry.state().offers(), &request.model_id)?;
-    entry.session.model_changed(&request.model_id).await?;
-    let changed = options::put_model(entry.state().offers(), &request.model_id)?;
-    core.send_options(&entry, changed);
-    Ok(SetSessionModelResponse::new())
+) -> impl Future<Output = Result<SetSessionModelResponse>> {
+    let changing = changing(&core, &request.session_id);
+    async move {
+        let (entry, place) = changing?;
+        place.comes().await;
+        options::check_model(entry.state().offers(), &request.model_id)?;
+        entry.session.model_changed(&request.model_id).await?;
+        let changed = options::put_model(entry.state().offers(), &request.model_id)?;
+        core.send_options(&entry, changed);
+        Ok(SetSessionModelResponse::new())
+    }
 }
 
 /// CONF-13: answered with the complete list. CONF-17: at any time.
-pub(super) async fn set_config_option(
+pub(super) fn set_config_option(
     core: Arc<Core>,
     request: SetSessionConfigOptionRequest,
-) -> Result<SetSessionConfigOptionResponse> {
-    let entry = core.session(&request.session_id)?;
-    let client = core.client().ok_or_else(|| Error::internal("no client yet"))?;
-    let value = match request.value {
-        SessionConfigOptionValue::Boolean(flag) => OptionValue::Flag(flag),
-        SessionConfigOptionValue::ValueId(value) => OptionValue::Choice(value.as_str().to_owned()),
-        _ => return Err(Error::invalid_params("this kind of value is not known")),
-    };
-    options::check_option(entry.state().offers(), &request.config_id, &value)?;
-    entry.session.option_changed(&request.config_id, &value).await?;
-    let changed = options::put_option(entry.state().offers(), &request.config_id, &value)?;
-    if let Some(mode) = changed.mode {
-        core.send_update(&entry, SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode)));
+) -> impl Future<Output = Result<SetSessionConfigOptionResponse>> {
+    let changing = changing(&core, &request.session_id);
+    async move {
+        let (entry, place) = changing?;
+        let client = core.client().ok_or_else(|| Error::internal("no client yet"))?;
+        let value = match request.value {
+            SessionConfigOptionValue::Boolean(flag) => OptionValue::Flag(flag),
+            SessionConfigOptionValue::ValueId(value) => OptionValue::Choice(value.as_str().to_owned()),
+            _ => return Err(Error::invalid_params("this kind of value is not known")),
+        };
+        place.comes().await;
+        options::check_option(entry.state().offers(), &request.config_id, &value)?;
+        entry.session.option_changed(&request.config_id, &value).await?;
+        let changed = options::put_option(entry.state().offers(), &request.config_id, &value)?;
+        if let Some(mode) = changed.mode {
+            core.send_update(&entry, SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode)));
+        }
+        let options = options::visible(entry.state().offers(), &client).unwrap_or_default();
+        Ok(SetSessionConfigOptionResponse::new(options))
     }
-    let options = options::visible(entry.state().offers(), &client).unwrap_or_default();
-    Ok(SetSessionConfigOptionResponse::new(options))
 }
 
 pub(super) async fn list(core: Arc<Core>, request: ListSessionsRequest) -> Result<ListSessionsResponse> {

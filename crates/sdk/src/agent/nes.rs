@@ -185,31 +185,6 @@ impl NesTable {
         lock(&self.0).get(id).cloned().ok_or_else(|| super::unknown_session(id))
     }
 
-    pub(super) async fn suggest(
-        &self,
-        service: &dyn AnyNextEdits,
-        request: SuggestNesRequest,
-        client: &ClientCapabilities,
-    ) -> Result<SuggestNesResponse> {
-        let session = self.get(&request.session_id)?;
-        let newest = lock(&session.versions).get(&request.uri).copied();
-        if newest.is_some_and(|newest| request.version < newest) {
-            return Ok(SuggestNesResponse::new(Vec::new()));
-        }
-        let mut suggestions = match race(service.suggest(request), pin!(session.token.cancelled())).await {
-            First::Left(suggestions) => suggestions?,
-            First::Right(()) => return Err(Error::Cancelled),
-        };
-        let kinds = client.nes.clone().unwrap_or_default();
-        suggestions.retain(|suggestion| match suggestion {
-            NesSuggestion::Jump(_) => kinds.jump.is_some(),
-            NesSuggestion::Rename(_) => kinds.rename.is_some(),
-            NesSuggestion::SearchAndReplace(_) => kinds.search_and_replace.is_some(),
-            _ => true,
-        });
-        Ok(SuggestNesResponse::new(suggestions))
-    }
-
     /// NES-08: what runs is cancelled.
     pub(super) fn close(
         &self,
@@ -292,16 +267,43 @@ pub(super) async fn start(
     core.nes.start(service(&core)?, request, client).await
 }
 
-pub(super) async fn suggest(
+/// The session is looked for within dispatch: a `nes/close` that follows cancels what was asked before it.
+pub(super) fn suggest(
     core: Arc<Core>,
     request: SuggestNesRequest,
     client: Client,
-) -> Result<SuggestNesResponse> {
-    core.nes.suggest(service(&core)?, request, client.capabilities()).await
+) -> impl Future<Output = Result<SuggestNesResponse>> {
+    let session = core.nes.get(&request.session_id);
+    async move {
+        let session = session?;
+        let newest = lock(&session.versions).get(&request.uri).copied();
+        if newest.is_some_and(|newest| request.version < newest) {
+            return Ok(SuggestNesResponse::new(Vec::new()));
+        }
+        let suggesting = service(&core)?.suggest(request);
+        let mut suggestions = match race(suggesting, pin!(session.token.cancelled())).await {
+            First::Left(suggestions) => suggestions?,
+            First::Right(()) => return Err(Error::Cancelled),
+        };
+        let kinds = client.capabilities().nes.as_ref();
+        suggestions.retain(|suggestion| match suggestion {
+            NesSuggestion::Jump(_) => kinds.is_some_and(|kinds| kinds.jump.is_some()),
+            NesSuggestion::Rename(_) => kinds.is_some_and(|kinds| kinds.rename.is_some()),
+            NesSuggestion::SearchAndReplace(_) => {
+                kinds.is_some_and(|kinds| kinds.search_and_replace.is_some())
+            }
+            _ => true,
+        });
+        Ok(SuggestNesResponse::new(suggestions))
+    }
 }
 
-pub(super) async fn close(core: Arc<Core>, request: CloseNesRequest) -> Result<CloseNesResponse> {
-    core.nes.close(service(&core)?, &request)
+/// Within dispatch, so that nothing behind it on the wire finds the session.
+pub(super) fn close(
+    core: Arc<Core>,
+    request: CloseNesRequest,
+) -> impl Future<Output = Result<CloseNesResponse>> {
+    ready(service(&core).and_then(|service| core.nes.close(service, &request)))
 }
 
 fn service(core: &Core) -> Result<&dyn AnyNextEdits> {

@@ -173,7 +173,10 @@ impl Opening {
             First::Right(()) => Err(Error::Cancelled),
         };
         match made {
-            Err(error) => responder.err(error.to_wire()),
+            Err(error) => {
+                handle.failed();
+                responder.err(error.to_wire());
+            }
             Ok((id, opened)) => opened_as(&core, responder, &handle, &way, id, opened),
         }
     }

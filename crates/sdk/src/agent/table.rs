@@ -30,6 +30,8 @@ pub(super) struct State {
     shut: bool,
     /// Most sessions have none.
     offers: Option<Box<Offers>>,
+    /// Raised when the latest change of modes and options is over.
+    changed: Option<CancelToken>,
 }
 
 impl State {
@@ -48,7 +50,7 @@ pub(super) enum Refusal {
 
 impl Entry {
     pub(super) fn new(id: SessionId, session: Box<dyn AnySession>, offers: Option<Box<Offers>>) -> Arc<Self> {
-        let state = Mutex::new(State { running: None, shut: false, offers });
+        let state = Mutex::new(State { running: None, shut: false, offers, changed: None });
         Arc::new(Entry { id, session, state, idle: Notify::new(), over: AtomicBool::new(false) })
     }
 
@@ -81,6 +83,19 @@ impl Entry {
     pub(super) fn shut(&self) {
         self.state().shut = true;
         self.cancel();
+    }
+
+    /// A place in the line of changes to modes and options. Dispatch takes it, so that they happen in the order of the wire
+    /// although each is a task of its own.
+    pub(super) fn line_up(&self) -> Place {
+        let done = CancelToken::new();
+        let before = self.state().changed.replace(done.clone());
+        Place { before, done }
+    }
+
+    /// What a turn waits for, so that it sees the changes that were asked for before it.
+    pub(super) fn last_change(&self) -> Option<CancelToken> {
+        self.state().changed.clone().filter(|changed| !changed.is_cancelled())
     }
 
     /// Waits until no turn runs.
@@ -124,6 +139,27 @@ impl Drop for Running {
             self.entry.state().running = None;
         }
         self.entry.idle.notify_waiters();
+    }
+}
+
+/// A place in a line; whoever is behind it comes when it is dropped.
+pub(super) struct Place {
+    before: Option<CancelToken>,
+    done: CancelToken,
+}
+
+impl Place {
+    /// Waits for one's turn.
+    pub(super) async fn comes(&self) {
+        if let Some(before) = &self.before {
+            before.cancelled().await;
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.done.cancel();
     }
 }
 
@@ -191,7 +227,15 @@ pub(super) fn fresh(prefix: &str) -> String {
     static KEYS: OnceLock<RandomState> = OnceLock::new();
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let random = KEYS.get_or_init(RandomState::new).hash_one(count);
-    format!("{prefix}-{random:016x}{count:x}")
+    let mut name = String::with_capacity(prefix.len() + 25);
+    name.push_str(prefix);
+    name.push('-');
+    // By hand: a session is made faster than its id would be formatted.
+    for place in (0..24).rev() {
+        let (number, place) = if place < 8 { (count, place) } else { (random, place - 8) };
+        name.extend(char::from_digit((number >> (4 * place)) as u32 & 0xf, 16));
+    }
+    name
 }
 
 /// A poisoned lock means that a handler panicked while it held it; the tables behind our locks are never left

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use attache_conn::{CancelToken, Responder};
-use attache_wire::Request;
 use attache_wire::Meta;
+use attache_wire::Request;
 use attache_wire::v1::{
     ContentBlock, ContentChunk, Cost, Plan, PlanEntry, PromptResponse, SessionId, SessionUpdate, StopReason,
     ToolCallId, ToolCallStatus, ToolCallUpdate, Usage, UsageUpdate,
@@ -281,7 +281,7 @@ impl Inner {
         }
     }
 
-    /// Ends the turn: nothing more is sent, and whoever waits stops waiting.
+    /// Ends the turn: nothing more is sent, and whoever waits stops waiting. Once is enough.
     fn end(&self) {
         let open = {
             let mut tools = lock(&self.tools);
@@ -299,10 +299,21 @@ impl Inner {
     }
 }
 
+/// Ends a turn, also when the task that runs it is dropped.
+struct Ending<'a>(&'a Inner);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
 /// A prompt on its way to its handler.
 pub(super) struct Prompted {
     pub(super) client: Client,
     pub(super) running: Running,
+    /// A change of modes or options that was asked for before; the turn begins when it is over.
+    pub(super) changing: Option<CancelToken>,
     pub(super) responder: Responder,
     pub(super) prompt: Prompt,
     pub(super) meta: Option<Meta>,
@@ -312,7 +323,7 @@ pub(super) struct Prompted {
 
 /// Runs a prompt handler and answers for it.
 pub(super) async fn run(prompted: Prompted) {
-    let Prompted { client, running, responder, prompt, meta, grace } = prompted;
+    let Prompted { client, running, changing, responder, prompt, meta, grace } = prompted;
     let token = responder.cancellation();
     let inner = Arc::new(Inner {
         client,
@@ -323,10 +334,16 @@ pub(super) async fn run(prompted: Prompted) {
         usage: Mutex::new(None),
         meta,
     });
+    let turn = Turn { inner: &inner };
+    let ending = Ending(&inner);
     let outcome = {
         // CANCEL-06: a panic is caught like any other failure, so that a cancelled turn ends as one.
-        let handler =
-            pin!(catch(async { running.entry().session.prompt(Turn { inner: &inner }, prompt).await }));
+        let handler = pin!(catch(async {
+            if let Some(change) = changing {
+                turn.until_cancelled(change.cancelled()).await?;
+            }
+            running.entry().session.prompt(turn, prompt).await
+        }));
         let given_up = pin!(async {
             token.cancelled().await;
             tokio::time::sleep(grace).await;
@@ -340,7 +357,7 @@ pub(super) async fn run(prompted: Prompted) {
     // CANCEL-05, CANCEL-06, CANCEL-23: the token decides, not what the handler made of it. PROMPT-20: any other failure
     // is an error, never a made-up stop reason.
     let outcome = if token.is_cancelled() { Ok(StopReason::Cancelled) } else { outcome };
-    inner.end();
+    drop(ending);
     let usage = lock(&inner.usage).take();
     running.finish(|| match outcome {
         Ok(stop_reason) => responder.ok(&PromptResponse::new(stop_reason).usage(usage)),

@@ -352,6 +352,21 @@ async fn whoever_stops_serving_stops_the_handlers() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn background_tasks_learn_that_nobody_serves_any_more() {
+    let (sender, mut turns) = mpsc::unbounded_channel();
+    let agent = agent(move |turn, _| {
+        sender.send(turn.detach()).unwrap();
+        Box::pin(std::future::pending())
+    });
+    let mut rig = Rig::open(agent, json!({})).await;
+    rig.prompt("p", "s1", "").await;
+    let detached = turns.recv().await.unwrap();
+    rig.serving.abort();
+    detached.turn().cancellation().cancelled().await;
+    assert!(detached.turn().say("anybody there?").await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
 async fn nothing_is_kept_when_the_client_is_gone() {
     // no circle of references keeps a session alive, whatever it holds on to
     struct Hoarder {

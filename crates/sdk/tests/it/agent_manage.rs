@@ -453,3 +453,56 @@ async fn status_looks_and_titles_are_stored() {
     rig.fails("session/set_title", json!({"sessionId": "a"}), -32602).await;
     assert!(log.lock().unwrap().is_empty());
 }
+
+/// Takes longer for some changes than for others, and says in which order they were done.
+struct Unhurried(Arc<Mutex<String>>);
+
+impl Session for Unhurried {
+    async fn prompt(&self, turn: Turn<'_>, _: Prompt) -> Result<StopReason> {
+        let done = self.0.lock().unwrap().clone();
+        turn.say(done).await?;
+        Ok(StopReason::EndTurn)
+    }
+
+    async fn option_changed(&self, _: &SessionConfigId, value: &OptionValue) -> Result<()> {
+        let OptionValue::Choice(choice) = value else { return Ok(()) };
+        match choice.as_str() {
+            "low" => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
+            "no" => std::future::pending().await,
+            _ => {}
+        }
+        self.0.lock().unwrap().push_str(choice);
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_happen_in_the_order_of_the_wire() {
+    // and a prompt behind them sees them all
+    let agent = Agent::new(|_| async {
+        Ok(Open::new(Unhurried(Arc::default())).id("s1").options(vec![level("low")]))
+    });
+    let mut rig = Rig::greeted(agent, json!({})).await;
+    rig.call("n", "session/new", new()).await;
+    let set = |value: &str| json!({"sessionId": "s1", "configId": "level", "value": value});
+    for (id, value) in [("1", "low"), ("2", "high"), ("3", "low")] {
+        rig.client.request(id, "session/set_config_option", set(value)).await;
+    }
+    rig.prompt("p", "s1", "").await;
+    for (id, value) in [("1", "low"), ("2", "high"), ("3", "low")] {
+        assert_eq!(values(&rig.client.result(id).await["configOptions"]), [value]);
+    }
+    rig.hears("s1", "lowhighlow").await;
+    rig.ends("p", "end_turn").await;
+
+    // one that never ends holds up what is behind it until it is cancelled
+    rig.client.request("stuck", "session/set_config_option", set("no")).await;
+    rig.client.request("next", "session/set_config_option", set("high")).await;
+    rig.prompt("p", "s1", "").await;
+    rig.client.quiet().await;
+    rig.cancel("s1").await;
+    rig.ends("p", "cancelled").await;
+    rig.client.notify("$/cancel_request", json!({"requestId": "stuck"})).await;
+    rig.client.error("stuck", -32800).await;
+    assert_eq!(values(&rig.client.result("next").await["configOptions"]), ["high"]);
+}

@@ -234,13 +234,46 @@ async fn a_session_that_is_never_opened_says_nothing() {
     let mut rig = Rig::greeted(agent, json!({})).await;
     rig.fails("session/new", new(), -31000).await;
     let handle = kept.lock().unwrap().take().unwrap();
-    // what is held back has a bound
-    let mut sent = 1;
-    while handle.send(SessionUpdate::agent_message("lost")).await.is_ok() {
-        sent += 1;
-        assert!(sent <= 1024);
-    }
+    assert!(handle.send(SessionUpdate::agent_message("lost")).await.is_err());
     assert!(handle.set_mode("x").await.is_err());
+    rig.is_well().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_held_back_has_a_bound() {
+    let agent = Agent::new(|request: NewSession| async move {
+        let mut held = 0;
+        while request.session.send(SessionUpdate::agent_message("early")).await.is_ok() {
+            held += 1;
+        }
+        Err::<Logged, _>(Error::refuse(held, "enough"))
+    });
+    let mut rig = Rig::greeted(agent, json!({})).await;
+    rig.fails("session/new", new(), 1024).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replay_that_fails_stops() {
+    // shows SESS-12
+    let kept: Arc<Mutex<Option<SessionHandle>>> = Arc::default();
+    let keep = kept.clone();
+    let agent = echo().load(move |request| {
+        let keep = keep.clone();
+        async move {
+            request.session.send(SessionUpdate::agent_message("one")).await?;
+            *keep.lock().unwrap() = Some(request.session);
+            std::future::pending::<Result<Logged>>().await
+        }
+    });
+    let mut rig = Rig::greeted(agent, json!({})).await;
+    rig.client.request("l", "session/load", at("x")).await;
+    rig.hears("x", "one").await;
+    let handle = kept.lock().unwrap().take().unwrap();
+    handle.send(SessionUpdate::agent_message("two")).await.unwrap();
+    rig.hears("x", "two").await;
+    rig.client.notify("$/cancel_request", json!({"requestId": "l"})).await;
+    rig.client.error("l", -32800).await;
+    assert!(handle.send(SessionUpdate::agent_message("three")).await.is_err());
     rig.is_well().await;
 }
 
