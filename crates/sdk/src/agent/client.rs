@@ -83,6 +83,9 @@ impl Client {
             _ => (true, ""),
         };
         match update {
+            SessionUpdate::Notice(notice) if notice.title.trim().is_empty() => {
+                Err(Error::internal("a notice must have a title")) // NOTE-02
+            }
             // PLAN-08: a client that knows one plan only is shown that one.
             SessionUpdate::PlanUpdate(plan) if !fits => match plan.plan {
                 PlanUpdateContent::Items(items) => Ok(SessionUpdate::Plan(Plan::new(items.entries))),

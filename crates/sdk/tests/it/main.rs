@@ -6,6 +6,7 @@
 mod agent_cancel;
 mod agent_extra;
 mod agent_flow;
+mod agent_gates;
 mod agent_hello;
 mod agent_manage;
 mod agent_open;
@@ -16,6 +17,7 @@ mod agent_turn;
 mod client_ask;
 mod client_cancel;
 mod client_connect;
+mod client_gates;
 mod client_quirks;
 mod client_serve;
 mod client_session;

@@ -21,7 +21,7 @@ fn relay(
 
 #[tokio::test(start_paused = true)]
 async fn everything_passes_byte_for_byte() {
-    // shows EXT-13, PROXY-05
+    // shows EXT-13, PROXY-03, PROXY-04, PROXY-05
     let (mut client, mut agent, _running) = relay(|relay| relay);
     let lines = [
         r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"zz" : [1, 2.50],"_meta":{"a":null}}}"#,
