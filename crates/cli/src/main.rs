@@ -9,13 +9,20 @@
 mod agents;
 mod args;
 mod config;
+mod connect;
 mod cx;
 mod error;
+mod lend;
+mod log;
 mod output;
 mod paths;
+mod permissions;
 mod registry;
+mod run;
 mod session_store;
+mod sessions;
 mod time;
+mod wire;
 
 use std::process::ExitCode;
 
@@ -28,6 +35,9 @@ use paths::Paths;
 fn main() -> ExitCode {
     let paths = Paths::from_env();
     let arguments: Vec<String> = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
+    if let Some(code) = hidden(&paths, &arguments) {
+        return code;
+    }
     let known = known_agents(&paths);
     let call = match args::parse(arguments, |word| known.iter().any(|name| name == word)) {
         Ok(Parsed::Run(call)) => call,
@@ -42,15 +52,37 @@ fn main() -> ExitCode {
         Ok(cx) => cx,
         Err((failure, output)) => return failed(&failure, &output),
     };
-    match run(&cx) {
+    match command(&cx) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failed(&failure, &cx.output),
     }
 }
 
 /// One line per command.
-fn run(cx: &Cx) -> Result<()> {
+fn command(cx: &Cx) -> Result<()> {
     match cx.call.path().as_slice() {
+        [] => bare(cx),
+        ["prompt"] => run::prompt(cx),
+        ["exec"] => run::exec(cx),
+        ["cancel"] => run::cancel(cx),
+        ["set-mode"] => run::set_mode(cx),
+        ["set"] => run::set(cx),
+        ["status"] => run::status(cx),
+        ["sessions", "list"] => sessions::list(cx),
+        ["sessions", "new"] => sessions::new(cx),
+        ["sessions", "ensure"] => sessions::ensure(cx),
+        ["sessions", "show"] => sessions::show(cx),
+        ["sessions", "history"] => sessions::history(cx),
+        ["sessions", "read"] => sessions::read(cx),
+        ["sessions", "export"] => sessions::export(cx),
+        ["sessions", "import"] => sessions::import(cx),
+        ["sessions", "close"] => sessions::close(cx),
+        ["sessions", "delete"] => sessions::delete(cx),
+        ["sessions", "fork"] => sessions::fork(cx),
+        ["sessions", "prune"] => sessions::prune(cx),
+        ["permissions", "list"] => permissions::list(cx),
+        ["permissions", "revoke"] => permissions::revoke(cx),
+        ["permissions", "clear"] => permissions::clear(cx),
         ["agents"] => agents::list(cx),
         ["config", "show"] => config::show(cx),
         ["config", "init"] => config::init(cx),
@@ -70,8 +102,44 @@ fn run(cx: &Cx) -> Result<()> {
             cx.output.print(&args::man());
             Ok(())
         }
-        other => Err(Failure::usage(format_args!("`{}` is not there yet", other.join(" ")))),
+        other => Err(Failure::usage(format_args!("there is no command `{}`", other.join(" ")))),
     }
+}
+
+/// No command: words are a prompt, text that is piped in is a prompt for the session that is open here or else for none, and a
+/// terminal with neither gets the help.
+fn bare(cx: &Cx) -> Result<()> {
+    let said = !cx.call.words.is_empty() || cx.call.has("file");
+    if said || cx.call.has("session") {
+        return run::prompt(cx);
+    }
+    if run::is_piped() {
+        let open = run::find(cx, &run::Setup::new(cx)?).is_ok();
+        return if open { run::prompt(cx) } else { run::exec(cx) };
+    }
+    help(&cx.call.verbs);
+    Ok(())
+}
+
+/// Commands that the program and its completions use themselves.
+fn hidden(paths: &Paths, arguments: &[String]) -> Option<ExitCode> {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match arguments.as_slice() {
+        #[cfg(unix)]
+        ["__owner"] => run::run_owner(paths),
+        ["__complete", "agents"] => {
+            known_agents(paths).iter().for_each(|name| Output::plain().line(name));
+            Ok(())
+        }
+        ["__complete", "sessions"] => session_store::names_here(paths).map(|names| {
+            names.iter().for_each(|name| Output::plain().line(name));
+        }),
+        _ => return None,
+    };
+    Some(match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failed(&failure, &Output::plain()),
+    })
 }
 
 /// The names of agents, so that a command line can be read. A file that cannot be read is told about later.

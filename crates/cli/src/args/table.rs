@@ -314,6 +314,22 @@ static SESSIONS: &[Verb] = &[
     },
 ];
 
+static PERMISSIONS: &[Verb] = &[
+    Verb {
+        name: "list",
+        about: "List what was answered with \"always\"",
+        flags: &[&[flag("all", Own, "Of all projects")]],
+        ..NOTHING
+    },
+    Verb {
+        name: "revoke",
+        about: "Take an answer back",
+        words: &[word("number", true, Hint::Text, "The answer's number in the list")],
+        ..NOTHING
+    },
+    Verb { name: "clear", about: "Take all answers of this project back", ..NOTHING },
+];
+
 static CONFIG: &[Verb] = &[
     Verb { name: "show", about: "Show every setting, its value and where it comes from", ..NOTHING },
     Verb {
@@ -475,6 +491,13 @@ static VERBS: &[Verb] = &[
         more: "Without `[registry] url` in the settings it is the public registry of the protocol. `url` is an address, a file, a \
                directory of `ID/agent.json`, or a list of them; of several with the same agent, the first counts.",
         verbs: REGISTRY,
+        default: Some("list"),
+        ..NOTHING
+    },
+    Verb {
+        name: "permissions",
+        about: "List and take back what was always allowed or denied in this project",
+        verbs: PERMISSIONS,
         default: Some("list"),
         ..NOTHING
     },

@@ -16,6 +16,13 @@ pub(crate) use history::{Entry, History, Recorder};
 pub(crate) use record::Record;
 pub(crate) use store::{Scope, Store, boundary};
 
+/// The names of the open sessions of this directory and those above it, for completions.
+pub(crate) fn names_here(paths: &crate::paths::Paths) -> crate::error::Result<Vec<String>> {
+    let here = std::env::current_dir().and_then(|dir| dir.canonicalize()).unwrap_or_default();
+    let records = Store::new(paths).all()?.into_iter().filter(|record| !record.is_closed() && here.starts_with(&record.cwd));
+    Ok(records.filter_map(|record| record.name).collect())
+}
+
 /// A name as a file's name: letters that are plain stay, all others become their hexadecimal code.
 pub(crate) fn file_name(name: &str) -> String {
     let mut safe = String::new();

@@ -1,0 +1,208 @@
+//! Starts an agent and shakes hands with it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use attache::client::{Agent, Client};
+use attache::wire::v1::AuthMethod;
+use attache::{Command, Link};
+
+use crate::agents::{Address, AgentSpec, builtin};
+use crate::error::{Failure, Result};
+use crate::wire::Wire;
+
+/// How an agent is connected to, beside how it is reached.
+pub(crate) struct ConnectOptions {
+    /// What this side offers; [`client`] makes one.
+    pub(crate) client: Client,
+    /// Where the agent is started, unless its settings say otherwise.
+    pub(crate) cwd: PathBuf,
+    /// Where the lines of the connection go.
+    pub(crate) wire: Option<Wire>,
+    /// Is called with each line that the agent prints on its stderr. Its last lines are kept for errors anyway.
+    pub(crate) on_stderr: Option<Box<dyn FnMut(&str) + Send>>,
+    /// How long it may take to start.
+    pub(crate) timeout: Duration,
+    /// Credentials by the name of the way to authenticate; see [`credentials`].
+    pub(crate) credentials: BTreeMap<String, String>,
+    /// Without a credential for any of the agent's ways: fail.
+    pub(crate) must_authenticate: bool,
+}
+
+/// A client that says who we are.
+pub(crate) fn client(cancel_deadline: Duration) -> Client {
+    Client::new()
+        .info("attache", env!("CARGO_PKG_VERSION"))
+        .title("Attaché")
+        .boolean_options()
+        .cancel_deadline(cancel_deadline)
+}
+
+/// Credentials from the settings and from `ATTACHE_AUTH_…`, by the name of the way to authenticate. Those of the environment
+/// come first; their names are upper case.
+pub(crate) fn credentials(settings: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let mut all = settings.clone();
+    for (name, value) in std::env::vars_os() {
+        let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else { continue };
+        if let Some(method) = name.strip_prefix("ATTACHE_AUTH_").filter(|_| name != "ATTACHE_AUTH_POLICY" && !value.is_empty()) {
+            all.retain(|known, _| variable(known) != method);
+            all.insert(method.to_owned(), value.to_owned());
+        }
+    }
+    all
+}
+
+/// The variable that stands for a way to authenticate: `openai-api-key` is `OPENAI_API_KEY`.
+pub(crate) fn variable(method: &str) -> String {
+    let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_uppercase() } else { '_' };
+    method.chars().map(letter).collect()
+}
+
+/// The command that starts an agent; `None` if it runs already, somewhere.
+pub(crate) fn command(spec: &AgentSpec, cwd: &Path, credentials: &BTreeMap<String, String>) -> Option<Command> {
+    let Address::Command { command, args } = &spec.address else { return None };
+    // A path is relative to where the user is, not to where the agent will be.
+    let program = match command.contains(std::path::is_separator) {
+        true => std::path::absolute(command).unwrap_or_else(|_| PathBuf::from(command)),
+        false => PathBuf::from(command),
+    };
+    let mut command = Command::new(program).args(args).current_dir(spec.cwd.as_deref().unwrap_or(cwd));
+    for (method, credential) in credentials {
+        // What the user's environment says already stays.
+        let name = variable(method);
+        if std::env::var_os(&name).is_none() {
+            command = command.env(name, credential);
+        }
+    }
+    // The program's own variables are not the agent's business.
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with("ATTACHE_AUTH_")) {
+            command = command.env_remove(name);
+        }
+    }
+    Some(command.envs(spec.env.iter().map(|(name, value)| (name, value))))
+}
+
+/// Starts, or reaches, an agent and agrees on a version with it. Authenticates where there is a credential for it.
+///
+/// This is the one way in which the program gets to an agent. Must be called within a runtime.
+pub(crate) async fn connect(spec: &AgentSpec, options: ConnectOptions) -> Result<Agent> {
+    let link = link(spec, &options.cwd, options.on_stderr, &options.credentials).await?;
+    let link = match &options.wire {
+        Some(wire) => link.tap(wire.tap()),
+        None => link,
+    };
+    let client = options
+        .client
+        .missing_files_are_empty(spec.missing_files_are_empty)
+        .initialize_timeout(options.timeout);
+    let agent = client.connect(link).await.map_err(|error| unwilling(spec, error))?;
+    authenticate(spec, &agent, &options.credentials, options.must_authenticate).await?;
+    Ok(agent)
+}
+
+async fn link(
+    spec: &AgentSpec,
+    cwd: &Path,
+    on_stderr: Option<Box<dyn FnMut(&str) + Send>>,
+    credentials: &BTreeMap<String, String>,
+) -> Result<Link> {
+    let reached = match &spec.address {
+        Address::Tcp(address) => Link::tcp(address).await,
+        #[cfg(unix)]
+        Address::Unix(path) => Link::unix(path).await,
+        #[cfg(not(unix))]
+        Address::Unix(_) => Err(io::Error::other("there are no Unix sockets here")),
+        Address::Command { .. } => {
+            let Some(mut command) = command(spec, cwd, credentials) else {
+                return Err(Failure::runtime("the agent has no command"));
+            };
+            if let Some(on_stderr) = on_stderr {
+                command = command.on_stderr_line(on_stderr);
+            }
+            Link::command(command)
+        }
+    };
+    reached.map_err(|error| not_reached(spec, &error))
+}
+
+/// Why an agent could not be started, and what to do.
+fn not_reached(spec: &AgentSpec, error: &io::Error) -> Failure {
+    let Some(program) = spec.program() else {
+        return Failure::runtime(format_args!("cannot reach the agent at {}: {error}", spec.address))
+            .detail("AGENT_UNREACHABLE")
+            .hint("is it running, and is the address right?");
+    };
+    if error.kind() != io::ErrorKind::NotFound {
+        return Failure::runtime(error).detail("AGENT_SPAWN_FAILED").hint(format!("the command is: {}", spec.address));
+    }
+    let failure = Failure::runtime(format_args!("the agent `{}` cannot be started: {error}", spec.name))
+        .detail("AGENT_SPAWN_ENOENT");
+    match builtin(&spec.name).filter(|_| spec.known) {
+        Some(known) => failure.hint(format!("install it: {}", known.install)),
+        None => failure
+            .hint(format!("is `{program}` installed and in PATH?"))
+            .hint("`attache agents` lists the agents that are known here"),
+    }
+}
+
+/// The agent was started and did not get as far as it should.
+fn unwilling(spec: &AgentSpec, error: attache::Error) -> Failure {
+    let timed_out = matches!(&error, attache::Error::Internal(text) if text.contains("did not answer `initialize`"));
+    let mut failure = Failure::from(error).context(format_args!("the agent `{}`", spec.name));
+    if timed_out {
+        failure.detail = Some("AGENT_SILENT".to_owned());
+        failure = failure
+            .hint("it may wait for something in a terminal, or not speak ACP with these arguments")
+            .hint("an agent that is fetched first can take longer: set `start_timeout`");
+    }
+    failure.hint(format!("the command is: {}", spec.address)).hint("run again with -v to see what it says")
+}
+
+/// AUTH-04: before sessions are started. Where nothing is configured, the agent may know the user already.
+async fn authenticate(
+    spec: &AgentSpec,
+    agent: &Agent,
+    credentials: &BTreeMap<String, String>,
+    must: bool,
+) -> Result<()> {
+    let fitting = agent.auth_methods().iter().find_map(|method| {
+        let id = method.id()?;
+        let known = credentials.keys().any(|known| variable(known) == variable(id.as_str()));
+        (known && matches!(method, AuthMethod::Agent(_))).then_some(id)
+    });
+    match fitting {
+        Some(id) => agent.authenticate(id.clone()).await.map_err(|error| {
+            Failure::from(error)
+                .context(format_args!("the agent `{}` does not accept the credential for `{id}`", spec.name))
+                .detail("AUTH_FAILED")
+        }),
+        None if must && !agent.auth_methods().is_empty() => {
+            let ids: Vec<&str> = agent.auth_methods().iter().filter_map(|method| method.id().map(|id| id.as_str())).collect();
+            Err(Failure::runtime(format_args!("there is no credential for any of: {}", ids.join(", ")))
+                .detail("AUTH_REQUIRED")
+                .hint("set `auth.METHOD` in the settings, or ATTACHE_AUTH_METHOD"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Adds to a failure what helps when the agent wants to know who is there.
+pub(crate) fn explain_auth(failure: Failure, spec: &AgentSpec, agent: &Agent) -> Failure {
+    if failure.detail.as_deref() != Some("AUTH_REQUIRED") {
+        return failure;
+    }
+    let names: Vec<String> = agent
+        .auth_methods()
+        .iter()
+        .filter_map(|method| method.id())
+        .map(|id| format!("ATTACHE_AUTH_{}", variable(id.as_str())))
+        .collect();
+    let mut failure = failure.hint(format!("log in with the agent's own program, or `attache auth login {}`", spec.name));
+    if !names.is_empty() {
+        failure = failure.hint(format!("or set a credential: {}", names.join(" or ")));
+    }
+    failure
+}

@@ -1,0 +1,131 @@
+//! What this program lends to an agent, under the policy of the prompt that runs.
+//!
+//! A connection may serve many prompts, each with permissions of its own; what is lent is looked up anew with each request.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use attache::client::Client;
+use attache_host::policy::{Answer, Policy, Question};
+use tokio::sync::{mpsc, oneshot};
+
+/// A question that comes up because the agent does something without asking.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) question: Question,
+    pub(crate) reply: oneshot::Sender<Answer>,
+}
+
+/// Questions that may wait at once; a file that is to be written is held for each.
+const WAITING: usize = 16;
+
+/// Lends files and terminals.
+#[derive(Clone)]
+pub(crate) struct Lender {
+    now: Arc<RwLock<Now>>,
+    asks: mpsc::Sender<Asked>,
+}
+
+struct Now {
+    policy: Arc<Policy>,
+    #[cfg(unix)]
+    files: attache_host::files::Files,
+    #[cfg(unix)]
+    terminals: attache_host::terminals::PtyTerminals,
+}
+
+impl Lender {
+    /// Begins with a policy. The questions come out of the receiver.
+    pub(crate) fn new(policy: Policy) -> (Lender, mpsc::Receiver<Asked>) {
+        let (asks, questions) = mpsc::channel(WAITING);
+        let now = now(policy, &asks);
+        (Lender { now: Arc::new(RwLock::new(now)), asks }, questions)
+    }
+
+    /// From now on this policy holds.
+    pub(crate) fn set(&self, policy: Policy) {
+        *self.now.write().unwrap_or_else(PoisonError::into_inner) = now(policy, &self.asks);
+    }
+
+    /// The policy that holds.
+    pub(crate) fn policy(&self) -> Arc<Policy> {
+        self.now.read().unwrap_or_else(PoisonError::into_inner).policy.clone()
+    }
+}
+
+#[cfg(unix)]
+mod unix {
+    use super::*;
+    use attache::client::{Cx, ReadFiles as _, Terminals, WriteFiles as _};
+    use attache::wire::v1::CreateTerminalRequest;
+    use attache_host::Host;
+    use attache_host::terminals::PtyTerminals;
+
+    pub(super) fn now(policy: Policy, asks: &mpsc::Sender<Asked>) -> Now {
+        let policy = Arc::new(policy);
+        let asks = asks.clone();
+        let host = Host::new(policy.clone()).on_ask(move |question| {
+            let asks = asks.clone();
+            async move {
+                let (reply, answer) = oneshot::channel();
+                if asks.send(Asked { question, reply }).await.is_err() {
+                    return Answer::Nobody;
+                }
+                answer.await.unwrap_or(Answer::Nobody)
+            }
+        });
+        Now { policy, files: host.files(), terminals: host.terminals() }
+    }
+
+    impl Lender {
+        /// Offers what is lent.
+        pub(crate) fn offer(&self, mut client: Client, fs: bool, terminal: bool) -> Client {
+            if fs {
+                let lender = self.clone();
+                client = client.read_files(move |cx, request| {
+                    let files = lender.read().files.clone();
+                    async move { files.read(cx, request).await }
+                });
+                let lender = self.clone();
+                client = client.write_files(move |cx, request| {
+                    let files = lender.read().files.clone();
+                    async move { files.write(cx, request).await }
+                });
+            }
+            if terminal {
+                client = client.terminals(Lent(self.clone()));
+            }
+            client
+        }
+
+        fn read(&self) -> std::sync::RwLockReadGuard<'_, Now> {
+            self.now.read().unwrap_or_else(PoisonError::into_inner)
+        }
+    }
+
+    struct Lent(Lender);
+
+    impl Terminals for Lent {
+        type Terminal = <PtyTerminals as Terminals>::Terminal;
+
+        async fn create(&self, cx: Cx, request: CreateTerminalRequest) -> attache::Result<Self::Terminal> {
+            let terminals = self.0.read().terminals.clone();
+            terminals.create(cx, request).await
+        }
+    }
+}
+
+#[cfg(unix)]
+use unix::now;
+
+#[cfg(not(unix))]
+fn now(policy: Policy, _asks: &mpsc::Sender<Asked>) -> Now {
+    Now { policy: Arc::new(policy) }
+}
+
+#[cfg(not(unix))]
+impl Lender {
+    /// Files and terminals are lent on Unix only.
+    pub(crate) fn offer(&self, client: Client, _fs: bool, _terminal: bool) -> Client {
+        client
+    }
+}

@@ -1,0 +1,76 @@
+//! `attache permissions`: what was answered with "always" in this project.
+
+use std::path::{Path, PathBuf};
+
+use attache_host::policy::Memory;
+use serde_json::{Value, json};
+
+use crate::cx::Cx;
+use crate::error::{Context as _, Failure, Result};
+use crate::output::Format;
+use crate::paths::repository;
+
+/// The project that a directory belongs to.
+fn project(cx: &Cx) -> &Path {
+    repository(&cx.cwd).unwrap_or(&cx.cwd)
+}
+
+fn memory(cx: &Cx, project: &Path) -> Result<Memory> {
+    Memory::open(&cx.paths.state, project).context("what is always allowed")
+}
+
+/// Lists the answers.
+pub(crate) fn list(cx: &Cx) -> Result<()> {
+    let projects: Vec<PathBuf> = match cx.call.has("all") {
+        true => Memory::projects(&cx.paths.state),
+        false => vec![project(cx).to_owned()],
+    };
+    let mut rows: Vec<Value> = Vec::new();
+    for project in &projects {
+        for answer in memory(cx, project)?.list() {
+            rows.push(json!({
+                "number": answer.id,
+                "project": project,
+                "agent": answer.agent,
+                "allow": answer.allow,
+                "subject": answer.subject.to_string(),
+                "at": answer.since,
+            }));
+        }
+    }
+    match cx.output.format {
+        Format::Json => cx.output.json(&Value::Array(rows)),
+        _ if rows.is_empty() && cx.output.format == Format::Text => cx.output.line("nothing is remembered"),
+        _ => {
+            let text = |row: &Value, key: &str| row.get(key).and_then(Value::as_str).unwrap_or("-").to_owned();
+            for row in &rows {
+                let number = row.get("number").cloned().unwrap_or_default();
+                let effect = if row.get("allow") == Some(&json!(true)) { "always allow" } else { "never allow" };
+                let place = if cx.call.has("all") { format!("\t{}", text(row, "project")) } else { String::new() };
+                let [subject, agent, at] = ["subject", "agent", "at"].map(|key| text(row, key));
+                cx.output.line(format_args!("{number}\t{effect} {subject}\t{agent}\t{at}{place}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Takes one answer back.
+pub(crate) fn revoke(cx: &Cx) -> Result<()> {
+    let text = cx.call.word(0).unwrap_or_default();
+    let number = text.parse::<u64>().map_err(|_| Failure::usage(format_args!("`{text}` is not a number of the list")))?;
+    let gone = memory(cx, project(cx))?.revoke(number).context("what is always allowed")?;
+    if !gone {
+        return Err(Failure::runtime(format_args!("there is no answer {number} in this project"))
+            .hint("`attache permissions` lists them"));
+    }
+    cx.output.line(format_args!("revoked {number}"));
+    Ok(())
+}
+
+/// Takes all answers back.
+pub(crate) fn clear(cx: &Cx) -> Result<()> {
+    memory(cx, project(cx))?.clear().context("what is always allowed")?;
+    cx.output.line("nothing is remembered any more");
+    Ok(())
+}

@@ -1,0 +1,150 @@
+//! `attache exec`: one prompt, nothing kept.
+
+use std::future::Future;
+use std::time::{Duration, Instant};
+
+use attache::ContentBlock;
+use tokio::sync::watch;
+
+use super::front::{Front, Local, Show};
+use super::live::{Connection, set_model, set_option};
+use super::permits::Permits;
+use super::setup::Setup;
+use super::signals::{interrupted, runtime};
+use super::input;
+use super::turn::{Ended, Stop, Why, late, run, stopped, timed_out};
+use crate::cx::Cx;
+use crate::error::{Failure, Result};
+use crate::lend::Lender;
+use crate::log::Log;
+use crate::wire::Wire;
+
+/// Sends one prompt and forgets the session.
+pub(crate) fn exec(cx: &Cx) -> Result<()> {
+    let setup = Setup::new(cx)?;
+    let permits = Permits::new(cx)?;
+    let options = options(cx)?;
+    let prompt = input::prompt(cx)?;
+    cx.warn();
+    runtime(async {
+        let log = log(cx, &setup)?;
+        let mut front = Front::Local(Box::new(Local::new(&cx.output, log)));
+        let result = stoppable(|stop| one_shot(cx, setup, permits, options, prompt, &mut front, stop)).await;
+        end(&mut front, result).await
+    })
+}
+
+/// The log of this command.
+pub(crate) fn log(cx: &Cx, setup: &Setup) -> Result<Log> {
+    let file = cx.config.text("log").map(|file| cx.cwd.join(file));
+    Log::new(cx.output.verbose, file.as_deref(), setup.secrets())
+}
+
+/// Shows how it ended.
+pub(super) async fn end(front: &mut Front, result: Result<Ended>) -> Result<()> {
+    let Front::Local(local) = front else { return result.map(|_| ()) };
+    match result {
+        Ok(_) => {
+            local.finish().await;
+            Ok(())
+        }
+        Err(mut failure) => {
+            local.failure(&mut failure).await;
+            Err(failure)
+        }
+    }
+}
+
+/// Runs something that can be told to stop. Told a second time, the program ends without waiting.
+pub(super) async fn stoppable<F: Future<Output = Result<Ended>>>(work: impl FnOnce(Stop) -> F) -> Result<Ended> {
+    let (tell, stop) = watch::channel(None);
+    let watched = async {
+        interrupted().await;
+        let _ = tell.send(Some(Why::Interrupted));
+        interrupted().await;
+    };
+    tokio::select! {
+        result = work(stop) => result,
+        () = watched => Err(Failure::interrupted()),
+    }
+}
+
+/// `KEY=VALUE` of `--config-option`.
+fn options(cx: &Cx) -> Result<Vec<(String, String)>> {
+    let read = |assignment: &str| {
+        let pair = assignment.split_once('=').filter(|(key, value)| !key.trim().is_empty() && !value.trim().is_empty());
+        let (key, value) =
+            pair.ok_or_else(|| Failure::usage(format_args!("--config-option is KEY=VALUE, not `{assignment}`")))?;
+        Ok((key.trim().to_owned(), value.trim().to_owned()))
+    };
+    cx.call.values("config-option").map(read).collect()
+}
+
+async fn one_shot(
+    cx: &Cx,
+    setup: Setup,
+    permits: Permits,
+    options: Vec<(String, String)>,
+    prompt: Vec<ContentBlock>,
+    front: &mut Front,
+    mut stop: Stop,
+) -> Result<Ended> {
+    let stop = &mut stop;
+    let limit = permits.timeout.unwrap_or_default();
+    let deadline = permits.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let wire = Wire::default();
+    let mut show = Show::new(front, None, wire.clone());
+    let roots: Vec<_> = std::iter::once(setup.cwd.clone()).chain(setup.directories.clone()).collect();
+    let policy = permits.policy(&cx.paths, &setup.spec.name, &roots, setup.secrets())?;
+    let (lender, questions) = Lender::new(policy);
+    let verbose = cx.output.verbose;
+    let stderr = move |line: &str| show_stderr(verbose, line);
+    let model = setup.model.clone();
+    let starting = async {
+        let connection = Connection::start(setup, lender, questions, wire, Some(Box::new(stderr))).await?;
+        let session = connection.new_session().await?;
+        if let Some(model) = &model {
+            set_model(&session, model).await?;
+        }
+        for (key, value) in &options {
+            set_option(&session, key, value).await?;
+        }
+        Ok::<_, Failure>((connection, session))
+    };
+    let started = show.during(async {
+        tokio::select! {
+            started = starting => started,
+            why = stopped(stop) => Err(stopped_early(why)),
+            () = late(deadline) => Err(timed_out(limit)),
+        }
+    });
+    let (mut connection, mut session) = started.await?;
+    let policy = connection.lender.policy();
+    let result =
+        run(&mut session, &mut connection.questions, &policy, &permits, &prompt, &mut show, stop, deadline).await;
+    drop(session);
+    show.during(leave(&connection.agent)).await;
+    result
+}
+
+/// STDIO-10: an agent is given time to leave by itself. One that takes longer is not waited for: its guardian ends it.
+pub(crate) async fn leave(agent: &attache::client::Agent) {
+    let _ = tokio::time::timeout(Duration::from_secs(1), agent.shutdown()).await;
+}
+
+/// Before there was a turn to cancel.
+pub(super) fn stopped_early(why: Why) -> Failure {
+    match why {
+        Why::Interrupted => Failure::interrupted(),
+        Why::Cancelled => Failure::runtime("cancelled before the prompt was sent"),
+    }
+}
+
+/// What the agent prints on its stderr is shown with `-v`, without secrets; errors quote the end of it anyway.
+pub(crate) fn show_stderr(verbose: bool, line: &str) {
+    use std::io::Write as _;
+    if verbose {
+        let mask = attache_host::secrets::Mask::from_env();
+        let _ = writeln!(std::io::stderr().lock(), "[agent] {}", mask.text(line));
+    }
+}

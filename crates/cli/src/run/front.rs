@@ -1,0 +1,241 @@
+//! Where the lines of a turn go, and who is asked.
+
+use std::future::Future;
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::pin::pin;
+
+use attache::Flow;
+use tokio::io::AsyncWriteExt as _;
+use tokio::sync::mpsc;
+
+use super::ask::Ask;
+use crate::error::Failure;
+use crate::log::Log;
+use crate::output::{Output, Screen};
+use crate::session_store::Recorder;
+use crate::wire::{Lines, Wire};
+
+/// Where the lines of a turn go.
+pub(crate) enum Front {
+    /// This terminal, or whatever stdout is.
+    Local(Box<Local>),
+    /// Another process.
+    #[cfg(unix)]
+    Remote(super::ipc::RemoteFront),
+    /// Nobody waits for them.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "there is no owner process here"))]
+    Nobody,
+}
+
+/// This terminal.
+pub(crate) struct Local {
+    pub(crate) screen: Screen,
+    log: Log,
+    stdout: tokio::io::Stdout,
+    asker: Option<Asker>,
+    color: bool,
+}
+
+impl Local {
+    pub(crate) fn new(output: &Output, log: Log) -> Local {
+        let attended = io::stdin().is_terminal() && io::stderr().is_terminal();
+        Local {
+            screen: Screen::new(output),
+            log,
+            stdout: tokio::io::stdout(),
+            asker: attended.then(Asker::default),
+            color: output.color_stderr,
+        }
+    }
+
+    /// Whether somebody is there.
+    pub(crate) fn is_attended(&self) -> bool {
+        self.asker.is_some()
+    }
+
+    /// A line went over the wire.
+    pub(crate) fn line(&mut self, flow: Flow, line: &[u8]) {
+        if self.log.is_on() {
+            self.log.line(flow, line);
+        }
+        self.screen.line(flow, line);
+    }
+
+    /// Writes what the screen has. A reader of stdout that is slow is waited for.
+    pub(crate) async fn write(&mut self) -> io::Result<()> {
+        let out = &mut self.screen.out;
+        if !out.stdout.is_empty() {
+            let result = self.stdout.write_all(&out.stdout).await;
+            out.stdout.clear();
+            result?;
+            self.stdout.flush().await?;
+        }
+        if !out.stderr.is_empty() {
+            let _ = io::stderr().lock().write_all(&out.stderr);
+            out.stderr.clear();
+        }
+        Ok(())
+    }
+
+    /// Asks the person at the terminal. `None` if there is none, or no answer.
+    pub(crate) async fn ask(&mut self, ask: &Ask) -> Option<usize> {
+        self.screen.finish();
+        // The question must not come before what led to it.
+        let _ = self.write().await;
+        let color = self.color;
+        self.asker.as_mut()?.ask(ask, color).await
+    }
+
+    /// Something went wrong.
+    pub(crate) async fn failure(&mut self, failure: &mut Failure) {
+        self.screen.failure(failure);
+        let _ = self.write().await;
+    }
+
+    /// The turn is over.
+    pub(crate) async fn finish(&mut self) {
+        self.screen.finish();
+        let _ = self.write().await;
+    }
+}
+
+impl Front {
+    /// Whether somebody can be asked.
+    pub(crate) fn is_attended(&self) -> bool {
+        match self {
+            Front::Local(local) => local.is_attended(),
+            #[cfg(unix)]
+            Front::Remote(remote) => remote.is_attended(),
+            Front::Nobody => false,
+        }
+    }
+
+    /// Passes lines on. An error means that nobody listens any more.
+    async fn show(&mut self, lines: &Lines) -> io::Result<()> {
+        match self {
+            Front::Local(local) => {
+                for (flow, line) in lines.iter() {
+                    local.line(flow, line);
+                }
+                local.write().await
+            }
+            #[cfg(unix)]
+            Front::Remote(remote) => remote.lines(lines).await,
+            Front::Nobody => Ok(()),
+        }
+    }
+
+    /// Asks. `None` if nobody answers.
+    pub(crate) async fn ask(&mut self, ask: &Ask) -> Option<usize> {
+        match self {
+            Front::Local(local) => local.ask(ask).await,
+            #[cfg(unix)]
+            Front::Remote(remote) => remote.ask(ask).await,
+            Front::Nobody => None,
+        }
+    }
+
+    /// Tells something about permissions.
+    pub(crate) async fn permission(&mut self, notice: &str) {
+        match self {
+            Front::Local(local) => {
+                local.screen.permission(notice);
+                let _ = local.write().await;
+            }
+            #[cfg(unix)]
+            Front::Remote(remote) => remote.permission(notice).await,
+            Front::Nobody => {}
+        }
+    }
+}
+
+/// A front, and the history beside it.
+pub(crate) struct Show<'a> {
+    pub(crate) front: &'a mut Front,
+    pub(crate) recorder: Option<&'a mut Recorder>,
+    pub(crate) wire: Wire,
+    lines: Lines,
+}
+
+impl<'a> Show<'a> {
+    pub(crate) fn new(front: &'a mut Front, recorder: Option<&'a mut Recorder>, wire: Wire) -> Show<'a> {
+        Show { front, recorder, wire, lines: Lines::default() }
+    }
+
+    /// Passes on what has gathered.
+    pub(crate) async fn drain(&mut self) -> io::Result<()> {
+        self.wire.take(&mut self.lines);
+        if self.lines.is_empty() {
+            return Ok(());
+        }
+        if let Some(recorder) = &mut self.recorder {
+            for (flow, line) in self.lines.iter() {
+                recorder.line(flow, line, crate::time::now);
+            }
+            // A full disk must not end the turn; the history is then not complete.
+            let _ = recorder.flush();
+        }
+        let shown = self.front.show(&self.lines).await;
+        self.lines.clear();
+        shown
+    }
+
+    /// Passes lines on while something else happens.
+    pub(crate) async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        let wire = self.wire.clone();
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => {
+                    let _ = self.drain().await;
+                    return done;
+                }
+                () = wire.changed() => {
+                    let _ = self.drain().await;
+                }
+            }
+        }
+    }
+}
+
+/// Reads answers from the terminal. The thread that does so is made with the first question, and may read on when the question
+/// is over: what is typed then answers the next one.
+#[derive(Default)]
+struct Asker(Option<mpsc::Receiver<String>>);
+
+impl Asker {
+    async fn ask(&mut self, ask: &Ask, color: bool) -> Option<usize> {
+        let tag = if color { "\x1b[1m[permission]\x1b[0m" } else { "[permission]" };
+        let mut text = format!("\n{tag} {}\n", ask.title);
+        for line in ask.details.lines() {
+            text.push_str(&format!("  {line}\n"));
+        }
+        loop {
+            let _ = io::stderr().lock().write_all(format!("{text}{}: ", ask.menu()).as_bytes());
+            let line = self.line().await?;
+            let choice = ask.choice(&line);
+            if choice.is_some() || line.trim().is_empty() {
+                return choice;
+            }
+            text = "there is no such answer; an empty line denies\n".to_owned();
+        }
+    }
+
+    /// A line; `None` at the end of the input.
+    async fn line(&mut self) -> Option<String> {
+        let lines = self.0.get_or_insert_with(|| {
+            let (sender, receiver) = mpsc::channel(1);
+            std::thread::spawn(move || {
+                for line in io::stdin().lock().lines() {
+                    let Ok(line) = line else { return };
+                    if sender.blocking_send(line).is_err() {
+                        return;
+                    }
+                }
+            });
+            receiver
+        });
+        lines.recv().await
+    }
+}

@@ -1,0 +1,246 @@
+//! An agent that runs, and its session.
+
+use std::path::PathBuf;
+
+use attache::client::{Agent, Session};
+use attache::wire::v1::{
+    McpServer, SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory, SessionConfigOptionValue, SystemPrompt,
+    SystemPromptMode,
+};
+use attache::{ContentBlock, Meta};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::setup::Setup;
+use crate::connect::{ConnectOptions, client, connect, explain_auth};
+use crate::error::{Context as _, Failure, Result};
+use crate::lend::{Asked, Lender};
+use crate::session_store::Record;
+use crate::wire::Wire;
+
+/// A connection to an agent.
+pub(crate) struct Connection {
+    pub(crate) setup: Setup,
+    pub(crate) agent: Agent,
+    pub(crate) wire: Wire,
+    pub(crate) lender: Lender,
+    /// What the agent wants to do without having asked for it.
+    pub(crate) questions: mpsc::Receiver<Asked>,
+}
+
+/// How a session came to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Restored {
+    New,
+    Resumed,
+    Loaded,
+    /// The old one could not be found, for this reason; this is a new one.
+    Replaced(String),
+}
+
+impl Connection {
+    /// Starts the agent. Its lines go to `wire`.
+    pub(crate) async fn start(
+        setup: Setup,
+        lender: Lender,
+        questions: mpsc::Receiver<Asked>,
+        wire: Wire,
+        on_stderr: Option<Box<dyn FnMut(&str) + Send>>,
+    ) -> Result<Connection> {
+        let client = lender.offer(client(setup.cancel_timeout), setup.fs, setup.terminal);
+        let options = ConnectOptions {
+            client,
+            cwd: setup.cwd.clone(),
+            wire: Some(wire.clone()),
+            on_stderr,
+            timeout: setup.start_timeout,
+            credentials: setup.credentials.clone(),
+            must_authenticate: setup.must_authenticate,
+        };
+        let agent = connect(&setup.spec, options).await?;
+        Ok(Connection { setup, agent, wire, lender, questions })
+    }
+
+    /// The directories of its sessions.
+    pub(crate) fn roots(&self) -> Vec<PathBuf> {
+        std::iter::once(&self.setup.cwd).chain(&self.setup.directories).cloned().collect()
+    }
+
+    fn servers(&self) -> Result<Vec<McpServer>> {
+        let read = |server: &Value| serde_json::from_value(server.clone()).context("an MCP server");
+        self.setup.mcp_servers.iter().map(read).collect()
+    }
+
+    /// The system prompt in the protocol's own way, if the agent knows that.
+    fn system_prompt(&self) -> Option<SystemPrompt> {
+        self.agent.capabilities().session_capabilities.system_prompt.as_ref()?;
+        let (mode, text) = match self.setup.system_prompt.as_ref()? {
+            Value::String(text) => (SystemPromptMode::Override, text.as_str()),
+            other => (SystemPromptMode::Append, other.get("append")?.as_str()?),
+        };
+        Some(SystemPrompt::new(mode, vec![ContentBlock::from(text)]))
+    }
+
+    fn meta(&self) -> Result<Option<Meta>> {
+        let meta = self.setup.meta(self.system_prompt().is_some());
+        meta.map(|meta| Meta::new(&meta)).transpose().context("the session's options")
+    }
+
+    /// Starts a session.
+    pub(crate) async fn new_session(&self) -> Result<Session> {
+        let mut new = self.agent.session(&self.setup.cwd).mcp_servers(self.servers()?);
+        new = new.additional_directories(self.setup.directories.clone());
+        if let Some(prompt) = self.system_prompt() {
+            new = new.system_prompt(prompt);
+        }
+        if let Some(meta) = self.meta()? {
+            new = new.meta(meta);
+        }
+        let session = new.await.map_err(|error| self.explain(error, "cannot start a session"))?;
+        Ok(session)
+    }
+
+    fn explain(&self, error: attache::Error, what: &str) -> Failure {
+        let failure = Failure::from(error);
+        let failure = explain_auth(failure, &self.setup.spec, &self.agent);
+        if failure.answered.is_some() { failure } else { failure.context(what) }
+    }
+
+    /// Finds a session again: resumes it if the agent can, else loads it. `None` if the agent can do neither.
+    pub(crate) async fn find_session(&self, id: &str) -> Option<Result<(Session, Restored), attache::Error>> {
+        let servers = self.servers().unwrap_or_default();
+        let meta = self.meta().ok().flatten();
+        macro_rules! with_options {
+            ($session:expr) => {{
+                let mut session = $session.mcp_servers(servers.clone());
+                session = session.additional_directories(self.setup.directories.clone());
+                if let Some(prompt) = self.system_prompt() {
+                    session = session.system_prompt(prompt);
+                }
+                if let Some(meta) = meta.clone() {
+                    session = session.meta(meta);
+                }
+                session
+            }};
+        }
+        // SESS-20: resuming does not repeat the history, which was printed when it was new.
+        let mut refusal = None;
+        if let Some(resuming) = self.agent.resuming() {
+            match with_options!(resuming.session(id, &self.setup.cwd)).await {
+                Ok(session) => return Some(Ok((session, Restored::Resumed))),
+                Err(error @ attache::Error::Closed(_)) => return Some(Err(error)),
+                Err(error) => refusal = Some(error),
+            }
+        }
+        if let Some(loading) = self.agent.loading() {
+            let loaded = async { with_options!(loading.session(id, &self.setup.cwd)).await?.finish().await };
+            return Some(loaded.await.map(|session| (session, Restored::Loaded)));
+        }
+        refusal.map(Err)
+    }
+
+    /// The session of a record, found again or, where that is not possible, a new one in its place.
+    pub(crate) async fn restore(&self, record: &Record) -> Result<(Session, Restored)> {
+        // Nothing is lost where nothing was said.
+        let must = record.imported;
+        let reason = match self.find_session(&record.session_id).await {
+            Some(Ok(found)) => return Ok(found),
+            Some(Err(error @ attache::Error::Closed(_))) => return Err(self.explain(error, "cannot restore the session")),
+            Some(Err(error)) if error.is_auth_required() => return Err(self.explain(error, "cannot restore the session")),
+            Some(Err(error)) => error.to_string(),
+            None => "the agent cannot restore sessions".to_owned(),
+        };
+        if must {
+            return Err(Failure::runtime(format_args!("the session {} cannot be restored: {reason}", record.label()))
+                .detail("SESSION_RESUME_REQUIRED")
+                .hint("it was imported, so a new one would not be the same; start one with `attache sessions new`"));
+        }
+        Ok((self.new_session().await?, Restored::Replaced(reason)))
+    }
+
+    /// Sets what the user has set before. What the agent no longer offers is told and left.
+    pub(crate) async fn set_again(&self, session: &Session, record: &Record) -> Vec<String> {
+        let mut problems = Vec::new();
+        let mut tell = |what: &str, result: Result<()>| {
+            if let Err(failure) = result {
+                problems.push(format!("{what} could not be set again: {failure}"));
+            }
+        };
+        if let Some(mode) = &record.mode {
+            tell("the mode", session.control().set_mode(mode.as_str()).await.map_err(Failure::from));
+        }
+        if let Some(model) = &record.model {
+            tell("the model", set_model(session, model).await);
+        }
+        for (key, value) in &record.options {
+            tell(&format!("the option `{key}`"), set_option(session, key, &text(value)).await.map(|_| ()));
+        }
+        problems
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Switches the model: by the agent's option for models, or in the older way.
+pub(crate) async fn set_model(session: &Session, model: &str) -> Result<()> {
+    let option = model_option(&session.config_options()).map(|option| option.id.clone());
+    if let Some(id) = option {
+        session.control().set_config_option(id, model).await.map_err(Failure::from)?;
+        return Ok(());
+    }
+    if session.models().is_none() {
+        return Err(Failure::runtime("the agent offers no choice of models").detail("MODEL_UNSUPPORTED"));
+    }
+    session.control().set_model(model).await.map_err(Failure::from)
+}
+
+fn model_option(options: &[SessionConfigOption]) -> Option<&SessionConfigOption> {
+    let category = |option: &&SessionConfigOption| option.category == Some(SessionConfigOptionCategory::Model);
+    options.iter().find(category).or_else(|| options.iter().find(|option| option.id.as_str() == "model"))
+}
+
+/// Sets an option: to a value's id, or, where it is a switch, to true or false.
+pub(crate) async fn set_option(session: &Session, key: &str, value: &str) -> Result<std::sync::Arc<[SessionConfigOption]>> {
+    let options = session.config_options();
+    let Some(option) = options.iter().find(|option| option.id.as_str() == key) else {
+        let known: Vec<&str> = options.iter().map(|option| option.id.as_str()).collect();
+        let failure = Failure::runtime(format_args!("the agent does not offer the option `{key}`")).detail("OPTION_UNKNOWN");
+        return Err(if known.is_empty() {
+            failure.hint("this agent offers no options")
+        } else {
+            failure.hint(format!("it offers: {}", known.join(", ")))
+        });
+    };
+    let wanted = match (&option.kind, value) {
+        (SessionConfigKind::Boolean(_), "true" | "on" | "yes") => SessionConfigOptionValue::Boolean(true),
+        (SessionConfigKind::Boolean(_), "false" | "off" | "no") => SessionConfigOptionValue::Boolean(false),
+        _ => value.into(),
+    };
+    let offered: Vec<String> = match &option.kind {
+        SessionConfigKind::Select(select) => select.options.iter().map(|option| option.value.to_string()).collect(),
+        _ => vec!["true".to_owned(), "false".to_owned()],
+    };
+    session.control().set_config_option(option.id.clone(), wanted).await.map_err(|error| {
+        let failure = Failure::from(error);
+        if failure.answered.is_some() { failure } else { failure.hint(format!("`{key}` is one of: {}", offered.join(", "))) }
+    })
+}
+
+/// Writes into a record what the session says of itself.
+pub(crate) fn note_session(record: &mut Record, session: &Session) {
+    record.session_id = session.id().to_string();
+    record.title = session.title().or_else(|| record.title.take());
+    if let Some(modes) = session.modes() {
+        record.current_mode = Some(modes.current_mode_id.to_string());
+    }
+    let options = session.config_options();
+    if let Some(SessionConfigKind::Select(select)) = model_option(&options).map(|option| &option.kind) {
+        record.current_model = Some(select.current_value.to_string());
+        record.models = select.options.iter().map(|option| option.value.to_string()).collect();
+    } else if let Some(models) = session.models() {
+        record.current_model = Some(models.current_model_id.to_string());
+        record.models = models.available_models.iter().map(|model| model.model_id.to_string()).collect();
+    }
+}

@@ -1,0 +1,37 @@
+//! Prompts: one shot, or in a session that a process of its own keeps alive.
+//!
+//! A turn is run by `turn.rs`, in this process for `exec` and in the session's owner for `prompt`. Where its lines go and who is asked for
+//! permission is a [`Front`]: this terminal, another process, or nobody. `live.rs` is an agent with its session, `setup.rs` and `permits.rs`
+//! are what they are made of, in a form that can be handed to another process. `owner.rs` is that process, `ipc.rs` is how one talks to it.
+
+mod ask;
+mod control;
+mod exec;
+mod front;
+mod input;
+#[cfg(unix)]
+mod ipc;
+mod live;
+mod mcp;
+#[cfg(unix)]
+mod owner;
+mod permits;
+mod prompt;
+mod setup;
+mod signals;
+mod status;
+mod turn;
+mod worker;
+
+pub(crate) use control::{cancel, set, set_mode};
+pub(crate) use exec::{exec, leave, log, show_stderr};
+pub(crate) use input::is_piped;
+pub(crate) use live::{Connection, Restored, note_session, set_model};
+#[cfg(unix)]
+pub(crate) use owner::{close_owner, run_owner};
+pub(crate) use permits::Permits;
+pub(crate) use prompt::{find, prompt};
+pub(crate) use setup::Setup;
+pub(crate) use signals::{interrupted, runtime};
+pub(crate) use status::status;
+pub(crate) use turn::timed_out;

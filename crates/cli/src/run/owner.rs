@@ -1,0 +1,502 @@
+//! The process that owns a session: it holds the agent, runs the prompts of all commands in turn, and leaves when nothing has
+//! come for a while.
+//!
+//! It is started by the first command that needs it and lives on when that one ends. The lock of the session says that it is there; the
+//! system gives that back however the process dies, so that nothing stale is ever left to be mistaken for it.
+
+use std::collections::VecDeque;
+use std::fs::{self, OpenOptions};
+use std::io::{self, BufRead as _, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use attache::client::Control;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::front::Front;
+use super::ipc::{Heard, Link, RemoteFront, VERSION, failure_from_json, failure_to_json, say, socket};
+use super::permits::Permits;
+use super::setup::Setup;
+use super::signals::{interrupted, runtime};
+use super::turn::{Stop, Why};
+use super::worker::{Setting, Work, Worker, note_setting};
+use crate::error::{Context as _, Failure, Result};
+use crate::paths::{Paths, private_dir};
+use crate::session_store::{Record, Store, file_name};
+use crate::time::now;
+
+/// How long a process that starts or ends is waited for.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// A log that has grown to this begins anew.
+const LOG: u64 = 1 << 20;
+
+// ------------------------------------------------------------------------------------------------ the command's side
+
+/// Where the owner of a session writes what goes wrong with it.
+pub(super) fn log_file(paths: &Paths, id: &str) -> PathBuf {
+    paths.logs().join(format!("owner-{}.log", file_name(id)))
+}
+
+/// Connects to the owner of a session, if there is one.
+pub(super) async fn find_owner(paths: &Paths, id: &str) -> Result<Option<Link>> {
+    let path = socket(paths, id).context("the session's socket")?;
+    match Link::connect(&path).await {
+        Ok(link) => Ok(Some(link)),
+        Err(_) if !Store::new(paths).is_owned(id) => Ok(None),
+        // It is just starting, or just leaving.
+        Err(_) => wait_for_owner(paths, id).await,
+    }
+}
+
+async fn wait_for_owner(paths: &Paths, id: &str) -> Result<Option<Link>> {
+    let path = socket(paths, id).context("the session's socket")?;
+    let store = Store::new(paths);
+    let waiting = async {
+        loop {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            if let Ok(link) = Link::connect(&path).await {
+                return Some(link);
+            }
+            if !store.is_owned(id) {
+                return None;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.map_err(|_| {
+        Failure::runtime("the session's process does not answer")
+            .hint(format!("its log: {}", log_file(paths, id).display()))
+    })
+}
+
+/// Connects to the owner of a session, or starts it.
+pub(super) async fn reach_owner(paths: &Paths, record: &Record, setup: &Setup, ttl: Duration) -> Result<Link> {
+    for _ in 0..5 {
+        if let Some(link) = find_owner(paths, &record.id).await? {
+            return Ok(link);
+        }
+        start(paths, record, setup, ttl)?;
+    }
+    Err(Failure::runtime("the session's process cannot be started")
+        .hint(format!("its log: {}", log_file(paths, &record.id).display())))
+}
+
+/// Starts the owner and waits until it listens.
+fn start(paths: &Paths, record: &Record, setup: &Setup, ttl: Duration) -> Result<()> {
+    let log = log_file(paths, &record.id);
+    private_dir(&paths.logs()).context("the log")?;
+    let long = fs::metadata(&log).is_ok_and(|meta| meta.len() > LOG);
+    let mut options = OpenOptions::new();
+    options.create(true).write(true).append(!long).truncate(long);
+    let stderr = options.open(&log).context("the log")?;
+    let program = std::env::current_exe().context("this program")?;
+    let mut child = Command::new(program)
+        .arg("__owner")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(stderr)
+        // Ctrl-C is for the command, not for the owner.
+        .process_group(0)
+        .spawn()
+        .context("the session's process")?;
+    let payload = json!({
+        "version": VERSION,
+        "session": record.id,
+        "setup": setup.to_json(),
+        "ttl": ttl.as_secs_f64(),
+    });
+    if let Some(mut stdin) = child.stdin.take() {
+        // If it has ended already, its silence tells.
+        let _ = stdin.write_all(payload.to_string().as_bytes());
+    }
+    let mut line = String::new();
+    if let Some(stdout) = child.stdout.take() {
+        let _ = io::BufReader::new(stdout).read_line(&mut line);
+    }
+    match line.trim() {
+        "ready" | "taken" => Ok(()),
+        _ => {
+            let words = fs::read_to_string(&log).unwrap_or_default();
+            let words = words.lines().last().unwrap_or_default().to_owned();
+            Err(Failure::runtime(format_args!("the session's process could not be started: {words}"))
+                .hint(format!("its log: {}", log.display())))
+        }
+    }
+}
+
+/// Asks the owner, if there is one, to close the session and to leave. Says whether there was one.
+pub(crate) async fn close_owner(paths: &Paths, id: &str) -> Result<bool> {
+    let Some(mut link) = find_owner(paths, id).await? else { return Ok(false) };
+    let asked = link.send(&json!({ "version": VERSION, "session": id, "do": "close" })).await;
+    if asked.is_ok() {
+        // It says so, or it ends.
+        while let Ok(Heard::Own(_) | Heard::Line(..)) = link.hear().await {}
+    }
+    // The lock is free when the process is gone.
+    let store = Store::new(paths);
+    let gone = async {
+        while store.is_owned(id) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let _ = tokio::time::timeout(PATIENCE, gone).await;
+    Ok(true)
+}
+
+/// Asks the owner for something that has one answer.
+pub(super) async fn request(link: &mut Link, message: &Value) -> Result<Value> {
+    link.send(message).await.context("the session's process")?;
+    loop {
+        match link.hear().await.context("the session's process")? {
+            Heard::Line(..) => {}
+            Heard::End => return Err(Failure::runtime("the session's process ended").detail("OWNER_GONE")),
+            Heard::Own(value) => {
+                if let Some(failure) = value.get("failure") {
+                    return Err(failure_from_json(failure));
+                }
+                return Ok(value);
+            }
+        }
+    }
+}
+
+// --------------------------------------------------------------------------------------------------- the owner's side
+
+/// What the owner does, in the order in which it was asked for.
+enum Job {
+    Prompt { work: Work, front: Front, stop: Stop, running: Running },
+    Set { setting: Setting, permits: Permits, writer: OwnedWriteHalf },
+    Close { done: oneshot::Sender<()> },
+}
+
+/// A prompt that waits or runs, as others can reach it.
+#[derive(Clone)]
+struct Running {
+    request: String,
+    tell: Arc<watch::Sender<Option<Why>>>,
+    control: Arc<Mutex<Option<Control>>>,
+}
+
+/// What connections know of each other.
+struct Shared {
+    id: String,
+    jobs: mpsc::Sender<Job>,
+    /// The prompt that runs, and those that wait.
+    prompts: Mutex<VecDeque<Running>>,
+    ttl: watch::Sender<Duration>,
+    store: Store,
+}
+
+impl Shared {
+    fn prompts(&self) -> MutexGuard<'_, VecDeque<Running>> {
+        self.prompts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The prompt that runs now.
+    fn current(&self) -> Option<Running> {
+        self.prompts().front().cloned()
+    }
+
+    fn done(&self, request: &str) {
+        self.prompts().retain(|prompt| prompt.request != request);
+    }
+}
+
+/// The main function of the owner. What it needs to know comes on stdin.
+pub(crate) fn run_owner(paths: &Paths) -> Result<()> {
+    let payload = io::read_to_string(io::stdin()).context("standard input")?;
+    let payload: Value = serde_json::from_str(&payload).context("standard input")?;
+    let wrong = || Failure::usage("this command is for the program itself");
+    let id = payload.get("session").and_then(Value::as_str).ok_or_else(wrong)?;
+    let setup = payload.get("setup").and_then(Setup::from_json).ok_or_else(wrong)?;
+    let ttl = payload.get("ttl").and_then(Value::as_f64).and_then(|ttl| Duration::try_from_secs_f64(ttl).ok());
+    let store = Store::new(paths);
+    let Some(_lock) = store.own(id)? else {
+        // Somebody was faster.
+        let _ = writeln!(io::stdout(), "taken");
+        return Ok(());
+    };
+    let record = store.get(id).ok_or_else(|| Failure::runtime("there is no such session"))?;
+    runtime(own(paths, setup, record, ttl.unwrap_or_default()))
+}
+
+async fn own(paths: &Paths, setup: Setup, record: Record, ttl: Duration) -> Result<()> {
+    let path = socket(paths, &record.id).context("the session's socket")?;
+    // With the lock in hand, whatever lies there is a dead one's.
+    let _ = fs::remove_file(&path);
+    let listener = UnixListener::bind(&path).context("the session's socket")?;
+    let depth = crate::config::load(paths, &record.cwd, None).ok();
+    let depth = depth.and_then(|config| config.count("queue_max_depth")).unwrap_or(16);
+    let (jobs, mut queue) = mpsc::channel(usize::try_from(depth).unwrap_or(16));
+    let (ttl, mut ttl_now) = watch::channel(ttl);
+    let shared = Arc::new(Shared {
+        id: record.id.clone(),
+        jobs,
+        prompts: Mutex::default(),
+        ttl,
+        store: Store::new(paths),
+    });
+    let _ = writeln!(io::stdout(), "ready");
+    let accepting = tokio::spawn(accept(listener, shared.clone()));
+    let mut worker = Worker::new(paths, setup, &record, true);
+    let mut closing = None;
+    loop {
+        let ttl = *ttl_now.borrow_and_update();
+        let rest = async {
+            match ttl {
+                Duration::ZERO => std::future::pending().await,
+                ttl => tokio::time::sleep(ttl).await,
+            }
+        };
+        let job = tokio::select! {
+            biased;
+            () = interrupted() => break,
+            job = queue.recv() => job,
+            closed = worker.idle() => {
+                if let Some(closed) = closed {
+                    worker.gone(&closed)?;
+                }
+                continue;
+            }
+            Ok(()) = ttl_now.changed() => continue,
+            () = rest => break,
+        };
+        match job {
+            None => break,
+            Some(Job::Close { done }) => {
+                closing = Some(done);
+                break;
+            }
+            Some(job) => do_job(&mut worker, job, &shared).await,
+        }
+    }
+    // From here on nobody gets in; who comes now finds the socket gone and starts another owner.
+    accepting.abort();
+    let _ = fs::remove_file(&path);
+    queue.close();
+    while let Ok(job) = queue.try_recv() {
+        match job {
+            Job::Close { done } => closing = Some(done),
+            job => do_job(&mut worker, job, &shared).await,
+        }
+    }
+    worker.shutdown(closing.is_some()).await;
+    drop(closing);
+    Ok(())
+}
+
+async fn do_job(worker: &mut Worker, job: Job, shared: &Arc<Shared>) {
+    match job {
+        Job::Prompt { work, mut front, mut stop, running } => {
+            let waiting = stop.borrow().is_none();
+            let result = if waiting {
+                let slot = running.control.clone();
+                let set = move |control| *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(control);
+                // Told to leave, the owner takes its prompt with it.
+                let tell = running.tell.clone();
+                let prompt = worker.prompt(work, &mut front, &mut stop, set);
+                let signals = async move {
+                    interrupted().await;
+                    let _ = tell.send(Some(Why::Interrupted));
+                    std::future::pending::<()>().await;
+                };
+                tokio::select! {
+                    result = prompt => result,
+                    () = signals => Err(Failure::interrupted()),
+                }
+            } else {
+                Err(Failure::runtime("cancelled before its turn came").detail("CANCELLED"))
+            };
+            shared.done(&running.request);
+            if let Front::Remote(remote) = &mut front {
+                let message = match &result {
+                    Ok(ended) => json!({ "end": { "reason": ended.reason.as_str() } }),
+                    Err(failure) => json!({ "failure": failure_to_json(failure) }),
+                };
+                let _ = remote.say(&message).await;
+            }
+            if let Err(failure) = result {
+                note(&format!("prompt {}: {failure}", running.request));
+            }
+        }
+        Job::Set { setting, permits, mut writer } => {
+            let mut front = Front::Nobody;
+            let message = match worker.set(&setting, &permits, &mut front).await {
+                Ok(done) => json!({ "set": done }),
+                Err(failure) => json!({ "failure": failure_to_json(&failure) }),
+            };
+            let _ = say(&mut writer, &message).await;
+        }
+        Job::Close { .. } => {}
+    }
+}
+
+async fn accept(listener: UnixListener, shared: Arc<Shared>) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                tokio::spawn(serve(stream, shared.clone()));
+            }
+            // Out of descriptors, perhaps: others need time to give some back.
+            Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+        }
+    }
+}
+
+/// One command that wants something.
+async fn serve(stream: UnixStream, shared: Arc<Shared>) {
+    let (mut reader, mut writer) = Link::new(stream).into_parts();
+    let mut line = String::new();
+    if reader.read_line(&mut line).await.is_err() {
+        return;
+    }
+    let Ok(message) = serde_json::from_str::<Value>(&line) else { return };
+    let text = |key: &str| message.get(key).and_then(Value::as_str);
+    let refused = if message.get("version").and_then(Value::as_u64) != Some(VERSION) {
+        Some("the session is held by another version of this program; close it first")
+    } else if text("session") != Some(&shared.id) {
+        Some("this is not the process of that session")
+    } else {
+        None
+    };
+    if let Some(refused) = refused {
+        let _ = say(&mut writer, &json!({ "failure": failure_to_json(&Failure::runtime(refused)) })).await;
+        return;
+    }
+    if let Some(ttl) = message.get("ttl").and_then(Value::as_f64).and_then(|ttl| Duration::try_from_secs_f64(ttl).ok()) {
+        shared.ttl.send_replace(ttl);
+    }
+    match text("do") {
+        Some("prompt") => serve_prompt(&message, reader, writer, &shared).await,
+        Some("cancel") => {
+            let cancelled = shared.current().is_some_and(|running| running.tell.send(Some(Why::Cancelled)).is_ok());
+            let _ = say(&mut writer, &json!({ "cancelled": cancelled })).await;
+        }
+        Some("set") => serve_set(&message, writer, &shared).await,
+        Some("close") => {
+            for prompt in shared.prompts().iter() {
+                let _ = prompt.tell.send(Some(Why::Cancelled));
+            }
+            let (done, over) = oneshot::channel();
+            let _ = shared.jobs.send(Job::Close { done }).await;
+            let _ = over.await;
+        }
+        Some("status") => {
+            let busy = shared.prompts().len();
+            let _ = say(&mut writer, &json!({ "prompts": busy, "pid": std::process::id() })).await;
+        }
+        _ => {}
+    }
+}
+
+async fn serve_prompt(
+    message: &Value,
+    mut reader: BufReader<OwnedReadHalf>,
+    mut writer: OwnedWriteHalf,
+    shared: &Arc<Shared>,
+) {
+    let blocks = message.get("prompt").cloned().and_then(|blocks| serde_json::from_value(blocks).ok());
+    let permits = message.get("permits").and_then(Permits::from_json);
+    let (Some(blocks), Some(permits)) = (blocks, permits) else {
+        let failure = Failure::runtime("the session's process did not understand the prompt");
+        let _ = say(&mut writer, &json!({ "failure": failure_to_json(&failure) })).await;
+        return;
+    };
+    let model = message.get("model").and_then(Value::as_str).map(str::to_owned);
+    let waits = message.get("wait").and_then(Value::as_bool).unwrap_or(true);
+    let attended = message.get("attended").and_then(Value::as_bool).unwrap_or_default();
+    let request = format!("{:x}-{:x}", std::process::id(), crate::session_store::hash(&format!("{message}{}", now())));
+    let Ok(place) = shared.jobs.clone().try_reserve_owned() else {
+        let failure = Failure::runtime("too many prompts wait in this session").detail("QUEUE_FULL");
+        let _ = say(&mut writer, &json!({ "failure": failure_to_json(&failure) })).await;
+        return;
+    };
+    let (tell, stop) = watch::channel(None);
+    let running = Running { request: request.clone(), tell: Arc::new(tell), control: Arc::default() };
+    let ahead = {
+        let mut prompts = shared.prompts();
+        prompts.push_back(running.clone());
+        prompts.len() - 1
+    };
+    let _ = say(&mut writer, &json!({ "queued": request, "ahead": ahead })).await;
+    let (answer, answers) = mpsc::channel(1);
+    let front = match waits {
+        true => Front::Remote(RemoteFront::new(writer, answers, attended)),
+        false => Front::Nobody,
+    };
+    let tell = running.tell.clone();
+    place.send(Job::Prompt { work: Work { blocks, permits, model }, front, stop, running });
+    if !waits {
+        return;
+    }
+    let mut line = String::new();
+    loop {
+        line.clear();
+        match reader.read_line(&mut line).await {
+            // Whoever waited is gone, and with them the reason to go on.
+            Ok(0) | Err(_) => break,
+            Ok(_) => {}
+        }
+        let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
+        if let Some(choice) = message.get("answer") {
+            let _ = answer.try_send(choice.as_u64().and_then(|choice| usize::try_from(choice).ok()));
+        }
+        if message.get("cancel").is_some() {
+            let _ = tell.send(Some(Why::Cancelled));
+        }
+    }
+    let _ = tell.send(Some(Why::Cancelled));
+}
+
+async fn serve_set(message: &Value, mut writer: OwnedWriteHalf, shared: &Arc<Shared>) {
+    let text = |key: &str| message.get(key).and_then(Value::as_str).map(str::to_owned);
+    let value = text("value").unwrap_or_default();
+    let setting = match (text("what").as_deref(), text("key")) {
+        (Some("mode"), _) => Setting::Mode(value),
+        (Some("model"), _) => Setting::Model(value),
+        (_, Some(key)) => Setting::Option(key, value),
+        _ => return,
+    };
+    // While a turn runs the agent is told at once; the turn has the session, but not its settings.
+    let control = shared.current().and_then(|running| {
+        running.control.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    });
+    if let Some(control) = control {
+        let message = match set_now(&control, &setting).await {
+            Ok(done) => {
+                let _ = shared.store.change(&shared.id, |record| note_setting(record, &setting));
+                json!({ "set": done })
+            }
+            Err(failure) => json!({ "failure": failure_to_json(&failure) }),
+        };
+        let _ = say(&mut writer, &message).await;
+        return;
+    }
+    let Some(permits) = message.get("permits").and_then(Permits::from_json) else { return };
+    let _ = shared.jobs.send(Job::Set { setting, permits, writer }).await;
+}
+
+async fn set_now(control: &Control, setting: &Setting) -> Result<Value> {
+    match setting {
+        Setting::Mode(mode) => control.set_mode(mode.as_str()).await.map(|()| Value::Null),
+        Setting::Model(model) => match control.set_config_option("model", model.as_str()).await {
+            Ok(_) => Ok(Value::Null),
+            Err(_) => control.set_model(model.as_str()).await.map(|()| Value::Null),
+        },
+        Setting::Option(key, value) => {
+            control.set_config_option(key.as_str(), value.as_str()).await.map(|options| json!(&*options))
+        }
+    }
+    .map_err(Failure::from)
+}
+
+/// Writes to the owner's log, which is its stderr.
+fn note(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{} {text}", now());
+}

@@ -1,0 +1,117 @@
+//! What a prompt may do and how much it may take.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use attache_host::policy::{Audit, Memory, Mode, Policy, Rules, Unanswered};
+use serde_json::{Value, json};
+
+use crate::cx::Cx;
+use crate::error::{Context as _, Failure, Result};
+use crate::paths::Paths;
+
+/// The permissions and limits of one prompt.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Permits {
+    pub(crate) mode: Mode,
+    /// The rules of a policy, as JSON.
+    pub(crate) rules: Option<String>,
+    pub(crate) unanswered: Unanswered,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) max_turns: Option<u64>,
+    pub(crate) max_tokens: Option<u64>,
+    pub(crate) max_cost: Option<f64>,
+    pub(crate) retries: u64,
+}
+
+impl Permits {
+    /// What flags and settings say.
+    pub(crate) fn new(cx: &Cx) -> Result<Permits> {
+        let config = &cx.config;
+        let mode = config.text("permissions").unwrap_or("approve-reads");
+        let rules = config.text("permission_policy").map(|spec| rules(spec, &cx.cwd)).transpose()?;
+        Ok(Permits {
+            mode: mode.parse().map_err(Failure::usage)?,
+            rules,
+            unanswered: match config.text("non_interactive_permissions") {
+                Some("fail") => Unanswered::Fail,
+                _ => Unanswered::Deny,
+            },
+            timeout: config.seconds("timeout"),
+            max_turns: config.count("max_turns"),
+            max_tokens: config.count("max_tokens"),
+            max_cost: config.number("max_cost"),
+            retries: config.count("prompt_retries").unwrap_or_default(),
+        })
+    }
+
+    /// The policy of a session in these directories, the first of which is the project.
+    pub(crate) fn policy(&self, paths: &Paths, agent: &str, roots: &[PathBuf], secrets: Vec<String>) -> Result<Policy> {
+        let mask = attache_host::secrets::Mask::from_env().with(secrets);
+        let mut policy = Policy::new(self.mode).asking(None, self.unanswered);
+        if let Some(rules) = &self.rules {
+            let rules = Rules::parse(rules).map_err(|error| Failure::usage(format_args!("the permission policy: {error}")))?;
+            policy = policy.rules(rules);
+        }
+        let project = roots.first().map_or(Path::new("/"), PathBuf::as_path);
+        let project = crate::paths::repository(project).unwrap_or(project);
+        let memory = Memory::open(&paths.state, project).context("what is always allowed")?;
+        crate::paths::private_dir(&paths.state).context(paths.state.display())?;
+        let audit = Audit::open(&paths.state.join("audit.jsonl")).context("the audit log")?;
+        Ok(policy.roots(roots).agent(agent).memory(memory).audit(audit).mask(mask))
+    }
+
+    pub(crate) fn to_json(&self) -> Value {
+        json!({
+            "mode": self.mode.as_str(),
+            "rules": self.rules,
+            "fail": self.unanswered == Unanswered::Fail,
+            "timeout": self.timeout.map(|time| time.as_secs_f64()),
+            "maxTurns": self.max_turns,
+            "maxTokens": self.max_tokens,
+            "maxCost": self.max_cost,
+            "retries": self.retries,
+        })
+    }
+
+    /// The way back. `None` if the other process is of another version.
+    pub(crate) fn from_json(value: &Value) -> Option<Permits> {
+        Some(Permits {
+            mode: value.get("mode")?.as_str()?.parse().ok()?,
+            rules: value.get("rules").and_then(Value::as_str).map(str::to_owned),
+            unanswered: if value.get("fail")?.as_bool()? { Unanswered::Fail } else { Unanswered::Deny },
+            timeout: value.get("timeout").and_then(Value::as_f64).and_then(|time| Duration::try_from_secs_f64(time).ok()),
+            max_turns: value.get("maxTurns").and_then(Value::as_u64),
+            max_tokens: value.get("maxTokens").and_then(Value::as_u64),
+            max_cost: value.get("maxCost").and_then(Value::as_f64),
+            retries: value.get("retries")?.as_u64()?,
+        })
+    }
+}
+
+/// The rules, from JSON or from a file, read once to tell mistakes before anything is started.
+fn rules(spec: &str, cwd: &Path) -> Result<String> {
+    let (text, source) = if spec.trim_start().starts_with('{') {
+        (spec.to_owned(), "the permission policy".to_owned())
+    } else {
+        let path = cwd.join(spec);
+        let text = std::fs::read_to_string(&path).map_err(|error| {
+            Failure::usage(format_args!("the permission policy {}: {error}", path.display()))
+        })?;
+        (text, format!("the permission policy {}", path.display()))
+    };
+    Rules::parse(&text).map_err(|error| Failure::usage(format_args!("{source}: {error}")))?;
+    Ok(text)
+}
+
+impl Permits {
+    /// While no prompt runs nobody has asked for anything: no more than reading.
+    pub(crate) fn between_turns(&self) -> Permits {
+        let mode = match self.mode {
+            Mode::DenyAll => Mode::DenyAll,
+            Mode::Ask => Mode::Ask,
+            _ => Mode::ApproveReads,
+        };
+        Permits { mode, rules: None, ..self.clone() }
+    }
+}

@@ -1,0 +1,268 @@
+//! `attache prompt`: a prompt for a session of this directory.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::exec::{end, log};
+use super::front::{Front, Local};
+use super::input;
+use super::permits::Permits;
+use super::setup::Setup;
+use super::signals::runtime;
+use crate::cx::Cx;
+use crate::error::{Failure, Kind, Result};
+use crate::output::Format;
+use crate::session_store::{Record, Scope, Store, boundary};
+
+/// The open session that is meant, in this directory or above it.
+pub(crate) fn find(cx: &Cx, setup: &Setup) -> Result<Record> {
+    let name = cx.call.value("session");
+    let scope = Scope::new(&setup.spec, &cx.cwd, name);
+    if let Some(record) = Store::new(&cx.paths).route(&scope)? {
+        return Ok(record);
+    }
+    let agent = match (&cx.call.agent, cx.call.value("agent")) {
+        (Some(agent), _) => format!(" {agent}"),
+        (None, Some(command)) => format!(" --agent {}", crate::agents::join([command])),
+        (None, None) => String::new(),
+    };
+    let name = name.map(|name| format!(" --name {}", crate::agents::join([name]))).unwrap_or_default();
+    Err(Failure::new(
+        Kind::NoSession,
+        format_args!("there is no session here (searched up to {})", boundary(&cx.cwd).display()),
+    )
+    .hint(format!("create one: attache{agent} sessions new{name}")))
+}
+
+/// How long the owner stays when there is nothing to do.
+pub(super) fn ttl(cx: &Cx) -> Duration {
+    cx.config.seconds("ttl").unwrap_or(Duration::from_secs(300))
+}
+
+/// Sends a prompt to a session.
+pub(crate) fn prompt(cx: &Cx) -> Result<()> {
+    let setup = Setup::new(cx)?;
+    let permits = Permits::new(cx)?;
+    let blocks = input::prompt(cx)?;
+    let record = find(cx, &setup)?;
+    let setup = setup.with_record(&record);
+    cx.warn();
+    banner(cx, &record);
+    runtime(async {
+        let log = log(cx, &setup)?;
+        let mut local = Local::new(&cx.output, log);
+        let model = cx.config.text("model").filter(|_| cx.config.is_said("model")).map(str::to_owned);
+        let message = json!({
+            "do": "prompt",
+            "prompt": blocks,
+            "permits": permits.to_json(),
+            "wait": !cx.call.has("no-wait"),
+            "attended": local.is_attended(),
+            "model": model,
+        });
+        let result = submit(cx, &record, &setup, message, &mut local).await;
+        let mut front = Front::Local(Box::new(local));
+        match result {
+            Ok(Some(request)) => {
+                queued(cx, &record, &request);
+                Ok(())
+            }
+            Ok(None) => {
+                if let Front::Local(local) = &mut front {
+                    local.finish().await;
+                }
+                Ok(())
+            }
+            Err(failure) => end(&mut front, Err(failure)).await,
+        }
+    })
+}
+
+fn banner(cx: &Cx, record: &Record) {
+    let state = if Store::new(&cx.paths).is_owned(&record.id) { "connected" } else { "starting" };
+    let routed = match cx.cwd.strip_prefix(&record.cwd) {
+        Ok(inner) if inner != Path::new("") => format!(" (routed from ./{})", inner.display()),
+        _ => String::new(),
+    };
+    let (label, id, cwd) = (record.label(), &record.id, record.cwd.display());
+    cx.output.note(format_args!("session {label} ({id}) · {cwd}{routed} · agent {state}"));
+}
+
+fn queued(cx: &Cx, record: &Record, request: &str) {
+    match cx.output.format {
+        Format::Json => cx.output.json(&json!({
+            "action": "prompt_queued",
+            "acpxRecordId": record.id,
+            "requestId": request,
+        })),
+        Format::Text => cx.output.line(format_args!("[queued] {request}")),
+        Format::Quiet => {}
+    }
+}
+
+/// Hands the prompt to the session's owner and shows what comes of it. Gives back the request's name if nobody waits for it.
+#[cfg(unix)]
+async fn submit(
+    cx: &Cx,
+    record: &Record,
+    setup: &Setup,
+    mut message: serde_json::Value,
+    local: &mut Local,
+) -> Result<Option<String>> {
+    use super::ipc::{Heard, VERSION};
+    use super::owner::reach_owner;
+
+    if let Some(object) = message.as_object_mut() {
+        object.insert("version".to_owned(), json!(VERSION));
+        object.insert("session".to_owned(), json!(record.id));
+        if cx.config.is_said("ttl") {
+            object.insert("ttl".to_owned(), json!(ttl(cx).as_secs_f64()));
+        }
+    }
+    let mut link = None;
+    let mut request = None;
+    // An owner that is about to leave lets go without a word; the next one is asked then.
+    for _ in 0..3 {
+        let mut reached = reach_owner(&cx.paths, record, setup, ttl(cx)).await?;
+        if reached.send(&message).await.is_err() {
+            continue;
+        }
+        match reached.hear().await {
+            Ok(Heard::Own(value)) => {
+                if let Some(failure) = value.get("failure") {
+                    return Err(super::ipc::failure_from_json(failure));
+                }
+                request = value.get("queued").and_then(|id| id.as_str()).map(str::to_owned);
+                let ahead = value.get("ahead").and_then(serde_json::Value::as_u64).unwrap_or_default();
+                if ahead > 0 {
+                    cx.output.note(format_args!("{ahead} prompts come before this one"));
+                }
+                link = Some(reached);
+                break;
+            }
+            _ => continue,
+        }
+    }
+    let Some(link) = link else {
+        return Err(Failure::runtime("the session's process does not take the prompt").detail("OWNER_GONE"));
+    };
+    if cx.call.has("no-wait") {
+        return Ok(request);
+    }
+    follow(cx, record, link, local).await.map(|()| None)
+}
+
+/// Shows the lines of a prompt until it ends.
+#[cfg(unix)]
+async fn follow(cx: &Cx, record: &Record, mut link: super::ipc::Link, local: &mut Local) -> Result<()> {
+    use super::ask::Ask;
+    use super::ipc::{Heard, failure_from_json};
+    use super::signals::interrupted;
+    use attache::Flow;
+
+    /// What was heard, free of the buffer it came in.
+    enum Got {
+        Lines,
+        Own(serde_json::Value),
+        End,
+    }
+    let mut signal = Box::pin(interrupted());
+    let mut told = false;
+    let mut question: Option<Ask> = None;
+    loop {
+        let got = tokio::select! {
+            biased;
+            () = &mut signal => {
+                if told {
+                    return Err(Failure::interrupted());
+                }
+                told = true;
+                signal = Box::pin(interrupted());
+                let _ = link.send(&json!({ "cancel": true })).await;
+                continue;
+            }
+            heard = link.hear() => match heard {
+                Ok(Heard::Line(flow, line)) => {
+                    local.line(if flow == Flow::In { Flow::In } else { Flow::Out }, line);
+                    Got::Lines
+                }
+                Ok(Heard::Own(value)) => Got::Own(value),
+                Ok(Heard::End) | Err(_) => Got::End,
+            },
+            // Whatever else comes takes the question back.
+            choice = asking(local, question.as_ref()) => {
+                question = None;
+                let _ = link.send(&json!({ "answer": choice })).await;
+                continue;
+            }
+        };
+        question = None;
+        match got {
+            Got::Lines => {
+                if local.write().await.is_err() {
+                    return Err(Failure::runtime("nobody reads the output").detail("OUTPUT_CLOSED"));
+                }
+            }
+            Got::Own(value) => {
+                if let Some(ask) = value.get("ask").and_then(Ask::from_json) {
+                    question = Some(ask);
+                } else if let Some(notice) = value.get("permission").and_then(|notice| notice.as_str()) {
+                    local.screen.permission(notice);
+                    let _ = local.write().await;
+                } else if let Some(failure) = value.get("failure") {
+                    return Err(if told { Failure::interrupted() } else { failure_from_json(failure) });
+                } else if value.get("end").is_some() {
+                    return if told { Err(Failure::interrupted()) } else { Ok(()) };
+                }
+            }
+            Got::End => {
+                let log = super::owner::log_file(&cx.paths, &record.id);
+                return Err(Failure::runtime("the session's process ended before the prompt did")
+                    .detail("OWNER_GONE")
+                    .hint(format!("its log: {}", log.display())));
+            }
+        }
+    }
+}
+
+#[cfg(unix)]
+async fn asking(local: &mut Local, question: Option<&super::ask::Ask>) -> Option<usize> {
+    match question {
+        Some(ask) => local.ask(ask).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Without sockets there is no owner: the prompt runs here, and the session is restored for each.
+#[cfg(not(unix))]
+async fn submit(
+    cx: &Cx,
+    record: &Record,
+    setup: &Setup,
+    message: serde_json::Value,
+    local: &mut Local,
+) -> Result<Option<String>> {
+    use super::exec::stoppable;
+    use super::worker::{Work, Worker};
+
+    let Some(_lock) = Store::new(&cx.paths).own(&record.id)? else {
+        return Err(Failure::runtime("another prompt runs in this session; wait for it"));
+    };
+    let taken = std::mem::replace(local, Local::new(&cx.output, log(cx, setup)?));
+    let mut front = Front::Local(Box::new(taken));
+    let work = Work {
+        blocks: serde_json::from_value(message.get("prompt").cloned().unwrap_or_default())
+            .map_err(|error| Failure::runtime(error))?,
+        permits: Permits::new(cx)?,
+        model: message.get("model").and_then(|model| model.as_str()).map(str::to_owned),
+    };
+    let mut worker = Worker::new(&cx.paths, setup.clone(), record, cx.output.verbose);
+    let result = stoppable(async |mut stop| worker.prompt(work, &mut front, &mut stop, |_| {}).await).await;
+    worker.shutdown(false).await;
+    if let Front::Local(shown) = front {
+        *local = *shown;
+    }
+    result.map(|_| None)
+}

@@ -1,0 +1,98 @@
+//! `attache status`: whether a session's agent is running. Nothing is started for it.
+
+use std::time::SystemTime;
+
+use serde_json::{Map, Value, json};
+
+use super::setup::Setup;
+use crate::cx::Cx;
+use crate::error::Result;
+use crate::output::Format;
+use crate::session_store::{Record, Scope, Store};
+use crate::time::{clock, parse};
+
+/// Says how a session is.
+pub(crate) fn status(cx: &Cx) -> Result<()> {
+    let setup = Setup::new(cx)?;
+    let scope = Scope::new(&setup.spec, &cx.cwd, cx.call.value("session"));
+    let store = Store::new(&cx.paths);
+    let Some(record) = store.find(&scope, false)? else {
+        match cx.output.format {
+            Format::Json => cx.output.json(&json!({
+                "action": "status_snapshot", "status": "no-session", "summary": "no active session",
+            })),
+            Format::Quiet => cx.output.line("no-session"),
+            Format::Text => cx.output.print(&lines(None, &setup.spec.identity(), "no-session", None)),
+        }
+        return Ok(());
+    };
+    let running = store.is_owned(&record.id);
+    let failed = record.last_exit_signal.is_some() || record.last_exit_code.is_some_and(|code| code != 0);
+    let state = match (running, failed) {
+        (true, _) => "running",
+        (false, true) => "dead",
+        (false, false) => "idle",
+    };
+    let uptime = record.agent_started_at.as_deref().filter(|_| running).and_then(parse);
+    let uptime = uptime.and_then(|start| SystemTime::now().duration_since(start).ok()).map(clock);
+    match cx.output.format {
+        Format::Json => cx.output.json(&as_json(&record, state, uptime)),
+        Format::Quiet => cx.output.line(state),
+        Format::Text => cx.output.print(&lines(Some(&record), &record.agent_command, state, uptime)),
+    }
+    Ok(())
+}
+
+fn as_json(record: &Record, state: &str, uptime: Option<String>) -> Value {
+    let mut map = Map::new();
+    let mut put = |key: &str, value: Value| {
+        if !value.is_null() {
+            map.insert(key.to_owned(), value);
+        }
+    };
+    put("action", json!("status_snapshot"));
+    put("status", json!(if state == "running" { "alive" } else { state }));
+    put("summary", json!(match state {
+        "running" => "the session's process is there",
+        "idle" => "the session is idle; the next prompt starts its agent",
+        _ => "the agent ended badly; the next prompt starts it again",
+    }));
+    put("acpxRecordId", json!(record.id));
+    put("acpxSessionId", json!(record.session_id));
+    put("pid", json!(record.pid.filter(|_| state == "running")));
+    put("model", json!(record.current_model));
+    put("mode", json!(record.current_mode));
+    if !record.models.is_empty() {
+        put("availableModels", json!(record.models));
+    }
+    put("uptime", json!(uptime));
+    put("lastPromptTime", json!(record.last_prompt_at));
+    if state == "dead" {
+        put("exitCode", json!(record.last_exit_code));
+        put("signal", json!(record.last_exit_signal));
+    }
+    Value::Object(map)
+}
+
+fn lines(record: Option<&Record>, agent: &str, state: &str, uptime: Option<String>) -> String {
+    let dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+    let of = |read: fn(&Record) -> Option<String>| dash(record.and_then(read));
+    let pid = record.and_then(|record| record.pid).filter(|_| state == "running").map(|pid| pid.to_string());
+    let mut text = format!(
+        "session: {}\nagent: {agent}\npid: {}\nstatus: {state}\nmodel: {}\nmode: {}\nuptime: {}\nlastPromptTime: {}\n",
+        of(|record| Some(record.id.clone())),
+        dash(pid),
+        of(|record| record.current_model.clone()),
+        of(|record| record.current_mode.clone()),
+        dash(uptime),
+        of(|record| record.last_prompt_at.clone()),
+    );
+    if state == "dead" {
+        text.push_str(&format!(
+            "exitCode: {}\nsignal: {}\n",
+            of(|record| record.last_exit_code.map(|code| code.to_string())),
+            of(|record| record.last_exit_signal.clone()),
+        ));
+    }
+    text
+}

@@ -1,0 +1,333 @@
+//! One prompt, from the request to its answer.
+
+use std::time::{Duration, Instant};
+
+use attache::client::{Event, PermissionAsk, Session};
+use attache::{ContentBlock, ErrorObject, Prompt, StopReason, code};
+use attache_host::budget::{Budget, Exceeded, Meter};
+use attache_host::policy::{Answer, Decision, Policy, Silence};
+use tokio::sync::{mpsc, watch};
+
+use super::ask::Ask;
+use super::front::Show;
+use super::permits::Permits;
+use crate::error::{Failure, Kind, Result};
+use crate::lend::Asked;
+
+/// Why a turn is to end before its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// This process is to stop.
+    Interrupted,
+    /// Somebody asked for it.
+    Cancelled,
+}
+
+/// Hears that a turn is to end.
+pub(crate) type Stop = watch::Receiver<Option<Why>>;
+
+/// How a turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ended {
+    pub(crate) reason: StopReason,
+}
+
+/// What came in between.
+enum Cause {
+    Why(Why),
+    /// Nobody reads what is printed.
+    Unheard,
+    Time(Duration),
+    Budget(Exceeded),
+    /// Somebody should have been asked.
+    Unattended(String),
+}
+
+/// Permissions so far.
+#[derive(Default)]
+struct Tally {
+    allowed: usize,
+    denied: usize,
+}
+
+/// Sends a prompt and sees it through. `deadline` covers all attempts.
+pub(crate) async fn run(
+    session: &mut Session,
+    questions: &mut mpsc::Receiver<Asked>,
+    policy: &Policy,
+    permits: &Permits,
+    blocks: &[ContentBlock],
+    show: &mut Show<'_>,
+    stop: &mut Stop,
+    deadline: Option<Instant>,
+) -> Result<Ended> {
+    let mut attempt = 0;
+    loop {
+        let mut turn = Running {
+            questions: &mut *questions,
+            policy,
+            show: &mut *show,
+            stop: &mut *stop,
+            deadline,
+            timeout: permits.timeout.unwrap_or_default(),
+            meter: Meter::new(Budget::new().tokens(permits.max_tokens).cost(permits.max_cost)),
+            tally: Tally::default(),
+            cause: None,
+            touched: false,
+        };
+        let result = turn.run(session, blocks.to_vec()).await;
+        let (touched, cancelled) = (turn.touched, turn.cause.is_some());
+        policy.turn_over(session.id());
+        match result {
+            Err(failure) if attempt < permits.retries && !touched && !cancelled && may_pass(&failure) => {
+                attempt += 1;
+                let pause = Duration::from_millis(500 << attempt.min(6));
+                show.front.permission(&format!("{failure}; attempt {} of {}", attempt + 1, permits.retries + 1)).await;
+                tokio::time::sleep(pause).await;
+            }
+            result => return result,
+        }
+    }
+}
+
+/// Whether an error is of the kind that may not come again: the agent's own troubles, limits of rate.
+fn may_pass(failure: &Failure) -> bool {
+    let Some(ErrorObject { code, message, .. }) = &failure.answered else { return false };
+    let text = message.to_lowercase();
+    *code == code::INTERNAL_ERROR || ["rate limit", "429", "overloaded", "timeout", "503"].iter().any(|word| text.contains(word))
+}
+
+struct Running<'a, 's> {
+    questions: &'a mut mpsc::Receiver<Asked>,
+    policy: &'a Policy,
+    show: &'a mut Show<'s>,
+    stop: &'a mut Stop,
+    deadline: Option<Instant>,
+    timeout: Duration,
+    meter: Meter,
+    tally: Tally,
+    cause: Option<Cause>,
+    /// The agent has done something that must not be done twice.
+    touched: bool,
+}
+
+/// What happens next.
+enum Next {
+    Event(Box<Event>),
+    Over(Result<(), attache::Error>),
+    Asked(Asked),
+    Stop(Why),
+    Late,
+    Lines,
+}
+
+impl Running<'_, '_> {
+    async fn run(&mut self, session: &mut Session, blocks: Vec<ContentBlock>) -> Result<Ended> {
+        let mut turn = session.prompt(Prompt::from(blocks)).await.map_err(Failure::from)?;
+        let over = loop {
+            if self.show.drain().await.is_err() && self.cause.is_none() {
+                self.cause = Some(Cause::Unheard);
+                turn.cancel();
+            }
+            let wire = self.show.wire.clone();
+            let may_stop = self.cause.is_none();
+            let next = tokio::select! {
+                biased;
+                why = stopped(self.stop), if may_stop => Next::Stop(why),
+                event = turn.next() => match event {
+                    Ok(Some(event)) => Next::Event(Box::new(event)),
+                    Ok(None) => Next::Over(Ok(())),
+                    Err(error) => Next::Over(Err(error)),
+                },
+                Some(asked) = self.questions.recv() => Next::Asked(asked),
+                () = late(self.deadline), if may_stop => Next::Late,
+                () = wire.changed() => Next::Lines,
+            };
+            match next {
+                Next::Event(event) => self.event(*event).await,
+                Next::Asked(asked) => self.asked(asked).await,
+                Next::Over(over) => break over,
+                Next::Stop(why) => self.cause = Some(Cause::Why(why)),
+                Next::Late => self.cause = Some(Cause::Time(self.timeout)),
+                Next::Lines => {}
+            }
+            // CANCEL-09: told to stop, the agent may have more to say.
+            if may_stop && self.cause.is_some() {
+                turn.cancel();
+            }
+        };
+        let _ = self.show.drain().await;
+        let reason = turn.stop_reason();
+        if let Some(usage) = turn.usage()
+            && let Err(exceeded) = self.meter.counted(usage)
+            && self.cause.is_none()
+        {
+            self.cause = Some(Cause::Budget(exceeded));
+        }
+        self.verdict(over, reason)
+    }
+
+    fn verdict(&mut self, over: Result<(), attache::Error>, reason: Option<StopReason>) -> Result<Ended> {
+        match (&self.cause, over) {
+            // Also an agent that dies when it is told to stop has stopped.
+            (Some(Cause::Why(Why::Interrupted)), _) => Err(Failure::interrupted()),
+            (Some(Cause::Unheard), _) => Err(Failure::runtime("nobody reads the output").detail("OUTPUT_CLOSED")),
+            (Some(Cause::Unattended(why)), _) => Err(Failure::new(Kind::PromptUnavailable, why)
+                .hint("nobody could be asked: allow it beforehand with --approve-all or --permission-policy")),
+            (Some(Cause::Budget(exceeded)), _) => {
+                Err(Failure::runtime(format_args!("the turn was cancelled: {exceeded}")).detail("BUDGET_EXCEEDED"))
+            }
+            // What was finished in time counts.
+            (Some(Cause::Time(limit)), result) if result.is_err() || reason.is_none_or(|reason| reason == StopReason::Cancelled) => {
+                Err(timed_out(*limit))
+            }
+            (_, Err(error)) => Err(Failure::from(error)),
+            (_, Ok(())) if self.tally.denied > 0 && self.tally.allowed == 0 => {
+                Err(Failure::new(Kind::PermissionDenied, "everything that the agent asked for was denied")
+                    .hint("allow it with --approve-reads, --approve-all or --permission-policy, or run in a terminal to be asked"))
+            }
+            (_, Ok(())) => Ok(Ended { reason: reason.unwrap_or(StopReason::Cancelled) }),
+        }
+    }
+
+    async fn event(&mut self, event: Event) {
+        match event {
+            Event::Permission(ask) => self.permission(ask).await,
+            Event::FromSubagent(_, event) => {
+                if let Event::Permission(ask) = *event {
+                    self.permission(ask).await;
+                }
+            }
+            Event::ToolCall(_) => self.touched = true,
+            Event::Usage(usage) => {
+                if let Err(exceeded) = self.meter.usage(&usage)
+                    && self.cause.is_none()
+                {
+                    self.cause = Some(Cause::Budget(exceeded));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The agent asks whether it may run a tool.
+    async fn permission(&mut self, ask: PermissionAsk) {
+        self.touched = true;
+        // The request is shown before it is answered.
+        let _ = self.show.drain().await;
+        if self.cause.is_some() || !ask.is_open() {
+            return self.policy.withdrawn(ask.request());
+        }
+        let decision = match self.policy.decide(ask.request()) {
+            Decision::Ask(_) if self.show.front.is_attended() => match self.person(&ask).await {
+                Some(decision) => decision,
+                None => return,
+            },
+            Decision::Ask(reason) => {
+                let title = ask.tool_call().title.clone().unwrap_or_else(|| ask.tool_call().tool_call_id.to_string());
+                self.show.front.permission(&format!("denied, because nobody can be asked: {title} ({reason})")).await;
+                self.policy.unanswered(ask.request(), Silence::Unattended)
+            }
+            decision => decision,
+        };
+        self.answer(ask, decision);
+    }
+
+    /// A person decides; `None` if the question was taken back.
+    async fn person(&mut self, ask: &PermissionAsk) -> Option<Decision> {
+        let question = Ask::permission(ask.request());
+        let limit = self.policy.ask_limit();
+        let expired = async {
+            match limit {
+                Some(limit) => tokio::time::sleep(limit).await,
+                None => std::future::pending().await,
+            }
+        };
+        let choice = tokio::select! {
+            choice = self.show.front.ask(&question) => choice,
+            () = ask.withdrawn() => {
+                self.policy.withdrawn(ask.request());
+                return None;
+            }
+            () = expired => return Some(self.policy.unanswered(ask.request(), Silence::TimeLimit)),
+            why = stopped(self.stop) => {
+                self.cause = Some(Cause::Why(why));
+                self.policy.withdrawn(ask.request());
+                return None;
+            }
+            () = late(self.deadline) => {
+                self.cause = Some(Cause::Time(self.timeout));
+                self.policy.withdrawn(ask.request());
+                return None;
+            }
+        };
+        let option = choice.and_then(|at| ask.options().get(at));
+        let decided = option.and_then(|option| self.policy.answered(ask.request(), &option.option_id).ok());
+        Some(decided.unwrap_or_else(|| self.policy.unanswered(ask.request(), Silence::Unattended)))
+    }
+
+    fn answer(&mut self, ask: PermissionAsk, decision: Decision) {
+        let allows = decision.allows();
+        match decision {
+            // PERM-04: the option was offered, or the question is answered `cancelled`.
+            Decision::Choose(choice) => drop(ask.choose(&choice.option)),
+            Decision::Fail(reason) => self.cause = Some(Cause::Unattended(reason.text)),
+            Decision::Deny(_) | Decision::Ask(_) => ask.cancel(),
+        }
+        if allows {
+            self.tally.allowed += 1;
+        } else {
+            self.tally.denied += 1;
+        }
+    }
+
+    /// The agent wants to do something without having asked.
+    async fn asked(&mut self, asked: Asked) {
+        let Asked { question, mut reply } = asked;
+        let _ = self.show.drain().await;
+        self.touched = true;
+        let answer = if self.cause.is_some() || !self.show.front.is_attended() {
+            Answer::Nobody
+        } else {
+            let ask = Ask::direct(&question);
+            tokio::select! {
+                choice = self.show.front.ask(&ask) => Ask::direct_answer(choice),
+                () = reply.closed() => return,
+                why = stopped(self.stop) => {
+                    self.cause = Some(Cause::Why(why));
+                    Answer::Nobody
+                }
+                () = late(self.deadline) => {
+                    self.cause = Some(Cause::Time(self.timeout));
+                    Answer::Nobody
+                }
+            }
+        };
+        match answer {
+            Answer::Allow | Answer::AllowAlways => self.tally.allowed += 1,
+            Answer::Deny | Answer::Nobody => self.tally.denied += 1,
+        }
+        let _ = reply.send(answer);
+    }
+}
+
+/// Resolves when the turn is to end.
+pub(crate) async fn stopped(stop: &mut Stop) -> Why {
+    match stop.wait_for(Option::is_some).await {
+        Ok(why) => why.unwrap_or(Why::Cancelled),
+        // Nobody is left who could say so.
+        Err(_) => std::future::pending().await,
+    }
+}
+
+pub(crate) async fn late(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+pub(crate) fn timed_out(limit: Duration) -> Failure {
+    Failure::new(Kind::Timeout, format_args!("the agent did not answer within {} s", limit.as_secs_f64()))
+        .hint("give it more time with --timeout, or see with -v what it does")
+}

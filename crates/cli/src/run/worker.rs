@@ -1,0 +1,318 @@
+//! Keeps the session of a record alive and runs its prompts, one after the other.
+
+use std::time::Instant;
+
+use attache::client::{Control, Session};
+use attache::{Closed, ContentBlock, Reason};
+use serde_json::{Value, json};
+
+use super::exec::{leave, stopped_early};
+use super::front::{Front, Show};
+use super::live::{Connection, Restored, note_session, set_model, set_option};
+use super::permits::Permits;
+use super::setup::Setup;
+use super::turn::{Ended, Stop, late, run, stopped, timed_out};
+use crate::error::{Failure, Result};
+use crate::lend::Lender;
+use crate::paths::Paths;
+use crate::session_store::{Record, Recorder, Store};
+use crate::time::now;
+use crate::wire::{Lines, Wire};
+
+/// The one that drives a session.
+pub(crate) struct Worker {
+    paths: Paths,
+    store: Store,
+    setup: Setup,
+    id: String,
+    wire: Wire,
+    live: Option<Live>,
+    recorder: Option<Recorder>,
+    verbose: bool,
+}
+
+struct Live {
+    connection: Connection,
+    session: Session,
+}
+
+/// A prompt that is to be run.
+pub(crate) struct Work {
+    pub(crate) blocks: Vec<ContentBlock>,
+    pub(crate) permits: Permits,
+    /// Switch to this model first.
+    pub(crate) model: Option<String>,
+}
+
+/// A setting that is to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Setting {
+    Mode(String),
+    Model(String),
+    Option(String, String),
+}
+
+impl Worker {
+    pub(crate) fn new(paths: &Paths, setup: Setup, record: &Record, verbose: bool) -> Worker {
+        let store = Store::new(paths);
+        let recorder = store.history(&record.id).record().ok();
+        Worker {
+            paths: paths.clone(),
+            store,
+            setup,
+            id: record.id.clone(),
+            wire: Wire::default(),
+            live: None,
+            recorder,
+            verbose,
+        }
+    }
+
+    fn record(&self) -> Result<Record> {
+        let gone = || Failure::runtime(format_args!("the record of the session {} is gone", self.id));
+        self.store.get(&self.id).ok_or_else(gone)
+    }
+
+    /// What can be done with the session while a turn runs.
+    pub(crate) fn control(&self) -> Option<Control> {
+        self.live.as_ref().map(|live| live.session.control())
+    }
+
+    /// Runs a prompt. `running` is told the moment the session is there, so that it can be reached meanwhile.
+    pub(crate) async fn prompt(
+        &mut self,
+        work: Work,
+        front: &mut Front,
+        stop: &mut Stop,
+        running: impl FnOnce(Control),
+    ) -> Result<Ended> {
+        let record = self.record()?;
+        if let Some(limit) = work.permits.max_turns.filter(|limit| record.turns >= *limit) {
+            return Err(Failure::runtime(format_args!("the session has had {} turns, the limit is {limit}", record.turns))
+                .detail("BUDGET_EXCEEDED"));
+        }
+        let limit = work.permits.timeout.unwrap_or_default();
+        let deadline = work.permits.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let mut recorder = self.recorder.take();
+        let mut show = Show::new(front, recorder.as_mut(), self.wire.clone());
+        let result = async {
+            let ready = self.ready(&record, &work);
+            let ready = show.during(async {
+                tokio::select! {
+                    ready = ready => ready,
+                    why = stopped(stop) => Err(stopped_early(why)),
+                    () = late(deadline) => Err(timed_out(limit)),
+                }
+            });
+            if let Some(note) = ready.await? {
+                show.front.permission(&note).await;
+            }
+            let Some(live) = &mut self.live else { return Err(Failure::runtime("the session is gone")) };
+            running(live.session.control());
+            let policy = live.connection.lender.policy();
+            let started = now();
+            self.store.change(&self.id, |record| {
+                record.last_prompt_at = Some(started.clone());
+                record.last_used_at = started;
+                record.turns += 1;
+            })?;
+            let Live { connection, session } = live;
+            run(session, &mut connection.questions, &policy, &work.permits, &work.blocks, &mut show, stop, deadline).await
+        }
+        .await;
+        self.recorder = recorder;
+        self.after(&work.permits).await?;
+        result
+    }
+
+    /// Sees to it that the agent runs and has the session. Gives back what the user should know.
+    async fn ready(&mut self, record: &Record, work: &Work) -> Result<Option<String>> {
+        let policy = self.policy(&work.permits)?;
+        if self.live.as_ref().is_some_and(|live| live.connection.agent.is_closed()) {
+            self.live = None;
+        }
+        let mut note = None;
+        match &self.live {
+            Some(live) => live.connection.lender.set(policy),
+            None => {
+                let (lender, questions) = Lender::new(policy);
+                let verbose = self.verbose;
+                let stderr = move |line: &str| super::exec::show_stderr(verbose, line);
+                let connection = Connection::start(
+                    self.setup.clone(),
+                    lender,
+                    questions,
+                    self.wire.clone(),
+                    Some(Box::new(stderr)),
+                )
+                .await?;
+                let (session, restored) = connection.restore(record).await?;
+                let problems = connection.set_again(&session, record).await;
+                if let Restored::Replaced(reason) = &restored
+                    && record.turns > 0
+                {
+                    note = Some(format!("the conversation so far could not be restored ({reason}); this is a new one"));
+                }
+                for problem in problems {
+                    note = Some(note.map_or_else(|| problem.clone(), |note| format!("{note}; {problem}")));
+                }
+                let restorable = connection.agent.resuming().is_some() || connection.agent.loading().is_some();
+                self.store.change(&self.id, |record| {
+                    record.restorable = Some(restorable);
+                    record.pid = Some(std::process::id());
+                    record.agent_started_at = Some(now());
+                    note_session(record, &session);
+                })?;
+                self.live = Some(Live { connection, session });
+            }
+        }
+        if let (Some(model), Some(live)) = (&work.model, &self.live) {
+            set_model(&live.session, model).await?;
+        }
+        Ok(note)
+    }
+
+    fn policy(&self, permits: &Permits) -> Result<attache_host::policy::Policy> {
+        let roots: Vec<_> = std::iter::once(self.setup.cwd.clone()).chain(self.setup.directories.clone()).collect();
+        permits.policy(&self.paths, &self.setup.spec.name, &roots, self.setup.secrets())
+    }
+
+    /// Between turns the agent may do less than in them, and the record says what is.
+    async fn after(&mut self, permits: &Permits) -> Result<()> {
+        if let Some(live) = &self.live {
+            live.connection.lender.set(self.policy(&permits.between_turns())?);
+            let session = &live.session;
+            self.store.change(&self.id, |record| {
+                record.last_used_at = now();
+                note_session(record, session);
+            })?;
+            if live.connection.agent.is_closed() {
+                let closed = live.connection.agent.closed().await;
+                self.gone(&closed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a setting and remembers it, to be made again when the agent has been restarted.
+    pub(crate) async fn set(&mut self, setting: &Setting, permits: &Permits, front: &mut Front) -> Result<Value> {
+        let record = self.record()?;
+        let work = Work { blocks: Vec::new(), permits: permits.clone(), model: None };
+        let mut show = Show::new(front, None, self.wire.clone());
+        show.during(self.ready(&record, &work)).await?;
+        let Some(live) = &self.live else { return Err(Failure::runtime("the session is gone")) };
+        let done = match setting {
+            Setting::Mode(mode) => {
+                live.session.control().set_mode(mode.as_str()).await.map_err(|error| no_mode(error, &live.session))?;
+                Value::Null
+            }
+            Setting::Model(model) => {
+                set_model(&live.session, model).await?;
+                Value::Null
+            }
+            Setting::Option(key, value) => json!(&*set_option(&live.session, key, value).await?),
+        };
+        let _ = show.drain().await;
+        let session = &live.session;
+        self.store.change(&self.id, |record| {
+            note_setting(record, setting);
+            note_session(record, session);
+        })?;
+        Ok(done)
+    }
+
+    /// Waits for the agent's end, and answers what it asks while nobody is there. Never resolves if no agent runs.
+    pub(crate) async fn idle(&mut self) -> Option<Closed> {
+        let Some(live) = &mut self.live else { return std::future::pending().await };
+        let mut lines = Lines::default();
+        loop {
+            tokio::select! {
+                closed = live.connection.agent.closed() => return Some(closed),
+                Some(asked) = live.connection.questions.recv() => {
+                    let _ = asked.reply.send(attache_host::policy::Answer::Nobody);
+                }
+                () = self.wire.changed() => self.wire.take(&mut lines),
+                event = live.session.next_update() => {
+                    // A question between turns is answered `cancelled` by dropping it.
+                    if event.is_err() {
+                        return Some(live.connection.agent.closed().await);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The agent has ended: the record says how.
+    pub(crate) fn gone(&mut self, closed: &Closed) -> Result<()> {
+        self.live = None;
+        self.store.change(&self.id, |record| {
+            record.last_exit_at = Some(now());
+            record.last_exit_code = closed.exit.and_then(|exit| exit.code());
+            record.last_exit_signal = closed.exit.and_then(signal);
+            record.disconnect_reason = Some(match &closed.reason {
+                Reason::LocalClose | Reason::Dropped => "closed".to_owned(),
+                Reason::Eof => "process_exit".to_owned(),
+                Reason::HalfLine(_) => "process_exit_mid_line".to_owned(),
+                Reason::Io(error) => format!("connection: {error}"),
+            });
+        })?;
+        Ok(())
+    }
+
+    /// Ends the agent. With `close` the agent is told that the session is over (SESS-25).
+    pub(crate) async fn shutdown(&mut self, close: bool) {
+        let Some(Live { connection, session }) = self.live.take() else { return };
+        if close {
+            let limit = self.setup.cancel_timeout;
+            let _ = tokio::time::timeout(limit, session.close()).await;
+        } else {
+            drop(session);
+        }
+        leave(&connection.agent).await;
+        let _ = self.store.change(&self.id, |record| record.pid = None);
+    }
+}
+
+/// Remembers a setting.
+pub(crate) fn note_setting(record: &mut Record, setting: &Setting) {
+    match setting {
+        Setting::Mode(mode) => record.mode = Some(mode.clone()),
+        Setting::Model(model) => record.model = Some(model.clone()),
+        Setting::Option(key, value) => {
+            record.options.retain(|(known, _)| known != key);
+            record.options.push((key.clone(), json!(value)));
+        }
+    }
+}
+
+/// Says which modes there are.
+pub(crate) fn no_mode(error: attache::Error, session: &Session) -> Failure {
+    let failure = Failure::from(error);
+    match session.modes() {
+        Some(modes) if failure.answered.is_none() => {
+            let ids: Vec<String> = modes.available_modes.iter().map(|mode| mode.id.to_string()).collect();
+            failure.hint(format!("it offers: {}", ids.join(", ")))
+        }
+        _ => failure,
+    }
+}
+
+#[cfg(unix)]
+fn signal(exit: std::process::ExitStatus) -> Option<String> {
+    use std::os::unix::process::ExitStatusExt as _;
+    exit.signal().map(|signal| match signal {
+        1 => "SIGHUP".to_owned(),
+        2 => "SIGINT".to_owned(),
+        6 => "SIGABRT".to_owned(),
+        9 => "SIGKILL".to_owned(),
+        11 => "SIGSEGV".to_owned(),
+        13 => "SIGPIPE".to_owned(),
+        15 => "SIGTERM".to_owned(),
+        other => format!("signal {other}"),
+    })
+}
+
+#[cfg(not(unix))]
+fn signal(_exit: std::process::ExitStatus) -> Option<String> {
+    None
+}

@@ -1,0 +1,106 @@
+//! `sessions show`, `history` and `read`.
+
+use serde_json::json;
+
+use super::find;
+use crate::cx::Cx;
+use crate::error::{Context as _, Failure, Result};
+use crate::output::Format;
+use crate::session_store::Store;
+
+/// Shows what is recorded of a session.
+pub(crate) fn show(cx: &Cx) -> Result<()> {
+    let record = find(cx, &cx.agent()?, cx.call.word(0), true)?;
+    match cx.output.format {
+        Format::Json => cx.output.json(&record.to_json()),
+        Format::Quiet => cx.output.line(&record.id),
+        Format::Text => {
+            let store = Store::new(&cx.paths);
+            let entries = store.history(&record.id).entries().context("the history")?.len();
+            let owned = store.is_owned(&record.id);
+            let dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+            let rows: [(&str, String); 19] = [
+                ("id", record.id.clone()),
+                ("sessionId", record.session_id.clone()),
+                ("agentSessionId", "-".to_owned()),
+                ("agent", record.agent_command.clone()),
+                ("cwd", record.cwd.display().to_string()),
+                ("name", dash(record.name.clone())),
+                ("title", dash(record.title.clone())),
+                ("created", record.created_at.clone()),
+                ("lastActivity", record.last_used_at.clone()),
+                ("lastPrompt", dash(record.last_prompt_at.clone())),
+                ("closed", if record.is_closed() { "yes" } else { "no" }.to_owned()),
+                ("closedAt", dash(record.closed_at.clone())),
+                ("pid", dash(record.pid.filter(|_| owned).map(|pid| pid.to_string()))),
+                ("agentStartedAt", dash(record.agent_started_at.clone())),
+                ("lastExitCode", dash(record.last_exit_code.map(|code| code.to_string()))),
+                ("lastExitSignal", dash(record.last_exit_signal.clone())),
+                ("lastExitAt", dash(record.last_exit_at.clone())),
+                ("disconnectReason", dash(record.disconnect_reason.clone())),
+                ("historyEntries", entries.to_string()),
+            ];
+            for (name, value) in rows {
+                cx.output.line(format_args!("{name}: {value}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Shows the last messages.
+pub(crate) fn history(cx: &Cx) -> Result<()> {
+    let limit = count(cx, "limit")?.unwrap_or(20);
+    entries(cx, Some(limit))
+}
+
+/// Shows all messages, or the last ones.
+pub(crate) fn read(cx: &Cx) -> Result<()> {
+    let limit = count(cx, "tail")?;
+    entries(cx, limit)
+}
+
+fn count(cx: &Cx, flag: &str) -> Result<Option<usize>> {
+    let read = |text: &str| match text.parse::<usize>() {
+        Ok(count) if count > 0 => Ok(count),
+        _ => Err(Failure::usage(format_args!("--{flag} is a whole number above 0, not `{text}`"))),
+    };
+    cx.call.value(flag).map(read).transpose()
+}
+
+fn entries(cx: &Cx, limit: Option<usize>) -> Result<()> {
+    let record = find(cx, &cx.agent()?, cx.call.word(0), true)?;
+    let all = Store::new(&cx.paths).history(&record.id).entries().context("the history")?;
+    let shown = all.get(all.len().saturating_sub(limit.unwrap_or(all.len()))..).unwrap_or_default();
+    match cx.output.format {
+        Format::Json => {
+            let entries: Vec<_> = shown
+                .iter()
+                .map(|entry| json!({ "role": entry.role, "timestamp": entry.at, "textPreview": entry.text.trim() }))
+                .collect();
+            cx.output.json(&json!({
+                "id": record.id,
+                "sessionId": record.session_id,
+                "limit": limit.unwrap_or_default(),
+                "count": shown.len(),
+                "entries": entries,
+            }));
+        }
+        Format::Quiet => shown.iter().for_each(|entry| cx.output.line(one_line(&entry.text))),
+        Format::Text => {
+            cx.output.line(format_args!("session: {} ({}/{} shown)", record.id, shown.len(), all.len()));
+            if shown.is_empty() {
+                cx.output.line("no history");
+            }
+            for entry in shown {
+                let at = entry.at.as_deref().unwrap_or("-");
+                cx.output.line(format_args!("{at}\t{}\t{}", entry.role, one_line(&entry.text)));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,178 @@
+//! `sessions new` and `sessions ensure`.
+
+use std::future::Future;
+
+use attache::client::Session;
+use serde_json::{Value, json};
+
+use super::result;
+use crate::cx::Cx;
+use crate::error::{Failure, Result};
+use crate::lend::Lender;
+use crate::output::Format;
+use crate::run::{Connection, Permits, Restored, Setup, interrupted, note_session, runtime};
+use crate::session_store::{Record, Scope, Store};
+use crate::time::now;
+use crate::wire::Wire;
+
+/// Starts a session.
+pub(crate) fn new(cx: &Cx) -> Result<()> {
+    let setup = Setup::new(cx)?;
+    let (record, replaced) = create(cx, setup)?;
+    let replaced = replaced.first().map(|old| old.id.clone());
+    match cx.output.format {
+        Format::Json => cx.output.json(&result(
+            "session_ensured",
+            &record,
+            &[("created", json!(true)), ("replacedSessionId", json!(replaced))],
+        )),
+        Format::Quiet => cx.output.line(&record.id),
+        Format::Text => match replaced {
+            Some(old) => cx.output.line(format_args!("{}\t(replaced {old})", record.id)),
+            None => cx.output.line(&record.id),
+        },
+    }
+    Ok(())
+}
+
+/// Finds the session that a prompt would go to, or starts one.
+pub(crate) fn ensure(cx: &Cx) -> Result<()> {
+    let setup = Setup::new(cx)?;
+    let scope = Scope::new(&setup.spec, &cx.cwd, cx.call.value("name"));
+    let wanted = cx.call.value("resume-session");
+    let found = Store::new(&cx.paths).route(&scope)?;
+    let found = found.filter(|record| wanted.is_none_or(|id| record.session_id == id));
+    let (record, created) = match found {
+        Some(record) => (record, false),
+        None => (create(cx, setup)?.0, true),
+    };
+    match cx.output.format {
+        Format::Json => cx.output.json(&result("session_ensured", &record, &[("created", json!(created))])),
+        Format::Quiet => cx.output.line(&record.id),
+        Format::Text => {
+            let how = if created { "created" } else { "existing" };
+            cx.output.line(format_args!("{}\t({how})", record.id));
+        }
+    }
+    Ok(())
+}
+
+/// Starts a session with the agent and records it.
+fn create(cx: &Cx, setup: Setup) -> Result<(Record, Vec<Record>)> {
+    let name = cx.call.value("name");
+    if name.is_some_and(|name| name.trim().is_empty()) {
+        return Err(Failure::usage("the session's name is empty"));
+    }
+    cx.warn();
+    let scope = Scope::new(&setup.spec, &cx.cwd, name);
+    let wanted = cx.call.value("resume-session").map(str::to_owned);
+    let mut record = runtime(async {
+        with_agent(cx, setup, async |connection| {
+            let session = match &wanted {
+                None => connection.new_session().await?,
+                Some(id) => take_over(connection, id).await?,
+            };
+            let model = connection.setup.model.clone();
+            if let Some(model) = &model {
+                crate::run::set_model(&session, model).await?;
+            }
+            let mut record = Record::new(session.id().as_str(), &connection.setup.spec.identity(), &cx.cwd, &now());
+            note(&mut record, connection, &session);
+            record.model = model;
+            Ok(record)
+        })
+        .await
+    })?;
+    record.name = name.map(str::to_owned);
+    let store = Store::new(&cx.paths);
+    if let Some(old) = store.get(&record.id).filter(|old| old.session_id != record.session_id) {
+        // Agents that count from one in each process give the same id twice; the record needs another name.
+        record.id = format!("{}-{:x}", old.id, crate::session_store::hash(&now()));
+    }
+    let replaced = store.add(&record, &scope, &now())?;
+    #[cfg(unix)]
+    for old in &replaced {
+        runtime(async { crate::run::close_owner(&cx.paths, &old.id).await })?;
+    }
+    cx.output.note(format_args!("created session {} ({})", record.label(), record.id));
+    cx.output.note(format_args!("agent: {}", record.agent.as_deref().unwrap_or(&record.agent_command)));
+    cx.output.note(format_args!("cwd: {}", record.cwd.display()));
+    Ok((record, replaced))
+}
+
+/// A session that the agent has stored.
+async fn take_over(connection: &Connection, id: &str) -> Result<Session> {
+    match connection.find_session(id).await {
+        Some(Ok((session, Restored::Resumed | Restored::Loaded))) => Ok(session),
+        Some(Ok(_)) | None => Err(Failure::runtime("this agent cannot take up stored sessions").detail("RESUME_UNSUPPORTED")),
+        Some(Err(error)) => Err(Failure::from(error).context(format_args!("the session `{id}` cannot be taken up"))),
+    }
+}
+
+/// What is known of a new session.
+pub(super) fn note(record: &mut Record, connection: &Connection, session: &Session) {
+    let setup = &connection.setup;
+    record.agent = setup.spec.known.then(|| setup.spec.name.clone());
+    record.directories.clone_from(&setup.directories);
+    record.system_prompt.clone_from(&setup.system_prompt);
+    record.allowed_tools.clone_from(&setup.allowed_tools);
+    record.restorable = Some(connection.agent.resuming().is_some() || connection.agent.loading().is_some());
+    note_session(record, session);
+}
+
+/// Starts the agent for something that is no prompt, and ends it again.
+pub(super) async fn with_agent<T>(
+    cx: &Cx,
+    setup: Setup,
+    work: impl AsyncFnOnce(&Connection) -> Result<T>,
+) -> Result<T> {
+    let permits = Permits::new(cx)?;
+    let roots: Vec<_> = std::iter::once(setup.cwd.clone()).chain(setup.directories.clone()).collect();
+    let policy = permits.policy(&cx.paths, &setup.spec.name, &roots, setup.secrets())?;
+    let (lender, questions) = Lender::new(policy);
+    let wire = Wire::default();
+    let mut log = crate::run::log(cx, &setup)?;
+    let verbose = cx.output.verbose;
+    let stderr = move |line: &str| crate::run::show_stderr(verbose, line);
+    let working = async {
+        let connection = Connection::start(setup, lender, questions, wire.clone(), Some(Box::new(stderr))).await?;
+        let result = work(&connection).await;
+        crate::run::leave(&connection.agent).await;
+        result
+    };
+    let deadline = permits.timeout;
+    let late = async {
+        match deadline {
+            Some(timeout) => tokio::time::sleep(timeout).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        result = logged(&mut log, &wire, working) => result,
+        () = interrupted() => Err(Failure::interrupted()),
+        () = late => Err(crate::run::timed_out(deadline.unwrap_or_default())),
+    }
+}
+
+/// Logs the lines that pass meanwhile.
+async fn logged<T>(log: &mut crate::log::Log, wire: &Wire, work: impl Future<Output = T>) -> T {
+    let mut work = std::pin::pin!(work);
+    let mut lines = crate::wire::Lines::default();
+    loop {
+        let done = tokio::select! {
+            biased;
+            done = &mut work => Some(done),
+            () = wire.changed() => None,
+        };
+        wire.take(&mut lines);
+        lines.iter().for_each(|(flow, line)| log.line(flow, line));
+        if let Some(done) = done {
+            return done;
+        }
+    }
+}
+
+/// A record as others print it.
+pub(super) fn as_json(record: &Record) -> Value {
+    record.to_json()
+}
