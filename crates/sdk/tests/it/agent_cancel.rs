@@ -40,6 +40,11 @@ fn player() -> Agent {
                     // CANCEL-07: how it ended may still be told
                     tool.fail("stopped").await?;
                 }
+                "late tool" => {
+                    turn.cancellation().cancelled().await;
+                    // it was never reported, so nothing is to be said about its end
+                    turn.tool("t").id("t1").start().await?;
+                }
                 "ask" => {
                     let tool = turn.tool("t").id("t1").start().await?;
                     let choice = turn.ask(&tool, usual_options()).await?;
@@ -112,7 +117,7 @@ async fn between_updates() {
 async fn whatever_the_handler_makes_of_it() {
     // shows CANCEL-05, CANCEL-06: an ordinary end, an error, and a handler that does not care
     let mut rig = Rig::open(player(), json!({})).await;
-    for text in ["end_turn", "error", "slow", "deaf"] {
+    for text in ["end_turn", "error", "slow", "deaf", "late tool"] {
         rig.prompt("p", "s1", text).await;
         rig.is_well().await;
         rig.cancel("s1").await;

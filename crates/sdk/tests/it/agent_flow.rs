@@ -308,7 +308,7 @@ async fn a_handler_that_ignores_the_end_gets_its_grace_and_no_more() {
 }
 
 /// A hook that never ends, and one that panics.
-struct Sticky(bool);
+struct Sticky(bool, Arc<()>);
 
 impl Session for Sticky {
     async fn prompt(&self, _: Turn<'_>, _: Prompt) -> Result<StopReason> {
@@ -316,6 +316,7 @@ impl Session for Sticky {
     }
 
     async fn closed(&self) {
+        let _alive = self.1.clone();
         if self.0 {
             panic!("in the hook");
         }
@@ -325,7 +326,12 @@ impl Session for Sticky {
 
 #[tokio::test(start_paused = true)]
 async fn hooks_that_misbehave_hold_up_nobody() {
-    let agent = Agent::new(|request: NewSession| async move { Ok(Sticky(request.cwd.ends_with("panic"))) });
+    let alive = Arc::new(());
+    let inner = alive.clone();
+    let agent = Agent::new(move |request: NewSession| {
+        let session = Sticky(request.cwd.ends_with("panic"), inner.clone());
+        async { Ok(session) }
+    });
     let mut rig = Rig::greeted(agent, json!({})).await;
     for _ in 0..50 {
         rig.call("n", "session/new", new()).await;
@@ -333,9 +339,17 @@ async fn hooks_that_misbehave_hold_up_nobody() {
     let opened = rig.call("n", "session/new", json!({"cwd": "/panic", "mcpServers": []})).await;
     assert_eq!(rig.call("c", "session/close", opened).await, json!({}));
     rig.call("n", "session/new", json!({"cwd": "/panic", "mcpServers": []})).await;
+    // one that is being closed when the client leaves
+    let opened = rig.call("n", "session/new", new()).await;
+    rig.client.request("c", "session/close", opened).await;
+    rig.is_busy().await;
     let begin = tokio::time::Instant::now();
     rig.leaves().await;
-    assert!(begin.elapsed() < Duration::from_secs(5), "all of them at once");
+    assert!(begin.elapsed() < Duration::from_secs(9), "all of them at once");
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(Arc::strong_count(&alive), 1, "and none of them is left behind");
 }
 
 #[tokio::test(start_paused = true)]

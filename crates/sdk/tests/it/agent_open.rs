@@ -376,6 +376,40 @@ async fn closing_cancels_answers_and_frees() {
     rig.leaves().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_close_waits_for_a_turn_that_takes_its_time() {
+    // shows SESS-27, SESS-30: the turn's own last words still pass, those of the closing hook do not
+    struct Stubborn(SessionHandle, Log);
+    impl Session for Stubborn {
+        async fn prompt(&self, turn: Turn<'_>, _: Prompt) -> Result<StopReason> {
+            turn.cancellation().cancelled().await;
+            tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+            self.0.send(SessionUpdate::agent_message("last words")).await?;
+            Ok(StopReason::EndTurn)
+        }
+
+        async fn closed(&self) {
+            let sent = self.0.send(SessionUpdate::agent_message("from the grave")).await;
+            self.1.lock().unwrap().push(format!("sent: {}", sent.is_ok()));
+        }
+    }
+    let log = Log::default();
+    let inner = log.clone();
+    let agent = Agent::new(move |request: NewSession| {
+        let opened = Open::new(Stubborn(request.session, inner.clone())).id("s1");
+        async { Ok(opened) }
+    });
+    let mut rig = Rig::greeted(agent, json!({})).await;
+    rig.new_session("s1").await;
+    rig.prompt("p", "s1", "").await;
+    rig.client.request("c", "session/close", json!({"sessionId": "s1"})).await;
+    rig.hears("s1", "last words").await;
+    rig.ends("p", "cancelled").await;
+    assert_eq!(rig.client.result("c").await, json!({}));
+    assert_eq!(taken(&log), ["sent: false"]);
+    rig.is_well().await;
+}
+
 /// Takes its time to be closed.
 struct Slow(Arc<Notify>, Log);
 
