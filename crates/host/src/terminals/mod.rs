@@ -18,7 +18,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use attache::client::{Cx, Terminal, Terminals};
-use attache::wire::v1::{CreateTerminalRequest, SessionId, TerminalExitStatus, TerminalOutputResponse};
+use attache::wire::v1::{
+    CreateTerminalRequest, SessionId, TerminalExitStatus, TerminalId, TerminalOutputResponse,
+};
 use attache::{Error, Result, code};
 use attache_conn::process::{Command, PtyChild, PtyEvent};
 
@@ -40,6 +42,13 @@ pub enum TerminalEvent<'a> {
         command: &'a str,
         /// Where it runs.
         cwd: &'a Path,
+    },
+    /// The agent knows it by this id from now on.
+    Named {
+        /// Which terminal.
+        number: u64,
+        /// The id, as it stands in tool calls.
+        id: &'a TerminalId,
     },
     /// It printed something.
     Output {
@@ -331,6 +340,10 @@ impl Terminal for PtyTerminal {
         let mut response = TerminalOutputResponse::new(ring.text(), ring.is_cut());
         response.exit_status = exit.map(status::of);
         Ok(response)
+    }
+
+    fn named(&self, id: &TerminalId) {
+        self.shared.tell(TerminalEvent::Named { number: self.shared.number, id });
     }
 
     async fn wait_for_exit(&self) -> Result<TerminalExitStatus> {
