@@ -65,10 +65,7 @@ impl Copy<'_> {
                     _ => self.mask.text(&text),
                 };
                 if masked != text {
-                    let new = serde_json::to_string(&masked).ok()?;
-                    self.out.push_str(&self.line[self.done..start]);
-                    self.out.push_str(&new);
-                    self.done = self.at;
+                    self.put(start, &masked)?;
                 }
                 Some(())
             }
@@ -76,10 +73,26 @@ impl Copy<'_> {
                 let is_end = |c: char| c == ',' || c == '}' || c == ']' || c.is_ascii_whitespace();
                 let rest = self.line.get(self.at..)?;
                 let length = rest.find(is_end).unwrap_or(rest.len());
+                let word = &rest[..length];
+                serde_json::from_str::<serde_json::Value>(word).ok()?;
+                let start = self.at;
                 self.at += length;
-                (length > 0).then_some(())
+                // A secret that is a number is one all the same.
+                if self.mask.text(word) != word {
+                    self.put(start, MASKED)?;
+                }
+                Some(())
             }
         }
+    }
+
+    /// Has a text in the place of the value that began at `start` and ends here.
+    fn put(&mut self, start: usize, text: &str) -> Option<()> {
+        let new = serde_json::to_string(text).ok()?;
+        self.out.push_str(&self.line[self.done..start]);
+        self.out.push_str(&new);
+        self.done = self.at;
+        Some(())
     }
 
     /// Reads a string and moves behind it.

@@ -95,15 +95,16 @@ pub(super) fn mask(text: &str) -> Option<String> {
         let word: usize = rest.find(|c| !is_word_char(c)).unwrap_or(rest.len());
         if word == 0 {
             let gap = rest.find(is_word_char).unwrap_or(rest.len());
-            // A private key begins with dashes, which are word characters; so gaps can be passed over whole.
-            if let Some(login) = rest[..gap].find("://").and_then(|_| login(&rest[gap..])) {
-                hide(at + gap, at + gap + login);
-                before = Before::default();
-                at += gap + login;
-                continue;
-            }
             before.gap(&rest[..gap]);
             at += gap;
+            continue;
+        }
+        if let Some(address) = rest.strip_prefix("//").filter(|_| text[..at].ends_with(':'))
+            && let Some(login) = login(address)
+        {
+            hide(at + 2, at + 2 + login);
+            before = Before::default();
+            at += 2 + login;
             continue;
         }
         let this = &rest[..word];
@@ -164,9 +165,10 @@ impl Before {
         }
     }
 
-    /// Whether this word is the value of a secret. Numbers and the words of JSON are not.
+    /// Whether this word is the value of a secret. Small numbers and the words of JSON are not.
     fn wants(&self, word: &str) -> bool {
-        self.name && self.joined && !matches!(word, "true" | "false" | "null") && word.parse::<f64>().is_err()
+        let is_small = word.len() < super::SHORTEST && word.parse::<f64>().is_ok();
+        self.name && self.joined && !matches!(word, "true" | "false" | "null") && !is_small
     }
 }
 

@@ -99,9 +99,9 @@ fn naive_path(pattern: &[&str], names: &[&str]) -> bool {
     match pattern {
         [] => names.is_empty(),
         ["**", rest @ ..] => (0..=names.len()).any(|n| naive_path(rest, &names[n..])),
-        [name, rest @ ..] => {
-            names.first().is_some_and(|first| naive(&chars(name), &chars(first)) && naive_path(rest, &names[1..]))
-        }
+        [name, rest @ ..] => names
+            .first()
+            .is_some_and(|first| naive(&chars(name), &chars(first)) && naive_path(rest, &names[1..])),
     }
 }
 

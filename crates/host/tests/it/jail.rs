@@ -143,5 +143,8 @@ fn the_whole_file_system_may_be_a_root() {
     let file = scratch.file("a", "a");
     let jail = Jail::new(["/"]);
     assert_eq!(jail.read(&file, None, None).unwrap(), "a");
-    assert_eq!(jail.read(&Path::new("/../..").join(file.strip_prefix("/").unwrap()), None, None).unwrap(), "a");
+    assert_eq!(
+        jail.read(&Path::new("/../..").join(file.strip_prefix("/").unwrap()), None, None).unwrap(),
+        "a"
+    );
 }

@@ -103,3 +103,22 @@ pub(crate) fn until(what: &str, mut condition: impl FnMut() -> bool) {
     }
     panic!("still waiting for: {what}");
 }
+
+/// A permission request, from its JSON; the options are the four usual ones.
+pub(crate) fn permission(tool_call: serde_json::Value) -> attache::wire::v1::RequestPermissionRequest {
+    permission_with(tool_call, &["allow_once", "allow_always", "reject_once", "reject_always"])
+}
+
+/// The same with options of these kinds, which are named like them.
+pub(crate) fn permission_with(
+    mut tool_call: serde_json::Value,
+    kinds: &[&str],
+) -> attache::wire::v1::RequestPermissionRequest {
+    tool_call["toolCallId"] = "c1".into();
+    let options: Vec<_> = kinds
+        .iter()
+        .map(|kind| serde_json::json!({ "optionId": kind, "name": kind, "kind": kind }))
+        .collect();
+    let request = serde_json::json!({ "sessionId": "s1", "toolCall": tool_call, "options": options });
+    serde_json::from_value(request).unwrap()
+}

@@ -49,30 +49,26 @@ fn signal(name: &str) -> TerminalExitStatus {
     TerminalExitStatus::new().signal(name.to_owned())
 }
 
-/// A terminal, and what is told of it as it comes.
+/// A terminal, and its output as it comes.
 async fn watched(
     terminals: PtyTerminals,
     request: CreateTerminalRequest,
 ) -> (PtyTerminal, mpsc::UnboundedReceiver<String>) {
     let (tell, told) = mpsc::unbounded_channel();
     let terminals = terminals.on_event(move |event| {
-        let _ = match event {
-            TerminalEvent::Output { text, .. } => tell.send(text.to_owned()),
-            TerminalEvent::Started { command, .. } => tell.send(format!("[started {command}]")),
-            TerminalEvent::Ended { status, .. } => tell.send(format!("[ended {:?}]", status.exit_code)),
-            _ => Ok(()),
-        };
+        if let TerminalEvent::Output { text, .. } = event {
+            let _ = tell.send(text.to_owned());
+        }
     });
     (terminals.create_in(None, &[PathBuf::from("/")], request).await.unwrap(), told)
 }
 
 /// Waits until `text` has come.
-async fn heard(told: &mut mpsc::UnboundedReceiver<String>, text: &str) -> String {
+async fn heard(told: &mut mpsc::UnboundedReceiver<String>, text: &str) {
     let mut all = String::new();
     while !all.contains(text) {
         all.push_str(&told.recv().await.expect("nothing more comes"));
     }
-    all
 }
 
 #[tokio::test]
@@ -92,7 +88,8 @@ async fn it_is_a_real_terminal() {
     assert_eq!(terminal.wait_for_exit().await.unwrap(), code(0));
     let output = terminal.output().await.unwrap().output;
     // `ps` is not everywhere.
-    let output: Vec<&str> = output.lines().filter(|line| !line.contains("ps") && *line != "foreground").collect();
+    let output: Vec<&str> =
+        output.lines().filter(|line| !line.contains("ps") && *line != "foreground").collect();
     assert_eq!(output, ["all", "31 97", "own"]);
 }
 
@@ -108,7 +105,8 @@ async fn a_new_size_is_told() {
 
 #[tokio::test]
 async fn what_is_typed_is_read() {
-    let (terminal, mut told) = watched(terminals(), script("stty -echo; echo ready; read line; echo \"<$line>\"")).await;
+    let (terminal, mut told) =
+        watched(terminals(), script("stty -echo; echo ready; read line; echo \"<$line>\"")).await;
     heard(&mut told, "ready").await;
     terminal.input(b"hello\n").unwrap();
     assert_eq!(terminal.wait_for_exit().await.unwrap(), code(0));
@@ -154,7 +152,9 @@ async fn a_program_is_no_shell_text_but_a_text_may_be() {
 async fn what_cannot_be_started_is_an_error() {
     // shows TERM-18
     let roots = [PathBuf::from("/")];
-    for bad in [request("/nonexistent", &[]), request("no-such-program-here", &["x"]), request("/etc/passwd", &[])] {
+    for bad in
+        [request("/nonexistent", &[]), request("no-such-program-here", &["x"]), request("/etc/passwd", &[])]
+    {
         let name = bad.command.clone();
         let error = terminals().create_in(None, &roots, bad).await.unwrap_err().to_wire();
         assert!(error.message.contains(&name), "{}", error.message);
@@ -229,13 +229,14 @@ async fn a_kill_leaves_output_and_status() {
 
 #[tokio::test]
 async fn a_command_may_clean_up_but_not_refuse() {
-    let text = "trap 'echo cleaning; exit 9' TERM; echo ready; while :; do sleep 0.01; done";
+    let text = "trap 'echo cleaning; exit 9' TERM; echo ready; sleep 999999 & wait";
     let (terminal, mut told) = watched(terminals().kill_grace(Duration::from_secs(600)), script(text)).await;
     heard(&mut told, "ready").await;
     terminal.kill().await.unwrap();
     assert_eq!(terminal.wait_for_exit().await.unwrap(), code(9));
     assert!(terminal.output().await.unwrap().output.ends_with("cleaning\n"));
-    let (deaf, mut told) = watched(terminals(), script("trap '' TERM HUP; echo ready; while :; do sleep 0.01; done")).await;
+    let (deaf, mut told) =
+        watched(terminals(), script("trap '' TERM HUP; echo ready; exec sleep 999999")).await;
     heard(&mut told, "ready").await;
     deaf.kill().await.unwrap();
     assert_eq!(deaf.wait_for_exit().await.unwrap(), signal("SIGKILL"));
@@ -244,7 +245,8 @@ async fn a_command_may_clean_up_but_not_refuse() {
 #[tokio::test]
 async fn every_waiter_is_answered() {
     // shows TERM-17
-    let (terminal, mut told) = watched(terminals(), script("stty -echo; echo ready; read line; exit 4")).await;
+    let (terminal, mut told) =
+        watched(terminals(), script("stty -echo; echo ready; read line; exit 4")).await;
     heard(&mut told, "ready").await;
     let terminal = Arc::new(terminal);
     let waiters: Vec<_> = (0..5)
@@ -273,7 +275,10 @@ async fn a_screen_sees_all_of_it_in_order() {
             _ => {}
         }
     });
-    let terminal = terminals.create_in(None, &[PathBuf::from("/")], CreateTerminalRequest::new("s", text)).await.unwrap();
+    let terminal = terminals
+        .create_in(None, &[PathBuf::from("/")], CreateTerminalRequest::new("s", text))
+        .await
+        .unwrap();
     terminal.wait_for_exit().await.unwrap();
     let numbers: String = (0..5000).map(|n| format!("{n}\n")).collect();
     // All of it, and its end, has been told before anybody learns of the end.
@@ -308,9 +313,22 @@ async fn a_command_that_closes_its_terminal_can_come_back_to_it() {
 }
 
 #[tokio::test]
+async fn a_command_gets_no_descriptor_of_ours() {
+    const LIST: &str = "cd /proc/self/fd; echo *";
+    let _open = std::fs::File::open("/dev/null").unwrap();
+    let (output, _) = run(script(LIST)).await;
+    // Whoever started us may have left some open for everybody.
+    let usual = std::process::Command::new("sh").args(["-c", LIST]).output().unwrap();
+    let usual = String::from_utf8(usual.stdout).unwrap();
+    for fd in output.split_whitespace() {
+        assert!(usual.split_whitespace().any(|other| other == fd), "{output} but usually {usual}");
+    }
+}
+
+#[tokio::test]
 async fn a_dropped_terminal_ends_its_command() {
     let mark = Mark::new();
-    let mut hang = script("echo ready; exec sleep 999999");
+    let mut hang = script("echo ready; read line");
     hang.env = Some(vec![EnvVariable::new(Mark::NAME, mark.value())]);
     let (terminal, mut told) = watched(terminals(), hang).await;
     heard(&mut told, "ready").await;
