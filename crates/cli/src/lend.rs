@@ -8,6 +8,8 @@ use attache::client::Client;
 use attache_host::policy::{Answer, Policy, Question};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::chat::Screens;
+
 /// A question that comes up because the agent does something without asking.
 #[derive(Debug)]
 pub(crate) struct Asked {
@@ -23,6 +25,8 @@ const WAITING: usize = 16;
 pub(crate) struct Lender {
     now: Arc<RwLock<Now>>,
     asks: mpsc::Sender<Asked>,
+    /// Where what commands print is shown as it comes.
+    screens: Option<Screens>,
 }
 
 struct Now {
@@ -36,14 +40,23 @@ struct Now {
 impl Lender {
     /// Begins with a policy. The questions come out of the receiver.
     pub(crate) fn new(policy: Policy) -> (Lender, mpsc::Receiver<Asked>) {
+        Lender::with(policy, None)
+    }
+
+    /// The same, and what commands print is shown.
+    pub(crate) fn showing(policy: Policy, screens: Screens) -> (Lender, mpsc::Receiver<Asked>) {
+        Lender::with(policy, Some(screens))
+    }
+
+    fn with(policy: Policy, screens: Option<Screens>) -> (Lender, mpsc::Receiver<Asked>) {
         let (asks, questions) = mpsc::channel(WAITING);
-        let now = now(policy, &asks);
-        (Lender { now: Arc::new(RwLock::new(now)), asks }, questions)
+        let now = now(policy, &asks, screens.as_ref());
+        (Lender { now: Arc::new(RwLock::new(now)), asks, screens }, questions)
     }
 
     /// From now on this policy holds.
     pub(crate) fn set(&self, policy: Policy) {
-        *self.now.write().unwrap_or_else(PoisonError::into_inner) = now(policy, &self.asks);
+        *self.now.write().unwrap_or_else(PoisonError::into_inner) = now(policy, &self.asks, self.screens.as_ref());
     }
 
     /// The policy that holds.
@@ -60,7 +73,7 @@ mod unix {
     use attache_host::Host;
     use attache_host::terminals::PtyTerminals;
 
-    pub(super) fn now(policy: Policy, asks: &mpsc::Sender<Asked>) -> Now {
+    pub(super) fn now(policy: Policy, asks: &mpsc::Sender<Asked>, screens: Option<&Screens>) -> Now {
         let policy = Arc::new(policy);
         let asks = asks.clone();
         let host = Host::new(policy.clone()).on_ask(move |question| {
@@ -73,7 +86,11 @@ mod unix {
                 answer.await.unwrap_or(Answer::Nobody)
             }
         });
-        Now { policy, files: host.files(), terminals: host.terminals() }
+        let mut terminals = host.terminals();
+        if let Some(screens) = screens.cloned() {
+            terminals = terminals.on_event(move |event| screens.event(event));
+        }
+        Now { policy, files: host.files(), terminals }
     }
 
     impl Lender {
@@ -118,7 +135,7 @@ mod unix {
 use unix::now;
 
 #[cfg(not(unix))]
-fn now(policy: Policy, _asks: &mpsc::Sender<Asked>) -> Now {
+fn now(policy: Policy, _asks: &mpsc::Sender<Asked>, _screens: Option<&Screens>) -> Now {
     Now { policy: Arc::new(policy) }
 }
 

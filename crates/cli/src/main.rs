@@ -8,6 +8,7 @@
 
 mod agents;
 mod args;
+mod chat;
 mod config;
 mod connect;
 mod cx;
@@ -24,6 +25,7 @@ mod sessions;
 mod time;
 mod wire;
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use args::{Parsed, Verb};
@@ -107,7 +109,7 @@ fn command(cx: &Cx) -> Result<()> {
 }
 
 /// No command: words are a prompt, text that is piped in is a prompt for the session that is open here or else for none, and a
-/// terminal with neither gets the help.
+/// terminal with neither is for a chat.
 fn bare(cx: &Cx) -> Result<()> {
     let said = !cx.call.words.is_empty() || cx.call.has("file");
     if said || cx.call.has("session") {
@@ -117,8 +119,11 @@ fn bare(cx: &Cx) -> Result<()> {
         let open = run::find(cx, &run::Setup::new(cx)?).is_ok();
         return if open { run::prompt(cx) } else { run::exec(cx) };
     }
-    help(&cx.call.verbs);
-    Ok(())
+    if !std::io::stdout().is_terminal() {
+        help(&cx.call.verbs);
+        return Ok(());
+    }
+    chat::chat(cx)
 }
 
 /// Commands that the program and its completions use themselves.

@@ -1,6 +1,9 @@
 //! What commands print, as it comes: the last lines are kept, the rest is counted.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
 
 /// Lines that are kept.
 const KEPT: usize = 100;
@@ -9,23 +12,86 @@ const LONGEST: usize = 4096;
 /// Terminals that are kept.
 const TERMINALS: usize = 64;
 
-/// News of a terminal that is lent to the agent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum TerminalNews {
+/// The terminals that are lent to the agent, as far as a screen shows them. Clones are the same.
+///
+/// Commands write into it from their own threads and never wait for the screen; what it holds is bounded.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Screens(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    outputs: Mutex<Outputs>,
+    changed: Notify,
+}
+
+impl Screens {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Outputs> {
+        self.0.outputs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, number: u64, change: impl FnOnce(&mut Output)) {
+        change(self.lock().open(number));
+        self.0.changed.notify_one();
+    }
+
     /// A command was started.
-    Started { id: String, command: String },
+    pub(crate) fn started(&self, number: u64, command: &str) {
+        self.change(number, |output| command.clone_into(&mut output.command));
+    }
+
+    /// The agent knows it by this id.
+    pub(crate) fn named(&self, number: u64, id: &str) {
+        self.change(number, |output| output.id = Some(id.to_owned()));
+    }
+
     /// It printed something.
-    Output { id: String, text: String },
-    /// It ended, and how.
-    Ended { id: String, status: String },
+    pub(crate) fn printed(&self, number: u64, text: &str) {
+        self.change(number, |output| output.push(text));
+    }
+
+    /// It ended; `how` is nothing if it ended well.
+    pub(crate) fn ended(&self, number: u64, how: Option<String>) {
+        self.change(number, |output| {
+            output.ended = true;
+            output.how = how;
+        });
+    }
+
+    /// Takes in what happens on a terminal.
+    #[cfg(unix)]
+    pub(crate) fn event(&self, event: attache_host::terminals::TerminalEvent<'_>) {
+        use attache_host::terminals::TerminalEvent as Event;
+        match event {
+            Event::Started { number, command, .. } => self.started(number, command),
+            Event::Named { number, id } => self.named(number, id.as_str()),
+            Event::Output { number, text } => self.printed(number, text),
+            Event::Ended { number, status } => {
+                let how = match (status.exit_code, &status.signal) {
+                    (Some(0), _) | (None, None) => None,
+                    (Some(code), _) => Some(format!("exit code {code}")),
+                    (None, Some(signal)) => Some(format!("ended by {signal}")),
+                };
+                self.ended(number, how);
+            }
+            _ => {}
+        }
+    }
+
+    /// Waits until something has changed.
+    pub(crate) async fn changed(&self) {
+        self.0.changed.notified().await;
+    }
 }
 
 /// The output of one command.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
+    number: u64,
+    id: Option<String>,
     pub(crate) command: String,
-    /// How it ended.
-    pub(crate) ended: Option<String>,
+    pub(crate) ended: bool,
+    /// How it ended, if not well.
+    pub(crate) how: Option<String>,
     lines: VecDeque<String>,
     /// The line that is being written.
     last: String,
@@ -35,7 +101,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    pub(crate) fn push(&mut self, text: &str) {
+    fn push(&mut self, text: &str) {
         for piece in text.split_inclusive('\n') {
             match piece.strip_suffix('\n') {
                 Some(end) => {
@@ -59,7 +125,7 @@ impl Output {
         }
     }
 
-    pub(crate) fn count(&self) -> usize {
+    fn count(&self) -> usize {
         self.count + usize::from(!overwritten(&self.last).is_empty())
     }
 
@@ -79,55 +145,47 @@ fn overwritten(line: &str) -> &str {
     line.rfind('\r').and_then(|at| line.get(at + 1..)).unwrap_or(line)
 }
 
-/// The output of all commands by the ids of their terminals.
+/// The output of all commands, the oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Outputs {
-    terminals: HashMap<String, Output>,
-    order: VecDeque<String>,
-}
+pub(crate) struct Outputs(VecDeque<Output>);
 
 impl Outputs {
-    pub(crate) fn news(&mut self, news: TerminalNews) {
-        match news {
-            TerminalNews::Started { id, command } => self.get_mut(&id).command = command,
-            TerminalNews::Output { id, text } => self.get_mut(&id).push(&text),
-            TerminalNews::Ended { id, status } => self.get_mut(&id).ended = Some(status),
-        }
-    }
-
-    fn get_mut(&mut self, id: &str) -> &mut Output {
-        if !self.terminals.contains_key(id) {
-            self.order.push_back(id.to_owned());
-            if self.order.len() > TERMINALS {
-                if let Some(oldest) = self.order.pop_front() {
-                    self.terminals.remove(&oldest);
-                }
+    fn open(&mut self, number: u64) -> &mut Output {
+        let at = self.0.iter().position(|output| output.number == number).unwrap_or_else(|| {
+            if self.0.len() >= TERMINALS {
+                self.0.pop_front();
             }
-        }
-        self.terminals.entry(id.to_owned()).or_default()
+            self.0.push_back(Output { number, ..Output::default() });
+            self.0.len() - 1
+        });
+        &mut self.0[at]
     }
 
+    /// By the id that the agent uses.
     pub(crate) fn get(&self, id: &str) -> Option<&Output> {
-        self.terminals.get(id)
+        self.0.iter().find(|output| output.id.as_deref() == Some(id))
+    }
+
+    pub(crate) fn by_number(&self, number: u64) -> Option<&Output> {
+        self.0.iter().find(|output| output.number == number)
     }
 
     /// A tool call shows it.
     pub(crate) fn mark_shown(&mut self, id: &str) {
-        if let Some(output) = self.terminals.get_mut(id) {
+        for output in self.0.iter_mut().filter(|output| output.id.as_deref() == Some(id)) {
             output.shown = true;
         }
     }
 
     /// The terminals that nothing has shown; each is named once.
-    pub(crate) fn take_unshown(&mut self) -> Vec<String> {
-        let mut ids = Vec::new();
-        for id in &self.order {
-            if let Some(output) = self.terminals.get_mut(id).filter(|output| !output.shown) {
+    pub(crate) fn take_unshown(&mut self) -> Vec<u64> {
+        let unshown = self.0.iter_mut().filter(|output| !output.shown);
+        unshown
+            .map(|output| {
                 output.shown = true;
-                ids.push(id.clone());
-            }
-        }
-        ids
+                output.number
+            })
+            .collect()
     }
 }
 
@@ -159,12 +217,14 @@ mod tests {
 
     #[test]
     fn what_no_tool_call_shows_is_named_once() {
-        let mut outputs = Outputs::default();
-        for id in ["a", "b"] {
-            outputs.news(TerminalNews::Output { id: id.to_owned(), text: "x".to_owned() });
+        let screens = Screens::default();
+        for number in [7, 8] {
+            screens.started(number, "ls");
+            screens.named(number, &format!("term-{number}"));
         }
-        outputs.mark_shown("a");
-        assert_eq!(outputs.take_unshown(), ["b"]);
+        let mut outputs = screens.lock();
+        outputs.mark_shown("term-7");
+        assert_eq!(outputs.take_unshown(), [8]);
         assert!(outputs.take_unshown().is_empty());
     }
 }

@@ -8,7 +8,7 @@ use attache::wire::v1::{
     PlanEntryStatus, PlanUpdateContent, ToolCallId, ToolCallStatus,
 };
 
-use super::output::Outputs;
+use super::output::Screens;
 use super::tool::ToolState;
 
 /// Tool calls that left the transcript before their end and may still be heard of.
@@ -30,7 +30,7 @@ pub(crate) enum Block {
     Message(Message),
     Tool(Box<ToolState>),
     /// Output of a terminal that belongs to no tool call.
-    Terminal(String),
+    Terminal(u64),
     Notice(Severity, String),
 }
 
@@ -42,10 +42,6 @@ pub(crate) struct Message {
     pub(crate) text: String,
     /// Part of a subagent's conversation.
     pub(crate) inner: bool,
-    /// A part of it was taken out.
-    pub(crate) begun: bool,
-    /// The text goes on inside of a fence that this line opened.
-    pub(crate) fence: Option<String>,
     pub(crate) done: bool,
 }
 
@@ -69,7 +65,7 @@ pub(crate) struct Transcript {
     pub(crate) blocks: VecDeque<Block>,
     /// The plans by their id; the one without an id comes first.
     pub(crate) plans: Vec<(String, PlanBody)>,
-    pub(crate) outputs: Outputs,
+    pub(crate) screens: Screens,
     pub(crate) changes: VecDeque<FileChange>,
     away: HashMap<ToolCallId, Box<ToolState>>,
 }
@@ -137,15 +133,7 @@ impl Transcript {
                 return;
             }
         }
-        self.push(Block::Message(Message {
-            speaker,
-            id,
-            text: text.to_owned(),
-            inner,
-            begun: false,
-            fence: None,
-            done: false,
-        }));
+        self.push(Block::Message(Message { speaker, id, text: text.to_owned(), inner, done: false }));
     }
 
     pub(crate) fn notice(&mut self, severity: Severity, text: impl Into<String>) {
@@ -245,9 +233,8 @@ impl Transcript {
             }
         }
         self.away.clear();
-        for id in self.outputs.take_unshown() {
-            self.blocks.push_back(Block::Terminal(id));
-        }
+        let unshown = self.screens.lock().take_unshown();
+        self.blocks.extend(unshown.into_iter().map(Block::Terminal));
     }
 }
 

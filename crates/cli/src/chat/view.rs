@@ -81,12 +81,12 @@ impl View {
                 Block::Tool(tool) => tool.finished(),
                 Block::Message(_) | Block::Terminal(_) | Block::Notice(..) => true,
             };
-            let full = transcript.blocks.len() > 1 && self.live(transcript, canvas).len() > room;
+            let full = !ready && transcript.blocks.len() > 1 && self.live(transcript, canvas).len() > room;
             if !ready && !full {
                 break;
             }
             let Some(block) = transcript.blocks.pop_front() else { break };
-            let (block_lines, above) = finished(&block, &mut transcript.outputs, canvas, self.above);
+            let (block_lines, above) = finished(&block, &mut transcript.screens.lock(), canvas);
             self.add(&mut lines, block_lines, above);
             if let Block::Tool(tool) = block {
                 if !tool.finished() {
@@ -133,14 +133,10 @@ impl View {
         let rest = message.text.split_off(at);
         let part = std::mem::replace(&mut message.text, rest);
         self.add(lines, render_message(message, &part, canvas), Above::Block);
-        message.begun = true;
         if let Some(fence) = fence {
             // The rest is read as code too.
             message.text.insert_str(0, &format!("{fence}\n"));
-            message.fence = Some(fence);
             self.above = Above::Fence;
-        } else {
-            message.fence = None;
         }
     }
 
@@ -148,11 +144,12 @@ impl View {
     pub(crate) fn live(&self, transcript: &Transcript, canvas: &Canvas) -> Vec<Line> {
         let mut lines = Vec::new();
         let mut view = View { above: self.above };
+        let outputs = transcript.screens.lock();
         for block in &transcript.blocks {
             let block_lines = match block {
                 Block::Message(message) => render_message(message, &message.text, canvas),
-                Block::Tool(tool) => live_tool(tool, &transcript.outputs, canvas),
-                Block::Terminal(id) => transcript.outputs.get(id).map_or(Vec::new(), |output| terminal(output, canvas)),
+                Block::Tool(tool) => live_tool(tool, &outputs, canvas),
+                Block::Terminal(number) => outputs.by_number(*number).map_or(Vec::new(), |output| terminal(output, canvas)),
                 Block::Notice(severity, text) => notice(*severity, text, canvas),
             };
             let above = if block_lines.len() == 1 && matches!(block, Block::Tool(_)) { Above::Row } else { Above::Block };
@@ -169,7 +166,7 @@ fn forced_split(text: &str, from: usize) -> usize {
     from + cut
 }
 
-fn finished(block: &Block, outputs: &mut Outputs, canvas: &Canvas, _above: Above) -> (Vec<Line>, Above) {
+fn finished(block: &Block, outputs: &mut Outputs, canvas: &Canvas) -> (Vec<Line>, Above) {
     let lines = match block {
         Block::Message(message) => render_message(message, &message.text, canvas),
         Block::Tool(tool) => {
@@ -178,7 +175,7 @@ fn finished(block: &Block, outputs: &mut Outputs, canvas: &Canvas, _above: Above
             let above = if lines.len() == 1 { Above::Row } else { Above::Block };
             return (lines, above);
         }
-        Block::Terminal(id) => outputs.get(id).map_or(Vec::new(), |output| terminal(output, canvas)),
+        Block::Terminal(number) => outputs.by_number(*number).map_or(Vec::new(), |output| terminal(output, canvas)),
         Block::Notice(severity, text) => notice(*severity, text, canvas),
     };
     (lines, Above::Block)
@@ -324,7 +321,7 @@ fn folded(before: usize, tail: &[&str], canvas: &Canvas, lines: &mut Vec<Line>) 
 }
 
 fn end_of(output: &Output, canvas: &Canvas, lines: &mut Vec<Line>) {
-    if let Some(status) = output.ended.as_deref().filter(|status| *status != "exit 0") {
+    if let Some(status) = &output.how {
         let line = Line::styled(format!("    {}", clean(status, canvas.look)), Style::of(Colour::Red));
         lines.push(cut_line(&line, canvas.columns, canvas.look));
     }

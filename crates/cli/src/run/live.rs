@@ -66,13 +66,13 @@ impl Connection {
         std::iter::once(&self.setup.cwd).chain(&self.setup.directories).cloned().collect()
     }
 
-    fn servers(&self) -> Result<Vec<McpServer>> {
+    pub(crate) fn servers(&self) -> Result<Vec<McpServer>> {
         let read = |server: &Value| serde_json::from_value(server.clone()).context("an MCP server");
         self.setup.mcp_servers.iter().map(read).collect()
     }
 
     /// The system prompt in the protocol's own way, if the agent knows that.
-    fn system_prompt(&self) -> Option<SystemPrompt> {
+    pub(crate) fn system_prompt(&self) -> Option<SystemPrompt> {
         self.agent.capabilities().session_capabilities.system_prompt.as_ref()?;
         let (mode, text) = match self.setup.system_prompt.as_ref()? {
             Value::String(text) => (SystemPromptMode::Override, text.as_str()),
@@ -81,7 +81,7 @@ impl Connection {
         Some(SystemPrompt::new(mode, vec![ContentBlock::from(text)]))
     }
 
-    fn meta(&self) -> Result<Option<Meta>> {
+    pub(crate) fn meta(&self) -> Result<Option<Meta>> {
         let meta = self.setup.meta(self.system_prompt().is_some());
         meta.map(|meta| Meta::new(&meta)).transpose().context("the session's options")
     }
@@ -100,7 +100,7 @@ impl Connection {
         Ok(session)
     }
 
-    fn explain(&self, error: attache::Error, what: &str) -> Failure {
+    pub(crate) fn explain(&self, error: attache::Error, what: &str) -> Failure {
         let failure = Failure::from(error);
         let failure = explain_auth(failure, &self.setup.spec, &self.agent);
         if failure.answered.is_some() { failure } else { failure.context(what) }

@@ -249,10 +249,17 @@ async fn a_mode_that_was_not_offered_is_refused() {
 async fn an_address_that_is_not_of_the_web_is_refused() {
     // shows ELIC-28
     let (_session, mut agent) = open(Client::new().elicitation_urls()).await;
-    let addresses =
-        ["javascript:alert(1)", "file:///etc/passwd", "https://", "data:text/html,x", "https://a b", "https://a\u{7}"];
+    let addresses = [
+        "javascript:alert(1)",
+        "file:///etc/passwd",
+        "https://",
+        "data:text/html,x",
+        "https://a b",
+        "https://a\u{7}",
+    ];
     for (id, url) in addresses.into_iter().enumerate() {
-        let params = json!({"sessionId": "s1", "mode": "url", "message": "m", "url": url, "elicitationId": "e"});
+        let params =
+            json!({"sessionId": "s1", "mode": "url", "message": "m", "url": url, "elicitationId": "e"});
         agent.request(id, "elicitation/create", params).await;
         agent.error(id, -32602).await;
     }

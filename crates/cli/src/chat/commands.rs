@@ -1,0 +1,132 @@
+//! What begins with a slash: our commands and the agent's.
+
+use super::editor::complete::{Item, Words};
+use super::state::{Setting, SessionState, hint};
+
+/// One of our own commands.
+pub(crate) struct Ours {
+    pub(crate) name: &'static str,
+    pub(crate) args: &'static str,
+    pub(crate) about: &'static str,
+}
+
+const fn ours(name: &'static str, args: &'static str, about: &'static str) -> Ours {
+    Ours { name, args, about }
+}
+
+pub(crate) static OURS: &[Ours] = &[
+    ours("mode", "[MODE]", "Show the modes, or switch to one"),
+    ours("model", "[MODEL]", "Show the models, or switch to one"),
+    ours("set", "[OPTION [VALUE]]", "Show the agent's options, or set one"),
+    ours("sessions", "", "List the sessions that the agent has stored"),
+    ours("new", "", "Start a new session"),
+    ours("load", "NUMBER|ID", "Go on with a stored session"),
+    ours("fork", "", "Go on in a copy of this session"),
+    ours("cancel", "", "Cancel what runs, and forget what waits"),
+    ours("diff", "", "Show all changes of files in full"),
+    ours("cost", "", "Show what was used and what it cost"),
+    ours("help", "", "Show commands and keys"),
+    ours("quit", "", "Leave"),
+];
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Command {
+    Mode(Option<String>),
+    Model(Option<String>),
+    Set(Option<(String, Option<String>)>),
+    Sessions,
+    New,
+    Load(String),
+    Fork,
+    Cancel,
+    Diff,
+    Cost,
+    Help,
+    Quit,
+}
+
+/// What a line means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// It is for the agent.
+    Prompt(String),
+    Command(Command),
+    /// It is for nobody; the text says why.
+    Mistake(String),
+}
+
+/// Reads a line. CMD-04: commands of the agent are prompts. Two slashes send anything.
+pub(crate) fn read(text: &str, state: &SessionState) -> Said {
+    let Some(rest) = text.strip_prefix('/') else { return Said::Prompt(text.to_owned()) };
+    if rest.starts_with('/') {
+        return Said::Prompt(rest.to_owned());
+    }
+    let (name, args) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let args = args.trim();
+    let one = || (!args.is_empty()).then(|| args.to_owned());
+    Said::Command(match name {
+        "mode" => Command::Mode(one()),
+        "model" => Command::Model(one()),
+        "set" => Command::Set(one().map(|args| {
+            let (option, value) = args.split_once([' ', '=']).unwrap_or((&args, ""));
+            let value = value.trim();
+            (option.to_owned(), (!value.is_empty()).then(|| value.to_owned()))
+        })),
+        "sessions" => Command::Sessions,
+        "new" => Command::New,
+        "load" if args.is_empty() => return Said::Mistake("/load takes a number of /sessions, or an id".to_owned()),
+        "load" => Command::Load(args.to_owned()),
+        "fork" => Command::Fork,
+        "cancel" => Command::Cancel,
+        "diff" => Command::Diff,
+        "cost" => Command::Cost,
+        "help" => Command::Help,
+        "quit" | "exit" => Command::Quit,
+        name if state.commands.iter().any(|command| command.name == name) => return Said::Prompt(text.to_owned()),
+        // A path, or a sentence that happens to begin with a slash.
+        name if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_:".contains(c)) => {
+            return Said::Prompt(text.to_owned());
+        }
+        name => {
+            return Said::Mistake(format!("there is no command /{name}; /help lists them, //{name} sends it to the agent"));
+        }
+    })
+}
+
+impl Words for SessionState {
+    fn commands(&self) -> Vec<Item> {
+        let ours = OURS.iter().map(|ours| {
+            let label = format!("{} {}", ours.name, ours.args).trim_end().to_owned();
+            Item { text: ours.name.to_owned(), label, about: ours.about.to_owned() }
+        });
+        let theirs = self.commands.iter().filter(|command| OURS.iter().all(|ours| ours.name != command.name));
+        let theirs = theirs.map(|command| {
+            let label = format!("{} {}", command.name, hint(command)).trim_end().to_owned();
+            Item { text: command.name.clone(), label, about: command.description.clone() }
+        });
+        let mut all: Vec<Item> = ours.chain(theirs).collect();
+        all.sort_by(|a, b| a.text.cmp(&b.text));
+        all
+    }
+
+    fn arguments(&self, command: &str, before: &[&str]) -> Vec<Item> {
+        let values = |setting: Option<Setting>| -> Vec<Item> {
+            let values = setting.map_or(Vec::new(), |setting| setting.values);
+            values.into_iter().map(|value| Item::new(value.id, value.name)).collect()
+        };
+        match (command, before) {
+            ("mode", []) => values(self.mode()),
+            ("model", []) => values(self.model()),
+            ("set", []) => {
+                let item = |id: String, about: &str| Item { text: format!("{id} "), label: id, about: about.to_owned() };
+                self.options.iter().map(|option| item(option.id.to_string(), &option.name)).collect()
+            }
+            ("set", [option]) => values(self.option(option)),
+            _ => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "commands_tests.rs"]
+mod tests;

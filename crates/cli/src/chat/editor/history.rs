@@ -1,0 +1,145 @@
+//! What was sent before, also in other runs of the program.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Entries that are kept.
+const KEPT: usize = 1000;
+
+/// Lines of a file, one for each entry: `\n` stands for a line break, `\\` for a backslash.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    entries: Vec<String>,
+    file: Option<PathBuf>,
+}
+
+impl History {
+    /// A history that cannot be read is empty; the chat is worth more than its history.
+    pub(crate) fn load(file: Option<PathBuf>) -> History {
+        let text = file.as_deref().and_then(|file| fs::read(file).ok()).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let mut entries: Vec<String> = text.lines().filter(|line| !line.is_empty()).map(unescape).collect();
+        if entries.len() > 2 * KEPT {
+            entries.drain(..entries.len() - KEPT);
+            if let Some(file) = &file {
+                let _ = rewrite(file, &entries);
+            }
+        }
+        History { entries, file }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(crate) fn get(&self, at: usize) -> Option<&str> {
+        self.entries.get(at).map(String::as_str)
+    }
+
+    /// The newest entry before `before` that contains a text.
+    pub(crate) fn find(&self, wanted: &str, before: usize) -> Option<usize> {
+        if wanted.is_empty() {
+            return None;
+        }
+        let older = self.entries.get(..before).unwrap_or_default();
+        older.iter().rposition(|entry| entry.contains(wanted))
+    }
+
+    /// What is sent twice is kept once. What begins with a blank is not kept, as shells have it.
+    pub(crate) fn add(&mut self, text: &str) {
+        if text.starts_with(' ') || self.entries.last().is_some_and(|last| last == text) {
+            return;
+        }
+        self.entries.push(text.to_owned());
+        if let Some(file) = &self.file {
+            let _ = append(file, text);
+        }
+    }
+}
+
+fn open(file: &Path, options: &mut OpenOptions) -> io::Result<fs::File> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        // Prompts are nobody else's business.
+        options.mode(0o600);
+    }
+    options.create(true).open(file)
+}
+
+fn append(file: &Path, text: &str) -> io::Result<()> {
+    if let Some(parent) = file.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    // One write, so that two chats do not mix their lines.
+    open(file, OpenOptions::new().append(true))?.write_all(format!("{}\n", escape(text)).as_bytes())
+}
+
+fn rewrite(file: &Path, entries: &[String]) -> io::Result<()> {
+    let next = file.with_extension("new");
+    let text: String = entries.iter().map(|entry| escape(entry) + "\n").collect();
+    open(&next, OpenOptions::new().write(true).truncate(true))?.write_all(text.as_bytes())?;
+    fs::rename(next, file)
+}
+
+fn escape(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('\n', "\\n")
+}
+
+fn unescape(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some('n') => out.push('\n'),
+                Some(other) => out.push(other),
+                None => out.push('\\'),
+            },
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn entries_survive_in_a_file_that_is_private() {
+        let dir = std::env::temp_dir().join(format!("attache-history-{}", std::process::id()));
+        let file = dir.join("deep/history");
+        let mut history = History::load(Some(file.clone()));
+        for text in ["one", "two\nlines \\ and\\n", "two\nlines \\ and\\n", " secret"] {
+            history.add(text);
+        }
+        let again = History::load(Some(file.clone()));
+        assert_eq!(again.entries, ["one", "two\nlines \\ and\\n"]);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        let many: Vec<String> = (0..2100).map(|n| n.to_string()).collect();
+        rewrite(&file, &many).unwrap();
+        assert_eq!(History::load(Some(file.clone())).len(), KEPT);
+        assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), KEPT);
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn searches_go_back() {
+        let mut history = History::default();
+        for text in ["make test", "make doc", "ls"] {
+            history.add(text);
+        }
+        assert_eq!(history.find("make", 3), Some(1));
+        assert_eq!(history.find("make", 1), Some(0));
+        assert_eq!(history.find("make", 0), None);
+        assert_eq!(history.find("", 3), None);
+    }
+}

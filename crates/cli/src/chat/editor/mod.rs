@@ -1,0 +1,336 @@
+//! The line editor: text, a cursor, the keys that people have in their fingers. It knows no terminal.
+
+pub(crate) mod complete;
+pub(crate) mod history;
+mod paint;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use self::complete::Menu;
+use self::history::History;
+use super::render::text::char_width;
+
+/// What a key did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Did {
+    /// Nothing; the key means something else.
+    Nothing,
+    /// The text, the cursor or the menu changed.
+    Changed,
+    /// The text is ready; the editor is empty again.
+    Submit(String),
+    /// Completion is wanted.
+    Complete,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Editor {
+    text: String,
+    /// Where the cursor is, in bytes.
+    at: usize,
+    /// What was cut last.
+    cut: String,
+    pub(crate) history: History,
+    /// Which entry of the history is shown, and what was written before.
+    recalled: Option<(usize, String)>,
+    search: Option<Search>,
+    pub(crate) menu: Option<Menu>,
+}
+
+/// A search through the history: what is looked for, and the entry that was found.
+#[derive(Debug, Default)]
+struct Search {
+    wanted: String,
+    found: Option<usize>,
+}
+
+impl Editor {
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn cursor(&self) -> usize {
+        self.at
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    pub(crate) fn set(&mut self, text: impl Into<String>) {
+        self.text = text.into();
+        self.at = self.text.len();
+        self.menu = None;
+    }
+
+    pub(crate) fn take(&mut self) -> String {
+        self.at = 0;
+        self.recalled = None;
+        self.menu = None;
+        std::mem::take(&mut self.text)
+    }
+
+    /// Text that comes all at once. Line breaks are part of it and end nothing.
+    pub(crate) fn paste(&mut self, text: &str) {
+        let text = text.replace("\r\n", "\n").replace('\r', "\n");
+        let text: String = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
+        self.insert(&text);
+        self.menu = None;
+    }
+
+    fn insert(&mut self, text: &str) {
+        self.text.insert_str(self.at, text);
+        self.at += text.len();
+        self.recalled = None;
+    }
+
+    /// Puts text in the place of what stands from `from` to the cursor.
+    pub(crate) fn replace_back(&mut self, from: usize, text: &str) {
+        if self.text.is_char_boundary(from) && from <= self.at {
+            self.text.replace_range(from..self.at, text);
+            self.at = from + text.len();
+        }
+    }
+
+    pub(crate) fn key(&mut self, key: KeyEvent) -> Did {
+        if self.search.is_some() {
+            if let Some(did) = self.search_key(key) {
+                return did;
+            }
+        }
+        let did = self.edit_key(key);
+        if did == Did::Changed {
+            self.menu = None;
+        }
+        did
+    }
+
+    fn edit_key(&mut self, key: KeyEvent) -> Did {
+        let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
+        let alt = key.modifiers.contains(KeyModifiers::ALT);
+        match key.code {
+            KeyCode::Enter if alt || key.modifiers.contains(KeyModifiers::SHIFT) => self.insert("\n"),
+            KeyCode::Char('j') if ctrl => self.insert("\n"),
+            KeyCode::Enter => return self.enter(),
+            KeyCode::Tab => return Did::Complete,
+            KeyCode::Left if ctrl || alt => self.at = self.word_left(),
+            KeyCode::Right if ctrl || alt => self.at = self.word_right(),
+            KeyCode::Left => self.at = self.left(),
+            KeyCode::Right => self.at = self.right(),
+            KeyCode::Home => self.at = self.line_start(),
+            KeyCode::End => self.at = self.line_end(),
+            KeyCode::Up => return self.up(),
+            KeyCode::Down => return self.down(),
+            KeyCode::Backspace if ctrl || alt => self.cut_to(self.word_left()),
+            KeyCode::Backspace => self.remove(self.left()),
+            KeyCode::Delete => self.remove(self.right()),
+            KeyCode::Char(c) if ctrl => return self.control(c),
+            KeyCode::Char('b') if alt => self.at = self.word_left(),
+            KeyCode::Char('f') if alt => self.at = self.word_right(),
+            KeyCode::Char('d') if alt => self.cut_to(self.word_right()),
+            KeyCode::Char('<') if alt => self.at = 0,
+            KeyCode::Char('>') if alt => self.at = self.text.len(),
+            KeyCode::Char(_) if alt => return Did::Nothing,
+            KeyCode::Char(c) => self.insert(c.encode_utf8(&mut [0; 4])),
+            KeyCode::Esc if self.menu.is_some() => {}
+            _ => return Did::Nothing,
+        }
+        Did::Changed
+    }
+
+    fn control(&mut self, c: char) -> Did {
+        match c {
+            'a' => self.at = self.line_start(),
+            'e' => self.at = self.line_end(),
+            'b' => self.at = self.left(),
+            'f' => self.at = self.right(),
+            'p' => return self.up(),
+            'n' => return self.down(),
+            'h' => self.remove(self.left()),
+            'd' if !self.text.is_empty() => self.remove(self.right()),
+            'k' => {
+                let end = self.line_end();
+                // At the end of a line its break goes.
+                self.cut_to(if end == self.at { self.right() } else { end });
+            }
+            'u' => self.cut_to(self.line_start()),
+            'w' => self.cut_to(self.blank_left()),
+            'y' => {
+                let cut = self.cut.clone();
+                self.insert(&cut);
+            }
+            't' => self.transpose(),
+            'r' => self.search = Some(Search::default()),
+            _ => return Did::Nothing,
+        }
+        Did::Changed
+    }
+
+    fn enter(&mut self) -> Did {
+        if self.at == self.text.len() && self.text.ends_with('\\') {
+            self.remove(self.left());
+            self.insert("\n");
+            return Did::Changed;
+        }
+        if self.text.trim().is_empty() {
+            return Did::Changed;
+        }
+        let text = self.take();
+        self.history.add(&text);
+        Did::Submit(text)
+    }
+
+    fn remove(&mut self, to: usize) {
+        let (from, to) = (self.at.min(to), self.at.max(to));
+        self.text.replace_range(from..to, "");
+        self.at = from;
+        self.recalled = None;
+    }
+
+    fn cut_to(&mut self, to: usize) {
+        let (from, to) = (self.at.min(to), self.at.max(to));
+        if from < to {
+            self.cut = self.text.get(from..to).unwrap_or_default().to_owned();
+            self.remove(if from == self.at { to } else { from });
+        }
+    }
+
+    fn transpose(&mut self) {
+        let right = if self.at == self.text.len() { self.at } else { self.right() };
+        self.at = right;
+        let middle = self.left();
+        self.at = middle;
+        let left = self.left();
+        let first = self.text.get(left..middle).unwrap_or_default().to_owned();
+        let second = self.text.get(middle..right).unwrap_or_default().to_owned();
+        self.text.replace_range(left..right, &format!("{second}{first}"));
+        self.at = right;
+    }
+
+    fn before(&self) -> &str {
+        self.text.get(..self.at).unwrap_or_default()
+    }
+
+    fn after(&self) -> &str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    /// One character back, with the accents that stand on it.
+    fn left(&self) -> usize {
+        let visible = |c: char| c == '\n' || c == '\t' || char_width(c) > 0;
+        self.before().char_indices().rev().find(|(_, c)| visible(*c)).map_or(0, |(at, _)| at)
+    }
+
+    fn right(&self) -> usize {
+        let mut chars = self.after().char_indices().skip(1);
+        let next = chars.find(|(_, c)| *c == '\n' || *c == '\t' || char_width(*c) > 0);
+        next.map_or(self.text.len(), |(at, _)| self.at + at)
+    }
+
+    fn word_left(&self) -> usize {
+        let trimmed = self.before().trim_end_matches(|c: char| !c.is_alphanumeric());
+        trimmed.trim_end_matches(char::is_alphanumeric).len()
+    }
+
+    fn word_right(&self) -> usize {
+        let rest = self.after().trim_start_matches(|c: char| !c.is_alphanumeric());
+        self.text.len() - rest.trim_start_matches(char::is_alphanumeric).len()
+    }
+
+    fn blank_left(&self) -> usize {
+        self.before().trim_end().trim_end_matches(|c: char| !c.is_whitespace()).len()
+    }
+
+    fn line_start(&self) -> usize {
+        self.before().rfind('\n').map_or(0, |at| at + 1)
+    }
+
+    fn line_end(&self) -> usize {
+        self.after().find('\n').map_or(self.text.len(), |at| self.at + at)
+    }
+
+    fn up(&mut self) -> Did {
+        let start = self.line_start();
+        if start > 0 {
+            let column = self.text.get(start..self.at).unwrap_or_default().chars().count();
+            self.at = start - 1;
+            let above = self.line_start();
+            self.at = self.in_line(above, column);
+            return Did::Changed;
+        }
+        let newest = self.history.len();
+        let from = self.recalled.as_ref().map_or(newest, |(at, _)| *at);
+        if from == 0 {
+            return Did::Nothing;
+        }
+        self.recall(from - 1);
+        Did::Changed
+    }
+
+    fn down(&mut self) -> Did {
+        let end = self.line_end();
+        if end < self.text.len() {
+            let column = self.text.get(self.line_start()..self.at).unwrap_or_default().chars().count();
+            self.at = self.in_line(end + 1, column);
+            return Did::Changed;
+        }
+        let Some((at, draft)) = &self.recalled else { return Did::Nothing };
+        if at + 1 < self.history.len() {
+            self.recall(at + 1);
+        } else {
+            let draft = draft.clone();
+            self.set(draft);
+            self.recalled = None;
+        }
+        Did::Changed
+    }
+
+    fn in_line(&self, start: usize, column: usize) -> usize {
+        let line = self.text.get(start..).unwrap_or_default();
+        let line = line.split('\n').next().unwrap_or_default();
+        start + line.char_indices().nth(column).map_or(line.len(), |(at, _)| at)
+    }
+
+    fn recall(&mut self, at: usize) {
+        let Some(entry) = self.history.get(at).map(str::to_owned) else { return };
+        let draft = self.recalled.take().map_or_else(|| self.text.clone(), |(_, draft)| draft);
+        self.set(entry);
+        self.recalled = Some((at, draft));
+    }
+
+    /// `None` if the search is over and the key is for the editor.
+    fn search_key(&mut self, key: KeyEvent) -> Option<Did> {
+        let search = self.search.as_mut()?;
+        let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Char('r') if ctrl => {
+                let before = search.found.unwrap_or(self.history.len());
+                search.found = self.history.find(&search.wanted, before).or(search.found);
+            }
+            KeyCode::Char('g' | 'c') if ctrl => self.search = None,
+            KeyCode::Esc => self.search = None,
+            KeyCode::Char(c) if !ctrl => {
+                search.wanted.push(c);
+                search.found = self.history.find(&search.wanted, self.history.len());
+            }
+            KeyCode::Backspace => {
+                search.wanted.pop();
+                search.found = self.history.find(&search.wanted, self.history.len());
+            }
+            _ => {
+                let found = search.found.and_then(|at| self.history.get(at)).map(str::to_owned);
+                self.search = None;
+                if let Some(found) = found {
+                    self.set(found);
+                }
+                // Enter takes what was found, it does not send it.
+                return (key.code == KeyCode::Enter).then_some(Did::Changed);
+            }
+        }
+        Some(Did::Changed)
+    }
+}
+
+#[cfg(test)]
+#[path = "editor_tests.rs"]
+mod tests;

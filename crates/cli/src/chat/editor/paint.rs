@@ -1,0 +1,94 @@
+//! How the editor looks.
+
+use super::super::render::style::{Colour, Line, Style};
+use super::super::render::text::{Look, char_width, clean, cut_line, width};
+use super::Editor;
+
+/// What is drawn, and where the cursor stands in it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Painted {
+    pub(crate) lines: Vec<Line>,
+    pub(crate) row: usize,
+    pub(crate) column: usize,
+}
+
+impl Editor {
+    /// At most `rows` rows, with the cursor among them.
+    pub(crate) fn paint(&self, prompt: &Line, columns: usize, rows: usize, look: Look) -> Painted {
+        if let Some(search) = &self.search {
+            let found = search.found.and_then(|at| self.history.get(at)).unwrap_or_default();
+            let line = Line::styled("search: ", Style::DIM).with(clean(&search.wanted, look), Style::BOLD);
+            let column = line.width().min(columns);
+            let found = clean(found.lines().next().unwrap_or_default(), look);
+            let line = cut_line(&line.with("  ", Style::PLAIN).with(found, Style::DIM), columns, look);
+            return Painted { lines: vec![line], row: 0, column };
+        }
+        let mut painted = self.paint_text(prompt, columns.max(8), look);
+        let first = painted.row.saturating_sub(rows.saturating_sub(1));
+        painted.lines.drain(..first);
+        painted.lines.truncate(rows.max(1));
+        painted.row -= first;
+        painted
+    }
+
+    fn paint_text(&self, prompt: &Line, columns: usize, look: Look) -> Painted {
+        let rest = Line::from(" ".repeat(prompt.width()));
+        let mut lines = vec![prompt.clone()];
+        let (mut row, mut column) = (0, prompt.width());
+        let mut used = prompt.width();
+        for (at, c) in self.text.char_indices() {
+            let shown = match c {
+                '\n' => String::new(),
+                '\t' => "    ".to_owned(),
+                c => clean(c.encode_utf8(&mut [0; 4]), look).into_owned(),
+            };
+            let wide = if look.unicode && c != '\t' { char_width(c) } else { width(&shown) };
+            if c != '\n' && used + wide > columns {
+                lines.push(rest.clone());
+                used = rest.width();
+            }
+            if at == self.at {
+                (row, column) = (lines.len() - 1, used);
+            }
+            if c == '\n' {
+                lines.push(rest.clone());
+                used = rest.width();
+                continue;
+            }
+            used += wide;
+            if let Some(last) = lines.last_mut() {
+                last.push(shown, Style::PLAIN);
+            }
+        }
+        if self.at == self.text.len() {
+            if used >= columns {
+                lines.push(rest.clone());
+                used = rest.width();
+            }
+            (row, column) = (lines.len() - 1, used);
+        }
+        Painted { lines, row, column }
+    }
+
+    /// The menu of completions, a few around the one that is chosen.
+    pub(crate) fn paint_menu(&self, columns: usize, rows: usize, look: Look) -> Vec<Line> {
+        let Some(menu) = &self.menu else { return Vec::new() };
+        let chosen = menu.chosen.unwrap_or(0);
+        let from = chosen.saturating_sub(rows.saturating_sub(1));
+        let longest = menu.items.iter().map(|item| width(&item.label)).max().unwrap_or(0).min(columns / 2);
+        let mut lines = Vec::new();
+        for (at, item) in menu.items.iter().enumerate().skip(from).take(rows) {
+            let style = if menu.chosen == Some(at) { Style::PLAIN.reverse() } else { Style::of(Colour::Cyan) };
+            let label = clean(&item.label, look);
+            let mut line = Line::from("  ").with(label.as_ref(), style);
+            line.push(" ".repeat(longest.saturating_sub(width(&label)) + 2), Style::PLAIN);
+            line.push(clean(item.about.lines().next().unwrap_or_default(), look), Style::DIM);
+            lines.push(cut_line(&line, columns, look));
+        }
+        let more = menu.items.len().saturating_sub(from + lines.len());
+        if more > 0 {
+            lines.push(Line::styled(format!("  {} {more} more", look.pick("…", "...")), Style::DIM));
+        }
+        lines
+    }
+}

@@ -1,0 +1,136 @@
+//! How the chat looks: what stays at the bottom of the screen, from the blocks that still change down to the prompt.
+
+use std::time::Instant;
+
+use super::app::{App, Phase};
+use super::render::style::{Colour, Line, Style};
+use super::render::text::{clean, cut_line};
+use super::state::{money, tokens};
+use super::view::plans;
+
+/// Rows of the menu of completions.
+const MENU: usize = 6;
+
+/// What is drawn.
+#[derive(Debug, Default)]
+pub(crate) struct Frame {
+    /// What goes up into the terminal's history.
+    pub(crate) up: Vec<Line>,
+    /// What stays, at most as many lines as the screen has.
+    pub(crate) live: Vec<Line>,
+    /// Where the cursor is; nowhere if nothing can be entered.
+    pub(crate) cursor: Option<(usize, usize)>,
+}
+
+impl App {
+    /// Whether something moves by itself.
+    pub(crate) fn animated(&self) -> bool {
+        self.phase != Phase::Idle && self.questions.is_empty()
+    }
+
+    pub(crate) fn frame(&mut self, now: Instant) -> Frame {
+        if !self.introduced && !self.questions.is_empty() {
+            self.settle();
+            if let Some(question) = self.questions.front() {
+                let intro = question.intro(&self.canvas);
+                let intro = self.view.aside(intro);
+                self.lines.extend(intro);
+            }
+            self.introduced = true;
+            self.asked = Some(now);
+        }
+        let (bottom, cursor) = self.bottom(now);
+        let rows = self.canvas.rows.max(2);
+        let room = rows.saturating_sub(bottom.len() + 1);
+        let settled = self.view.settle(&mut self.transcript, &self.canvas, room);
+        let mut up = std::mem::take(&mut self.lines);
+        up.extend(settled);
+        let mut live = self.view.live(&self.transcript, &self.canvas);
+        live.drain(..live.len().saturating_sub(room));
+        // An empty line keeps the conversation and the prompt apart, if there is room for it.
+        if bottom.len() + live.len() < rows {
+            live.push(Line::new());
+        }
+        let above = live.len();
+        live.extend(bottom);
+        let over = live.len().saturating_sub(rows);
+        live.drain(..over);
+        let cursor = cursor.and_then(|(row, column)| Some(((row + above).checked_sub(over)?, column)));
+        Frame { up, live, cursor }
+    }
+
+    fn bottom(&self, now: Instant) -> (Vec<Line>, Option<(usize, usize)>) {
+        let canvas = &self.canvas;
+        let mut lines = Vec::new();
+        let mut plan = plans(&self.transcript, canvas);
+        let most = (canvas.rows / 3).max(2);
+        if plan.len() > most {
+            let hidden = plan.len() - most + 1;
+            plan.truncate(most - 1);
+            plan.push(Line::styled(format!("  {} {hidden} more", canvas.look.pick("…", "...")), Style::DIM));
+        }
+        lines.extend(plan);
+        for waiting in &self.queue {
+            let text = clean(waiting, canvas.look).replace('\n', " ");
+            let line = Line::styled("queued: ", Style::DIM).with(text, Style::DIM);
+            lines.push(cut_line(&line, canvas.columns, canvas.look));
+        }
+        if let Some(question) = self.questions.front() {
+            let face = question.face(canvas);
+            let top = lines.len();
+            lines.extend(face.lines);
+            if self.questions.len() > 1 {
+                let more = format!("{} more questions wait", self.questions.len() - 1);
+                lines.push(Line::styled(more, Style::DIM));
+            }
+            if !self.writing {
+                return (lines, face.cursor.map(|(row, column)| (top + row, column)));
+            }
+            lines.push(Line::styled("Tab: answer the question", Style::of(Colour::Yellow)));
+        }
+        lines.extend(self.working(now));
+        lines.push(self.status());
+        let prompt = Line::styled("> ", Style::BOLD.colour(Colour::Cyan));
+        let painted = self.editor.paint(&prompt, canvas.columns, (canvas.rows / 2).max(1), canvas.look);
+        let top = lines.len();
+        lines.extend(painted.lines);
+        lines.extend(self.editor.paint_menu(canvas.columns, MENU.min(canvas.rows / 3), canvas.look));
+        (lines, Some((top + painted.row, painted.column)))
+    }
+
+    fn working(&self, now: Instant) -> Option<Line> {
+        if !self.questions.is_empty() {
+            return None;
+        }
+        let (since, what) = match self.phase {
+            Phase::Idle => return None,
+            Phase::Opening(since) => (since, "opening the session, Ctrl-C cancels"),
+            Phase::Running { since, cancelling: true } => (since, "cancelling, Ctrl-C again leaves"),
+            Phase::Running { since, cancelling: false } => (since, "working, Ctrl-C cancels"),
+        };
+        let seconds = now.saturating_duration_since(since).as_secs();
+        let time = if seconds < 60 { format!("{seconds}s") } else { format!("{}m{:02}s", seconds / 60, seconds % 60) };
+        let line = Line::styled(self.canvas.spinner(), Style::of(Colour::Yellow))
+            .with(format!(" {time} {what}"), Style::DIM);
+        Some(cut_line(&line, self.canvas.columns, self.canvas.look))
+    }
+
+    /// Who is there, how it works, what is used.
+    fn status(&self) -> Line {
+        let look = self.canvas.look;
+        if let Some(hint) = &self.hint {
+            return cut_line(&Line::styled(hint.clone(), Style::of(Colour::Yellow)), self.canvas.columns, look);
+        }
+        let mut parts = vec![self.agent.clone()];
+        parts.extend(self.state.mode().map(|mode| mode.current_name().to_owned()));
+        parts.extend(self.state.model().map(|model| model.current_name().to_owned()));
+        if let Some(usage) = &self.state.usage {
+            let share = if usage.size == 0 { 0 } else { usage.used.saturating_mul(100) / usage.size };
+            parts.push(format!("{}/{} ({share}%)", tokens(usage.used), tokens(usage.size)));
+            parts.extend(usage.cost.as_ref().map(|cost| money(cost.amount, &cost.currency)));
+        }
+        parts.extend(self.state.title.clone());
+        let text = parts.join(look.pick(" · ", " - "));
+        cut_line(&Line::styled(clean(&text, look).replace('\n', " "), Style::DIM), self.canvas.columns, look)
+    }
+}

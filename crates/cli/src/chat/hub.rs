@@ -1,0 +1,223 @@
+//! Everything that can happen besides the session's own events, and when the screen is drawn.
+//!
+//! There is no clock that ticks: the hub sleeps until something happens, until a change is due on the screen, or, while a
+//! spinner is to be seen, until its next picture.
+
+use std::io::{self, Stdout};
+use std::time::{Duration, Instant};
+
+use attache::client::{AgentEvent, Events};
+use attache::wire::v1::SessionInfo;
+use crossterm::event::{Event as TermEvent, KeyEventKind};
+use tokio::sync::mpsc;
+use tokio::time::sleep_until;
+
+use super::app::App;
+use super::ask::Question;
+use super::ask::choice::Choice;
+use super::output::Screens;
+use super::screen::Screen;
+use super::terminal::Raw;
+use super::transcript::Severity;
+use crate::lend::Asked;
+
+/// No more pictures than this: streams come faster than anybody reads.
+const FRAME: Duration = Duration::from_millis(33);
+const BEAT: Duration = Duration::from_millis(120);
+
+/// What something that ran beside the chat came to.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Listed(attache::Result<Vec<SessionInfo>>),
+    /// Something was set.
+    Set(attache::Result<String>),
+    Browsed(io::Result<()>),
+}
+
+#[derive(Debug)]
+pub(crate) enum Happening {
+    Terminal(TermEvent),
+    Asked(Asked),
+    News(AgentEvent),
+    Outcome(Outcome),
+    /// A terminal that is lent has something new.
+    Printed,
+    /// The question in front has no use any more.
+    Withdrawn,
+    Expired,
+    /// The budget's time is over.
+    TimeUp,
+    /// The program is to end.
+    Ended,
+}
+
+pub(crate) struct Hub {
+    pub(crate) keys: mpsc::Receiver<TermEvent>,
+    pub(crate) asks: mpsc::Receiver<Asked>,
+    pub(crate) news: Option<Events>,
+    pub(crate) screens: Screens,
+    pub(crate) outcomes: (mpsc::UnboundedSender<Outcome>, mpsc::UnboundedReceiver<Outcome>),
+    pub(crate) signals: Signals,
+    pub(crate) screen: Screen<Stdout>,
+    pub(crate) dirty: bool,
+    pub(crate) drawn: Instant,
+    /// When the time of the turn that runs is over.
+    pub(crate) deadline: Option<Instant>,
+    /// The terminal is given back when the hub goes.
+    pub(crate) _raw: Raw,
+}
+
+impl Hub {
+    /// Waits for the next thing. Nothing is lost if this is dropped.
+    pub(crate) async fn next(&mut self, app: &mut App) -> io::Result<Happening> {
+        loop {
+            let now = Instant::now();
+            if self.dirty && now >= self.drawn + FRAME {
+                self.draw(app)?;
+            }
+            let frame = if self.dirty {
+                Some(self.drawn + FRAME)
+            } else {
+                app.animated().then_some(self.drawn + BEAT)
+            };
+            let expiry = app.expiry();
+            tokio::select! {
+                biased;
+                () = self.signals.next() => return Ok(Happening::Ended),
+                event = self.keys.recv() => return Ok(event.map_or(Happening::Ended, Happening::Terminal)),
+                Some(outcome) = self.outcomes.1.recv() => return Ok(Happening::Outcome(outcome)),
+                () = withdrawn(app.questions.front_mut()) => return Ok(Happening::Withdrawn),
+                () = at(expiry) => return Ok(Happening::Expired),
+                () = at(self.deadline) => return Ok(Happening::TimeUp),
+                Some(asked) = self.asks.recv() => return Ok(Happening::Asked(asked)),
+                Some(event) = next_news(&mut self.news) => return Ok(Happening::News(event)),
+                () = self.screens.changed() => return Ok(Happening::Printed),
+                () = at(frame) => {
+                    if !self.dirty {
+                        app.canvas.beat += 1;
+                        self.dirty = true;
+                    }
+                }
+            }
+        }
+    }
+
+    pub(crate) fn draw(&mut self, app: &mut App) -> io::Result<()> {
+        self.drawn = Instant::now();
+        self.dirty = false;
+        self.screen.draw(app.frame(self.drawn))
+    }
+
+    /// Takes in what happened. `true` if the program is to end.
+    pub(crate) fn happened(&mut self, happening: Happening, app: &mut App) -> bool {
+        self.dirty = true;
+        match happening {
+            Happening::Terminal(TermEvent::Key(key)) if key.kind != KeyEventKind::Release => app.key(key),
+            Happening::Terminal(TermEvent::Paste(text)) => app.paste(&text),
+            Happening::Terminal(TermEvent::Resize(columns, rows)) => self.resize(columns, rows, app),
+            Happening::Terminal(_) => {}
+            Happening::Asked(asked) => {
+                app.ask(Question::Choice(Box::new(Choice::host(asked.question.what, asked.reply))));
+            }
+            Happening::News(event) => news(event, app),
+            Happening::Outcome(outcome) => outcome_of(outcome, app),
+            Happening::Printed | Happening::TimeUp => {}
+            Happening::Withdrawn => app.prune(),
+            Happening::Expired => app.expire(),
+            Happening::Ended => return true,
+        }
+        false
+    }
+
+    pub(crate) fn resize(&mut self, columns: u16, rows: u16, app: &mut App) {
+        let (columns, rows) = (usize::from(columns).max(1), usize::from(rows).max(1));
+        app.canvas.columns = usable(columns);
+        app.canvas.rows = rows;
+        self.screen.resize(usable(columns), rows);
+    }
+}
+
+/// The last column stays free: what is written there makes some terminals wrap.
+pub(crate) fn usable(columns: usize) -> usize {
+    columns.saturating_sub(1).max(1)
+}
+
+async fn at(when: Option<Instant>) {
+    match when {
+        Some(when) => sleep_until(when.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn withdrawn(question: Option<&mut Question>) {
+    match question {
+        Some(question) => question.withdrawn().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn next_news(events: &mut Option<Events>) -> Option<AgentEvent> {
+    match events {
+        Some(events) => match events.next().await {
+            Some(event) => Some(event),
+            // The connection is over; the session says so too.
+            None => std::future::pending().await,
+        },
+        None => std::future::pending().await,
+    }
+}
+
+fn news(event: AgentEvent, app: &mut App) {
+    match event {
+        AgentEvent::Elicitation(ask) => app.elicitation(ask),
+        AgentEvent::ElicitationComplete(_) => app.notice(Severity::Info, "what the agent asked for is done"),
+        // Log lines on the wrong stream and messages of other sessions are for the log, not for the conversation.
+        _ => {}
+    }
+}
+
+fn outcome_of(outcome: Outcome, app: &mut App) {
+    match outcome {
+        Outcome::Listed(Ok(sessions)) => app.listed(sessions),
+        Outcome::Set(Ok(text)) => app.notice(Severity::Info, text),
+        Outcome::Listed(Err(error)) | Outcome::Set(Err(error)) => app.notice(Severity::Error, error.to_string()),
+        Outcome::Browsed(Ok(())) => {}
+        Outcome::Browsed(Err(error)) => {
+            app.notice(Severity::Error, format!("the browser could not be started ({error}); open the page yourself"));
+        }
+    }
+}
+
+/// Signals that end the program in good order.
+pub(crate) struct Signals {
+    #[cfg(unix)]
+    all: Vec<tokio::signal::unix::Signal>,
+}
+
+impl Signals {
+    #[cfg(unix)]
+    pub(crate) fn new() -> io::Result<Signals> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let kinds = [SignalKind::terminate(), SignalKind::hangup(), SignalKind::interrupt()];
+        Ok(Signals { all: kinds.into_iter().map(signal).collect::<io::Result<_>>()? })
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn new() -> io::Result<Signals> {
+        Ok(Signals {})
+    }
+
+    #[cfg(unix)]
+    async fn next(&mut self) {
+        std::future::poll_fn(|cx| {
+            let ready = self.all.iter_mut().any(|signal| signal.poll_recv(cx).is_ready());
+            if ready { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+        })
+        .await;
+    }
+
+    #[cfg(not(unix))]
+    async fn next(&mut self) {
+        std::future::pending().await
+    }
+}

@@ -1,0 +1,131 @@
+//! The terminal: what is finished scrolls up into its own history, what still changes is drawn over again.
+//!
+//! Nothing here needs the alternate screen, so everything that was said is still there after the program has ended.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use super::face::Frame;
+use super::render::style::Line;
+use super::render::text::{Look, cut_line};
+
+/// Lines that are remembered, to fill the screen again when its size changes.
+const KEPT: usize = 300;
+
+/// Draws frames.
+pub(crate) struct Screen<W> {
+    out: W,
+    look: Look,
+    columns: usize,
+    rows: usize,
+    /// What is drawn, and in which of its rows the cursor is.
+    live: Vec<Line>,
+    row: usize,
+    recent: VecDeque<Line>,
+    buffer: String,
+}
+
+impl<W: Write> Screen<W> {
+    pub(crate) fn new(out: W, columns: usize, rows: usize, look: Look) -> Screen<W> {
+        Screen { out, look, columns, rows, live: Vec::new(), row: 0, recent: VecDeque::new(), buffer: String::new() }
+    }
+
+    /// The screen has another size. Where its lines are now is anybody's guess, so it is cleared and filled again.
+    pub(crate) fn resize(&mut self, columns: usize, rows: usize) {
+        (self.columns, self.rows) = (columns, rows);
+        self.clear();
+    }
+
+    /// Clears the screen; the next frame fills it again.
+    pub(crate) fn clear(&mut self) {
+        self.buffer.push_str("\x1b[H\x1b[2J");
+        let from = self.recent.len().saturating_sub(self.rows.saturating_sub(1));
+        for line in self.recent.iter().skip(from) {
+            cut_line(line, self.columns, self.look).write(self.look.colours, &mut self.buffer);
+            self.buffer.push_str("\r\n");
+        }
+        self.live.clear();
+        self.row = 0;
+    }
+
+    pub(crate) fn draw(&mut self, frame: Frame) -> io::Result<()> {
+        let Frame { up, live, cursor } = frame;
+        let mut text = std::mem::take(&mut self.buffer);
+        // The terminal shows all of it at once, if it knows how, and without a cursor that jumps.
+        text.insert_str(0, "\x1b[?2026h\x1b[?25l");
+        text.push('\r');
+        if self.row > 0 {
+            let _ = write!(text, "\x1b[{}A", self.row);
+        }
+        if up.is_empty() {
+            self.redraw(&live, &mut text);
+        } else {
+            text.push_str("\x1b[J");
+            for line in &up {
+                line.write(self.look.colours, &mut text);
+                text.push_str("\r\n");
+            }
+            lines(&live, self.look, &mut text);
+            self.recent.extend(up);
+            let old = self.recent.len().saturating_sub(KEPT);
+            self.recent.drain(..old);
+        }
+        let last = live.len().saturating_sub(1);
+        let (row, column) = cursor.unwrap_or((last, 0));
+        if last > row {
+            let _ = write!(text, "\x1b[{}A", last - row);
+        }
+        let _ = write!(text, "\x1b[{}G", column + 1);
+        if cursor.is_some() {
+            text.push_str("\x1b[?25h");
+        }
+        text.push_str("\x1b[?2026l");
+        self.live = live;
+        self.row = row;
+        self.out.write_all(text.as_bytes())?;
+        self.out.flush()?;
+        text.clear();
+        self.buffer = text;
+        Ok(())
+    }
+
+    /// Writes the lines that differ from what is on the screen.
+    fn redraw(&self, live: &[Line], text: &mut String) {
+        for (at, line) in live.iter().enumerate() {
+            if at > 0 {
+                text.push_str("\r\n");
+            }
+            if self.live.get(at) != Some(line) {
+                line.write(self.look.colours, text);
+                text.push_str("\x1b[K");
+            }
+        }
+        if live.len() < self.live.len() {
+            // From the line below; the last one stays.
+            text.push_str("\r\n\x1b[J\x1b[A");
+        }
+    }
+
+    /// Leaves the cursor below everything, where a shell goes on.
+    pub(crate) fn leave(&mut self) -> io::Result<()> {
+        let mut text = String::from("\r");
+        if self.row > 0 {
+            let _ = write!(text, "\x1b[{}A", self.row);
+        }
+        text.push_str("\x1b[J\x1b[?25h");
+        self.live.clear();
+        self.row = 0;
+        self.out.write_all(text.as_bytes())?;
+        self.out.flush()
+    }
+}
+
+fn lines(lines: &[Line], look: Look, text: &mut String) {
+    for (at, line) in lines.iter().enumerate() {
+        if at > 0 {
+            text.push_str("\r\n");
+        }
+        line.write(look.colours, text);
+    }
+}
