@@ -142,5 +142,8 @@ fn is_base64(text: &str) -> bool {
     let body = text.trim_end_matches('=');
     let padding = text.len() - body.len();
     let alphabet = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_');
-    padding <= 2 && body.len() % 4 != 1 && (padding == 0 || text.len() % 4 == 0) && body.bytes().all(alphabet)
+    padding <= 2
+        && body.len() % 4 != 1
+        && (padding == 0 || text.len().is_multiple_of(4))
+        && body.bytes().all(alphabet)
 }

@@ -5,11 +5,40 @@
 //! [`Turn`]: text, plans, tool calls, permission questions, and the files and terminals that the client lends, which are
 //! `None` when it does not.
 //!
+//! ```
+//! use attache::agent::{Session, Turn, usual_options};
+//! use attache::wire::v1::ToolKind;
+//! use attache::{Prompt, Result, StopReason};
+//!
+//! struct Shell;
+//!
+//! impl Session for Shell {
+//!     async fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
+//!         let Some(terminals) = turn.terminals() else {
+//!             turn.say("Your editor lends no terminals.").await?;
+//!             return Ok(StopReason::Refusal);
+//!         };
+//!         let tool = turn.tool(prompt.text()).kind(ToolKind::Execute).start().await?;
+//!         if !turn.ask(&tool, usual_options()).await?.is_allowed() {
+//!             tool.fail("not allowed").await?;
+//!             return Ok(StopReason::EndTurn);
+//!         }
+//!         tool.run().await?;
+//!         let terminal = terminals.command("sh").args(["-c".to_owned(), prompt.text()]).start().await?;
+//!         tool.show_terminal(&terminal).await?;
+//!         terminal.wait().await?; // ends with `Err(Cancelled)` if the user cancels; the terminal is released by its drop
+//!         tool.complete([]).await?;
+//!         Ok(StopReason::EndTurn)
+//!     }
+//! }
+//! ```
+//!
 //! The SDK owns the session table, cancel tokens, the order of messages, capability checks, the login gate, version
 //! negotiation, unknown ids and second prompts. Reading order of the source: `builder`, `session`, `dispatch`, `turn`.
 //!
 //! What never happens here: dispatch does not wait; nothing of a turn is sent after its answer; nothing of a session is
-//! sent before the answer that names it; no lock is held across an `await`.
+//! sent before the answer that names it, or after its end; no lock is held across an `await`; a panic of the author's code
+//! does not end the connection.
 
 mod ask;
 mod auth;

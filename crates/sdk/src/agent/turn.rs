@@ -41,7 +41,22 @@ use crate::{Error, Prompt, Result};
 /// }
 /// ```
 ///
-/// Agents that work in background tasks use [`Turn::detach`].
+/// Agents that work in background tasks use [`Turn::detach`]:
+///
+/// ```
+/// use attache::agent::{Session, Turn};
+/// use attache::{Prompt, Result, StopReason};
+///
+/// struct Busy;
+/// impl Session for Busy {
+///     async fn prompt(&self, turn: Turn<'_>, _: Prompt) -> Result<StopReason> {
+///         let detached = turn.detach();
+///         let work = tokio::spawn(async move { detached.turn().say("from the background").await });
+///         turn.until_cancelled(work).await?.map_err(attache::Error::internal)??;
+///         Ok(StopReason::EndTurn)
+///     }
+/// }
+/// ```
 #[derive(Clone, Copy)]
 pub struct Turn<'a> {
     inner: &'a Arc<Inner>,
