@@ -4,7 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use crate::agents::{self, AgentSpec};
-use crate::args::Call;
+use crate::args::{Call, Hint};
 use crate::config::{self, Config};
 use crate::error::{Context as _, Failure, Result};
 use crate::output::{Format, Output};
@@ -76,11 +76,17 @@ impl Cx {
     /// The agent that is meant: by flag, by name, or the default one.
     pub(crate) fn agent(&self) -> Result<AgentSpec> {
         let default = self.config.text("default_agent").unwrap_or("codex");
-        let mut spec = match (self.call.value("agent"), &self.call.agent) {
+        // Some commands take the name behind them: `attache doctor gemini`.
+        let behind = self.call.verb().words.first().is_some_and(|word| word.hint == Hint::Agent);
+        let named = self.call.agent.as_deref().or_else(|| self.call.word(0).filter(|_| behind));
+        let mut spec = match (self.call.value("agent"), named) {
             (Some(command), _) => agents::raw(command, default)?,
             (None, Some(name)) => agents::resolve(name, &self.config)?,
             (None, None) => agents::resolve(default, &self.config)?,
         };
+        // What was kept at a login comes first, so that everything else counts more.
+        let kept = crate::auth::store::variables(&self.paths, &spec)?;
+        spec.env.splice(..0, kept);
         for assignment in self.call.values("env") {
             let Some((name, value)) = assignment.split_once('=').filter(|(name, _)| !name.is_empty()) else {
                 return Err(Failure::usage(format_args!("--env is NAME=VALUE, not `{assignment}`")));

@@ -8,10 +8,12 @@
 
 mod agents;
 mod args;
+mod auth;
 mod chat;
 mod config;
 mod connect;
 mod cx;
+mod doctor;
 mod error;
 mod lend;
 mod log;
@@ -92,6 +94,10 @@ fn command(cx: &Cx) -> Result<()> {
         ["config", "path"] => config::path(cx),
         ["config", "trust"] => config::trust(cx),
         ["config", "untrust"] => config::untrust(cx),
+        ["doctor"] => doctor::doctor(cx),
+        ["auth", "login"] => auth::login(cx),
+        ["auth", "logout"] => auth::logout(cx),
+        ["auth", "status"] => auth::status(cx),
         ["registry", "list" | "search"] => registry::list(cx),
         ["registry", "install"] => registry::install(cx),
         ["registry", "update"] => registry::update(cx),

@@ -357,6 +357,42 @@ static CONFIG: &[Verb] = &[
     Verb { name: "untrust", about: "Take that back", ..NOTHING },
 ];
 
+static AGENT: &[Word] = &[word("agent", false, Hint::Agent, "The agent; without it, the default one")];
+
+static AUTH: &[Verb] = &[
+    Verb {
+        name: "login",
+        about: "Log in to an agent, in a way that it offers",
+        more: "Ways that the agent carries out itself may ask to visit a page. Ways that need a terminal run the agent's program here. \
+               Ways that set variables ask for those that are missing; they are forgotten at the end, unless you agree to keep \
+               them in a file that only you can read.",
+        words: AGENT,
+        flags: &[&[
+            option("method", "ID", Hint::Text, Own, "The way to log in, if there are several"),
+            flag("yes", Own, "Agree in advance to pages that the agent wants visited; they are shown, not opened"),
+            flag("save", Own, "Keep variables without asking"),
+        ]],
+        agent: true,
+        examples: &["attache auth login gemini", "attache auth login claude --method claude-login"],
+        ..NOTHING
+    },
+    Verb {
+        name: "logout",
+        about: "Log out of an agent, and forget what was kept for it",
+        words: AGENT,
+        agent: true,
+        ..NOTHING
+    },
+    Verb {
+        name: "status",
+        about: "Say whether somebody is logged in",
+        more: "An agent that cannot tell is asked for a session. The exit code is 1 if a login is needed.",
+        words: AGENT,
+        agent: true,
+        ..NOTHING
+    },
+];
+
 const REGISTRY_SOURCES: &[Flag] = &[
     option("registry", "URL|PATH", Hint::File, Own, "Use this registry instead of the configured ones").repeats(),
     flag("offline", Own, "Use only what was downloaded before"),
@@ -483,6 +519,23 @@ static VERBS: &[Verb] = &[
         more: "Agents come from the settings and from the table of this program; those that are not installed are listed \
                with --all.",
         flags: &[&[flag("all", Own, "Also those that are not installed")]],
+        ..NOTHING
+    },
+    Verb {
+        name: "doctor",
+        about: "Start an agent and say what works, and what to do about what does not",
+        more: "No prompt is sent. The exit code is 0 if the agent can be used and 1 if not.",
+        words: AGENT,
+        agent: true,
+        examples: &["attache doctor gemini", "attache --agent './my-agent --acp' doctor", "attache --format json doctor codex"],
+        ..NOTHING
+    },
+    Verb {
+        name: "auth",
+        about: "Log in to agents and out of them",
+        verbs: AUTH,
+        default: Some("status"),
+        agent: true,
         ..NOTHING
     },
     Verb {

@@ -1,0 +1,126 @@
+//! Asks in a plain terminal: a line, a secret, a choice.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
+
+use crate::error::{Context as _, Failure, Kind, Result};
+
+/// Whether there is somebody to ask. Questions go to stderr, so that stdout stays for results.
+pub(crate) fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// A line, without what ends it; `None` at the end of the input.
+pub(crate) async fn line(question: &str) -> Result<Option<String>> {
+    let question = question.to_owned();
+    let read = move || {
+        prompt(&question)?;
+        let mut text = String::new();
+        match io::stdin().lock().read_line(&mut text)? {
+            0 => Ok(None),
+            _ => Ok(Some(text.trim_end_matches(['\n', '\r']).to_owned())),
+        }
+    };
+    blocking(read).await
+}
+
+/// A line that is not shown.
+pub(crate) async fn secret(question: &str) -> Result<Option<String>> {
+    let question = question.to_owned();
+    blocking(move || {
+        prompt(&question)?;
+        let hidden = Hidden::begin()?;
+        let read = read_hidden(&mut io::stdin().lock());
+        drop(hidden);
+        let _ = writeln!(io::stderr().lock());
+        read
+    })
+    .await
+}
+
+/// Yes or no; what is not an answer is a no.
+pub(crate) async fn yes(question: &str) -> Result<bool> {
+    let answer = line(&format!("{question} [y/N] ")).await?.unwrap_or_default();
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+/// The number of one of several, which have been listed; `None` for none.
+pub(crate) async fn choice(count: usize) -> Result<Option<usize>> {
+    loop {
+        let Some(answer) = line(&format!("Which one? [1-{count}, empty to cancel] ")).await? else {
+            return Ok(None);
+        };
+        let answer = answer.trim();
+        if answer.is_empty() {
+            return Ok(None);
+        }
+        if let Some(at) = answer.parse::<usize>().ok().filter(|at| (1..=count).contains(at)) {
+            return Ok(Some(at - 1));
+        }
+    }
+}
+
+fn prompt(question: &str) -> io::Result<()> {
+    let mut stderr = io::stderr().lock();
+    stderr.write_all(question.as_bytes())?;
+    stderr.flush()
+}
+
+/// Reading a terminal cannot be given up: the thread stays, and ends with the process.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> Result<T> {
+    match tokio::task::spawn_blocking(work).await.context("the terminal")? {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+            Err(Failure::new(Kind::Interrupted, "interrupted"))
+        }
+        answer => answer.context("the terminal"),
+    }
+}
+
+/// While this is there, the terminal shows nothing of what is typed.
+struct Hidden;
+
+impl Hidden {
+    fn begin() -> io::Result<Hidden> {
+        crossterm::terminal::enable_raw_mode()?;
+        Ok(Hidden)
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        let _ = crossterm::terminal::disable_raw_mode();
+    }
+}
+
+/// Reads keys as they come, since the terminal does no editing now.
+fn read_hidden(from: &mut impl io::Read) -> io::Result<Option<String>> {
+    let mut text = Vec::new();
+    for byte in from.bytes() {
+        match byte? {
+            b'\r' | b'\n' => return Ok(Some(String::from_utf8_lossy(&text).into_owned())),
+            3 => return Err(io::ErrorKind::Interrupted.into()),
+            4 if text.is_empty() => return Ok(None),
+            // A letter of several bytes goes as a whole.
+            8 | 127 => while text.pop().is_some_and(|byte| byte & 0xc0 == 0x80) {},
+            21 => text.clear(),
+            byte if byte >= b' ' => text.push(byte),
+            _ => {}
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn keys_of_a_hidden_line() {
+        let read = |keys: &[u8]| read_hidden(&mut &*keys);
+        assert_eq!(read(b"abc\r").unwrap().as_deref(), Some("abc"));
+        assert_eq!(read("x\u{e9}\u{7f}y\r".as_bytes()).unwrap().as_deref(), Some("xy"));
+        assert_eq!(read(b"wrong\x15right\n").unwrap().as_deref(), Some("right"));
+        assert_eq!(read(b"\x04").unwrap(), None);
+        assert_eq!(read(b"ab\x03").unwrap_err().kind(), io::ErrorKind::Interrupted);
+    }
+}

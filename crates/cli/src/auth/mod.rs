@@ -1,0 +1,169 @@
+//! `attache auth`: logging in to agents, out of them, and who is logged in.
+//!
+//! The agent says which ways there are. Some it carries out itself, asking for a page to be visited perhaps; some run its program in
+//! the terminal; some want variables in its environment. `login.rs` does them, `status.rs` tells, `store.rs` keeps variables where
+//! the user wants that, `ask.rs` and `question.rs` talk to the user.
+//!
+//! What never happens here: a credential is sent in a message, printed, or written to a file without consent; a method of an unknown
+//! type is called; a page is opened unasked.
+
+pub(crate) mod ask;
+mod login;
+mod question;
+mod status;
+pub(crate) mod store;
+mod terminal;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use attache::client::{Agent, Client};
+use attache::wire::v1::AuthMethod;
+use serde_json::{Value, json};
+
+pub(crate) use login::login;
+pub(crate) use question::clean;
+pub(crate) use status::{logout, status};
+
+use crate::agents::{AgentSpec, join};
+use crate::connect::{ConnectOptions, client, connect};
+use crate::cx::Cx;
+use crate::error::{Failure, Result};
+use crate::run::{interrupted, runtime};
+
+/// Runs a command of this kind until it is done or the user wants it to stop. While the agent's program has the terminal, keys are
+/// meant for that.
+fn until_stopped(work: impl Future<Output = Result<()>>) -> Result<()> {
+    let stopped = async {
+        loop {
+            interrupted().await;
+            if !terminal::is_taken() {
+                break;
+            }
+        }
+    };
+    runtime(async {
+        tokio::select! {
+            done = work => done,
+            () = stopped => Err(Failure::interrupted()),
+        }
+    })
+}
+
+/// What a way to log in is called, for people.
+fn kind(method: &AuthMethod) -> &'static str {
+    match method {
+        AuthMethod::Agent(_) => "agent",
+        AuthMethod::Terminal(_) => "terminal",
+        AuthMethod::EnvVar(_) => "env_var",
+        _ => "unknown",
+    }
+}
+
+/// A way to log in, for scripts.
+pub(crate) fn method_json(method: &AuthMethod) -> Value {
+    let mut value = serde_json::to_value(method).unwrap_or(Value::Null);
+    if let Some(object) = value.as_object_mut() {
+        // A method without a type is the agent's own (AUTH-07).
+        object.entry("type").or_insert_with(|| json!(kind(method)));
+    }
+    value
+}
+
+/// A way to log in, in a line.
+pub(crate) fn method_text(method: &AuthMethod) -> String {
+    let (Some(id), Some(name)) = (method.id(), method.name()) else {
+        return "a way that is not known here".to_owned();
+    };
+    let (how, description) = match method {
+        AuthMethod::Terminal(method) => (" (in the terminal)".to_owned(), &method.description),
+        AuthMethod::EnvVar(method) => {
+            let names: Vec<&str> = method.vars.iter().map(|variable| variable.name.as_str()).collect();
+            (format!(" (sets {})", names.join(", ")), &method.description)
+        }
+        AuthMethod::Agent(method) => (String::new(), &method.description),
+        _ => (String::new(), &None),
+    };
+    let description = description.as_ref().map(|text| format!(": {text}")).unwrap_or_default();
+    clean(&format!("{id}  {name}{how}{description}"))
+}
+
+/// A client that can do what logging in needs here.
+fn login_client(cx: &Cx, spec: &AgentSpec) -> Client {
+    let mut client = client(Duration::from_secs(10));
+    if ask::can_ask() {
+        client = client.elicitation_forms();
+        // AUTH-09: only where its program can be run.
+        if spec.program().is_some() {
+            client = client.terminal_auth();
+        }
+    }
+    if ask::can_ask() || cx.call.has("yes") {
+        client = client.elicitation_urls();
+    }
+    client
+}
+
+/// How an agent is named on a command line.
+pub(crate) fn called(spec: &AgentSpec) -> String {
+    if spec.known { spec.name.clone() } else { join([spec.identity().as_str()]) }
+}
+
+/// Connects. Nothing is authenticated unless there are credentials for it.
+async fn reach(
+    cx: &Cx,
+    spec: &AgentSpec,
+    client: Client,
+    credentials: BTreeMap<String, String>,
+) -> Result<Agent> {
+    let output = cx.output.clone();
+    // What agents tell people while they log in, they often print there.
+    let wanted = !output.strict && cx.call.verb().name == "login";
+    let on_stderr: Option<Box<dyn FnMut(&str) + Send>> = wanted
+        .then(|| Box::new(move |line: &str| output.tell(format_args!("  | {}", clean(line)))) as Box<_>);
+    let options = ConnectOptions {
+        client,
+        cwd: cx.cwd.clone(),
+        wire: None,
+        on_stderr,
+        timeout: cx.config.seconds("start_timeout").unwrap_or(Duration::from_secs(60)),
+        credentials,
+        must_authenticate: false,
+    };
+    connect(spec, options).await
+}
+
+/// Whether the agent lets the user work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    LoggedIn,
+    LoginNeeded,
+    /// The agent needs no login.
+    NotNeeded,
+    /// Neither the agent nor a session can tell.
+    Unknown,
+}
+
+impl Standing {
+    fn name(self) -> &'static str {
+        match self {
+            Standing::LoggedIn => "authenticated",
+            Standing::LoginNeeded => "unauthenticated",
+            Standing::NotNeeded => "not_required",
+            Standing::Unknown => "unknown",
+        }
+    }
+}
+
+/// Finds out whether a session can be started, by starting one: the agent has no better way to tell.
+async fn probe(cx: &Cx, agent: &Agent) -> Result<Standing> {
+    match agent.new_session(&cx.cwd).await {
+        Ok(session) => {
+            let _ = session.close().await;
+            Ok(if agent.auth_methods().is_empty() { Standing::NotNeeded } else { Standing::LoggedIn })
+        }
+        Err(error) if error.is_auth_required() => Ok(Standing::LoginNeeded),
+        Err(error @ attache::Error::Closed(_)) => Err(error.into()),
+        Err(_) => Ok(Standing::Unknown),
+    }
+}

@@ -1,0 +1,33 @@
+//! `attache doctor`: starts an agent and says, step by step, what works and what to do about what does not.
+//!
+//! `steps.rs` takes the steps, `report.rs` prints them, `processes.rs` looks for what is left running.
+
+mod processes;
+mod report;
+mod steps;
+
+use crate::cx::Cx;
+use crate::error::{Failure, Kind, Result};
+use crate::run::{interrupted, runtime};
+use report::Report;
+
+/// Examines an agent. The exit code is 1 if it cannot be used.
+pub(crate) fn doctor(cx: &Cx) -> Result<()> {
+    let spec = cx.agent()?;
+    let mut report = Report::new(cx, &spec);
+    let examined = runtime(async {
+        tokio::select! {
+            done = steps::examine(cx, &spec, &mut report) => done,
+            () = interrupted() => Err(Failure::interrupted()),
+        }
+    });
+    report.finish();
+    examined?;
+    if report.is_well() {
+        return Ok(());
+    }
+    let mut failure = Failure::new(Kind::Runtime, format_args!("the agent `{}` does not work", spec.name));
+    // Every step has said what is wrong.
+    failure.shown = true;
+    Err(failure)
+}

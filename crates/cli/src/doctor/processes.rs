@@ -1,0 +1,72 @@
+//! Which processes are there because of us.
+
+use std::fs;
+
+/// A process: its id alone would be another one's after a while, its start time tells them apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Process {
+    id: u32,
+    parent: u32,
+    started: u64,
+    pub(super) name: String,
+    /// It has ended and nobody has asked how.
+    ended: bool,
+}
+
+/// Everything that descends from this process; empty where the system does not tell.
+pub(super) fn descendants() -> Vec<Process> {
+    let all = all();
+    let mut found: Vec<Process> = Vec::new();
+    let mut parents = vec![std::process::id()];
+    while let Some(parent) = parents.pop() {
+        for process in all.iter().filter(|process| process.parent == parent && !process.ended) {
+            parents.push(process.id);
+            found.push(process.clone());
+        }
+    }
+    found
+}
+
+/// Those that are still there, whoever is their parent now.
+pub(super) fn still_there(before: &[Process]) -> Vec<Process> {
+    let same = |a: &Process, b: &Process| a.id == b.id && a.started == b.started;
+    all().into_iter().filter(|now| !now.ended && before.iter().any(|then| same(then, now))).collect()
+}
+
+fn all() -> Vec<Process> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| {
+            let id = entry.file_name().to_str()?.parse().ok()?;
+            read(id, &fs::read_to_string(entry.path().join("stat")).ok()?)
+        })
+        .collect()
+}
+
+/// `12 (a name) S 1 …`: the name may hold anything, also brackets.
+fn read(id: u32, stat: &str) -> Option<Process> {
+    let (start, end) = (stat.find('(')?, stat.rfind(')')?);
+    let name = stat.get(start + 1..end)?.to_owned();
+    let fields: Vec<&str> = stat.get(end + 1..)?.split_whitespace().collect();
+    Some(Process {
+        id,
+        parent: fields.get(1)?.parse().ok()?,
+        started: fields.get(19)?.parse().ok()?,
+        name,
+        ended: matches!(*fields.first()?, "Z" | "X"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_system() {
+        let stat = "7 (a) b (c) S 3 7 7 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 12345 1 1 1";
+        let process = read(7, stat).unwrap();
+        assert_eq!((process.parent, process.started, process.name.as_str()), (3, 12345, "a) b (c"));
+        assert!(!process.ended);
+    }
+}

@@ -1,0 +1,186 @@
+//! What was found, as it is found or all at once.
+
+use std::time::Duration;
+
+use attache_host::secrets::Mask;
+use serde_json::{Map, Value, json};
+
+use crate::agents::AgentSpec;
+use crate::auth::clean;
+use crate::cx::Cx;
+use crate::output::Format;
+
+/// How a step went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Fine,
+    /// It works, but not as it should.
+    Odd,
+    Broken,
+    Skipped,
+}
+
+/// A step that was taken.
+#[derive(Debug)]
+pub(super) struct Step {
+    name: &'static str,
+    state: State,
+    message: String,
+    time: Option<Duration>,
+    /// What the agent printed.
+    lines: Vec<String>,
+    /// What to do.
+    hints: Vec<String>,
+}
+
+impl Step {
+    pub(super) fn new(name: &'static str, state: State, message: impl Into<String>) -> Step {
+        Step { name, state, message: message.into(), time: None, lines: Vec::new(), hints: Vec::new() }
+    }
+
+    pub(super) fn time(mut self, time: Duration) -> Step {
+        self.time = Some(time);
+        self
+    }
+
+    pub(super) fn lines(mut self, lines: impl IntoIterator<Item = String>) -> Step {
+        self.lines.extend(lines);
+        self
+    }
+
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Step {
+        self.hints.push(hint.into());
+        self
+    }
+}
+
+/// All steps.
+pub(super) struct Report<'a> {
+    cx: &'a Cx,
+    steps: Vec<Step>,
+    /// What the agent says about itself, for scripts.
+    facts: Map<String, Value>,
+    mask: Mask,
+    marks: [&'static str; 4],
+}
+
+/// So many lines of what an agent printed are shown.
+const MOST_LINES: usize = 12;
+const LONGEST_LINE: usize = 300;
+
+impl<'a> Report<'a> {
+    pub(super) fn new(cx: &'a Cx, spec: &AgentSpec) -> Report<'a> {
+        let mask = Mask::from_env().with(spec.env.iter().map(|(_, value)| value.clone()));
+        let mut facts = Map::new();
+        facts.insert("agent".to_owned(), json!(spec.name));
+        facts.insert("command".to_owned(), json!(mask.text(&spec.identity())));
+        if cx.output.format == Format::Text {
+            cx.output.line(format_args!("{}: {}", spec.name, mask.text(&spec.identity())));
+        }
+        let marks = if is_utf8() { ["✓", "!", "✗", "-"] } else { ["ok", "!", "x", "-"] };
+        Report { cx, steps: Vec::new(), facts, mask, marks }
+    }
+
+    pub(super) fn fact(&mut self, name: &str, value: Value) {
+        self.facts.insert(name.to_owned(), value);
+    }
+
+    pub(super) fn add(&mut self, mut step: Step) {
+        step.message = self.mask.text(&step.message).into_owned();
+        let dropped = step.lines.len().saturating_sub(MOST_LINES);
+        step.lines.drain(..dropped);
+        for line in &mut step.lines {
+            // Of a long line the beginning says what it is.
+            let short: String = clean(&self.mask.text(line)).chars().take(LONGEST_LINE).collect();
+            *line = short;
+        }
+        if self.cx.output.format == Format::Text {
+            self.cx.output.print(&self.text(&step));
+        }
+        self.steps.push(step);
+    }
+
+    fn text(&self, step: &Step) -> String {
+        let at = match step.state {
+            State::Fine => 0,
+            State::Odd => 1,
+            State::Broken => 2,
+            State::Skipped => 3,
+        };
+        let mark = self.marks.get(at).copied().unwrap_or_default();
+        let colour = ["32", "33", "31", "2"].get(at).copied().unwrap_or_default();
+        let mark = format!("{mark:<2}");
+        let mark = if self.cx.output.color { format!("\x1b[{colour}m{mark}\x1b[0m") } else { mark };
+        let time = step.time.map(|time| format!(" ({})", duration(time))).unwrap_or_default();
+        let mut text = format!("{mark} {:<12} {}{time}\n", step.name, clean(&step.message));
+        for line in &step.lines {
+            text.push_str(&format!("      | {line}\n"));
+        }
+        for hint in &step.hints {
+            text.push_str(&format!("      {} {hint}\n", if is_utf8() { "→" } else { "->" }));
+        }
+        text
+    }
+
+    pub(super) fn is_well(&self) -> bool {
+        self.steps.iter().all(|step| step.state != State::Broken)
+    }
+
+    /// Prints what is printed at the end.
+    pub(super) fn finish(&mut self) {
+        let output = &self.cx.output;
+        match output.format {
+            Format::Json => {
+                let mut all = std::mem::take(&mut self.facts);
+                all.insert("ok".to_owned(), json!(self.is_well()));
+                all.insert("steps".to_owned(), self.steps.iter().map(step_json).collect());
+                output.json(&Value::Object(all));
+            }
+            Format::Quiet => output.line(if self.is_well() { "ok" } else { "failed" }),
+            Format::Text => {
+                let odd = self.steps.iter().filter(|step| step.state == State::Odd).count();
+                let name = self.facts.get("agent").and_then(Value::as_str).unwrap_or_default();
+                output.line(match (self.is_well(), odd) {
+                    (true, 0) => format!("{name} works"),
+                    (true, 1) => format!("{name} works, with 1 remark"),
+                    (true, odd) => format!("{name} works, with {odd} remarks"),
+                    (false, _) => format!("{name} does not work"),
+                });
+            }
+        }
+    }
+}
+
+fn step_json(step: &Step) -> Value {
+    let state = match step.state {
+        State::Fine => "ok",
+        State::Odd => "warning",
+        State::Broken => "failed",
+        State::Skipped => "skipped",
+    };
+    json!({
+        "name": step.name,
+        "state": state,
+        "message": step.message,
+        "milliseconds": step.time.map(|time| time.as_millis() as u64),
+        "lines": step.lines,
+        "hints": step.hints,
+    })
+}
+
+fn duration(time: Duration) -> String {
+    match time.as_millis() {
+        0..1000 => format!("{} ms", time.as_millis()),
+        _ => format!("{:.1} s", time.as_secs_f64()),
+    }
+}
+
+/// Whether the terminal shows more than ASCII, as far as the environment tells.
+fn is_utf8() -> bool {
+    let locale =
+        ["LC_ALL", "LC_CTYPE", "LANG"].iter().filter_map(std::env::var_os).find(|value| !value.is_empty());
+    locale.is_some_and(|locale| {
+        let locale = locale.to_string_lossy().to_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    })
+}

@@ -1,0 +1,474 @@
+//! The steps of an examination, in the order in which a session is made.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use attache::client::{Agent, Session};
+use attache::wire::v1::AgentCapabilities;
+use attache::{Error, Flow, Link};
+use serde_json::{Value, json};
+
+use super::processes::{descendants, still_there};
+use super::report::{Report, State, Step};
+use crate::agents::{Address, AgentSpec, builtin, on_path};
+use crate::auth::{called, method_json, method_text};
+use crate::connect::{client, command, credentials};
+use crate::cx::Cx;
+use crate::error::Result;
+use crate::registry;
+
+/// An agent that takes longer than this to say hello makes every prompt feel slow.
+const SLOW: Duration = Duration::from_secs(5);
+/// How much of what an agent prints is kept.
+const KEPT: usize = 40;
+
+/// What an agent printed that is not a message.
+#[derive(Clone, Default)]
+struct Printed(Arc<Mutex<Lines>>);
+
+#[derive(Default)]
+struct Lines {
+    stdout: VecDeque<String>,
+    stderr: VecDeque<String>,
+    /// How many there were on stdout.
+    noise: usize,
+    /// The answer to `initialize`, as it came.
+    hello: Option<Value>,
+}
+
+impl Printed {
+    fn with<T>(&self, look: impl FnOnce(&mut Lines) -> T) -> T {
+        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn stdout(&self, line: &[u8]) {
+        self.with(|lines| {
+            lines.noise += 1;
+            keep(&mut lines.stdout, &String::from_utf8_lossy(line));
+        });
+    }
+
+    fn all(&self) -> Vec<String> {
+        self.with(|lines| {
+            let named = |name: &'static str| move |line: &String| format!("{name}: {line}");
+            let stdout = lines.stdout.iter().map(named("stdout"));
+            stdout.chain(lines.stderr.iter().map(named("stderr"))).collect()
+        })
+    }
+
+    fn stderr(&self) -> Vec<String> {
+        self.with(|lines| lines.stderr.iter().cloned().collect())
+    }
+}
+
+fn keep(lines: &mut VecDeque<String>, line: &str) {
+    if line.trim().is_empty() {
+        return;
+    }
+    if lines.len() == KEPT {
+        lines.pop_front();
+    }
+    lines.push_back(line.trim_end().to_owned());
+}
+
+/// Takes all steps that can be taken.
+pub(super) async fn examine(cx: &Cx, spec: &AgentSpec, report: &mut Report<'_>) -> Result<()> {
+    settings(cx, report);
+    if !program(cx, spec, report) {
+        return Ok(());
+    }
+    let printed = Printed::default();
+    let Some(link) = start(cx, spec, &printed, report).await else { return Ok(()) };
+    let Some(agent) = initialize(cx, spec, link, &printed, report).await else { return Ok(()) };
+    methods(&agent, report);
+    let session = session(cx, spec, &agent, &printed, report).await;
+    capabilities(&agent, report);
+    end(&agent, session, spec, report).await;
+    stdout(&printed, report);
+    Ok(())
+}
+
+fn settings(cx: &Cx, report: &mut Report<'_>) {
+    let config = &cx.config;
+    let mut lines = config.warnings.clone();
+    lines.extend(
+        config
+            .ignored
+            .iter()
+            .map(|ignored| format!("`{}` of the project is left out: {}", ignored.key, ignored.why)),
+    );
+    let step = match lines.is_empty() {
+        true => Step::new("settings", State::Fine, "nothing is wrong with them"),
+        false => Step::new("settings", State::Odd, "something in them does not count")
+            .lines(lines)
+            .hint("attache config show"),
+    };
+    report.add(step);
+}
+
+/// Whether there is a program to start. Gives false if the examination ends here.
+fn program(cx: &Cx, spec: &AgentSpec, report: &mut Report<'_>) -> bool {
+    let Some(program) = spec.program() else {
+        report.add(Step::new(
+            "program",
+            State::Skipped,
+            "the agent is reached by its address and not started",
+        ));
+        return true;
+    };
+    if let Some(path) = on_path(program) {
+        report.fact("program", json!(path));
+        report.add(Step::new("program", State::Fine, path.display().to_string()));
+        return true;
+    }
+    let there = program.contains(std::path::is_separator) && Path::new(program).exists();
+    let mut step = match there {
+        true => {
+            Step::new("program", State::Broken, format!("`{program}` is there, but it cannot be executed"))
+                .hint(format!("chmod +x {program}"))
+        }
+        false => Step::new("program", State::Broken, format!("`{program}` is not found")),
+    };
+    if let Some(known) = builtin(&spec.name).filter(|_| !there) {
+        step = step.hint(format!("install it: {}", known.install));
+    }
+    if registry::installed(&cx.paths.data).is_ok_and(|installed| installed.contains_key(&spec.name)) {
+        step = step.hint(format!("install it again: attache registry install --force {}", spec.name));
+    } else if let Some(entry) = registry::hint_for(&cx.paths.cache, &spec.name) {
+        step = step.hint(format!("or from the registry: attache registry install {}", entry.id));
+    }
+    match program {
+        "npx" | "npm" | "node" => step = step.hint("it comes with Node.js: https://nodejs.org"),
+        "uvx" | "uv" => step = step.hint("it comes with uv: https://docs.astral.sh/uv"),
+        _ if !there && !spec.known => {
+            step = step.hint("`attache agents --all` lists the agents that are known")
+        }
+        _ if !there => step = step.hint("if it is installed, is its directory in PATH?"),
+        _ => {}
+    }
+    report.add(step);
+    false
+}
+
+async fn start(cx: &Cx, spec: &AgentSpec, printed: &Printed, report: &mut Report<'_>) -> Option<Link> {
+    let begun = Instant::now();
+    let link = match &spec.address {
+        Address::Tcp(address) => Link::tcp(address).await,
+        #[cfg(unix)]
+        Address::Unix(path) => Link::unix(path).await,
+        #[cfg(not(unix))]
+        Address::Unix(_) => Err(std::io::Error::other("there are no Unix sockets here")),
+        Address::Command { .. } => {
+            let stderr = printed.clone();
+            let command = command(spec, &cx.cwd, &credentials(&cx.config.auth))?;
+            Link::command(
+                command.on_stderr_line(move |line| stderr.with(|lines| keep(&mut lines.stderr, line))),
+            )
+        }
+    };
+    match link {
+        Ok(link) => {
+            report.add(Step::new("start", State::Fine, "it starts").time(begun.elapsed()));
+            Some(link)
+        }
+        Err(error) => {
+            let step = Step::new("start", State::Broken, error.to_string());
+            report.add(match spec.program() {
+                Some(_) => step,
+                None => step.hint("is it running, and is the address right?"),
+            });
+            None
+        }
+    }
+}
+
+/// How long an answer may take.
+fn patience(cx: &Cx) -> Duration {
+    let said = cx.config.seconds("timeout").filter(|_| cx.config.is_said("timeout"));
+    said.or(cx.config.seconds("start_timeout")).unwrap_or(Duration::from_secs(60))
+}
+
+async fn initialize(
+    cx: &Cx,
+    spec: &AgentSpec,
+    link: Link,
+    printed: &Printed,
+    report: &mut Report<'_>,
+) -> Option<Agent> {
+    let (noise, hello) = (printed.clone(), printed.clone());
+    // The first answer is kept as it came: a version that we do not speak is only seen there.
+    let link = link.tap(move |flow, line| {
+        if flow == Flow::In {
+            hello.with(|lines| {
+                if lines.hello.is_none() {
+                    let value = serde_json::from_slice::<Value>(line).ok();
+                    lines.hello = value.and_then(|value| value.get("result").cloned());
+                }
+            });
+        }
+    });
+    let client = client(Duration::from_secs(5))
+        .terminal_auth()
+        .on_noise(move |line, _| noise.stdout(line))
+        .initialize_timeout(patience(cx));
+    let begun = Instant::now();
+    match client.connect(link).await {
+        Ok(agent) => {
+            let time = begun.elapsed();
+            let who = agent.info().map_or_else(
+                || "it does not say who it is".to_owned(),
+                |info| format!("{} {}", info.title.as_deref().unwrap_or(&info.name), info.version),
+            );
+            report.fact("protocolVersion", json!(agent.protocol_version()));
+            report.fact("agentInfo", json!(agent.info()));
+            let message = format!("{who}, version {} of the protocol", agent.protocol_version());
+            let mut step = match time > SLOW {
+                true => Step::new("initialize", State::Odd, format!("{message}; it starts slowly")),
+                false => Step::new("initialize", State::Fine, message),
+            };
+            if time > SLOW && matches!(spec.program(), Some("npx" | "uvx")) {
+                step = step.hint("it is fetched or checked at every start; install it to avoid that");
+            }
+            report.add(step.time(time));
+            Some(agent)
+        }
+        Err(error) => {
+            report.add(explain(cx, spec, &error, printed).time(begun.elapsed()));
+            None
+        }
+    }
+}
+
+/// Why there was no handshake.
+fn explain(cx: &Cx, spec: &AgentSpec, error: &Error, printed: &Printed) -> Step {
+    let lines = printed.all();
+    let broken = |message: String| Step::new("initialize", State::Broken, message).lines(lines.clone());
+    let version =
+        printed.with(|lines| lines.hello.as_ref().and_then(|hello| hello.get("protocolVersion").cloned()));
+    if let Some(version) = version.filter(|version| *version != json!(1)) {
+        // INIT-09
+        return broken(format!(
+            "it speaks version {version} of the protocol, and this program speaks version 1"
+        ))
+        .hint("update the older of the two");
+    }
+    let flags = builtin(&spec.name)
+        .map(|known| known.commands.iter().map(|words| words.join(" ")).collect::<Vec<_>>().join(", or "));
+    match error {
+        Error::Refused(answer) => broken(format!("it answers with an error: {answer}")),
+        Error::Closed(closed) => {
+            let how = match closed.exit {
+                Some(exit) => match exit.code() {
+                    Some(code) => format!("exit code {code}"),
+                    None => exit.to_string(),
+                },
+                None => "the connection was closed".to_owned(),
+            };
+            let step = broken(format!("it ended before it answered ({how})"));
+            let said = lines.join("\n").to_lowercase();
+            let unknown = [
+                "unknown option",
+                "unexpected argument",
+                "unrecognized",
+                "unknown argument",
+                "unknown command",
+                "invalid option",
+            ];
+            match unknown.iter().any(|text| said.contains(text)) {
+                true => step.hint("this version does not know these arguments: update it"),
+                false => step.hint(format!("run it yourself to see more: {}", spec.identity())),
+            }
+        }
+        Error::Decode { reason, .. } => broken(format!("its answer cannot be read: {reason}")),
+        _ if printed.with(|lines| lines.hello.is_none()) => {
+            let time = patience(cx).as_secs_f64();
+            let mut step = broken(format!("no answer within {time} s")).hint(format!(
+                "it may wait for something in a terminal: run it yourself: {}",
+                spec.identity()
+            ));
+            step = match flags {
+                Some(flags) => step.hint(format!("these arguments make it speak the protocol: {flags}")),
+                None => step.hint("are these the arguments that make it speak the protocol?"),
+            };
+            step.hint("if it only needs longer: --timeout SECONDS, or `start_timeout` in the settings")
+        }
+        other => broken(other.to_string()),
+    }
+}
+
+fn methods(agent: &Agent, report: &mut Report<'_>) {
+    let methods = agent.auth_methods();
+    report.fact("authMethods", methods.iter().map(method_json).collect());
+    report.add(match methods.len() {
+        0 => Step::new("login", State::Skipped, "it offers no way to log in"),
+        1 => Step::new("login", State::Fine, "it offers a way to log in")
+            .lines(methods.iter().map(method_text)),
+        count => Step::new("login", State::Fine, format!("it offers {count} ways to log in"))
+            .lines(methods.iter().map(method_text)),
+    });
+}
+
+async fn within<T>(
+    limit: Duration,
+    work: impl Future<Output = attache::Result<T>>,
+) -> Option<attache::Result<T>> {
+    tokio::time::timeout(limit, work).await.ok()
+}
+
+async fn session(
+    cx: &Cx,
+    spec: &AgentSpec,
+    agent: &Agent,
+    printed: &Printed,
+    report: &mut Report<'_>,
+) -> Option<Session> {
+    let begun = Instant::now();
+    let limit = patience(cx);
+    let broken = |message: String| Step::new("session", State::Broken, message).time(begun.elapsed());
+    match within(limit, agent.new_session(&cx.cwd)).await {
+        Some(Ok(session)) => {
+            let mut parts = Vec::new();
+            let modes = session.modes().map(|modes| modes.available_modes.len()).unwrap_or_default();
+            let models = session.models().map(|models| models.available_models.len()).unwrap_or_default();
+            let options = session.config_options().len();
+            for (count, what) in [(modes, "modes"), (models, "models"), (options, "options")] {
+                if count > 0 {
+                    parts.push(format!("{count} {what}"));
+                }
+            }
+            report.fact("modes", json!(session.modes()));
+            report.fact("models", json!(session.models()));
+            report.fact("configOptions", json!(&*session.config_options()));
+            let with = if parts.is_empty() { String::new() } else { format!(" with {}", parts.join(", ")) };
+            report.add(
+                Step::new("session", State::Fine, format!("it starts a session{with}")).time(begun.elapsed()),
+            );
+            Some(session)
+        }
+        Some(Err(error)) if error.is_auth_required() => {
+            // AUTH-02
+            let mut step = broken("it wants a login first".to_owned())
+                .hint(format!("attache auth login {}", called(spec)));
+            if agent.auth_methods().is_empty() {
+                step = step.hint("it offers no way to log in here: log in with its own program");
+            }
+            report.add(step);
+            None
+        }
+        Some(Err(Error::Closed(closed))) => {
+            report.add(
+                broken(format!("it ended while it started a session: {closed}")).lines(printed.stderr()),
+            );
+            None
+        }
+        Some(Err(error)) => {
+            report.add(broken(error.to_string()).lines(printed.stderr()));
+            None
+        }
+        None => {
+            let step = broken(format!("no answer to `session/new` within {} s", limit.as_secs_f64()))
+                .lines(printed.stderr());
+            report.add(step.hint("it may wait for the network, or for a login in a terminal"));
+            None
+        }
+    }
+}
+
+/// What the agent says it can do.
+fn table(can: &AgentCapabilities) -> [(&'static str, bool); 16] {
+    let (prompt, mcp, session) = (&can.prompt_capabilities, &can.mcp_capabilities, &can.session_capabilities);
+    [
+        ("load sessions", can.load_session),
+        ("resume sessions", session.resume.is_some()),
+        ("list sessions", session.list.is_some()),
+        ("fork sessions", session.fork.is_some()),
+        ("close sessions", session.close.is_some()),
+        ("delete sessions", session.delete.is_some()),
+        ("further directories", session.additional_directories.is_some()),
+        ("system prompts", session.system_prompt.is_some()),
+        ("images", prompt.image),
+        ("audio", prompt.audio),
+        ("embedded context", prompt.embedded_context),
+        ("MCP over http", mcp.http),
+        ("MCP over sse", mcp.sse),
+        ("MCP over this connection", mcp.acp),
+        ("logout", can.auth.logout.is_some()),
+        ("login status", can.auth.status.is_some()),
+    ]
+}
+
+fn capabilities(agent: &Agent, report: &mut Report<'_>) {
+    let can = agent.capabilities();
+    report.fact("capabilities", json!(can));
+    let (yes, no): (Vec<_>, Vec<_>) = table(can).into_iter().partition(|(_, can)| *can);
+    let names = |list: &[(&str, bool)]| list.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let mut lines = Vec::new();
+    if !yes.is_empty() {
+        lines.push(format!("yes: {}", names(&yes)));
+    }
+    if !no.is_empty() {
+        lines.push(format!("no:  {}", names(&no)));
+    }
+    let message = format!("{} of {} that are known", yes.len(), yes.len() + no.len());
+    report.add(Step::new("capabilities", State::Fine, message).lines(lines));
+}
+
+async fn end(agent: &Agent, session: Option<Session>, spec: &AgentSpec, report: &mut Report<'_>) {
+    if let Some(session) = session {
+        // What cannot be closed ends with the agent.
+        let _ = within(Duration::from_secs(5), session.close()).await;
+    }
+    let before = descendants();
+    let begun = Instant::now();
+    let exit = agent.shutdown().await;
+    let time = begun.elapsed();
+    if spec.program().is_none() {
+        report.add(Step::new("end", State::Fine, "the connection is closed").time(time));
+        return;
+    }
+    let left = still_there(&before);
+    if !left.is_empty() {
+        let names = left.into_iter().map(|process| process.name);
+        report.add(
+            Step::new("end", State::Broken, "processes of it are still running").lines(names).time(time),
+        );
+        return;
+    }
+    let step = match exit {
+        Some(exit) if exit.success() => {
+            Step::new("end", State::Fine, "it leaves when its input is closed; nothing is left running")
+        }
+        Some(exit) => match exit.code() {
+            // STDIO-10
+            None => Step::new(
+                "end",
+                State::Odd,
+                format!("it does not leave when its input is closed ({exit}); nothing is left running"),
+            ),
+            Some(code) => Step::new(
+                "end",
+                State::Odd,
+                format!("it leaves with exit code {code}; nothing is left running"),
+            ),
+        },
+        None => Step::new("end", State::Odd, "how it ended is not known"),
+    };
+    report.add(step.time(time));
+}
+
+/// STDIO-08: what is on stdout and not a message.
+fn stdout(printed: &Printed, report: &mut Report<'_>) {
+    let (count, lines) =
+        printed.with(|lines| (lines.noise, lines.stdout.iter().cloned().collect::<Vec<_>>()));
+    if count > 0 {
+        let what = if count == 1 { "a line".to_owned() } else { format!("{count} lines") };
+        report.add(
+            Step::new("stdout", State::Odd, format!("it prints {what} on stdout that is no message"))
+                .lines(lines)
+                .hint("stdout belongs to the protocol: look for an option that makes it quiet, and tell its authors"),
+        );
+    }
+}
