@@ -21,6 +21,14 @@ pub enum Choice {
 }
 
 impl Choice {
+    /// The option that was chosen.
+    pub fn option(&self) -> Option<&PermissionOption> {
+        match self {
+            Choice::Selected(option) => Some(option),
+            Choice::Undecided => None,
+        }
+    }
+
     /// Whether the tool may run.
     pub fn is_allowed(&self) -> bool {
         matches!(
@@ -45,6 +53,9 @@ impl Turn<'_> {
     /// Asks the user whether a tool may run, and waits for the answer (PERM-01, PERM-13). Ends with
     /// [`Error::Cancelled`] when the turn is cancelled; the turn never waits for the answer then.
     pub async fn ask(&self, tool: &Tool, options: Vec<PermissionOption>) -> Result<Choice> {
+        if options.is_empty() {
+            return Err(Error::internal("a question without options cannot be answered"));
+        }
         let request =
             RequestPermissionRequest::new(self.session_id().clone(), tool.for_permission(), options.clone());
         let outcome = match self.inner().request(&request).await {

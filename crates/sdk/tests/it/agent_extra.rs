@@ -146,7 +146,9 @@ async fn meta_and_unknown_members_do_no_harm() {
     let log = seen.clone();
     let inner = crate::agent_rig::acts(|turn, prompt| {
         Box::pin(async move {
-            turn.say(prompt.text()).await?;
+            // shows EXT-10
+            let trace: Option<String> = turn.meta().and_then(|meta| meta.get("traceparent"));
+            turn.say(if trace.is_some() { "traced".to_owned() } else { prompt.text() }).await?;
             Ok(StopReason::EndTurn)
         })
     });
@@ -172,7 +174,7 @@ async fn meta_and_unknown_members_do_no_harm() {
         params["prompt"][0]["_meta"] = meta.clone();
         params["zz"] = json!(1);
         rig.client.request("p", "session/prompt", params).await;
-        rig.hears("s1", "x").await;
+        rig.hears("s1", if meta["traceparent"].is_string() { "traced" } else { "x" }).await;
         rig.ends("p", "end_turn").await;
         rig.client.notify("session/cancel", json!({"sessionId": "s1", "_meta": meta, "zz": 1})).await;
     }

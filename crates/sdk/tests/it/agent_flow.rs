@@ -464,3 +464,67 @@ async fn updates_between_turns_keep_their_order() {
     }
     sending.await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_request_has_one_answer_whatever_crosses_what() {
+    // shows RPC-24, CANCEL-12, PROMPT-13: prompts, cancels, closes and openings in a fixed but wild order, on two threads
+    let inner = acts(|turn, prompt| {
+        Box::pin(async move {
+            let detached = turn.detach();
+            tokio::spawn(async move { while detached.turn().say("b").await.is_ok() {} });
+            for _ in 0..prompt.text().len() {
+                turn.say("a").await?;
+                tokio::task::yield_now().await;
+            }
+            let tool = turn.tool("t").start().await?;
+            turn.until_cancelled(tokio::task::yield_now()).await?;
+            tool.complete([]).await?;
+            Ok(StopReason::EndTurn)
+        })
+    });
+    let resumed = inner.clone();
+    let agent = Agent::new(|_| async { Err::<crate::agent_rig::Acts, _>(attache::Error::Cancelled) })
+        .resume(move |_| {
+            let session = resumed.clone();
+            async { Ok(session) }
+        })
+        .limits(Limits { outgoing: 4 << 10, ..Limits::default() });
+    let mut rig = Rig::greeted(agent, json!({})).await;
+    let (mut open, mut seed) = (std::collections::HashSet::new(), 7_u64);
+    for id in 0..600_i64 {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let session = format!("s{}", (seed >> 33) % 3);
+        match (seed >> 40) % 8 {
+            0 | 1 => {
+                let params = json!({"sessionId": session, "cwd": "/"});
+                rig.client.request(id, "session/resume", params).await;
+            }
+            2 => rig.client.request(id, "session/close", json!({"sessionId": session})).await,
+            3 | 4 => {
+                rig.cancel(&session).await;
+                continue;
+            }
+            5 => {
+                let params = json!({"requestId": id - 1});
+                rig.client.notify("$/cancel_request", params).await;
+                continue;
+            }
+            _ => rig.client.request(id, "session/prompt", prompt(&session, "xxxx")).await,
+        }
+        open.insert(id);
+        // Answers are read now and then, so that some of them cross what is sent.
+        while open.len() > 20 {
+            let line = rig.client.line().await;
+            if line.get("method").is_none() {
+                assert!(open.remove(&line["id"].as_i64().unwrap()), "a second answer: {line}");
+            }
+        }
+    }
+    while !open.is_empty() {
+        let line = rig.client.line().await;
+        if line.get("method").is_none() {
+            assert!(open.remove(&line["id"].as_i64().unwrap()), "a second answer: {line}");
+        }
+    }
+    rig.leaves().await;
+}

@@ -15,7 +15,8 @@ fn update(line: &Value) -> &Value {
 
 #[tokio::test(start_paused = true)]
 async fn the_life_of_a_tool_call() {
-    // shows TOOL-01, TOOL-03, TOOL-05, TOOL-06, TOOL-08, TOOL-09, TOOL-10, TOOL-15, TOOL-18, TOOL-19, TOOL-20
+    // shows TOOL-01, TOOL-03, TOOL-05, TOOL-06, TOOL-08, TOOL-09, TOOL-10, TOOL-11, TOOL-14, TOOL-15, TOOL-18, TOOL-19,
+    // TOOL-20, EXT-02
     let mut rig = Rig::open(
         agent(|turn, _| {
             Box::pin(async move {
@@ -140,7 +141,9 @@ fn asker() -> Agent {
     agent(|turn, _| {
         Box::pin(async move {
             let tool = turn.tool("rm -rf").id("t1").kind(ToolKind::Execute).start().await?;
+            assert!(turn.ask(&tool, Vec::new()).await.is_err());
             let choice = turn.ask(&tool, usual_options()).await?;
+            assert_eq!(choice.option().is_none(), choice == Choice::Undecided);
             if !choice.is_allowed() {
                 tool.fail("not allowed").await?;
                 turn.say(if choice == Choice::Undecided { "undecided" } else { "rejected" }).await?;
@@ -270,7 +273,7 @@ async fn files(turn: Turn<'_>) -> Result<StopReason> {
 
 #[tokio::test(start_paused = true)]
 async fn files_on_the_wire() {
-    // shows FS-04, FS-05, FS-07, RPC-16, RPC-22
+    // shows FS-04, FS-05, FS-07, RPC-16, RPC-22, TOOL-22
     let mut rig = Rig::open(agent(|turn, _| Box::pin(files(turn))), lender()).await;
     rig.prompt("p", "s1", "").await;
     let request = rig.client.expect("fs/read_text_file").await;
