@@ -162,6 +162,56 @@ pub(crate) fn lock(file: &File) -> io::Result<()> {
     }
 }
 
+/// The list of who may access a file, beyond its owner, its group and others.
+#[cfg(target_os = "linux")]
+const ACCESS_LIST: &std::ffi::CStr = c"system.posix_acl_access";
+
+/// Gives a file the attributes of another one that its users may care for: who may access it, its security label, what
+/// programs have noted. Not what it may do when it runs. False when the list of who may access it is lost.
+#[cfg(target_os = "linux")]
+pub(crate) fn copy_attributes(from: &File, to: &File) -> bool {
+    let Ok(names) = sized(|place, size| {
+        // SAFETY: the system writes at most `size` bytes.
+        unsafe { libc::flistxattr(from.as_raw_fd(), place.cast(), size) }
+    }) else {
+        return true;
+    };
+    let mut complete = true;
+    for name in names.split_inclusive(|byte| *byte == 0) {
+        let Ok(name) = std::ffi::CStr::from_bytes_with_nul(name) else { continue };
+        if name != ACCESS_LIST && name != c"security.selinux" && !name.to_bytes().starts_with(b"user.") {
+            continue;
+        }
+        let value = sized(|place, size| {
+            // SAFETY: the name ends with a zero byte, and the system writes at most `size` bytes.
+            unsafe { libc::fgetxattr(from.as_raw_fd(), name.as_ptr(), place.cast(), size) }
+        });
+        let copied = value.and_then(|value| {
+            // SAFETY: the name ends with a zero byte, and the value has as many bytes as said.
+            checked(unsafe {
+                libc::fsetxattr(to.as_raw_fd(), name.as_ptr(), value.as_ptr().cast(), value.len(), 0)
+            })
+        });
+        complete &= copied.is_ok() || name != ACCESS_LIST;
+    }
+    complete
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn copy_attributes(_from: &File, _to: &File) -> bool {
+    true
+}
+
+/// What a call writes that tells the size when it is given no room.
+#[cfg(target_os = "linux")]
+fn sized(call: impl Fn(*mut u8, usize) -> libc::ssize_t) -> io::Result<Vec<u8>> {
+    let count = |n: libc::ssize_t| usize::try_from(n).map_err(|_| io::Error::last_os_error());
+    let mut bytes = vec![0; count(call(std::ptr::null_mut(), 0))?];
+    let length = count(call(bytes.as_mut_ptr(), bytes.len()))?;
+    bytes.truncate(length);
+    Ok(bytes)
+}
+
 fn checked(result: c_int) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -170,4 +220,53 @@ fn owned(fd: c_int) -> io::Result<OwnedFd> {
     checked(fd)?;
     // SAFETY: the system has just given us this descriptor, so nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn set(file: &File, name: &std::ffi::CStr, value: &[u8]) -> io::Result<()> {
+        // SAFETY: the name ends with a zero byte, and the value has as many bytes as said.
+        checked(unsafe {
+            libc::fsetxattr(file.as_raw_fd(), name.as_ptr(), value.as_ptr().cast(), value.len(), 0)
+        })
+    }
+
+    fn get(file: &File, name: &std::ffi::CStr) -> io::Result<Vec<u8>> {
+        // SAFETY: the name ends with a zero byte, and the system writes at most `size` bytes.
+        sized(|place, size| unsafe { libc::fgetxattr(file.as_raw_fd(), name.as_ptr(), place.cast(), size) })
+    }
+
+    /// Everything for the owner, nothing for the group, reading for user 1234; the mask lets both read and write.
+    const LIST: &[u8] = &[
+        2, 0, 0, 0, // version
+        1, 0, 6, 0, 255, 255, 255, 255, // the owner
+        2, 0, 4, 0, 210, 4, 0, 0, // user 1234
+        4, 0, 0, 0, 255, 255, 255, 255, // the group
+        16, 0, 6, 0, 255, 255, 255, 255, // the mask
+        32, 0, 0, 0, 255, 255, 255, 255, // others
+    ];
+
+    #[test]
+    fn a_written_file_keeps_who_may_access_it() {
+        let dir = std::env::temp_dir().join(format!("attache-host-acl-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let path = dir.join("file");
+        let file = File::create(&path).unwrap();
+        let (listed, noted) = (set(&file, ACCESS_LIST, LIST), set(&file, c"user.note", b"mine"));
+        crate::files::Jail::new([&dir]).write(&path, "new").unwrap();
+        let new = File::open(&path).unwrap();
+        // Not every file system has such things.
+        if listed.is_ok() {
+            assert_eq!(get(&new, ACCESS_LIST).unwrap(), LIST);
+        }
+        if noted.is_ok() {
+            assert_eq!(get(&new, c"user.note").unwrap(), b"mine");
+        }
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
 }

@@ -206,6 +206,11 @@ fn steps(path: &Path) -> Vec<OsString> {
     path.components().filter_map(step).collect()
 }
 
+/// Systems do not agree on how to say that a name is a link and was not followed.
+fn was_not_followed(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOTDIR | libc::ELOOP | libc::EMLINK))
+}
+
 /// A walk along a path.
 struct Walk<'a> {
     jail: &'a Jail,
@@ -238,13 +243,9 @@ impl Walk<'_> {
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {
                         return self.arrive_beyond(step, error);
                     }
-                    // Systems do not agree on how to say that a name is a link and was not followed.
                     Err(error) => match self.here().kind(&step) {
-                        Ok(Kind::Link | Kind::Directory)
-                            if error.kind() != io::ErrorKind::PermissionDenied =>
-                        {
-                            self.follow(step)?;
-                        }
+                        // It may have become a directory in this moment.
+                        Ok(Kind::Link | Kind::Directory) if was_not_followed(&error) => self.follow(step)?,
                         _ => return Err(self.fail(error)),
                     },
                 }

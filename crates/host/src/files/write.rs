@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::FileError;
 use super::jail::Place;
 use super::text::Habits;
-use crate::sys::Dir;
+use crate::sys::{self, Dir};
 
 /// A file that is longer than this is replaced without looking at its line ends.
 const HABITS_LIMIT: u64 = 64 << 20;
@@ -106,14 +106,17 @@ fn fill(mut file: &File, bytes: &[u8], old: Option<&File>) -> io::Result<()> {
 /// Owner, group and permissions of the old file, as far as the system lets us. The bits that make a program run as
 /// somebody else are not handed on to a text that its owner has not seen.
 fn take_after(file: &File, old: &File) -> io::Result<()> {
-    let (new, old) = (file.metadata()?, old.metadata()?);
-    let mut mode = old.mode() & 0o777;
-    if (new.uid(), new.gid()) != (old.uid(), old.gid())
-        && fchown(file, Some(old.uid()), Some(old.gid())).is_err()
-        && fchown(file, None, Some(old.gid())).is_err()
-    {
-        // Another group gets what others get, and not what the old group had.
-        mode = mode & 0o707 | (mode & 0o007) << 3;
+    let (new, before) = (file.metadata()?, old.metadata()?);
+    let mode = before.mode() & 0o777;
+    // A group that is not the old one gets what others get; and where there was a list of who may access the file, the
+    // group's bits were not the group's.
+    let narrow = mode & 0o707 | (mode & 0o007) << 3;
+    let same_group = (new.uid(), new.gid()) == (before.uid(), before.gid())
+        || fchown(file, Some(before.uid()), Some(before.gid())).is_ok()
+        || fchown(file, None, Some(before.gid())).is_ok();
+    file.set_permissions(Permissions::from_mode(if same_group { mode } else { narrow }))?;
+    if !sys::copy_attributes(old, file) {
+        file.set_permissions(Permissions::from_mode(narrow))?;
     }
-    file.set_permissions(Permissions::from_mode(mode))
+    Ok(())
 }

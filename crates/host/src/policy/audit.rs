@@ -70,9 +70,12 @@ impl Log {
     /// One write per line, at the end of the file: lines of several processes do not mix.
     fn append(&mut self, line: &str) -> io::Result<()> {
         if self.file.metadata()?.len() >= MOST {
-            let mut aside = self.path.clone().into_os_string();
-            aside.push(".1");
-            fs::rename(&self.path, aside)?;
+            // Another process may have put it aside already.
+            if fs::metadata(&self.path).is_ok_and(|meta| meta.len() >= MOST) {
+                let mut aside = self.path.clone().into_os_string();
+                aside.push(".1");
+                fs::rename(&self.path, aside)?;
+            }
             self.file = append_to(&self.path)?;
         }
         self.file.write_all(line.as_bytes())

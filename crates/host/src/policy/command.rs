@@ -11,6 +11,8 @@ pub struct CommandLine {
     words: Option<Vec<String>>,
     /// The whole of it, for people.
     text: String,
+    /// Variables are set for it which may make it do anything.
+    bent: bool,
 }
 
 /// Programs that run a program which their arguments name.
@@ -107,7 +109,7 @@ const HARMLESS_VARIABLES: &[&str] = &[
 impl CommandLine {
     /// A text for a shell.
     pub fn shell(text: &str) -> Self {
-        CommandLine { words: simple_words(text), text: text.to_owned() }
+        CommandLine { words: simple_words(text), text: text.to_owned(), bent: false }
     }
 
     /// A program and its arguments. When that is a shell with a text, it is the text that counts.
@@ -122,12 +124,12 @@ impl CommandLine {
         }
         let text = words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
         let words = words.iter().all(|word| !word.contains('\0')).then_some(words);
-        CommandLine { words, text }
+        CommandLine { words, text, bent: false }
     }
 
     /// Something that is to be run and is understood no further.
     pub fn opaque(text: &str) -> Self {
-        CommandLine { words: None, text: text.to_owned() }
+        CommandLine { words: None, text: text.to_owned(), bent: false }
     }
 
     /// With variables set for it. Some of them make a program run others, so only a few are known to be harmless; with
@@ -137,7 +139,7 @@ impl CommandLine {
         let harmless = |name: &str| HARMLESS_VARIABLES.contains(&name) || name.starts_with("LC_");
         for name in names {
             if !harmless(name.as_ref()) {
-                self.words = None;
+                (self.words, self.bent) = (None, true);
                 self.text = format!("{}=... {}", name.as_ref(), self.text);
             }
         }
@@ -146,7 +148,7 @@ impl CommandLine {
 
     /// Somewhere else than in the session's directories, where it is another command.
     #[must_use]
-    pub(crate) fn elsewhere(mut self, dir: &std::path::Path) -> Self {
+    pub fn elsewhere(mut self, dir: &std::path::Path) -> Self {
         self.words = None;
         self.text = format!("cd {} && {}", quoted(&dir.to_string_lossy()), self.text);
         self
@@ -166,8 +168,13 @@ impl CommandLine {
     pub fn is_same(&self, other: &CommandLine) -> bool {
         match (self.words(), other.words()) {
             (Some(one), Some(two)) => one == two,
-            _ => self.text.trim() == other.text.trim(),
+            _ => !self.bent && !other.bent && self.text.trim() == other.text.trim(),
         }
+    }
+
+    /// Whether its text says all that it does.
+    pub(super) fn is_plain(&self) -> bool {
+        !self.bent
     }
 
     /// Whether it is a simple command that begins with these words.
@@ -176,20 +183,24 @@ impl CommandLine {
     }
 
     /// Whether these words may be among what it runs: at its beginning, or anywhere if it is not simple or runs
-    /// something else. A program counts also by its path.
+    /// something else; with other words in between, which may be options. A program counts also by its path.
+    ///
+    /// This cannot find everything: a shell has a hundred ways to write `rm`. Who wants to be sure approves what is
+    /// known and denies the rest.
     pub fn may_run(&self, prefix: &[String]) -> bool {
         let Some((program, rest)) = prefix.split_first() else { return false };
-        let same_program = |word: &str| word == program || word.rsplit('/').next() == Some(program);
         let at = |words: &[String]| match words.split_first() {
-            Some((first, others)) => same_program(first) && others.starts_with(rest),
-            None => false,
+            Some((first, args)) if base_name(first) == base_name(program) => {
+                let mut args = args.iter();
+                rest.iter().all(|wanted| args.any(|arg| arg == wanted))
+            }
+            _ => false,
         };
         match self.words() {
             Some(words) if !words.first().is_some_and(|first| is_runner(first)) => at(words),
-            _ => {
-                let pieces = pieces(&self.text);
-                (0..pieces.len()).any(|start| pieces.get(start..).is_some_and(at))
-            }
+            _ => [pieces(&self.text), pieces(&self.text.replace(['\'', '"', '\\'], ""))]
+                .iter()
+                .any(|pieces| (0..pieces.len()).any(|start| pieces.get(start..).is_some_and(at))),
         }
     }
 }

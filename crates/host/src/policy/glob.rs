@@ -78,8 +78,15 @@ impl Glob {
         self.candidates(path, roots).any(|names| self.matches_names(&names))
     }
 
-    /// Whether it means this path or a directory above it.
+    /// Whether it means this path or a directory above it. Where there are no roots, a relative pattern may begin anywhere.
     pub fn covers(&self, path: &Path, roots: &[PathBuf]) -> bool {
+        let beginnings: Vec<PathBuf>;
+        let roots = if roots.is_empty() {
+            beginnings = path.ancestors().map(Path::to_owned).collect();
+            &beginnings
+        } else {
+            roots
+        };
         self.candidates(path, roots).any(|names| {
             (1..=names.len()).any(|n| names.get(..n).is_some_and(|some| self.matches_names(some)))
         })

@@ -98,21 +98,28 @@ impl Guard {
         self.policy.as_ref()
     }
 
-    pub(crate) async fn read(&self, session: Option<&SessionId>, path: &Path) -> Result<(), Reason> {
+    /// Lets a file be read, or says why not. The path is free of links and dots.
+    ///
+    /// # Errors
+    /// When the policy or the user says no.
+    pub async fn read(&self, session: Option<&SessionId>, path: &Path) -> Result<(), Reason> {
         self.check("read", session, Action::read(path), || What::Read(path.to_owned())).await
     }
 
-    pub(crate) async fn write(
-        &self,
-        session: Option<&SessionId>,
-        path: &Path,
-        content: &str,
-    ) -> Result<(), Reason> {
+    /// Lets a file be written, or says why not. The path is free of links and dots.
+    ///
+    /// # Errors
+    /// When the policy or the user says no.
+    pub async fn write(&self, session: Option<&SessionId>, path: &Path, content: &str) -> Result<(), Reason> {
         let what = || What::Write { path: path.to_owned(), content: content.to_owned() };
         self.check("write", session, Action::write(path), what).await
     }
 
-    pub(crate) async fn run(
+    /// Lets a command be run, or says why not.
+    ///
+    /// # Errors
+    /// When the policy or the user says no.
+    pub async fn run(
         &self,
         session: Option<&SessionId>,
         command: &CommandLine,

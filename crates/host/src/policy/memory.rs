@@ -41,7 +41,7 @@ impl Subject {
             }
             Some(ToolKind::Execute) => {
                 if let [command] = action.commands.as_slice() {
-                    return Some(Subject::Command(command.text().trim().to_owned()));
+                    return command.is_plain().then(|| Subject::Command(command.text().trim().to_owned()));
                 }
             }
             Some(ToolKind::Fetch) => match action.hosts.as_slice() {

@@ -41,9 +41,11 @@ pub use rules::{Effect, Rules};
 
 use crate::secrets::Mask;
 
-/// What happens to questions that no rule and no memory answers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What happens to questions that no rule and no memory answers. The stricter is the smaller.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mode {
+    /// Everything is denied.
+    DenyAll,
     /// A person is asked (PERM-05).
     #[default]
     Ask,
@@ -51,8 +53,6 @@ pub enum Mode {
     ApproveReads,
     /// Everything is approved.
     ApproveAll,
-    /// Everything is denied.
-    DenyAll,
 }
 
 impl Mode {
@@ -264,10 +264,11 @@ impl Policy {
         }
     }
 
-    /// Adds rules. A mode, a time limit and what follows it, if the rules name them, take the place of what was set before.
+    /// Adds rules. If they name a mode, the stricter of the two holds: a file can narrow what was said to this program,
+    /// and not widen it. A time limit and what follows it take the place of what was set before.
     #[must_use]
     pub fn rules(mut self, rules: Rules) -> Self {
-        self.mode = rules.mode.unwrap_or(self.mode);
+        self.mode = rules.mode.map_or(self.mode, |mode| mode.min(self.mode));
         self.ask_limit = rules.ask_limit.or(self.ask_limit);
         self.unanswered = rules.unanswered.unwrap_or(self.unanswered);
         self.rules = rules;

@@ -123,6 +123,7 @@ fn variables_make_another_command() {
     let bent = line().with_env(["LD_PRELOAD"]);
     assert!(!bent.begins_with(&words("git")));
     assert!(!bent.is_same(&line()));
+    assert!(!bent.is_same(&bent.clone()), "whatever is in the variables");
     assert!(bent.may_run(&words("git status")));
 }
 
@@ -147,6 +148,10 @@ fn what_is_denied_is_found_wherever_it_hides() {
         "if true; then rm -rf /; fi",
         "nohup rm -rf / &",
         "timeout 5 rm -rf /",
+        "cd x && r'm' -rf /",
+        "cd x && \\rm -rf /",
+        "rm --verbose -rf /",
+        "rm '-rf' /",
     ] {
         assert!(may(line, "rm -rf"), "{line}");
     }
@@ -154,6 +159,8 @@ fn what_is_denied_is_found_wherever_it_hides() {
     assert!(!may("rm file", "rm -rf"));
     assert!(!may("ls", "rm"));
     assert!(may("git push --force; ls", "git push"));
+    assert!(may("git -C elsewhere push", "git push"));
+    assert!(!may("git pull", "git push"));
 }
 
 proptest! {

@@ -202,10 +202,31 @@ fn a_policy_with_a_mistake_is_refused() {
         let error = Rules::parse(policy).unwrap_err();
         assert!(error.contains(why), "{policy}: {error}");
     }
-    let noted = r#"{"$schema":"x","_note":1,"comment":"y","autoApprove":null,"mode":"approve_reads","ask":{"timeout":0.5,"then":"fail"}}"#;
+    let noted =
+        r#"{"$schema":"x","_note":1,"comment":"y","autoApprove":null,"ask":{"timeout":0.5,"then":"fail"}}"#;
     let policy = Policy::new(Mode::Ask).rules(Rules::parse(noted).unwrap());
-    assert_eq!(policy.mode(), Mode::ApproveReads);
     assert_eq!(policy.ask_limit(), Some(std::time::Duration::from_millis(500)));
+}
+
+#[test]
+fn a_file_narrows_the_mode_and_never_widens_it() {
+    let mode = |given: Mode, in_file: &str| {
+        Policy::new(given).rules(Rules::parse(&json!({ "mode": in_file }).to_string()).unwrap()).mode()
+    };
+    assert_eq!(mode(Mode::ApproveAll, "ask"), Mode::Ask);
+    assert_eq!(mode(Mode::ApproveAll, "approve_reads"), Mode::ApproveReads);
+    assert_eq!(mode(Mode::ApproveReads, "deny-all"), Mode::DenyAll);
+    assert_eq!(mode(Mode::DenyAll, "approve-all"), Mode::DenyAll);
+    assert_eq!(mode(Mode::Ask, "approve-all"), Mode::Ask);
+}
+
+#[test]
+fn a_pattern_denies_also_where_nobody_has_named_the_roots() {
+    let rules = Rules::parse(r#"{"autoDeny":[{"path":["secrets/*.key","/etc"]}]}"#).unwrap();
+    let policy = Policy::new(Mode::ApproveAll).rules(rules);
+    let denied = |path: &str| matches!(policy.may_write(None, Path::new(path)), Verdict::Deny(_));
+    assert!(denied("/p/secrets/a.key") && denied("/etc/passwd"));
+    assert!(!denied("/p/a.key") && !denied("/p/etc/x"));
 }
 
 #[test]
