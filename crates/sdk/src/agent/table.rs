@@ -231,10 +231,13 @@ pub(super) fn fresh(prefix: &str) -> String {
     name.push_str(prefix);
     name.push('-');
     // By hand: a session is made faster than its id would be formatted.
-    for place in (0..24).rev() {
-        let (number, place) = if place < 8 { (count, place) } else { (random, place - 8) };
-        name.extend(char::from_digit((number >> (4 * place)) as u32 & 0xf, 16));
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut digits = [0; 24];
+    for (place, digit) in digits.iter_mut().rev().enumerate() {
+        let number = if place < 8 { count >> (4 * place) } else { random >> (4 * (place - 8)) };
+        *digit = DIGITS[(number & 0xf) as usize];
     }
+    name.push_str(std::str::from_utf8(&digits).unwrap_or_default());
     name
 }
 
