@@ -9,6 +9,7 @@
 
 mod install;
 mod pair;
+mod real;
 mod report;
 mod shipped;
 mod tap;
@@ -24,8 +25,11 @@ const OFFICIAL: &[&str] = &["ts", "py", "rust"];
 const OURS: &str = "ours";
 
 const USAGE: &str = "usage: cargo xtask interop [--only ts,py,rust] [--peers]
-  --only    which official SDKs to run against (default: all of them)
-  --peers   run the official peers against one another instead: this checks the scenarios themselves";
+       cargo xtask interop --real [--only gemini,opencode,claude,codex,qwen] [--by sdk,attache]
+  --only    which official SDKs, or which agents, to run against (default: all of them)
+  --peers   run the official peers against one another instead: this checks the scenarios themselves
+  --real    run our clients against agents that people use, with a fake model
+  --by      which of our clients: a small one on the SDK, the program, or both (the default)";
 
 /// A program that plays one side.
 #[derive(Clone, Debug)]
@@ -36,7 +40,18 @@ struct Program {
 
 struct Wanted {
     only: Vec<&'static str>,
-    peers: bool,
+    by: Vec<&'static str>,
+    what: What,
+}
+
+#[derive(PartialEq)]
+enum What {
+    /// Ours with the official SDKs.
+    Ours,
+    /// The official SDKs with one another.
+    Peers,
+    /// Ours with agents that people use.
+    Real,
 }
 
 /// Runs the chore.
@@ -51,10 +66,10 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
         println!("note    the processes that are left at the end cannot be counted on this system");
     }
     let mut report = Report::default();
-    if wanted.peers {
-        peers(&wanted.only, &cache, &mut report)?;
-    } else {
-        ours(&wanted.only, &cache, &mut report)?;
+    match wanted.what {
+        What::Ours => ours(&wanted.only, &cache, &mut report)?,
+        What::Peers => peers(&wanted.only, &cache, &mut report)?,
+        What::Real => return real::run(&wanted.only, &wanted.by, &cache),
     }
     report.finish(started.elapsed())
 }
@@ -89,22 +104,26 @@ fn official(only: &[&'static str], cache: &Path) -> Result<Vec<(Program, Program
 }
 
 fn wanted(args: &[String]) -> Result<Wanted, String> {
-    let mut wanted = Wanted { only: OFFICIAL.to_vec(), peers: false };
+    let (mut only, mut by, mut what) = (None, None, What::Ours);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         match arg.as_str() {
-            "--only" => {
-                let names = args.next().ok_or(USAGE)?;
-                wanted.only = names
-                    .split(',')
-                    .map(|name| OFFICIAL.iter().find(|known| **known == name).copied().ok_or(USAGE))
-                    .collect::<Result<_, _>>()?;
-            }
-            "--peers" => wanted.peers = true,
+            "--only" => only = Some(args.next().ok_or(USAGE)?),
+            "--by" => by = Some(args.next().ok_or(USAGE)?),
+            "--peers" => what = What::Peers,
+            "--real" => what = What::Real,
             _ => return Err(USAGE.to_owned()),
         }
     }
-    Ok(wanted)
+    let known = if what == What::Real { real::names() } else { OFFICIAL.to_vec() };
+    Ok(Wanted { only: those(only, known)?, by: those(by, real::CLIENTS.to_vec())?, what })
+}
+
+/// Those that a list names, separated by commas; all of them if there is no list.
+fn those(list: Option<&String>, known: Vec<&'static str>) -> Result<Vec<&'static str>, String> {
+    let Some(list) = list else { return Ok(known) };
+    let find = |name| known.iter().find(|known| **known == name).copied().ok_or(USAGE.to_owned());
+    list.split(',').map(find).collect()
 }
 
 /// Where the peers and the scenarios are.

@@ -109,7 +109,14 @@ fn run(tools: &[Tool], command: &str) -> Option<Reply> {
     let at = property(tool, &["command", "cmd"])?;
     let list = tool.schema["properties"][&at]["type"] == "array";
     let value = if list { json!(["bash", "-lc", command]) } else { json!(command) };
-    Some(call(tool, [(at, value)]))
+    // A tool with a sandbox asks the user only if it is told that the sandbox will not do.
+    match property(tool, &["sandbox_permissions"]) {
+        Some(sandbox) if !command.starts_with("apply_patch") => Some(call(
+            tool,
+            [(at, value), (sandbox, json!("require_escalated")), ("justification".to_owned(), json!("as asked"))],
+        )),
+        _ => Some(call(tool, [(at, value)])),
+    }
 }
 
 /// The first of these names that the tool's input has.

@@ -66,10 +66,7 @@ pub(super) fn official(sdk: &'static str, cache: &Path) -> Result<(Program, Prog
         }
         _ => {
             println!("build   rust: the peers on agent-client-protocol 5.0.0");
-            let mut cargo = cargo();
-            cargo.args(["build", "--quiet", "--locked", "--message-format", "json-render-diagnostics"]);
-            cargo.env("CARGO_TARGET_DIR", cache.join("rust-target"));
-            let [client, agent] = built(cargo.current_dir(home().join("rust-peer")), ["client", "agent"])?;
+            let [client, agent] = apart(&home().join("rust-peer"), cache, ["client", "agent"])?;
             Ok((side(vec![client]), side(vec![agent])))
         }
     }
@@ -118,21 +115,50 @@ pub(super) fn python_examples(cache: &Path) -> Result<PathBuf, String> {
 
 fn typescript(cache: &Path) -> Result<PathBuf, String> {
     need("node", "to run the TypeScript peers")?;
-    need("npm", "to install the TypeScript SDK")?;
     let (source, dir) = (home().join("ts"), cache.join("ts"));
-    let lock = read(&source.join("package-lock.json"))?;
-    once(&dir, &lock, || {
-        println!("install ts: @agentclientprotocol/sdk 2.4.0");
-        for file in ["package.json", "package-lock.json"] {
-            copy(&source.join(file), &dir.join(file))?;
-        }
-        ok(Command::new("npm").args(["ci", "--silent", "--no-audit", "--no-fund"]).current_dir(&dir))
-    })?;
+    npm(&source, &dir, "ts: @agentclientprotocol/sdk 2.4.0")?;
     // The peers import the SDK from the directory they are in.
     for file in ["agent.mjs", "client.mjs"] {
         copy(&source.join(file), &dir.join(file))?;
     }
     Ok(dir)
+}
+
+/// Installs what a lock file lists, from the directory `source` into `dir`, and returns `dir`.
+pub(super) fn npm(source: &Path, dir: &Path, what: &str) -> Result<PathBuf, String> {
+    let lock = read(&source.join("package-lock.json"))?;
+    once(dir, &lock, || {
+        need("npm", "to install agents")?;
+        println!("install {what}");
+        for file in ["package.json", "package-lock.json"] {
+            copy(&source.join(file), &dir.join(file))?;
+        }
+        // Not `ci`: that wants the lock file to name the packages for every other system too.
+        let install = ["install", "--no-save", "--silent", "--no-audit", "--no-fund"];
+        ok(Command::new("npm").args(install).current_dir(dir))
+    })?;
+    Ok(dir.to_owned())
+}
+
+/// Builds a package that stands outside of the workspace; its target directory is in the cache.
+pub(super) fn apart<const N: usize>(
+    package: &Path,
+    cache: &Path,
+    names: [&str; N],
+) -> Result<[String; N], String> {
+    let mut cargo = cargo();
+    cargo.args(["build", "--quiet", "--locked", "--message-format", "json-render-diagnostics"]);
+    cargo.env("CARGO_TARGET_DIR", cache.join("rust-target"));
+    built(cargo.current_dir(package), names)
+}
+
+/// Builds the program `attache`.
+pub(super) fn program() -> Result<String, String> {
+    let mut cargo = cargo();
+    cargo.args(["build", "--quiet", "--package", "attache-cli", "--bin", "attache"]);
+    cargo.args(["--message-format", "json-render-diagnostics"]);
+    let [program] = built(cargo.current_dir(crate::repo::root()), ["attache"])?;
+    Ok(program)
 }
 
 fn python_in(cache: &Path) -> PathBuf {

@@ -161,21 +161,40 @@ pub(super) fn short(text: &str) -> String {
     if chars.next().is_some() { format!("{head}…") } else { head }
 }
 
-/// Runs a program to its end, or stops it, and counts what it leaves behind.
-pub(super) fn finish(command: &[String], cwd: &Path, input: &str) -> Result<Ended, String> {
-    finish_within(command, cwd, input, AFTER)
+/// How a program is run to its end.
+pub(super) struct Start<'a> {
+    pub(super) command: &'a [String],
+    pub(super) cwd: &'a Path,
+    pub(super) input: &'a str,
+    /// The whole environment, if it is not to be ours.
+    pub(super) env: Option<&'a [(String, String)]>,
+    /// When to interrupt it, as a user would.
+    pub(super) interrupt: Option<&'a dyn Fn() -> bool>,
+    /// How long it may take, and how long what it started may take to go.
+    pub(super) time: Duration,
+    pub(super) after: Duration,
 }
 
-fn finish_within(command: &[String], cwd: &Path, input: &str, after: Duration) -> Result<Ended, String> {
+/// Runs a program to its end, or stops it, and counts what it leaves behind.
+pub(super) fn finish(command: &[String], cwd: &Path, input: &str) -> Result<Ended, String> {
+    finish_as(&Start { command, cwd, input, env: None, interrupt: None, time: TIME, after: AFTER })
+}
+
+/// The same, with a say in how.
+pub(super) fn finish_as(start: &Start<'_>) -> Result<Ended, String> {
     static RUNS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let run = RUNS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let mark = format!("{}-{run}", std::process::id());
-    let [program, args @ ..] = command else { return Err("no program".to_owned()) };
-    let errors = cwd.with_file_name("stderr.log");
+    let [program, args @ ..] = start.command else { return Err("no program".to_owned()) };
+    let errors = start.cwd.with_file_name("stderr.log");
     let file = File::create(&errors).map_err(|error| format!("{}: {error}", errors.display()))?;
-    let mut child = Command::new(program)
+    let mut command = Command::new(program);
+    if let Some(env) = start.env {
+        command.env_clear().envs(env.iter().map(|(name, value)| (name, value)));
+    }
+    let mut child = command
         .args(args)
-        .current_dir(cwd)
+        .current_dir(start.cwd)
         .env(MARK, &mark)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -183,7 +202,7 @@ fn finish_within(command: &[String], cwd: &Path, input: &str, after: Duration) -
         .spawn()
         .map_err(|error| format!("{program}: {error}"))?;
     if let Some(mut stdin) = child.stdin.take() {
-        let _ = stdin.write_all(input.as_bytes());
+        let _ = stdin.write_all(start.input.as_bytes());
     }
     let (tell, lines) = mpsc::channel();
     if let Some(stdout) = child.stdout.take() {
@@ -194,17 +213,25 @@ fn finish_within(command: &[String], cwd: &Path, input: &str, after: Duration) -
         });
     }
     let mut problems = Vec::new();
-    let code = match within(TIME, || child.try_wait().ok().flatten()) {
+    let mut interrupt = start.interrupt;
+    let look = || {
+        if interrupt.is_some_and(|is_time| is_time()) {
+            interrupt = None;
+            let _ = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+        }
+        child.try_wait().ok().flatten()
+    };
+    let code = match within(start.time, look) {
         Some(status) => status.code(),
         None => {
-            problems.push(format!("stopped after {} s", TIME.as_secs()));
+            problems.push(format!("stopped after {} s", start.time.as_secs()));
             let _ = child.kill();
             let _ = child.wait();
             None
         }
     };
     // The clean end: nothing that was started in this run is still there.
-    if within(after, || left(&mark).is_empty().then_some(())).is_none() {
+    if within(start.after, || left(&mark).is_empty().then_some(())).is_none() {
         for (pid, what) in left(&mark) {
             problems.push(format!("process {pid} was left behind: {what}"));
             let _ = Command::new("kill").args(["-9", &pid.to_string()]).status();
@@ -266,7 +293,17 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("interop-left-{}", std::process::id()));
         fs::create_dir_all(dir.join("work")).unwrap();
         let command = ["sh", "-c", "sleep 600 >/dev/null & echo started"].map(str::to_owned);
-        let ended = finish_within(&command, &dir.join("work"), "", Duration::ZERO).unwrap();
+        let cwd = &dir.join("work");
+        let start = Start {
+            command: &command,
+            cwd,
+            input: "",
+            env: None,
+            interrupt: None,
+            time: TIME,
+            after: Duration::ZERO,
+        };
+        let ended = finish_as(&start).unwrap();
         assert_eq!(ended.stdout, ["started"]);
         assert!(ended.problems.iter().any(|problem| problem.contains("sleep 600")), "{:?}", ended.problems);
         fs::remove_dir_all(&dir).unwrap();

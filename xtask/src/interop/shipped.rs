@@ -189,7 +189,7 @@ fn version(log: &Log) -> i64 {
 }
 
 /// A command as one shell word each, for programs that take it as one argument.
-fn quoted(command: &[String]) -> String {
+pub(super) fn quoted(command: &[String]) -> String {
     let words: Vec<String> =
         command.iter().map(|word| format!("'{}'", word.replace('\'', r"'\''"))).collect();
     words.join(" ")

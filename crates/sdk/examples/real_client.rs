@@ -1,0 +1,187 @@
+//! The client that `cargo xtask interop --real` puts before agents that people use.
+//!
+//!     real_client [--auth METHOD] [--mode MODE] [--again SESSION] STEP… -- AGENT ARGS…
+//!
+//! A step is `NAME:HOW:TEXT`: TEXT is the prompt of a turn in a session of its own, or in session SESSION of an earlier
+//! process, which is loaded or resumed. HOW says what happens in the turn: `allow` and `deny` answer the questions,
+//! `cancel=WORDS` cancels when the agent has said them, `stop=FILE` allows everything and cancels when FILE is there.
+//! How each turn went is printed as a JSON line; what was exchanged is for others to record.
+
+#![allow(clippy::print_stdout, reason = "a program that prints what it saw")]
+
+#[path = "interop_client/host.rs"]
+mod host;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use attache::client::{Agent, Client, Event, PermissionAsk, Session, Turn};
+use attache::wire::v1::PermissionOptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
+use attache::{Command, Error, Link, Result};
+use serde_json::{Value, json};
+
+/// For one turn; the agents are real, the model is not.
+const TIME: Duration = Duration::from_secs(60);
+
+#[derive(Default)]
+struct Options {
+    auth: Option<String>,
+    mode: Option<String>,
+    again: Option<String>,
+    steps: Vec<Step>,
+}
+
+struct Step {
+    name: String,
+    how: How,
+    text: String,
+}
+
+enum How {
+    Allow,
+    Deny,
+    Cancel(String),
+    Stop(PathBuf),
+}
+
+fn step(arg: &str) -> Option<Step> {
+    let (name, rest) = arg.split_once(':')?;
+    let (how, text) = rest.split_once(':')?;
+    let how = match how.split_once('=') {
+        None if how == "allow" => How::Allow,
+        None if how == "deny" => How::Deny,
+        Some(("cancel", words)) => How::Cancel(words.to_owned()),
+        Some(("stop", file)) => How::Stop(file.into()),
+        _ => return None,
+    };
+    Some(Step { name: name.to_owned(), how, text: text.to_owned() })
+}
+
+fn options(args: &[String]) -> Option<Options> {
+    let mut options = Options::default();
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--auth" => options.auth = Some(args.next()?.clone()),
+            "--mode" => options.mode = Some(args.next()?.clone()),
+            "--again" => options.again = Some(args.next()?.clone()),
+            other => options.steps.push(step(other)?),
+        }
+    }
+    Some(options)
+}
+
+/// A session for the next step, with what was replayed of it.
+async fn session(agent: &Agent, options: &Options) -> Result<(Session, Vec<String>)> {
+    let cwd = std::env::current_dir()?;
+    let (session, replayed) = match &options.again {
+        None => (agent.new_session(cwd).await?, Vec::new()),
+        Some(id) => match (agent.loading(), agent.resuming()) {
+            (Some(loader), _) => {
+                let mut loading = loader.session(id.as_str(), cwd).await?;
+                let mut replayed = Vec::new();
+                while let Some(event) = loading.next().await? {
+                    match event {
+                        Event::User(text) => replayed.push(format!("user:{text}")),
+                        Event::Text(text) => replayed.push(format!("text:{text}")),
+                        _ => {}
+                    }
+                }
+                (loading.finish().await?, replayed)
+            }
+            (None, Some(resuming)) => (resuming.session(id.as_str(), cwd).await?, Vec::new()),
+            (None, None) => return Err(Error::internal("the agent neither loads nor resumes sessions")),
+        },
+    };
+    if let Some(mode) = &options.mode {
+        session.control().set_mode(mode.as_str()).await?;
+    }
+    Ok((session, replayed))
+}
+
+fn answer(ask: PermissionAsk, how: &How) {
+    let kinds = if matches!(how, How::Deny) { [RejectOnce, RejectAlways] } else { [AllowOnce, AllowAlways] };
+    if let Some(kind) = kinds.into_iter().find(|kind| ask.first_of(kind.clone()).is_some()) {
+        ask.choose_kind(kind);
+    }
+}
+
+/// The next event; meanwhile it is looked whether the turn is to be stopped.
+async fn next(turn: &mut Turn<'_>, how: &How) -> Result<Option<Event>> {
+    loop {
+        match tokio::time::timeout(Duration::from_millis(20), turn.next()).await {
+            Ok(event) => return event,
+            Err(_) => {
+                if let How::Stop(file) = how
+                    && file.exists()
+                {
+                    turn.cancel();
+                }
+            }
+        }
+    }
+}
+
+async fn play(agent: &Agent, options: &Options, step: &Step) -> Result<Value> {
+    let (mut session, replayed) = session(agent, options).await?;
+    let id = session.id().to_string();
+    let (mut text, mut asked) = (String::new(), 0);
+    let mut turn = session.prompt(step.text.as_str()).await?;
+    while let Some(event) = next(&mut turn, &step.how).await? {
+        match event {
+            Event::Text(piece) => {
+                text.push_str(&piece);
+                if matches!(&step.how, How::Cancel(words) if text.contains(words)) {
+                    turn.cancel();
+                }
+            }
+            Event::Permission(ask) => {
+                asked += 1;
+                answer(ask, &step.how);
+            }
+            _ => {}
+        }
+    }
+    let stop = json!(turn.stop_reason());
+    drop(turn);
+    if options.again.is_some() {
+        session.close().await?;
+    }
+    Ok(json!({"session": id, "stop": stop, "text": text, "asked": asked, "replayed": replayed}))
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let cut = args.iter().position(|arg| arg == "--").ok_or_else(|| Error::internal("no `-- AGENT`"))?;
+    let options =
+        options(&args[..cut]).ok_or_else(|| Error::internal("arguments that are no steps: NAME:HOW:TEXT"))?;
+    let [program, rest @ ..] = &args[cut + 1..] else { return Err(Error::internal("no agent")) };
+
+    let agent = Client::new()
+        .info("real-client", "1.0.0")
+        .read_files(host::read)
+        .write_files(host::write)
+        .terminals(host::Processes::default())
+        .initialize_timeout(TIME)
+        .cancel_deadline(TIME / 4)
+        .on_noise(|line, why| println!("{}", json!({"noise": String::from_utf8_lossy(line), "why": why})))
+        .connect(Link::command(Command::new(program).args(rest))?)
+        .await?;
+    println!("{}", json!({"agent": agent.info().map(|info| format!("{} {}", info.name, info.version))}));
+    if let Some(method) = &options.auth {
+        agent.authenticate(method.as_str()).await?;
+    }
+    for step in &options.steps {
+        let mut went = match tokio::time::timeout(TIME, play(&agent, &options, step)).await {
+            Ok(Ok(went)) => went,
+            Ok(Err(error)) => json!({"error": error.to_string()}),
+            Err(_) => json!({"error": "timed out"}),
+        };
+        went["step"] = json!(step.name);
+        println!("{went}");
+    }
+    let exit = agent.shutdown().await;
+    println!("{}", json!({"end": exit.and_then(|exit| exit.code())}));
+    Ok(())
+}

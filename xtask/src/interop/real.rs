@@ -1,0 +1,70 @@
+//! `cargo xtask interop --real`: our clients against agents that people use.
+//!
+//! The agents come from npm, in the versions that the lock files in `tests/interop/real` name. They believe that they
+//! talk to their model; it is `tests/fake-model`, which does what markers in the prompt say. Nothing leaves the machine:
+//! where Linux allows it, everything runs in a network of its own that has only the loopback, and what the agents try to
+//! reach through a proxy is counted.
+//!
+//! Read on in `scenes` (what is played and what must come of it), `agents` (how each agent is set up, and what is odd
+//! about it), `seen` (a turn, as the wire shows it), `model` (the model's process and its log), `seal` (the network).
+
+mod agents;
+mod drive;
+mod model;
+mod place;
+mod scenes;
+mod seal;
+mod seen;
+
+use std::path::Path;
+use std::time::Instant;
+
+use super::install;
+use super::pair::counts_processes;
+use super::report::Report;
+use agents::{AGENTS, Agent};
+use drive::{Driver, Programs};
+
+/// The names for `--only`.
+pub(super) fn names() -> Vec<&'static str> {
+    AGENTS.iter().map(|agent| agent.name).collect()
+}
+
+/// The names for `--by`.
+pub(super) const CLIENTS: &[&str] = &["sdk", "attache"];
+
+/// Installs, builds, and plays all scenes with all wanted agents.
+pub(super) fn run(only: &[&str], by: &[&str], cache: &Path) -> Result<(), String> {
+    let started = Instant::now();
+    let wanted: Vec<&Agent> = AGENTS.iter().filter(|agent| only.contains(&agent.name)).collect();
+    let all = [Driver::Sdk, Driver::Program];
+    let drivers: Vec<Driver> = all.into_iter().filter(|driver| by.contains(&driver.name())).collect();
+    let programs = Programs::get(&wanted, &drivers, cache)?;
+    if !seal::is_sealed() {
+        if let Some(outcome) = seal::again(only, by) {
+            return outcome;
+        }
+        println!(
+            "note    this system cannot take the network away from the agents; they are only told not to use it"
+        );
+    }
+    if !counts_processes() {
+        println!("note    the processes that are left at the end cannot be counted on this system");
+    }
+    let mut report = Report::default();
+    for driver in drivers {
+        let mut played = Vec::new();
+        for agent in &wanted {
+            played.push(scenes::play(agent, driver, &programs, cache, &mut report)?);
+        }
+        for (agent, session) in wanted.iter().zip(played) {
+            scenes::play_again(agent, driver, session, &programs, cache, &mut report)?;
+        }
+    }
+    report.finish(started.elapsed())
+}
+
+/// Installs what the lock file of this name in `tests/interop/real` lists.
+fn package(name: &str, cache: &Path) -> Result<std::path::PathBuf, String> {
+    install::npm(&super::home().join("real").join(name), &cache.join("real").join(name), name)
+}

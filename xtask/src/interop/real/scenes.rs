@@ -1,0 +1,328 @@
+//! What is played with every agent, and what must come of it.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use super::super::report::{Report, Row};
+use super::super::wire;
+use super::agents::Agent;
+use super::drive::{self, Driver, Programs, Run};
+use super::model::{Asked, Model};
+use super::place::{BEFORE, Place};
+use super::seen::{self, Seen};
+
+/// What happens in a turn.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum How {
+    Allow,
+    Deny,
+    /// It is cancelled when the agent has said this.
+    Cancel(&'static str),
+    /// Everything is allowed, and it is cancelled when this file is there.
+    Stop(&'static str),
+}
+
+pub(super) struct Scene {
+    pub(super) name: &'static str,
+    pub(super) how: How,
+    /// What the model is to do; `@` is the session's directory.
+    marker: &'static str,
+    /// Whether the session is one that goes on later, and whether it begins here.
+    pub(super) kept: bool,
+    pub(super) begins: bool,
+    judge: fn(&Stage<'_>) -> Checks,
+}
+
+type Checks = Vec<(&'static str, bool)>;
+
+/// What a scene is judged by.
+struct Stage<'a> {
+    agent: &'a Agent,
+    marker: &'a str,
+    work: &'a Path,
+    seen: &'a Seen,
+    asked: &'a Asked,
+}
+
+const WORDS: &str = "pong über 4711";
+const AFTER: &str = "one\nTWO\nthree\n";
+
+const FIRST: &[Scene] = &[
+    Scene {
+        name: "answer",
+        how: How::Allow,
+        marker: "answer pong über 4711",
+        kept: true,
+        begins: true,
+        judge: answer,
+    },
+    Scene {
+        name: "edit",
+        how: How::Allow,
+        marker: "edit @/note.txt two TWO",
+        kept: false,
+        begins: false,
+        judge: edit,
+    },
+    Scene {
+        name: "edit-denied",
+        how: How::Deny,
+        marker: "edit @/kept.txt two TWO",
+        kept: false,
+        begins: false,
+        judge: edit_denied,
+    },
+    Scene {
+        name: "run",
+        how: How::Allow,
+        marker: "run expr 7000 + 653 | tee made.txt",
+        kept: false,
+        begins: false,
+        judge: run,
+    },
+    Scene {
+        name: "cancel",
+        how: How::Cancel("word"),
+        marker: "slow",
+        kept: false,
+        begins: false,
+        judge: cancel,
+    },
+    Scene {
+        name: "cancel-run",
+        how: How::Stop("begun.txt"),
+        marker: "run touch begun.txt; sleep 611",
+        kept: false,
+        begins: false,
+        judge: cancel_run,
+    },
+];
+
+const SECOND: &[Scene] =
+    &[Scene { name: "again", how: How::Allow, marker: "recall", kept: true, begins: false, judge: again }];
+
+impl Scene {
+    fn marker(&self, place: &Place) -> String {
+        self.marker.replace('@', &place.work.to_string_lossy())
+    }
+
+    pub(super) fn prompt(&self, place: &Place) -> String {
+        format!("Please do this: [[{}]]", self.marker(place))
+    }
+
+    /// The exit code of the program.
+    pub(super) fn exit(&self) -> i32 {
+        match self.how {
+            How::Allow => 0,
+            How::Deny => 5,
+            How::Cancel(_) | How::Stop(_) => 130,
+        }
+    }
+}
+
+fn answer(stage: &Stage<'_>) -> Checks {
+    let asked = stage.asked.with(stage.marker);
+    vec![
+        ("the words arrive", stage.seen.text.ends_with(WORDS)),
+        ("the turn ends well", stage.seen.stop == "end_turn"),
+        ("nothing is asked", stage.seen.asks.is_empty()),
+        (
+            "the model is asked, with the prompt and as a stream",
+            asked.iter().any(|one| one["stream"] == true),
+        ),
+    ]
+}
+
+fn file(stage: &Stage<'_>, name: &str) -> String {
+    fs::read_to_string(stage.work.join(name)).unwrap_or_default()
+}
+
+fn edit(stage: &Stage<'_>) -> Checks {
+    let seen = stage.seen;
+    let place = |method: &str| seen.calls.iter().position(|(call, _)| call == method);
+    let asked_first = match (place("session/request_permission"), place("fs/write_text_file")) {
+        (Some(asked), Some(written)) => asked < written,
+        (asked, _) => asked.is_some(),
+    };
+    vec![
+        ("the file is changed", file(stage, "note.txt") == AFTER),
+        ("it is asked before", asked_first),
+        ("once, and allowed once", one_ask(seen, "edit", "allow_once")),
+        (
+            "a tool call of kind edit is completed",
+            seen.of_kind("edit").any(|tool| tool.status == "completed"),
+        ),
+        (
+            "the change is shown as a diff",
+            seen.tools.values().any(|tool| tool.diffs.iter().any(|text| text.contains("TWO"))),
+        ),
+        ("the model hears of it and ends", seen.text.ends_with("finished")),
+        ("the turn ends well", seen.stop == "end_turn"),
+    ]
+}
+
+fn one_ask(seen: &Seen, kind: &str, chosen: &str) -> bool {
+    matches!(&seen.asks[..], [ask] if ask.kind == kind && ask.chosen == chosen)
+}
+
+fn edit_denied(stage: &Stage<'_>) -> Checks {
+    let seen = stage.seen;
+    vec![
+        ("the file is as before", file(stage, "kept.txt") == BEFORE),
+        ("it is asked once, and rejected once", one_ask(seen, "edit", "reject_once")),
+        ("nothing is written", !seen.calls.iter().any(|(method, _)| method == "fs/write_text_file")),
+        ("no edit is completed", !seen.of_kind("edit").any(|tool| tool.status == "completed")),
+        ("the turn ends as this agent ends it", seen.stop == stage.agent.denied),
+    ]
+}
+
+fn run(stage: &Stage<'_>) -> Checks {
+    let seen = stage.seen;
+    let printed = seen.of_kind("execute").any(|tool| tool.texts.contains("7653"));
+    let told = stage.asked.with(stage.marker).iter().any(|asked| asked["body"].to_string().contains("7653"));
+    vec![
+        ("the command ran", file(stage, "made.txt") == "7653\n"),
+        ("it is asked once, and allowed once", one_ask(seen, "execute", "allow_once")),
+        (
+            "a tool call of kind execute is completed",
+            seen.of_kind("execute").any(|tool| tool.status == "completed"),
+        ),
+        ("what it printed is shown", printed == stage.agent.shows_output),
+        ("what it printed is told to the model", told),
+        ("the model hears of it and ends", seen.text.ends_with("finished")),
+        ("the turn ends well", seen.stop == "end_turn"),
+    ]
+}
+
+fn cancel(stage: &Stage<'_>) -> Checks {
+    vec![
+        ("the agent speaks before", stage.seen.text.contains("word 0")),
+        ("the agent is told", stage.seen.methods.iter().any(|method| method == "session/cancel")),
+        ("the turn ends as cancelled", stage.seen.stop == "cancelled"),
+        ("the agent hangs up on the model", stage.asked.dropped(stage.marker)),
+    ]
+}
+
+/// That the command itself is gone is seen when processes are counted at the end.
+fn cancel_run(stage: &Stage<'_>) -> Checks {
+    let seen = stage.seen;
+    vec![
+        ("the command began", stage.work.join("begun.txt").exists()),
+        ("it is asked once, and allowed once", one_ask(seen, "execute", "allow_once")),
+        ("the agent is told", seen.methods.iter().any(|method| method == "session/cancel")),
+        ("the turn ends as cancelled", seen.stop == "cancelled"),
+    ]
+}
+
+fn again(stage: &Stage<'_>) -> Checks {
+    let seen = stage.seen;
+    let called = |name: &str| seen.methods.iter().any(|method| method == name);
+    vec![
+        ("the session is loaded or resumed", called("session/load") || called("session/resume")),
+        ("the model is told what was said before", seen.text.ends_with(WORDS)),
+        ("the turn ends well", seen.stop == "end_turn"),
+    ]
+}
+
+/// What is needed to go on with a session.
+pub(super) struct Begun {
+    session: Option<String>,
+    /// The minute, since the epoch, in which it began.
+    minute: u64,
+}
+
+fn minute() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs() / 60)
+}
+
+/// Plays all scenes but the last.
+pub(super) fn play(
+    agent: &Agent,
+    driver: Driver,
+    programs: &Programs,
+    cache: &Path,
+    report: &mut Report,
+) -> Result<Begun, String> {
+    let dir = directory(cache, driver, agent);
+    Place::clear(&dir)?;
+    let runs = act(agent, driver, programs, &dir, FIRST, None, report)?;
+    let session = runs.iter().flat_map(|run| &run.scenes).find(|(scene, _)| scene.kept);
+    Ok(Begun { session: session.and_then(|(_, session)| session.clone()), minute: minute() })
+}
+
+/// Goes on with the kept session in another process.
+pub(super) fn play_again(
+    agent: &Agent,
+    driver: Driver,
+    begun: Begun,
+    programs: &Programs,
+    cache: &Path,
+    report: &mut Report,
+) -> Result<(), String> {
+    let Some(session) = begun.session else { return Ok(()) };
+    if !agent.loads_at_once && minute() == begun.minute {
+        println!("note    {}: a session can be loaded only after the minute in which it began", agent.name);
+        while minute() == begun.minute {
+            std::thread::sleep(std::time::Duration::from_millis(200));
+        }
+    }
+    act(agent, driver, programs, &directory(cache, driver, agent), SECOND, Some(&session), report).map(drop)
+}
+
+fn directory(cache: &Path, driver: Driver, agent: &Agent) -> std::path::PathBuf {
+    cache.join("runs").join(format!("real-{}-{}", agent.name, driver.name()))
+}
+
+fn act(
+    agent: &Agent,
+    driver: Driver,
+    programs: &Programs,
+    dir: &Path,
+    scenes: &'static [Scene],
+    again: Option<&str>,
+    report: &mut Report,
+) -> Result<Vec<Run>, String> {
+    let name = if again.is_some() { format!("{} again", agent.name) } else { agent.name.to_owned() };
+    let client = format!("ours {}", driver.name());
+    Report::start(&client, &name);
+    let started = Instant::now();
+    let model = Model::start(&programs.model, &dir.join(format!("model-{}.log", scenes[0].name)))?;
+    let place = Place::new(dir, &model.url, agent, programs);
+    let runs = drive::play(driver, programs, &place, &(agent.setup)(&place), scenes, again)?;
+    let asked = model.finish()?;
+    let (mut good, mut bad, mut messages) = (0, Vec::new(), 0);
+    for run in &runs {
+        messages += run.log.lines.len();
+        bad.extend(run.bad.iter().cloned());
+        for (scene, session) in &run.scenes {
+            let marker = scene.marker(&place);
+            let seen = seen::read(&run.log, session.as_deref().unwrap_or_default());
+            let stage = Stage { agent, marker: &marker, work: &place.work, seen: &seen, asked: &asked };
+            for (what, held) in (scene.judge)(&stage) {
+                good += usize::from(held);
+                if !held {
+                    bad.push(format!("{}: not so: {what}", scene.name));
+                }
+            }
+        }
+        let odd = |problem: &String| agent.odd.iter().any(|(words, _)| problem.contains(words));
+        bad.extend(wire::check(&run.log).into_iter().filter(|problem| !odd(problem)));
+        if agent.ends && run.log.exit != Some(0) {
+            bad.push(format!("the agent ended with {:?}", run.log.exit));
+        }
+    }
+    bad.extend(asked.outside().iter().map(|target| format!("the agent wanted to reach {target}")));
+    let left_out = Vec::new();
+    report.add(Row {
+        client,
+        agent: name,
+        good,
+        messages,
+        bad,
+        traces: dir.to_owned(),
+        left_out,
+        took: started.elapsed(),
+    });
+    Ok(runs)
+}
