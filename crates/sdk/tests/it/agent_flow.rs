@@ -367,9 +367,9 @@ async fn whoever_stops_serving_stops_the_handlers() {
 
 #[tokio::test(start_paused = true)]
 async fn background_tasks_learn_that_nobody_serves_any_more() {
-    let (sender, mut turns) = mpsc::unbounded_channel();
+    let (sender, mut turns) = mpsc::channel(16);
     let agent = agent(move |turn, _| {
-        sender.send(turn.detach()).unwrap();
+        sender.try_send(turn.detach()).unwrap();
         Box::pin(std::future::pending())
     });
     let mut rig = Rig::open(agent, json!({})).await;
@@ -445,10 +445,10 @@ async fn a_second_client_has_sessions_of_its_own() {
 #[tokio::test(start_paused = true)]
 async fn updates_between_turns_keep_their_order() {
     // shows SESS-31
-    let (sender, mut handles) = mpsc::unbounded_channel();
+    let (sender, mut handles) = mpsc::channel(16);
     let inner = acts(|_, _| Box::pin(async { Ok(StopReason::EndTurn) }));
     let agent = Agent::new(move |request: NewSession| {
-        sender.send(request.session).unwrap();
+        sender.try_send(request.session).unwrap();
         let opened = Open::new(inner.clone()).id("s1");
         async { Ok(opened) }
     });

@@ -231,6 +231,10 @@ fn curious() -> Agent {
                 ("text plan", PlanUpdate::new(PlanMarkdown::new("p1", "# do")).into()),
                 ("removed", PlanRemoved::new("p1").into()),
                 ("subagent", SubagentUpdate::new("child").into()),
+                (
+                    "options",
+                    ConfigOptionUpdate::new(vec![SessionConfigOption::boolean("b", "B", true)]).into(),
+                ),
             ];
             let mut refused = Vec::new();
             for (name, update) in tries {
@@ -248,16 +252,18 @@ fn curious() -> Agent {
 
 #[tokio::test(start_paused = true)]
 async fn updates_that_the_client_does_not_know_are_not_sent() {
-    // shows INIT-15, NOTE-01, NOTE-06, PLAN-07, PLAN-08, SUBA-01
+    // shows INIT-15, NOTE-01, NOTE-06, PLAN-07, PLAN-08, SUBA-01, CONF-07
     let mut rig = Rig::open(curious(), json!({})).await;
     rig.prompt("p", "s1", "").await;
     let entries = json!([{"content": "x", "priority": "low", "status": "completed"}]);
     rig.sees("s1", json!({"sessionUpdate": "plan", "entries": entries})).await;
     rig.sees("s1", json!({"sessionUpdate": "plan", "entries": []})).await;
+    rig.sees("s1", json!({"sessionUpdate": "config_option_update", "configOptions": []})).await;
     rig.hears("s1", "notice, compaction, text plan, subagent").await;
     rig.ends("p", "end_turn").await;
 
-    let all = json!({"plan": {}, "subagents": {}, "session": {"notices": {}, "compaction": {}}});
+    let session = json!({"notices": {}, "compaction": {}, "configOptions": {"boolean": {}}});
+    let all = json!({"plan": {}, "subagents": {}, "session": session});
     let mut rig = Rig::open(curious(), all).await;
     rig.prompt("p", "s1", "").await;
     for kind in
@@ -266,19 +272,21 @@ async fn updates_that_the_client_does_not_know_are_not_sent() {
         let line = rig.client.expect("session/update").await;
         assert_eq!(line["params"]["update"]["sessionUpdate"], kind);
     }
+    let options = rig.client.expect("session/update").await;
+    assert_eq!(options["params"]["update"]["configOptions"][0]["currentValue"], true);
     rig.hears("s1", "").await;
     rig.ends("p", "end_turn").await;
 }
 
 /// An agent that gives its turns away.
-fn detaching() -> (Agent, mpsc::UnboundedReceiver<DetachedTurn>, Arc<Notify>) {
-    let (sender, turns) = mpsc::unbounded_channel();
+fn detaching() -> (Agent, mpsc::Receiver<DetachedTurn>, Arc<Notify>) {
+    let (sender, turns) = mpsc::channel(16);
     let end = Arc::new(Notify::new());
     let gate = end.clone();
     let agent = agent(move |turn, _| {
         let (sender, gate) = (sender.clone(), gate.clone());
         Box::pin(async move {
-            sender.send(turn.detach()).unwrap();
+            sender.try_send(turn.detach()).unwrap();
             gate.notified().await;
             Ok(StopReason::EndTurn)
         })
