@@ -15,6 +15,7 @@ mod connect;
 mod cx;
 mod doctor;
 mod error;
+mod import;
 mod lend;
 mod log;
 mod output;
@@ -98,6 +99,7 @@ fn command(cx: &Cx) -> Result<()> {
         ["auth", "login"] => auth::login(cx),
         ["auth", "logout"] => auth::logout(cx),
         ["auth", "status"] => auth::status(cx),
+        ["import"] => import::import(cx),
         ["registry", "list" | "search"] => registry::list(cx),
         ["registry", "install"] => registry::install(cx),
         ["registry", "update"] => registry::update(cx),

@@ -16,7 +16,7 @@ pub(crate) fn describe_entry(value: &toml::Value) -> String {
 }
 
 /// The agent that an entry describes: `command` (a line, or a program with `args`), `argv` or `url`, and `env`, `cwd`.
-pub(super) fn spec(name: &str, value: &toml::Value) -> Result<AgentSpec> {
+pub(crate) fn spec(name: &str, value: &toml::Value) -> Result<AgentSpec> {
     let wrong = |what: &str| Failure::usage(format_args!("`agents.{name}`: {what}"));
     let Some(table) = value.as_table() else { return Err(wrong("this is a table, with a `command`")) };
     let text = |key: &str| match table.get(key) {

@@ -8,8 +8,8 @@ mod words;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-pub(crate) use builtin::{BUILTIN, Builtin, builtin};
-pub(crate) use entry::{check_entry, describe_entry};
+pub(crate) use builtin::{BUILTIN, builtin};
+pub(crate) use entry::{check_entry, describe_entry, spec as entry_spec};
 pub(crate) use list::{list, on_path};
 pub(crate) use words::{join, split};
 
@@ -133,9 +133,4 @@ pub(crate) fn raw(text: &str, default_name: &str) -> Result<AgentSpec> {
         _ => None,
     };
     Ok(AgentSpec::new(name.unwrap_or_else(|| default_name.to_owned()), address))
-}
-
-/// Whether a word is the name of an agent.
-pub(crate) fn is_known(name: &str, config: &Config) -> bool {
-    config.agents.contains_key(name) || builtin(name).is_some()
 }

@@ -539,6 +539,21 @@ static VERBS: &[Verb] = &[
         ..NOTHING
     },
     Verb {
+        name: "import",
+        about: "Take agents and settings over from another program",
+        more: "Agents that you have already stay as they are. Secrets among the variables of agents go to a file that only you can \
+               read, and are not printed.",
+        words: &[word("program", true, Hint::OneOf(&["zed", "jetbrains", "acpx"]), "zed, jetbrains or acpx")],
+        flags: &[&[
+            flag("dry-run", Own, "Only say what would change"),
+            flag("force", Own, "Replace what is there already"),
+            option("from", "FILE", Hint::File, Own, "Its file of settings, if it is not in its usual place"),
+            flag("project", Own, "From .acpxrc.json here to .attache.toml here"),
+        ]],
+        examples: &["attache import zed --dry-run", "attache import acpx"],
+        ..NOTHING
+    },
+    Verb {
         name: "registry",
         about: "Find, install, update and remove agents",
         more: "Without `[registry] url` in the settings it is the public registry of the protocol. `url` is an address, a file, a \

@@ -236,7 +236,7 @@ async fn keep(cx: &Cx, key: String, given: BTreeMap<String, String>) -> Result<(
         return Ok(());
     }
     let mut stored = store::load(&cx.paths)?;
-    stored.entry(key).or_default().extend(given);
+    stored.agents.entry(key).or_default().extend(given);
     store::save(&cx.paths, &stored)?;
     cx.output.note(format_args!("kept in {}; `attache auth logout` forgets it", file.display()));
     Ok(())

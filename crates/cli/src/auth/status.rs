@@ -32,7 +32,7 @@ async fn run(cx: &Cx) -> Result<()> {
         _ => probe(cx, &agent).await?,
     };
     let kept: Vec<String> =
-        store::load(&cx.paths)?.remove(&store::key(&spec)).unwrap_or_default().into_keys().collect();
+        store::load(&cx.paths)?.agents.remove(&store::key(&spec)).unwrap_or_default().into_keys().collect();
     match cx.output.format {
         Format::Json => cx.output.json(&json!({
             "action": "auth_status",

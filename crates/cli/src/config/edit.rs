@@ -3,7 +3,7 @@
 use crate::error::{Failure, Result};
 
 /// `text` with `key` (dotted: `agents.mine.command`) set to `value`, which is TOML.
-pub(super) fn set(text: &str, key: &str, value: &str) -> Result<String> {
+pub(crate) fn set(text: &str, key: &str, value: &str) -> Result<String> {
     let (table, name) = key.rsplit_once('.').unwrap_or(("", key));
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let start = match table {
@@ -19,7 +19,8 @@ pub(super) fn set(text: &str, key: &str, value: &str) -> Result<String> {
             }
         },
     };
-    let end = lines.iter().skip(start).position(|line| line.trim_start().starts_with('[')).map(|at| at + start);
+    let end =
+        lines.iter().skip(start).position(|line| line.trim_start().starts_with('[')).map(|at| at + start);
     let end = end.unwrap_or(lines.len());
     let assignment = format!("{name} = {value}");
     match lines.iter().take(end).skip(start).position(|line| assigns(line, name)) {
@@ -29,16 +30,26 @@ pub(super) fn set(text: &str, key: &str, value: &str) -> Result<String> {
             }
         }
         None => {
-            // Behind the last line of the table that says something.
-            let filled = lines.iter().take(end).skip(start).rposition(|line| !line.trim().is_empty());
-            lines.insert(filled.map_or(start, |at| start + at + 1), assignment);
+            // Behind the last line of the table that says something. Remarks behind that belong to what follows.
+            let says = |line: &&String| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+            let table: Vec<&String> = lines.iter().take(end).skip(start).collect();
+            let last = table.iter().rposition(says).map(|at| at + 1);
+            // In a table that says nothing, behind the remarks at its head.
+            let head = || table.iter().position(|line| line.trim().is_empty());
+            let whole = if end == lines.len() { table.len() } else { 0 };
+            let at = start + last.or_else(head).unwrap_or(whole);
+            lines.insert(at, assignment);
         }
     }
     let mut text = lines.join("\n");
     text.push('\n');
     // A value that spans lines, an array of tables: what this cannot do must not damage the file.
     let fits = text.parse::<toml::Table>().is_ok_and(|table| says(&table, key, value));
-    if fits { Ok(text) } else { Err(Failure::runtime(format_args!("cannot change `{key}` here; edit the file by hand"))) }
+    if fits {
+        Ok(text)
+    } else {
+        Err(Failure::runtime(format_args!("cannot change `{key}` here; edit the file by hand")))
+    }
 }
 
 fn header(line: &str) -> Option<&str> {
@@ -75,6 +86,13 @@ mod tests {
         let changed = set(text, "agents.b.command", "\"y\"").unwrap();
         assert!(changed.ends_with("command = \"x\"\n\n[agents.b]\ncommand = \"y\"\n"));
         assert_eq!(set("", "ttl", "1").unwrap(), "ttl = 1\n");
+        // Remarks stay with what they are about.
+        let text = "# mine\nttl = 1\n\n# of a\n[agents.a]\ncommand = \"x\"\n";
+        let changed = set(text, "timeout", "3").unwrap();
+        assert_eq!(changed, "# mine\nttl = 1\ntimeout = 3\n\n# of a\n[agents.a]\ncommand = \"x\"\n");
+        assert_eq!(set("# mine\n", "ttl", "1").unwrap(), "# mine\nttl = 1\n");
+        let changed = set("# of a\n[agents.a]\ncommand = \"x\"\n", "ttl", "1").unwrap();
+        assert_eq!(changed, "ttl = 1\n# of a\n[agents.a]\ncommand = \"x\"\n");
     }
 
     #[test]

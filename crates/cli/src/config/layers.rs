@@ -23,6 +23,7 @@ pub(crate) fn load(paths: &Paths, cwd: &Path, call: Option<&Call>) -> Result<Con
         }
     }
     config.merge_installed(paths);
+    config.merge_credentials(paths);
     if let Some(table) = read(&config.user_file)? {
         config.has_user_file = true;
         let source = Source::User(config.user_file.clone());
@@ -160,6 +161,14 @@ impl Config {
                 self.agents.extend(settings);
             }
             // A damaged record is no reason to do nothing at all.
+            Err(failure) => self.warnings.push(failure.message),
+        }
+    }
+
+    /// Credentials that are kept apart from the settings; those of the settings count more.
+    fn merge_credentials(&mut self, paths: &Paths) {
+        match crate::auth::store::load(paths) {
+            Ok(stored) => self.auth.extend(stored.auth),
             Err(failure) => self.warnings.push(failure.message),
         }
     }

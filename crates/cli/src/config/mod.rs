@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
+pub(crate) use edit::set as edit;
 pub(crate) use keys::{ENVIRONMENT, FILES, KEYS, Key};
 pub(crate) use layers::load;
 pub(crate) use show::{init, path, set, show, to_json, trust, untrust};
@@ -151,6 +152,20 @@ fn parse_value(key: &Key, text: &str) -> Result<toml::Value> {
     };
     check(key, &value)?;
     Ok(value)
+}
+
+/// What holds when nobody says anything.
+pub(crate) fn default_value(name: &str) -> Option<toml::Value> {
+    let key = KEYS.iter().find(|key| key.name == name)?;
+    parse_value(key, key.default?).ok()
+}
+
+/// Whether a setting can have this value.
+pub(crate) fn check_setting(name: &str, value: &toml::Value) -> Result<()> {
+    match KEYS.iter().find(|key| key.name == name) {
+        Some(key) => check(key, value),
+        None => Err(Failure::usage(format_args!("there is no setting `{name}`"))),
+    }
 }
 
 /// Whether a value fits its key.

@@ -1,0 +1,240 @@
+//! What other programs' files say about agents.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::agents::split;
+
+/// What can be taken over.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    pub(super) agents: Vec<TakenAgent>,
+    /// Our names of settings and their values.
+    pub(super) settings: Vec<(&'static str, toml::Value)>,
+    /// Credentials by the way to authenticate.
+    pub(super) auth: BTreeMap<String, String>,
+    pub(super) mcp_servers: Vec<Value>,
+    /// What is not taken over, and what to do instead.
+    pub(super) notes: Vec<String>,
+}
+
+#[derive(Debug, PartialEq)]
+pub(super) struct TakenAgent {
+    pub(super) name: String,
+    pub(super) argv: Vec<String>,
+    pub(super) env: BTreeMap<String, String>,
+}
+
+/// A name that can be typed: `Example Agent` is `example-agent`.
+fn slug(name: &str) -> String {
+    let mut slug = String::new();
+    for letter in name.chars().flat_map(char::to_lowercase) {
+        match letter {
+            letter if letter.is_ascii_alphanumeric() || letter == '_' => slug.push(letter),
+            _ if slug.is_empty() || slug.ends_with('-') => {}
+            _ => slug.push('-'),
+        }
+    }
+    let slug = slug.trim_end_matches('-');
+    if slug.is_empty() { "agent".to_owned() } else { slug.to_owned() }
+}
+
+/// `agent_servers` of Zed and of JetBrains. Zed has agents without a command too: its own, and those of registries and extensions.
+pub(super) fn agent_servers(settings: &Value, program: &str) -> Taken {
+    let mut taken = Taken::default();
+    let Some(servers) = settings.get("agent_servers").and_then(Value::as_object) else { return taken };
+    for (name, server) in servers {
+        let Some(server) = server.as_object() else {
+            taken.notes.push(format!("`{name}` is left out: it is not an object"));
+            continue;
+        };
+        let kind = server.get("type").and_then(Value::as_str).unwrap_or("custom");
+        if kind == "registry" {
+            taken.notes.push(format!("`{name}` comes from the registry: attache registry install {name}"));
+            continue;
+        }
+        match agent(name, server) {
+            Ok(agent) => taken.agents.push(agent),
+            Err(_) if kind != "custom" || !server.contains_key("command") => {
+                taken.notes.push(format!("`{name}` is left out: {program} knows itself how to start it"));
+            }
+            Err(what) => taken.notes.push(format!("`{name}` is left out: {what}")),
+        }
+        let more: Vec<&str> = server.keys().map(String::as_str).filter(|key| !KNOWN.contains(key)).collect();
+        if !more.is_empty() {
+            taken.notes.push(format!("of `{name}`, {} is not taken over", more.join(", ")));
+        }
+    }
+    taken
+}
+
+const KNOWN: &[&str] = &["type", "command", "args", "env"];
+
+/// A command in one of the ways in which they are written: a program with arguments, a line, a list, an object.
+fn agent(name: &str, entry: &Map<String, Value>) -> Result<TakenAgent, String> {
+    if let Some(Value::Object(inner)) = entry.get("command") {
+        let mut flat = inner.clone();
+        if let Some(path) = inner.get("path") {
+            flat.insert("command".to_owned(), path.clone());
+        }
+        return agent(name, &flat);
+    }
+    let texts = |key: &str| -> Result<Option<Vec<String>>, String> {
+        match entry.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Array(items)) => {
+                let words: Option<Vec<String>> =
+                    items.iter().map(|item| item.as_str().map(str::to_owned)).collect();
+                words.map(Some).ok_or_else(|| format!("`{key}` is not a list of texts"))
+            }
+            Some(_) => Err(format!("`{key}` is not a list of texts")),
+        }
+    };
+    let argv = match (texts("argv")?, entry.get("command").and_then(Value::as_str), texts("args")?) {
+        (Some(argv), _, _) => argv,
+        (None, Some(command), Some(args)) => std::iter::once(command.to_owned()).chain(args).collect(),
+        // A path may hold blanks; what is no file is a line.
+        (None, Some(command), None) if std::path::Path::new(command).exists() => vec![command.to_owned()],
+        (None, Some(command), None) => split(command).map_err(|failure| failure.message)?,
+        (None, None, _) => return Err("it has no command".to_owned()),
+    };
+    if argv.first().is_none_or(String::is_empty) {
+        return Err("its command is empty".to_owned());
+    }
+    let mut env = BTreeMap::new();
+    for (key, value) in entry.get("env").and_then(Value::as_object).into_iter().flatten() {
+        let value = value.as_str().ok_or_else(|| format!("the variable `{key}` is not a text"))?;
+        env.insert(key.clone(), value.to_owned());
+    }
+    let argv =
+        argv.into_iter().enumerate().map(|(at, word)| if at == 0 { expand(&word) } else { word }).collect();
+    Ok(TakenAgent { name: slug(name), argv, env })
+}
+
+/// `~/bin/agent` with the home directory.
+fn expand(program: &str) -> String {
+    match program.strip_prefix("~/") {
+        Some(rest) => crate::paths::home().join(rest).to_string_lossy().into_owned(),
+        None => program.to_owned(),
+    }
+}
+
+/// The settings of acpx.
+pub(super) fn acpx(settings: &Value) -> Taken {
+    let mut taken = Taken::default();
+    for (name, value) in settings.as_object().into_iter().flatten() {
+        match name.as_str() {
+            "agents" => {
+                for (name, entry) in value.as_object().into_iter().flatten() {
+                    let entry = match entry {
+                        Value::String(line) => {
+                            Map::from_iter([("command".to_owned(), Value::String(line.clone()))])
+                        }
+                        Value::Object(entry) => entry.clone(),
+                        _ => Map::new(),
+                    };
+                    match agent(name, &entry) {
+                        Ok(agent) => taken.agents.push(agent),
+                        Err(what) => taken.notes.push(format!("`{name}` is left out: {what}")),
+                    }
+                }
+            }
+            "auth" => {
+                for (method, credential) in value.as_object().into_iter().flatten() {
+                    if let Some(credential) = credential.as_str().filter(|credential| !credential.is_empty())
+                    {
+                        taken.auth.insert(method.clone(), credential.to_owned());
+                    }
+                }
+            }
+            "mcpServers" => taken.mcp_servers = value.as_array().cloned().unwrap_or_default(),
+            _ => setting(name, value, &mut taken),
+        }
+    }
+    taken
+}
+
+/// Names of acpx and ours.
+const SETTINGS: &[(&str, &str)] = &[
+    ("defaultAgent", "default_agent"),
+    ("defaultPermissions", "permissions"),
+    ("nonInteractivePermissions", "non_interactive_permissions"),
+    ("authPolicy", "auth_policy"),
+    ("ttl", "ttl"),
+    ("timeout", "timeout"),
+    ("queueMaxDepth", "queue_max_depth"),
+    ("format", "format"),
+];
+
+fn setting(name: &str, value: &Value, taken: &mut Taken) {
+    let Some((_, ours)) = SETTINGS.iter().find(|(theirs, _)| *theirs == name) else {
+        taken.notes.push(format!("`{name}` has no counterpart and is left out"));
+        return;
+    };
+    let value = match value {
+        // Nothing is set.
+        Value::Null => return,
+        Value::String(text) => toml::Value::String(text.clone()),
+        Value::Bool(yes) => toml::Value::Boolean(*yes),
+        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(number), _) => toml::Value::Integer(number),
+            (None, Some(number)) => toml::Value::Float(number),
+            (None, None) => return,
+        },
+        _ => {
+            taken.notes.push(format!("`{name}` is left out: it is not a single value"));
+            return;
+        }
+    };
+    taken.settings.push((ours, value));
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn names_that_can_be_typed() {
+        assert_eq!(slug("Example Agent"), "example-agent");
+        assert_eq!(slug("  Ünï (v2)!"), "n-v2");
+        assert_eq!(slug("***"), "agent");
+    }
+
+    #[test]
+    fn the_agents_of_editors() {
+        let taken = agent_servers(
+            &json!({ "agent_servers": {
+                "My Agent": { "type": "custom", "command": "my-agent", "args": ["--acp"], "env": { "A": "1" } },
+                "Old": { "command": { "path": "/bin/old", "args": ["x y"] } },
+                "claude-acp": { "type": "registry", "env": {} },
+                "gemini": { "ignore_system_version": true },
+                "odd": { "command": "x", "args": [1] },
+            } }),
+            "Zed",
+        );
+        let argv: Vec<(&str, Vec<&str>)> = taken
+            .agents
+            .iter()
+            .map(|agent| (agent.name.as_str(), agent.argv.iter().map(String::as_str).collect()))
+            .collect();
+        assert_eq!(argv, [("my-agent", vec!["my-agent", "--acp"]), ("old", vec!["/bin/old", "x y"])]);
+        assert_eq!(taken.notes.len(), 4, "{:?}", taken.notes);
+        assert!(agent_servers(&json!({}), "Zed").agents.is_empty());
+    }
+
+    #[test]
+    fn the_settings_of_acpx() {
+        let taken = acpx(&json!({
+            "defaultAgent": "gemini", "timeout": null, "ttl": 1.5, "disableExec": true,
+            "agents": { "a": { "argv": ["a", "b c"] }, "d": { "command": "d --acp" } },
+            "auth": { "key": "secret" },
+        }));
+        assert_eq!(taken.settings.len(), 2);
+        assert_eq!(taken.agents[1].argv, ["d", "--acp"]);
+        assert_eq!(taken.auth["key"], "secret");
+        assert_eq!(taken.notes.len(), 1);
+    }
+}
