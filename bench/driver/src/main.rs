@@ -4,7 +4,8 @@ use bench_driver::agent::Subject;
 use bench_driver::{requests, streams};
 use bench_probe::Report;
 use std::io;
-use std::process::ExitCode;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 const USAGE: &str = "usage: bench-driver [--timeout SECONDS] TEST [ARGS] -- AGENT COMMAND
@@ -17,7 +18,8 @@ const USAGE: &str = "usage: bench-driver [--timeout SECONDS] TEST [ARGS] -- AGEN
   hol N [VERB]             another request during a burst of N updates
   sessions N               memory with N open sessions
   idle SECONDS             an agent at rest
-  spin NICENESS            no measurement: keep one core busy until stdin ends";
+  spin NICENESS            no measurement: keep one core busy until stdin ends
+  ahead                    no measurement: run the command with the highest priority";
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1).peekable();
@@ -30,7 +32,14 @@ fn main() -> ExitCode {
     if test.first().is_some_and(|word| word == "spin") {
         return spin(test.get(1).and_then(|word| word.parse().ok()).unwrap_or(0));
     }
-    if test.is_empty() || subject.command.is_empty() {
+    let wants_agent = !test.is_empty() && !subject.command.is_empty();
+    if wants_agent && test[0] == "ahead" {
+        bench_probe::proc::go_ahead();
+        let error = Command::new(&subject.command[0]).args(&subject.command[1..]).exec();
+        println!("{}", Report::failure("ahead", &error.to_string()));
+        return ExitCode::from(2);
+    }
+    if !wants_agent {
         eprintln!("{USAGE}");
         return ExitCode::from(64);
     }

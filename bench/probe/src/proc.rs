@@ -60,3 +60,28 @@ pub fn give_way(niceness: i32) {
     // SAFETY: no memory is involved.
     unsafe { libc::nice(niceness) };
 }
+
+/// Puts this process, and what it starts, ahead of everything else. Only root may; it starts a session for that, because
+/// the scheduler groups processes by session and priorities count within a group.
+pub fn go_ahead() {
+    // SAFETY: no memory is involved.
+    let ahead = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) == 0 && libc::setsid() != -1 };
+    if ahead {
+        set_group_priority();
+    }
+}
+
+/// Some clients start their agent in a session of its own, where its priority would count for nothing.
+pub fn stay_ahead() {
+    // SAFETY: no memory is involved.
+    let (niceness, session, parent) =
+        unsafe { (libc::getpriority(libc::PRIO_PROCESS, 0), libc::getsid(0), libc::getppid()) };
+    if niceness == -20 && session == parent {
+        set_group_priority();
+    }
+}
+
+fn set_group_priority() {
+    // Where the kernel does not group by session there is no such file, and no need for it.
+    let _ = fs::write("/proc/self/autogroup", "-20");
+}

@@ -81,7 +81,7 @@ pub(super) fn scenario(
             if alive {
                 eprint!("\r    {}/{} {:<10}", rep + 1, options.reps, peer.name);
             }
-            let report = once(&options.machine.ahead(command));
+            let report = once(&options.machine.ahead(tools, command));
             log(places, scenario, peer, rep, &report)?;
             measured.take(&report);
         }
@@ -181,14 +181,12 @@ fn log(
         .map_err(|error| format!("{}: {error}", path.display()))
 }
 
-const PRIORITY: [&str; 3] = ["nice", "-n", "-20"];
-
 /// Whether we may have the highest priority: mostly only root may.
 pub(super) fn has_priority() -> bool {
     static MAY: OnceLock<bool> = OnceLock::new();
     *MAY.get_or_init(|| {
         // Without a command, `nice` prints the niceness it runs with.
-        let told = Command::new(PRIORITY[0]).args(&PRIORITY[1..]).arg(PRIORITY[0]).output();
+        let told = Command::new("nice").args(["-n", "-20", "nice"]).output();
         told.is_ok_and(|told| told.stdout.trim_ascii() == b"-20")
     })
 }
@@ -215,11 +213,11 @@ impl Machine {
     }
 
     /// Puts the measured programs ahead of whatever else runs, unless that is the point.
-    fn ahead(self, command: Vec<String>) -> Vec<String> {
+    fn ahead(self, tools: &Tools, command: Vec<String>) -> Vec<String> {
         if self == Machine::Busy || !has_priority() {
             return command;
         }
-        PRIORITY.iter().map(|word| (*word).to_owned()).chain(command).collect()
+        [tools.driver.clone(), "ahead".into(), "--".into()].into_iter().chain(command).collect()
     }
 
     pub(super) fn describe(self) -> &'static str {

@@ -85,25 +85,26 @@ impl Table<'_> {
             .collect();
         let ratio = self.ratio(row, "ours", figure);
         let (target, met) = self.judge(row, figure, ratio);
+        // Nothing can be much faster than the floor, so it says what this machine allows.
+        let floor = self.ratio(row, "floor", figure).filter(|_| matches!(figure.target, Target::Times(_)));
         println!(
             "| {} | {} | {} | {} | {target} | {} |",
             if first { scenario.title } else { "" },
             figure.what,
             cells.join(" | "),
             ratio.map_or("–".into(), times),
-            match (met, figure.target) {
-                (_, Target::Open) => "",
-                (Some(true), _) => "yes",
-                (Some(false), _) => "**no**",
-                (None, _) => "not measured",
+            match (met, figure.target, floor) {
+                (_, Target::Open, _) => String::new(),
+                (Some(true), ..) => "yes".into(),
+                (Some(false), _, Some(floor)) => format!("**no** (floor {})", times(floor)),
+                (Some(false), ..) => "**no**".into(),
+                (None, ..) => "not measured".into(),
             },
         );
-        let floor = self.ratio(row, "floor", figure).filter(|_| matches!(figure.target, Target::Times(_)));
         (met == Some(false)).then(|| {
             let mine =
                 self.value(row, "ours", figure.key).map_or("–".into(), |value| show(figure.unit, value));
             let reached = ratio.map_or(String::new(), |ratio| format!(", {}", times(ratio)));
-            // Nothing can be faster than the floor, so it says what this machine allows.
             let bound =
                 floor.map_or(String::new(), |floor| format!(" where the floor reaches {}", times(floor)));
             format!("{} {} is {mine}{reached}{bound}; target {target}", scenario.name, figure.what)
