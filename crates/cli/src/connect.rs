@@ -13,6 +13,9 @@ use crate::agents::{Address, AgentSpec, builtin};
 use crate::error::{Failure, Result};
 use crate::wire::Wire;
 
+/// Is called with lines of stderr.
+pub(crate) type OnStderr = Box<dyn FnMut(&str) + Send>;
+
 /// How an agent is connected to, beside how it is reached.
 pub(crate) struct ConnectOptions {
     /// What this side offers; [`client`] makes one.
@@ -22,7 +25,7 @@ pub(crate) struct ConnectOptions {
     /// Where the lines of the connection go.
     pub(crate) wire: Option<Wire>,
     /// Is called with each line that the agent prints on its stderr. Its last lines are kept for errors anyway.
-    pub(crate) on_stderr: Option<Box<dyn FnMut(&str) + Send>>,
+    pub(crate) on_stderr: Option<OnStderr>,
     /// How long it may take to start.
     pub(crate) timeout: Duration,
     /// Credentials by the name of the way to authenticate; see [`credentials`].
@@ -106,7 +109,7 @@ pub(crate) async fn connect(spec: &AgentSpec, options: ConnectOptions) -> Result
 async fn link(
     spec: &AgentSpec,
     cwd: &Path,
-    on_stderr: Option<Box<dyn FnMut(&str) + Send>>,
+    on_stderr: Option<OnStderr>,
     credentials: &BTreeMap<String, String>,
 ) -> Result<Link> {
     let reached = match &spec.address {

@@ -48,19 +48,14 @@ impl Log {
     /// A line went over the wire.
     pub(crate) fn line(&mut self, flow: Flow, line: &[u8]) {
         let arrow = if flow == Flow::Out { "->" } else { "<-" };
-        self.write(arrow, &String::from_utf8_lossy(line), true);
+        self.write(arrow, &String::from_utf8_lossy(line));
     }
 
-    /// The agent printed a line on its stderr.
-    pub(crate) fn stderr(&mut self, line: &str) {
-        self.write("!!", line, false);
-    }
-
-    fn write(&mut self, arrow: &str, text: &str, frame: bool) {
+    fn write(&mut self, arrow: &str, text: &str) {
         if !self.is_on() {
             return;
         }
-        let text = if frame { self.mask.frame(text) } else { self.mask.text(text) };
+        let text = self.mask.frame(text);
         if let Some(file) = &mut self.file {
             // A full disk is no reason to end a turn.
             let _ = file.write_all(format!("{} {arrow} {text}\n", crate::time::now()).as_bytes());

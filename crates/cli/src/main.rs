@@ -6,6 +6,9 @@
 //! What never happens here: a prompt is sent to a session that was not asked for; a project's settings allow more than the user's; a
 //! secret is printed; an agent is left running without a limit that the user can see.
 
+// A failure says a lot, and a program has only one.
+#![expect(clippy::result_large_err, reason = "failures end the program; their size does not matter")]
+
 mod agents;
 mod args;
 mod auth;

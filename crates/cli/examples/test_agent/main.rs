@@ -38,7 +38,7 @@
 //!
 //! All that arrives is written to `SCRIPT.log`, one message per line.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, clippy::zombie_processes)]
 
 mod script;
 
@@ -196,7 +196,7 @@ impl<L: Iterator<Item = std::io::Result<String>>> Agent<L> {
                 "abort" => std::process::abort(),
                 "fork" => {
                     // Gone from our process group and from our hands.
-                    let child = std::process::Command::new("setsid").args(["sleep", "1000"]).spawn();
+                    let child = std::process::Command::new("setsid").args(["sleep", &format!("1000.{}", std::process::id())]).spawn();
                     child.expect("a process");
                 }
                 "flood" => {
@@ -241,7 +241,8 @@ impl<L: Iterator<Item = std::io::Result<String>>> Agent<L> {
 
     /// A request to the client, and its answer.
     fn call(&mut self, method: &str, mut params: Value) {
-        if let Some(object) = params.as_object_mut() {
+        // What belongs to a request belongs to no session.
+        if let Some(object) = params.as_object_mut().filter(|object| !object.contains_key("requestId")) {
             object.entry("sessionId").or_insert(json!(self.session));
         }
         self.next += 1;

@@ -1,7 +1,7 @@
 //! Reads scripts.
 
 /// What to do when which method arrives.
-pub struct Script {
+pub(crate) struct Script {
     sections: Vec<Section>,
 }
 
@@ -14,13 +14,13 @@ struct Section {
 
 /// One thing to do.
 #[derive(Clone)]
-pub struct Act {
-    pub name: String,
-    pub rest: String,
+pub(crate) struct Act {
+    pub(crate) name: String,
+    pub(crate) rest: String,
 }
 
 impl Script {
-    pub fn read(text: &str) -> Script {
+    pub(crate) fn read(text: &str) -> Script {
         let mut sections: Vec<Section> = Vec::new();
         for line in text.lines().map(str::trim) {
             if line.is_empty() || line.starts_with('#') {
@@ -40,7 +40,7 @@ impl Script {
     }
 
     /// What to do when a method arrives for the nth time: what is said for just that time, else what is said for every time.
-    pub fn section(&self, method: &str, time: usize) -> Option<Vec<Act>> {
+    pub(crate) fn section(&self, method: &str, time: usize) -> Option<Vec<Act>> {
         let of = |wanted: Option<usize>| {
             self.sections.iter().find(|section| section.method == method && section.time == wanted)
         };

@@ -9,9 +9,9 @@ mod near;
 mod parse;
 mod table;
 
-pub(crate) use complete::{SHELLS, completions};
+pub(crate) use complete::completions;
 pub(crate) use help::help;
 pub(crate) use man::man;
 pub(crate) use near::nearest;
 pub(crate) use parse::{Call, Parsed, parse};
-pub(crate) use table::{Flag, GLOBAL, Hint, PROMPT, Section, TOP, Verb, Word};
+pub(crate) use table::{Hint, Verb};

@@ -48,8 +48,7 @@ async fn start(cx: &Cx, setup: run::Setup, permits: &Permits) -> Result<(Setup, 
     };
     cx.output.note(format_args!("starting {}", setup.spec.name));
     let agent = connect(&setup.spec, options).await?;
-    let wire = Wire::default();
-    let connection = Connection { setup, agent: agent.clone(), wire, lender, questions };
+    let connection = Connection { setup, agent: agent.clone(), lender, questions };
     let session = connection.new_session().await?;
     if let Some(model) = &connection.setup.model {
         run::set_model(&session, model).await?;

@@ -15,7 +15,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use serde_json::{Value, json};
 
-pub(crate) use screen::{Screen, Written};
+pub(crate) use screen::Screen;
 
 use crate::error::{Failure, Kind};
 

@@ -117,7 +117,8 @@ impl Screen {
             return;
         }
         match &mut self.kind {
-            Renderer::Json(_) if failure.answered.is_some() => {}
+            // The agent's own words are in the stream, and so are the denied requests.
+            Renderer::Json(_) if failure.answered.is_some() || failure.kind == Kind::PermissionDenied => {}
             Renderer::Json(_) => {
                 let line = failure_json(failure, self.session.as_deref()).to_string();
                 self.out.line(&line);

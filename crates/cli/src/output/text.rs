@@ -44,13 +44,13 @@ impl Text {
                 }
             }
             // What the agent wants from this side.
-            Frame::Request { method, params, .. } if seen.flow == Flow::In => {
-                if method.starts_with("fs/") || method == "terminal/create" {
-                    let params = params.and_then(|params| serde_json::from_str::<Value>(params.get()).ok());
-                    let what = params.as_ref().and_then(super::tool::summary).unwrap_or_default();
-                    let line = format!("{} {method} {what}", self.bold("[client]"));
-                    self.section(line.trim_end(), out);
-                }
+            Frame::Request { method, params, .. }
+                if seen.flow == Flow::In && (method.starts_with("fs/") || method == "terminal/create") =>
+            {
+                let params = params.and_then(|params| serde_json::from_str::<Value>(params.get()).ok());
+                let what = params.as_ref().and_then(super::tool::summary).unwrap_or_default();
+                let line = format!("{} {method} {what}", self.bold("[client]"));
+                self.section(line.trim_end(), out);
             }
             Frame::Response { outcome: Ok(result), .. } if seen.answers == Some("session/prompt") => {
                 self.flush(out);

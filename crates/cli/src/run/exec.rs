@@ -12,7 +12,7 @@ use super::permits::Permits;
 use super::setup::Setup;
 use super::signals::{interrupted, runtime};
 use super::input;
-use super::turn::{Ended, Stop, Why, late, run, stopped, timed_out};
+use super::turn::{Ended, Stop, Task, Why, late, run, stopped, timed_out};
 use crate::cx::Cx;
 use crate::error::{Failure, Result};
 use crate::lend::Lender;
@@ -120,8 +120,15 @@ async fn one_shot(
     });
     let (mut connection, mut session) = started.await?;
     let policy = connection.lender.policy();
-    let result =
-        run(&mut session, &mut connection.questions, &policy, &permits, &prompt, &mut show, stop, deadline).await;
+    let task = Task {
+        session: &mut session,
+        questions: &mut connection.questions,
+        policy: &policy,
+        permits: &permits,
+        blocks: &prompt,
+        deadline,
+    };
+    let result = run(task, &mut show, stop).await;
     drop(session);
     show.during(leave(&connection.agent)).await;
     result

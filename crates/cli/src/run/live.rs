@@ -1,7 +1,5 @@
 //! An agent that runs, and its session.
 
-use std::path::PathBuf;
-
 use attache::client::{Agent, Session};
 use attache::wire::v1::{
     McpServer, SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory, SessionConfigOptionValue, SystemPrompt,
@@ -12,7 +10,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::setup::Setup;
-use crate::connect::{ConnectOptions, client, connect, explain_auth};
+use crate::connect::{ConnectOptions, OnStderr, client, connect, explain_auth};
 use crate::error::{Context as _, Failure, Result};
 use crate::lend::{Asked, Lender};
 use crate::session_store::Record;
@@ -22,7 +20,6 @@ use crate::wire::Wire;
 pub(crate) struct Connection {
     pub(crate) setup: Setup,
     pub(crate) agent: Agent,
-    pub(crate) wire: Wire,
     pub(crate) lender: Lender,
     /// What the agent wants to do without having asked for it.
     pub(crate) questions: mpsc::Receiver<Asked>,
@@ -31,7 +28,6 @@ pub(crate) struct Connection {
 /// How a session came to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Restored {
-    New,
     Resumed,
     Loaded,
     /// The old one could not be found, for this reason; this is a new one.
@@ -45,25 +41,20 @@ impl Connection {
         lender: Lender,
         questions: mpsc::Receiver<Asked>,
         wire: Wire,
-        on_stderr: Option<Box<dyn FnMut(&str) + Send>>,
+        on_stderr: Option<OnStderr>,
     ) -> Result<Connection> {
         let client = lender.offer(client(setup.cancel_timeout), setup.fs, setup.terminal);
         let options = ConnectOptions {
             client,
             cwd: setup.cwd.clone(),
-            wire: Some(wire.clone()),
+            wire: Some(wire),
             on_stderr,
             timeout: setup.start_timeout,
             credentials: setup.credentials.clone(),
             must_authenticate: setup.must_authenticate,
         };
         let agent = connect(&setup.spec, options).await?;
-        Ok(Connection { setup, agent, wire, lender, questions })
-    }
-
-    /// The directories of its sessions.
-    pub(crate) fn roots(&self) -> Vec<PathBuf> {
-        std::iter::once(&self.setup.cwd).chain(&self.setup.directories).cloned().collect()
+        Ok(Connection { setup, agent, lender, questions })
     }
 
     pub(crate) fn servers(&self) -> Result<Vec<McpServer>> {

@@ -50,17 +50,20 @@ struct Tally {
     denied: usize,
 }
 
-/// Sends a prompt and sees it through. `deadline` covers all attempts.
-pub(crate) async fn run(
-    session: &mut Session,
-    questions: &mut mpsc::Receiver<Asked>,
-    policy: &Policy,
-    permits: &Permits,
-    blocks: &[ContentBlock],
-    show: &mut Show<'_>,
-    stop: &mut Stop,
-    deadline: Option<Instant>,
-) -> Result<Ended> {
+/// A prompt, and what it is run with.
+pub(crate) struct Task<'a> {
+    pub(crate) session: &'a mut Session,
+    pub(crate) questions: &'a mut mpsc::Receiver<Asked>,
+    pub(crate) policy: &'a Policy,
+    pub(crate) permits: &'a Permits,
+    pub(crate) blocks: &'a [ContentBlock],
+    /// Covers all attempts.
+    pub(crate) deadline: Option<Instant>,
+}
+
+/// Sends a prompt and sees it through.
+pub(crate) async fn run(task: Task<'_>, show: &mut Show<'_>, stop: &mut Stop) -> Result<Ended> {
+    let Task { session, questions, policy, permits, blocks, deadline } = task;
     let mut attempt = 0;
     loop {
         let mut turn = Running {

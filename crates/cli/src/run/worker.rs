@@ -11,7 +11,7 @@ use super::front::{Front, Show};
 use super::live::{Connection, Restored, note_session, set_model, set_option};
 use super::permits::Permits;
 use super::setup::Setup;
-use super::turn::{Ended, Stop, late, run, stopped, timed_out};
+use super::turn::{Ended, Stop, Task, late, run, stopped, timed_out};
 use crate::error::{Failure, Result};
 use crate::lend::Lender;
 use crate::paths::Paths;
@@ -73,11 +73,6 @@ impl Worker {
         self.store.get(&self.id).ok_or_else(gone)
     }
 
-    /// What can be done with the session while a turn runs.
-    pub(crate) fn control(&self) -> Option<Control> {
-        self.live.as_ref().map(|live| live.session.control())
-    }
-
     /// Runs a prompt. `running` is told the moment the session is there, so that it can be reached meanwhile.
     pub(crate) async fn prompt(
         &mut self,
@@ -117,7 +112,15 @@ impl Worker {
                 record.turns += 1;
             })?;
             let Live { connection, session } = live;
-            run(session, &mut connection.questions, &policy, &work.permits, &work.blocks, &mut show, stop, deadline).await
+            let task = Task {
+                session,
+                questions: &mut connection.questions,
+                policy: &policy,
+                permits: &work.permits,
+                blocks: &work.blocks,
+                deadline,
+            };
+            run(task, &mut show, stop).await
         }
         .await;
         self.recorder = recorder;

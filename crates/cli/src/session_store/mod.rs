@@ -12,7 +12,7 @@ mod record;
 mod store;
 
 pub(crate) use archive::{export, import};
-pub(crate) use history::{Entry, History, Recorder};
+pub(crate) use history::Recorder;
 pub(crate) use record::Record;
 pub(crate) use store::{Scope, Store, boundary};
 

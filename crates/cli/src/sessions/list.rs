@@ -29,7 +29,7 @@ pub(crate) fn list(cx: &Cx) -> Result<()> {
     let request = {
         let mut request = ListSessionsRequest::new();
         request.cwd = filter.as_ref().map(|dir| dir.to_string_lossy().into_owned());
-        request.cursor = cursor.clone().map(Into::into);
+        request.cursor = cursor.clone();
         request
     };
     let filtered = filter.is_some() || cursor.is_some();

@@ -1,0 +1,119 @@
+//! Settings, their layers and where they come from.
+
+use std::fs;
+
+use crate::world::World;
+
+const ECHO: &str = "on session/prompt\n  say fine\n  done end_turn\n";
+
+#[track_caller]
+fn setting(world: &World, args: &[&str], key: &str) -> (serde_json::Value, String) {
+    let args: Vec<&str> = args.iter().copied().chain(["--format", "json", "config", "show"]).collect();
+    let run = world.run(&args).code(0);
+    let setting = &run.json()[0]["settings"][key];
+    (setting["value"].clone(), setting["source"].as_str().unwrap_or_default().to_owned())
+}
+
+#[test]
+fn flags_over_environment_over_project_over_user_over_built_in() {
+    let world = World::new();
+    assert_eq!(setting(&world, &[], "timeout"), (serde_json::Value::Null, String::new()));
+    assert_eq!(setting(&world, &[], "ttl").0, 20);
+    world.settings("timeout = 10\nmodel = \"m\"");
+    let (value, source) = setting(&world, &[], "timeout");
+    assert_eq!(value, 10);
+    assert!(source.ends_with("home/config.toml"), "{source}");
+    world.write(".attache.toml", "timeout = 5\n");
+    let (value, source) = setting(&world, &[], "timeout");
+    assert_eq!(value, 5);
+    assert!(source.ends_with("work/.attache.toml"), "{source}");
+    let world = world.env("ATTACHE_TIMEOUT", "4");
+    assert_eq!(setting(&world, &[], "timeout"), (4.into(), "environment ATTACHE_TIMEOUT".to_owned()));
+    assert_eq!(setting(&world, &["--timeout", "3"], "timeout"), (3.into(), "flag --timeout".to_owned()));
+    assert_eq!(setting(&world, &[], "model").0, "m");
+    assert_eq!(setting(&world, &["--approve-all"], "permissions").0, "approve-all");
+    let text = world.run(&["config"]).ok();
+    assert!(text.contains("timeout = 4"), "{text}");
+}
+
+#[test]
+fn a_project_cannot_allow_itself_more_than_the_user_does() {
+    let world = World::new().agent(ECHO);
+    world.write(".attache.toml", "permissions = \"approve-all\"\nlog = \"/tmp/x\"\n[agents.scripted]\ncommand = \"/bin/evil\"\n[auth]\nk = \"v\"\n");
+    let run = world.run(&["exec", "x"]).code(0);
+    assert!(run.stdout.starts_with("fine"), "{}", run.stdout);
+    assert!(run.stderr.contains("`agents`, `auth`, `log`, `permissions`"), "{}", run.stderr);
+    assert!(run.stderr.contains("attache config trust"), "{}", run.stderr);
+    assert_eq!(setting(&world, &[], "permissions").0, "approve-reads");
+    // Less is always possible.
+    world.write(".attache.toml", "permissions = \"deny-all\"\nfs = false\n");
+    assert_eq!(setting(&world, &[], "permissions").0, "deny-all");
+    assert_eq!(setting(&world, &[], "fs").0, false);
+    world.settings("max_cost = 1.0\nterminal = false");
+    world.write(".attache.toml", "max_cost = 5\nterminal = true\n");
+    assert_eq!(setting(&world, &[], "max_cost").0, 1);
+    assert_eq!(setting(&world, &[], "terminal").0, false);
+}
+
+#[test]
+fn consent_is_to_a_text() {
+    let world = World::new();
+    world.write(".attache.toml", "permissions = \"approve-all\"\n");
+    world.run(&["config", "trust"]).ok();
+    assert_eq!(setting(&world, &[], "permissions").0, "approve-all");
+    world.write(".attache.toml", "permissions = \"approve-all\"\n# changed\n");
+    assert_eq!(setting(&world, &[], "permissions").0, "approve-reads");
+    world.run(&["config", "trust"]).ok();
+    world.run(&["config", "untrust"]).ok();
+    assert_eq!(setting(&world, &[], "permissions").0, "approve-reads");
+    world.run(&["--cwd", "/", "config", "trust"]).code(1);
+}
+
+#[test]
+fn init_set_and_path() {
+    let world = World::new();
+    let created = world.run(&["config", "init"]).ok();
+    assert!(created.starts_with("created "), "{created}");
+    assert!(world.run(&["config", "init"]).ok().starts_with("there is a file already"));
+    world.run(&["config", "set", "timeout", "90"]).ok();
+    world.run(&["config", "set", "agents.mine.command", "my-agent --acp"]).ok();
+    assert_eq!(setting(&world, &[], "timeout").0, 90);
+    let text = fs::read_to_string(world.home().join("config.toml")).unwrap();
+    assert!(text.contains("# Settings of attache."), "comments stay: {text}");
+    assert!(text.contains("[agents.mine]\ncommand = \"my-agent --acp\"\n"), "{text}");
+    assert!(world.run(&["agents", "--all"]).ok().contains("my-agent --acp"));
+    world.run(&["config", "set", "timeout", "soon"]).code(2);
+    let run = world.run(&["config", "set", "timeot", "1"]).code(2);
+    assert!(run.stderr.contains("did you mean `timeout`?"), "{}", run.stderr);
+    world.run(&["config", "set", "--project", "format", "json"]).ok();
+    assert_eq!(world.read(".attache.toml"), "format = \"json\"\n");
+    assert!(world.run(&["--format", "text", "config", "path"]).ok().contains("config.toml"));
+}
+
+#[test]
+fn mistakes_in_files_are_told() {
+    let world = World::new();
+    world.settings("timeout = \"soon\"");
+    let run = world.run(&["exec", "x"]).code(2);
+    assert!(run.stderr.contains("config.toml: `timeout` is a number above 0"), "{}", run.stderr);
+    let run = world.run(&["--format", "json", "exec", "x"]).code(2);
+    assert_eq!(run.json()[0]["error"]["data"]["acpxCode"], "USAGE");
+    fs::write(world.home().join("config.toml"), "timeout = ").unwrap();
+    world.run(&["exec", "x"]).code(2);
+    let world = World::new().agent(ECHO);
+    world.settings("timeot = 3");
+    let run = world.run(&["exec", "x"]).code(0);
+    assert!(run.stderr.contains("there is no setting `timeot`, did you mean `timeout`?"), "{}", run.stderr);
+    world.settings("[agents.x]\ncommand = 3\n");
+    world.run(&["exec", "x"]).code(2);
+}
+
+#[test]
+fn credentials_are_never_shown() {
+    let world = World::new();
+    world.settings("[auth]\nkey = \"sekret-12345\"\n[agents.a]\ncommand = \"a\"\nenv = { TOKEN = \"sekret-12345\" }\n");
+    for args in [&["config", "show"][..], &["--format", "json", "config", "show"], &["agents", "--all"]] {
+        let shown = world.run(args).ok();
+        assert!(!shown.contains("sekret"), "{shown}");
+    }
+}

@@ -1,0 +1,122 @@
+//! text, json and quiet.
+
+use crate::world::World;
+
+const BUSY: &str = r#"on session/prompt
+  think first\nthen
+  say Hello
+  say , world\n
+  update {"sessionUpdate":"tool_call","toolCallId":"t1","title":"Read notes","kind":"read","rawInput":{"path":"/notes"},"locations":[{"path":"/notes","line":3}]}
+  update {"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"in_progress"}
+  update {"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"completed","content":[{"type":"content","content":{"type":"text","text":"secret notes\nline two"}}]}
+  update {"sessionUpdate":"tool_call","toolCallId":"t2","title":"Edit a","kind":"edit","status":"completed","content":[{"type":"diff","path":"/a","oldText":"1","newText":"1\n2"}]}
+  update {"sessionUpdate":"plan","entries":[{"content":"look","priority":"high","status":"completed"},{"content":"leap","priority":"low","status":"pending"}]}
+  update {"sessionUpdate":"something_new","x":1}
+  say Bye
+  reply {"stopReason":"end_turn","usage":{"totalTokens":30,"inputTokens":10,"outputTokens":20}}
+"#;
+
+#[test]
+fn text_is_for_people() {
+    let world = World::new().agent(BUSY);
+    let expected = "\
+[thinking] first
+           then
+Hello, world
+
+[tool] Read notes (running)
+  input: /notes
+  files: /notes:3
+
+[tool] Read notes (completed)
+  kind: read
+  input: /notes
+  files: /notes:3
+  output:
+    secret notes
+    line two
+
+[tool] Edit a (completed)
+  kind: edit
+  output:
+    diff /a (+1 lines)
+
+[plan]
+  - [completed] look
+  - [pending] leap
+Bye
+
+[done] end_turn
+";
+    let run = world.run(&["exec", "hi"]).code(0);
+    assert_eq!(run.stdout, expected);
+    assert_eq!(run.stderr, "");
+}
+
+#[test]
+fn json_is_the_wire() {
+    let world = World::new().agent(BUSY);
+    let run = world.run(&["--format", "json", "--json-strict", "exec", "hi"]).code(0);
+    let lines = run.json();
+    assert_eq!(run.stderr, "");
+    assert_eq!(lines[0]["method"], "initialize");
+    assert_eq!(lines[2]["method"], "session/new");
+    assert_eq!(lines[4]["method"], "session/prompt");
+    assert_eq!(lines.last().unwrap()["result"]["stopReason"], "end_turn");
+    let kinds = lines.iter().filter_map(|line| line["params"]["update"]["sessionUpdate"].as_str());
+    assert_eq!(kinds.filter(|kind| *kind == "something_new").count(), 1);
+    // As it came, not as we would write it.
+    assert!(run.stdout.contains(r#"{"content":"look","priority":"high","status":"completed"}"#));
+}
+
+#[test]
+fn quiet_is_the_answer() {
+    let world = World::new().agent(BUSY);
+    let run = world.run(&["--format", "quiet", "exec", "hi"]).code(0);
+    assert_eq!(run.stdout, "Hello, world\nBye\n");
+    assert_eq!(run.stderr, "[attache] tokens: input=10 output=20 total=30\n");
+}
+
+#[test]
+fn what_was_read_can_be_left_out() {
+    let world = World::new().agent(&format!("{BUSY}  ignore\n"));
+    let text = world.run(&["--suppress-reads", "exec", "hi"]).ok();
+    assert!(text.contains("[read output suppressed]") && !text.contains("secret notes"), "{text}");
+    let json = world.run(&["--suppress-reads", "--format", "json", "exec", "hi"]).ok();
+    assert!(json.contains("[read output suppressed]") && !json.contains("secret notes"), "{json}");
+
+    world.write("a.txt", "secret text");
+    let reader = World::new().agent("on session/prompt\n  call fs/read_text_file {\"path\":\"$cwd/a.txt\"}\n  done end_turn\n");
+    reader.write("a.txt", "secret text");
+    let json = reader.run(&["--suppress-reads", "--format", "json", "exec", "hi"]).ok();
+    assert!(json.contains("[read output suppressed]") && !json.contains("secret text"), "{json}");
+}
+
+#[test]
+fn formats_that_exclude_each_other_are_refused() {
+    let world = World::new().agent(BUSY);
+    world.run(&["--json-strict", "--format", "text", "exec", "hi"]).code(2);
+    world.run(&["--json-strict", "--format", "json", "--verbose", "exec", "hi"]).code(2);
+    let run = world.run(&["--format", "json", "--nonsense"]).code(2);
+    assert_eq!(run.json()[0]["error"]["data"]["acpxCode"], "USAGE");
+}
+
+#[test]
+fn the_wire_is_shown_on_stderr() {
+    let world = World::new().agent(BUSY);
+    let run = world.run(&["-v", "--format", "quiet", "exec", "hi"]).code(0);
+    assert!(run.stderr.contains("[attache] -> {\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\""), "{}", run.stderr);
+    assert!(run.stderr.contains("[attache] <- "), "{}", run.stderr);
+    assert_eq!(run.stdout, "Hello, world\nBye\n");
+}
+
+#[test]
+fn a_reader_that_leaves_ends_the_turn() {
+    let world = World::new().agent("on session/prompt\n  flood 200000 some text that nobody wants to read\n  wait nothing\n");
+    let mut command = world.command(&["exec", "hi"]);
+    command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
+    let mut child = command.spawn().unwrap();
+    drop(child.stdout.take());
+    let status = child.wait().unwrap();
+    assert_eq!(status.code(), Some(1));
+}

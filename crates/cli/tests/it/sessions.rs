@@ -1,0 +1,181 @@
+//! `attache sessions …`
+
+use std::fs;
+
+use crate::world::World;
+
+const PLAIN: &str = "on session/prompt\n  say you said $prompt\n  done end_turn\n";
+
+#[test]
+fn new_ensure_close_and_list() {
+    let world = World::new().agent(PLAIN);
+    let first = world.run(&["--format", "json", "sessions", "new"]).code(0);
+    assert_eq!(first.json()[0]["action"], "session_ensured");
+    assert_eq!(first.json()[0]["created"], true);
+    assert!(first.stderr.contains("[attache] created session cwd ("), "{}", first.stderr);
+    let id = first.json()[0]["acpxRecordId"].as_str().unwrap().to_owned();
+    assert_eq!(world.run(&["sessions", "ensure"]).ok(), format!("{id}\t(existing)\n"));
+    let second = world.run(&["--format", "quiet", "sessions", "new"]).ok();
+    let list = world.run(&["sessions", "list", "--local"]).ok();
+    assert!(list.contains(&format!("{id} [closed]\t-\t")), "{list}");
+    assert!(list.contains(second.trim()), "{list}");
+    assert_eq!(world.run(&["sessions", "close"]).ok(), second);
+    world.run(&["sessions", "close"]).code(1);
+    let ensured = world.run(&["sessions", "ensure"]).ok();
+    assert!(ensured.ends_with("\t(created)\n"), "{ensured}");
+}
+
+#[test]
+fn names_and_directories_are_kept_apart() {
+    let world = World::new().agent(PLAIN);
+    world.run(&["sessions", "new", "--name", "api"]).ok();
+    world.run(&["-s", "docs", "hello"]).code(4);
+    world.run(&["-s", "api", "hello"]).ok();
+    world.run(&["hello"]).code(4);
+    // From a directory below the way leads up to the root of the repository.
+    let inner = world.dir.join("src/deep");
+    fs::create_dir_all(&inner).unwrap();
+    let run = world.run(&["--cwd", "src/deep", "prompt", "-s", "api", "hello"]).code(0);
+    assert!(run.stderr.contains("(routed from ./src/deep)"), "{}", run.stderr);
+    // Another agent is another session.
+    world.named_agent("other", PLAIN);
+    world.run(&["other", "-s", "api", "hello"]).code(4);
+    let outside = world.path("elsewhere");
+    fs::create_dir(&outside).unwrap();
+    world.run(&["--cwd", outside.to_str().unwrap(), "-s", "api", "hello"]).code(4);
+}
+
+#[test]
+fn show_history_and_read() {
+    let world = World::new().agent(PLAIN);
+    world.run(&["sessions", "new"]).ok();
+    world.run(&["first"]).ok();
+    world.run(&["second"]).ok();
+    let history = world.run(&["--format", "json", "sessions", "history", "--limit", "2"]).code(0);
+    let history = &history.json()[0];
+    assert_eq!(history["count"], 2);
+    assert_eq!(history["entries"][0]["textPreview"], "second");
+    assert_eq!(history["entries"][1]["role"], "assistant");
+    let all = world.run(&["sessions", "read"]).ok();
+    assert!(all.starts_with("session: ") && all.contains("(4/4 shown)"), "{all}");
+    assert!(all.contains("\tassistant\tyou said first\n"), "{all}");
+    let show = world.run(&["sessions", "show"]).ok();
+    assert!(show.contains("\nclosed: no\n") && show.contains("\nhistoryEntries: 4\n"), "{show}");
+    world.run(&["sessions", "show", "nothing"]).code(1);
+    world.run(&["sessions", "history", "--limit", "0"]).code(2);
+}
+
+#[test]
+fn a_session_moves_to_another_home() {
+    let stored = "on initialize\n  reply {\"protocolVersion\":1,\"agentCapabilities\":{\"loadSession\":true}}\n";
+    let world = World::new().agent(&format!("{stored}{PLAIN}"));
+    world.run(&["sessions", "new", "--name", "api"]).ok();
+    world.run(&["-s", "api", "hello"]).ok();
+    let busy = world.run(&["sessions", "export", "api", "--output", "a.json"]).code(2);
+    assert!(busy.stderr.contains("is in use"), "{}", busy.stderr);
+    world.run(&["sessions", "close", "api"]).ok();
+    world.run(&["sessions", "export", "api", "--output", "a.json"]).ok();
+    world.run(&["sessions", "export", "api"]).code(2);
+    let here = world.run(&["sessions", "import", "a.json"]).code(2);
+    assert!(here.stderr.contains("is here already"), "{}", here.stderr);
+    world.run(&["sessions", "delete", "api"]).ok();
+    let dir = world.dir.to_str().unwrap().to_owned();
+    let run = world.run(&["--format", "json", "sessions", "import", "a.json", "--name", "copy", "--cwd", &dir]).code(0);
+    assert_eq!(run.json()[0]["action"], "session_imported");
+    let history = world.run(&["--format", "quiet", "sessions", "history", "copy"]).ok();
+    assert_eq!(history, "hello\nyou said hello\n");
+    world.run(&["-s", "copy", "again"]).ok();
+    assert!(world.methods().contains(&"session/load".to_owned()));
+    world.write("broken.json", "{}");
+    world.run(&["sessions", "import", "broken.json"]).code(2);
+}
+
+#[test]
+fn an_imported_session_is_never_begun_anew() {
+    let world = World::new().agent(PLAIN);
+    world.run(&["sessions", "new"]).ok();
+    world.run(&["sessions", "export", "--output", "a.json"]).ok();
+    world.run(&["sessions", "delete"]).ok();
+    let dir = world.dir.to_str().unwrap().to_owned();
+    world.run(&["sessions", "import", "a.json", "--cwd", &dir]).ok();
+    let run = world.run(&["hello"]).code(1);
+    assert!(run.stdout.contains("cannot be restored"), "{}", run.stdout);
+}
+
+#[test]
+fn the_agents_own_list() {
+    let world = World::new().agent(
+        r#"on initialize
+  reply {"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"list":{}}}}
+on session/list
+  reply {"sessions":[{"sessionId":"one","cwd":"/a","title":"First"}],"nextCursor":"more"}
+"#,
+    );
+    assert_eq!(world.run(&["sessions"]).ok(), "one\tFirst\t/a\t-\t-\nnext cursor: more\n");
+    let json = world.run(&["--format", "json", "sessions", "list", "--cursor", "c", "--filter-cwd", "."]).code(0);
+    assert_eq!(json.json()[0]["source"], "agent");
+    assert_eq!(json.json()[0]["nextCursor"], "more");
+    let asked = world.log().into_iter().rev().find(|line| line["method"] == "session/list").unwrap();
+    assert_eq!((&asked["params"]["cursor"], &asked["params"]["cwd"]), (&"c".into(), &world.dir.to_str().unwrap().into()));
+    world.run(&["sessions", "list", "--local", "--cursor", "c"]).code(2);
+
+    let plain = World::new().agent(PLAIN);
+    assert_eq!(plain.run(&["sessions"]).ok(), "no sessions\n");
+    plain.run(&["sessions", "list", "--filter-cwd", "."]).code(1);
+    assert_eq!(plain.run(&["--agent", "/nowhere/agent", "sessions"]).ok(), "no sessions\n");
+}
+
+#[test]
+fn sessions_that_the_agent_has_stored_can_be_taken_over() {
+    let world = World::new().agent("on initialize\n  reply {\"protocolVersion\":1,\"agentCapabilities\":{\"loadSession\":true}}\n");
+    let id = world.run(&["--format", "quiet", "sessions", "new", "--resume-session", "old-one"]).ok();
+    assert_eq!(id, "old-one\n");
+    let plain = World::new().agent(PLAIN);
+    plain.run(&["sessions", "new", "--resume-session", "old-one"]).code(1);
+}
+
+#[test]
+fn delete_tells_the_agent() {
+    let world = World::new().agent("on initialize\n  reply {\"protocolVersion\":1,\"agentCapabilities\":{\"sessionCapabilities\":{\"delete\":{}}}}\n");
+    world.run(&["sessions", "new"]).ok();
+    world.run(&["hello"]).ok();
+    let run = world.run(&["--format", "json", "sessions", "delete"]).code(0);
+    assert_eq!(run.json()[0]["agent"], true);
+    assert!(world.methods().contains(&"session/delete".to_owned()));
+    assert_eq!(world.run(&["sessions", "list", "--local"]).ok(), "no sessions\n");
+}
+
+#[test]
+fn fork() {
+    let world = World::new().agent(
+        "on initialize\n  reply {\"protocolVersion\":1,\"agentCapabilities\":{\"loadSession\":true,\"sessionCapabilities\":{\"fork\":{}}}}\non session/fork\n  reply {\"sessionId\":\"copy-1\"}\n",
+    );
+    world.run(&["sessions", "new"]).ok();
+    world.run(&["sessions", "fork"]).code(2);
+    assert_eq!(world.run(&["--format", "quiet", "sessions", "fork", "--as", "try"]).ok(), "copy-1\n");
+    world.run(&["-s", "try", "hello"]).ok();
+    World::new().agent(PLAIN).run(&["sessions", "fork", "--as", "x"]).code(1);
+}
+
+#[test]
+fn prune() {
+    let world = World::new().agent(PLAIN);
+    world.run(&["sessions", "new"]).ok();
+    let id = world.run(&["--format", "quiet", "sessions", "show"]).ok();
+    world.run(&["sessions", "close"]).ok();
+    let dry = world.run(&["--format", "json", "sessions", "prune", "--dry-run"]).code(0);
+    assert_eq!((&dry.json()[0]["dryRun"], &dry.json()[0]["pruned"][0]), (&true.into(), &id.trim().into()));
+    assert_eq!(world.run(&["sessions", "prune", "--older-than", "7"]).ok(), "no sessions to prune\n");
+    assert_eq!(world.run(&["--format", "quiet", "sessions", "prune", "--before", "2999-01-01"]).ok(), id);
+    assert_eq!(world.run(&["sessions", "list", "--local"]).ok(), "no sessions\n");
+    world.run(&["sessions", "prune", "--before", "yesterday"]).code(2);
+    world.run(&["sessions", "prune", "--older-than", "0"]).code(2);
+}
+
+#[test]
+fn a_record_that_is_broken_costs_only_itself() {
+    let world = World::new().agent(PLAIN);
+    world.run(&["sessions", "new"]).ok();
+    fs::write(world.home().join("state/sessions/broken.json"), "{\"acpx").unwrap();
+    world.run(&["hello"]).ok();
+}
