@@ -45,6 +45,15 @@ fn player() -> Agent {
                     // it was never reported, so nothing is to be said about its end
                     turn.tool("t").id("t1").start().await?;
                 }
+                "late requests" => {
+                    let tool = turn.tool("t").id("t1").start().await?;
+                    let (files, terminals) = (turn.read_files().unwrap(), turn.terminals().unwrap());
+                    turn.cancellation().cancelled().await;
+                    assert!(files.read("/x").await.is_err());
+                    assert!(turn.ask(&tool, usual_options()).await.is_err());
+                    assert!(terminals.command("x").start().await.is_err());
+                    tool.complete([]).await?;
+                }
                 "ask" => {
                     let tool = turn.tool("t").id("t1").start().await?;
                     let choice = turn.ask(&tool, usual_options()).await?;
@@ -227,6 +236,19 @@ async fn while_a_file_or_a_form_is_waited_for() {
         rig.client.refuse(&request, -32800, "cancelled").await;
         still_serves(&mut rig).await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_asked_for_afterwards() {
+    // shows CANCEL-04: not even to be taken back at once
+    let mut rig = Rig::open(player(), lender()).await;
+    rig.prompt("p", "s1", "late requests").await;
+    rig.client.expect("session/update").await;
+    rig.cancel("s1").await;
+    rig.sees("s1", json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "completed"}))
+        .await;
+    rig.ends("p", "cancelled").await;
+    still_serves(&mut rig).await;
 }
 
 #[tokio::test(start_paused = true)]
