@@ -1,11 +1,11 @@
-//! `cargo xtask interop`: our agent and client against the official SDKs.
+//! `cargo xtask interop`: our agent and client against the official SDKs, and our clients against real agents.
 //!
 //! The peers are in `tests/interop`: one agent and one client for each official SDK, and `scenarios.json`, which says
 //! what every client must observe with every agent. A client prints observations; this chore compares them, reads
 //! the messages that went over the wire between the two, and counts the processes that are left at the end.
 //!
 //! Read on in `install` (where the SDKs come from), `pair` (one client, one agent), `wire` (what must hold of any
-//! exchange) and `shipped` (the example programs that the SDKs carry themselves).
+//! exchange), `shipped` (the example programs that the SDKs carry themselves) and `real` (agents that people use).
 
 mod install;
 mod pair;
@@ -26,7 +26,7 @@ const OURS: &str = "ours";
 
 const USAGE: &str = "usage: cargo xtask interop [--only ts,py,rust] [--peers]
        cargo xtask interop --real [--only gemini,opencode,claude,codex,qwen] [--by sdk,attache]
-  --only    which official SDKs, or which agents, to run against (default: all of them)
+  --only    which official SDKs, or with --real which agents, to run against (default: all of both)
   --peers   run the official peers against one another instead: this checks the scenarios themselves
   --real    run our clients against agents that people use, with a fake model
   --by      which of our clients: a small one on the SDK, the program, or both (the default)";
@@ -46,7 +46,9 @@ struct Wanted {
 
 #[derive(PartialEq)]
 enum What {
-    /// Ours with the official SDKs.
+    /// Ours with the official SDKs, then with agents that people use.
+    All,
+    /// Ours with some of the official SDKs.
     Ours,
     /// The official SDKs with one another.
     Peers,
@@ -67,11 +69,16 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     }
     let mut report = Report::default();
     match wanted.what {
-        What::Ours => ours(&wanted.only, &cache, &mut report)?,
+        What::All | What::Ours => ours(&wanted.only, &cache, &mut report)?,
         What::Peers => peers(&wanted.only, &cache, &mut report)?,
         What::Real => return real::run(&wanted.only, &wanted.by, &cache),
     }
-    report.finish(started.elapsed())
+    let outcome = report.finish(started.elapsed());
+    if wanted.what == What::All {
+        println!();
+        return outcome.and(real::run(&real::names(), &wanted.by, &cache));
+    }
+    outcome
 }
 
 /// Our agent with their clients, our client with their agents, and ours with one another.
@@ -104,7 +111,7 @@ fn official(only: &[&'static str], cache: &Path) -> Result<Vec<(Program, Program
 }
 
 fn wanted(args: &[String]) -> Result<Wanted, String> {
-    let (mut only, mut by, mut what) = (None, None, What::Ours);
+    let (mut only, mut by, mut what) = (None, None, What::All);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         match arg.as_str() {
@@ -114,6 +121,9 @@ fn wanted(args: &[String]) -> Result<Wanted, String> {
             "--real" => what = What::Real,
             _ => return Err(USAGE.to_owned()),
         }
+    }
+    if what == What::All && only.is_some() {
+        what = What::Ours;
     }
     let known = if what == What::Real { real::names() } else { OFFICIAL.to_vec() };
     Ok(Wanted { only: those(only, known)?, by: those(by, real::CLIENTS.to_vec())?, what })

@@ -20,7 +20,11 @@ const CHORES: &[Chore] = &[
     ("bench", "measure ours beside the other SDKs (--help says how)", bench::run),
     ("examples", "run example messages against the crates (FILE…, or the repository's own)", examples::run),
     ("fuzz", "run the fuzz targets for a bounded time (--seconds N)", fuzz::run),
-    ("interop", "run our agent and client against the official SDKs (--only ts,py,rust)", interop::run),
+    (
+        "interop",
+        "run our agent and clients against the official SDKs and real agents (--help says how)",
+        interop::run,
+    ),
     ("rules", "write docs/rules.md; --check says which duties are open", rules::run),
     ("tidy", "check what docs/STYLE.md asks and a program can see", tidy::run),
 ];

@@ -113,7 +113,11 @@ fn run(tools: &[Tool], command: &str) -> Option<Reply> {
     match property(tool, &["sandbox_permissions"]) {
         Some(sandbox) if !command.starts_with("apply_patch") => Some(call(
             tool,
-            [(at, value), (sandbox, json!("require_escalated")), ("justification".to_owned(), json!("as asked"))],
+            [
+                (at, value),
+                (sandbox, json!("require_escalated")),
+                ("justification".to_owned(), json!("as asked")),
+            ],
         )),
         _ => Some(call(tool, [(at, value)])),
     }

@@ -112,3 +112,116 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
         (!piece.is_empty()).then_some(piece)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    use serde_json::Value;
+
+    use super::*;
+
+    /// What is answered to a request.
+    fn answered(head: &str, body: &Value) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (server, _) = listener.accept().unwrap();
+        let body = body.to_string();
+        write!(client, "{head} HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{body}", body.len()).unwrap();
+        client.shutdown(std::net::Shutdown::Write).unwrap();
+        connection(server, &Log::none());
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    /// The same request in all four APIs: where it goes, and what it holds.
+    fn everywhere(text: &str, stream: bool) -> [(String, Value); 4] {
+        let schema = json!({"type": "object", "properties": {"command": {"type": "string"}}});
+        let verb = if stream { "streamGenerateContent?alt=sse" } else { "generateContent" };
+        [
+            (
+                "/v1/chat/completions".to_owned(),
+                json!({
+                    "stream": stream,
+                    "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": [{"type": "text", "text": text}]}],
+                    "tools": [{"type": "function", "function": {"name": "bash", "parameters": schema}}],
+                }),
+            ),
+            (
+                "/v1/responses".to_owned(),
+                json!({
+                    "stream": stream,
+                    "input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}],
+                    "tools": [{"type": "function", "name": "bash", "parameters": schema}],
+                }),
+            ),
+            (
+                "/v1/messages?beta=true".to_owned(),
+                json!({
+                    "stream": stream,
+                    "messages": [{"role": "user", "content": [{"type": "text", "text": text}]}],
+                    "tools": [{"name": "bash", "input_schema": schema}],
+                }),
+            ),
+            (
+                format!("/v1beta/models/m:{verb}"),
+                json!({
+                    "contents": [{"role": "user", "parts": [{"text": text}]}],
+                    "tools": [{"functionDeclarations": [{"name": "bash", "parametersJsonSchema": schema}]}],
+                }),
+            ),
+        ]
+    }
+
+    #[test]
+    fn every_api_streams_a_text_in_pieces() {
+        for (path, body) in everywhere("[[answer a longer text]]", true) {
+            let answer = answered(&format!("POST {path}"), &body);
+            assert!(answer.contains("text/event-stream") && answer.ends_with("0\r\n\r\n"), "{answer}");
+            assert!(answer.contains(r#""a longer""#) && answer.contains(r#"" text""#), "{path}: {answer}");
+        }
+    }
+
+    #[test]
+    fn every_api_calls_the_tool_that_is_offered() {
+        for stream in [true, false] {
+            for (path, body) in everywhere("[[run ls -l]]", stream) {
+                let answer = answered(&format!("POST {path}"), &body);
+                assert!(answer.contains(r#""name":"bash""#) && answer.contains("ls -l"), "{path}: {answer}");
+            }
+        }
+    }
+
+    #[test]
+    fn after_the_result_of_the_tool_every_api_ends() {
+        let [mut chat, mut responses, mut messages, mut gemini] = everywhere("[[run ls]]", false);
+        let add = |body: &mut Value, list: &str, item: Value| body[list].as_array_mut().unwrap().push(item);
+        add(&mut chat.1, "messages", json!({"role": "tool", "tool_call_id": "c", "content": "out"}));
+        add(
+            &mut responses.1,
+            "input",
+            json!({"type": "function_call_output", "call_id": "c", "output": "out"}),
+        );
+        let result = json!({"type": "tool_result", "tool_use_id": "c", "content": "out"});
+        add(&mut messages.1, "messages", json!({"role": "user", "content": [result]}));
+        let result = json!({"functionResponse": {"name": "bash", "response": {"output": "out"}}});
+        add(&mut gemini.1, "contents", json!({"role": "user", "parts": [result]}));
+        for (path, body) in [chat, responses, messages, gemini] {
+            let answer = answered(&format!("POST {path}"), &body);
+            assert!(answer.contains(r#""finished""#), "{path}: {answer}");
+        }
+    }
+
+    #[test]
+    fn what_is_meant_for_elsewhere_is_refused() {
+        for head in ["CONNECT example.com:443", "GET http://example.com/"] {
+            assert!(answered(head, &Value::Null).starts_with("HTTP/1.1 403"), "{head}");
+        }
+        assert!(answered("GET /nothing", &Value::Null).starts_with("HTTP/1.1 404"));
+        assert!(answered("GET /v1/models", &Value::Null).contains("fake-model"));
+    }
+}

@@ -59,6 +59,17 @@ impl Programs {
     }
 }
 
+impl Programs {
+    /// The version of an agent, as its lock file says.
+    pub(super) fn version(&self, agent: &Agent) -> String {
+        let package = std::fs::read_to_string(self.packages.join(agent.name).join("package.json"));
+        let package: Value =
+            package.ok().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        let versions = package["dependencies"].as_object().into_iter().flat_map(|list| list.values());
+        versions.filter_map(Value::as_str).collect()
+    }
+}
+
 /// What came of one process of ours.
 pub(super) struct Run {
     pub(super) log: Log,

@@ -283,7 +283,8 @@ fn act(
     again: Option<&str>,
     report: &mut Report,
 ) -> Result<Vec<Run>, String> {
-    let name = if again.is_some() { format!("{} again", agent.name) } else { agent.name.to_owned() };
+    let version = programs.version(agent);
+    let name = format!("{} {version}{}", agent.name, if again.is_some() { " again" } else { "" });
     let client = format!("ours {}", driver.name());
     Report::start(&client, &name);
     let started = Instant::now();
@@ -291,7 +292,7 @@ fn act(
     let place = Place::new(dir, &model.url, agent, programs);
     let runs = drive::play(driver, programs, &place, &(agent.setup)(&place), scenes, again)?;
     let asked = model.finish()?;
-    let (mut good, mut bad, mut messages) = (0, Vec::new(), 0);
+    let (mut good, mut bad, mut messages, mut odd) = (0, Vec::new(), 0, Vec::new());
     for run in &runs {
         messages += run.log.lines.len();
         bad.extend(run.bad.iter().cloned());
@@ -306,14 +307,20 @@ fn act(
                 }
             }
         }
-        let odd = |problem: &String| agent.odd.iter().any(|(words, _)| problem.contains(words));
-        bad.extend(wire::check(&run.log).into_iter().filter(|problem| !odd(problem)));
+        for problem in wire::check(&run.log) {
+            match agent.odd.iter().find(|(words, _)| problem.contains(words)) {
+                Some((_, why)) => odd.push(*why),
+                None => bad.push(problem),
+            }
+        }
         if agent.ends && run.log.exit != Some(0) {
             bad.push(format!("the agent ended with {:?}", run.log.exit));
         }
     }
     bad.extend(asked.outside().iter().map(|target| format!("the agent wanted to reach {target}")));
-    let left_out = Vec::new();
+    for (_, why) in agent.odd.iter().filter(|(_, why)| odd.contains(why)) {
+        println!("        odd     {why}");
+    }
     report.add(Row {
         client,
         agent: name,
@@ -321,7 +328,7 @@ fn act(
         messages,
         bad,
         traces: dir.to_owned(),
-        left_out,
+        left_out: Vec::new(),
         took: started.elapsed(),
     });
     Ok(runs)

@@ -155,3 +155,39 @@ fn texts(value: &Value, into: &mut String) {
         _ => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINES: &[&str] = &[
+        r#"> {"id":1,"method":"session/load","params":{"sessionId":"s"}}"#,
+        r#"< {"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"before"}}}}"#,
+        r#"< {"id":1,"result":null}"#,
+        r#"> {"id":2,"method":"session/prompt","params":{"sessionId":"s"}}"#,
+        r#"< {"method":"session/update","params":{"sessionId":"other","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"no"}}}}"#,
+        r#"< {"id":1,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"t","kind":"edit"},"options":[{"optionId":"y","kind":"allow_once"}]}}"#,
+        r#"> {"id":1,"result":{"outcome":{"outcome":"selected","optionId":"y"}}}"#,
+        r#"< {"id":2,"method":"fs/write_text_file","params":{"sessionId":"s"}}"#,
+        r#"> {"id":2,"error":{"code":-32603,"message":"no"}}"#,
+        r#"< {"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"tool_call_update","toolCallId":"t","status":"failed","content":[{"type":"diff","newText":"n"}]}}}"#,
+        r#"< {"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"done"}}}}"#,
+        r#"< {"id":2,"result":{"stopReason":"end_turn"}}"#,
+    ];
+
+    #[test]
+    fn a_turn_is_put_together_from_the_wire() {
+        let mut log = Log::default();
+        for line in LINES {
+            let from = if line.starts_with('>') { From::Client } else { From::Agent };
+            log.lines.push((from, line[2..].to_owned()));
+        }
+        assert_eq!(session(&log).as_deref(), Some("s"));
+        let seen = read(&log, "s");
+        assert_eq!((&*seen.replayed, &*seen.text, &*seen.stop), ("before", "done", "end_turn"));
+        assert!(matches!(&seen.asks[..], [ask] if ask.kind == "edit" && ask.chosen == "allow_once"));
+        let calls: Vec<(&str, bool)> = seen.calls.iter().map(|(call, granted)| (&**call, *granted)).collect();
+        assert_eq!(calls, [("session/request_permission", true), ("fs/write_text_file", false)]);
+        assert!(seen.of_kind("edit").all(|tool| tool.status == "failed" && tool.diffs == ["n"]));
+    }
+}
