@@ -51,7 +51,10 @@ pub(crate) enum Phase {
     Idle,
     /// A session is being opened.
     Opening(Instant),
-    Running { since: Instant, cancelling: bool },
+    Running {
+        since: Instant,
+        cancelling: bool,
+    },
 }
 
 pub(crate) struct App {
@@ -84,7 +87,13 @@ pub(crate) struct App {
 }
 
 impl App {
-    pub(crate) fn new(canvas: Canvas, agent: String, state: SessionState, policy: Arc<Policy>, editor: Editor) -> App {
+    pub(crate) fn new(
+        canvas: Canvas,
+        agent: String,
+        state: SessionState,
+        policy: Arc<Policy>,
+        editor: Editor,
+    ) -> App {
         App {
             canvas,
             transcript: Transcript::default(),
@@ -132,7 +141,9 @@ impl App {
         match event {
             Event::Permission(ask) => self.permission(ask),
             Event::Elicitation(ask) => self.elicitation(ask),
-            Event::FromSubagent(_, inner) if matches!(*inner, Event::Permission(_) | Event::Elicitation(_)) => {
+            Event::FromSubagent(_, inner)
+                if matches!(*inner, Event::Permission(_) | Event::Elicitation(_)) =>
+            {
                 self.event(*inner);
             }
             // Some agents repeat the prompt; it is on the screen already.
@@ -250,7 +261,9 @@ impl App {
         match end {
             Ok(Some(StopReason::EndTurn)) => {}
             Ok(Some(StopReason::Cancelled)) => self.notice(Severity::Warning, "cancelled"),
-            Ok(Some(StopReason::MaxTokens)) => self.notice(Severity::Warning, "the agent stopped: no tokens are left"),
+            Ok(Some(StopReason::MaxTokens)) => {
+                self.notice(Severity::Warning, "the agent stopped: no tokens are left")
+            }
             Ok(Some(StopReason::MaxTurnRequests)) => {
                 self.notice(Severity::Warning, "the agent stopped: it has asked its model too often");
             }
@@ -358,15 +371,20 @@ impl App {
                 return self.editor.set(last);
             }
         }
-        if self.editor.menu.is_some() && matches!(key.code, KeyCode::Tab | KeyCode::BackTab | KeyCode::Enter) {
+        if self.editor.menu.is_some() && matches!(key.code, KeyCode::Tab | KeyCode::BackTab | KeyCode::Enter)
+        {
             return self.menu_key(key);
         }
         match self.editor.key(key) {
             Did::Submit(text) => self.submit(text),
             Did::Complete => self.complete(),
             // The names of commands come up by themselves.
-            Did::Changed if self.editor.text().starts_with('/') && !self.editor.text().contains(char::is_whitespace) => {
-                self.editor.menu = complete(self.editor.text(), self.editor.cursor(), &self.state, &self.canvas.cwd);
+            Did::Changed
+                if self.editor.text().starts_with('/')
+                    && !self.editor.text().contains(char::is_whitespace) =>
+            {
+                self.editor.menu =
+                    complete(self.editor.text(), self.editor.cursor(), &self.state, &self.canvas.cwd);
             }
             Did::Changed | Did::Nothing => {}
         }
@@ -433,13 +451,18 @@ impl App {
             Command::Set(None) => self.aside(page::options(&self.state, &self.canvas)),
             Command::Set(Some((option, value))) => match self.state.option(&option) {
                 Some(setting) => self.set(&option, Some(setting), value),
-                None => self.notice(Severity::Warning, format!("the agent has no option `{option}`; /set lists them")),
+                None => self.notice(
+                    Severity::Warning,
+                    format!("the agent has no option `{option}`; /set lists them"),
+                ),
             },
             Command::Sessions => self.effects.push_back(Effect::ListSessions),
             Command::New => self.open(Opening::New),
             Command::Load(wanted) => {
-                let listed = wanted.parse::<usize>().ok().and_then(|number| self.sessions.get(number.checked_sub(1)?));
-                let id = listed.map_or_else(|| SessionId::from(wanted.as_str()), |session| session.session_id.clone());
+                let listed =
+                    wanted.parse::<usize>().ok().and_then(|number| self.sessions.get(number.checked_sub(1)?));
+                let id = listed
+                    .map_or_else(|| SessionId::from(wanted.as_str()), |session| session.session_id.clone());
                 self.open(Opening::Load(id));
             }
             Command::Fork => self.open(Opening::Fork),

@@ -125,7 +125,9 @@ pub(crate) fn uri(path: &Path) -> String {
     }
     for byte in path.bytes() {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' | b':' => out.push(byte.into()),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' | b':' => {
+                out.push(byte.into())
+            }
             byte => out.push_str(&format!("%{byte:02X}")),
         }
     }
@@ -157,7 +159,14 @@ mod tests {
 
     #[test]
     fn base64_of_every_length() {
-        for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("\u{ff}?", "w78/")] {
+        for (bytes, text) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("\u{ff}?", "w78/"),
+        ] {
             assert_eq!(base64(bytes.as_bytes()), text);
         }
     }

@@ -1,7 +1,7 @@
 //! What begins with a slash: our commands and the agent's.
 
 use super::editor::complete::{Item, Words};
-use super::state::{Setting, SessionState, hint};
+use super::state::{SessionState, Setting, hint};
 
 /// One of our own commands.
 pub(crate) struct Ours {
@@ -74,7 +74,9 @@ pub(crate) fn read(text: &str, state: &SessionState) -> Said {
         })),
         "sessions" => Command::Sessions,
         "new" => Command::New,
-        "load" if args.is_empty() => return Said::Mistake("/load takes a number of /sessions, or an id".to_owned()),
+        "load" if args.is_empty() => {
+            return Said::Mistake("/load takes a number of /sessions, or an id".to_owned());
+        }
         "load" => Command::Load(args.to_owned()),
         "fork" => Command::Fork,
         "cancel" => Command::Cancel,
@@ -82,13 +84,17 @@ pub(crate) fn read(text: &str, state: &SessionState) -> Said {
         "cost" => Command::Cost,
         "help" => Command::Help,
         "quit" | "exit" => Command::Quit,
-        name if state.commands.iter().any(|command| command.name == name) => return Said::Prompt(text.to_owned()),
+        name if state.commands.iter().any(|command| command.name == name) => {
+            return Said::Prompt(text.to_owned());
+        }
         // A path, or a sentence that happens to begin with a slash.
         name if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_:".contains(c)) => {
             return Said::Prompt(text.to_owned());
         }
         name => {
-            return Said::Mistake(format!("there is no command /{name}; /help lists them, //{name} sends it to the agent"));
+            return Said::Mistake(format!(
+                "there is no command /{name}; /help lists them, //{name} sends it to the agent"
+            ));
         }
     })
 }
@@ -118,7 +124,11 @@ impl Words for SessionState {
             ("mode", []) => values(self.mode()),
             ("model", []) => values(self.model()),
             ("set", []) => {
-                let item = |id: String, about: &str| Item { text: format!("{id} "), label: id, about: about.to_owned() };
+                let item = |id: String, about: &str| Item {
+                    text: format!("{id} "),
+                    label: id,
+                    about: about.to_owned(),
+                };
                 self.options.iter().map(|option| item(option.id.to_string(), &option.name)).collect()
             }
             ("set", [option]) => values(self.option(option)),

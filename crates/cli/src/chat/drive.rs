@@ -211,7 +211,9 @@ impl Driver {
                     let value = attache::wire::v1::SessionConfigValueId::from(value.clone());
                     (id.clone(), control.set_config_option(id, value).await.map(drop))
                 }
-                Target::Switch(id) => (id.clone(), control.set_config_option(id, value == "on").await.map(drop)),
+                Target::Switch(id) => {
+                    (id.clone(), control.set_config_option(id, value == "on").await.map(drop))
+                }
             };
             let _ = sender.send(Outcome::Set(done.map(|()| format!("{name}: {value}"))));
         });
@@ -230,7 +232,11 @@ impl Driver {
     }
 
     /// Opens a session while the screen stays alive. The outer error is the exit code of a user who does not wait.
-    async fn open(&mut self, opening: &Opening, session: &Session) -> io::Result<std::result::Result<Result<Session>, u8>> {
+    async fn open(
+        &mut self,
+        opening: &Opening,
+        session: &Session,
+    ) -> io::Result<std::result::Result<Result<Session>, u8>> {
         self.app.phase = Phase::Opening(Instant::now());
         let opened = match opening {
             Opening::New => self.wait(session, self.opener.new_session(&self.agent)).await?,
@@ -274,7 +280,10 @@ impl Driver {
     }
 
     /// Shows the history of a session that is being loaded.
-    pub(crate) async fn load(&mut self, mut loading: Loading) -> io::Result<std::result::Result<Result<Session>, u8>> {
+    pub(crate) async fn load(
+        &mut self,
+        mut loading: Loading,
+    ) -> io::Result<std::result::Result<Result<Session>, u8>> {
         self.app.phase = Phase::Opening(Instant::now());
         self.hub.dirty = true;
         let failed = loop {

@@ -109,7 +109,11 @@ impl App {
             Phase::Running { since, cancelling: false } => (since, "working, Ctrl-C cancels"),
         };
         let seconds = now.saturating_duration_since(since).as_secs();
-        let time = if seconds < 60 { format!("{seconds}s") } else { format!("{}m{:02}s", seconds / 60, seconds % 60) };
+        let time = if seconds < 60 {
+            format!("{seconds}s")
+        } else {
+            format!("{}m{:02}s", seconds / 60, seconds % 60)
+        };
         let line = Line::styled(self.canvas.spinner(), Style::of(Colour::Yellow))
             .with(format!(" {time} {what}"), Style::DIM);
         Some(cut_line(&line, self.canvas.columns, self.canvas.look))
@@ -119,7 +123,11 @@ impl App {
     fn status(&self) -> Line {
         let look = self.canvas.look;
         if let Some(hint) = &self.hint {
-            return cut_line(&Line::styled(hint.clone(), Style::of(Colour::Yellow)), self.canvas.columns, look);
+            return cut_line(
+                &Line::styled(hint.clone(), Style::of(Colour::Yellow)),
+                self.canvas.columns,
+                look,
+            );
         }
         let mut parts = vec![self.agent.clone()];
         parts.extend(self.state.mode().map(|mode| mode.current_name().to_owned()));

@@ -180,10 +180,15 @@ fn outcome_of(outcome: Outcome, app: &mut App) {
     match outcome {
         Outcome::Listed(Ok(sessions)) => app.listed(sessions),
         Outcome::Set(Ok(text)) => app.notice(Severity::Info, text),
-        Outcome::Listed(Err(error)) | Outcome::Set(Err(error)) => app.notice(Severity::Error, error.to_string()),
+        Outcome::Listed(Err(error)) | Outcome::Set(Err(error)) => {
+            app.notice(Severity::Error, error.to_string())
+        }
         Outcome::Browsed(Ok(())) => {}
         Outcome::Browsed(Err(error)) => {
-            app.notice(Severity::Error, format!("the browser could not be started ({error}); open the page yourself"));
+            app.notice(
+                Severity::Error,
+                format!("the browser could not be started ({error}); open the page yourself"),
+            );
         }
     }
 }

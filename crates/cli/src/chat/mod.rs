@@ -51,9 +51,9 @@ use self::editor::Editor;
 use self::editor::history::History;
 use self::hub::{Hub, Signals, usable};
 pub(crate) use self::output::Screens;
-pub(crate) use self::start::chat;
 use self::render::text::Look;
 use self::screen::Screen;
+pub(crate) use self::start::chat;
 use self::state::SessionState;
 use self::terminal::Raw;
 use self::transcript::Severity;
@@ -132,11 +132,16 @@ impl Opener {
     }
 
     fn load(&self, agent: &Agent, id: &SessionId) -> impl Future<Output = attache::Result<Loading>> + use<> {
-        let session = agent.loading().map(|loading| with_options!(self, loading.session(id.clone(), &self.cwd)));
+        let session =
+            agent.loading().map(|loading| with_options!(self, loading.session(id.clone(), &self.cwd)));
         async move { session.ok_or(attache::Error::Unsupported("loading sessions"))?.await }
     }
 
-    fn resume(&self, agent: &Agent, id: &SessionId) -> impl Future<Output = attache::Result<Session>> + use<> {
+    fn resume(
+        &self,
+        agent: &Agent,
+        id: &SessionId,
+    ) -> impl Future<Output = attache::Result<Session>> + use<> {
         let session =
             agent.resuming().map(|resuming| with_options!(self, resuming.session(id.clone(), &self.cwd)));
         async move { session.ok_or(attache::Error::Unsupported("going on with stored sessions"))?.await }
@@ -181,7 +186,8 @@ pub(crate) async fn run(setup: Setup) -> io::Result<u8> {
     for notice in setup.notices {
         app.notice(Severity::Info, notice);
     }
-    let mut driver = Driver { hub, app, agent: setup.agent, opener: setup.opener, meter: setup.meter, time: setup.time };
+    let mut driver =
+        Driver { hub, app, agent: setup.agent, opener: setup.opener, meter: setup.meter, time: setup.time };
     let ended = begin(&mut driver, setup.start).await;
     let _ = driver.finish();
     ended

@@ -4,7 +4,7 @@ use super::commands::OURS;
 use super::render::diff;
 use super::render::style::{Colour, Line, Style};
 use super::render::text::{clean, cut_line, width, wrap};
-use super::state::{Setting, SessionState, hint, money, tokens};
+use super::state::{SessionState, Setting, hint, money, tokens};
 use super::transcript::Transcript;
 use super::view::Canvas;
 use attache::wire::v1::{SessionInfo, Usage};
@@ -40,13 +40,18 @@ fn head(text: &str) -> Line {
 
 pub(crate) fn help(state: &SessionState, canvas: &Canvas) -> Vec<Line> {
     let mut lines = vec![head("Commands")];
-    let row = |name: &str, args: &str, about: &str| (format!("/{name} {args}").trim_end().to_owned(), about.to_owned());
+    let row = |name: &str, args: &str, about: &str| {
+        (format!("/{name} {args}").trim_end().to_owned(), about.to_owned())
+    };
     let ours: Vec<_> = OURS.iter().map(|ours| row(ours.name, ours.args, ours.about)).collect();
     lines.extend(columns(&ours, canvas));
     if !state.commands.is_empty() {
         lines.push(head("Commands of the agent"));
-        let theirs: Vec<_> =
-            state.commands.iter().map(|command| row(&command.name, hint(command), &command.description)).collect();
+        let theirs: Vec<_> = state
+            .commands
+            .iter()
+            .map(|command| row(&command.name, hint(command), &command.description))
+            .collect();
         lines.extend(columns(&theirs, canvas));
     }
     lines.push(head("Keys"));
@@ -59,7 +64,11 @@ pub(crate) fn setting(name: &str, setting: &Setting, canvas: &Canvas) -> Vec<Lin
     let mut lines = vec![head(name)];
     let row = |value: &super::state::SettingValue| {
         let mark = if value.id == setting.current { "* " } else { "  " };
-        let about = if value.about.is_empty() { value.name.clone() } else { format!("{}: {}", value.name, value.about) };
+        let about = if value.about.is_empty() {
+            value.name.clone()
+        } else {
+            format!("{}: {}", value.name, value.about)
+        };
         (format!("{mark}{}", value.id), about)
     };
     let rows: Vec<_> = setting.values.iter().map(row).collect();
@@ -90,7 +99,11 @@ pub(crate) fn sessions(sessions: &[SessionInfo], state: &SessionState, canvas: &
         let mut line = Line::from(here).with(format!("{} ", at + 1), Style::of(Colour::Cyan));
         line.push(clean(title, canvas.look).replace('\n', " "), Style::PLAIN);
         let when = session.updated_at.as_deref().unwrap_or_default();
-        let more = format!("  {}  {when}  {}", clean(session.session_id.as_str(), canvas.look), clean(canvas.short(&session.cwd), canvas.look));
+        let more = format!(
+            "  {}  {when}  {}",
+            clean(session.session_id.as_str(), canvas.look),
+            clean(canvas.short(&session.cwd), canvas.look)
+        );
         line.push(clean(&more, canvas.look).replace('\n', " "), Style::DIM);
         lines.push(cut_line(&line, canvas.columns, canvas.look));
     }
@@ -104,7 +117,14 @@ pub(crate) fn changes(transcript: &Transcript, canvas: &Canvas) -> Vec<Line> {
             lines.push(Line::new());
         }
         let path = canvas.short(&change.path);
-        lines.extend(diff::render(path, change.old.as_deref(), &change.new, canvas.columns, None, canvas.look));
+        lines.extend(diff::render(
+            path,
+            change.old.as_deref(),
+            &change.new,
+            canvas.columns,
+            None,
+            canvas.look,
+        ));
     }
     lines
 }

@@ -28,7 +28,16 @@ pub(crate) struct Screen<W> {
 
 impl<W: Write> Screen<W> {
     pub(crate) fn new(out: W, columns: usize, rows: usize, look: Look) -> Screen<W> {
-        Screen { out, look, columns, rows, live: Vec::new(), row: 0, recent: VecDeque::new(), buffer: String::new() }
+        Screen {
+            out,
+            look,
+            columns,
+            rows,
+            live: Vec::new(),
+            row: 0,
+            recent: VecDeque::new(),
+            buffer: String::new(),
+        }
     }
 
     /// The screen has another size. Where its lines are now is anybody's guess, so it is cleared and filled again.

@@ -36,7 +36,13 @@ async fn start(cx: &Cx, setup: run::Setup, permits: &Permits) -> Result<(Setup, 
     let screens = Screens::default();
     let (lender, questions) = Lender::showing(policy, screens.clone());
     // What a person can answer and a screen can show is offered here, and only here.
-    let client = client(setup.cancel_timeout).elicitation_forms().elicitation_urls().notices().compaction().plans().subagents();
+    let client = client(setup.cancel_timeout)
+        .elicitation_forms()
+        .elicitation_urls()
+        .notices()
+        .compaction()
+        .plans()
+        .subagents();
     let options = ConnectOptions {
         client: lender.offer(client, setup.fs, setup.terminal),
         cwd: setup.cwd.clone(),
@@ -46,14 +52,19 @@ async fn start(cx: &Cx, setup: run::Setup, permits: &Permits) -> Result<(Setup, 
         credentials: setup.credentials.clone(),
         must_authenticate: setup.must_authenticate,
     };
-    cx.output.note(format_args!("starting {}", setup.spec.name));
+    match setup.spec.known {
+        true => cx.output.note(format_args!("starting {}", setup.spec.name)),
+        false => cx.output.note(format_args!("starting {}", setup.spec.address)),
+    }
     let agent = connect(&setup.spec, options).await?;
     let connection = Connection { setup, agent: agent.clone(), lender, questions };
     let session = connection.new_session().await?;
     if let Some(model) = &connection.setup.model {
         run::set_model(&session, model).await?;
     }
-    let name = agent.info().map_or(connection.setup.spec.name.as_str(), |info| info.title.as_deref().unwrap_or(&info.name));
+    let name = agent
+        .info()
+        .map_or(connection.setup.spec.name.as_str(), |info| info.title.as_deref().unwrap_or(&info.name));
     let version = agent.info().map_or("", |info| info.version.as_str());
     let notices = vec![format!("{name} {version} in {}; /help shows commands and keys", cx.cwd.display())];
     let chat = Setup {

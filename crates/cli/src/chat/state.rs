@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use attache::client::Session;
 use attache::wire::v1::{
-    AvailableCommand, AvailableCommandInput, SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory,
-    SessionId, SessionModeState, SessionModelState, UsageUpdate,
+    AvailableCommand, AvailableCommandInput, SessionConfigKind, SessionConfigOption,
+    SessionConfigOptionCategory, SessionId, SessionModeState, SessionModelState, UsageUpdate,
 };
 
 /// A copy of the session's state, so that it can be looked at while a turn has the session.
@@ -76,7 +76,9 @@ impl SessionState {
                 values: models
                     .available_models
                     .iter()
-                    .map(|model| SettingValue::new(model.model_id.as_str(), &model.name, model.description.as_deref()))
+                    .map(|model| {
+                        SettingValue::new(model.model_id.as_str(), &model.name, model.description.as_deref())
+                    })
                     .collect(),
             })
         })
@@ -132,7 +134,9 @@ impl Setting {
                 values: select
                     .options
                     .iter()
-                    .map(|value| SettingValue::new(value.value.as_str(), &value.name, value.description.as_deref()))
+                    .map(|value| {
+                        SettingValue::new(value.value.as_str(), &value.name, value.description.as_deref())
+                    })
                     .collect(),
             },
             SessionConfigKind::Boolean(switch) => Setting {

@@ -82,8 +82,12 @@ pub(crate) fn browse(url: &str) -> io::Result<()> {
             "xdg-open".to_owned()
         }
     });
-    let mut child =
-        Command::new(program).arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let mut child = Command::new(program)
+        .arg(url)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
     // Somebody has to wait for it, or it stays as a zombie.
     std::thread::Builder::new().name("browser".to_owned()).spawn(move || drop(child.wait()))?;
     Ok(())

@@ -81,7 +81,9 @@ impl Transcript {
             Event::Text(chunk) => self.say(Speaker::Agent, chunk.message_id, &chunk.text, inner),
             Event::Thought(chunk) => self.say(Speaker::Thought, chunk.message_id, &chunk.text, inner),
             Event::User(chunk) => self.say(Speaker::User, chunk.message_id, &chunk.text, inner),
-            Event::Content(piece) => self.say(piece.speaker, piece.message_id, &describe(&piece.block), inner),
+            Event::Content(piece) => {
+                self.say(piece.speaker, piece.message_id, &describe(&piece.block), inner)
+            }
             Event::ToolCall(change) => self.tool(change),
             Event::Plan(plan) => self.set_plan(String::new(), PlanBody::Entries(plan.entries)),
             Event::PlanUpdate(update) => match update.plan {
@@ -110,9 +112,13 @@ impl Transcript {
                 self.notice(severity, text);
             }
             Event::Compaction(update) => match update.status {
-                CompactionStatus::InProgress => self.notice(Severity::Info, "the conversation is being compacted"),
+                CompactionStatus::InProgress => {
+                    self.notice(Severity::Info, "the conversation is being compacted")
+                }
                 CompactionStatus::Completed => self.notice(Severity::Info, "the conversation was compacted"),
-                CompactionStatus::Failed => self.notice(Severity::Warning, "the conversation could not be compacted"),
+                CompactionStatus::Failed => {
+                    self.notice(Severity::Warning, "the conversation could not be compacted")
+                }
                 _ => {}
             },
             Event::FromSubagent(_, event) => self.fold(*event, true),

@@ -57,6 +57,8 @@ enum Above {
     Block,
     /// A tool call of one line; another may follow at once.
     Row,
+    /// A notice; another may follow at once.
+    Note,
     /// Code whose fence is still open: nothing may come between.
     Fence,
 }
@@ -109,8 +111,10 @@ impl View {
             return;
         }
         let apart = match (self.above, above) {
-            (Above::Nothing | Above::Fence, _) | (Above::Row, Above::Row) => false,
-            (Above::Block | Above::Row, _) => true,
+            (Above::Nothing | Above::Fence, _) | (Above::Row, Above::Row) | (Above::Note, Above::Note) => {
+                false
+            }
+            (Above::Block | Above::Row | Above::Note, _) => true,
         };
         if apart {
             lines.push(Line::new());
@@ -149,10 +153,12 @@ impl View {
             let block_lines = match block {
                 Block::Message(message) => render_message(message, &message.text, canvas),
                 Block::Tool(tool) => live_tool(tool, &outputs, canvas),
-                Block::Terminal(number) => outputs.by_number(*number).map_or(Vec::new(), |output| terminal(output, canvas)),
+                Block::Terminal(number) => {
+                    outputs.by_number(*number).map_or(Vec::new(), |output| terminal(output, canvas))
+                }
                 Block::Notice(severity, text) => notice(*severity, text, canvas),
             };
-            let above = if block_lines.len() == 1 && matches!(block, Block::Tool(_)) { Above::Row } else { Above::Block };
+            let above = above(block, &block_lines);
             view.add(&mut lines, block_lines, above);
         }
         lines
@@ -171,14 +177,24 @@ fn finished(block: &Block, outputs: &mut Outputs, canvas: &Canvas) -> (Vec<Line>
         Block::Message(message) => render_message(message, &message.text, canvas),
         Block::Tool(tool) => {
             tool.terminals().for_each(|id| outputs.mark_shown(id));
-            let lines = whole_tool(tool, outputs, canvas);
-            let above = if lines.len() == 1 { Above::Row } else { Above::Block };
-            return (lines, above);
+            whole_tool(tool, outputs, canvas)
         }
-        Block::Terminal(number) => outputs.by_number(*number).map_or(Vec::new(), |output| terminal(output, canvas)),
+        Block::Terminal(number) => {
+            outputs.by_number(*number).map_or(Vec::new(), |output| terminal(output, canvas))
+        }
         Block::Notice(severity, text) => notice(*severity, text, canvas),
     };
-    (lines, Above::Block)
+    let above = above(block, &lines);
+    (lines, above)
+}
+
+/// What a block is to the one below it.
+fn above(block: &Block, lines: &[Line]) -> Above {
+    match block {
+        Block::Tool(_) if lines.len() == 1 => Above::Row,
+        Block::Notice(..) => Above::Note,
+        _ => Above::Block,
+    }
 }
 
 fn render_message(message: &Message, text: &str, canvas: &Canvas) -> Vec<Line> {
@@ -186,7 +202,12 @@ fn render_message(message: &Message, text: &str, canvas: &Canvas) -> Vec<Line> {
     match message.speaker {
         Speaker::User => said(text, canvas),
         Speaker::Thought => {
-            let lines = markdown::render(text, canvas.columns.saturating_sub(2 + indent), Style::DIM.italic(), canvas.look);
+            let lines = markdown::render(
+                text,
+                canvas.columns.saturating_sub(2 + indent),
+                Style::DIM.italic(),
+                canvas.look,
+            );
             indented(lines, 2 + indent)
         }
         _ => {
@@ -278,7 +299,14 @@ fn whole_tool(tool: &ToolState, outputs: &Outputs, canvas: &Canvas) -> Vec<Line>
             ToolCallContent::Diff(change) => {
                 let columns = canvas.columns.saturating_sub(2);
                 let path = canvas.short(&change.path);
-                let rows = diff::render(path, change.old_text.as_deref(), &change.new_text, columns, Some(DIFF_ROWS), canvas.look);
+                let rows = diff::render(
+                    path,
+                    change.old_text.as_deref(),
+                    &change.new_text,
+                    columns,
+                    Some(DIFF_ROWS),
+                    canvas.look,
+                );
                 lines.extend(indented(rows, 2));
             }
             ToolCallContent::Terminal(terminal) => {
@@ -328,7 +356,8 @@ fn end_of(output: &Output, canvas: &Canvas, lines: &mut Vec<Line>) {
 }
 
 fn terminal(output: &Output, canvas: &Canvas) -> Vec<Line> {
-    let command = Line::styled("$ ", Style::DIM).with(reveal(&output.command, canvas.look).replace('\n', " "), Style::PLAIN);
+    let command = Line::styled("$ ", Style::DIM)
+        .with(reveal(&output.command, canvas.look).replace('\n', " "), Style::PLAIN);
     let mut lines = vec![cut_line(&command, canvas.columns, canvas.look)];
     let (before, tail) = output.tail(OUTPUT_ROWS);
     folded(before, &tail, canvas, &mut lines);

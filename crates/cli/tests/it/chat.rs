@@ -39,7 +39,9 @@ pub(crate) use plays;
 #[tokio::test]
 async fn markdown_streams_onto_the_screen() {
     plays!(Writer, |self, turn, _prompt| {
-        for piece in ["# Tit", "le\n\nSome **bo", "ld** text\n\n- one\n- two\n\n```rust\nfn ", "main() {}\n```\n"] {
+        for piece in
+            ["# Tit", "le\n\nSome **bo", "ld** text\n\n- one\n- two\n\n```rust\nfn ", "main() {}\n```\n"]
+        {
             turn.say(piece).await?;
         }
         turn.say("| a | b |\n|---|---|\n| 1 | 2 |\n").await?;
@@ -119,7 +121,10 @@ async fn a_tool_call_is_one_line_that_changes() {
 async fn a_plan_is_a_check_list() {
     plays!(Planner, |self, turn, _prompt| {
         let plan = |first, second| {
-            vec![PlanEntry::new("First step", Priority::High, first), PlanEntry::new("Second step", Priority::Low, second)]
+            vec![
+                PlanEntry::new("First step", Priority::High, first),
+                PlanEntry::new("Second step", Priority::Low, second),
+            ]
         };
         turn.plan(plan(Step::InProgress, Step::Pending)).await?;
         self.cue.given().await;

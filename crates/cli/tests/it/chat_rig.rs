@@ -18,6 +18,7 @@ use attache::listen_unix;
 use pty_process::Size;
 use pty_process::blocking::{Command, Pts, Pty};
 use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 
 /// How long something may take that takes no time.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -86,6 +87,7 @@ pub(crate) struct Chat {
     pts: Pts,
     shown: Arc<Shown>,
     child: Child,
+    serving: JoinHandle<()>,
 }
 
 /// How the program is started.
@@ -125,18 +127,18 @@ impl Start {
     /// Starts the program with this agent, and waits for its prompt.
     pub(crate) async fn with(self, agent: Agent) -> Chat {
         let socket = self.place.path().join("agent");
-        let mut listener = listen_unix(&socket).unwrap();
-        tokio::spawn(async move {
+        let listener = listen_unix(&socket).unwrap();
+        let serving = tokio::spawn(async move {
             if let Ok(link) = listener.accept().await {
                 let _ = agent.serve(link).await;
             }
         });
-        let mut chat = self.run(&format!("unix:{}", socket.display()));
+        let mut chat = self.run(&format!("unix:{}", socket.display()), serving);
         chat.sees("> ").await;
         chat
     }
 
-    fn run(self, agent: &str) -> Chat {
+    fn run(self, agent: &str, serving: JoinHandle<()>) -> Chat {
         let (pty, pts) = pty_process::blocking::open().unwrap();
         let (rows, columns) = self.size;
         pty.resize(Size::new(rows, columns)).unwrap();
@@ -164,7 +166,7 @@ impl Start {
                 screen.changed.notify_waiters();
             }
         });
-        Chat { place: self.place, pty, pts, shown, child }
+        Chat { place: self.place, pty, pts, shown, child, serving }
     }
 }
 
@@ -256,7 +258,8 @@ impl Chat {
             let columns = screen.size().1;
             for (row, line) in screen.rows(0, columns).enumerate() {
                 if let Some(at) = line.find(text) {
-                    let column = line[..at].chars().map(|c| if c as u32 > 0x2e80 { 2 } else { 1 }).sum::<u16>();
+                    let column =
+                        line[..at].chars().map(|c| if c as u32 > 0x2e80 { 2 } else { 1 }).sum::<u16>();
                     return screen.cell(row as u16, column).unwrap().clone();
                 }
             }
@@ -267,6 +270,12 @@ impl Chat {
     pub(crate) fn resize(&mut self, rows: u16, columns: u16) {
         self.shown.parser.lock().unwrap().screen_mut().set_size(rows, columns);
         self.pty.resize(Size::new(rows, columns)).unwrap();
+    }
+
+    /// The agent is gone.
+    pub(crate) async fn hang_up(&mut self) {
+        self.serving.abort();
+        let _ = (&mut self.serving).await;
     }
 
     pub(crate) fn pid(&self) -> u32 {

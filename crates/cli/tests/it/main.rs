@@ -5,11 +5,18 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod auth;
+mod auth_terminal;
 mod chat;
+mod chat_ask;
+mod chat_end;
+mod chat_keys;
 mod chat_rig;
 mod config;
+mod doctor;
 mod exec;
 mod formats;
+mod import;
 mod lent;
 mod misbehave;
 mod permissions;

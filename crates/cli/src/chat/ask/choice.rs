@@ -96,7 +96,12 @@ impl Choice {
         }
         // There is a no, whatever was offered. PERM-04: it is then not an option, but no decision.
         if rows.iter().all(|row| row.key != Some('n')) {
-            rows.push(Row { key: Some('n'), label: "Not now".to_owned(), allows: false, answer: Answer::Cancel });
+            rows.push(Row {
+                key: Some('n'),
+                label: "Not now".to_owned(),
+                allows: false,
+                answer: Answer::Cancel,
+            });
         }
         let title = if tool.title.is_empty() { tool.id.as_str() } else { tool.title.as_str() };
         let title = format!("{} {title}", kind_name(tool.kind));
@@ -154,7 +159,8 @@ impl Choice {
 
     pub(crate) fn face(&self, canvas: &Canvas) -> Face {
         let head = format!("Allow {}?", clean(&self.title, canvas.look).replace('\n', " "));
-        let mut lines = wrap(&Line::styled(head, Style::BOLD), canvas.columns, &Line::new(), &Line::from("  "));
+        let mut lines =
+            wrap(&Line::styled(head, Style::BOLD), canvas.columns, &Line::new(), &Line::from("  "));
         // The question is known from above; what matters here are the answers.
         lines.truncate(2);
         for (at, row) in self.rows.iter().enumerate() {
@@ -258,7 +264,8 @@ fn details(tool: &ToolState) -> Vec<Detail> {
         }
     }
     for place in &tool.locations {
-        let named = details.iter().any(|detail| matches!(detail, Detail::Change { path, .. } if *path == place.path));
+        let named =
+            details.iter().any(|detail| matches!(detail, Detail::Change { path, .. } if *path == place.path));
         if !named && !tool.title.contains(&place.path) {
             details.push(Detail::Text(place.path.clone()));
         }

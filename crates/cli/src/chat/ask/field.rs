@@ -2,8 +2,8 @@
 
 use attache::client::ElicitationAsk;
 use attache::wire::v1::{
-    ElicitationContentValue as Value, ElicitationPropertySchema as Property, ElicitationSchema, EnumOption, Fields,
-    MultiSelectItems,
+    ElicitationContentValue as Value, ElicitationPropertySchema as Property, ElicitationSchema, EnumOption,
+    Fields, MultiSelectItems,
 };
 use crossterm::event::{KeyCode, KeyEvent};
 
@@ -108,8 +108,12 @@ impl Field {
                 };
                 let default = schema.default_value.clone().unwrap_or_default();
                 let chosen = |option: &Choosable| matches!(&option.value, Value::String(text) if default.contains(text));
-                field.picked =
-                    options.iter().enumerate().filter(|(_, option)| chosen(option)).map(|(at, _)| at).collect();
+                field.picked = options
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, option)| chosen(option))
+                    .map(|(at, _)| at)
+                    .collect();
                 field.kind = Kind::Many(options);
             }
             _ => {}
@@ -188,16 +192,22 @@ impl Field {
             Kind::Number => {
                 let text = self.typed.trim();
                 let whole = text.parse::<i64>().ok().map(Value::Integer);
-                whole.or_else(|| text.parse::<f64>().ok().filter(|number| number.is_finite()).map(Value::Number))
+                whole.or_else(|| {
+                    text.parse::<f64>().ok().filter(|number| number.is_finite()).map(Value::Number)
+                })
             }
-            Kind::One(options) => self.picked.first().and_then(|at| options.get(*at)).map(|option| option.value.clone()),
+            Kind::One(options) => {
+                self.picked.first().and_then(|at| options.get(*at)).map(|option| option.value.clone())
+            }
             Kind::Many(options) => {
                 if self.picked.is_empty() && !self.required {
                     return None;
                 }
-                let texts = self.picked.iter().filter_map(|at| options.get(*at)).filter_map(|option| match &option.value {
-                    Value::String(text) => Some(text.clone()),
-                    _ => None,
+                let texts = self.picked.iter().filter_map(|at| options.get(*at)).filter_map(|option| {
+                    match &option.value {
+                        Value::String(text) => Some(text.clone()),
+                        _ => None,
+                    }
                 });
                 Some(Value::StringArray(texts.collect()))
             }
@@ -234,7 +244,9 @@ impl Field {
         };
         match value {
             Value::StringArray(list) => {
-                let titles = list.iter().map(|text| title(&Value::String(text.clone())).unwrap_or_else(|| text.clone()));
+                let titles = list
+                    .iter()
+                    .map(|text| title(&Value::String(text.clone())).unwrap_or_else(|| text.clone()));
                 titles.collect::<Vec<_>>().join(", ")
             }
             Value::String(text) => title(value).unwrap_or_else(|| text.clone()),
@@ -247,7 +259,10 @@ impl Field {
 }
 
 fn plain(values: &[String]) -> Vec<Choosable> {
-    values.iter().map(|value| Choosable { value: value.clone().into(), title: value.clone(), about: None }).collect()
+    values
+        .iter()
+        .map(|value| Choosable { value: value.clone().into(), title: value.clone(), about: None })
+        .collect()
 }
 
 fn titled(options: &[EnumOption]) -> Vec<Choosable> {

@@ -110,7 +110,12 @@ impl Form {
             Kind::One(options) | Kind::Many(options) => options,
             Kind::Unknown => {
                 let text = "this kind of field is not known here and stays empty";
-                lines.extend(wrap(&Line::styled(text, Style::of(Colour::Yellow)), canvas.columns, &prefix, &prefix));
+                lines.extend(wrap(
+                    &Line::styled(text, Style::of(Colour::Yellow)),
+                    canvas.columns,
+                    &prefix,
+                    &prefix,
+                ));
                 return Face { lines, cursor: None };
             }
             _ => {
@@ -163,7 +168,8 @@ impl Form {
     }
 
     pub(crate) fn key(&mut self, key: KeyEvent, canvas: &Canvas) -> Step {
-        let said = |text: &str| vec![Line::styled(format!("{} {text}", canvas.look.pick("·", "*")), Style::DIM)];
+        let said =
+            |text: &str| vec![Line::styled(format!("{} {text}", canvas.look.pick("·", "*")), Style::DIM)];
         let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
         let reviewing = self.at >= self.fields.len();
         match key.code {

@@ -43,7 +43,12 @@ impl Page {
         lines.extend(wrap_hard(&address, canvas.columns, &prefix, &prefix));
         for warning in warnings(&self.url, look) {
             let line = Line::styled(warning, Style::of(Colour::Yellow));
-            lines.extend(wrap(&line, canvas.columns, &Line::styled("! ", Style::of(Colour::Yellow)), &prefix));
+            lines.extend(wrap(
+                &line,
+                canvas.columns,
+                &Line::styled("! ", Style::of(Colour::Yellow)),
+                &prefix,
+            ));
         }
         lines
     }
@@ -51,14 +56,17 @@ impl Page {
     pub(crate) fn face(&self, canvas: &Canvas) -> Face {
         let (_, host, _) = parts(&self.url);
         let head = format!("Open {} in a browser?", reveal(host, canvas.look));
-        let mut lines = wrap(&Line::styled(head, Style::BOLD), canvas.columns, &Line::new(), &Line::from("  "));
+        let mut lines =
+            wrap(&Line::styled(head, Style::BOLD), canvas.columns, &Line::new(), &Line::from("  "));
         let open = is_web(&self.url).then_some(("y", "Yes, open it", Colour::Green));
         for (key, text, colour) in open.into_iter().chain([
             ("m", "I open it myself", Colour::Green),
             ("n", "No (decline)", Colour::Red),
             ("Esc", "Not now (cancel)", Colour::Red),
         ]) {
-            lines.push(Line::styled(format!("  {key:4}"), Style::BOLD.colour(colour)).with(text, Style::PLAIN));
+            lines.push(
+                Line::styled(format!("  {key:4}"), Style::BOLD.colour(colour)).with(text, Style::PLAIN),
+            );
         }
         Face { lines, cursor: None }
     }
@@ -67,7 +75,8 @@ impl Page {
         if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
             return Step::Nothing;
         }
-        let said = |text: &str| vec![Line::styled(format!("{} {text}", canvas.look.pick("·", "*")), Style::DIM)];
+        let said =
+            |text: &str| vec![Line::styled(format!("{} {text}", canvas.look.pick("·", "*")), Style::DIM)];
         match key.code {
             KeyCode::Char('y') if is_web(&self.url) => {
                 self.agree();
@@ -144,7 +153,8 @@ fn warnings(url: &str, look: Look) -> Vec<String> {
         warnings.push("the host's name has characters that can look like others (punycode): make sure it is the one you mean".to_owned());
     }
     if before.contains('@') {
-        warnings.push(format!("what stands before the @ is not the host; the page is on {}", reveal(host, look)));
+        warnings
+            .push(format!("what stands before the @ is not the host; the page is on {}", reveal(host, look)));
     }
     if bare.parse::<std::net::IpAddr>().is_ok() && !local {
         warnings.push("the host is a number, not a name".to_owned());

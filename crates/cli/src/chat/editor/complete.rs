@@ -99,7 +99,8 @@ pub(crate) fn complete(text: &str, cursor: usize, words: &impl Words, cwd: &Path
 /// Where the mention of a file begins that the cursor stands in.
 fn mention(before: &str) -> Option<usize> {
     let at = before.rfind('@')?;
-    let starts_word = before.get(..at)?.chars().next_back().is_none_or(|c| c.is_whitespace() || "([{<\"'".contains(c));
+    let starts_word =
+        before.get(..at)?.chars().next_back().is_none_or(|c| c.is_whitespace() || "([{<\"'".contains(c));
     let rest = before.get(at + 1..)?;
     let open = match rest.strip_prefix('"') {
         Some(quoted) => !quoted.contains('"'),

@@ -78,7 +78,8 @@ impl Editor {
         let longest = menu.items.iter().map(|item| width(&item.label)).max().unwrap_or(0).min(columns / 2);
         let mut lines = Vec::new();
         for (at, item) in menu.items.iter().enumerate().skip(from).take(rows) {
-            let style = if menu.chosen == Some(at) { Style::PLAIN.reverse() } else { Style::of(Colour::Cyan) };
+            let style =
+                if menu.chosen == Some(at) { Style::PLAIN.reverse() } else { Style::of(Colour::Cyan) };
             let label = clean(&item.label, look);
             let mut line = Line::from("  ").with(label.as_ref(), style);
             line.push(" ".repeat(longest.saturating_sub(width(&label)) + 2), Style::PLAIN);

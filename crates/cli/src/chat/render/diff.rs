@@ -245,7 +245,9 @@ mod tests {
         // All pairs of texts of up to five lines over two kinds of line.
         let texts: Vec<String> = (0..6_u32)
             .flat_map(|length| (0..1_u32 << length).map(move |bits| (length, bits)))
-            .map(|(length, bits)| (0..length).map(|at| if bits >> at & 1 == 1 { "a\n" } else { "b\n" }).collect())
+            .map(|(length, bits)| {
+                (0..length).map(|at| if bits >> at & 1 == 1 { "a\n" } else { "b\n" }).collect()
+            })
             .collect();
         for old in &texts {
             for new in &texts {
@@ -296,6 +298,9 @@ mod tests {
 
     #[test]
     fn long_lines_wrap_under_their_text() {
-        assert_eq!(plain(&render("x", None, "abcdefgh\n", 8, None, FULL)), "x (new)  +1 -0\n1 + abcd\n    efgh\n");
+        assert_eq!(
+            plain(&render("x", None, "abcdefgh\n", 8, None, FULL)),
+            "x (new)  +1 -0\n1 + abcd\n    efgh\n"
+        );
     }
 }

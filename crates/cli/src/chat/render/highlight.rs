@@ -64,7 +64,10 @@ static LANGUAGES: &[Language] = &[
         ..C_LIKE
     },
     Language {
-        names: &["c", "h", "cpp", "c++", "cc", "hpp", "java", "csharp", "cs", "c#", "kotlin", "kt", "swift", "scala", "dart", "php"],
+        names: &[
+            "c", "h", "cpp", "c++", "cc", "hpp", "java", "csharp", "cs", "c#", "kotlin", "kt", "swift",
+            "scala", "dart", "php",
+        ],
         keywords: "abstract auto bool boolean break case catch char class const constexpr continue default delete do double else enum \
                    explicit extends extern false final float for fun func goto if implements import in inline int interface \
                    internal let long namespace new null nullptr object operator override package private protected public \
@@ -78,7 +81,11 @@ static LANGUAGES: &[Language] = &[
         ..HASH_LIKE
     },
     Language { names: &["json", "jsonc", "json5"], keywords: "true false null", quotes: "\"", ..C_LIKE },
-    Language { names: &["toml", "yaml", "yml", "ini", "conf"], keywords: "true false null yes no on off", ..HASH_LIKE },
+    Language {
+        names: &["toml", "yaml", "yml", "ini", "conf"],
+        keywords: "true false null yes no on off",
+        ..HASH_LIKE
+    },
     Language {
         names: &["ruby", "rb", "elixir", "ex"],
         keywords: "alias and begin break case class def defmodule do else elsif end ensure false fn for if in module next nil not or \
@@ -183,7 +190,8 @@ impl Highlighter {
 }
 
 fn word_style(language: &Language, word: &str, after: &str) -> Style {
-    let is = |keyword: &str| keyword == word || (language.names == ["sql"] && keyword.eq_ignore_ascii_case(word));
+    let is =
+        |keyword: &str| keyword == word || (language.names == ["sql"] && keyword.eq_ignore_ascii_case(word));
     if language.keywords.split(' ').any(is) {
         KEYWORD
     } else if after.starts_with('(') || after.starts_with("!(") {

@@ -44,7 +44,9 @@ pub(crate) fn open_fence(text: &str) -> Option<&str> {
         let fence = trimmed.get(..length).unwrap_or_default();
         match open {
             None => open = Some((line, fence)),
-            Some((_, opened)) if fence.starts_with(opened) && trimmed.trim_end().len() == length => open = None,
+            Some((_, opened)) if fence.starts_with(opened) && trimmed.trim_end().len() == length => {
+                open = None
+            }
             Some(_) => {}
         }
     }

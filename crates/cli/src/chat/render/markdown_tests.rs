@@ -10,7 +10,8 @@ fn shown(text: &str, columns: usize) -> String {
 
 #[test]
 fn headings_paragraphs_and_emphasis() {
-    let text = "# Title\n\nSome *soft*, **strong**, ~~gone~~ and `code` text.\nSame paragraph.\n\n## Next\nText.\n";
+    let text =
+        "# Title\n\nSome *soft*, **strong**, ~~gone~~ and `code` text.\nSame paragraph.\n\n## Next\nText.\n";
     assert_eq!(
         marked(&render(text, 80, Style::PLAIN, FULL)),
         "{bold underline blue|Title}\n\n\
@@ -51,9 +52,13 @@ fn tables_fit_the_width() {
     );
     assert_eq!(
         shown(text, 14),
-        "Name │ What it\n─────┼────────\na    │   first\n     │   thing\nbb   │       x\n".replace("What it\n", "What it\n     │      is\n")
+        "Name │ What it\n─────┼────────\na    │   first\n     │   thing\nbb   │       x\n"
+            .replace("What it\n", "What it\n     │      is\n")
     );
-    assert_eq!(shown(text, 9), "Name: a\nWhat it\n  is:\n  first\n  thing\n\nName:\n  bb\nWhat it\n  is: x\n");
+    assert_eq!(
+        shown(text, 9),
+        "Name: a\nWhat it\n  is:\n  first\n  thing\n\nName:\n  bb\nWhat it\n  is: x\n"
+    );
 }
 
 #[test]
@@ -84,7 +89,9 @@ fn ascii_terminals_get_ascii() {
 
 #[test]
 fn agents_cannot_write_escape_sequences() {
-    for text in ["\x1b[2J\x1b]0;x\x07hi", "`\x1b[31m`", "```\n\x1b[31mred\n```", "[\x1b[1m](\x1b[2J)", "&#27;[31m"] {
+    for text in
+        ["\x1b[2J\x1b]0;x\x07hi", "`\x1b[31m`", "```\n\x1b[31mred\n```", "[\x1b[1m](\x1b[2J)", "&#27;[31m"]
+    {
         let out = shown(text, 40);
         assert!(!out.contains('\x1b'), "{text:?} gave {out:?}");
     }

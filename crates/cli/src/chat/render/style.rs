@@ -170,10 +170,6 @@ impl Line {
         self.spans.iter().map(|span| width(&span.text)).sum()
     }
 
-    pub(crate) fn is_blank(&self) -> bool {
-        self.spans.iter().all(|span| span.text.trim().is_empty())
-    }
-
     /// The text alone.
     pub(crate) fn plain(&self) -> String {
         self.spans.iter().map(|span| span.text.as_str()).collect()
@@ -251,7 +247,8 @@ mod tests {
 
     #[test]
     fn a_line_leaves_no_style_behind_and_colours_can_be_left_out() {
-        let line = Line::from("a").with("b", Style::of(Colour::Red)).with("c", Style::BOLD.colour(Colour::Blue));
+        let line =
+            Line::from("a").with("b", Style::of(Colour::Red)).with("c", Style::BOLD.colour(Colour::Blue));
         let mut out = String::new();
         line.write(true, &mut out);
         assert_eq!(out, "a\x1b[31mb\x1b[m\x1b[1m\x1b[34mc\x1b[m");

@@ -37,7 +37,8 @@ pub(crate) fn width(text: &str) -> usize {
 
 /// Whether a character must not reach the terminal as it is: controls, and what reorders text so that it reads as something else.
 fn is_unsafe(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+    c.is_control()
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 /// Text for the screen: escape sequences and controls are taken out, line breaks stay, a tab becomes four columns at most.
@@ -81,7 +82,8 @@ pub(crate) fn clean(text: &str, look: Look) -> Cow<'_, str> {
 
 /// Text that somebody decides about: nothing is taken out, what would be invisible is shown as `^[` or `<U+202E>`.
 pub(crate) fn reveal(text: &str, look: Look) -> Cow<'_, str> {
-    let harmless = |c: char| c == '\n' || (!is_unsafe(c) && char_width(c) > 0 && (look.unicode || c.is_ascii()));
+    let harmless =
+        |c: char| c == '\n' || (!is_unsafe(c) && char_width(c) > 0 && (look.unicode || c.is_ascii()));
     if text.chars().all(harmless) {
         return Cow::Borrowed(text);
     }
