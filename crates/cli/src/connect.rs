@@ -49,7 +49,9 @@ pub(crate) fn credentials(settings: &BTreeMap<String, String>) -> BTreeMap<Strin
     let mut all = settings.clone();
     for (name, value) in std::env::vars_os() {
         let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else { continue };
-        if let Some(method) = name.strip_prefix("ATTACHE_AUTH_").filter(|_| name != "ATTACHE_AUTH_POLICY" && !value.is_empty()) {
+        if let Some(method) =
+            name.strip_prefix("ATTACHE_AUTH_").filter(|_| name != "ATTACHE_AUTH_POLICY" && !value.is_empty())
+        {
             all.retain(|known, _| variable(known) != method);
             all.insert(method.to_owned(), value.to_owned());
         }
@@ -59,12 +61,17 @@ pub(crate) fn credentials(settings: &BTreeMap<String, String>) -> BTreeMap<Strin
 
 /// The variable that stands for a way to authenticate: `openai-api-key` is `OPENAI_API_KEY`.
 pub(crate) fn variable(method: &str) -> String {
-    let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_uppercase() } else { '_' };
+    let letter =
+        |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_uppercase() } else { '_' };
     method.chars().map(letter).collect()
 }
 
 /// The command that starts an agent; `None` if it runs already, somewhere.
-pub(crate) fn command(spec: &AgentSpec, cwd: &Path, credentials: &BTreeMap<String, String>) -> Option<Command> {
+pub(crate) fn command(
+    spec: &AgentSpec,
+    cwd: &Path,
+    credentials: &BTreeMap<String, String>,
+) -> Option<Command> {
     let Address::Command { command, args } = &spec.address else { return None };
     // A path is relative to where the user is, not to where the agent will be.
     let program = match command.contains(std::path::is_separator) {
@@ -139,7 +146,9 @@ fn not_reached(spec: &AgentSpec, error: &io::Error) -> Failure {
             .hint("is it running, and is the address right?");
     };
     if error.kind() != io::ErrorKind::NotFound {
-        return Failure::runtime(error).detail("AGENT_SPAWN_FAILED").hint(format!("the command is: {}", spec.address));
+        return Failure::runtime(error)
+            .detail("AGENT_SPAWN_FAILED")
+            .hint(format!("the command is: {}", spec.address));
     }
     let failure = Failure::runtime(format_args!("the agent `{}` cannot be started: {error}", spec.name))
         .detail("AGENT_SPAWN_ENOENT");
@@ -153,7 +162,8 @@ fn not_reached(spec: &AgentSpec, error: &io::Error) -> Failure {
 
 /// The agent was started and did not get as far as it should.
 fn unwilling(spec: &AgentSpec, error: attache::Error) -> Failure {
-    let timed_out = matches!(&error, attache::Error::Internal(text) if text.contains("did not answer `initialize`"));
+    let timed_out =
+        matches!(&error, attache::Error::Internal(text) if text.contains("did not answer `initialize`"));
     let mut failure = Failure::from(error).context(format_args!("the agent `{}`", spec.name));
     if timed_out {
         failure.detail = Some("AGENT_SILENT".to_owned());
@@ -183,7 +193,8 @@ async fn authenticate(
                 .detail("AUTH_FAILED")
         }),
         None if must && !agent.auth_methods().is_empty() => {
-            let ids: Vec<&str> = agent.auth_methods().iter().filter_map(|method| method.id().map(|id| id.as_str())).collect();
+            let ids: Vec<&str> =
+                agent.auth_methods().iter().filter_map(|method| method.id().map(|id| id.as_str())).collect();
             Err(Failure::runtime(format_args!("there is no credential for any of: {}", ids.join(", ")))
                 .detail("AUTH_REQUIRED")
                 .hint("set `auth.METHOD` in the settings, or ATTACHE_AUTH_METHOD"))
@@ -203,7 +214,8 @@ pub(crate) fn explain_auth(failure: Failure, spec: &AgentSpec, agent: &Agent) ->
         .filter_map(|method| method.id())
         .map(|id| format!("ATTACHE_AUTH_{}", variable(id.as_str())))
         .collect();
-    let mut failure = failure.hint(format!("log in with the agent's own program, or `attache auth login {}`", spec.name));
+    let mut failure =
+        failure.hint(format!("log in with the agent's own program, or `attache auth login {}`", spec.name));
     if !names.is_empty() {
         failure = failure.hint(format!("or set a credential: {}", names.join(" or ")));
     }

@@ -107,7 +107,8 @@ impl Cx {
             self.output.warn(warning);
         }
         if !self.config.ignored.is_empty() {
-            let keys: Vec<String> = self.config.ignored.iter().map(|ignored| format!("`{}`", ignored.key)).collect();
+            let keys: Vec<String> =
+                self.config.ignored.iter().map(|ignored| format!("`{}`", ignored.key)).collect();
             self.output.warn(format_args!(
                 "{} in {} is left out, because a project cannot allow itself more than you do; \
                  read the file, then `attache config trust` agrees to it",

@@ -56,7 +56,8 @@ impl Lender {
 
     /// From now on this policy holds.
     pub(crate) fn set(&self, policy: Policy) {
-        *self.now.write().unwrap_or_else(PoisonError::into_inner) = now(policy, &self.asks, self.screens.as_ref());
+        *self.now.write().unwrap_or_else(PoisonError::into_inner) =
+            now(policy, &self.asks, self.screens.as_ref());
     }
 
     /// The policy that holds.

@@ -23,7 +23,11 @@ pub(crate) struct Log {
 
 impl Log {
     /// `secrets` are values that are hidden wherever they appear.
-    pub(crate) fn new(verbose: bool, file: Option<&Path>, secrets: impl IntoIterator<Item = String>) -> Result<Log> {
+    pub(crate) fn new(
+        verbose: bool,
+        file: Option<&Path>,
+        secrets: impl IntoIterator<Item = String>,
+    ) -> Result<Log> {
         let file = match file {
             None => None,
             Some(path) => {

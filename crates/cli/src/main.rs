@@ -42,7 +42,8 @@ use paths::Paths;
 
 fn main() -> ExitCode {
     let paths = Paths::from_env();
-    let arguments: Vec<String> = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let arguments: Vec<String> =
+        std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
     if let Some(code) = hidden(&paths, &arguments) {
         return code;
     }
@@ -178,7 +179,9 @@ fn early_output() -> Output {
     output.find_colors(false);
     let arguments: Vec<String> = std::env::args().collect();
     let json = |pair: &[String]| matches!(pair, [flag, value] if flag == "--format" && value == "json");
-    if arguments.windows(2).any(json) || arguments.iter().any(|arg| arg == "--format=json" || arg == "--json-strict") {
+    if arguments.windows(2).any(json)
+        || arguments.iter().any(|arg| arg == "--format=json" || arg == "--json-strict")
+    {
         output.format = output::Format::Json;
     }
     output

@@ -42,11 +42,14 @@ pub(crate) fn list(cx: &Cx) -> Result<()> {
         Format::Json => cx.output.json(&Value::Array(rows)),
         _ if rows.is_empty() && cx.output.format == Format::Text => cx.output.line("nothing is remembered"),
         _ => {
-            let text = |row: &Value, key: &str| row.get(key).and_then(Value::as_str).unwrap_or("-").to_owned();
+            let text =
+                |row: &Value, key: &str| row.get(key).and_then(Value::as_str).unwrap_or("-").to_owned();
             for row in &rows {
                 let number = row.get("number").cloned().unwrap_or_default();
-                let effect = if row.get("allow") == Some(&json!(true)) { "always allow" } else { "never allow" };
-                let place = if cx.call.has("all") { format!("\t{}", text(row, "project")) } else { String::new() };
+                let effect =
+                    if row.get("allow") == Some(&json!(true)) { "always allow" } else { "never allow" };
+                let place =
+                    if cx.call.has("all") { format!("\t{}", text(row, "project")) } else { String::new() };
                 let [subject, agent, at] = ["subject", "agent", "at"].map(|key| text(row, key));
                 cx.output.line(format_args!("{number}\t{effect} {subject}\t{agent}\t{at}{place}"));
             }
@@ -58,7 +61,9 @@ pub(crate) fn list(cx: &Cx) -> Result<()> {
 /// Takes one answer back.
 pub(crate) fn revoke(cx: &Cx) -> Result<()> {
     let text = cx.call.word(0).unwrap_or_default();
-    let number = text.parse::<u64>().map_err(|_| Failure::usage(format_args!("`{text}` is not a number of the list")))?;
+    let number = text
+        .parse::<u64>()
+        .map_err(|_| Failure::usage(format_args!("`{text}` is not a number of the list")))?;
     let gone = memory(cx, project(cx))?.revoke(number).context("what is always allowed")?;
     if !gone {
         return Err(Failure::runtime(format_args!("there is no answer {number} in this project"))

@@ -27,7 +27,10 @@ pub(crate) fn parse(text: &str) -> Option<SystemTime> {
     let year: i64 = parts.next()?.parse().ok()?;
     let month: i64 = parts.next()?.parse().ok()?;
     let day: i64 = parts.next()?.parse().ok()?;
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || date(days(year, month, day)) != (year, month, day) {
+    if !(1..=12).contains(&month)
+        || !(1..=31).contains(&day)
+        || date(days(year, month, day)) != (year, month, day)
+    {
         return None;
     }
     let seconds = clock.map_or(Some(0.0), clock_seconds)?;

@@ -179,7 +179,9 @@ impl<L: Iterator<Item = std::io::Result<String>>> Agent<L> {
                 "done" if self.cancelled => self.reply(json!({ "stopReason": "cancelled" })),
                 "done" => self.reply(json!({ "stopReason": text })),
                 "call" => self.call(first, json_of(second)),
-                "notify" => self.write(&json!({ "jsonrpc": "2.0", "method": first, "params": json_of(second) })),
+                "notify" => {
+                    self.write(&json!({ "jsonrpc": "2.0", "method": first, "params": json_of(second) }))
+                }
                 "raw" => self.print(&format!("{text}\n")),
                 "half" => self.print(&text),
                 "stderr" => eprintln!("{text}"),
@@ -196,7 +198,9 @@ impl<L: Iterator<Item = std::io::Result<String>>> Agent<L> {
                 "abort" => std::process::abort(),
                 "fork" => {
                     // Gone from our process group and from our hands.
-                    let child = std::process::Command::new("setsid").args(["sleep", &format!("1000.{}", std::process::id())]).spawn();
+                    let child = std::process::Command::new("setsid")
+                        .args(["sleep", &format!("1000.{}", std::process::id())])
+                        .spawn();
                     child.expect("a process");
                 }
                 "flood" => {
@@ -251,7 +255,8 @@ impl<L: Iterator<Item = std::io::Result<String>>> Agent<L> {
         loop {
             let Some(message) = self.read_new() else { exit(0) };
             if message.get("method").is_none() && message.get("id") == Some(&id) {
-                self.last = message.get("result").or_else(|| message.get("error")).cloned().unwrap_or_default();
+                self.last =
+                    message.get("result").or_else(|| message.get("error")).cloned().unwrap_or_default();
                 return;
             }
             match message.get("method").and_then(Value::as_str) {
@@ -298,8 +303,10 @@ impl<L: Iterator<Item = std::io::Result<String>>> Agent<L> {
         };
         let mut text = text.to_owned();
         while let Some(at) = text.find("$env.") {
-            let name: String =
-                text[at + 5..].chars().take_while(|letter| letter.is_ascii_alphanumeric() || *letter == '_').collect();
+            let name: String = text[at + 5..]
+                .chars()
+                .take_while(|letter| letter.is_ascii_alphanumeric() || *letter == '_')
+                .collect();
             let value = std::env::var(&name).unwrap_or_default();
             text.replace_range(at..at + 5 + name.len(), &quoted(&value));
         }

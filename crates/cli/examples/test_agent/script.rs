@@ -28,7 +28,8 @@ impl Script {
             }
             let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
             if name == "on" {
-                let (method, time) = rest.split_once(' ').map_or((rest, None), |(method, time)| (method, time.parse().ok()));
+                let (method, time) =
+                    rest.split_once(' ').map_or((rest, None), |(method, time)| (method, time.parse().ok()));
                 sections.push(Section { method: method.to_owned(), time, acts: Vec::new() });
             } else if let Some(section) = sections.last_mut() {
                 section.acts.push(Act { name: name.to_owned(), rest: rest.to_owned() });

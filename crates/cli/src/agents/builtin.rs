@@ -89,13 +89,8 @@ pub(crate) static BUILTIN: &[Builtin] = &[
     agent("pi", "pi", &[&["pi-acp"], &["npx", "-y", "pi-acp"]], "npm install -g pi-acp"),
     agent("openclaw", "OpenClaw", &[&["openclaw", "acp"]], "npm install -g openclaw"),
     agent("devin", "Devin", &[&["devin", "acp"]], "https://devin.ai"),
-    agent(
-        "droid",
-        "Factory Droid",
-        &[&["droid", "exec", "--output-format", "acp"]],
-        "https://factory.ai",
-    )
-    .also(&["factory-droid", "factorydroid"]),
+    agent("droid", "Factory Droid", &[&["droid", "exec", "--output-format", "acp"]], "https://factory.ai")
+        .also(&["factory-droid", "factorydroid"]),
     agent(
         "fast-agent",
         "fast-agent",

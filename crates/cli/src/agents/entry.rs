@@ -27,7 +27,8 @@ pub(crate) fn spec(name: &str, value: &toml::Value) -> Result<AgentSpec> {
     let words = |key: &str| match table.get(key) {
         None => Ok(None),
         Some(toml::Value::Array(items)) => {
-            let words: Option<Vec<String>> = items.iter().map(|item| item.as_str().map(str::to_owned)).collect();
+            let words: Option<Vec<String>> =
+                items.iter().map(|item| item.as_str().map(str::to_owned)).collect();
             words.map(Some).ok_or_else(|| wrong(&format!("`{key}` is a list of texts")))
         }
         Some(_) => Err(wrong(&format!("`{key}` is a list of texts"))),
@@ -75,12 +76,16 @@ mod tests {
         assert_eq!(argv.address, line.address);
         assert_eq!(argv.address, both.address);
         assert_eq!(both.env, [("A".to_owned(), "1".to_owned())]);
-        assert_eq!(entry("url = 'tcp://localhost:1'").unwrap().address, Address::Tcp("localhost:1".to_owned()));
+        assert_eq!(
+            entry("url = 'tcp://localhost:1'").unwrap().address,
+            Address::Tcp("localhost:1".to_owned())
+        );
     }
 
     #[test]
     fn slips_are_told() {
-        for text in ["", "command = 1", "argv = []", "command = 'x'\nargv = ['x']", "command = 'x'\nenv = 1"] {
+        for text in ["", "command = 1", "argv = []", "command = 'x'\nargv = ['x']", "command = 'x'\nenv = 1"]
+        {
             assert!(entry(text).is_err(), "{text}");
         }
     }

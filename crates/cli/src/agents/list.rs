@@ -112,7 +112,8 @@ pub(crate) fn list(cx: &Cx) -> Result<()> {
             }
             let hidden = rows.len() - shown.len();
             if hidden > 0 {
-                cx.output.line(format_args!("{hidden} more are known and not installed: attache agents --all"));
+                cx.output
+                    .line(format_args!("{hidden} more are known and not installed: attache agents --all"));
             }
         }
     }

@@ -56,7 +56,9 @@ impl Address {
         if let Some(address) = text.strip_prefix("tcp://") {
             let address = address.trim_end_matches('/');
             if !address.contains(':') {
-                return Err(Failure::usage(format_args!("an agent's address is tcp://HOST:PORT, not `{text}`")));
+                return Err(Failure::usage(format_args!(
+                    "an agent's address is tcp://HOST:PORT, not `{text}`"
+                )));
             }
             return Ok(Address::Tcp(address.to_owned()));
         }
@@ -91,7 +93,14 @@ impl fmt::Display for Address {
 
 impl AgentSpec {
     fn new(name: impl Into<String>, address: Address) -> AgentSpec {
-        AgentSpec { name: name.into(), known: false, address, env: Vec::new(), cwd: None, missing_files_are_empty: false }
+        AgentSpec {
+            name: name.into(),
+            known: false,
+            address,
+            env: Vec::new(),
+            cwd: None,
+            missing_files_are_empty: false,
+        }
     }
 
     /// The identity under which sessions are kept.

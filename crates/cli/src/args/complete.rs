@@ -49,7 +49,9 @@ fn bash_hint(hint: Hint) -> String {
         Hint::Dir => "COMPREPLY=($(compgen -d -- \"$cur\"))".to_owned(),
         Hint::Command => "COMPREPLY=($(compgen -c -- \"$cur\"))".to_owned(),
         Hint::Agent => "COMPREPLY=($(compgen -W \"$(attache __complete agents)\" -- \"$cur\"))".to_owned(),
-        Hint::Session => "COMPREPLY=($(compgen -W \"$(attache __complete sessions)\" -- \"$cur\"))".to_owned(),
+        Hint::Session => {
+            "COMPREPLY=($(compgen -W \"$(attache __complete sessions)\" -- \"$cur\"))".to_owned()
+        }
         Hint::OneOf(words) => format!("COMPREPLY=($(compgen -W \"{}\" -- \"$cur\"))", words.join(" ")),
     }
 }
@@ -58,7 +60,8 @@ fn bash() -> String {
     let mut values = String::new();
     let mut seen: Vec<&str> = Vec::new();
     let mut takes_value = String::new();
-    let own = TOP.verbs.iter().flat_map(|verb| verb.own_flags().chain(verb.verbs.iter().flat_map(Verb::own_flags)));
+    let own =
+        TOP.verbs.iter().flat_map(|verb| verb.own_flags().chain(verb.verbs.iter().flat_map(Verb::own_flags)));
     for flag in GLOBAL.iter().chain(TOP.own_flags()).chain(own) {
         if flag.value.is_none() || seen.contains(&flag.name) {
             continue;

@@ -20,7 +20,12 @@ pub(crate) fn help(verbs: &[&'static Verb], width: usize) -> String {
         wrap(&mut text, verb.more, 0, width);
     }
     if !top && !verb.words.is_empty() {
-        section(&mut text, "Arguments", verb.words.iter().map(|word| (word.name.to_owned(), word.about)), width);
+        section(
+            &mut text,
+            "Arguments",
+            verb.words.iter().map(|word| (word.name.to_owned(), word.about)),
+            width,
+        );
     }
     if !verb.verbs.is_empty() {
         let verbs = verb.verbs.iter().map(|verb| (verb.name.to_owned(), verb.about));

@@ -11,7 +11,8 @@ pub(crate) fn man() -> String {
     let mut page = String::new();
     let _ = writeln!(page, ".TH ATTACHE 1 \"\" \"attache {}\" \"User Commands\"", env!("CARGO_PKG_VERSION"));
     let _ = writeln!(page, ".SH NAME\nattache \\- {}", escape(&lower(TOP.about)));
-    let _ = writeln!(page, ".SH SYNOPSIS\n.B attache\n{}", escape(usage(&[&TOP]).trim_start_matches("attache ")));
+    let _ =
+        writeln!(page, ".SH SYNOPSIS\n.B attache\n{}", escape(usage(&[&TOP]).trim_start_matches("attache ")));
     let _ = writeln!(page, ".SH DESCRIPTION\n{}", escape(TOP.more));
     page.push_str(".SH COMMANDS\n");
     for verb in TOP.verbs {
@@ -55,7 +56,12 @@ pub(crate) fn man() -> String {
 
 fn verb_page(page: &mut String, verbs: &mut Vec<&'static Verb>) {
     let Some(verb) = verbs.last().copied() else { return };
-    let _ = writeln!(page, ".TP\n.B {}\n{}.", escape(usage(verbs).trim_start_matches("attache ")), escape(verb.about));
+    let _ = writeln!(
+        page,
+        ".TP\n.B {}\n{}.",
+        escape(usage(verbs).trim_start_matches("attache ")),
+        escape(verb.about)
+    );
     if !verb.more.is_empty() {
         let _ = writeln!(page, "{}", escape(verb.more));
     }

@@ -228,7 +228,8 @@ impl<I: Iterator<Item = String>, K: Fn(&str) -> bool> Parser<I, K> {
     fn check_words(&self) -> Result<()> {
         let verb = self.call.verb();
         let required = verb.words.iter().filter(|word| word.required).count();
-        if let Some(word) = verb.words.get(self.call.words.len()).filter(|_| self.call.words.len() < required) {
+        if let Some(word) = verb.words.get(self.call.words.len()).filter(|_| self.call.words.len() < required)
+        {
             return Err(self.usage(format!("`{}` needs a {}", self.name(), word.name)));
         }
         let many = verb.words.iter().any(|word| word.many);

@@ -137,7 +137,13 @@ use Section::{Agent, Limits, Other, Output, Own, Permissions};
 
 /// What every command takes, before or behind its name.
 pub(crate) static GLOBAL: &[Flag] = &[
-    option("agent", "COMMAND", Hint::Command, Agent, "Run this agent: a command line, tcp://HOST:PORT or unix:PATH"),
+    option(
+        "agent",
+        "COMMAND",
+        Hint::Command,
+        Agent,
+        "Run this agent: a command line, tcp://HOST:PORT or unix:PATH",
+    ),
     option("cwd", "DIR", Hint::Dir, Agent, "Work in this directory instead of the current one"),
     option("add-dir", "DIR", Hint::Dir, Agent, "A further directory that the session may work in").repeats(),
     option("model", "ID", Hint::Text, Agent, "Ask the agent to use this model"),
@@ -145,8 +151,20 @@ pub(crate) static GLOBAL: &[Flag] = &[
     option("mcp-config", "FILE", Hint::File, Agent, "Take the MCP servers from this JSON file"),
     option("system-prompt", "TEXT", Hint::Text, Agent, "Replace the agent's system prompt"),
     option("append-system-prompt", "TEXT", Hint::Text, Agent, "Add to the agent's system prompt"),
-    option("allowed-tools", "LIST", Hint::Text, Agent, "Only these tools, separated by commas; \"\" for none"),
-    option("auth-policy", "POLICY", Hint::OneOf(&["skip", "fail"]), Agent, "Without credentials: skip, or fail"),
+    option(
+        "allowed-tools",
+        "LIST",
+        Hint::Text,
+        Agent,
+        "Only these tools, separated by commas; \"\" for none",
+    ),
+    option(
+        "auth-policy",
+        "POLICY",
+        Hint::OneOf(&["skip", "fail"]),
+        Agent,
+        "Without credentials: skip, or fail",
+    ),
     flag("no-fs", Agent, "Do not lend files to the agent"),
     flag("no-terminal", Agent, "Do not lend terminals to the agent"),
     flag("ask", Permissions, "Ask for everything"),
@@ -170,11 +188,29 @@ pub(crate) static GLOBAL: &[Flag] = &[
     ),
     option("timeout", "SECONDS", Hint::Text, Limits, "How long the agent may take to answer"),
     option("max-turns", "COUNT", Hint::Text, Limits, "How many turns the session may have"),
-    option("max-tokens", "COUNT", Hint::Text, Limits, "Cancel the turn when the session has used more tokens"),
+    option(
+        "max-tokens",
+        "COUNT",
+        Hint::Text,
+        Limits,
+        "Cancel the turn when the session has used more tokens",
+    ),
     option("max-cost", "AMOUNT", Hint::Text, Limits, "Cancel the turn when the session has cost more"),
     option("prompt-retries", "COUNT", Hint::Text, Limits, "Try again after errors that may pass"),
-    option("ttl", "SECONDS", Hint::Text, Limits, "How long an idle agent is kept for the next prompt; 0 for ever"),
-    option("format", "FORMAT", Hint::OneOf(FORMATS), Output, "text, json (the raw messages) or quiet (the answer)"),
+    option(
+        "ttl",
+        "SECONDS",
+        Hint::Text,
+        Limits,
+        "How long an idle agent is kept for the next prompt; 0 for ever",
+    ),
+    option(
+        "format",
+        "FORMAT",
+        Hint::OneOf(FORMATS),
+        Output,
+        "text, json (the raw messages) or quiet (the answer)",
+    ),
     flag("json-strict", Output, "With --format json: nothing but JSON, on stderr neither"),
     flag("suppress-reads", Output, "Do not print what the agent reads"),
     flag("no-color", Output, "No colours (as NO_COLOR)"),
@@ -186,7 +222,8 @@ pub(crate) static GLOBAL: &[Flag] = &[
 
 /// What a prompt takes.
 pub(crate) static PROMPT: &[Flag] = &[
-    option("session", "NAME", Hint::Session, Own, "The session of this name instead of the directory's own").short('s'),
+    option("session", "NAME", Hint::Session, Own, "The session of this name instead of the directory's own")
+        .short('s'),
     flag("no-wait", Own, "Queue the prompt and return at once"),
     FILE,
 ];
@@ -196,7 +233,8 @@ const FILE: Flag =
 
 static EXEC: &[Flag] = &[
     FILE,
-    option("config-option", "KEY=VALUE", Hint::Text, Own, "Set an option of the session before the prompt").repeats(),
+    option("config-option", "KEY=VALUE", Hint::Text, Own, "Set an option of the session before the prompt")
+        .repeats(),
 ];
 
 static SESSION: &[Flag] = &[option(
@@ -216,7 +254,8 @@ static PROMPT_WORDS: &[Word] = &[Word {
     about: "The prompt; without it, standard input",
 }];
 
-static NAME: &[Word] = &[word("name", false, Hint::Session, "The session's name; without it, the directory's own")];
+static NAME: &[Word] =
+    &[word("name", false, Hint::Session, "The session's name; without it, the directory's own")];
 
 static NEW: &[Flag] = &[
     option("name", "NAME", Hint::Text, Own, "Give the session a name").short('s'),
@@ -369,7 +408,11 @@ static AUTH: &[Verb] = &[
         words: AGENT,
         flags: &[&[
             option("method", "ID", Hint::Text, Own, "The way to log in, if there are several"),
-            flag("yes", Own, "Agree in advance to pages that the agent wants visited; they are shown, not opened"),
+            flag(
+                "yes",
+                Own,
+                "Agree in advance to pages that the agent wants visited; they are shown, not opened",
+            ),
             flag("save", Own, "Keep variables without asking"),
         ]],
         agent: true,
@@ -394,7 +437,8 @@ static AUTH: &[Verb] = &[
 ];
 
 const REGISTRY_SOURCES: &[Flag] = &[
-    option("registry", "URL|PATH", Hint::File, Own, "Use this registry instead of the configured ones").repeats(),
+    option("registry", "URL|PATH", Hint::File, Own, "Use this registry instead of the configured ones")
+        .repeats(),
     flag("offline", Own, "Use only what was downloaded before"),
     flag("refresh", Own, "Ask the servers, also if the copies are young"),
 ];
@@ -406,7 +450,10 @@ static REGISTRY: &[Verb] = &[
     Verb {
         name: "list",
         about: "List the agents of the registry",
-        flags: &[REGISTRY_SOURCES, &[flag("installed", Own, "Only what is installed, with how it is started")]],
+        flags: &[
+            REGISTRY_SOURCES,
+            &[flag("installed", Own, "Only what is installed, with how it is started")],
+        ],
         ..NOTHING
     },
     Verb {
@@ -432,7 +479,11 @@ static REGISTRY: &[Verb] = &[
                 flag("require-checksum", Own, "Refuse archives for which the registry names no checksum"),
             ],
         ],
-        examples: &["attache registry search codex", "attache registry install codex-acp", "attache codex-acp exec hello"],
+        examples: &[
+            "attache registry search codex",
+            "attache registry install codex-acp",
+            "attache codex-acp exec hello",
+        ],
         ..NOTHING
     },
     Verb {
@@ -476,7 +527,13 @@ static VERBS: &[Verb] = &[
         ],
         ..NOTHING
     },
-    Verb { name: "cancel", about: "Cancel the prompt that runs in a session", flags: &[SESSION], agent: true, ..NOTHING },
+    Verb {
+        name: "cancel",
+        about: "Cancel the prompt that runs in a session",
+        flags: &[SESSION],
+        agent: true,
+        ..NOTHING
+    },
     Verb {
         name: "set-mode",
         about: "Switch a session to another mode",
@@ -527,7 +584,11 @@ static VERBS: &[Verb] = &[
         more: "No prompt is sent. The exit code is 0 if the agent can be used and 1 if not.",
         words: AGENT,
         agent: true,
-        examples: &["attache doctor gemini", "attache --agent './my-agent --acp' doctor", "attache --format json doctor codex"],
+        examples: &[
+            "attache doctor gemini",
+            "attache --agent './my-agent --acp' doctor",
+            "attache --format json doctor codex",
+        ],
         ..NOTHING
     },
     Verb {
@@ -569,7 +630,13 @@ static VERBS: &[Verb] = &[
         default: Some("list"),
         ..NOTHING
     },
-    Verb { name: "config", about: "Show and change settings", verbs: CONFIG, default: Some("show"), ..NOTHING },
+    Verb {
+        name: "config",
+        about: "Show and change settings",
+        verbs: CONFIG,
+        default: Some("show"),
+        ..NOTHING
+    },
     Verb {
         name: "completions",
         about: "Print completions for a shell",
@@ -584,7 +651,13 @@ static VERBS: &[Verb] = &[
     Verb {
         name: "help",
         about: "Show the help of a command",
-        words: &[Word { name: "command", required: false, many: true, hint: Hint::Text, about: "The command" }],
+        words: &[Word {
+            name: "command",
+            required: false,
+            many: true,
+            hint: Hint::Text,
+            about: "The command",
+        }],
         ..NOTHING
     },
 ];

@@ -42,39 +42,172 @@ use Project::{Consent, Free, Narrow};
 
 macro_rules! key {
     ($name:literal, $kind:expr, $default:expr, $env:literal, $flag:expr, $project:expr, $about:literal) => {
-        Key { name: $name, kind: $kind, default: $default, env: $env, flag: $flag, project: $project, about: $about }
+        Key {
+            name: $name,
+            kind: $kind,
+            default: $default,
+            env: $env,
+            flag: $flag,
+            project: $project,
+            about: $about,
+        }
     };
 }
 
 /// Every setting that is a single value.
 pub(crate) static KEYS: &[Key] = &[
-    key!("default_agent", Kind::Text, Some("codex"), "ATTACHE_AGENT", None, Free, "The agent that is meant when none is named"),
+    key!(
+        "default_agent",
+        Kind::Text,
+        Some("codex"),
+        "ATTACHE_AGENT",
+        None,
+        Free,
+        "The agent that is meant when none is named"
+    ),
     key!("model", Kind::Text, None, "ATTACHE_MODEL", Some("model"), Free, "The model to ask for"),
-    key!("format", Kind::OneOf(&["text", "json", "quiet"]), Some("text"), "ATTACHE_FORMAT", Some("format"), Free, "How answers are printed"),
-    key!("permissions", Kind::OneOf(MODES), Some("approve-reads"), "ATTACHE_PERMISSIONS", None, Narrow, "What is allowed without asking"),
-    key!("permission_policy", Kind::Text, None, "ATTACHE_PERMISSION_POLICY", Some("permission-policy"), Consent, "Rules that come before the mode: JSON, or a file"),
-    key!("non_interactive_permissions", Kind::OneOf(&["deny", "fail"]), Some("deny"), "ATTACHE_NON_INTERACTIVE_PERMISSIONS", Some("non-interactive-permissions"), Free, "When nobody can be asked: deny, or fail"),
-    key!("auth_policy", Kind::OneOf(&["skip", "fail"]), Some("skip"), "ATTACHE_AUTH_POLICY", Some("auth-policy"), Free, "Without credentials: skip, or fail"),
+    key!(
+        "format",
+        Kind::OneOf(&["text", "json", "quiet"]),
+        Some("text"),
+        "ATTACHE_FORMAT",
+        Some("format"),
+        Free,
+        "How answers are printed"
+    ),
+    key!(
+        "permissions",
+        Kind::OneOf(MODES),
+        Some("approve-reads"),
+        "ATTACHE_PERMISSIONS",
+        None,
+        Narrow,
+        "What is allowed without asking"
+    ),
+    key!(
+        "permission_policy",
+        Kind::Text,
+        None,
+        "ATTACHE_PERMISSION_POLICY",
+        Some("permission-policy"),
+        Consent,
+        "Rules that come before the mode: JSON, or a file"
+    ),
+    key!(
+        "non_interactive_permissions",
+        Kind::OneOf(&["deny", "fail"]),
+        Some("deny"),
+        "ATTACHE_NON_INTERACTIVE_PERMISSIONS",
+        Some("non-interactive-permissions"),
+        Free,
+        "When nobody can be asked: deny, or fail"
+    ),
+    key!(
+        "auth_policy",
+        Kind::OneOf(&["skip", "fail"]),
+        Some("skip"),
+        "ATTACHE_AUTH_POLICY",
+        Some("auth-policy"),
+        Free,
+        "Without credentials: skip, or fail"
+    ),
     key!("fs", Kind::Yes, Some("true"), "ATTACHE_FS", None, Narrow, "Whether files are lent to the agent"),
-    key!("terminal", Kind::Yes, Some("true"), "ATTACHE_TERMINAL", None, Narrow, "Whether terminals are lent to the agent"),
-    key!("timeout", Kind::Number { above: 0.0 }, None, "ATTACHE_TIMEOUT", Some("timeout"), Narrow, "Seconds that the agent may take to answer"),
-    key!("max_turns", Kind::Count { least: 1 }, None, "ATTACHE_MAX_TURNS", Some("max-turns"), Narrow, "Turns that a session may have"),
-    key!("max_tokens", Kind::Count { least: 1 }, None, "ATTACHE_MAX_TOKENS", Some("max-tokens"), Narrow, "Tokens that a session may use"),
-    key!("max_cost", Kind::Number { above: 0.0 }, None, "ATTACHE_MAX_COST", Some("max-cost"), Narrow, "What a session may cost"),
-    key!("prompt_retries", Kind::Count { least: 0 }, Some("0"), "ATTACHE_PROMPT_RETRIES", Some("prompt-retries"), Free, "Attempts after an error that may pass"),
-    key!("ttl", Kind::Number { above: -1e-9 }, Some("300"), "ATTACHE_TTL", Some("ttl"), Free, "Seconds that an idle agent is kept; 0 for ever"),
-    key!("queue_max_depth", Kind::Count { least: 1 }, Some("16"), "ATTACHE_QUEUE_MAX_DEPTH", None, Free, "Prompts that may wait in a session"),
-    key!("start_timeout", Kind::Number { above: 0.0 }, Some("60"), "ATTACHE_START_TIMEOUT", None, Free, "Seconds that an agent may take to start"),
-    key!("cancel_timeout", Kind::Number { above: 0.0 }, Some("10"), "ATTACHE_CANCEL_TIMEOUT", None, Free, "Seconds that a cancelled agent may take to end its turn"),
+    key!(
+        "terminal",
+        Kind::Yes,
+        Some("true"),
+        "ATTACHE_TERMINAL",
+        None,
+        Narrow,
+        "Whether terminals are lent to the agent"
+    ),
+    key!(
+        "timeout",
+        Kind::Number { above: 0.0 },
+        None,
+        "ATTACHE_TIMEOUT",
+        Some("timeout"),
+        Narrow,
+        "Seconds that the agent may take to answer"
+    ),
+    key!(
+        "max_turns",
+        Kind::Count { least: 1 },
+        None,
+        "ATTACHE_MAX_TURNS",
+        Some("max-turns"),
+        Narrow,
+        "Turns that a session may have"
+    ),
+    key!(
+        "max_tokens",
+        Kind::Count { least: 1 },
+        None,
+        "ATTACHE_MAX_TOKENS",
+        Some("max-tokens"),
+        Narrow,
+        "Tokens that a session may use"
+    ),
+    key!(
+        "max_cost",
+        Kind::Number { above: 0.0 },
+        None,
+        "ATTACHE_MAX_COST",
+        Some("max-cost"),
+        Narrow,
+        "What a session may cost"
+    ),
+    key!(
+        "prompt_retries",
+        Kind::Count { least: 0 },
+        Some("0"),
+        "ATTACHE_PROMPT_RETRIES",
+        Some("prompt-retries"),
+        Free,
+        "Attempts after an error that may pass"
+    ),
+    key!(
+        "ttl",
+        Kind::Number { above: -1e-9 },
+        Some("300"),
+        "ATTACHE_TTL",
+        Some("ttl"),
+        Free,
+        "Seconds that an idle agent is kept; 0 for ever"
+    ),
+    key!(
+        "queue_max_depth",
+        Kind::Count { least: 1 },
+        Some("16"),
+        "ATTACHE_QUEUE_MAX_DEPTH",
+        None,
+        Free,
+        "Prompts that may wait in a session"
+    ),
+    key!(
+        "start_timeout",
+        Kind::Number { above: 0.0 },
+        Some("60"),
+        "ATTACHE_START_TIMEOUT",
+        None,
+        Free,
+        "Seconds that an agent may take to start"
+    ),
+    key!(
+        "cancel_timeout",
+        Kind::Number { above: 0.0 },
+        Some("10"),
+        "ATTACHE_CANCEL_TIMEOUT",
+        None,
+        Free,
+        "Seconds that a cancelled agent may take to end its turn"
+    ),
     key!("log", Kind::Path, None, "ATTACHE_LOG", Some("log"), Consent, "A file for the messages on the wire"),
 ];
 
 /// Tables that a project's file may only bring with the user's consent, because they run commands or hold secrets.
-pub(crate) const GUARDED_TABLES: &[(&str, &str)] = &[
-    ("agents", "it runs commands"),
-    ("auth", "it holds credentials"),
-    ("mcp_servers", "it runs commands"),
-];
+pub(crate) const GUARDED_TABLES: &[(&str, &str)] =
+    &[("agents", "it runs commands"), ("auth", "it holds credentials"), ("mcp_servers", "it runs commands")];
 
 /// Environment variables for the man page, beside those of [`KEYS`].
 pub(crate) const ENVIRONMENT: &[(&str, &str)] = &[
@@ -82,12 +215,18 @@ pub(crate) const ENVIRONMENT: &[(&str, &str)] = &[
     ("ATTACHE_AUTH_METHOD", "The credential for the way to authenticate of this name."),
     ("ATTACHE_HOME", "Keep settings, sessions and all else under this directory."),
     ("NO_COLOR", "No colours."),
-    ("XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_CACHE_HOME, XDG_DATA_HOME, XDG_RUNTIME_DIR", "Where things are kept."),
+    (
+        "XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_CACHE_HOME, XDG_DATA_HOME, XDG_RUNTIME_DIR",
+        "Where things are kept.",
+    ),
 ];
 
 /// Files for the man page.
 pub(crate) const FILES: &[(&str, &str)] = &[
     ("~/.config/attache/config.toml", "The user's settings."),
-    (".attache.toml", "The settings of a project. What could allow more than the user does is left out until `attache config trust`."),
+    (
+        ".attache.toml",
+        "The settings of a project. What could allow more than the user does is left out until `attache config trust`.",
+    ),
     ("~/.local/state/attache", "Sessions and logs."),
 ];

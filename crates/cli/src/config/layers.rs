@@ -12,14 +12,13 @@ use crate::paths::{Paths, repository};
 
 /// All settings for a command in a directory.
 pub(crate) fn load(paths: &Paths, cwd: &Path, call: Option<&Call>) -> Result<Config> {
-    let mut config = Config {
-        user_file: paths.config_file(),
-        project_file: project_file(cwd),
-        ..Config::default()
-    };
+    let mut config =
+        Config { user_file: paths.config_file(), project_file: project_file(cwd), ..Config::default() };
     for key in KEYS {
         if let Some(text) = key.default {
-            config.settings.insert(key.name, Setting { value: parse_value(key, text)?, source: Source::Default });
+            config
+                .settings
+                .insert(key.name, Setting { value: parse_value(key, text)?, source: Source::Default });
         }
     }
     config.merge_installed(paths);
@@ -129,7 +128,9 @@ impl Config {
             }
             ("auth", toml::Value::Table(auth)) => {
                 for (method, credential) in auth {
-                    let text = credential.as_str().ok_or_else(|| wrong(file, format_args!("`auth.{method}` is a text")))?;
+                    let text = credential
+                        .as_str()
+                        .ok_or_else(|| wrong(file, format_args!("`auth.{method}` is a text")))?;
                     self.auth.insert(method, text.to_owned());
                 }
             }
@@ -157,7 +158,8 @@ impl Config {
         let source = Source::Registry(crate::registry::lock_file(&paths.data));
         match crate::registry::entries(&paths.data) {
             Ok(entries) => {
-                let settings = entries.into_iter().map(|(id, value)| (id, Setting { value, source: source.clone() }));
+                let settings =
+                    entries.into_iter().map(|(id, value)| (id, Setting { value, source: source.clone() }));
                 self.agents.extend(settings);
             }
             // A damaged record is no reason to do nothing at all.
@@ -213,7 +215,8 @@ impl Config {
 
 /// Whether `value` allows no more than `now`.
 fn narrows(key: &Key, now: Option<&toml::Value>, value: &toml::Value) -> bool {
-    let number = |value: &toml::Value| value.as_float().or_else(|| value.as_integer().map(|number| number as f64));
+    let number =
+        |value: &toml::Value| value.as_float().or_else(|| value.as_integer().map(|number| number as f64));
     match (key.kind, now) {
         (_, None) => true,
         (Kind::OneOf(choices), Some(now)) => {

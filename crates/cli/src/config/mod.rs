@@ -42,7 +42,9 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Source::Default => f.write_str("built in"),
-            Source::Registry(path) | Source::User(path) | Source::Project(path) => write!(f, "{}", path.display()),
+            Source::Registry(path) | Source::User(path) | Source::Project(path) => {
+                write!(f, "{}", path.display())
+            }
             Source::Env(name) => write!(f, "environment {name}"),
             Source::Flag(name) => write!(f, "flag --{name}"),
         }
@@ -143,7 +145,9 @@ fn parse_value(key: &Key, text: &str) -> Result<toml::Value> {
         },
         keys::Kind::Count { .. } => match text.parse::<i64>() {
             Ok(number) => toml::Value::Integer(number),
-            Err(_) => return Err(Failure::usage(format_args!("`{}` is a whole number, not `{text}`", key.name))),
+            Err(_) => {
+                return Err(Failure::usage(format_args!("`{}` is a whole number, not `{text}`", key.name)));
+            }
         },
         keys::Kind::Number { .. } => match text.parse::<f64>() {
             Ok(number) => toml::Value::Float(number),
@@ -188,9 +192,14 @@ fn check(key: &Key, value: &toml::Value) -> Result<()> {
         }
         keys::Kind::Number { above } => {
             let fits = number.is_some_and(|number| number.is_finite() && number > above);
-            let wanted = if above < 0.0 { "a number, not below 0".to_owned() } else { "a number above 0".to_owned() };
+            let wanted =
+                if above < 0.0 { "a number, not below 0".to_owned() } else { "a number above 0".to_owned() };
             (fits, wanted)
         }
     };
-    if fits { Ok(()) } else { Err(Failure::usage(format_args!("`{}` is {wanted}, not {}", key.name, show::to_json(value)))) }
+    if fits {
+        Ok(())
+    } else {
+        Err(Failure::usage(format_args!("`{}` is {wanted}, not {}", key.name, show::to_json(value))))
+    }
 }

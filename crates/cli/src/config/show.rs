@@ -24,7 +24,9 @@ pub(crate) fn show(cx: &Cx) -> Result<()> {
     let mut rows: Vec<(String, String)> = Vec::new();
     for key in KEYS {
         match config.setting(key.name) {
-            Some(setting) => rows.push((format!("{} = {}", key.name, to_json(&setting.value)), setting.source.to_string())),
+            Some(setting) => {
+                rows.push((format!("{} = {}", key.name, to_json(&setting.value)), setting.source.to_string()))
+            }
             None => rows.push((format!("{} is not set", key.name), key.about.to_owned())),
         }
     }
@@ -167,7 +169,8 @@ fn literal(key: &str, text: &str) -> Result<String> {
             None => failure.hint("`attache config show` lists the settings"),
         });
     }
-    let structured = text.starts_with(['[', '{', '"']) && format!("v = {text}").parse::<toml::Table>().is_ok();
+    let structured =
+        text.starts_with(['[', '{', '"']) && format!("v = {text}").parse::<toml::Table>().is_ok();
     let number = GUARDED_TABLES.iter().all(|(guarded, _)| *guarded != table) && text.parse::<i64>().is_ok();
     let yes = matches!(text, "true" | "false");
     Ok(if structured || number || yes { text.to_owned() } else { json!(text).to_string() })
@@ -193,7 +196,8 @@ pub(crate) fn path(cx: &Cx) -> Result<()> {
         ("data", cx.paths.data.clone()),
     ];
     if cx.output.format == Format::Json {
-        let all: Map<String, Value> = rows.iter().map(|(name, path)| ((*name).to_owned(), json!(path))).collect();
+        let all: Map<String, Value> =
+            rows.iter().map(|(name, path)| ((*name).to_owned(), json!(path))).collect();
         cx.output.json(&Value::Object(all));
         return Ok(());
     }

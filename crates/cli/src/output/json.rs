@@ -42,7 +42,9 @@ impl Json {
                 *value.pointer_mut("/result/content")? = json!(SUPPRESSED);
                 Some(value)
             }
-            Frame::Notification { method, .. } if method == "session/update" => self.suppressed_tool(seen.line),
+            Frame::Notification { method, .. } if method == "session/update" => {
+                self.suppressed_tool(seen.line)
+            }
             _ => None,
         }
     }

@@ -18,7 +18,8 @@ pub(super) fn is_read(kind: Option<&str>, title: Option<&str>) -> bool {
     if kind == Some("read") {
         return true;
     }
-    let head = title.and_then(|title| title.split(|letter: char| letter == ':' || letter.is_whitespace()).next());
+    let head =
+        title.and_then(|title| title.split(|letter: char| letter == ':' || letter.is_whitespace()).next());
     head.is_some_and(|head| ["read", "cat", "open", "view"].contains(&head.to_lowercase().as_str()))
 }
 
@@ -155,7 +156,9 @@ pub(super) fn summary(input: &Value) -> Option<String> {
                 std::iter::once(command).chain(args).collect::<Vec<_>>().join(" ")
             } else if let Some(words) = input.get("command").and_then(Value::as_array) {
                 words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")
-            } else if let Some(file) = text(&["path", "file", "filePath", "filepath", "file_path", "target", "uri", "url"]) {
+            } else if let Some(file) =
+                text(&["path", "file", "filePath", "filepath", "file_path", "target", "uri", "url"])
+            {
                 file.to_owned()
             } else if let Some(query) = text(&["query", "pattern", "text", "search"]) {
                 query.to_owned()

@@ -57,14 +57,17 @@ impl Ask {
     pub(crate) fn direct(question: &Question) -> Ask {
         let (title, details) = match &question.what {
             What::Read(path) => (format!("Allow reading {}?", path.display()), String::new()),
-            What::Write { path, content } => (format!("Allow writing {}?", path.display()), shortened(content)),
+            What::Write { path, content } => {
+                (format!("Allow writing {}?", path.display()), shortened(content))
+            }
             What::Run { command, cwd } => {
                 (format!("Allow running `{}`?", command.text()), format!("in {}", cwd.display()))
             }
             _ => ("Allow this?".to_owned(), String::new()),
         };
         let choice = |key, label: &str, allows| Choice { key: Some(key), label: label.to_owned(), allows };
-        let choices = vec![choice('y', "Yes", true), choice('a', "Yes, always", true), choice('n', "No", false)];
+        let choices =
+            vec![choice('y', "Yes", true), choice('a', "Yes, always", true), choice('n', "No", false)];
         Ask { title, details, choices }
     }
 

@@ -39,7 +39,7 @@ pub(crate) fn cancel(cx: &Cx) -> Result<()> {
 #[cfg(unix)]
 async fn tell_cancel(cx: &Cx, record: &Record) -> Result<bool> {
     use super::ipc::VERSION;
-    use super::owner::{find_owner, request};
+    use super::reach::{find_owner, request};
     let Some(mut link) = find_owner(&cx.paths, &record.id).await? else { return Ok(false) };
     let message = json!({ "version": VERSION, "session": record.id, "do": "cancel" });
     match request(&mut link, &message).await {
@@ -60,7 +60,9 @@ pub(crate) fn set_mode(cx: &Cx) -> Result<()> {
     let mode = cx.call.word(0).unwrap_or_default().to_owned();
     let (record, _) = change(cx, Setting::Mode(mode.clone()))?;
     match cx.output.format {
-        Format::Json => cx.output.json(&with_identity(json!({ "action": "mode_set", "modeId": mode }), &record)),
+        Format::Json => {
+            cx.output.json(&with_identity(json!({ "action": "mode_set", "modeId": mode }), &record))
+        }
         Format::Text => cx.output.line(format_args!("mode set: {mode}")),
         Format::Quiet => cx.output.line(mode),
     }
@@ -115,9 +117,15 @@ fn change(cx: &Cx, setting: Setting) -> Result<(Record, Value)> {
 }
 
 #[cfg(unix)]
-async fn tell_setting(cx: &Cx, record: &Record, setup: Setup, permits: Permits, setting: Setting) -> Result<Value> {
+async fn tell_setting(
+    cx: &Cx,
+    record: &Record,
+    setup: Setup,
+    permits: Permits,
+    setting: Setting,
+) -> Result<Value> {
     use super::ipc::VERSION;
-    use super::owner::{reach_owner, request};
+    use super::reach::{reach_owner, request};
     let mut link = reach_owner(&cx.paths, record, &setup, super::prompt::ttl(cx)).await?;
     let (what, key, value) = match setting {
         Setting::Mode(mode) => ("mode", None, mode),
@@ -137,7 +145,13 @@ async fn tell_setting(cx: &Cx, record: &Record, setup: Setup, permits: Permits, 
 }
 
 #[cfg(not(unix))]
-async fn tell_setting(cx: &Cx, record: &Record, setup: Setup, permits: Permits, setting: Setting) -> Result<Value> {
+async fn tell_setting(
+    cx: &Cx,
+    record: &Record,
+    setup: Setup,
+    permits: Permits,
+    setting: Setting,
+) -> Result<Value> {
     use super::front::Front;
     use super::worker::Worker;
     let Some(_lock) = Store::new(&cx.paths).own(&record.id)? else {

@@ -7,11 +7,11 @@ use attache::ContentBlock;
 use tokio::sync::watch;
 
 use super::front::{Front, Local, Show};
+use super::input;
 use super::live::{Connection, set_model, set_option};
 use super::permits::Permits;
 use super::setup::Setup;
 use super::signals::{interrupted, runtime};
-use super::input;
 use super::turn::{Ended, Stop, Task, Why, late, run, stopped, timed_out};
 use crate::cx::Cx;
 use crate::error::{Failure, Result};
@@ -56,7 +56,9 @@ pub(super) async fn end(front: &mut Front, result: Result<Ended>) -> Result<()> 
 }
 
 /// Runs something that can be told to stop. Told a second time, the program ends without waiting.
-pub(super) async fn stoppable<F: Future<Output = Result<Ended>>>(work: impl FnOnce(Stop) -> F) -> Result<Ended> {
+pub(super) async fn stoppable<F: Future<Output = Result<Ended>>>(
+    work: impl FnOnce(Stop) -> F,
+) -> Result<Ended> {
     let (tell, stop) = watch::channel(None);
     let watched = async {
         interrupted().await;
@@ -72,9 +74,12 @@ pub(super) async fn stoppable<F: Future<Output = Result<Ended>>>(work: impl FnOn
 /// `KEY=VALUE` of `--config-option`.
 fn options(cx: &Cx) -> Result<Vec<(String, String)>> {
     let read = |assignment: &str| {
-        let pair = assignment.split_once('=').filter(|(key, value)| !key.trim().is_empty() && !value.trim().is_empty());
-        let (key, value) =
-            pair.ok_or_else(|| Failure::usage(format_args!("--config-option is KEY=VALUE, not `{assignment}`")))?;
+        let pair = assignment
+            .split_once('=')
+            .filter(|(key, value)| !key.trim().is_empty() && !value.trim().is_empty());
+        let (key, value) = pair.ok_or_else(|| {
+            Failure::usage(format_args!("--config-option is KEY=VALUE, not `{assignment}`"))
+        })?;
         Ok((key.trim().to_owned(), value.trim().to_owned()))
     };
     cx.call.values("config-option").map(read).collect()

@@ -27,7 +27,9 @@ pub(crate) fn prompt(cx: &Cx) -> Result<Vec<ContentBlock>> {
         }
         None if !words.is_empty() => vec![words.into()],
         None if !is_piped() => {
-            return Err(Failure::usage("there is no prompt").hint("give it as words, with --file, or pipe it in"));
+            return Err(
+                Failure::usage("there is no prompt").hint("give it as words, with --file, or pipe it in")
+            );
         }
         None => blocks(&stdin()?)?,
     };

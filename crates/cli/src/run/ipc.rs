@@ -104,7 +104,11 @@ pub(crate) struct RemoteFront {
 }
 
 impl RemoteFront {
-    pub(super) fn new(writer: OwnedWriteHalf, answers: mpsc::Receiver<Option<usize>>, attended: bool) -> Self {
+    pub(super) fn new(
+        writer: OwnedWriteHalf,
+        answers: mpsc::Receiver<Option<usize>>,
+        attended: bool,
+    ) -> Self {
         RemoteFront { writer, answers, attended, buffer: Vec::new() }
     }
 

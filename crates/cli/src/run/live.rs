@@ -2,8 +2,8 @@
 
 use attache::client::{Agent, Session};
 use attache::wire::v1::{
-    McpServer, SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory, SessionConfigOptionValue, SystemPrompt,
-    SystemPromptMode,
+    McpServer, SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory, SessionConfigOptionValue,
+    SystemPrompt, SystemPromptMode,
 };
 use attache::{ContentBlock, Meta};
 use serde_json::Value;
@@ -136,15 +136,24 @@ impl Connection {
         let must = record.imported;
         let reason = match self.find_session(&record.session_id).await {
             Some(Ok(found)) => return Ok(found),
-            Some(Err(error @ attache::Error::Closed(_))) => return Err(self.explain(error, "cannot restore the session")),
-            Some(Err(error)) if error.is_auth_required() => return Err(self.explain(error, "cannot restore the session")),
+            Some(Err(error @ attache::Error::Closed(_))) => {
+                return Err(self.explain(error, "cannot restore the session"));
+            }
+            Some(Err(error)) if error.is_auth_required() => {
+                return Err(self.explain(error, "cannot restore the session"));
+            }
             Some(Err(error)) => error.to_string(),
             None => "the agent cannot restore sessions".to_owned(),
         };
         if must {
-            return Err(Failure::runtime(format_args!("the session {} cannot be restored: {reason}", record.label()))
-                .detail("SESSION_RESUME_REQUIRED")
-                .hint("it was imported, so a new one would not be the same; start one with `attache sessions new`"));
+            return Err(Failure::runtime(format_args!(
+                "the session {} cannot be restored: {reason}",
+                record.label()
+            ))
+            .detail("SESSION_RESUME_REQUIRED")
+            .hint(
+                "it was imported, so a new one would not be the same; start one with `attache sessions new`",
+            ));
         }
         Ok((self.new_session().await?, Restored::Replaced(reason)))
     }
@@ -188,16 +197,22 @@ pub(crate) async fn set_model(session: &Session, model: &str) -> Result<()> {
 }
 
 fn model_option(options: &[SessionConfigOption]) -> Option<&SessionConfigOption> {
-    let category = |option: &&SessionConfigOption| option.category == Some(SessionConfigOptionCategory::Model);
+    let category =
+        |option: &&SessionConfigOption| option.category == Some(SessionConfigOptionCategory::Model);
     options.iter().find(category).or_else(|| options.iter().find(|option| option.id.as_str() == "model"))
 }
 
 /// Sets an option: to a value's id, or, where it is a switch, to true or false.
-pub(crate) async fn set_option(session: &Session, key: &str, value: &str) -> Result<std::sync::Arc<[SessionConfigOption]>> {
+pub(crate) async fn set_option(
+    session: &Session,
+    key: &str,
+    value: &str,
+) -> Result<std::sync::Arc<[SessionConfigOption]>> {
     let options = session.config_options();
     let Some(option) = options.iter().find(|option| option.id.as_str() == key) else {
         let known: Vec<&str> = options.iter().map(|option| option.id.as_str()).collect();
-        let failure = Failure::runtime(format_args!("the agent does not offer the option `{key}`")).detail("OPTION_UNKNOWN");
+        let failure = Failure::runtime(format_args!("the agent does not offer the option `{key}`"))
+            .detail("OPTION_UNKNOWN");
         return Err(if known.is_empty() {
             failure.hint("this agent offers no options")
         } else {
@@ -210,12 +225,18 @@ pub(crate) async fn set_option(session: &Session, key: &str, value: &str) -> Res
         _ => value.into(),
     };
     let offered: Vec<String> = match &option.kind {
-        SessionConfigKind::Select(select) => select.options.iter().map(|option| option.value.to_string()).collect(),
+        SessionConfigKind::Select(select) => {
+            select.options.iter().map(|option| option.value.to_string()).collect()
+        }
         _ => vec!["true".to_owned(), "false".to_owned()],
     };
     session.control().set_config_option(option.id.clone(), wanted).await.map_err(|error| {
         let failure = Failure::from(error);
-        if failure.answered.is_some() { failure } else { failure.hint(format!("`{key}` is one of: {}", offered.join(", "))) }
+        if failure.answered.is_some() {
+            failure
+        } else {
+            failure.hint(format!("`{key}` is one of: {}", offered.join(", ")))
+        }
     })
 }
 

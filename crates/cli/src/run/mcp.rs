@@ -14,9 +14,10 @@ pub(super) fn servers(cx: &Cx) -> Result<Vec<Value>> {
         let text = std::fs::read_to_string(&path).context(path.display())?;
         let value: Value = serde_json::from_str(&text)
             .map_err(|error| Failure::usage(format_args!("{} is not JSON: {error}", path.display())))?;
-        let servers = value.get("mcpServers").cloned().ok_or_else(|| {
-            Failure::usage(format_args!("{} has no `mcpServers`", path.display()))
-        })?;
+        let servers = value
+            .get("mcpServers")
+            .cloned()
+            .ok_or_else(|| Failure::usage(format_args!("{} has no `mcpServers`", path.display())))?;
         (servers, path.display().to_string())
     } else if let Some(setting) = cx.config.tables.get("mcp_servers") {
         (to_json(&setting.value), setting.source.to_string())

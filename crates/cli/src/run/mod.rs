@@ -2,7 +2,7 @@
 //!
 //! A turn is run by `turn.rs`, in this process for `exec` and in the session's owner for `prompt`. Where its lines go and who is asked for
 //! permission is a [`Front`]: this terminal, another process, or nobody. `live.rs` is an agent with its session, `setup.rs` and `permits.rs`
-//! are what they are made of, in a form that can be handed to another process. `owner.rs` is that process, `ipc.rs` is how one talks to it.
+//! are what they are made of, in a form that can be handed to another process. `owner.rs` is that process, `reach.rs` finds or starts it, `ipc.rs` is how one talks to it.
 
 mod ask;
 mod control;
@@ -17,6 +17,8 @@ mod mcp;
 mod owner;
 mod permits;
 mod prompt;
+#[cfg(unix)]
+mod reach;
 mod setup;
 mod signals;
 mod status;
@@ -28,9 +30,11 @@ pub(crate) use exec::{exec, leave, log, show_stderr};
 pub(crate) use input::is_piped;
 pub(crate) use live::{Connection, Restored, note_session, set_model};
 #[cfg(unix)]
-pub(crate) use owner::{close_owner, run_owner};
+pub(crate) use owner::run_owner;
 pub(crate) use permits::Permits;
 pub(crate) use prompt::{find, prompt};
+#[cfg(unix)]
+pub(crate) use reach::close_owner;
 pub(crate) use setup::Setup;
 pub(crate) use signals::{interrupted, runtime};
 pub(crate) use status::status;

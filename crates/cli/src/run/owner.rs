@@ -5,11 +5,8 @@
 //! system gives that back however the process dies, so that nothing stale is ever left to be mistaken for it.
 
 use std::collections::VecDeque;
-use std::fs::{self, OpenOptions};
-use std::io::{self, BufRead as _, Write as _};
-use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::fs;
+use std::io::{self, Write as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,152 +18,16 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::front::Front;
-use super::ipc::{Heard, Link, RemoteFront, VERSION, failure_from_json, failure_to_json, say, socket};
+use super::ipc::{Link, RemoteFront, VERSION, failure_to_json, say, socket};
 use super::permits::Permits;
 use super::setup::Setup;
 use super::signals::{interrupted, runtime};
 use super::turn::{Stop, Why};
 use super::worker::{Setting, Work, Worker, note_setting};
 use crate::error::{Context as _, Failure, Result};
-use crate::paths::{Paths, private_dir};
-use crate::session_store::{Record, Store, file_name};
+use crate::paths::Paths;
+use crate::session_store::{Record, Store};
 use crate::time::now;
-
-/// How long a process that starts or ends is waited for.
-const PATIENCE: Duration = Duration::from_secs(15);
-/// A log that has grown to this begins anew.
-const LOG: u64 = 1 << 20;
-
-// ------------------------------------------------------------------------------------------------ the command's side
-
-/// Where the owner of a session writes what goes wrong with it.
-pub(super) fn log_file(paths: &Paths, id: &str) -> PathBuf {
-    paths.logs().join(format!("owner-{}.log", file_name(id)))
-}
-
-/// Connects to the owner of a session, if there is one.
-pub(super) async fn find_owner(paths: &Paths, id: &str) -> Result<Option<Link>> {
-    let path = socket(paths, id).context("the session's socket")?;
-    match Link::connect(&path).await {
-        Ok(link) => Ok(Some(link)),
-        Err(_) if !Store::new(paths).is_owned(id) => Ok(None),
-        // It is just starting, or just leaving.
-        Err(_) => wait_for_owner(paths, id).await,
-    }
-}
-
-async fn wait_for_owner(paths: &Paths, id: &str) -> Result<Option<Link>> {
-    let path = socket(paths, id).context("the session's socket")?;
-    let store = Store::new(paths);
-    let waiting = async {
-        loop {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-            if let Ok(link) = Link::connect(&path).await {
-                return Some(link);
-            }
-            if !store.is_owned(id) {
-                return None;
-            }
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting).await.map_err(|_| {
-        Failure::runtime("the session's process does not answer")
-            .hint(format!("its log: {}", log_file(paths, id).display()))
-    })
-}
-
-/// Connects to the owner of a session, or starts it.
-pub(super) async fn reach_owner(paths: &Paths, record: &Record, setup: &Setup, ttl: Duration) -> Result<Link> {
-    for _ in 0..5 {
-        if let Some(link) = find_owner(paths, &record.id).await? {
-            return Ok(link);
-        }
-        start(paths, record, setup, ttl)?;
-    }
-    Err(Failure::runtime("the session's process cannot be started")
-        .hint(format!("its log: {}", log_file(paths, &record.id).display())))
-}
-
-/// Starts the owner and waits until it listens.
-fn start(paths: &Paths, record: &Record, setup: &Setup, ttl: Duration) -> Result<()> {
-    let log = log_file(paths, &record.id);
-    private_dir(&paths.logs()).context("the log")?;
-    let long = fs::metadata(&log).is_ok_and(|meta| meta.len() > LOG);
-    let mut options = OpenOptions::new();
-    options.create(true).write(true).append(!long).truncate(long);
-    let stderr = options.open(&log).context("the log")?;
-    let program = std::env::current_exe().context("this program")?;
-    let mut child = Command::new(program)
-        .arg("__owner")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(stderr)
-        // Ctrl-C is for the command, not for the owner.
-        .process_group(0)
-        .spawn()
-        .context("the session's process")?;
-    let payload = json!({
-        "version": VERSION,
-        "session": record.id,
-        "setup": setup.to_json(),
-        "ttl": ttl.as_secs_f64(),
-    });
-    if let Some(mut stdin) = child.stdin.take() {
-        // If it has ended already, its silence tells.
-        let _ = stdin.write_all(payload.to_string().as_bytes());
-    }
-    let mut line = String::new();
-    if let Some(stdout) = child.stdout.take() {
-        let _ = io::BufReader::new(stdout).read_line(&mut line);
-    }
-    match line.trim() {
-        "ready" | "taken" => Ok(()),
-        _ => {
-            let words = fs::read_to_string(&log).unwrap_or_default();
-            let words = words.lines().last().unwrap_or_default().to_owned();
-            Err(Failure::runtime(format_args!("the session's process could not be started: {words}"))
-                .hint(format!("its log: {}", log.display())))
-        }
-    }
-}
-
-/// Asks the owner, if there is one, to close the session and to leave. Says whether there was one.
-pub(crate) async fn close_owner(paths: &Paths, id: &str) -> Result<bool> {
-    let Some(mut link) = find_owner(paths, id).await? else { return Ok(false) };
-    let asked = link.send(&json!({ "version": VERSION, "session": id, "do": "close" })).await;
-    if asked.is_ok() {
-        // It says so, or it ends.
-        while let Ok(Heard::Own(_) | Heard::Line(..)) = link.hear().await {}
-    }
-    // The lock is free when the process is gone.
-    let store = Store::new(paths);
-    let gone = async {
-        while store.is_owned(id) {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    let _ = tokio::time::timeout(PATIENCE, gone).await;
-    Ok(true)
-}
-
-/// Asks the owner for something that has one answer.
-pub(super) async fn request(link: &mut Link, message: &Value) -> Result<Value> {
-    link.send(message).await.context("the session's process")?;
-    loop {
-        match link.hear().await.context("the session's process")? {
-            Heard::Line(..) => {}
-            Heard::End => return Err(Failure::runtime("the session's process ended").detail("OWNER_GONE")),
-            Heard::Own(value) => {
-                if let Some(failure) = value.get("failure") {
-                    return Err(failure_from_json(failure));
-                }
-                return Ok(value);
-            }
-        }
-    }
-}
-
-// --------------------------------------------------------------------------------------------------- the owner's side
 
 /// What the owner does, in the order in which it was asked for.
 enum Job {
@@ -215,7 +76,8 @@ pub(crate) fn run_owner(paths: &Paths) -> Result<()> {
     let wrong = || Failure::usage("this command is for the program itself");
     let id = payload.get("session").and_then(Value::as_str).ok_or_else(wrong)?;
     let setup = payload.get("setup").and_then(Setup::from_json).ok_or_else(wrong)?;
-    let ttl = payload.get("ttl").and_then(Value::as_f64).and_then(|ttl| Duration::try_from_secs_f64(ttl).ok());
+    let ttl =
+        payload.get("ttl").and_then(Value::as_f64).and_then(|ttl| Duration::try_from_secs_f64(ttl).ok());
     let store = Store::new(paths);
     let Some(_lock) = store.own(id)? else {
         // Somebody was faster.
@@ -369,13 +231,16 @@ async fn serve(stream: UnixStream, shared: Arc<Shared>) {
         let _ = say(&mut writer, &json!({ "failure": failure_to_json(&Failure::runtime(refused)) })).await;
         return;
     }
-    if let Some(ttl) = message.get("ttl").and_then(Value::as_f64).and_then(|ttl| Duration::try_from_secs_f64(ttl).ok()) {
+    if let Some(ttl) =
+        message.get("ttl").and_then(Value::as_f64).and_then(|ttl| Duration::try_from_secs_f64(ttl).ok())
+    {
         shared.ttl.send_replace(ttl);
     }
     match text("do") {
         Some("prompt") => serve_prompt(&message, reader, writer, &shared).await,
         Some("cancel") => {
-            let cancelled = shared.current().is_some_and(|running| running.tell.send(Some(Why::Cancelled)).is_ok());
+            let cancelled =
+                shared.current().is_some_and(|running| running.tell.send(Some(Why::Cancelled)).is_ok());
             let _ = say(&mut writer, &json!({ "cancelled": cancelled })).await;
         }
         Some("set") => serve_set(&message, writer, &shared).await,
@@ -411,7 +276,8 @@ async fn serve_prompt(
     let model = message.get("model").and_then(Value::as_str).map(str::to_owned);
     let waits = message.get("wait").and_then(Value::as_bool).unwrap_or(true);
     let attended = message.get("attended").and_then(Value::as_bool).unwrap_or_default();
-    let request = format!("{:x}-{:x}", std::process::id(), crate::session_store::hash(&format!("{message}{}", now())));
+    let request =
+        format!("{:x}-{:x}", std::process::id(), crate::session_store::hash(&format!("{message}{}", now())));
     let Ok(place) = shared.jobs.clone().try_reserve_owned() else {
         let failure = Failure::runtime("too many prompts wait in this session").detail("QUEUE_FULL");
         let _ = say(&mut writer, &json!({ "failure": failure_to_json(&failure) })).await;
@@ -464,9 +330,9 @@ async fn serve_set(message: &Value, mut writer: OwnedWriteHalf, shared: &Arc<Sha
         _ => return,
     };
     // While a turn runs the agent is told at once; the turn has the session, but not its settings.
-    let control = shared.current().and_then(|running| {
-        running.control.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    });
+    let control = shared
+        .current()
+        .and_then(|running| running.control.lock().unwrap_or_else(PoisonError::into_inner).clone());
     if let Some(control) = control {
         let message = match set_now(&control, &setting).await {
             Ok(done) => {

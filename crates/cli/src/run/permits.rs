@@ -46,11 +46,18 @@ impl Permits {
     }
 
     /// The policy of a session in these directories, the first of which is the project.
-    pub(crate) fn policy(&self, paths: &Paths, agent: &str, roots: &[PathBuf], secrets: Vec<String>) -> Result<Policy> {
+    pub(crate) fn policy(
+        &self,
+        paths: &Paths,
+        agent: &str,
+        roots: &[PathBuf],
+        secrets: Vec<String>,
+    ) -> Result<Policy> {
         let mask = attache_host::secrets::Mask::from_env().with(secrets);
         let mut policy = Policy::new(self.mode).asking(None, self.unanswered);
         if let Some(rules) = &self.rules {
-            let rules = Rules::parse(rules).map_err(|error| Failure::usage(format_args!("the permission policy: {error}")))?;
+            let rules = Rules::parse(rules)
+                .map_err(|error| Failure::usage(format_args!("the permission policy: {error}")))?;
             policy = policy.rules(rules);
         }
         let project = roots.first().map_or(Path::new("/"), PathBuf::as_path);
@@ -80,7 +87,10 @@ impl Permits {
             mode: value.get("mode")?.as_str()?.parse().ok()?,
             rules: value.get("rules").and_then(Value::as_str).map(str::to_owned),
             unanswered: if value.get("fail")?.as_bool()? { Unanswered::Fail } else { Unanswered::Deny },
-            timeout: value.get("timeout").and_then(Value::as_f64).and_then(|time| Duration::try_from_secs_f64(time).ok()),
+            timeout: value
+                .get("timeout")
+                .and_then(Value::as_f64)
+                .and_then(|time| Duration::try_from_secs_f64(time).ok()),
             max_turns: value.get("maxTurns").and_then(Value::as_u64),
             max_tokens: value.get("maxTokens").and_then(Value::as_u64),
             max_cost: value.get("maxCost").and_then(Value::as_f64),

@@ -112,7 +112,7 @@ async fn submit(
     local: &mut Local,
 ) -> Result<Option<String>> {
     use super::ipc::{Heard, VERSION};
-    use super::owner::reach_owner;
+    use super::reach::reach_owner;
 
     if let Some(object) = message.as_object_mut() {
         object.insert("version".to_owned(), json!(VERSION));
@@ -218,7 +218,7 @@ async fn follow(cx: &Cx, record: &Record, mut link: super::ipc::Link, local: &mu
                 }
             }
             Got::End => {
-                let log = super::owner::log_file(&cx.paths, &record.id);
+                let log = super::reach::log_file(&cx.paths, &record.id);
                 return Err(Failure::runtime("the session's process ended before the prompt did")
                     .detail("OWNER_GONE")
                     .hint(format!("its log: {}", log.display())));

@@ -147,7 +147,9 @@ impl Setup {
             terminal: yes("terminal"),
             start_timeout: seconds("startTimeout")?,
             cancel_timeout: seconds("cancelTimeout")?,
-            credentials: credentials.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect(),
+            credentials: credentials
+                .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+                .collect(),
             must_authenticate: yes("mustAuthenticate"),
         })
     }

@@ -52,11 +52,14 @@ fn as_json(record: &Record, state: &str, uptime: Option<String>) -> Value {
     };
     put("action", json!("status_snapshot"));
     put("status", json!(if state == "running" { "alive" } else { state }));
-    put("summary", json!(match state {
-        "running" => "the session's process is there",
-        "idle" => "the session is idle; the next prompt starts its agent",
-        _ => "the agent ended badly; the next prompt starts it again",
-    }));
+    put(
+        "summary",
+        json!(match state {
+            "running" => "the session's process is there",
+            "idle" => "the session is idle; the next prompt starts its agent",
+            _ => "the agent ended badly; the next prompt starts it again",
+        }),
+    );
     put("acpxRecordId", json!(record.id));
     put("acpxSessionId", json!(record.session_id));
     put("pid", json!(record.pid.filter(|_| state == "running")));

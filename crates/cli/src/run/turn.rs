@@ -85,7 +85,9 @@ pub(crate) async fn run(task: Task<'_>, show: &mut Show<'_>, stop: &mut Stop) ->
             Err(failure) if attempt < permits.retries && !touched && !cancelled && may_pass(&failure) => {
                 attempt += 1;
                 let pause = Duration::from_millis(500 << attempt.min(6));
-                show.front.permission(&format!("{failure}; attempt {} of {}", attempt + 1, permits.retries + 1)).await;
+                show.front
+                    .permission(&format!("{failure}; attempt {} of {}", attempt + 1, permits.retries + 1))
+                    .await;
                 tokio::time::sleep(pause).await;
             }
             result => return result,
@@ -97,7 +99,8 @@ pub(crate) async fn run(task: Task<'_>, show: &mut Show<'_>, stop: &mut Stop) ->
 fn may_pass(failure: &Failure) -> bool {
     let Some(ErrorObject { code, message, .. }) = &failure.answered else { return false };
     let text = message.to_lowercase();
-    *code == code::INTERNAL_ERROR || ["rate limit", "429", "overloaded", "timeout", "503"].iter().any(|word| text.contains(word))
+    *code == code::INTERNAL_ERROR
+        || ["rate limit", "429", "overloaded", "timeout", "503"].iter().any(|word| text.contains(word))
 }
 
 struct Running<'a, 's> {
@@ -227,8 +230,12 @@ impl Running<'_, '_> {
                 None => return,
             },
             Decision::Ask(reason) => {
-                let title = ask.tool_call().title.clone().unwrap_or_else(|| ask.tool_call().tool_call_id.to_string());
-                self.show.front.permission(&format!("denied, because nobody can be asked: {title} ({reason})")).await;
+                let title =
+                    ask.tool_call().title.clone().unwrap_or_else(|| ask.tool_call().tool_call_id.to_string());
+                self.show
+                    .front
+                    .permission(&format!("denied, because nobody can be asked: {title} ({reason})"))
+                    .await;
                 self.policy.unanswered(ask.request(), Silence::Unattended)
             }
             decision => decision,

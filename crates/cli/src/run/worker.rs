@@ -83,8 +83,11 @@ impl Worker {
     ) -> Result<Ended> {
         let record = self.record()?;
         if let Some(limit) = work.permits.max_turns.filter(|limit| record.turns >= *limit) {
-            return Err(Failure::runtime(format_args!("the session has had {} turns, the limit is {limit}", record.turns))
-                .detail("BUDGET_EXCEEDED"));
+            return Err(Failure::runtime(format_args!(
+                "the session has had {} turns, the limit is {limit}",
+                record.turns
+            ))
+            .detail("BUDGET_EXCEEDED"));
         }
         let limit = work.permits.timeout.unwrap_or_default();
         let deadline = work.permits.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
@@ -154,12 +157,15 @@ impl Worker {
                 if let Restored::Replaced(reason) = &restored
                     && record.turns > 0
                 {
-                    note = Some(format!("the conversation so far could not be restored ({reason}); this is a new one"));
+                    note = Some(format!(
+                        "the conversation so far could not be restored ({reason}); this is a new one"
+                    ));
                 }
                 for problem in problems {
                     note = Some(note.map_or_else(|| problem.clone(), |note| format!("{note}; {problem}")));
                 }
-                let restorable = connection.agent.resuming().is_some() || connection.agent.loading().is_some();
+                let restorable =
+                    connection.agent.resuming().is_some() || connection.agent.loading().is_some();
                 self.store.change(&self.id, |record| {
                     record.restorable = Some(restorable);
                     record.pid = Some(std::process::id());
@@ -176,7 +182,8 @@ impl Worker {
     }
 
     fn policy(&self, permits: &Permits) -> Result<attache_host::policy::Policy> {
-        let roots: Vec<_> = std::iter::once(self.setup.cwd.clone()).chain(self.setup.directories.clone()).collect();
+        let roots: Vec<_> =
+            std::iter::once(self.setup.cwd.clone()).chain(self.setup.directories.clone()).collect();
         permits.policy(&self.paths, &self.setup.spec.name, &roots, self.setup.secrets())
     }
 
@@ -198,7 +205,12 @@ impl Worker {
     }
 
     /// Makes a setting and remembers it, to be made again when the agent has been restarted.
-    pub(crate) async fn set(&mut self, setting: &Setting, permits: &Permits, front: &mut Front) -> Result<Value> {
+    pub(crate) async fn set(
+        &mut self,
+        setting: &Setting,
+        permits: &Permits,
+        front: &mut Front,
+    ) -> Result<Value> {
         let record = self.record()?;
         let work = Work { blocks: Vec::new(), permits: permits.clone(), model: None };
         let mut show = Show::new(front, None, self.wire.clone());
@@ -206,7 +218,11 @@ impl Worker {
         let Some(live) = &self.live else { return Err(Failure::runtime("the session is gone")) };
         let done = match setting {
             Setting::Mode(mode) => {
-                live.session.control().set_mode(mode.as_str()).await.map_err(|error| no_mode(error, &live.session))?;
+                live.session
+                    .control()
+                    .set_mode(mode.as_str())
+                    .await
+                    .map_err(|error| no_mode(error, &live.session))?;
                 Value::Null
             }
             Setting::Model(model) => {

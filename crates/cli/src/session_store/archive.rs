@@ -77,8 +77,12 @@ pub(crate) fn import(
     }
     let scope = Scope { cwd: record.cwd.clone(), name: record.name.clone(), ..scope.clone() };
     if store.find(&scope, false)?.is_some() {
-        return Err(Failure::usage(format_args!("there is an open session `{}` for {}", record.label(), record.cwd.display()))
-            .hint("give another name with --name, or another directory with --cwd"));
+        return Err(Failure::usage(format_args!(
+            "there is an open session `{}` for {}",
+            record.label(),
+            record.cwd.display()
+        ))
+        .hint("give another name with --name, or another directory with --cwd"));
     }
     // The history first: a session is found when all of it is there.
     store.history(&record.id).write(&history).context("the history")?;

@@ -19,7 +19,10 @@ pub(crate) use store::{Scope, Store, boundary};
 /// The names of the open sessions of this directory and those above it, for completions.
 pub(crate) fn names_here(paths: &crate::paths::Paths) -> crate::error::Result<Vec<String>> {
     let here = std::env::current_dir().and_then(|dir| dir.canonicalize()).unwrap_or_default();
-    let records = Store::new(paths).all()?.into_iter().filter(|record| !record.is_closed() && here.starts_with(&record.cwd));
+    let records = Store::new(paths)
+        .all()?
+        .into_iter()
+        .filter(|record| !record.is_closed() && here.starts_with(&record.cwd));
     Ok(records.filter_map(|record| record.name).collect())
 }
 
@@ -44,7 +47,8 @@ pub(crate) fn file_name(name: &str) -> String {
 
 /// A short name for something long: FNV-1a. Not a secret, not against malice: whoever relies on it compares the long name too.
 pub(crate) fn hash(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]

@@ -83,7 +83,12 @@ impl Record {
             agent: take.text("agentName"),
             agent_command: take.text("agentCommand")?,
             cwd: PathBuf::from(take.text("cwd")?),
-            directories: take.texts("additionalDirectories").unwrap_or_default().into_iter().map(Into::into).collect(),
+            directories: take
+                .texts("additionalDirectories")
+                .unwrap_or_default()
+                .into_iter()
+                .map(Into::into)
+                .collect(),
             name: take.text("name"),
             title: take.text("title"),
             created_at: take.text("createdAt")?,
@@ -175,7 +180,9 @@ impl Take<'_> {
 
     fn texts(&mut self, key: &str) -> Option<Vec<String>> {
         match self.0.remove(key)? {
-            Value::Array(items) => Some(items.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()),
+            Value::Array(items) => {
+                Some(items.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect())
+            }
             _ => None,
         }
     }

@@ -137,7 +137,8 @@ impl Store {
         let boundary = boundary(&scope.cwd);
         let within = scope.cwd.ancestors().take_while(|dir| dir.starts_with(boundary));
         for dir in within {
-            if let Some(record) = records.iter().find(|record| !record.is_closed() && scope.fits(record, dir)) {
+            if let Some(record) = records.iter().find(|record| !record.is_closed() && scope.fits(record, dir))
+            {
                 return Ok(Some(record.clone()));
             }
         }

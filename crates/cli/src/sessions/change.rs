@@ -84,8 +84,10 @@ pub(crate) fn fork(cx: &Cx) -> Result<()> {
                 return Err(Failure::runtime("this agent cannot copy sessions").detail("FORK_UNSUPPORTED"));
             };
             // FORK-02: what is copied is a session that the agent knows, so it is taken up first if need be.
-            let session = forking.session(record.session_id.as_str(), &record.cwd).await.map_err(Failure::from)?;
-            let mut copy = Record::new(session.id().as_str(), &connection.setup.spec.identity(), &record.cwd, &now());
+            let session =
+                forking.session(record.session_id.as_str(), &record.cwd).await.map_err(Failure::from)?;
+            let mut copy =
+                Record::new(session.id().as_str(), &connection.setup.spec.identity(), &record.cwd, &now());
             note(&mut copy, connection, &session);
             Ok(copy)
         })
@@ -112,11 +114,14 @@ pub(crate) fn prune(cx: &Cx) -> Result<()> {
     let before = match (cx.call.value("before"), cx.call.value("older-than")) {
         (Some(_), Some(_)) => return Err(Failure::usage("give --before or --older-than, not both")),
         (Some(date), None) => Some(parse(date).ok_or_else(|| {
-            Failure::usage(format_args!("--before is a date like 2026-01-31 or 2026-01-31T12:00:00Z, not `{date}`"))
+            Failure::usage(format_args!(
+                "--before is a date like 2026-01-31 or 2026-01-31T12:00:00Z, not `{date}`"
+            ))
         })?),
         (None, Some(days)) => {
             let days = days.parse::<u64>().ok().filter(|days| *days > 0);
-            let days = days.ok_or_else(|| Failure::usage("--older-than is a whole number of days above 0"))?;
+            let days =
+                days.ok_or_else(|| Failure::usage("--older-than is a whole number of days above 0"))?;
             SystemTime::now().checked_sub(Duration::from_secs(days.saturating_mul(86_400)))
         }
         (None, None) => None,
@@ -151,7 +156,9 @@ pub(crate) fn prune(cx: &Cx) -> Result<()> {
             let plural = if count == 1 { "" } else { "s" };
             match dry {
                 true => cx.output.line(format_args!("would prune {count} session{plural}")),
-                false => cx.output.line(format_args!("pruned {count} session{plural}, freed {}", bytes(freed))),
+                false => {
+                    cx.output.line(format_args!("pruned {count} session{plural}, freed {}", bytes(freed)))
+                }
             }
             for record in &pruned {
                 let name = record.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
@@ -177,11 +184,16 @@ pub(crate) fn export(cx: &Cx) -> Result<()> {
         return Err(Failure::usage("say where to with --output FILE"));
     };
     let spec = cx.agent()?;
-    let cwd = cx.call.own("cwd").map(|dir| absolute(&cx.cwd, dir)).transpose()?.unwrap_or_else(|| cx.cwd.clone());
+    let cwd =
+        cx.call.own("cwd").map(|dir| absolute(&cx.cwd, dir)).transpose()?.unwrap_or_else(|| cx.cwd.clone());
     let scope = Scope::new(&spec, &cwd, cx.call.word(0));
     let store = Store::new(&cx.paths);
     let record = store.find(&scope, true)?.ok_or_else(|| {
-        Failure::runtime(format_args!("there is no such session for {} with the agent {}", cwd.display(), spec.name))
+        Failure::runtime(format_args!(
+            "there is no such session for {} with the agent {}",
+            cwd.display(),
+            spec.name
+        ))
     })?;
     session_store::export(&store, &record, &cx.cwd.join(output))?;
     match cx.output.format {
@@ -203,7 +215,9 @@ pub(crate) fn import(cx: &Cx) -> Result<()> {
             "action": "session_imported", "record_id": record.id, "cwd": record.cwd,
         })),
         Format::Quiet => cx.output.line(&record.id),
-        Format::Text => cx.output.line(format_args!("imported session {} at {}", record.id, record.cwd.display())),
+        Format::Text => {
+            cx.output.line(format_args!("imported session {} at {}", record.id, record.cwd.display()))
+        }
     }
     Ok(())
 }

@@ -45,8 +45,10 @@ pub(crate) fn list(cx: &Cx) -> Result<()> {
     match answer {
         Ok(Some(page)) => print_page(cx, &json!(page), cursor, filter.map(|dir| json!(dir))),
         Ok(None) if filtered => {
-            return Err(Failure::runtime("this agent cannot list its sessions, so there is nothing to filter")
-                .hint("`attache sessions list --local` lists what is recorded here"));
+            return Err(Failure::runtime(
+                "this agent cannot list its sessions, so there is nothing to filter",
+            )
+            .hint("`attache sessions list --local` lists what is recorded here"));
         }
         Ok(None) => print_records(cx, &store.of_agent(&scope)?),
         // An agent that is not installed any more has records all the same.
@@ -82,14 +84,19 @@ fn print_records(cx: &Cx, records: &[Record]) {
 fn print_page(cx: &Cx, page: &Value, cursor: Option<String>, cwd: Option<Value>) {
     let sessions = page.get("sessions").and_then(Value::as_array).cloned().unwrap_or_default();
     let next = page.get("nextCursor").and_then(Value::as_str);
-    let text = |session: &Value, key: &str| session.get(key).and_then(Value::as_str).unwrap_or("-").to_owned();
+    let text =
+        |session: &Value, key: &str| session.get(key).and_then(Value::as_str).unwrap_or("-").to_owned();
     match cx.output.format {
         Format::Json => {
             let mut value = json!({ "source": "agent", "sessions": sessions });
             if let Some(object) = value.as_object_mut() {
                 let meta = page.get("_meta").cloned();
-                let more =
-                    [("cursor", cursor.map(Value::from)), ("cwd", cwd), ("nextCursor", next.map(Value::from)), ("_meta", meta)];
+                let more = [
+                    ("cursor", cursor.map(Value::from)),
+                    ("cwd", cwd),
+                    ("nextCursor", next.map(Value::from)),
+                    ("_meta", meta),
+                ];
                 for (key, value) in more {
                     object.extend(value.map(|value| (key.to_owned(), value)));
                 }
@@ -103,7 +110,8 @@ fn print_page(cx: &Cx, page: &Value, cursor: Option<String>, cwd: Option<Value>)
             }
             for session in &sessions {
                 let meta = session.get("_meta").map_or_else(|| "-".to_owned(), Value::to_string);
-                let [id, title, cwd, at] = ["sessionId", "title", "cwd", "updatedAt"].map(|key| text(session, key));
+                let [id, title, cwd, at] =
+                    ["sessionId", "title", "cwd", "updatedAt"].map(|key| text(session, key));
                 cx.output.line(format_args!("{id}\t{title}\t{cwd}\t{at}\t{meta}"));
             }
             if let Some(next) = next {

@@ -76,7 +76,8 @@ fn create(cx: &Cx, setup: Setup) -> Result<(Record, Vec<Record>)> {
             if let Some(model) = &model {
                 crate::run::set_model(&session, model).await?;
             }
-            let mut record = Record::new(session.id().as_str(), &connection.setup.spec.identity(), &cx.cwd, &now());
+            let mut record =
+                Record::new(session.id().as_str(), &connection.setup.spec.identity(), &cx.cwd, &now());
             note(&mut record, connection, &session);
             record.model = model;
             Ok(record)
@@ -104,8 +105,12 @@ fn create(cx: &Cx, setup: Setup) -> Result<(Record, Vec<Record>)> {
 async fn take_over(connection: &Connection, id: &str) -> Result<Session> {
     match connection.find_session(id).await {
         Some(Ok((session, Restored::Resumed | Restored::Loaded))) => Ok(session),
-        Some(Ok(_)) | None => Err(Failure::runtime("this agent cannot take up stored sessions").detail("RESUME_UNSUPPORTED")),
-        Some(Err(error)) => Err(Failure::from(error).context(format_args!("the session `{id}` cannot be taken up"))),
+        Some(Ok(_)) | None => {
+            Err(Failure::runtime("this agent cannot take up stored sessions").detail("RESUME_UNSUPPORTED"))
+        }
+        Some(Err(error)) => {
+            Err(Failure::from(error).context(format_args!("the session `{id}` cannot be taken up")))
+        }
     }
 }
 
@@ -135,7 +140,8 @@ pub(super) async fn with_agent<T>(
     let verbose = cx.output.verbose;
     let stderr = move |line: &str| crate::run::show_stderr(verbose, line);
     let working = async {
-        let connection = Connection::start(setup, lender, questions, wire.clone(), Some(Box::new(stderr))).await?;
+        let connection =
+            Connection::start(setup, lender, questions, wire.clone(), Some(Box::new(stderr))).await?;
         let result = work(&connection).await;
         crate::run::leave(&connection.agent).await;
         result

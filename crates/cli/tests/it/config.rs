@@ -111,7 +111,9 @@ fn mistakes_in_files_are_told() {
 #[test]
 fn credentials_are_never_shown() {
     let world = World::new();
-    world.settings("[auth]\nkey = \"sekret-12345\"\n[agents.a]\ncommand = \"a\"\nenv = { TOKEN = \"sekret-12345\" }\n");
+    world.settings(
+        "[auth]\nkey = \"sekret-12345\"\n[agents.a]\ncommand = \"a\"\nenv = { TOKEN = \"sekret-12345\" }\n",
+    );
     for args in [&["config", "show"][..], &["--format", "json", "config", "show"], &["agents", "--all"]] {
         let shown = world.run(args).ok();
         assert!(!shown.contains("sekret"), "{shown}");

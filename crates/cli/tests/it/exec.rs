@@ -37,7 +37,8 @@ fn without_a_prompt_it_is_a_usage_error() {
 #[test]
 fn an_agent_can_be_any_command_or_an_address() {
     let world = World::new().agent(ECHO);
-    let command = format!("{} {}", crate::world::test_agent().display(), world.path("scripted.script").display());
+    let command =
+        format!("{} {}", crate::world::test_agent().display(), world.path("scripted.script").display());
     assert_eq!(world.run(&["--agent", &command, "--format", "quiet", "exec", "hi"]).ok(), "[hi]\n");
     let refused = world.run(&["--agent", "tcp://127.0.0.1:1", "exec", "hi"]).code(1);
     assert!(refused.stdout.contains("cannot reach the agent at tcp://127.0.0.1:1"), "{}", refused.stdout);
@@ -53,7 +54,10 @@ fn what_the_agent_refuses_is_said_once() {
     assert_eq!(text.stdout, "[error] RUNTIME: the model is out\n");
     assert_eq!(text.stderr, "");
     let quiet = world.run(&["--format", "quiet", "exec", "hi"]).code(1);
-    assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("", "[attache] error: RUNTIME the model is out\n"));
+    assert_eq!(
+        (quiet.stdout.as_str(), quiet.stderr.as_str()),
+        ("", "[attache] error: RUNTIME the model is out\n")
+    );
     let json = world.run(&["--format", "json", "exec", "hi"]).code(1);
     let errors: Vec<_> = json.json().into_iter().filter(|line| line.get("error").is_some()).collect();
     assert_eq!(errors.len(), 1, "{errors:?}");
@@ -85,7 +89,8 @@ on session/set_config_option
 "#,
     );
     world.run(&["--model", "b", "exec", "--config-option", "web=on", "hi"]).ok();
-    let set: Vec<_> = world.log().into_iter().filter(|line| line["method"] == "session/set_config_option").collect();
+    let set: Vec<_> =
+        world.log().into_iter().filter(|line| line["method"] == "session/set_config_option").collect();
     assert_eq!(set[0]["params"]["value"], "b");
     assert_eq!((&set[1]["params"]["configId"], &set[1]["params"]["value"]), (&"web".into(), &true.into()));
     assert_eq!(world.methods().last().unwrap(), "session/prompt");
@@ -97,7 +102,18 @@ on session/set_config_option
 #[test]
 fn session_options_travel_in_the_way_that_the_agent_knows() {
     let world = World::new().agent(ECHO);
-    world.run(&["--append-system-prompt", "Be brief.", "--allowed-tools", "Read, Grep", "--max-turns", "3", "exec", "x"]).ok();
+    world
+        .run(&[
+            "--append-system-prompt",
+            "Be brief.",
+            "--allowed-tools",
+            "Read, Grep",
+            "--max-turns",
+            "3",
+            "exec",
+            "x",
+        ])
+        .ok();
     let new = world.log().into_iter().find(|line| line["method"] == "session/new").unwrap();
     let meta = &new["params"]["_meta"];
     assert_eq!(meta["systemPrompt"]["append"], "Be brief.");
@@ -128,7 +144,11 @@ fn mcp_servers_come_from_a_file_or_from_the_settings() {
     world.named_agent("other", ECHO);
     let file = world.home().join("config.toml");
     let text = std::fs::read_to_string(&file).unwrap();
-    std::fs::write(&file, format!("{text}\n[[mcp_servers]]\nname = \"mine\"\ncommand = \"/bin/mine\"\nargs = [\"x\"]\n")).unwrap();
+    std::fs::write(
+        &file,
+        format!("{text}\n[[mcp_servers]]\nname = \"mine\"\ncommand = \"/bin/mine\"\nargs = [\"x\"]\n"),
+    )
+    .unwrap();
     world.run(&["exec", "x"]).ok();
     assert_eq!(server(&world)["args"][0], "x");
 }
@@ -155,7 +175,9 @@ on session/prompt
     assert!(!world.read("wire.log").contains("sekret"));
     assert!(world.read("wire.log").contains("\"method\":\"session/prompt\""));
 
-    let nobody = World::new().agent("on initialize\n  reply {\"protocolVersion\":1,\"authMethods\":[{\"id\":\"k\",\"name\":\"K\"}]}\n");
+    let nobody = World::new().agent(
+        "on initialize\n  reply {\"protocolVersion\":1,\"authMethods\":[{\"id\":\"k\",\"name\":\"K\"}]}\n",
+    );
     nobody.run(&["exec", "x"]).ok();
     let run = nobody.run(&["--auth-policy", "fail", "--format", "json", "exec", "x"]).code(1);
     assert_eq!(run.json().last().unwrap()["error"]["data"]["detailCode"], "AUTH_REQUIRED");
@@ -174,7 +196,8 @@ fn an_agent_that_wants_a_login_says_so() {
 
 #[test]
 fn attempts_are_made_again_only_where_nothing_was_done() {
-    let script = "on session/prompt 1\n  fail -32603 overloaded\non session/prompt\n  say fine\n  done end_turn\n";
+    let script =
+        "on session/prompt 1\n  fail -32603 overloaded\non session/prompt\n  say fine\n  done end_turn\n";
     let world = World::new().agent(script);
     assert_eq!(world.run(&["--prompt-retries", "2", "--format", "quiet", "exec", "x"]).ok(), "fine\n");
     let touched = World::new().agent(

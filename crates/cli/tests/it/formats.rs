@@ -86,7 +86,8 @@ fn what_was_read_can_be_left_out() {
     assert!(json.contains("[read output suppressed]") && !json.contains("secret notes"), "{json}");
 
     world.write("a.txt", "secret text");
-    let reader = World::new().agent("on session/prompt\n  call fs/read_text_file {\"path\":\"$cwd/a.txt\"}\n  done end_turn\n");
+    let reader = World::new()
+        .agent("on session/prompt\n  call fs/read_text_file {\"path\":\"$cwd/a.txt\"}\n  done end_turn\n");
     reader.write("a.txt", "secret text");
     let json = reader.run(&["--suppress-reads", "--format", "json", "exec", "hi"]).ok();
     assert!(json.contains("[read output suppressed]") && !json.contains("secret text"), "{json}");
@@ -105,16 +106,24 @@ fn formats_that_exclude_each_other_are_refused() {
 fn the_wire_is_shown_on_stderr() {
     let world = World::new().agent(BUSY);
     let run = world.run(&["-v", "--format", "quiet", "exec", "hi"]).code(0);
-    assert!(run.stderr.contains("[attache] -> {\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\""), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("[attache] -> {\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\""),
+        "{}",
+        run.stderr
+    );
     assert!(run.stderr.contains("[attache] <- "), "{}", run.stderr);
     assert_eq!(run.stdout, "Hello, world\nBye\n");
 }
 
 #[test]
 fn a_reader_that_leaves_ends_the_turn() {
-    let world = World::new().agent("on session/prompt\n  flood 200000 some text that nobody wants to read\n  wait nothing\n");
+    let world = World::new()
+        .agent("on session/prompt\n  flood 200000 some text that nobody wants to read\n  wait nothing\n");
     let mut command = world.command(&["exec", "hi"]);
-    command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
+    command
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null());
     let mut child = command.spawn().unwrap();
     drop(child.stdout.take());
     let status = child.wait().unwrap();

@@ -56,7 +56,8 @@ fn terminals() {
 fn what_is_not_lent_is_not_offered() {
     let world = World::new().agent(&call("fs/read_text_file", r#"{"path":"$cwd/a.txt"}"#));
     world.write("a.txt", "x");
-    let run = world.run(&["--no-fs", "--no-terminal", "--approve-all", "--format", "quiet", "exec", "x"]).ok();
+    let run =
+        world.run(&["--no-fs", "--no-terminal", "--approve-all", "--format", "quiet", "exec", "x"]).ok();
     assert!(run.contains("-32601"), "{run}");
     let hello = &world.log()[0]["params"]["clientCapabilities"];
     assert_ne!(hello["fs"]["readTextFile"], true);
@@ -72,7 +73,8 @@ fn further_directories() {
     let other = world.path("other");
     std::fs::create_dir(&other).unwrap();
     std::fs::write(other.join("c.txt"), "elsewhere").unwrap();
-    let script = format!("{can}{}", call("fs/read_text_file", &format!("{{\"path\":{:?}}}", other.join("c.txt"))));
+    let script =
+        format!("{can}{}", call("fs/read_text_file", &format!("{{\"path\":{:?}}}", other.join("c.txt"))));
     let world = world.agent(&script);
     let dir = other.to_str().unwrap().to_owned();
     let run = world.run(&["--add-dir", &dir, "--format", "quiet", "exec", "x"]).ok();

@@ -18,14 +18,18 @@ fn one_that_never_answers_runs_out_of_time() {
 
 #[test]
 fn one_that_ignores_the_cancel_is_left() {
-    let world = World::new().agent("on session/prompt\n  deaf\n  wait nothing\n").env("ATTACHE_CANCEL_TIMEOUT", "0.2");
+    let world = World::new()
+        .agent("on session/prompt\n  deaf\n  wait nothing\n")
+        .env("ATTACHE_CANCEL_TIMEOUT", "0.2");
     world.run(&["--timeout", "0.2", "exec", "x"]).code(3);
     eventually("the agent's end", || !is_running(world.path("scripted.script").to_str().unwrap()));
 }
 
 #[test]
 fn one_that_says_nothing_at_the_start() {
-    let world = World::new().agent("on initialize\n  stderr waiting for godot\n  hang\n").env("ATTACHE_START_TIMEOUT", "0.5");
+    let world = World::new()
+        .agent("on initialize\n  stderr waiting for godot\n  hang\n")
+        .env("ATTACHE_START_TIMEOUT", "0.5");
     let run = world.run(&["exec", "x"]).code(1);
     assert!(run.stdout.contains("did not answer `initialize`"), "{}", run.stdout);
     assert!(run.stdout.contains("waiting for godot"), "{}", run.stdout);
@@ -36,7 +40,11 @@ fn one_that_says_nothing_at_the_start() {
 fn one_that_ends_in_the_middle() {
     let world = World::new().agent("on session/prompt\n  say so far\n  stderr boom at line 7\n  exit 3\n");
     let run = world.run(&["exec", "x"]).code(1);
-    assert!(run.stdout.contains("so far\n\n[error] RUNTIME: the agent ended (exit code 3)"), "{}", run.stdout);
+    assert!(
+        run.stdout.contains("so far\n\n[error] RUNTIME: the agent ended (exit code 3)"),
+        "{}",
+        run.stdout
+    );
     assert!(run.stdout.contains("boom at line 7"), "{}", run.stdout);
     let half = World::new().agent("on session/prompt\n  half {\"jsonrpc\":\n  exit 0\n");
     let run = half.run(&["exec", "x"]).code(1);
@@ -100,7 +108,9 @@ fn an_interrupted_turn_is_cancelled() {
     running.end().code(130);
     assert!(world.methods().contains(&"session/cancel".to_owned()));
     let running = world.start(&["--format", "quiet", "exec", "x"]);
-    eventually("the prompt", || world.methods().iter().filter(|method| *method == "session/prompt").count() == 2);
+    eventually("the prompt", || {
+        world.methods().iter().filter(|method| *method == "session/prompt").count() == 2
+    });
     running.signal("TERM");
     let run = running.end();
     assert_eq!(run.code, Some(130));

@@ -40,7 +40,10 @@ fn the_modes() {
 fn rules_come_before_the_mode() {
     let world = World::new().agent(&asks("execute", "Run make"));
     assert_eq!(outcome(&world, &["--policy", r#"{"autoApprove":["execute"]}"#, "--deny-all"], 0), "once");
-    assert_eq!(outcome(&world, &["--policy", r#"{"autoDeny":["run"],"autoApprove":["*"]}"#, "--approve-all"], 5), "no");
+    assert_eq!(
+        outcome(&world, &["--policy", r#"{"autoDeny":["run"],"autoApprove":["*"]}"#, "--approve-all"], 5),
+        "no"
+    );
     assert_eq!(outcome(&world, &["--policy", r#"{"escalate":["execute"]}"#, "--approve-all"], 5), "no");
     assert_eq!(outcome(&world, &["--policy", r#"{"defaultAction":"approve"}"#], 0), "once");
     world.write("policy.json", r#"{"autoApprove":["Run make"]}"#);

@@ -68,7 +68,8 @@ fn a_session_goes_on_in_another_process() {
 
 #[test]
 fn resuming_comes_before_loading() {
-    let both = STORED.replace(r#""loadSession":true"#, r#""loadSession":true,"sessionCapabilities":{"resume":{}}"#);
+    let both =
+        STORED.replace(r#""loadSession":true"#, r#""loadSession":true,"sessionCapabilities":{"resume":{}}"#);
     let world = World::new().agent(&both);
     world.run(&["sessions", "new"]).ok();
     world.run(&["one"]).ok();
@@ -91,7 +92,8 @@ fn what_cannot_be_found_again_is_begun_anew_and_said() {
 
 #[test]
 fn an_agent_that_dies_is_started_again() {
-    let world = World::new().agent(&STORED.replace("on session/prompt", "on session/prompt 2\n  exit 3\non session/prompt"));
+    let world = World::new()
+        .agent(&STORED.replace("on session/prompt", "on session/prompt 2\n  exit 3\non session/prompt"));
     world.run(&["sessions", "new"]).ok();
     world.run(&["one"]).ok();
     let run = world.run(&["two"]).code(1);
@@ -139,7 +141,9 @@ fn whoever_is_killed_takes_the_prompt_with_them() {
 
 #[test]
 fn prompts_wait_for_their_turn() {
-    let world = World::new().agent("on session/prompt\n  say begun $prompt\\n\n  wait session/cancel\n  say over\n  done end_turn\n");
+    let world = World::new().agent(
+        "on session/prompt\n  say begun $prompt\\n\n  wait session/cancel\n  say over\n  done end_turn\n",
+    );
     world.run(&["sessions", "new"]).ok();
     let mut first = world.start(&["prompt", "first"]);
     first.until("begun first");
@@ -158,7 +162,8 @@ fn prompts_wait_for_their_turn() {
     first.end().code(0);
     third.end().code(0);
     let prompts = world.log().into_iter().filter(|line| line["method"] == "session/prompt");
-    let texts: Vec<String> = prompts.map(|line| line["params"]["prompt"][0]["text"].as_str().unwrap().to_owned()).collect();
+    let texts: Vec<String> =
+        prompts.map(|line| line["params"]["prompt"][0]["text"].as_str().unwrap().to_owned()).collect();
     assert_eq!(texts, ["first", "second", "third"]);
 }
 
@@ -167,7 +172,9 @@ fn nobody_needs_to_wait() {
     let world = World::new().agent(STORED);
     world.run(&["sessions", "new"]).ok();
     assert!(world.run(&["--no-wait", "later"]).ok().starts_with("[queued] "));
-    eventually("the answer", || world.run(&["--format", "quiet", "sessions", "history"]).ok().contains("later: turn 1"));
+    eventually("the answer", || {
+        world.run(&["--format", "quiet", "sessions", "history"]).ok().contains("later: turn 1")
+    });
 }
 
 #[test]
@@ -182,7 +189,8 @@ fn an_idle_owner_leaves() {
 
 #[test]
 fn a_closed_session_takes_its_process_along() {
-    let can_close = STORED.replace(r#""loadSession":true"#, r#""loadSession":true,"sessionCapabilities":{"close":{}}"#);
+    let can_close =
+        STORED.replace(r#""loadSession":true"#, r#""loadSession":true,"sessionCapabilities":{"close":{}}"#);
     let world = World::new().agent(&can_close);
     world.run(&["sessions", "new"]).ok();
     world.run(&["one"]).ok();
@@ -206,7 +214,8 @@ fn permissions_are_those_of_the_prompt() {
 
 #[test]
 fn time_runs_out_for_a_prompt_and_not_for_the_session() {
-    let world = World::new().agent("on session/prompt 1\n  wait nothing\non session/prompt\n  say fine\n  done end_turn\n");
+    let world = World::new()
+        .agent("on session/prompt 1\n  wait nothing\non session/prompt\n  say fine\n  done end_turn\n");
     world.run(&["sessions", "new"]).ok();
     world.run(&["--timeout", "0.3", "one"]).code(3);
     assert_eq!(world.run(&["--format", "quiet", "two"]).ok(), "fine\n");
@@ -242,11 +251,19 @@ on session/set_config_option
     world.run(&["set", "nothing", "x"]).code(1);
     world.run(&["set-mode"]).code(2);
     assert!(Command::new("kill").args(["-9", &owner(&world)]).status().unwrap().success());
-    eventually("the owner's end", || !is_running("__owner") || world.run(&["--format", "quiet", "status"]).ok() == "idle\n");
+    eventually("the owner's end", || {
+        !is_running("__owner") || world.run(&["--format", "quiet", "status"]).ok() == "idle\n"
+    });
     let before = world.log().len();
     world.run(&["one"]).ok();
-    let after: Vec<String> = world.methods().split_off(world.log()[..before].iter().filter(|line| line.get("method").is_some()).count());
-    assert!(after.contains(&"session/set_mode".to_owned()) && after.contains(&"session/set_config_option".to_owned()), "{after:?}");
+    let after: Vec<String> = world
+        .methods()
+        .split_off(world.log()[..before].iter().filter(|line| line.get("method").is_some()).count());
+    assert!(
+        after.contains(&"session/set_mode".to_owned())
+            && after.contains(&"session/set_config_option".to_owned()),
+        "{after:?}"
+    );
     let status = world.run(&["--format", "json", "status"]);
     assert_eq!(status.json()[0]["mode"], "code");
 }

@@ -67,7 +67,8 @@ fn show_history_and_read() {
 
 #[test]
 fn a_session_moves_to_another_home() {
-    let stored = "on initialize\n  reply {\"protocolVersion\":1,\"agentCapabilities\":{\"loadSession\":true}}\n";
+    let stored =
+        "on initialize\n  reply {\"protocolVersion\":1,\"agentCapabilities\":{\"loadSession\":true}}\n";
     let world = World::new().agent(&format!("{stored}{PLAIN}"));
     world.run(&["sessions", "new", "--name", "api"]).ok();
     world.run(&["-s", "api", "hello"]).ok();
@@ -80,7 +81,9 @@ fn a_session_moves_to_another_home() {
     assert!(here.stderr.contains("is here already"), "{}", here.stderr);
     world.run(&["sessions", "delete", "api"]).ok();
     let dir = world.dir.to_str().unwrap().to_owned();
-    let run = world.run(&["--format", "json", "sessions", "import", "a.json", "--name", "copy", "--cwd", &dir]).code(0);
+    let run = world
+        .run(&["--format", "json", "sessions", "import", "a.json", "--name", "copy", "--cwd", &dir])
+        .code(0);
     assert_eq!(run.json()[0]["action"], "session_imported");
     let history = world.run(&["--format", "quiet", "sessions", "history", "copy"]).ok();
     assert_eq!(history, "hello\nyou said hello\n");
@@ -112,11 +115,15 @@ on session/list
 "#,
     );
     assert_eq!(world.run(&["sessions"]).ok(), "one\tFirst\t/a\t-\t-\nnext cursor: more\n");
-    let json = world.run(&["--format", "json", "sessions", "list", "--cursor", "c", "--filter-cwd", "."]).code(0);
+    let json =
+        world.run(&["--format", "json", "sessions", "list", "--cursor", "c", "--filter-cwd", "."]).code(0);
     assert_eq!(json.json()[0]["source"], "agent");
     assert_eq!(json.json()[0]["nextCursor"], "more");
     let asked = world.log().into_iter().rev().find(|line| line["method"] == "session/list").unwrap();
-    assert_eq!((&asked["params"]["cursor"], &asked["params"]["cwd"]), (&"c".into(), &world.dir.to_str().unwrap().into()));
+    assert_eq!(
+        (&asked["params"]["cursor"], &asked["params"]["cwd"]),
+        (&"c".into(), &world.dir.to_str().unwrap().into())
+    );
     world.run(&["sessions", "list", "--local", "--cursor", "c"]).code(2);
 
     let plain = World::new().agent(PLAIN);
@@ -127,7 +134,9 @@ on session/list
 
 #[test]
 fn sessions_that_the_agent_has_stored_can_be_taken_over() {
-    let world = World::new().agent("on initialize\n  reply {\"protocolVersion\":1,\"agentCapabilities\":{\"loadSession\":true}}\n");
+    let world = World::new().agent(
+        "on initialize\n  reply {\"protocolVersion\":1,\"agentCapabilities\":{\"loadSession\":true}}\n",
+    );
     let id = world.run(&["--format", "quiet", "sessions", "new", "--resume-session", "old-one"]).ok();
     assert_eq!(id, "old-one\n");
     let plain = World::new().agent(PLAIN);

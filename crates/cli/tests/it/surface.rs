@@ -9,8 +9,10 @@ use crate::world::World;
 fn every_command_has_help() {
     let world = World::new();
     let top = world.run(&["--help"]).ok();
-    let commands = top.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    let names: Vec<String> = commands.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect();
+    let commands =
+        top.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let names: Vec<String> =
+        commands.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect();
     assert!(names.len() > 10, "{top}");
     for name in &names {
         let help = world.run(&[name, "--help"]).ok();

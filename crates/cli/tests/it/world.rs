@@ -162,7 +162,9 @@ impl Drop for World {
     fn drop(&mut self) {
         // Owners that are still there are told to go.
         let records = fs::read_dir(self.home().join("state/sessions")).into_iter().flatten().flatten();
-        for record in records.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|it| it == "json")) {
+        for record in
+            records.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|it| it == "json"))
+        {
             let Ok(text) = fs::read_to_string(&record) else { continue };
             let Ok(value) = serde_json::from_str::<Value>(&text) else { continue };
             if let Some(pid) = value.get("pid").and_then(Value::as_u64) {
