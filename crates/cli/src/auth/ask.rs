@@ -1,6 +1,6 @@
 //! Asks in a plain terminal: a line, a secret, a choice.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use crate::error::{Context as _, Failure, Kind, Result};
 
@@ -27,8 +27,9 @@ pub(crate) async fn line(question: &str) -> Result<Option<String>> {
 pub(crate) async fn secret(question: &str) -> Result<Option<String>> {
     let question = question.to_owned();
     blocking(move || {
-        prompt(&question)?;
+        // Hidden before the question is there: some answer quickly.
         let hidden = Hidden::begin()?;
+        prompt(&question)?;
         let read = read_hidden(&mut io::stdin().lock());
         drop(hidden);
         let _ = writeln!(io::stderr().lock());
@@ -94,8 +95,13 @@ impl Drop for Hidden {
 /// Reads keys as they come, since the terminal does no editing now.
 fn read_hidden(from: &mut impl io::Read) -> io::Result<Option<String>> {
     let mut text = Vec::new();
-    for byte in from.bytes() {
-        match byte? {
+    // Bytes come as they are typed; standard input is buffered.
+    loop {
+        let mut byte = [0];
+        if from.read(&mut byte)? == 0 {
+            return Ok(None);
+        }
+        match byte[0] {
             b'\r' | b'\n' => return Ok(Some(String::from_utf8_lossy(&text).into_owned())),
             3 => return Err(io::ErrorKind::Interrupted.into()),
             4 if text.is_empty() => return Ok(None),
@@ -106,7 +112,6 @@ fn read_hidden(from: &mut impl io::Read) -> io::Result<Option<String>> {
             _ => {}
         }
     }
-    Ok(None)
 }
 
 #[cfg(test)]

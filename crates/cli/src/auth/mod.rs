@@ -109,6 +109,9 @@ pub(crate) fn called(spec: &AgentSpec) -> String {
     if spec.known { spec.name.clone() } else { join([spec.identity().as_str()]) }
 }
 
+/// What is done with a line.
+type OnLine = Box<dyn FnMut(&str) + Send>;
+
 /// Connects. Nothing is authenticated unless there are credentials for it.
 async fn reach(
     cx: &Cx,
@@ -119,8 +122,7 @@ async fn reach(
     let output = cx.output.clone();
     // What agents tell people while they log in, they often print there.
     let wanted = !output.strict && cx.call.verb().name == "login";
-    let on_stderr: Option<Box<dyn FnMut(&str) + Send>> = wanted
-        .then(|| Box::new(move |line: &str| output.tell(format_args!("  | {}", clean(line)))) as Box<_>);
+    let on_stderr = wanted.then(|| -> OnLine { Box::new(move |line| output.tell(format_args!("  | {}", clean(line)))) });
     let options = ConnectOptions {
         client,
         cwd: cx.cwd.clone(),

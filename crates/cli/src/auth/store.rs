@@ -47,7 +47,11 @@ pub(crate) fn load(paths: &Paths) -> Result<Stored> {
 fn read(text: &str) -> Option<Stored> {
     let value: Value = serde_json::from_str(text).ok()?;
     let texts = |value: &Value| -> Option<BTreeMap<String, String>> {
-        value.as_object()?.iter().map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()
+        value
+            .as_object()?
+            .iter()
+            .map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
+            .collect()
     };
     let agents = value.get("agents")?.as_object()?;
     let agents: Option<BTreeMap<_, _>> =
