@@ -34,11 +34,11 @@ fn request(mark: &str, text: &str) -> CreateTerminalRequest {
 
 /// Starts a command and waits until it has said all `words`.
 async fn start(mark: &str, text: &str, words: &[&str]) -> PtyTerminal {
-    let (tell, mut told) = mpsc::unbounded_channel();
+    let (tell, mut told) = mpsc::channel(256);
     let terminals =
         PtyTerminals::new(Guard::open()).kill_grace(Duration::from_millis(50)).on_event(move |event| {
             if let TerminalEvent::Output { text, .. } = event {
-                let _ = tell.send(text.to_owned());
+                let _ = tell.blocking_send(text.to_owned());
             }
         });
     let terminal = terminals.create_in(None, &[PathBuf::from("/")], request(mark, text)).await.unwrap();

@@ -53,18 +53,18 @@ fn signal(name: &str) -> TerminalExitStatus {
 async fn watched(
     terminals: PtyTerminals,
     request: CreateTerminalRequest,
-) -> (PtyTerminal, mpsc::UnboundedReceiver<String>) {
-    let (tell, told) = mpsc::unbounded_channel();
+) -> (PtyTerminal, mpsc::Receiver<String>) {
+    let (tell, told) = mpsc::channel(256);
     let terminals = terminals.on_event(move |event| {
         if let TerminalEvent::Output { text, .. } = event {
-            let _ = tell.send(text.to_owned());
+            let _ = tell.blocking_send(text.to_owned());
         }
     });
     (terminals.create_in(None, &[PathBuf::from("/")], request).await.unwrap(), told)
 }
 
 /// Waits until `text` has come.
-async fn heard(told: &mut mpsc::UnboundedReceiver<String>, text: &str) {
+async fn heard(told: &mut mpsc::Receiver<String>, text: &str) {
     let mut all = String::new();
     while !all.contains(text) {
         all.push_str(&told.recv().await.expect("nothing more comes"));
