@@ -189,3 +189,63 @@ fn the_longest_name_can_be_written() {
     assert_eq!(fs::read_to_string(path).unwrap(), "y");
     assert!(jail(&scratch).write(&scratch.join(&"n".repeat(256)), "x").is_err());
 }
+
+const READ_ONLY: &str = "ATTACHE_HOST_TEST_READ_ONLY";
+
+/// Not a test: what somebody may do who is not root. It is a test function only because that makes it part of this binary.
+#[test]
+#[ignore = "is started by the test below, as a process of its own"]
+fn helper() {
+    let Ok(dir) = std::env::var(READ_ONLY) else { return };
+    let dir = std::path::PathBuf::from(dir);
+    let jail = Jail::new([&dir]);
+    let refused = |name: &str| match jail.write(&dir.join(name), "new") {
+        Err(FileError::Io(_, error)) => {
+            assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied, "{name}")
+        }
+        other => panic!("{name}: {other:?}"),
+    };
+    // The directory would allow it.
+    refused("read-only");
+    refused("closed/new");
+    assert!(matches!(jail.read(&dir.join("closed/file"), None, None), Err(FileError::Io(..))));
+    // What can be written and not read keeps its permissions.
+    jail.write(&dir.join("write-only"), "new").unwrap();
+    assert_eq!(fs::metadata(dir.join("write-only")).unwrap().mode() & 0o777, 0o200);
+}
+
+#[test]
+fn a_file_that_may_not_be_written_is_not_replaced_either() {
+    use std::process::{Command, Stdio};
+    let scratch = Scratch::new();
+    let mode =
+        |name: &str, mode| fs::set_permissions(scratch.join(name), fs::Permissions::from_mode(mode)).unwrap();
+    for (name, bits) in [("read-only", 0o444), ("write-only", 0o200), ("closed/file", 0o644)] {
+        let file = scratch.file(name, "old");
+        mode(name, bits);
+        let _ = chown(file, Some(65_534), Some(65_534));
+    }
+    mode("closed", 0o000);
+    let _ = chown(scratch.join("closed"), Some(65_534), Some(65_534));
+    mode(".", 0o777);
+    // Root may do everything, so root becomes somebody else for this.
+    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
+    let exe = std::env::current_exe().unwrap();
+    let mut command = Command::new(if is_root { "setpriv".as_ref() } else { exe.as_path() });
+    if is_root {
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&exe);
+    }
+    command
+        .args(["--exact", "files_write::helper", "--ignored", "--nocapture"])
+        .env(READ_ONLY, scratch.path());
+    match command.stdin(Stdio::null()).output() {
+        Ok(output) => {
+            let told = String::from_utf8_lossy(&output.stdout);
+            assert!(told.contains("1 passed"), "{told}{}", String::from_utf8_lossy(&output.stderr));
+        }
+        // Not every system has `setpriv`.
+        Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::NotFound),
+    }
+    mode("closed", 0o700);
+    assert_eq!(fs::read_to_string(scratch.join("read-only")).unwrap(), "old");
+}
