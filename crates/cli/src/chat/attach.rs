@@ -64,22 +64,24 @@ fn attach(prompt: Prompt, name: &str, path: &Path, can: &PromptCapabilities) -> 
     if let Some(mime) = mime.filter(|_| size.is_some_and(|size| size <= MEDIA)) {
         let image = mime.starts_with("image/") && can.image;
         let audio = mime.starts_with("audio/") && can.audio;
-        if image || audio {
-            if let Ok(bytes) = fs::read(path) {
-                let data = base64(&bytes);
-                return match image {
-                    true => (prompt.image(data, mime), "image".to_owned()),
-                    false => (prompt.audio(data, mime), "sound".to_owned()),
-                };
-            }
+        if (image || audio)
+            && let Ok(bytes) = fs::read(path)
+        {
+            let data = base64(&bytes);
+            return match image {
+                true => (prompt.image(data, mime), "image".to_owned()),
+                false => (prompt.audio(data, mime), "sound".to_owned()),
+            };
         }
     }
-    if can.embedded_context && mime.is_none() && size.is_some_and(|size| size <= TEXT) {
-        if let Ok(text) = fs::read_to_string(path) {
-            let lines = text.lines().count();
-            let resource = EmbeddedResource::new(TextResourceContents::new(uri(path), text));
-            return (prompt.with(resource), format!("{lines} lines"));
-        }
+    if can.embedded_context
+        && mime.is_none()
+        && size.is_some_and(|size| size <= TEXT)
+        && let Ok(text) = fs::read_to_string(path)
+    {
+        let lines = text.lines().count();
+        let resource = EmbeddedResource::new(TextResourceContents::new(uri(path), text));
+        return (prompt.with(resource), format!("{lines} lines"));
     }
     let mut link = ResourceLink::new(name, uri(path));
     link.size = size.and_then(|size| i64::try_from(size).ok());
@@ -90,10 +92,10 @@ fn attach(prompt: Prompt, name: &str, path: &Path, can: &PromptCapabilities) -> 
 fn beginning(path: &Path) -> Vec<u8> {
     let mut start = Vec::new();
     // Opening a FIFO would wait for a writer; only regular files are looked into.
-    if fs::metadata(path).is_ok_and(|meta| meta.is_file()) {
-        if let Ok(file) = fs::File::open(path) {
-            let _ = file.take(16).read_to_end(&mut start);
-        }
+    if fs::metadata(path).is_ok_and(|meta| meta.is_file())
+        && let Ok(file) = fs::File::open(path)
+    {
+        let _ = file.take(16).read_to_end(&mut start);
     }
     start
 }

@@ -133,7 +133,7 @@ impl App {
         parts.extend(self.state.mode().map(|mode| mode.current_name().to_owned()));
         parts.extend(self.state.model().map(|model| model.current_name().to_owned()));
         if let Some(usage) = &self.state.usage {
-            let share = if usage.size == 0 { 0 } else { usage.used.saturating_mul(100) / usage.size };
+            let share = usage.used.saturating_mul(100).checked_div(usage.size).unwrap_or(0);
             parts.push(format!("{}/{} ({share}%)", tokens(usage.used), tokens(usage.size)));
             parts.extend(usage.cost.as_ref().map(|cost| money(cost.amount, &cost.currency)));
         }

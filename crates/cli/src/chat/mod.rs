@@ -7,7 +7,7 @@
 //!   finished.
 //! - `editor` is the line that is written, `ask` are questions of the agent and of our own guards, `commands` and `page` what begins
 //!   with a slash.
-//! - `app` is all of that as one state: events and keys in, lines and wishes out. `face` is how it looks.
+//! - `app` is all of that as one state: events and keys in, lines and wishes out. `keys` is what keys do to it, `face` how it looks.
 //! - `terminal`, `screen` and `hub` are the device, `drive` is the loop. [`run`] is the way in.
 //!
 //! What never happens here: text of an agent reaches the terminal with its control characters; a page is opened or a
@@ -22,6 +22,7 @@ mod drive;
 mod editor;
 mod face;
 mod hub;
+mod keys;
 mod output;
 mod page;
 mod render;
@@ -65,7 +66,8 @@ pub(crate) struct Setup {
     pub(crate) agent: Agent,
     /// What the agent is called.
     pub(crate) name: String,
-    pub(crate) start: Start,
+    /// The session to begin with.
+    pub(crate) session: Session,
     /// How further sessions are opened.
     pub(crate) opener: Opener,
     /// What the agent does without asking, where somebody has to decide.
@@ -80,13 +82,6 @@ pub(crate) struct Setup {
     pub(crate) history: Option<PathBuf>,
     /// What to say at first, a line each.
     pub(crate) notices: Vec<String>,
-}
-
-/// The session to begin with.
-pub(crate) enum Start {
-    Session(Session),
-    /// One whose history is shown first.
-    Loading(Loading),
 }
 
 /// How sessions are opened: with the same directories, servers and prompt each time.
@@ -176,10 +171,7 @@ pub(crate) async fn run(setup: Setup) -> io::Result<u8> {
     };
     let mut editor = Editor::default();
     editor.history = History::load(setup.history);
-    let state = match &setup.start {
-        Start::Session(session) => SessionState::of(session),
-        Start::Loading(_) => SessionState::empty(setup.opener.cwd.clone()),
-    };
+    let state = SessionState::of(&setup.session);
     let policy = setup.opener.policy.clone();
     let mut app = App::new(canvas, setup.name, state, policy, editor);
     app.transcript.screens = setup.screens;
@@ -188,23 +180,8 @@ pub(crate) async fn run(setup: Setup) -> io::Result<u8> {
     }
     let mut driver =
         Driver { hub, app, agent: setup.agent, opener: setup.opener, meter: setup.meter, time: setup.time };
-    let ended = begin(&mut driver, setup.start).await;
+    driver.opened(&setup.session);
+    let ended = driver.run(setup.session).await;
     let _ = driver.finish();
     ended
-}
-
-async fn begin(driver: &mut Driver, start: Start) -> io::Result<u8> {
-    let session = match start {
-        Start::Session(session) => session,
-        Start::Loading(loading) => match driver.load(loading).await? {
-            Ok(Ok(session)) => session,
-            Ok(Err(error)) => {
-                driver.app.notice(Severity::Error, error.to_string());
-                return Ok(1);
-            }
-            Err(code) => return Ok(code),
-        },
-    };
-    driver.opened(&session);
-    driver.run(session).await
 }

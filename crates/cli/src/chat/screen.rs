@@ -138,3 +138,7 @@ fn lines(lines: &[Line], look: Look, text: &mut String) {
         line.write(look.colours, text);
     }
 }
+
+#[cfg(all(test, unix))]
+#[path = "screen_tests.rs"]
+mod tests;

@@ -3,7 +3,7 @@
 use attache::client::Agent;
 use attache_host::budget::{Budget, Meter};
 
-use super::{Opener, Screens, Setup, Start};
+use super::{Opener, Screens, Setup};
 use crate::connect::{ConnectOptions, client, connect};
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
@@ -70,7 +70,7 @@ async fn start(cx: &Cx, setup: run::Setup, permits: &Permits) -> Result<(Setup, 
     let chat = Setup {
         agent: agent.clone(),
         name: name.to_owned(),
-        start: Start::Session(session),
+        session,
         opener: Opener {
             cwd: connection.setup.cwd.clone(),
             directories: connection.setup.directories.clone(),

@@ -1,6 +1,5 @@
 //! What is known about the session, for the line above the prompt and for commands.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use attache::client::Session;
@@ -13,7 +12,6 @@ use attache::wire::v1::{
 #[derive(Debug, Clone)]
 pub(crate) struct SessionState {
     pub(crate) id: SessionId,
-    pub(crate) cwd: PathBuf,
     pub(crate) title: Option<String>,
     pub(crate) commands: Arc<[AvailableCommand]>,
     pub(crate) options: Arc<[SessionConfigOption]>,
@@ -26,7 +24,6 @@ impl SessionState {
     pub(crate) fn of(session: &Session) -> SessionState {
         SessionState {
             id: session.id().clone(),
-            cwd: session.cwd().to_owned(),
             title: session.title(),
             commands: session.commands(),
             options: session.config_options(),
@@ -36,11 +33,10 @@ impl SessionState {
         }
     }
 
-    /// Before there is a session.
-    pub(crate) fn empty(cwd: PathBuf) -> SessionState {
+    #[cfg(test)]
+    pub(crate) fn empty() -> SessionState {
         SessionState {
             id: SessionId::from(""),
-            cwd,
             title: None,
             commands: Arc::new([]),
             options: Arc::new([]),

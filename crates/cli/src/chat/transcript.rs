@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use attache::client::{Event, Speaker, ToolCallChange};
+use attache::client::{Event, Speaker};
 use attache::wire::v1::{
     CompactionStatus, ContentBlock, EmbeddedResourceResource, MessageId, NoticeSeverity, PlanEntry,
-    PlanEntryStatus, PlanUpdateContent, ToolCallId, ToolCallStatus,
+    PlanEntryStatus, PlanUpdateContent, ToolCallId, ToolCallStatus, ToolCallUpdate,
 };
 
 use super::output::Screens;
@@ -84,7 +84,7 @@ impl Transcript {
             Event::Content(piece) => {
                 self.say(piece.speaker, piece.message_id, &describe(&piece.block), inner)
             }
-            Event::ToolCall(change) => self.tool(change),
+            Event::ToolCall(change) => self.tool(change.created, *change.update),
             Event::Plan(plan) => self.set_plan(String::new(), PlanBody::Entries(plan.entries)),
             Event::PlanUpdate(update) => match update.plan {
                 PlanUpdateContent::Items(plan) => {
@@ -133,11 +133,14 @@ impl Transcript {
 
     /// MSG-01, MSG-04: pieces of one message follow each other; another id or another kind starts the next.
     pub(crate) fn say(&mut self, speaker: Speaker, id: Option<MessageId>, text: &str, inner: bool) {
-        if let Some(Block::Message(last)) = self.blocks.back_mut() {
-            if last.speaker == speaker && last.id == id && last.inner == inner && !last.done {
-                last.text.push_str(text);
-                return;
-            }
+        if let Some(Block::Message(last)) = self.blocks.back_mut()
+            && last.speaker == speaker
+            && last.id == id
+            && last.inner == inner
+            && !last.done
+        {
+            last.text.push_str(text);
+            return;
         }
         self.push(Block::Message(Message { speaker, id, text: text.to_owned(), inner, done: false }));
     }
@@ -158,9 +161,8 @@ impl Transcript {
         }
     }
 
-    fn tool(&mut self, change: ToolCallChange) {
-        let id = change.id().clone();
-        let update = *change.update;
+    pub(crate) fn tool(&mut self, created: bool, update: ToolCallUpdate) {
+        let id = update.tool_call_id.clone();
         if let Some(tool) = self.find_tool(&id) {
             tool.merge(update);
         } else if let Some(mut tool) = self.away.remove(&id) {
@@ -171,7 +173,7 @@ impl Transcript {
             } else {
                 self.away.insert(id.clone(), tool);
             }
-        } else if change.created || update.title.is_some() {
+        } else if created || update.title.is_some() {
             let mut tool = Box::new(ToolState::new(id.clone()));
             tool.merge(update);
             self.push(Block::Tool(tool));
@@ -264,3 +266,7 @@ pub(crate) fn describe(block: &ContentBlock) -> String {
         _ => "[content]".to_owned(),
     }
 }
+
+#[cfg(test)]
+#[path = "transcript_tests.rs"]
+mod tests;

@@ -90,10 +90,10 @@ impl View {
             let Some(block) = transcript.blocks.pop_front() else { break };
             let (block_lines, above) = finished(&block, &mut transcript.screens.lock(), canvas);
             self.add(&mut lines, block_lines, above);
-            if let Block::Tool(tool) = block {
-                if !tool.finished() {
-                    transcript.send_away(tool);
-                }
+            if let Block::Tool(tool) = block
+                && !tool.finished()
+            {
+                transcript.send_away(tool);
             }
         }
         lines
@@ -320,10 +320,10 @@ fn whole_tool(tool: &ToolState, outputs: &Outputs, canvas: &Canvas) -> Vec<Line>
             _ => {}
         }
     }
-    if tool.content.is_empty() {
-        if let Some(text) = tool.raw_text() {
-            fold_text(&text, canvas, &mut lines);
-        }
+    if tool.content.is_empty()
+        && let Some(text) = tool.raw_text()
+    {
+        fold_text(&text, canvas, &mut lines);
     }
     lines
 }

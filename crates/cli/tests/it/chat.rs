@@ -34,7 +34,6 @@ macro_rules! plays {
         }
     };
 }
-pub(crate) use plays;
 
 #[tokio::test]
 async fn markdown_streams_onto_the_screen() {

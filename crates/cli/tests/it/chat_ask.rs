@@ -59,7 +59,7 @@ fn prompt_path(_: Turn<'_>) -> std::path::PathBuf {
 
 thread_local! {
     /// Where the session of this test works; tests and agents share a thread.
-    static PLACE: std::cell::RefCell<std::path::PathBuf> = const { std::cell::RefCell::new(std::path::PathBuf::new()) };
+    static PLACE: std::cell::RefCell<std::path::PathBuf> = std::cell::RefCell::default();
 }
 
 async fn edit(turn: Turn<'_>, options: Vec<PermissionOption>) -> Result<String> {

@@ -207,10 +207,10 @@ impl Choice {
 
     /// Nobody answered in time: the policy says what that means.
     pub(crate) fn expire(&mut self) {
-        if let Some(Asker::Agent { ask, request, policy }) = self.asker.take() {
-            if let Decision::Choose(choice) = policy.unanswered(&request, Silence::TimeLimit) {
-                let _ = ask.choose(&choice.option);
-            }
+        if let Some(Asker::Agent { ask, request, policy }) = self.asker.take()
+            && let Decision::Choose(choice) = policy.unanswered(&request, Silence::TimeLimit)
+        {
+            let _ = ask.choose(&choice.option);
         }
     }
 

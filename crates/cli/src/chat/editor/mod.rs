@@ -93,10 +93,10 @@ impl Editor {
     }
 
     pub(crate) fn key(&mut self, key: KeyEvent) -> Did {
-        if self.search.is_some() {
-            if let Some(did) = self.search_key(key) {
-                return did;
-            }
+        if self.search.is_some()
+            && let Some(did) = self.search_key(key)
+        {
+            return did;
         }
         let did = self.edit_key(key);
         if did == Did::Changed {

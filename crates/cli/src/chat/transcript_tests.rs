@@ -1,0 +1,123 @@
+#![allow(clippy::unwrap_used)]
+
+use attache::client::TextChunk;
+use attache::wire::v1::{Diff, Plan, PlanEntry, PlanEntryPriority, ToolKind};
+
+use super::*;
+
+fn chunk(text: &str, id: Option<&str>) -> TextChunk {
+    let mut chunk = TextChunk::default();
+    chunk.text = text.to_owned();
+    chunk.message_id = id.map(MessageId::from);
+    chunk
+}
+
+fn update(id: &str) -> ToolCallUpdate {
+    ToolCallUpdate::new(id)
+}
+
+/// The blocks in a few words each.
+fn told(transcript: &Transcript) -> Vec<String> {
+    let tell = |block: &Block| match block {
+        Block::Message(message) => format!("{:?} {:?}", message.speaker, message.text),
+        Block::Tool(tool) => format!("{} {:?} {}", tool.title, tool.status, tool.content.len()),
+        Block::Terminal(number) => format!("terminal {number}"),
+        Block::Notice(severity, text) => format!("{severity:?} {text}"),
+    };
+    transcript.blocks.iter().map(tell).collect()
+}
+
+#[test]
+fn pieces_make_messages_until_another_kind_or_id_comes() {
+    // shows MSG-01, MSG-04
+    let mut transcript = Transcript::default();
+    for event in [
+        Event::Thought(chunk("hm", None)),
+        Event::Thought(chunk("m", None)),
+        Event::Text(chunk("a", None)),
+        Event::Text(chunk("b", None)),
+        Event::Text(chunk("c", Some("2"))),
+        Event::Text(chunk("d", Some("2"))),
+        Event::Text(chunk("e", Some("3"))),
+    ] {
+        transcript.event(event);
+    }
+    assert_eq!(told(&transcript), ["Thought \"hmm\"", "Agent \"ab\"", "Agent \"cd\"", "Agent \"e\""]);
+}
+
+#[test]
+fn a_tool_call_stays_one_block_and_keeps_what_is_not_mentioned() {
+    // shows TOOL-05, TOOL-06
+    let mut transcript = Transcript::default();
+    transcript.tool(true, update("t").title("Edit".to_owned()).kind(ToolKind::Edit));
+    transcript.event(Event::Text(chunk("meanwhile", None)));
+    let diff = |new: &str| vec![Diff::new("/a", new).old_text("old\n".to_owned()).into()];
+    transcript.tool(false, update("t").content(diff("one\n")));
+    assert!(transcript.changes.is_empty(), "not done yet");
+    transcript.tool(false, update("t").status(ToolCallStatus::Completed));
+    assert_eq!(told(&transcript), ["Edit Completed 1", "Agent \"meanwhile\""]);
+    // The same file again: the change is from the first text to the last.
+    transcript.tool(
+        true,
+        update("u").title("Again".to_owned()).content(diff("two\n")).status(ToolCallStatus::Completed),
+    );
+    assert_eq!(transcript.changes.len(), 1);
+    let change = &transcript.changes[0];
+    assert_eq!((change.old.as_deref(), change.new.as_str()), (Some("old\n"), "two\n"));
+}
+
+#[test]
+fn a_tool_call_that_left_comes_back_with_its_end() {
+    let mut transcript = Transcript::default();
+    transcript.tool(true, update("t").title("Long".to_owned()));
+    let Some(Block::Tool(tool)) = transcript.blocks.pop_front() else { panic!() };
+    transcript.send_away(tool);
+    transcript.tool(false, update("t").status(ToolCallStatus::InProgress));
+    assert!(told(&transcript).is_empty());
+    transcript.tool(false, update("t").status(ToolCallStatus::Failed));
+    assert_eq!(told(&transcript), ["Long Failed 0"]);
+    // An update of something that was never heard of is nothing.
+    transcript.tool(false, update("ghost"));
+    assert_eq!(transcript.blocks.len(), 1);
+}
+
+#[test]
+fn a_plan_replaces_the_one_before() {
+    // shows PLAN-04
+    let entry = |status| PlanEntry::new("x", PlanEntryPriority::Low, status);
+    let mut transcript = Transcript::default();
+    transcript.event(Event::Plan(Plan::new([entry(PlanEntryStatus::Pending)])));
+    assert!(transcript.plan_open());
+    transcript.event(Event::Plan(Plan::new([entry(PlanEntryStatus::Completed)])));
+    assert!(!transcript.plan_open());
+    assert_eq!(transcript.plans.len(), 1);
+}
+
+#[test]
+fn the_end_of_a_turn_ends_everything_and_shows_what_nothing_showed() {
+    let mut transcript = Transcript::default();
+    transcript.event(Event::Text(chunk("a", None)));
+    transcript.tool(true, update("t").title("Open".to_owned()));
+    transcript.screens.started(7, "make");
+    transcript.end_turn();
+    assert_eq!(told(&transcript), ["Agent \"a\"", "Open Pending 0", "terminal 7"]);
+    let Some(Block::Tool(tool)) = transcript.blocks.get(1) else { panic!() };
+    assert!(tool.finished());
+    transcript.event(Event::Text(chunk("b", None)));
+    assert_eq!(transcript.blocks.len(), 4);
+}
+
+#[test]
+fn what_a_tool_call_runs_is_found_in_its_input() {
+    for (input, command) in [
+        (r#"{"command":"ls -l"}"#, Some("ls -l")),
+        (r#"{"command":["ls","-l"]}"#, Some("ls -l")),
+        (r#"{"cmd":"make","args":["all"]}"#, Some("make all")),
+        (r#"{"path":"/a"}"#, None),
+        (r#""text""#, None),
+    ] {
+        let mut tool = ToolState::new("t".into());
+        tool.raw_input = Some(attache::Json::from_text(input).unwrap());
+        assert_eq!(tool.command().as_deref(), command, "{input}");
+    }
+}
