@@ -4,7 +4,8 @@
 //!
 //! A step is `NAME:HOW:TEXT`: TEXT is the prompt of a turn in a session of its own, or in session SESSION of an earlier
 //! process, which is loaded or resumed. HOW says what happens in the turn: `allow` and `deny` answer the questions,
-//! `cancel=WORDS` cancels when the agent has said them, `stop=FILE` allows everything and cancels when FILE is there.
+//! `now` cancels at once, `asked` when the agent asks, `cancel=WORDS` when the agent has said them, `stop=FILE` allows
+//! everything and cancels when FILE is there.
 //! How each turn went is printed as a JSON line; what was exchanged is for others to record.
 
 #![allow(clippy::print_stdout, reason = "a program that prints what it saw")]
@@ -40,6 +41,8 @@ struct Step {
 enum How {
     Allow,
     Deny,
+    Now,
+    Asked,
     Cancel(String),
     Stop(PathBuf),
 }
@@ -50,6 +53,8 @@ fn step(arg: &str) -> Option<Step> {
     let how = match how.split_once('=') {
         None if how == "allow" => How::Allow,
         None if how == "deny" => How::Deny,
+        None if how == "now" => How::Now,
+        None if how == "asked" => How::Asked,
         Some(("cancel", words)) => How::Cancel(words.to_owned()),
         Some(("stop", file)) => How::Stop(file.into()),
         _ => return None,
@@ -127,6 +132,9 @@ async fn play(agent: &Agent, options: &Options, step: &Step) -> Result<Value> {
     let id = session.id().to_string();
     let (mut text, mut asked) = (String::new(), 0);
     let mut turn = session.prompt(step.text.as_str()).await?;
+    if matches!(step.how, How::Now) {
+        turn.cancel();
+    }
     while let Some(event) = next(&mut turn, &step.how).await? {
         match event {
             Event::Text(piece) => {
@@ -137,7 +145,12 @@ async fn play(agent: &Agent, options: &Options, step: &Step) -> Result<Value> {
             }
             Event::Permission(ask) => {
                 asked += 1;
-                answer(ask, &step.how);
+                if matches!(step.how, How::Asked) {
+                    // CANCEL-03: the question that is in our hands is answered by the cancel.
+                    turn.cancel();
+                } else {
+                    answer(ask, &step.how);
+                }
             }
             _ => {}
         }
@@ -166,7 +179,8 @@ async fn main() -> Result<()> {
         .initialize_timeout(TIME)
         .cancel_deadline(TIME / 4)
         .on_noise(|line, why| println!("{}", json!({"noise": String::from_utf8_lossy(line), "why": why})))
-        .connect(Link::command(Command::new(program).args(rest))?)
+        // Some agents take their time, and whether they end by themselves is worth knowing.
+        .connect(Link::command(Command::new(program).args(rest).grace(TIME / 3))?)
         .await?;
     println!("{}", json!({"agent": agent.info().map(|info| format!("{} {}", info.name, info.version))}));
     if let Some(method) = &options.auth {

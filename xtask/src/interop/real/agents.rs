@@ -10,8 +10,8 @@ pub(super) struct Agent {
     pub(super) setup: fn(&Place) -> Setup,
     /// How a turn ends in which a permission was denied.
     pub(super) denied: &'static str,
-    /// Whether it ends by itself, and well, within the time that a client gives it after the end of its input.
-    pub(super) ends: bool,
+    /// With which codes it ends by itself when its input ends.
+    pub(super) exits: &'static [i32],
     /// Whether it shows what a command printed.
     pub(super) shows_output: bool,
     /// Whether a session can be loaded again within the minute in which it was begun.
@@ -36,7 +36,7 @@ pub(super) const AGENTS: &[Agent] = &[
         name: "gemini",
         setup: gemini,
         denied: "end_turn",
-        ends: true,
+        exits: &[0],
         shows_output: false,
         loads_at_once: false,
         odd: &[UNBEGUN, ("outside any turn", "most of a loaded session's history comes after the answer")],
@@ -45,16 +45,19 @@ pub(super) const AGENTS: &[Agent] = &[
         name: "opencode",
         setup: opencode,
         denied: "end_turn",
-        ends: true,
+        exits: &[0],
         shows_output: true,
         loads_at_once: true,
-        odd: &[],
+        odd: &[(
+            "was cancelled and does not say so",
+            "a prompt that is cancelled at once is answered -32603",
+        )],
     },
     Agent {
         name: "claude",
         setup: claude,
         denied: "end_turn",
-        ends: true,
+        exits: &[0],
         shows_output: true,
         loads_at_once: true,
         odd: &[],
@@ -63,7 +66,7 @@ pub(super) const AGENTS: &[Agent] = &[
         name: "codex",
         setup: codex,
         denied: "cancelled",
-        ends: false,
+        exits: &[0],
         shows_output: true,
         loads_at_once: true,
         odd: &[],
@@ -72,7 +75,7 @@ pub(super) const AGENTS: &[Agent] = &[
         name: "qwen",
         setup: qwen,
         denied: "end_turn",
-        ends: false,
+        exits: &[0, 1],
         shows_output: true,
         loads_at_once: true,
         odd: &[],

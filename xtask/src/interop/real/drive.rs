@@ -15,9 +15,9 @@ use super::scenes::{How, Scene};
 use super::{package, seen};
 
 /// For one process; each turn has a limit of its own below that.
-const TIME: Duration = Duration::from_secs(240);
+const TIME: Duration = Duration::from_secs(600);
 /// How long what was started may take to go: an agent that does not end by itself is given some time first.
-const AFTER: Duration = Duration::from_secs(10);
+const AFTER: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Driver {
@@ -73,9 +73,16 @@ impl Programs {
 /// What came of one process of ours.
 pub(super) struct Run {
     pub(super) log: Log,
-    /// The scenes that it played, with the session of each.
-    pub(super) scenes: Vec<(&'static Scene, Option<String>)>,
+    pub(super) scenes: Vec<Played>,
     pub(super) bad: Vec<String>,
+}
+
+/// A scene that was played.
+pub(super) struct Played {
+    pub(super) scene: &'static Scene,
+    pub(super) session: Option<String>,
+    /// How the turn ended, as our client told its user, if that is known.
+    pub(super) told: Option<String>,
 }
 
 /// Plays scenes; with `again`, in that session of an earlier process.
@@ -90,7 +97,10 @@ pub(super) fn play(
     let env = place.settle(setup)?;
     match driver {
         Driver::Sdk => Ok(vec![sdk(programs, place, setup, &env, scenes, again)?]),
-        Driver::Program => scenes.iter().map(|scene| program(programs, place, setup, &env, scene)).collect(),
+        Driver::Program => {
+            let scenes = scenes.iter().filter(|scene| !scene.how.needs_sdk());
+            scenes.map(|scene| program(programs, place, setup, &env, scene)).collect()
+        }
     }
 }
 
@@ -111,6 +121,8 @@ fn sdk(
         let how = match scene.how {
             How::Allow => "allow".to_owned(),
             How::Deny => "deny".to_owned(),
+            How::Now => "now".to_owned(),
+            How::Asked => "asked".to_owned(),
             How::Cancel(words) => format!("cancel={words}"),
             How::Stop(file) => format!("stop={}", place.work.join(file).display()),
         };
@@ -139,7 +151,7 @@ fn sdk(
         if let Some(error) = word("error") {
             run.bad.push(format!("{}: {error}", scene.name));
         }
-        run.scenes.push((scene, word("session")));
+        run.scenes.push(Played { scene, session: word("session"), told: word("stop") });
     }
     for noise in lines.iter().filter(|line| line.get("noise").is_some()) {
         run.bad.push(format!("not a message: {}", pair::short(&noise.to_string())));
@@ -204,6 +216,6 @@ fn program(
             pair::short(ended.stderr.trim())
         ));
     }
-    let session = seen::session(&log);
-    Ok(Run { log, scenes: vec![(scene, session)], bad })
+    let played = Played { scene, session: seen::session(&log), told: None };
+    Ok(Run { log, scenes: vec![played], bad })
 }

@@ -7,7 +7,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use super::super::report::{Report, Row};
 use super::super::wire;
 use super::agents::Agent;
-use super::drive::{self, Driver, Programs, Run};
+use super::drive::{self, Driver, Played, Programs, Run};
 use super::model::{Asked, Model};
 use super::place::{BEFORE, Place};
 use super::seen::{self, Seen};
@@ -17,10 +17,21 @@ use super::seen::{self, Seen};
 pub(super) enum How {
     Allow,
     Deny,
+    /// It is cancelled as soon as the prompt is sent.
+    Now,
+    /// It is cancelled when the agent asks.
+    Asked,
     /// It is cancelled when the agent has said this.
     Cancel(&'static str),
     /// Everything is allowed, and it is cancelled when this file is there.
     Stop(&'static str),
+}
+
+impl How {
+    /// Whether only a client on the SDK can be told to do it at the right moment.
+    pub(super) fn needs_sdk(self) -> bool {
+        matches!(self, How::Now | How::Asked)
+    }
 }
 
 pub(super) struct Scene {
@@ -42,6 +53,8 @@ struct Stage<'a> {
     marker: &'a str,
     work: &'a Path,
     seen: &'a Seen,
+    /// How the turn ended, as our client told its user.
+    told: &'a str,
     asked: &'a Asked,
 }
 
@@ -97,6 +110,22 @@ const FIRST: &[Scene] = &[
         begins: false,
         judge: cancel_run,
     },
+    Scene {
+        name: "cancel-at-once",
+        how: How::Now,
+        marker: "slow",
+        kept: false,
+        begins: false,
+        judge: cancel_at_once,
+    },
+    Scene {
+        name: "cancel-asked",
+        how: How::Asked,
+        marker: "run touch asked.txt",
+        kept: false,
+        begins: false,
+        judge: cancel_asked,
+    },
 ];
 
 const SECOND: &[Scene] =
@@ -116,7 +145,7 @@ impl Scene {
         match self.how {
             How::Allow => 0,
             How::Deny => 5,
-            How::Cancel(_) | How::Stop(_) => 130,
+            How::Now | How::Asked | How::Cancel(_) | How::Stop(_) => 130,
         }
     }
 }
@@ -215,6 +244,24 @@ fn cancel_run(stage: &Stage<'_>) -> Checks {
     ]
 }
 
+/// Whatever the agent makes of it, our user reads that the turn was cancelled.
+fn cancel_at_once(stage: &Stage<'_>) -> Checks {
+    vec![
+        ("the agent is told", stage.seen.methods.iter().any(|method| method == "session/cancel")),
+        ("our user reads that the turn was cancelled", stage.told == "cancelled"),
+    ]
+}
+
+fn cancel_asked(stage: &Stage<'_>) -> Checks {
+    let seen = stage.seen;
+    vec![
+        ("the question is answered as cancelled", one_ask(seen, "execute", "cancelled")),
+        ("nothing ran", !stage.work.join("asked.txt").exists()),
+        ("the agent is told", seen.methods.iter().any(|method| method == "session/cancel")),
+        ("the turn ends as cancelled", seen.stop == "cancelled"),
+    ]
+}
+
 fn again(stage: &Stage<'_>) -> Checks {
     let seen = stage.seen;
     let called = |name: &str| seen.methods.iter().any(|method| method == name);
@@ -247,8 +294,8 @@ pub(super) fn play(
     let dir = directory(cache, driver, agent);
     Place::clear(&dir)?;
     let runs = act(agent, driver, programs, &dir, FIRST, None, report)?;
-    let session = runs.iter().flat_map(|run| &run.scenes).find(|(scene, _)| scene.kept);
-    Ok(Begun { session: session.and_then(|(_, session)| session.clone()), minute: minute() })
+    let kept = runs.iter().flat_map(|run| &run.scenes).find(|played| played.scene.kept);
+    Ok(Begun { session: kept.and_then(|played| played.session.clone()), minute: minute() })
 }
 
 /// Goes on with the kept session in another process.
@@ -296,10 +343,11 @@ fn act(
     for run in &runs {
         messages += run.log.lines.len();
         bad.extend(run.bad.iter().cloned());
-        for (scene, session) in &run.scenes {
+        for Played { scene, session, told } in &run.scenes {
             let marker = scene.marker(&place);
             let seen = seen::read(&run.log, session.as_deref().unwrap_or_default());
-            let stage = Stage { agent, marker: &marker, work: &place.work, seen: &seen, asked: &asked };
+            let told = told.as_deref().unwrap_or(&seen.stop);
+            let stage = Stage { agent, marker: &marker, work: &place.work, seen: &seen, told, asked: &asked };
             for (what, held) in (scene.judge)(&stage) {
                 good += usize::from(held);
                 if !held {
@@ -313,7 +361,9 @@ fn act(
                 None => bad.push(problem),
             }
         }
-        if agent.ends && run.log.exit != Some(0) {
+        // The program does not wait as long as some agents take.
+        let by_itself = run.log.exit.is_some_and(|code| agent.exits.contains(&code));
+        if driver == Driver::Sdk && !by_itself {
             bad.push(format!("the agent ended with {:?}", run.log.exit));
         }
     }
