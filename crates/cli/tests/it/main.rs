@@ -16,6 +16,8 @@ mod config;
 mod doctor;
 mod exec;
 mod formats;
+mod guide;
+mod guide_agents;
 mod import;
 mod lent;
 mod misbehave;
