@@ -5,11 +5,16 @@
 //! showing its exit code (`; echo "exit code $?"`); one that does not must succeed. A page has a home and a repository
 //! of its own, and its commands run one after the other.
 //!
-//! The agent `gemini` is a scripted one; `<!-- agent: NAME -->` says which script it follows from there on.
+//! The agent `gemini` is a scripted one; `<!-- agent: NAME -->` says which script it follows from there on. Behind
+//! `<!-- typed: TEXT -->` the next command has a terminal, and this is the answer to its question.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
+
+use pty_process::Size;
+use pty_process::blocking::{Command as InTerminal, open};
 
 use super::guide_agents::script;
 use super::world::test_agent;
@@ -22,6 +27,7 @@ struct Step {
 
 enum Item {
     Agent(String),
+    Typed(String),
     Step(Step),
 }
 
@@ -33,6 +39,8 @@ fn items(text: &str) -> Vec<Item> {
             inside = line == "```console";
         } else if let Some(name) = line.strip_prefix("<!-- agent: ") {
             items.push(Item::Agent(name.trim_end_matches("-->").trim().to_owned()));
+        } else if let Some(text) = line.strip_prefix("<!-- typed: ") {
+            items.push(Item::Typed(text.trim_end_matches("-->").trim().to_owned()));
         } else if !inside {
         } else if let Some(command) = line.strip_prefix("$ ") {
             items.push(Item::Step(Step {
@@ -112,37 +120,72 @@ impl Reader {
         fs::write(self.script(), script(name)).unwrap();
     }
 
-    fn run(&self, step: &Step) -> Result<(), String> {
-        let program = Path::new(env!("CARGO_BIN_EXE_attache"));
-        let path =
-            format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap_or_default());
-        let mut command = Command::new("sh");
-        command.args(["-c", &format!("exec 2>&1\n{}\n", step.command)]);
-        for (name, _) in std::env::vars_os() {
-            let name = name.to_string_lossy().into_owned();
-            if name.starts_with("ATTACHE_") || name.starts_with("XDG_") || name == "NO_COLOR" {
-                command.env_remove(name);
-            }
-        }
-        let out = command
-            .current_dir(self.root.join("home/project"))
-            .stdin(Stdio::null())
-            .env("HOME", self.root.join("home"))
-            .env("PATH", path)
+    /// What a reader has in the environment, and what no reader has.
+    fn environment(&self) -> (Vec<(&'static str, String)>, Vec<String>) {
+        let programs = Path::new(env!("CARGO_BIN_EXE_attache")).parent().unwrap();
+        let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
+        let ours =
+            |name: &String| name.starts_with("ATTACHE_") || name.starts_with("XDG_") || name == "NO_COLOR";
+        let gone =
+            std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned()).filter(ours).collect();
+        let set = vec![
+            ("HOME", self.root.join("home").to_string_lossy().into_owned()),
+            ("PATH", path),
             // Nobody is left behind for long, should a page not close what it opens.
-            .env("ATTACHE_TTL", "20")
-            .output()
-            .unwrap();
-        let text = String::from_utf8_lossy(&out.stdout).into_owned();
+            ("ATTACHE_TTL", "20".to_owned()),
+        ];
+        (set, gone)
+    }
+
+    fn project(&self) -> PathBuf {
+        self.root.join("home/project")
+    }
+
+    fn run(&self, step: &Step, typed: Option<String>) -> Result<(), String> {
+        let (status, text) = match typed {
+            Some(typed) => self.in_terminal(&step.command, &typed),
+            None => self.without_terminal(&step.command),
+        };
         let lines: Vec<&str> = text.trim_end().lines().collect();
         let wrong = |what: &str| Err(format!("line {}: $ {}\n{what}\n{text}", step.line, step.command));
-        if !out.status.success() {
-            return wrong(&format!("it fails: {}", out.status));
+        if !status.success() {
+            return wrong(&format!("it fails: {status}"));
         }
         if !fits(&step.output, &lines) {
             return wrong(&format!("it prints not this:\n{}\nbut this:", step.output.join("\n")));
         }
         Ok(())
+    }
+
+    fn without_terminal(&self, command: &str) -> (ExitStatus, String) {
+        let (set, gone) = self.environment();
+        let mut shell = Command::new("sh");
+        for name in &gone {
+            shell.env_remove(name);
+        }
+        shell.args(["-c", &format!("exec 2>&1\n{command}\n")]).current_dir(self.project()).envs(set);
+        let out = shell.stdin(Stdio::null()).output().unwrap();
+        (out.status, String::from_utf8_lossy(&out.stdout).into_owned())
+    }
+
+    fn in_terminal(&self, command: &str, typed: &str) -> (ExitStatus, String) {
+        let (set, gone) = self.environment();
+        let (pty, pts) = open().unwrap();
+        pty.resize(Size::new(50, 200)).unwrap();
+        let shell = gone.iter().fold(InTerminal::new("sh"), |shell, name| shell.env_remove(name));
+        let mut shell = shell.args(["-c", command]).current_dir(self.project()).envs(set);
+        shell = shell.env("NO_COLOR", "1").env("TERM", "xterm");
+        let mut child = shell.spawn(pts).unwrap();
+        let (mut text, mut bytes, mut answered) = (Vec::new(), [0; 4096], false);
+        // Reading fails when nobody has the terminal any more.
+        while let Ok(count @ 1..) = (&pty).read(&mut bytes) {
+            text.extend_from_slice(&bytes[..count]);
+            if !answered && text.ends_with(b": ") {
+                (&pty).write_all(format!("{typed}\n").as_bytes()).unwrap();
+                answered = true;
+            }
+        }
+        (child.wait().unwrap(), String::from_utf8_lossy(&text).replace('\r', ""))
     }
 }
 
@@ -160,11 +203,12 @@ fn guide() -> PathBuf {
 fn page(name: &str) {
     let text = fs::read_to_string(guide().join(name)).unwrap();
     let reader = Reader::new(name);
-    let mut wrong = Vec::new();
+    let (mut wrong, mut typed) = (Vec::new(), None);
     for item in items(&text) {
         match item {
             Item::Agent(name) => reader.agent(&name),
-            Item::Step(step) => wrong.extend(reader.run(&step).err()),
+            Item::Typed(text) => typed = Some(text),
+            Item::Step(step) => wrong.extend(reader.run(&step, typed.take()).err()),
         }
     }
     assert!(wrong.is_empty(), "docs/guide/{name}\n\n{}", wrong.join("\n\n"));
