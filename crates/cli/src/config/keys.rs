@@ -213,6 +213,7 @@ pub(crate) const GUARDED_TABLES: &[(&str, &str)] =
 pub(crate) const ENVIRONMENT: &[(&str, &str)] = &[
     ("ATTACHE_AGENT, ATTACHE_FORMAT, ATTACHE_TIMEOUT, …", "Settings: `attache config show` lists them all."),
     ("ATTACHE_AUTH_METHOD", "The credential for the way to authenticate of this name."),
+    ("ATTACHE_REGISTRY", "The registries of agents: addresses or paths, separated by commas."),
     ("ATTACHE_HOME", "Keep settings, sessions and all else under this directory."),
     ("NO_COLOR", "No colours."),
     (
@@ -228,5 +229,7 @@ pub(crate) const FILES: &[(&str, &str)] = &[
         ".attache.toml",
         "The settings of a project. What could allow more than the user does is left out until `attache config trust`.",
     ),
+    ("~/.config/attache/credentials.json", "What was kept at logins. Only the user can read it."),
+    ("~/.local/share/attache/agents.lock.json", "Which agents are installed from registries: version, source, hash."),
     ("~/.local/state/attache", "Sessions and logs."),
 ];

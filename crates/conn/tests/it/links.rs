@@ -1,7 +1,7 @@
 //! The same conversation over every kind of link.
 
 use crate::kit::connect;
-use attache_conn::{Limits, Link, Reason, Side, listen_tcp};
+use attache_conn::{Flow, Limits, Link, Reason, Side, listen_tcp};
 use serde_json::json;
 use std::io;
 use std::pin::Pin;
@@ -38,6 +38,34 @@ async fn converse(client: Link, agent: Link) {
 async fn memory() {
     let (a, b) = Link::pair();
     converse(a, b).await;
+}
+
+#[tokio::test]
+async fn a_tap_hears_every_line_in_the_order_of_the_wire() {
+    let (link, mut other) = crate::kit::Wire::new();
+    let heard = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let tape = heard.clone();
+    let link = link.tap(move |flow, line| {
+        tape.lock().unwrap().push((flow, String::from_utf8(line.to_vec()).unwrap()));
+    });
+    let (peer, driver, mut at_client) = connect(link, Limits::default(), Side::Client);
+    let driver = tokio::spawn(driver);
+    let call = peer.call("ask", &json!({}));
+    assert_eq!(other.line().await, r#"{"jsonrpc":"2.0","id":0,"method":"ask","params":{}}"#);
+    // A line that is no message is heard too, and the end of a line is not.
+    other.write("a log line\r\n{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":1}\n").await;
+    at_client.noise().await;
+    assert_eq!(call.await.unwrap().get(), "1");
+    peer.close();
+    driver.await.unwrap();
+    let heard = heard.lock().unwrap();
+    let expected = [
+        (Flow::Out, r#"{"jsonrpc":"2.0","id":0,"method":"ask","params":{}}"#),
+        (Flow::In, "a log line"),
+        (Flow::In, r#"{"jsonrpc":"2.0","id":0,"result":1}"#),
+    ];
+    let heard: Vec<(Flow, &str)> = heard.iter().map(|(flow, line)| (*flow, line.as_str())).collect();
+    assert_eq!(heard, expected);
 }
 
 #[tokio::test]

@@ -1,0 +1,158 @@
+//! `exec` and `prompt` in a terminal: somebody can be asked.
+
+use std::io::{Read as _, Write as _};
+use std::process::Child;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use pty_process::Size;
+use pty_process::blocking::{Command, Pty};
+
+use crate::world::World;
+
+const EDIT: &str = r#"on session/prompt
+  call session/request_permission {"toolCall":{"toolCallId":"t","title":"Edit a.txt","kind":"edit","rawInput":{"path":"$cwd/a.txt"},"content":[{"type":"diff","path":"$cwd/a.txt","oldText":"old line","newText":"new line"}]},"options":[{"optionId":"once","name":"Once","kind":"allow_once"},{"optionId":"always","name":"Always","kind":"allow_always"},{"optionId":"no","name":"No","kind":"reject_once"}]}
+  say $last
+  done end_turn
+"#;
+
+/// The program on a terminal.
+struct Terminal {
+    pty: std::sync::Arc<Pty>,
+    child: Child,
+    pieces: mpsc::Receiver<String>,
+    seen: String,
+}
+
+impl Terminal {
+    fn new(world: &World, args: &[&str]) -> Terminal {
+        let (pty, pts) = pty_process::blocking::open().unwrap();
+        pty.resize(Size::new(40, 120)).unwrap();
+        let plain = world.command(args);
+        let mut command = Command::new(plain.get_program())
+            .args(plain.get_args())
+            .current_dir(plain.get_current_dir().unwrap())
+            .env("NO_COLOR", "1");
+        for (name, value) in plain.get_envs() {
+            if let Some(value) = value {
+                command = command.env(name, value);
+            }
+        }
+        let child = command.spawn(pts).unwrap();
+        let pty = std::sync::Arc::new(pty);
+        let (send, pieces) = mpsc::channel();
+        let reader = pty.clone();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = (&*reader).read(&mut bytes) {
+                if send.send(String::from_utf8_lossy(&bytes[..count]).into_owned()).is_err() {
+                    return;
+                }
+            }
+        });
+        Terminal { pty, child, pieces, seen: String::new() }
+    }
+
+    #[track_caller]
+    fn sees(&mut self, text: &str) {
+        while !self.seen.contains(text) {
+            let piece = self.pieces.recv_timeout(Duration::from_secs(60));
+            self.seen
+                .push_str(&piece.unwrap_or_else(|_| panic!("`{text}` never came; there was: {}", self.seen)));
+        }
+    }
+
+    fn types(&self, text: &str) {
+        (&*self.pty).write_all(text.as_bytes()).unwrap();
+    }
+
+    fn code(&mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+}
+
+#[test]
+fn a_question_shows_what_it_is_about_and_takes_an_answer() {
+    let world = World::new().agent(EDIT);
+    for (answer, option, code) in
+        [("y\r", "once", 0), ("2\r", "always", 0), ("n\r", "no", 5), ("\r", "no", 5)]
+    {
+        let world = World::new().agent(EDIT);
+        let mut terminal = Terminal::new(&world, &["exec", "go"]);
+        terminal.sees("[permission] Allow Edit a.txt [edit]?");
+        terminal.sees("+new line");
+        terminal.sees("[y] Once  [a] Always  [n] No: ");
+        terminal.types(answer);
+        terminal.sees(&format!("\"optionId\":\"{option}\""));
+        assert_eq!(terminal.code(), Some(code), "{}", terminal.seen);
+    }
+    let mut terminal = Terminal::new(&world, &["exec", "go"]);
+    terminal.sees("[n] No: ");
+    terminal.types("what?\r");
+    terminal.sees("there is no such answer");
+    terminal.types("y\r");
+    terminal.sees("\"optionId\":\"once\"");
+    assert_eq!(terminal.code(), Some(0));
+}
+
+#[test]
+fn always_is_remembered_and_can_be_taken_back() {
+    let world = World::new().agent(EDIT);
+    let mut terminal = Terminal::new(&world, &["exec", "go"]);
+    terminal.sees("[n] No: ");
+    terminal.types("a\r");
+    assert_eq!(terminal.code(), Some(0));
+    // From now on nobody needs to be there.
+    let run = world.run(&["--format", "quiet", "exec", "go"]).code(0);
+    assert!(run.stdout.contains("optionId"), "{}", run.stdout);
+    let list = world.run(&["permissions"]).ok();
+    assert!(list.contains("always allow editing files of this project"), "{list}");
+    let number = list.split('\t').next().unwrap().to_owned();
+    world.run(&["permissions", "revoke", &number]).ok();
+    world.run(&["exec", "go"]).code(5);
+}
+
+#[test]
+fn the_question_of_a_session_is_asked_where_the_prompt_was_typed() {
+    let world = World::new().agent(EDIT);
+    world.run(&["sessions", "new"]).ok();
+    let mut terminal = Terminal::new(&world, &["prompt", "go"]);
+    terminal.sees("[permission] Allow Edit a.txt [edit]?");
+    terminal.types("y\r");
+    terminal.sees("\"optionId\":\"once\"");
+    terminal.sees("[done] end_turn");
+    assert_eq!(terminal.code(), Some(0));
+    // Cancelled from elsewhere, the question goes away.
+    let mut terminal = Terminal::new(&world, &["prompt", "go"]);
+    terminal.sees("[n] No: ");
+    world.run(&["cancel"]).ok();
+    terminal.sees("[done] ");
+    assert_eq!(terminal.code(), Some(0));
+}
+
+#[test]
+fn what_the_agent_does_without_asking_is_asked_too() {
+    let world = World::new().agent(
+        "on session/prompt\n  call fs/write_text_file {\"path\":\"$cwd/b.txt\",\"content\":\"the text\"}\n  done end_turn\n",
+    );
+    let mut terminal = Terminal::new(&world, &["exec", "go"]);
+    terminal.sees("Allow writing");
+    terminal.sees("the text");
+    terminal.types("n\r");
+    assert_eq!(terminal.code(), Some(5));
+    let mut terminal = Terminal::new(&world, &["exec", "go"]);
+    terminal.sees("Allow writing");
+    terminal.types("y\r");
+    assert_eq!(terminal.code(), Some(0));
+    assert_eq!(world.read("b.txt"), "the text");
+}
+
+#[test]
+fn a_question_can_be_interrupted() {
+    let world = World::new().agent(EDIT);
+    let mut terminal = Terminal::new(&world, &["exec", "go"]);
+    terminal.sees("[n] No: ");
+    terminal.types("\x03");
+    assert_eq!(terminal.code(), Some(130));
+    assert!(world.methods().contains(&"session/cancel".to_owned()));
+}
