@@ -267,20 +267,12 @@ fn explain(cx: &Cx, spec: &AgentSpec, error: &Error, printed: &Printed) -> Step 
                 },
                 None => "the connection was closed".to_owned(),
             };
-            let step = broken(format!("it ended before it answered ({how})"));
-            let said = lines.join("\n").to_lowercase();
-            let unknown = [
-                "unknown option",
-                "unexpected argument",
-                "unrecognized",
-                "unknown argument",
-                "unknown command",
-                "invalid option",
-            ];
-            match unknown.iter().any(|text| said.contains(text)) {
-                true => step.hint("this version does not know these arguments: update it"),
-                false => step.hint(format!("run it yourself to see more: {}", spec.identity())),
-            }
+            ended(broken(format!("it ended before it answered ({how})")), spec, &lines)
+        }
+        // It ended as well, and had printed something that is in `lines` already.
+        Error::Internal(text) if !text.contains(SILENT) => {
+            let short = text.split("; ").next().unwrap_or(text);
+            ended(broken(format!("it ended before it answered: {short}")), spec, &lines)
         }
         Error::Decode { reason, .. } => broken(format!("its answer cannot be read: {reason}")),
         _ if printed.with(|lines| lines.hello.is_none()) => {
@@ -296,6 +288,26 @@ fn explain(cx: &Cx, spec: &AgentSpec, error: &Error, printed: &Printed) -> Step 
             step.hint("if it only needs longer: --timeout SECONDS, or `start_timeout` in the settings")
         }
         other => broken(other.to_string()),
+    }
+}
+
+/// How the client says that there was no answer in time.
+const SILENT: &str = "did not answer `initialize`";
+
+/// What to do about an agent that ends at once.
+fn ended(step: Step, spec: &AgentSpec, lines: &[String]) -> Step {
+    let said = lines.join("\n").to_lowercase();
+    let complaints = [
+        "unknown option",
+        "unexpected argument",
+        "unrecognized",
+        "unknown argument",
+        "unknown command",
+        "invalid option",
+    ];
+    match complaints.iter().any(|text| said.contains(text)) {
+        true => step.hint("this version does not know these arguments: update it"),
+        false => step.hint(format!("run it yourself to see more: {}", spec.identity())),
     }
 }
 

@@ -177,9 +177,8 @@ fn binary(
         let _ = fs::remove_file(&archive);
     })?;
     let _ = fs::remove_dir_all(unfinished);
-    let bare = program.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    archive::unpack(&file, kind, unfinished, &bare)?;
-    let program = find_program(unfinished, &program, &bare)?;
+    archive::unpack(&file, kind, unfinished, &program.to_string_lossy())?;
+    let program = find_program(unfinished, &program)?;
     make_executable(&unfinished.join(&program))?;
     agent.argv = vec![program.to_string_lossy().into_owned()];
     agent.argv.extend(way.args.iter().cloned());
@@ -278,7 +277,7 @@ fn program(command: &str) -> Result<PathBuf> {
 }
 
 /// The program where it was said to be, or the same within the one directory that the archive is wrapped in.
-fn find_program(root: &Path, program: &Path, bare: &str) -> Result<PathBuf> {
+fn find_program(root: &Path, program: &Path) -> Result<PathBuf> {
     let is_file = |path: &Path| root.join(path).is_file();
     if is_file(program) {
         return Ok(program.to_owned());
@@ -299,7 +298,8 @@ fn find_program(root: &Path, program: &Path, bare: &str) -> Result<PathBuf> {
         .map(|name| name.to_string_lossy().into_owned())
         .collect();
     let list = names.iter().take(8).map(String::as_str).collect::<Vec<_>>().join(", ");
-    Err(Failure::runtime(format_args!("`{bare}` is not in the archive, which holds {list}")))
+    let program = program.display();
+    Err(Failure::runtime(format_args!("`{program}` is not in the archive, which holds {list}")))
 }
 
 #[cfg(unix)]

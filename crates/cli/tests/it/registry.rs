@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use super::auth_terminal::Terminal;
 use super::registry_server::{Server, agent, binary, gzip, platform, sha256, tar};
 use super::world::{Run, World, test_agent};
 
@@ -400,6 +401,26 @@ fn a_damaged_record_stops_only_what_needs_it() {
     assert_eq!(world.run(&["--format", "quiet", "exec", "hi"]).ok(), "hi\n");
     let run = world.run(&["registry", "remove", "x"]).code(1);
     assert!(run.stderr.contains("agents.lock.json"), "{}", run.stderr);
+}
+
+#[test]
+fn a_terminal_shows_how_far_it_is() {
+    let server = Server::new();
+    let world = World::new();
+    let program = [b"#!/bin/sh\n".as_slice(), &[b'x'; 3_000_000]].concat();
+    server.put("/goose", program);
+    server.agents(&[binary("goose", "1.2.3", "goose", None)]);
+    let url = server.url("/registry.json");
+    let mut terminal =
+        Terminal::start(&world, &["registry", "install", "goose"], &[("ATTACHE_REGISTRY", &url)]);
+    terminal.sees("] ");
+    terminal.sees("% ");
+    terminal.sees("of 3.0 MB");
+    terminal.sees("installed goose 1.2.3");
+    let (status, text) = terminal.end();
+    assert!(status.success(), "{text}");
+    // The bar is gone when it is done, and there are no lines beside it.
+    assert!(!text.contains("downloading"), "{text}");
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub(super) struct Decoder<R> {
 impl<R: Read> Decoder<R> {
     pub(super) fn new(from: R) -> Decoder<R> {
         Decoder {
-            bits: Bits { from, buffer: 0, count: 0 },
+            bits: Bits::new(from),
             longest: None,
             block: Vec::new(),
             given: 0,
@@ -279,10 +279,15 @@ impl Sum {
     }
 }
 
+/// Codes up to this length are found by one look.
+const SHORT: u32 = 10;
+
 /// A Huffman code in its canonical form: per length, the first code, how many there are, and where their symbols begin.
 struct Code {
     lengths: [(u64, u64, usize); LONGEST_CODE + 1],
     symbols: Vec<u16>,
+    /// By the next bits, the symbol and, in the low four bits, the length of its code; 0 if the code is longer.
+    short: Vec<u16>,
 }
 
 impl Code {
@@ -301,21 +306,47 @@ impl Code {
             }
             lengths.push(length);
         }
-        let mut code = Code { lengths: [(0, 0, 0); LONGEST_CODE + 1], symbols: Vec::with_capacity(symbols) };
+        let mut code = Code {
+            lengths: [(0, 0, 0); LONGEST_CODE + 1],
+            symbols: Vec::with_capacity(symbols),
+            short: vec![0; 1 << SHORT],
+        };
         let mut first = 0;
-        for (length, entry) in code.lengths.iter_mut().enumerate().skip(1) {
-            let of_length =
-                lengths.iter().enumerate().filter(|(_, of)| **of == length).map(|(symbol, _)| symbol as u16);
+        for length in 1..=LONGEST_CODE {
             let start = code.symbols.len();
-            code.symbols.extend(of_length);
+            let of_length = lengths.iter().enumerate().filter(|(_, of)| **of == length);
+            code.symbols.extend(of_length.map(|(symbol, _)| symbol as u16));
             let count = (code.symbols.len() - start) as u64;
-            *entry = (first, count, start);
+            if let Some(entry) = code.lengths.get_mut(length) {
+                *entry = (first, count, start);
+            }
+            code.shorten(first, start, length as u32);
             first = (first + count) << 1;
         }
         Ok(code)
     }
 
+    /// Enters the codes of one length where their bits lead.
+    fn shorten(&mut self, first: u64, start: usize, length: u32) {
+        if length > SHORT {
+            return;
+        }
+        let free = SHORT - length;
+        for (code, symbol) in (first..).zip(self.symbols.iter().skip(start)) {
+            let from = (code << free) as usize;
+            // A damaged table can hold more codes than there are.
+            for entry in self.short.iter_mut().skip(from).take(1 << free) {
+                *entry = symbol << 4 | length as u16;
+            }
+        }
+    }
+
     fn next(&self, bits: &mut Bits<impl Read>) -> io::Result<usize> {
+        let entry = self.short.get(bits.peek(SHORT)? as usize).copied().unwrap_or_default();
+        if entry != 0 {
+            bits.take(u32::from(entry & 15))?;
+            return Ok(usize::from(entry >> 4));
+        }
         let mut value = 0;
         for (first, count, start) in self.lengths.iter().skip(1) {
             value = value << 1 | bits.take(1)?;
@@ -334,21 +365,57 @@ impl Code {
 /// Bits, the highest of a byte first.
 struct Bits<R> {
     from: R,
+    input: Vec<u8>,
+    /// How much of `input` has been taken.
+    at: usize,
     buffer: u64,
     count: u32,
 }
 
 impl<R: Read> Bits<R> {
+    fn new(from: R) -> Bits<R> {
+        Bits { from, input: Vec::new(), at: 0, buffer: 0, count: 0 }
+    }
+
+    /// Sees to it that there are as many bits as can be.
+    fn fill(&mut self) -> io::Result<()> {
+        while self.count <= 56 {
+            let Some(byte) = self.input.get(self.at) else {
+                self.input.resize(16 << 10, 0);
+                let length = self.from.read(&mut self.input)?;
+                self.input.truncate(length);
+                self.at = 0;
+                if length == 0 {
+                    return Ok(());
+                }
+                continue;
+            };
+            self.buffer = self.buffer << 8 | u64::from(*byte);
+            self.count += 8;
+            self.at += 1;
+        }
+        Ok(())
+    }
+
     /// Up to 32 of them.
     fn take(&mut self, wanted: u32) -> io::Result<u64> {
-        while self.count < wanted {
-            let mut byte = [0];
-            self.from.read_exact(&mut byte)?;
-            self.buffer = self.buffer << 8 | u64::from(byte[0]);
-            self.count += 8;
+        if self.count < wanted {
+            self.fill()?;
         }
-        self.count -= wanted;
+        self.count = self.count.checked_sub(wanted).ok_or(io::ErrorKind::UnexpectedEof)?;
         Ok(self.buffer >> self.count & ((1 << wanted) - 1))
+    }
+
+    /// The same, without taking them; behind the end there are zeros.
+    fn peek(&mut self, wanted: u32) -> io::Result<u64> {
+        if self.count < wanted {
+            self.fill()?;
+        }
+        let mask = (1 << wanted) - 1;
+        Ok(match self.count.checked_sub(wanted) {
+            Some(rest) => self.buffer >> rest & mask,
+            None => self.buffer << (wanted - self.count) & mask,
+        })
     }
 
     /// Drops what is left of the byte.
