@@ -217,28 +217,25 @@ impl Table {
 
 /// A session id that no other session has (SESS-03).
 pub(super) fn fresh_id() -> SessionId {
-    SessionId::from(fresh("sess"))
+    fresh(b"sess-")
 }
 
 /// A name that nothing else has, in this process or another, and that cannot be guessed from those that were seen.
-pub(super) fn fresh(prefix: &str) -> String {
+pub(super) fn fresh<T: for<'a> From<&'a str>>(prefix: &[u8; 5]) -> T {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     // Keys from the system's randomness, drawn once.
     static KEYS: OnceLock<RandomState> = OnceLock::new();
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let random = KEYS.get_or_init(RandomState::new).hash_one(count);
-    let mut name = String::with_capacity(prefix.len() + 25);
-    name.push_str(prefix);
-    name.push('-');
     // By hand: a session is made faster than its id would be formatted.
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut digits = [0; 24];
-    for (place, digit) in digits.iter_mut().rev().enumerate() {
+    let mut name = [0; 29];
+    name[..5].copy_from_slice(prefix);
+    for (place, digit) in name[5..].iter_mut().rev().enumerate() {
         let number = if place < 8 { count >> (4 * place) } else { random >> (4 * (place - 8)) };
         *digit = DIGITS[(number & 0xf) as usize];
     }
-    name.push_str(std::str::from_utf8(&digits).unwrap_or_default());
-    name
+    T::from(std::str::from_utf8(&name).unwrap_or_default())
 }
 
 /// A poisoned lock means that a handler panicked while it held it; the tables behind our locks are never left

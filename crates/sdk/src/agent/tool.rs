@@ -24,7 +24,7 @@ pub struct ToolBuilder {
 impl ToolBuilder {
     pub(super) fn new(turn: Arc<Inner>, title: String) -> Self {
         // TOOL-02: an id that no other tool call of the session has, also if it is loaded once more.
-        let call = ToolCall::new(fresh("call"), title).status(ToolCallStatus::Pending);
+        let call = ToolCall::new(fresh::<ToolCallId>(b"call-"), title).status(ToolCallStatus::Pending);
         ToolBuilder { turn, call }
     }
 
