@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use attache::client::{Agent, Client};
 use attache::wire::v1::AuthMethod;
 use attache::{Command, Link};
 
-use crate::agents::{Address, AgentSpec, builtin};
+use crate::agents::{Address, AgentSpec, BUILTIN, builtin};
+use crate::args::nearest;
 use crate::error::{Failure, Result};
 use crate::wire::Wire;
 
@@ -99,24 +101,54 @@ pub(crate) fn command(
 ///
 /// This is the one way in which the program gets to an agent. Must be called within a runtime.
 pub(crate) async fn connect(spec: &AgentSpec, options: ConnectOptions) -> Result<Agent> {
-    let link = link(spec, &options.cwd, options.on_stderr, &options.credentials).await?;
-    let link = match &options.wire {
-        Some(wire) => link.tap(wire.tap()),
-        None => link,
-    };
+    let on_stderr = options.on_stderr.map(|on_stderr| Arc::new(Mutex::new(on_stderr)));
     let client = options
         .client
         .missing_files_are_empty(spec.missing_files_are_empty)
         .initialize_timeout(options.timeout);
-    let agent = client.connect(link).await.map_err(|error| unwilling(spec, error))?;
+    let attempt = async |spec: &AgentSpec| {
+        let link = link(spec, &options.cwd, on_stderr.clone(), &options.credentials).await?;
+        let link = match &options.wire {
+            Some(wire) => link.tap(wire.tap()),
+            None => link,
+        };
+        client.connect(link).await.map_err(|error| unwilling(spec, error))
+    };
+    let agent = match attempt(spec).await {
+        Err(failure) => match older(spec).filter(|_| is_about_arguments(&failure)) {
+            Some(older) => attempt(&older).await?,
+            None => return Err(failure),
+        },
+        Ok(agent) => agent,
+    };
     authenticate(spec, &agent, &options.credentials, options.must_authenticate).await?;
     Ok(agent)
+}
+
+/// The same agent as older versions of it are started, unless the user has said how.
+fn older(spec: &AgentSpec) -> Option<AgentSpec> {
+    let known = builtin(&spec.name).filter(|known| spec.known && known.spec().address == spec.address)?;
+    Some(AgentSpec { env: spec.env.clone(), cwd: spec.cwd.clone(), ..known.older_spec()? })
+}
+
+/// Whether the agent left because it does not know its arguments.
+fn is_about_arguments(failure: &Failure) -> bool {
+    let text = failure.message.to_lowercase();
+    let words = [
+        "unknown argument",
+        "unknown option",
+        "unknown flag",
+        "unrecognized",
+        "unexpected argument",
+        "invalid option",
+    ];
+    words.iter().any(|word| text.contains(word))
 }
 
 async fn link(
     spec: &AgentSpec,
     cwd: &Path,
-    on_stderr: Option<OnStderr>,
+    on_stderr: Option<Arc<Mutex<OnStderr>>>,
     credentials: &BTreeMap<String, String>,
 ) -> Result<Link> {
     let reached = match &spec.address {
@@ -130,7 +162,10 @@ async fn link(
                 return Err(Failure::runtime("the agent has no command"));
             };
             if let Some(on_stderr) = on_stderr {
-                command = command.on_stderr_line(on_stderr);
+                command = command.on_stderr_line(move |line| {
+                    let mut on_stderr = on_stderr.lock().unwrap_or_else(PoisonError::into_inner);
+                    on_stderr(line);
+                });
             }
             Link::command(command)
         }
@@ -154,9 +189,12 @@ fn not_reached(spec: &AgentSpec, error: &io::Error) -> Failure {
         .detail("AGENT_SPAWN_ENOENT");
     match builtin(&spec.name).filter(|_| spec.known) {
         Some(known) => failure.hint(format!("install it: {}", known.install)),
-        None => failure
-            .hint(format!("is `{program}` installed and in PATH?"))
-            .hint("`attache agents` lists the agents that are known here"),
+        None => match nearest(&spec.name, BUILTIN.iter().map(|agent| agent.name)) {
+            Some(near) => failure.hint(format!("did you mean `{near}`?")),
+            None => failure,
+        }
+        .hint(format!("is `{program}` installed and in PATH?"))
+        .hint("`attache agents` lists the agents that are known here"),
     }
 }
 

@@ -11,6 +11,8 @@ pub(crate) struct Builtin {
     pub(crate) title: &'static str,
     /// How it is started; the first whose program is installed is taken, else the last.
     pub(crate) commands: &'static [&'static [&'static str]],
+    /// How older versions are started, whose arguments are others.
+    pub(crate) older: &'static [&'static str],
     /// How to get it.
     pub(crate) install: &'static str,
     pub(crate) missing_files_are_empty: bool,
@@ -22,12 +24,17 @@ const fn agent(
     commands: &'static [&'static [&'static str]],
     install: &'static str,
 ) -> Builtin {
-    Builtin { name, also: &[], title, commands, install, missing_files_are_empty: false }
+    Builtin { name, also: &[], title, commands, older: &[], install, missing_files_are_empty: false }
 }
 
 impl Builtin {
     const fn also(mut self, names: &'static [&'static str]) -> Builtin {
         self.also = names;
+        self
+    }
+
+    const fn older(mut self, command: &'static [&'static str]) -> Builtin {
+        self.older = command;
         self
     }
 
@@ -41,7 +48,16 @@ impl Builtin {
     }
 
     pub(crate) fn spec(&self) -> AgentSpec {
-        let mut words = self.command().iter().map(|&word| word.to_owned());
+        self.spec_of(self.command())
+    }
+
+    /// The same agent in an older version, if that is started differently.
+    pub(crate) fn older_spec(&self) -> Option<AgentSpec> {
+        (!self.older.is_empty()).then(|| AgentSpec { known: true, ..self.spec_of(self.older) })
+    }
+
+    fn spec_of(&self, command: &'static [&'static str]) -> AgentSpec {
+        let mut words = command.iter().map(|&word| word.to_owned());
         let command = words.next().unwrap_or_default();
         let mut spec = AgentSpec::new(self.name, Address::Command { command, args: words.collect() });
         spec.missing_files_are_empty = self.missing_files_are_empty;
@@ -73,14 +89,16 @@ pub(crate) static BUILTIN: &[Builtin] = &[
         &[&["codex-acp"], &["npx", "-y", "@agentclientprotocol/codex-acp"]],
         "npm install -g @agentclientprotocol/codex-acp",
     ),
-    agent("gemini", "Gemini CLI", &[&["gemini", "--acp"]], "npm install -g @google/gemini-cli"),
+    agent("gemini", "Gemini CLI", &[&["gemini", "--acp"]], "npm install -g @google/gemini-cli")
+        .older(&["gemini", "--experimental-acp"]),
     agent(
         "opencode",
         "OpenCode",
         &[&["opencode", "acp"], &["npx", "-y", "opencode-ai", "acp"]],
         "npm install -g opencode-ai",
     ),
-    agent("qwen", "Qwen Code", &[&["qwen", "--acp"]], "npm install -g @qwen-code/qwen-code"),
+    agent("qwen", "Qwen Code", &[&["qwen", "--acp"]], "npm install -g @qwen-code/qwen-code")
+        .older(&["qwen", "--experimental-acp"]),
     agent("copilot", "GitHub Copilot", &[&["copilot", "--acp", "--stdio"]], "npm install -g @github/copilot"),
     agent("goose", "Goose", &[&["goose", "acp"]], "https://block.github.io/goose"),
     agent("cursor", "Cursor", &[&["cursor-agent", "acp"]], "https://cursor.com/cli"),

@@ -230,6 +230,9 @@ pub(crate) const FILES: &[(&str, &str)] = &[
         "The settings of a project. What could allow more than the user does is left out until `attache config trust`.",
     ),
     ("~/.config/attache/credentials.json", "What was kept at logins. Only the user can read it."),
-    ("~/.local/share/attache/agents.lock.json", "Which agents are installed from registries: version, source, hash."),
+    (
+        "~/.local/share/attache/agents.lock.json",
+        "Which agents are installed from registries: version, source, hash.",
+    ),
     ("~/.local/state/attache", "Sessions and logs."),
 ];

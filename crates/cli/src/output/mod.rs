@@ -114,6 +114,7 @@ impl Output {
         if failure.shown {
             return;
         }
+        let failure = &without_secrets(failure);
         match self.format {
             // What the agent answered is in the stream already.
             Format::Json if failure.answered.is_some() => {}
@@ -132,6 +133,14 @@ impl Output {
     fn red(&self, text: &str) -> String {
         if self.color_stderr { format!("\x1b[1;31m{text}\x1b[0m") } else { text.to_owned() }
     }
+}
+
+/// Failures quote what the agent printed, and that may be anything.
+fn without_secrets(failure: &Failure) -> Failure {
+    let mask = attache_host::secrets::Mask::from_env();
+    let mut failure = failure.clone();
+    failure.message = mask.text(&failure.message).into_owned();
+    failure
 }
 
 /// The one line that a failure is in `--format quiet`.

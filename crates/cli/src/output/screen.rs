@@ -6,7 +6,7 @@ use attache_rpc::{Frame, Id};
 use super::json::Json;
 use super::quiet::Quiet;
 use super::text::Text;
-use super::{Format, Output, failure_json, quiet_line};
+use super::{Format, Output, failure_json, quiet_line, without_secrets};
 use crate::error::{Failure, Kind};
 
 /// Levels of nesting that are looked into; the connection has checked them already.
@@ -116,6 +116,7 @@ impl Screen {
         if failure.shown {
             return;
         }
+        *failure = without_secrets(failure);
         match &mut self.kind {
             // The agent's own words are in the stream, and so are the denied requests.
             Renderer::Json(_) if failure.answered.is_some() || failure.kind == Kind::PermissionDenied => {}

@@ -13,6 +13,7 @@ use super::permits::Permits;
 use super::setup::Setup;
 use super::signals::{interrupted, runtime};
 use super::turn::{Ended, Stop, Task, Why, late, run, stopped, timed_out};
+use crate::connect::OnStderr;
 use crate::cx::Cx;
 use crate::error::{Failure, Result};
 use crate::lend::Lender;
@@ -102,11 +103,10 @@ async fn one_shot(
     let roots: Vec<_> = std::iter::once(setup.cwd.clone()).chain(setup.directories.clone()).collect();
     let policy = permits.policy(&cx.paths, &setup.spec.name, &roots, setup.secrets())?;
     let (lender, questions) = Lender::new(policy);
-    let verbose = cx.output.verbose;
-    let stderr = move |line: &str| show_stderr(verbose, line);
+    let stderr = show_stderr(cx.output.verbose, &setup);
     let model = setup.model.clone();
     let starting = async {
-        let connection = Connection::start(setup, lender, questions, wire, Some(Box::new(stderr))).await?;
+        let connection = Connection::start(setup, lender, questions, wire, stderr).await?;
         let session = connection.new_session().await?;
         if let Some(model) = &model {
             set_model(&session, model).await?;
@@ -153,10 +153,12 @@ pub(super) fn stopped_early(why: Why) -> Failure {
 }
 
 /// What the agent prints on its stderr is shown with `-v`, without secrets; errors quote the end of it anyway.
-pub(crate) fn show_stderr(verbose: bool, line: &str) {
+pub(crate) fn show_stderr(verbose: bool, setup: &Setup) -> Option<OnStderr> {
     use std::io::Write as _;
-    if verbose {
-        let mask = attache_host::secrets::Mask::from_env();
-        let _ = writeln!(std::io::stderr().lock(), "[agent] {}", mask.text(line));
-    }
+    let mask = attache_host::secrets::Mask::from_env().with(setup.secrets());
+    verbose.then(|| -> OnStderr {
+        Box::new(move |line| {
+            let _ = writeln!(std::io::stderr().lock(), "[agent] {}", mask.text(line));
+        })
+    })
 }

@@ -149,6 +149,9 @@ impl Front {
     }
 }
 
+/// Lines are written together until there are this many bytes of them.
+const MUCH: usize = 32 << 10;
+
 /// A front, and the history beside it.
 pub(crate) struct Show<'a> {
     pub(crate) front: &'a mut Front,
@@ -178,6 +181,11 @@ impl<'a> Show<'a> {
         let shown = self.front.show(&self.lines).await;
         self.lines.clear();
         shown
+    }
+
+    /// Passes on what has gathered if it is worth a write of its own; the rest goes when nothing else is to be done.
+    pub(crate) async fn drain_if_much(&mut self) -> io::Result<()> {
+        if self.wire.gathered() < MUCH { Ok(()) } else { self.drain().await }
     }
 
     /// Passes lines on while something else happens.

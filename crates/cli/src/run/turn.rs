@@ -130,8 +130,11 @@ enum Next {
 impl Running<'_, '_> {
     async fn run(&mut self, session: &mut Session, blocks: Vec<ContentBlock>) -> Result<Ended> {
         let mut turn = session.prompt(Prompt::from(blocks)).await.map_err(Failure::from)?;
+        let mut quiet = true;
         let over = loop {
-            if self.show.drain().await.is_err() && self.cause.is_none() {
+            // While events come one after the other, their lines are gathered.
+            let shown = if quiet { self.show.drain().await } else { self.show.drain_if_much().await };
+            if shown.is_err() && self.cause.is_none() {
                 self.cause = Some(Cause::Unheard);
                 turn.cancel();
             }
@@ -149,6 +152,7 @@ impl Running<'_, '_> {
                 () = late(self.deadline), if may_stop => Next::Late,
                 () = wire.changed() => Next::Lines,
             };
+            quiet = matches!(next, Next::Lines);
             match next {
                 Next::Event(event) => self.event(*event).await,
                 Next::Asked(asked) => self.asked(asked).await,

@@ -142,16 +142,10 @@ impl Worker {
             Some(live) => live.connection.lender.set(policy),
             None => {
                 let (lender, questions) = Lender::new(policy);
-                let verbose = self.verbose;
-                let stderr = move |line: &str| super::exec::show_stderr(verbose, line);
-                let connection = Connection::start(
-                    self.setup.clone(),
-                    lender,
-                    questions,
-                    self.wire.clone(),
-                    Some(Box::new(stderr)),
-                )
-                .await?;
+                let stderr = super::exec::show_stderr(self.verbose, &self.setup);
+                let connection =
+                    Connection::start(self.setup.clone(), lender, questions, self.wire.clone(), stderr)
+                        .await?;
                 let (session, restored) = connection.restore(record).await?;
                 let problems = connection.set_again(&session, record).await;
                 if let Restored::Replaced(reason) = &restored

@@ -86,9 +86,10 @@ fn create(cx: &Cx, setup: Setup) -> Result<(Record, Vec<Record>)> {
     })?;
     record.name = name.map(str::to_owned);
     let store = Store::new(&cx.paths);
-    if let Some(old) = store.get(&record.id).filter(|old| old.session_id != record.session_id) {
+    let same = |old: &Record| wanted.is_some() && old.cwd == record.cwd && old.name == record.name;
+    if store.get(&record.id).is_some_and(|old| !same(&old)) {
         // Agents that count from one in each process give the same id twice; the record needs another name.
-        record.id = format!("{}-{:x}", old.id, crate::session_store::hash(&now()));
+        record.id = format!("{}-{:x}", record.id, crate::session_store::hash(&now()));
     }
     let replaced = store.add(&record, &scope, &now())?;
     #[cfg(unix)]
@@ -137,11 +138,9 @@ pub(super) async fn with_agent<T>(
     let (lender, questions) = Lender::new(policy);
     let wire = Wire::default();
     let mut log = crate::run::log(cx, &setup)?;
-    let verbose = cx.output.verbose;
-    let stderr = move |line: &str| crate::run::show_stderr(verbose, line);
+    let stderr = crate::run::show_stderr(cx.output.verbose, &setup);
     let working = async {
-        let connection =
-            Connection::start(setup, lender, questions, wire.clone(), Some(Box::new(stderr))).await?;
+        let connection = Connection::start(setup, lender, questions, wire.clone(), stderr).await?;
         let result = work(&connection).await;
         crate::run::leave(&connection.agent).await;
         result

@@ -220,3 +220,30 @@ fn budgets_cancel_the_turn_and_say_why() {
     assert_eq!(run.json().last().unwrap()["error"]["data"]["detailCode"], "BUDGET_EXCEEDED");
     assert!(world.methods().contains(&"session/cancel".to_owned()));
 }
+
+#[test]
+fn an_older_version_is_started_as_it_was_started_then() {
+    let world = World::new().agent(ECHO);
+    let bin = world.path("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let agent = crate::world::test_agent();
+    let script = world.path("scripted.script");
+    let text = format!(
+        "#!/bin/sh\n[ \"$1\" = --experimental-acp ] || {{ echo 'Unknown arguments: acp' >&2; exit 1; }}\nexec '{}' '{}'\n",
+        agent.display(),
+        script.display()
+    );
+    let gemini = bin.join("gemini");
+    std::fs::write(&gemini, text).unwrap();
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::set_permissions(&gemini, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let world = world.env("PATH", &path);
+    assert_eq!(world.run(&["gemini", "--format", "quiet", "exec", "hi"]).ok(), "[hi]\n");
+}
+
+#[test]
+fn a_name_that_is_nearly_right() {
+    let run = World::new().env("PATH", "/nowhere").run(&["gemni", "exec", "hi"]).code(1);
+    assert!(run.stdout.contains("did you mean `gemini`?"), "{}", run.stdout);
+}

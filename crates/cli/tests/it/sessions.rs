@@ -188,3 +188,14 @@ fn a_record_that_is_broken_costs_only_itself() {
     fs::write(world.home().join("state/sessions/broken.json"), "{\"acpx").unwrap();
     world.run(&["hello"]).ok();
 }
+
+#[test]
+fn agents_that_give_the_same_id_twice() {
+    let world = World::new().agent("on session/new\n  reply {\"sessionId\":\"session-1\"}\n");
+    let first = world.run(&["--format", "quiet", "sessions", "new", "--name", "a"]).ok();
+    let second = world.run(&["--format", "quiet", "sessions", "new", "--name", "b"]).ok();
+    assert_ne!(first, second);
+    world.run(&["-s", "a", "hello"]).ok();
+    world.run(&["-s", "b", "hello"]).ok();
+    assert_eq!(world.run(&["--format", "quiet", "sessions", "history", "a"]).ok().lines().count(), 2);
+}
