@@ -84,10 +84,7 @@ impl Web {
     /// Asks for an index, unless it is the version of `tag`.
     pub(super) fn index(&self, url: &str, token: Option<&str>, tag: Option<&str>) -> Result<Index, Trouble> {
         let final_trouble = |failure| Trouble { failure, passing: false };
-        let passing = |what: &dyn std::fmt::Display| Trouble {
-            failure: Failure::runtime(format_args!("{url}: {what}")),
-            passing: true,
-        };
+        let passing = |what: &dyn std::fmt::Display| Trouble { failure: explain(url, what), passing: true };
         let mut request = self.agent(url).map_err(final_trouble)?.get(url);
         if let Some(token) = token {
             request = request.header("Authorization", format!("Bearer {token}"));
@@ -120,7 +117,7 @@ impl Web {
         if let Some(token) = token {
             request = request.header("Authorization", format!("Bearer {token}"));
         }
-        let answer = request.call().context(url)?;
+        let answer = request.call().map_err(|error| explain(url, &error))?;
         if !answer.status().is_success() {
             return Err(refused(url, answer.status()));
         }
@@ -134,6 +131,17 @@ impl Web {
         }
         Ok(sum)
     }
+}
+
+/// Why there was no answer.
+fn explain(url: &str, what: &dyn std::fmt::Display) -> Failure {
+    let what = what.to_string();
+    let failure = Failure::runtime(format_args!("{url}: {what}"));
+    if what.contains("certificate") {
+        return failure
+            .hint("for a private server, `[registry] certificates` or SSL_CERT_FILE names a file in PEM");
+    }
+    failure.hint("`--offline` uses what was downloaded before")
 }
 
 fn refused(url: &str, status: StatusCode) -> Failure {

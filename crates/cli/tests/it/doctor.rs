@@ -148,6 +148,16 @@ fn an_agent_that_wants_a_login() {
 }
 
 #[test]
+fn an_agent_at_an_address() {
+    // A port that was free a moment ago, and that nobody listens on.
+    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let world = World::new();
+    let report = examine(&world, &["--agent", &format!("tcp://{address}")], 1);
+    says(&report, "program", "skipped", "reached by its address");
+    says(&report, "start", "failed", "is the address right?");
+}
+
+#[test]
 fn an_agent_that_does_not_leave() {
     // shows STDIO-10
     let world = World::new().agent("on session/close\n  reply {}\n  hang\non initialize\n  reply {\"protocolVersion\":1,\"agentCapabilities\":{\"sessionCapabilities\":{\"close\":{}}}}\n");

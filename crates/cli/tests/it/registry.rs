@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::auth_terminal::Terminal;
-use super::registry_server::{Server, agent, binary, gzip, platform, sha256, tar};
+use super::registry_server::{Files, Server, agent, binary, gzip, platform, sha256, tar};
 use super::world::{Run, World, test_agent};
 
 /// A world whose registry is a server of this test.
@@ -167,7 +167,7 @@ fn an_archive_without_a_checksum_is_remembered() {
 fn archives_that_are_made_to_do_damage() {
     let server = Server::new();
     let world = world(&server);
-    let cases: &[(&str, &[(&str, &[u8])], &str)] = &[
+    let cases: &[(&str, Files<'_>, &str)] = &[
         ("out", &[("bin/agent", b"x"), ("../../../evil", b"x")], "leads out"),
         ("root", &[("/tmp/evil", b"x")], "leads out"),
         ("empty", &[("other", b"x")], "not in the archive"),

@@ -130,8 +130,11 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
     digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A tar archive: names and contents; all are programs.
-pub(crate) fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
+/// Names and contents.
+pub(crate) type Files<'a> = &'a [(&'a str, &'a [u8])];
+
+/// A tar archive; all of it are programs.
+pub(crate) fn tar(files: Files<'_>) -> Vec<u8> {
     let mut archive = Vec::new();
     for (name, content) in files {
         let mut block = [0_u8; 512];

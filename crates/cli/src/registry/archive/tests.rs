@@ -218,6 +218,61 @@ fn bzip2_as_others_write_it() {
     assert!(read(&wrong).is_err());
 }
 
+/// Numbers that look random and are the same every time.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, below: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % below as u64) as usize
+    }
+}
+
+#[test]
+fn whatever_is_wrong_with_an_archive_nothing_happens_outside() {
+    let temp = Temp::new("random");
+    let tarred = [
+        member("bin/", b'5', "", b""),
+        member("bin/tool", b'0', "", b"#!/bin/sh\n"),
+        member("run", b'2', "bin/tool", b""),
+        member("pax", b'x', "", b"15 path=a/b/c\n"),
+        member("cut", b'0', "", b"pax"),
+    ]
+    .concat();
+    let packed = zipped(1);
+    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+    for round in 0..400 {
+        let root = temp.0.join("root");
+        let mut bytes = if round % 2 == 0 { tarred.clone() } else { packed.clone() };
+        for _ in 0..=dice.roll(4) {
+            let at = dice.roll(bytes.len());
+            bytes[at] = dice.roll(256) as u8;
+        }
+        let mut tree = Tree::new(&root).unwrap();
+        // It may work or fail; it must do no more than that.
+        let _ = match round % 2 {
+            // The sum of each header is made right again, or little would get past it.
+            0 => tar::unpack(Cursor::new(mended(bytes)), &mut tree).and_then(|()| tree.finish()),
+            _ => zip::unpack(Cursor::new(bytes), &mut tree).and_then(|()| tree.finish()),
+        };
+        let outside: Vec<_> =
+            fs::read_dir(&temp.0).unwrap().flatten().map(|entry| entry.file_name()).collect();
+        assert_eq!(outside, ["root"]);
+        fs::remove_dir_all(&root).unwrap();
+    }
+}
+
+fn mended(mut archive: Vec<u8>) -> Vec<u8> {
+    for block in archive.chunks_mut(512).filter(|block| block.len() == 512 && &block[257..262] == b"ustar") {
+        block[148..156].fill(b' ');
+        let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
+        block[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
+    }
+    archive
+}
+
 #[test]
 fn kinds_by_their_names() {
     assert_eq!(Kind::of("https://example.com/a.tar.gz?x=1").unwrap(), Kind::TarGz);
