@@ -122,7 +122,8 @@ async fn reach(
     let output = cx.output.clone();
     // What agents tell people while they log in, they often print there.
     let wanted = !output.strict && cx.call.verb().name == "login";
-    let on_stderr = wanted.then(|| -> OnLine { Box::new(move |line| output.tell(format_args!("  | {}", clean(line)))) });
+    let on_stderr =
+        wanted.then(|| -> OnLine { Box::new(move |line| output.tell(format_args!("  | {}", clean(line)))) });
     let options = ConnectOptions {
         client,
         cwd: cx.cwd.clone(),
