@@ -269,9 +269,14 @@ impl App {
         }
         if cancelled || end.is_err() {
             self.requeue();
-        } else if let Some(next) = self.queue.pop_front() {
-            self.effects.push_back(Effect::Prompt(next));
+        } else {
+            self.next_prompt();
         }
+    }
+
+    /// Sends what waits first in line.
+    pub(crate) fn next_prompt(&mut self) {
+        self.effects.extend(self.queue.pop_front().map(Effect::Prompt));
     }
 
     /// What waited is not sent after a cancel; it comes back to be looked at.

@@ -2,10 +2,11 @@
 
 use std::io;
 use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use attache::client::{Agent, Event, Loading, Session};
-use attache::{Error, Result};
+use attache::client::{Agent, Control, Event, Loading, Session, Turn};
+use attache::{Error, Result, StopReason};
 use attache_host::budget::{Exceeded, Meter};
 
 use super::app::{App, Effect, Opening, Phase};
@@ -13,6 +14,12 @@ use super::hub::{Happening, Hub, Outcome};
 use super::state::{SessionState, Target};
 use super::transcript::Severity;
 use super::{Opener, attach, terminal};
+
+/// Events that are taken in before anything else is looked at.
+const BATCH: usize = 256;
+
+/// How a turn ended.
+type End = Result<Option<StopReason>>;
 
 /// Why a part of the loop ended.
 enum Next {
@@ -41,9 +48,13 @@ impl Driver {
                     Ok(Ok(next)) => {
                         let old = std::mem::replace(&mut session, next);
                         self.opened(&session);
+                        self.app.next_prompt();
                         tokio::spawn(old.close());
                     }
-                    Ok(Err(error)) => self.app.notice(Severity::Error, error.to_string()),
+                    Ok(Err(error)) => {
+                        self.app.notice(Severity::Error, error.to_string());
+                        self.app.next_prompt();
+                    }
                 },
                 Next::Prompt(text) => {
                     if let Some(code) = self.turn(&mut session, &text).await? {
@@ -83,8 +94,11 @@ impl Driver {
                 event = session.next_update() => match event {
                     Ok(event) => {
                         self.hub.dirty = true;
+                        let changes_state = changes_state(&event);
                         self.app.event(event);
-                        self.app.state = SessionState::of(session);
+                        if changes_state {
+                            self.app.state = SessionState::of(session);
+                        }
                     }
                     Err(error) => {
                         self.app.notice(Severity::Error, error.to_string());
@@ -156,22 +170,8 @@ impl Driver {
                         },
                     }
                 }
-                event = turn.next() => match event {
-                    Ok(Some(event)) => {
-                        self.hub.dirty = true;
-                        let changes_state = changes_state(&event);
-                        if let Event::Usage(usage) = &event
-                            && let Err(exceeded) = self.meter.usage(usage)
-                        {
-                            self.stop(&control, &exceeded.to_string());
-                        }
-                        self.app.event(event);
-                        if changes_state {
-                            self.app.state = SessionState::of(turn.session());
-                        }
-                    }
-                    Ok(None) => break Ok(turn.stop_reason()),
-                    Err(error) => break Err(error),
+                event = turn.next() => if let Some(end) = self.take_in(event, &mut turn, &control) {
+                    break end;
                 },
             }
         };
@@ -191,8 +191,41 @@ impl Driver {
         Ok(self.agent.is_closed().then_some(1))
     }
 
+    /// Takes in an event of the turn, and those that have come already; the keys have their turn after that. A value is how
+    /// the turn ended.
+    fn take_in(
+        &mut self,
+        first: Result<Option<Event>>,
+        turn: &mut Turn<'_>,
+        control: &Control,
+    ) -> Option<End> {
+        self.hub.dirty = true;
+        let mut next = Some(first);
+        let mut left = BATCH;
+        while let Some(event) = next {
+            let event = match event {
+                Ok(Some(event)) => event,
+                Ok(None) => return Some(Ok(turn.stop_reason())),
+                Err(error) => return Some(Err(error)),
+            };
+            if let Event::Usage(usage) = &event
+                && let Err(exceeded) = self.meter.usage(usage)
+            {
+                self.stop(control, &exceeded.to_string());
+            }
+            let changes_state = changes_state(&event);
+            self.app.event(event);
+            if changes_state {
+                self.app.state = SessionState::of(turn.session());
+            }
+            left -= 1;
+            next = if left > 0 { ready(turn.next()) } else { None };
+        }
+        None
+    }
+
     /// A limit is reached: the turn is cancelled, and says why.
-    fn stop(&mut self, control: &attache::client::Control, why: &str) {
+    fn stop(&mut self, control: &Control, why: &str) {
         if let Phase::Running { cancelling: cancelling @ false, .. } = &mut self.app.phase {
             *cancelling = true;
             control.cancel();
@@ -290,6 +323,8 @@ impl Driver {
             match self.app.effects.pop_front() {
                 Some(Effect::Cancel) => break Some(Error::Cancelled),
                 Some(Effect::Quit(code)) => return Ok(Err(code)),
+                Some(Effect::Redraw) => self.hub.screen.clear(),
+                // Nothing else can be wished for before there is a session.
                 _ => {}
             }
             tokio::select! {
@@ -323,6 +358,15 @@ impl Driver {
         self.app.transcript.end_turn();
         self.hub.draw(&mut self.app)?;
         self.hub.screen.leave()
+    }
+}
+
+/// What a future gives without waiting.
+fn ready<T>(future: impl Future<Output = T>) -> Option<T> {
+    // Whoever waits for it afterwards polls it again, with a waker that works.
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => Some(value),
+        Poll::Pending => None,
     }
 }
 

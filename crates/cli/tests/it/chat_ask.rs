@@ -30,6 +30,13 @@ impl Session for Asker {
                 edit(turn, vec![option("one"), option("two")]).await?
             }
             "run" => run(turn).await?,
+            "two" => {
+                let first = turn.tool("first").start().await?;
+                let second = turn.tool("second").start().await?;
+                let (one, two) =
+                    tokio::join!(turn.ask(&first, usual_options()), turn.ask(&second, usual_options()));
+                format!("{}, {}", answered(one?, first).await?, answered(two?, second).await?)
+            }
             "slow" => {
                 turn.say("thinking").await?;
                 self.cue.given().await;
@@ -223,6 +230,41 @@ async fn a_cancelled_turn_takes_its_question_along() {
     chat.sees("! cancelled").await;
     chat.sees_no_more("Allow edit").await;
     chat.prompts("").await;
+}
+
+#[tokio::test]
+async fn a_question_does_not_stand_for_ever_if_there_is_a_limit() {
+    let policy = r#"{"mode": "ask", "ask": {"timeout": 0.05, "then": "deny"}}"#;
+    let (mut chat, _) = start(Start::new().args(&["--permission-policy", policy])).await;
+    chat.say("edit");
+    chat.sees("nobody has answered in time").await;
+    chat.sees("answer: reject").await;
+    chat.prompts("").await;
+}
+
+#[tokio::test]
+async fn rules_answer_without_a_question_and_denials_are_told() {
+    // shows PERM-07
+    let policy = r#"{"autoApprove": ["edit"], "autoDeny": ["execute"]}"#;
+    let (mut chat, _) = start(Start::new().args(&["--permission-policy", policy])).await;
+    chat.say("edit");
+    chat.sees("answer: allow").await;
+    chat.say("run");
+    chat.sees("! denied: Clean up").await;
+    chat.sees("answer: reject").await;
+}
+
+#[tokio::test]
+async fn several_questions_wait_in_line() {
+    // shows PERM-12
+    let (mut chat, _) = start(Start::new()).await;
+    chat.say("two");
+    chat.sees("1 more questions wait").await;
+    chat.sees("Allow tool first?").await;
+    chat.keys("y");
+    chat.sees("Allow tool second?").await;
+    chat.keys("n");
+    chat.sees("answer: allow, reject").await;
 }
 
 #[tokio::test]

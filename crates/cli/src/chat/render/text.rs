@@ -95,7 +95,7 @@ pub(crate) fn reveal(text: &str, look: Look) -> Cow<'_, str> {
             '\0'..='\x1f' => out.extend(['^', char::from(c as u8 + 64)]),
             '\x7f' => out.push_str("^?"),
             // Accents are part of what they stand on; joiners and the like have no business in commands and addresses.
-            c if look.unicode && c.is_alphanumeric() => out.push(c),
+            c if look.unicode && (c.is_alphanumeric() || matches!(c, '\u{300}'..='\u{36f}')) => out.push(c),
             c => out.push_str(&format!("<U+{:04X}>", c as u32)),
         }
     }
@@ -360,6 +360,7 @@ mod tests {
     fn what_is_decided_about_is_shown_with_all_its_tricks() {
         assert_eq!(reveal("rm\x1b[2K\u{202e}x\u{200b}\x7f", FULL), "rm^[[2K<U+202E>x<U+200B>^?");
         assert_eq!(reveal("plain\ntext", FULL), "plain\ntext");
+        assert_eq!(reveal("e\u{301}\x07", FULL), "e\u{301}^G");
         assert_eq!(reveal("p\u{430}ypal", ASCII), "p<U+0430>ypal");
     }
 
