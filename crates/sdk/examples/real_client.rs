@@ -106,7 +106,7 @@ async fn session(agent: &Agent, options: &Options) -> Result<(Session, Vec<Strin
 
 fn answer(ask: PermissionAsk, how: &How) {
     let kinds = if matches!(how, How::Deny) { [RejectOnce, RejectAlways] } else { [AllowOnce, AllowAlways] };
-    if let Some(kind) = kinds.into_iter().find(|kind| ask.first_of(kind.clone()).is_some()) {
+    if let Some(kind) = kinds.into_iter().find(|kind| ask.first_of(*kind).is_some()) {
         ask.choose_kind(kind);
     }
 }
