@@ -107,8 +107,8 @@ pub(crate) fn init(cx: &Cx) -> Result<()> {
     match cx.output.format {
         Format::Json => cx.output.json(&json!({ "path": path, "created": created })),
         Format::Quiet => cx.output.line(path.display()),
-        Format::Text if created => cx.output.line(format_args!("created {}", path.display())),
-        Format::Text => cx.output.line(format_args!("there is a file already: {}", path.display())),
+        Format::Text if created => cx.output.line(format_args!("Created {}", path.display())),
+        Format::Text => cx.output.line(format_args!("Config already exists: {}", path.display())),
     }
     Ok(())
 }

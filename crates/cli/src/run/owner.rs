@@ -104,6 +104,7 @@ async fn own(paths: &Paths, setup: Setup, record: Record, ttl: Duration) -> Resu
         ttl,
         store: Store::new(paths),
     });
+    shared.store.change(&record.id, |record| record.pid = Some(std::process::id()))?;
     let _ = writeln!(io::stdout(), "ready");
     let accepting = tokio::spawn(accept(listener, shared.clone()));
     let mut worker = Worker::new(paths, setup, &record, true);
@@ -149,6 +150,7 @@ async fn own(paths: &Paths, setup: Setup, record: Record, ttl: Duration) -> Resu
         }
     }
     worker.shutdown(closing.is_some()).await;
+    shared.store.change(&record.id, |record| record.pid = None)?;
     drop(closing);
     Ok(())
 }

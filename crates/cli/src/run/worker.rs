@@ -162,7 +162,6 @@ impl Worker {
                     connection.agent.resuming().is_some() || connection.agent.loading().is_some();
                 self.store.change(&self.id, |record| {
                     record.restorable = Some(restorable);
-                    record.pid = Some(std::process::id());
                     record.agent_started_at = Some(now());
                     note_session(record, &session);
                 })?;
@@ -282,7 +281,6 @@ impl Worker {
             drop(session);
         }
         leave(&connection.agent).await;
-        let _ = self.store.change(&self.id, |record| record.pid = None);
     }
 }
 

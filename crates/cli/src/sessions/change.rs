@@ -151,13 +151,14 @@ pub(crate) fn prune(cx: &Cx) -> Result<()> {
             "pruned": pruned.iter().map(|record| &record.id).collect::<Vec<_>>(),
         })),
         Format::Quiet => pruned.iter().for_each(|record| cx.output.line(&record.id)),
-        Format::Text if count == 0 => cx.output.line("no sessions to prune"),
+        Format::Text if count == 0 && dry => cx.output.line("[DRY RUN] No sessions to prune"),
+        Format::Text if count == 0 => cx.output.line("No sessions pruned"),
         Format::Text => {
             let plural = if count == 1 { "" } else { "s" };
             match dry {
-                true => cx.output.line(format_args!("would prune {count} session{plural}")),
+                true => cx.output.line(format_args!("[DRY RUN] Would prune {count} session{plural}")),
                 false => {
-                    cx.output.line(format_args!("pruned {count} session{plural}, freed {}", bytes(freed)))
+                    cx.output.line(format_args!("Pruned {count} session{plural}, freed {}", bytes(freed)))
                 }
             }
             for record in &pruned {

@@ -70,7 +70,7 @@ fn print_records(cx: &Cx, records: &[Record]) {
                 cx.output.line(format_args!("{}{}", record.id, mark(record)));
             }
         }
-        Format::Text if records.is_empty() => cx.output.line("no sessions"),
+        Format::Text if records.is_empty() => cx.output.line("No sessions"),
         Format::Text => {
             for record in records {
                 let (name, cwd) = (record.name.as_deref().unwrap_or("-"), record.cwd.display());
@@ -106,7 +106,7 @@ fn print_page(cx: &Cx, page: &Value, cursor: Option<String>, cwd: Option<Value>)
         Format::Quiet => sessions.iter().for_each(|session| cx.output.line(text(session, "sessionId"))),
         Format::Text => {
             if sessions.is_empty() {
-                cx.output.line("no sessions");
+                cx.output.line("No sessions");
             }
             for session in &sessions {
                 let meta = session.get("_meta").map_or_else(|| "-".to_owned(), Value::to_string);
@@ -115,7 +115,7 @@ fn print_page(cx: &Cx, page: &Value, cursor: Option<String>, cwd: Option<Value>)
                 cx.output.line(format_args!("{id}\t{title}\t{cwd}\t{at}\t{meta}"));
             }
             if let Some(next) = next {
-                cx.output.line(format_args!("next cursor: {next}"));
+                cx.output.line(format_args!("Next cursor: {next}"));
             }
         }
     }

@@ -90,7 +90,7 @@ fn entries(cx: &Cx, limit: Option<usize>) -> Result<()> {
         Format::Text => {
             cx.output.line(format_args!("session: {} ({}/{} shown)", record.id, shown.len(), all.len()));
             if shown.is_empty() {
-                cx.output.line("no history");
+                cx.output.line("No history");
             }
             for entry in shown {
                 let at = entry.at.as_deref().unwrap_or("-");

@@ -73,8 +73,8 @@ fn consent_is_to_a_text() {
 fn init_set_and_path() {
     let world = World::new();
     let created = world.run(&["config", "init"]).ok();
-    assert!(created.starts_with("created "), "{created}");
-    assert!(world.run(&["config", "init"]).ok().starts_with("there is a file already"));
+    assert!(created.starts_with("Created "), "{created}");
+    assert!(world.run(&["config", "init"]).ok().starts_with("Config already exists"));
     world.run(&["config", "set", "timeout", "90"]).ok();
     world.run(&["config", "set", "agents.mine.command", "my-agent --acp"]).ok();
     assert_eq!(setting(&world, &[], "timeout").0, 90);

@@ -114,7 +114,7 @@ on session/list
   reply {"sessions":[{"sessionId":"one","cwd":"/a","title":"First"}],"nextCursor":"more"}
 "#,
     );
-    assert_eq!(world.run(&["sessions"]).ok(), "one\tFirst\t/a\t-\t-\nnext cursor: more\n");
+    assert_eq!(world.run(&["sessions"]).ok(), "one\tFirst\t/a\t-\t-\nNext cursor: more\n");
     let json =
         world.run(&["--format", "json", "sessions", "list", "--cursor", "c", "--filter-cwd", "."]).code(0);
     assert_eq!(json.json()[0]["source"], "agent");
@@ -127,9 +127,9 @@ on session/list
     world.run(&["sessions", "list", "--local", "--cursor", "c"]).code(2);
 
     let plain = World::new().agent(PLAIN);
-    assert_eq!(plain.run(&["sessions"]).ok(), "no sessions\n");
+    assert_eq!(plain.run(&["sessions"]).ok(), "No sessions\n");
     plain.run(&["sessions", "list", "--filter-cwd", "."]).code(1);
-    assert_eq!(plain.run(&["--agent", "/nowhere/agent", "sessions"]).ok(), "no sessions\n");
+    assert_eq!(plain.run(&["--agent", "/nowhere/agent", "sessions"]).ok(), "No sessions\n");
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn delete_tells_the_agent() {
     let run = world.run(&["--format", "json", "sessions", "delete"]).code(0);
     assert_eq!(run.json()[0]["agent"], true);
     assert!(world.methods().contains(&"session/delete".to_owned()));
-    assert_eq!(world.run(&["sessions", "list", "--local"]).ok(), "no sessions\n");
+    assert_eq!(world.run(&["sessions", "list", "--local"]).ok(), "No sessions\n");
 }
 
 #[test]
@@ -174,9 +174,9 @@ fn prune() {
     world.run(&["sessions", "close"]).ok();
     let dry = world.run(&["--format", "json", "sessions", "prune", "--dry-run"]).code(0);
     assert_eq!((&dry.json()[0]["dryRun"], &dry.json()[0]["pruned"][0]), (&true.into(), &id.trim().into()));
-    assert_eq!(world.run(&["sessions", "prune", "--older-than", "7"]).ok(), "no sessions to prune\n");
+    assert_eq!(world.run(&["sessions", "prune", "--older-than", "7"]).ok(), "No sessions pruned\n");
     assert_eq!(world.run(&["--format", "quiet", "sessions", "prune", "--before", "2999-01-01"]).ok(), id);
-    assert_eq!(world.run(&["sessions", "list", "--local"]).ok(), "no sessions\n");
+    assert_eq!(world.run(&["sessions", "list", "--local"]).ok(), "No sessions\n");
     world.run(&["sessions", "prune", "--before", "yesterday"]).code(2);
     world.run(&["sessions", "prune", "--older-than", "0"]).code(2);
 }

@@ -169,6 +169,12 @@ impl Drop for World {
             let Ok(value) = serde_json::from_str::<Value>(&text) else { continue };
             if let Some(pid) = value.get("pid").and_then(Value::as_u64) {
                 let _ = Command::new("kill").arg(pid.to_string()).stderr(Stdio::null()).status();
+                // It still writes on its way out.
+                let process = PathBuf::from(format!("/proc/{pid}"));
+                let start = std::time::Instant::now();
+                while process.exists() && start.elapsed() < Duration::from_secs(10) {
+                    thread::yield_now();
+                }
             }
         }
         let _ = fs::remove_dir_all(&self.root);
