@@ -103,3 +103,50 @@ pub(crate) fn is_unicode() -> bool {
     let locale = locale.to_ascii_lowercase();
     locale.contains("utf-8") || locale.contains("utf8")
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+
+    use std::io::Read as _;
+    use std::os::fd::AsFd as _;
+    use std::process::Stdio;
+
+    use super::*;
+
+    /// Not a test of its own: it runs on a terminal of `a_panic_leaves_the_terminal_as_it_was`.
+    #[test]
+    #[ignore = "panics, on purpose"]
+    fn panics_in_raw_mode() {
+        let _raw = Raw::enter().unwrap();
+        panic!("on purpose");
+    }
+
+    #[test]
+    fn a_panic_leaves_the_terminal_as_it_was() {
+        let (mut pty, pts) = pty_process::blocking::open().unwrap();
+        let tty = || Stdio::from(pts.as_fd().try_clone_to_owned().unwrap());
+        let mut command = pty_process::blocking::Command::new(std::env::current_exe().unwrap()).args([
+            "--exact",
+            "chat::terminal::tests::panics_in_raw_mode",
+            "--ignored",
+            "--nocapture",
+        ]);
+        let mut child = command.spawn_borrowed(&pts).unwrap();
+        assert!(!child.wait().unwrap().success());
+        let state = std::process::Command::new("stty").arg("-a").stdin(tty()).output().unwrap();
+        let state = String::from_utf8_lossy(&state.stdout).into_owned();
+        for word in ["icanon", "echo", "isig", "opost"] {
+            assert!(state.split([' ', ';', '\n']).any(|is| is == word), "{word} in {state}");
+        }
+        let (mut written, mut bytes) = (String::new(), [0; 4096]);
+        while !written.contains("on purpose") || !written.contains("\x1b[?2004l") {
+            let count = pty.read(&mut bytes).unwrap();
+            written.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        }
+        let (entered, left) = (written.find("\x1b[?2004h").unwrap(), written.find("\x1b[?2004l").unwrap());
+        // The terminal works again before the panic is told.
+        let told = written.find("on purpose").unwrap();
+        assert!(entered < left && left < told, "{written:?}");
+    }
+}

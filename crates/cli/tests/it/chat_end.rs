@@ -33,10 +33,6 @@ async fn start(start: Start) -> Chat {
 
 fn restored(chat: &Chat) {
     assert!(chat.is_cooked(), "the terminal is still raw");
-    chat.look(|screen| {
-        assert!(!screen.hide_cursor(), "the cursor is hidden");
-        assert!(!screen.bracketed_paste(), "pastes are still in brackets");
-    });
 }
 
 #[tokio::test]

@@ -86,7 +86,7 @@ pub(crate) struct Chat {
     pty: Arc<Pty>,
     pts: Pts,
     shown: Arc<Shown>,
-    child: Child,
+    child: Option<Child>,
     serving: JoinHandle<()>,
 }
 
@@ -166,7 +166,7 @@ impl Start {
                 screen.changed.notify_waiters();
             }
         });
-        Chat { place: self.place, pty, pts, shown, child, serving }
+        Chat { place: self.place, pty, pts, shown, child: Some(child), serving }
     }
 }
 
@@ -227,7 +227,7 @@ impl Chat {
             }
         };
         if tokio::time::timeout(LIMIT, waiting).await.is_err() {
-            let ended = self.child.try_wait();
+            let ended = self.child.as_mut().map(Child::try_wait);
             panic!("the screen never showed {what} ({ended:?}):\n{}", self.text());
         }
     }
@@ -279,22 +279,21 @@ impl Chat {
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
+        self.child.as_ref().expect("it runs").id()
     }
 
-    /// Waits for the end of the program.
+    /// Waits for the end of the program, and for the last of what it has written.
     pub(crate) async fn exit(&mut self) -> ExitStatus {
-        let mut waited = Duration::ZERO;
-        // The process cannot be waited for without a thread or a signal; asking again is neither.
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status;
-            }
-            assert!(waited < LIMIT, "the program does not end:\n{}", self.text());
-            let step = Duration::from_millis(5);
-            tokio::time::sleep(step).await;
-            waited += step;
-        }
+        let mut child = self.child.take().expect("it ends once");
+        let id = child.id().to_string();
+        let waiting = tokio::task::spawn_blocking(move || child.wait().unwrap());
+        let Ok(status) = tokio::time::timeout(LIMIT, waiting).await else {
+            let _ = std::process::Command::new("kill").args(["-KILL", &id]).status();
+            panic!("the program does not end:\n{}", self.text());
+        };
+        let restored = |screen: &vt100::Screen| !screen.hide_cursor() && !screen.bracketed_paste();
+        self.until("a cursor, and pastes without brackets", restored).await;
+        status.unwrap()
     }
 
     /// Whether the terminal echoes and edits lines, as it does for a shell.
@@ -309,8 +308,10 @@ impl Chat {
 
 impl Drop for Chat {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 
