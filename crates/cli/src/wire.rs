@@ -48,6 +48,11 @@ impl Wire {
         std::mem::swap(&mut *self.lock(), lines);
     }
 
+    /// How many bytes have gathered.
+    pub(crate) fn gathered(&self) -> usize {
+        self.lock().bytes.len()
+    }
+
     /// Waits until there are lines, or may be.
     pub(crate) async fn changed(&self) {
         self.0.changed.notified().await;

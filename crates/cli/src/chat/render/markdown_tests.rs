@@ -134,3 +134,30 @@ fn open_fences_are_found() {
     assert_eq!(open_fence("~~~ x\n```\n"), Some("~~~ x"));
     assert_eq!(open_fence("```\n``` not the end\n"), Some("```"));
 }
+
+#[test]
+fn whatever_is_written_fits_and_is_harmless() {
+    const PIECES: [&str; 30] = [
+        "# ", "- ", "1. ", "> ", "```", "```rust\n", "~~~\n", "|", "|--|--|\n", "| a | b |\n", "**", "*", "`", "[x](", ")", "\n", "\n\n",
+        "    ", "word ", "日本", "e\u{301}", "👩‍👩‍👧", "\x1b[31m", "\x1b]0;t\x07", "\r", "\t", "<b>", "&#27;", "---\n", "- [x] ",
+    ];
+    let mut seed = 7_u64;
+    let mut next = |bound: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize % bound
+    };
+    for _ in 0..3_000 {
+        let text: String = (0..next(40)).map(|_| PIECES[next(PIECES.len())]).collect();
+        let columns = 8 + next(60);
+        for look in [FULL, ASCII] {
+            for line in render(&text, columns, Style::PLAIN, look) {
+                let plain = line.plain();
+                assert!(!plain.chars().any(char::is_control), "{text:?} gave {plain:?}");
+                // A wide character is never cut in two.
+                assert!(line.width() <= columns + 1, "{text:?} in {columns} gave {plain:?}");
+                assert!(look.unicode || plain.is_ascii(), "{text:?} gave {plain:?}");
+            }
+        }
+        assert!(text.is_char_boundary(settled(&text)), "{text:?}");
+    }
+}
