@@ -5,7 +5,7 @@ use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, Options, Par
 use super::highlight::Highlighter;
 use super::style::{Colour, Line, Style};
 use super::table::{Align, Table};
-use super::text::{Look, clean, wrap, wrap_hard};
+use super::text::{Look, clean, reveal, wrap, wrap_hard};
 
 fn parser(text: &str) -> Parser<'_> {
     Parser::new_ext(text, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS)
@@ -314,7 +314,8 @@ impl Writer {
         let shown = text.get(from..).unwrap_or_default();
         let same = url == shown || url.strip_prefix("mailto:") == Some(shown);
         if !same && !url.is_empty() {
-            self.inline.push(format!(" ({url})"), Style::DIM);
+            // An address decides where somebody goes: nothing of it is hidden.
+            self.inline.push(format!(" ({})", reveal(&url, self.look).replace('\n', " ")), Style::DIM);
         }
     }
 
