@@ -120,7 +120,8 @@ impl Driver {
                 Effect::Set(target, value) => self.set(session, target, value),
                 Effect::ListSessions => self.list(session),
                 Effect::OpenUrl(url) => {
-                    let _ = self.hub.outcomes.0.send(Outcome::Browsed(terminal::browse(&url)));
+                    // Nobody waits for this one: if sixteen others are still unread, it is not told.
+                    let _ = self.hub.outcomes.0.try_send(Outcome::Browsed(terminal::browse(&url)));
                 }
                 Effect::Redraw => self.hub.screen.clear(),
             }
@@ -248,19 +249,19 @@ impl Driver {
                     (id.clone(), control.set_config_option(id, value == "on").await.map(drop))
                 }
             };
-            let _ = sender.send(Outcome::Set(done.map(|()| format!("{name}: {value}"))));
+            let _ = sender.send(Outcome::Set(done.map(|()| format!("{name}: {value}")))).await;
         });
     }
 
     fn list(&self, session: &Session) {
         let sender = self.hub.outcomes.0.clone();
         let Some(listing) = self.agent.listing() else {
-            let _ = sender.send(Outcome::Listed(Err(Error::Unsupported("listing its sessions"))));
+            let _ = sender.try_send(Outcome::Listed(Err(Error::Unsupported("listing its sessions"))));
             return;
         };
         let cwd = session.cwd().to_string_lossy().into_owned();
         tokio::spawn(async move {
-            let _ = sender.send(Outcome::Listed(listing.sessions().cwd(cwd).all().await));
+            let _ = sender.send(Outcome::Listed(listing.sessions().cwd(cwd).all().await)).await;
         });
     }
 

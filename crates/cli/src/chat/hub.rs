@@ -56,7 +56,7 @@ pub(crate) struct Hub {
     pub(crate) asks: mpsc::Receiver<Asked>,
     pub(crate) news: Option<Events>,
     pub(crate) screens: Screens,
-    pub(crate) outcomes: (mpsc::UnboundedSender<Outcome>, mpsc::UnboundedReceiver<Outcome>),
+    pub(crate) outcomes: (mpsc::Sender<Outcome>, mpsc::Receiver<Outcome>),
     pub(crate) signals: Signals,
     pub(crate) screen: Screen<Stdout>,
     pub(crate) dirty: bool,

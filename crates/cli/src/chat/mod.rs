@@ -161,7 +161,7 @@ pub(crate) async fn run(setup: Setup) -> io::Result<u8> {
         asks: setup.asks,
         news: setup.agent.events(),
         screens: setup.screens.clone(),
-        outcomes: mpsc::unbounded_channel(),
+        outcomes: mpsc::channel(16),
         signals: Signals::new()?,
         screen: Screen::new(io::stdout(), columns, rows, look),
         dirty: true,
