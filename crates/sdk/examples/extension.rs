@@ -1,5 +1,7 @@
 //! An extension: a request of one's own, served by an agent and called by a client, both in this process.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people: it prints")]
+
 use attache::agent::{Agent, Session, Turn};
 use attache::client::Client;
 use attache::{Link, Prompt, Request, Result, StopReason};

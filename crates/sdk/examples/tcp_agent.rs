@@ -1,6 +1,8 @@
 //! An agent over TCP: one connection, one client. Run it, then connect with
 //! `cargo run --example client -- tcp ADDRESS` (the address is printed).
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people: it prints")]
+
 use attache::agent::{Session, Turn, serve};
 use attache::{Prompt, Result, StopReason};
 

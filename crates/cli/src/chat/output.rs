@@ -24,6 +24,7 @@ struct Inner {
     changed: Notify,
 }
 
+#[cfg_attr(not(unix), allow(dead_code, reason = "terminals are lent on Unix only"))]
 impl Screens {
     pub(crate) fn lock(&self) -> MutexGuard<'_, Outputs> {
         self.0.outputs.lock().unwrap_or_else(PoisonError::into_inner)

@@ -34,6 +34,8 @@ pub(crate) struct Local {
     stdout: tokio::io::Stdout,
     asker: Option<Asker>,
     color: bool,
+    /// Nothing but JSON is wanted.
+    strict: bool,
 }
 
 impl Local {
@@ -45,6 +47,7 @@ impl Local {
             stdout: tokio::io::stdout(),
             asker: attended.then(Asker::default),
             color: output.color_stderr,
+            strict: output.strict,
         }
     }
 
@@ -84,6 +87,14 @@ impl Local {
         let _ = self.write().await;
         let color = self.color;
         self.asker.as_mut()?.ask(ask, color).await
+    }
+
+    /// Tells something that matters whatever the format is, on stderr.
+    pub(crate) async fn note(&mut self, text: &str) {
+        if !self.strict {
+            self.screen.out.tell(&format!("[attache] {text}"));
+            let _ = self.write().await;
+        }
     }
 
     /// Something went wrong.
@@ -132,6 +143,16 @@ impl Front {
             #[cfg(unix)]
             Front::Remote(remote) => remote.ask(ask).await,
             Front::Nobody => None,
+        }
+    }
+
+    /// Tells something that matters whatever the format is.
+    pub(crate) async fn note(&mut self, text: &str) {
+        match self {
+            Front::Local(local) => local.note(text).await,
+            #[cfg(unix)]
+            Front::Remote(remote) => remote.note(text).await,
+            Front::Nobody => {}
         }
     }
 

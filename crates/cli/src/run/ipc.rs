@@ -141,6 +141,10 @@ impl RemoteFront {
         self.answers.recv().await?
     }
 
+    pub(super) async fn note(&mut self, text: &str) {
+        let _ = self.say(&json!({ "note": text })).await;
+    }
+
     pub(super) async fn permission(&mut self, notice: &str) {
         let _ = self.say(&json!({ "permission": notice })).await;
     }

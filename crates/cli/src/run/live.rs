@@ -196,6 +196,11 @@ pub(crate) async fn set_model(session: &Session, model: &str) -> Result<()> {
     session.control().set_model(model).await.map_err(Failure::from)
 }
 
+/// The id of the agent's option for models, if it has one.
+pub(crate) fn model_option_id(session: &Session) -> Option<String> {
+    model_option(&session.config_options()).map(|option| option.id.to_string())
+}
+
 fn model_option(options: &[SessionConfigOption]) -> Option<&SessionConfigOption> {
     let category =
         |option: &&SessionConfigOption| option.category == Some(SessionConfigOptionCategory::Model);

@@ -41,7 +41,15 @@ enum Job {
 struct Running {
     request: String,
     tell: Arc<watch::Sender<Option<Why>>>,
-    control: Arc<Mutex<Option<Control>>>,
+    control: Arc<Mutex<Option<Reach>>>,
+}
+
+/// The session of a prompt that runs.
+#[derive(Clone)]
+struct Reach {
+    control: Control,
+    /// The option for models.
+    model: Option<String>,
 }
 
 /// What connections know of each other.
@@ -161,7 +169,9 @@ async fn do_job(worker: &mut Worker, job: Job, shared: &Arc<Shared>) {
             let waiting = stop.borrow().is_none();
             let result = if waiting {
                 let slot = running.control.clone();
-                let set = move |control| *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(control);
+                let set = move |control, model| {
+                    *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(Reach { control, model });
+                };
                 // Told to leave, the owner takes its prompt with it.
                 let tell = running.tell.clone();
                 let prompt = worker.prompt(work, &mut front, &mut stop, set);
@@ -350,15 +360,24 @@ async fn serve_set(message: &Value, mut writer: OwnedWriteHalf, shared: &Arc<Sha
     let _ = shared.jobs.send(Job::Set { setting, permits, writer }).await;
 }
 
-async fn set_now(control: &Control, setting: &Setting) -> Result<Value> {
-    match setting {
-        Setting::Mode(mode) => control.set_mode(mode.as_str()).await.map(|()| Value::Null),
-        Setting::Model(model) => match control.set_config_option("model", model.as_str()).await {
-            Ok(_) => Ok(Value::Null),
-            Err(_) => control.set_model(model.as_str()).await.map(|()| Value::Null),
-        },
-        Setting::Option(key, value) => {
-            control.set_config_option(key.as_str(), value.as_str()).await.map(|options| json!(&*options))
+async fn set_now(reach: &Reach, setting: &Setting) -> Result<Value> {
+    let control = &reach.control;
+    match (setting, &reach.model) {
+        (Setting::Mode(mode), _) => control.set_mode(mode.as_str()).await.map(|()| Value::Null),
+        (Setting::Model(model), Some(option)) => {
+            control.set_config_option(option.as_str(), model.as_str()).await.map(|_| Value::Null)
+        }
+        (Setting::Model(model), None) => control.set_model(model.as_str()).await.map(|()| Value::Null),
+        (Setting::Option(key, value), _) => {
+            let set = control.set_config_option(key.as_str(), value.as_str()).await;
+            let set = match (set, value.parse::<bool>()) {
+                // Refused on this side: it may be a switch.
+                (Err(attache::Error::Internal(_)), Ok(yes)) => {
+                    control.set_config_option(key.as_str(), yes).await
+                }
+                (set, _) => set,
+            };
+            set.map(|options| json!(&*options))
         }
     }
     .map_err(Failure::from)

@@ -211,6 +211,8 @@ async fn follow(cx: &Cx, record: &Record, mut link: super::ipc::Link, local: &mu
                 } else if let Some(notice) = value.get("permission").and_then(|notice| notice.as_str()) {
                     local.screen.permission(notice);
                     let _ = local.write().await;
+                } else if let Some(note) = value.get("note").and_then(|note| note.as_str()) {
+                    local.note(note).await;
                 } else if let Some(failure) = value.get("failure") {
                     return Err(if told { Failure::interrupted() } else { failure_from_json(failure) });
                 } else if value.get("end").is_some() {
@@ -259,7 +261,8 @@ async fn submit(
         model: message.get("model").and_then(|model| model.as_str()).map(str::to_owned),
     };
     let mut worker = Worker::new(&cx.paths, setup.clone(), record, cx.output.verbose);
-    let result = stoppable(async |mut stop| worker.prompt(work, &mut front, &mut stop, |_| {}).await).await;
+    let result =
+        stoppable(async |mut stop| worker.prompt(work, &mut front, &mut stop, |_, _| {}).await).await;
     worker.shutdown(false).await;
     if let Front::Local(shown) = front {
         *local = *shown;

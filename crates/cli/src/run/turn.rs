@@ -86,7 +86,7 @@ pub(crate) async fn run(task: Task<'_>, show: &mut Show<'_>, stop: &mut Stop) ->
                 attempt += 1;
                 let pause = Duration::from_millis(500 << attempt.min(6));
                 show.front
-                    .permission(&format!("{failure}; attempt {} of {}", attempt + 1, permits.retries + 1))
+                    .note(&format!("{failure}; attempt {} of {}", attempt + 1, permits.retries + 1))
                     .await;
                 tokio::time::sleep(pause).await;
             }

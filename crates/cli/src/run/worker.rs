@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::exec::{leave, stopped_early};
 use super::front::{Front, Show};
-use super::live::{Connection, Restored, note_session, set_model, set_option};
+use super::live::{Connection, Restored, model_option_id, note_session, set_model, set_option};
 use super::permits::Permits;
 use super::setup::Setup;
 use super::turn::{Ended, Stop, Task, late, run, stopped, timed_out};
@@ -79,7 +79,7 @@ impl Worker {
         work: Work,
         front: &mut Front,
         stop: &mut Stop,
-        running: impl FnOnce(Control),
+        running: impl FnOnce(Control, Option<String>),
     ) -> Result<Ended> {
         let record = self.record()?;
         if let Some(limit) = work.permits.max_turns.filter(|limit| record.turns >= *limit) {
@@ -103,10 +103,10 @@ impl Worker {
                 }
             });
             if let Some(note) = ready.await? {
-                show.front.permission(&note).await;
+                show.front.note(&note).await;
             }
             let Some(live) = &mut self.live else { return Err(Failure::runtime("the session is gone")) };
-            running(live.session.control());
+            running(live.session.control(), model_option_id(&live.session));
             let policy = live.connection.lender.policy();
             let started = now();
             self.store.change(&self.id, |record| {

@@ -83,11 +83,13 @@ fn what_cannot_be_found_again_is_begun_anew_and_said() {
     world.run(&["sessions", "new"]).ok();
     // Nothing is lost before anything was said.
     let run = world.run(&["one"]).code(0);
-    assert!(!run.stdout.contains("could not be restored"), "{}", run.stdout);
+    assert!(!run.stderr.contains("could not be restored"), "{}", run.stderr);
     assert!(Command::new("kill").args(["-9", &owner(&world)]).status().unwrap().success());
     eventually("the owner's end", || world.run(&["--format", "quiet", "status"]).ok() == "idle\n");
-    let run = world.run(&["two"]).code(0);
-    assert!(run.stdout.contains("could not be restored"), "{}", run.stdout);
+    // In every format, and never among the messages.
+    let run = world.run(&["--format", "json", "two"]).code(0);
+    assert!(run.stderr.contains("could not be restored"), "{}", run.stderr);
+    run.json();
 }
 
 #[test]
@@ -290,4 +292,29 @@ on session/prompt
     // The agent has answered the prompt and never the other; its end, with the session's, answers that.
     world.run(&["sessions", "close"]).ok();
     setter.end();
+}
+
+#[test]
+fn options_of_every_type_can_be_set_while_a_prompt_runs() {
+    let options = r#""configOptions":[{"id":"brain","name":"Model","category":"model","type":"select","currentValue":"a","options":[{"value":"a","name":"A"},{"value":"b","name":"B"}]},{"id":"web","name":"Web","type":"boolean","currentValue":false}]"#;
+    let script = format!(
+        "on session/new\n  reply {{\"sessionId\":\"s\",{options}}}\non session/prompt\n  say begun\\n\n  wait session/set_config_option\n  wait session/set_config_option\n  done end_turn\n"
+    );
+    let world = World::new().agent(&script);
+    world.run(&["sessions", "new"]).ok();
+    let mut running = world.start(&["prompt", "go"]);
+    running.until("begun");
+    let model = world.start(&["set", "model", "b"]);
+    let web = world.start(&["set", "web", "true"]);
+    running.end().code(0);
+    let set: Vec<_> =
+        world.log().into_iter().filter(|line| line["method"] == "session/set_config_option").collect();
+    let value = |id: &str| {
+        set.iter().find(|line| line["params"]["configId"] == id).unwrap()["params"]["value"].clone()
+    };
+    assert_eq!((value("brain"), value("web")), ("b".into(), true.into()));
+    // The agent never answered them; the end of the session does.
+    world.run(&["sessions", "close"]).ok();
+    model.end();
+    web.end();
 }

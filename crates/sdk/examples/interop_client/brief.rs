@@ -27,7 +27,7 @@ pub(crate) fn event(event: &Event) -> Result<String> {
         Event::Plan(plan) => {
             let entries = plan.entries.iter();
             let entries: Vec<String> = entries
-                .map(|entry| format!("{}={}/{}", entry.content, word(&entry.priority), word(&entry.status)))
+                .map(|entry| format!("{}={}/{}", entry.content, word(entry.priority), word(entry.status)))
                 .collect();
             format!("plan:{}", entries.join(","))
         }
@@ -112,7 +112,7 @@ pub(crate) fn options(list: &[SessionConfigOption]) -> String {
 }
 
 fn permission(ask: &PermissionAsk) -> String {
-    let options = ask.options().iter().map(|option| format!("{}/{}", option.option_id, word(&option.kind)));
+    let options = ask.options().iter().map(|option| format!("{}/{}", option.option_id, word(option.kind)));
     format!("permission:{}:{}", ask.tool_call().tool_call_id, options.collect::<Vec<_>>().join(","))
 }
 
