@@ -1,7 +1,7 @@
 //! Prompts: one shot, or in a session that a process of its own keeps alive.
 //!
 //! A turn is run by `turn.rs`, in this process for `exec` and in the session's owner for `prompt`. Where its lines go and who is asked for
-//! permission is a [`Front`]: this terminal, another process, or nobody. `live.rs` is an agent with its session, `setup.rs` and `permits.rs`
+//! permission is a `Front`: this terminal, another process, or nobody. `live.rs` is an agent with its session, `setup.rs` and `permits.rs`
 //! are what they are made of, in a form that can be handed to another process. `owner.rs` is that process, `reach.rs` finds or starts it, `ipc.rs` is how one talks to it.
 
 mod ask;

@@ -1,7 +1,7 @@
 //! Lines whose error lies in the context: a real agent or client gets them, over a link in memory.
 //!
 //! What the context must be follows from the line itself: its method, its rule, the code it expects and the words that
-//! say why it is wrong ([`context`]). The other end is a [`peer`] that writes raw lines.
+//! say why it is wrong (`context`). The other end is a `peer` that writes raw lines.
 
 mod answers;
 mod context;
