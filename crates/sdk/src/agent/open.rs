@@ -109,6 +109,26 @@ fn check_system_prompt(prompt: &SystemPrompt, services: &Services) -> Result<()>
     Ok(())
 }
 
+/// The requests that open a session are four types with the same members; a new member is taken over here, for all.
+macro_rules! setup {
+    ($request:ident, $servers:expr) => {
+        Setup {
+            cwd: $request.cwd,
+            additional_directories: $request.additional_directories,
+            mcp_servers: $servers,
+            system_prompt: $request.system_prompt,
+            meta: $request.meta,
+        }
+    };
+}
+
+/// Their answers, likewise.
+macro_rules! with_offers {
+    ($response:expr, $shown:ident) => {
+        $response.modes($shown.modes).models($shown.models).config_options($shown.options)
+    };
+}
+
 /// What the answer of an opened session shows.
 struct Shown {
     id: SessionId,
@@ -211,18 +231,9 @@ fn opened_as(
 }
 
 pub(super) fn new(core: &Arc<Core>, client: Client, request: NewSessionRequest, responder: Responder) {
-    let setup = Setup {
-        cwd: request.cwd,
-        additional_directories: request.additional_directories,
-        mcp_servers: request.mcp_servers,
-        system_prompt: request.system_prompt,
-        meta: request.meta,
-    };
+    let setup = setup!(request, request.mcp_servers);
     let respond = |responder: Responder, shown: Shown| {
-        responder.ok(&NewSessionResponse::new(shown.id)
-            .modes(shown.modes)
-            .models(shown.models)
-            .config_options(shown.options));
+        responder.ok(&with_offers!(NewSessionResponse::new(shown.id), shown));
     };
     let handle = SessionHandle::shut(client, fresh_id());
     let make = |services: &Services, request| Some((services.open)(request));
@@ -230,18 +241,9 @@ pub(super) fn new(core: &Arc<Core>, client: Client, request: NewSessionRequest, 
 }
 
 pub(super) fn load(core: &Arc<Core>, client: Client, request: LoadSessionRequest, responder: Responder) {
-    let setup = Setup {
-        cwd: request.cwd,
-        additional_directories: request.additional_directories,
-        mcp_servers: request.mcp_servers,
-        system_prompt: request.system_prompt,
-        meta: request.meta,
-    };
+    let setup = setup!(request, request.mcp_servers);
     let respond = |responder: Responder, shown: Shown| {
-        responder.ok(&LoadSessionResponse::new()
-            .modes(shown.modes)
-            .models(shown.models)
-            .config_options(shown.options));
+        responder.ok(&with_offers!(LoadSessionResponse::new(), shown));
     };
     // The client knows the id, so the replay needs no gate: it is sent as it comes, before the answer (SESS-12).
     let handle = SessionHandle::replay(client, request.session_id);
@@ -250,18 +252,9 @@ pub(super) fn load(core: &Arc<Core>, client: Client, request: LoadSessionRequest
 }
 
 pub(super) fn resume(core: &Arc<Core>, client: Client, request: ResumeSessionRequest, responder: Responder) {
-    let setup = Setup {
-        cwd: request.cwd,
-        additional_directories: request.additional_directories,
-        mcp_servers: request.mcp_servers.unwrap_or_default(),
-        system_prompt: request.system_prompt,
-        meta: request.meta,
-    };
+    let setup = setup!(request, request.mcp_servers.unwrap_or_default());
     let respond = |responder: Responder, shown: Shown| {
-        responder.ok(&ResumeSessionResponse::new()
-            .modes(shown.modes)
-            .models(shown.models)
-            .config_options(shown.options));
+        responder.ok(&with_offers!(ResumeSessionResponse::new(), shown));
     };
     // SESS-23: nothing comes before the answer.
     let handle = SessionHandle::shut(client, request.session_id);
@@ -270,18 +263,9 @@ pub(super) fn resume(core: &Arc<Core>, client: Client, request: ResumeSessionReq
 }
 
 pub(super) fn fork(core: &Arc<Core>, client: Client, request: ForkSessionRequest, responder: Responder) {
-    let setup = Setup {
-        cwd: request.cwd,
-        additional_directories: request.additional_directories,
-        mcp_servers: request.mcp_servers.unwrap_or_default(),
-        system_prompt: request.system_prompt,
-        meta: request.meta,
-    };
+    let setup = setup!(request, request.mcp_servers.unwrap_or_default());
     let respond = |responder: Responder, shown: Shown| {
-        responder.ok(&ForkSessionResponse::new(shown.id)
-            .modes(shown.modes)
-            .models(shown.models)
-            .config_options(shown.options));
+        responder.ok(&with_offers!(ForkSessionResponse::new(shown.id), shown));
     };
     // FORK-02: a session of its own, with an id of its own.
     let handle = SessionHandle::shut(client, fresh_id());
