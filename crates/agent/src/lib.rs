@@ -1,0 +1,5 @@
+//! A coding agent that speaks ACP, small enough to read in an evening.
+//!
+//! Started as `attache agent`.
+
+pub mod model;
