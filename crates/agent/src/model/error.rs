@@ -37,7 +37,9 @@ pub enum ModelError {
 impl fmt::Display for ModelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ModelError::Auth(message) => write!(f, "the provider does not accept the key: {message}; set a valid key"),
+            ModelError::Auth(message) => {
+                write!(f, "the provider does not accept the key: {message}; set a valid key")
+            }
             ModelError::RateLimited { after: Some(after), message } => {
                 write!(f, "too many requests: {message}; try again in {} s", after.as_secs().max(1))
             }
@@ -49,16 +51,24 @@ impl fmt::Display for ModelError {
             }
             ModelError::Refused(message) => write!(f, "the provider refused: {message}; put it differently"),
             ModelError::TooLong(message) => {
-                write!(f, "the conversation does not fit the model: {message}; compact it or start a new session")
+                write!(
+                    f,
+                    "the conversation does not fit the model: {message}; compact it or start a new session"
+                )
             }
             ModelError::Network(message) => write!(f, "{message}; check the connection and try again"),
             ModelError::Protocol(message) => {
                 write!(f, "the provider's answer makes no sense: {message}; check its base URL and the model")
             }
             ModelError::Other { status: Some(status), message } => {
-                write!(f, "the provider answered {status}: {message}; check the model's name and the settings")
+                write!(
+                    f,
+                    "the provider answered {status}: {message}; check the model's name and the settings"
+                )
             }
-            ModelError::Other { status: None, message } => write!(f, "the provider failed: {message}; try again"),
+            ModelError::Other { status: None, message } => {
+                write!(f, "the provider failed: {message}; try again")
+            }
         }
     }
 }

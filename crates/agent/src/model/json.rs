@@ -162,7 +162,10 @@ mod tests {
                 Part::Text("a \"b\"\n".into()),
                 image.clone(),
                 Part::Audio { mime: "audio/wav".into(), data: "AA==".into() },
-                Part::Thought { text: String::new(), seal: Some(json!({"of": "anthropic", "signature": "s"})) },
+                Part::Thought {
+                    text: String::new(),
+                    seal: Some(json!({"of": "anthropic", "signature": "s"})),
+                },
                 Part::Thought { text: "hm".into(), seal: None },
                 Part::Call(call),
                 Part::Result { call: "c1".into(), parts: vec![Part::Text("x".into()), image], failed: true },

@@ -3,7 +3,8 @@
 //! A [`Model`] is asked with a [`Request`] and answers with a [`Stream`] of [`Event`]s; [`Answer`] puts the events
 //! together to the [`Message`] that they are.
 //!
-//! Reading order: `message` (what is said), `event` (what comes back), `answer` (both joined).
+//! Reading order: `message` (what is said), `event` (what comes back), `answer` (both joined), `script` (a model
+//! that is played from a file).
 //!
 //! What never happens here: text that was handed out is not asked for again; a key is not in an error, a log or a debug
 //! text; a dropped stream does not keep its connection.
@@ -14,6 +15,7 @@ mod event;
 mod info;
 mod json;
 mod message;
+pub mod script;
 
 pub use answer::Answer;
 pub use error::ModelError;

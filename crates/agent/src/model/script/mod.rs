@@ -1,0 +1,69 @@
+//! A model that is played from a file: for demos, for tests, and to try an agent without any key.
+//!
+//! The format is told in `docs/guide/providers.md`; `parse` reads it. Nothing is remembered between requests: what comes
+//! next is found by going through the conversation that the request holds (`choose`). So a script goes on where it was
+//! after a restart, and serves many sessions at once.
+
+mod parse;
+mod play;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Model, ModelInfo, Request, Stream, ToolCall};
+use parse::Script;
+
+/// A model that is played from a file.
+#[derive(Debug)]
+pub struct Scripted {
+    info: ModelInfo,
+    script: Arc<Script>,
+}
+
+impl Scripted {
+    /// Reads a script from a file.
+    pub fn open(path: &Path) -> Result<Self, String> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| format!("cannot read the script {}: {error}", path.display()))?;
+        Scripted::new(&path.display().to_string(), &text)
+    }
+
+    /// Reads a script that is at hand. `id` is the name by which it is opened and spoken of.
+    pub fn new(id: &str, text: &str) -> Result<Self, String> {
+        let script = parse::script(text).map_err(|error| format!("{id}: {error}"))?;
+        let head = &script.head;
+        let title = head.name.clone().unwrap_or_else(|| {
+            Path::new(id)
+                .file_stem()
+                .map_or_else(|| id.to_owned(), |stem| stem.to_string_lossy().into_owned())
+        });
+        let info = ModelInfo {
+            provider: "script".to_owned(),
+            id: id.to_owned(),
+            // Nobody shall take it for a language model.
+            name: format!("{title} (scripted, no language model)"),
+            window: head.window,
+            max_output: 32_000,
+            images: head.images,
+            audio: head.audio,
+            thinking: true,
+            tools: true,
+            price: head.price,
+        };
+        Ok(Scripted { info, script: Arc::new(script) })
+    }
+}
+
+impl Model for Scripted {
+    fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    fn start(&self, request: Request) -> Stream {
+        let script = self.script.clone();
+        Stream::new(|events| async move { play::answer(&script, &request, &events).await })
+    }
+}
+
+#[cfg(test)]
+mod tests;
