@@ -30,8 +30,6 @@ pub(crate) enum Effect {
     Set(Target, String),
     ListSessions,
     OpenUrl(String),
-    /// Draw everything anew.
-    Redraw,
 }
 
 /// Which session to go on with.
@@ -74,6 +72,8 @@ pub(crate) struct App {
     pub(crate) usage: Option<Usage>,
     /// Lines on their way up into the terminal's history.
     pub(crate) lines: Vec<Line>,
+    /// The next picture begins with an empty screen.
+    pub(crate) anew: bool,
     pub(crate) effects: VecDeque<Effect>,
     policy: Arc<Policy>,
     pub(super) quitting: bool,
@@ -106,6 +106,7 @@ impl App {
             hint: None,
             usage: None,
             lines: Vec::new(),
+            anew: false,
             effects: VecDeque::new(),
             policy,
             quitting: false,

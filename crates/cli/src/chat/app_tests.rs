@@ -13,7 +13,7 @@ use super::*;
 
 fn app() -> App {
     let look = Look { colours: true, unicode: true };
-    let canvas = Canvas { columns: 40, rows: 16, look, cwd: PathBuf::from("/work"), beat: 0 };
+    let canvas = Canvas { columns: 40, rows: 16, look, cwd: PathBuf::from("/work"), beat: 0, unfold: false };
     let state = SessionState::empty();
     App::new(canvas, "agent".to_owned(), state, Arc::new(Policy::new(Mode::Ask)), Editor::default())
 }

@@ -123,7 +123,6 @@ impl Driver {
                     // Nobody waits for this one: if sixteen others are still unread, it is not told.
                     let _ = self.hub.outcomes.0.try_send(Outcome::Browsed(terminal::browse(&url)));
                 }
-                Effect::Redraw => self.hub.screen.clear(),
             }
         }
         None
@@ -324,7 +323,6 @@ impl Driver {
             match self.app.effects.pop_front() {
                 Some(Effect::Cancel) => break Some(Error::Cancelled),
                 Some(Effect::Quit(code)) => return Ok(Err(code)),
-                Some(Effect::Redraw) => self.hub.screen.clear(),
                 // Nothing else can be wished for before there is a session.
                 _ => {}
             }

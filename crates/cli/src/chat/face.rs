@@ -14,6 +14,8 @@ const MENU: usize = 6;
 /// What is drawn.
 #[derive(Debug, Default)]
 pub(crate) struct Frame {
+    /// The screen is cleared first: its size is another one, or its lines are drawn in another way.
+    pub(crate) anew: bool,
     /// What goes up into the terminal's history.
     pub(crate) up: Vec<Line>,
     /// What stays, at most as many lines as the screen has.
@@ -45,6 +47,7 @@ impl App {
         let settled = self.view.settle(&mut self.transcript, &self.canvas, room);
         let mut up = std::mem::take(&mut self.lines);
         up.extend(settled);
+        let anew = std::mem::take(&mut self.anew);
         let mut live = self.view.live(&self.transcript, &self.canvas);
         live.drain(..live.len().saturating_sub(room));
         // An empty line keeps the conversation and the prompt apart, if there is room for it.
@@ -56,7 +59,12 @@ impl App {
         let over = live.len().saturating_sub(rows);
         live.drain(..over);
         let cursor = cursor.and_then(|(row, column)| Some(((row + above).checked_sub(over)?, column)));
-        Frame { up, live, cursor }
+        if anew {
+            // What is on its way is the last of it.
+            let room = rows.saturating_sub(live.len());
+            up = self.view.past.last(room, &self.transcript.screens.lock(), &self.canvas);
+        }
+        Frame { anew, up, live, cursor }
     }
 
     fn bottom(&self, now: Instant) -> (Vec<Line>, Option<(usize, usize)>) {

@@ -114,7 +114,7 @@ impl Hub {
         match happening {
             Happening::Terminal(TermEvent::Key(key)) if key.kind != KeyEventKind::Release => app.key(key),
             Happening::Terminal(TermEvent::Paste(text)) => app.paste(&text),
-            Happening::Terminal(TermEvent::Resize(columns, rows)) => self.resize(columns, rows, app),
+            Happening::Terminal(TermEvent::Resize(columns, rows)) => Self::resize(columns, rows, app),
             Happening::Terminal(_) => {}
             Happening::Asked(asked) => {
                 app.ask(Question::Choice(Box::new(Choice::host(asked.question.what, asked.reply))));
@@ -129,11 +129,11 @@ impl Hub {
         false
     }
 
-    pub(crate) fn resize(&mut self, columns: u16, rows: u16, app: &mut App) {
+    pub(crate) fn resize(columns: u16, rows: u16, app: &mut App) {
         let (columns, rows) = (usize::from(columns).max(1), usize::from(rows).max(1));
         app.canvas.columns = usable(columns);
         app.canvas.rows = rows;
-        self.screen.resize(usable(columns), rows);
+        app.anew = true;
     }
 }
 

@@ -5,13 +5,13 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::app::{App, Effect, Opening, Phase};
 use super::ask::Step;
+use super::block::said;
 use super::commands::{self, Command, Said};
 use super::editor::Did;
 use super::editor::complete::complete;
 use super::page;
 use super::state::Setting;
 use super::transcript::Severity;
-use super::view::said;
 
 impl App {
     pub(crate) fn paste(&mut self, text: &str) {
@@ -27,7 +27,8 @@ impl App {
         self.hint = None;
         match key.code {
             KeyCode::Char('c') if ctrl => return self.interrupt(quitting),
-            KeyCode::Char('l') if ctrl => return self.effects.push_back(Effect::Redraw),
+            KeyCode::Char('l') if ctrl => return self.anew = true,
+            KeyCode::Char('o') if ctrl => return self.unfold(),
             KeyCode::Char('d') if ctrl && self.editor.is_empty() && self.questions.is_empty() => {
                 return self.effects.push_back(Effect::Quit(0));
             }
@@ -41,6 +42,14 @@ impl App {
             return self.question_key(key);
         }
         self.editor_key(key);
+    }
+
+    /// What is long is shown to its end, or folded again.
+    fn unfold(&mut self) {
+        self.canvas.unfold = !self.canvas.unfold;
+        self.anew = true;
+        let hint = if self.canvas.unfold { "nothing is folded; Ctrl-O folds again" } else { "folded" };
+        self.hint = Some(hint.to_owned());
     }
 
     /// Ctrl-C: cancels what runs; the second one leaves.
@@ -79,6 +88,7 @@ impl App {
                 lines
             }
         };
+        let lines = self.view.answer(lines);
         self.lines.extend(lines);
         self.questions.pop_front();
         self.next_question();
@@ -201,6 +211,20 @@ impl App {
                 match lines.is_empty() {
                     true => self.notice(Severity::Info, "no file was changed"),
                     false => self.aside(lines),
+                }
+            }
+            Command::Show(None) => {
+                let lines = self.view.past.list(&self.transcript.screens.lock(), &self.canvas);
+                match lines.is_empty() {
+                    true => self.notice(Severity::Info, "there is nothing to show"),
+                    false => self.aside(lines),
+                }
+            }
+            Command::Show(Some(number)) => {
+                let shown = self.view.past.whole(number, &self.transcript.screens.lock(), &self.canvas);
+                match shown {
+                    Ok(lines) => self.aside(lines),
+                    Err(why) => self.notice(Severity::Warning, why),
                 }
             }
             Command::Cost => self.aside(page::cost(&self.state, self.usage.as_ref(), &self.canvas)),

@@ -17,6 +17,7 @@
 mod app;
 mod ask;
 mod attach;
+mod block;
 mod commands;
 mod drive;
 mod editor;
@@ -25,6 +26,7 @@ mod hub;
 mod keys;
 mod output;
 mod page;
+mod past;
 mod render;
 mod screen;
 mod start;
@@ -154,7 +156,7 @@ pub(crate) async fn run(setup: Setup) -> io::Result<u8> {
     let (columns, rows) = crossterm::terminal::size()?;
     let (columns, rows) = (usable(columns.into()), usize::from(rows).max(1));
     let look = Look { colours: setup.colours, unicode: terminal::is_unicode() };
-    let canvas = Canvas { columns, rows, look, cwd: setup.opener.cwd.clone(), beat: 0 };
+    let canvas = Canvas { columns, rows, look, cwd: setup.opener.cwd.clone(), beat: 0, unfold: false };
     let raw = Raw::enter()?;
     let hub = Hub {
         keys: terminal::keys()?,
@@ -163,7 +165,7 @@ pub(crate) async fn run(setup: Setup) -> io::Result<u8> {
         screens: setup.screens.clone(),
         outcomes: mpsc::channel(16),
         signals: Signals::new()?,
-        screen: Screen::new(io::stdout(), columns, rows, look),
+        screen: Screen::new(io::stdout(), look),
         dirty: true,
         drawn: Instant::now(),
         deadline: None,

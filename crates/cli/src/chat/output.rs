@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// Lines that are kept.
-const KEPT: usize = 100;
+/// Bytes of lines that are kept; the oldest are forgotten.
+const KEPT: usize = 128 << 10;
+/// What a line weighs beside its text.
+const LINE: usize = 32;
 /// The longest line; of a longer one the end counts.
 const LONGEST: usize = 4096;
 /// Terminals that are kept.
@@ -94,6 +96,8 @@ pub(crate) struct Output {
     /// How it ended, if not well.
     pub(crate) how: Option<String>,
     lines: VecDeque<String>,
+    /// How much they weigh.
+    weight: usize,
     /// The line that is being written.
     last: String,
     /// How many lines there were.
@@ -108,10 +112,14 @@ impl Output {
                 Some(end) => {
                     self.last.push_str(end);
                     let line = std::mem::take(&mut self.last);
-                    self.lines.push_back(overwritten(&line).to_owned());
+                    let line = overwritten(&line).to_owned();
+                    self.weight += line.len() + LINE;
+                    self.lines.push_back(line);
                     self.count += 1;
-                    if self.lines.len() > KEPT {
-                        self.lines.pop_front();
+                    while self.weight > KEPT
+                        && let Some(old) = self.lines.pop_front()
+                    {
+                        self.weight -= old.len() + LINE;
                     }
                 }
                 None => self.last.push_str(piece),
@@ -133,9 +141,8 @@ impl Output {
     /// The last lines, and how many came before them.
     pub(crate) fn tail(&self, most: usize) -> (usize, Vec<&str>) {
         let last = Some(overwritten(&self.last)).filter(|last| !last.is_empty());
-        let all: Vec<&str> = self.lines.iter().map(String::as_str).chain(last).collect();
-        let from = all.len().saturating_sub(most);
-        let tail = all.get(from..).unwrap_or_default().to_vec();
+        let from = (self.lines.len() + usize::from(last.is_some())).saturating_sub(most);
+        let tail: Vec<&str> = self.lines.iter().map(String::as_str).chain(last).skip(from).collect();
         (self.count() - tail.len(), tail)
     }
 }
@@ -162,9 +169,9 @@ impl Outputs {
         &mut self.0[at]
     }
 
-    /// By the id that the agent uses.
+    /// By the id that the agent uses. An agent that was started again may use the same ones again.
     pub(crate) fn get(&self, id: &str) -> Option<&Output> {
-        self.0.iter().find(|output| output.id.as_deref() == Some(id))
+        self.0.iter().rev().find(|output| output.id.as_deref() == Some(id))
     }
 
     pub(crate) fn by_number(&self, number: u64) -> Option<&Output> {
@@ -205,6 +212,13 @@ mod tests {
         assert_eq!(output.count(), 251);
         output.push("\r10%\r20%");
         assert_eq!(output.tail(1).1, ["20%"]);
+        for n in 0..10_000 {
+            output.push(&format!("a longer line, number {n}\n"));
+        }
+        assert!(output.weight <= KEPT && output.lines.len() > 1_000);
+        let (gone, kept) = output.tail(usize::MAX);
+        assert_eq!(gone + kept.len(), 251 + 9_999);
+        assert_eq!(kept.last(), Some(&"a longer line, number 9999"));
     }
 
     #[test]

@@ -16,6 +16,7 @@ static KEYS: &[(&str, &str)] = &[
     ("Up, Down, Ctrl-R", "history"),
     ("Ctrl-C", "cancel what runs; again: leave"),
     ("Ctrl-D", "leave, on an empty line"),
+    ("Ctrl-O", "unfold what is long, or fold it again"),
     ("Ctrl-L", "draw the screen anew"),
     ("@path", "attach a file or a picture"),
     ("//text", "send a text that begins with a slash"),

@@ -2,67 +2,38 @@
 //!
 //! Nothing here needs the alternate screen, so everything that was said is still there after the program has ended.
 
-use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::face::Frame;
 use super::render::style::Line;
-use super::render::text::{Look, cut_line};
-
-/// Lines that are remembered, to fill the screen again when its size changes.
-const KEPT: usize = 300;
+use super::render::text::Look;
 
 /// Draws frames.
 pub(crate) struct Screen<W> {
     out: W,
     look: Look,
-    columns: usize,
-    rows: usize,
     /// What is drawn, and in which of its rows the cursor is.
     live: Vec<Line>,
     row: usize,
-    recent: VecDeque<Line>,
     buffer: String,
 }
 
 impl<W: Write> Screen<W> {
-    pub(crate) fn new(out: W, columns: usize, rows: usize, look: Look) -> Screen<W> {
-        Screen {
-            out,
-            look,
-            columns,
-            rows,
-            live: Vec::new(),
-            row: 0,
-            recent: VecDeque::new(),
-            buffer: String::new(),
-        }
-    }
-
-    /// The screen has another size. Where its lines are now is anybody's guess, so it is cleared and filled again.
-    pub(crate) fn resize(&mut self, columns: usize, rows: usize) {
-        (self.columns, self.rows) = (columns, rows);
-        self.clear();
-    }
-
-    /// Clears the screen; the next frame fills it again.
-    pub(crate) fn clear(&mut self) {
-        self.buffer.push_str("\x1b[H\x1b[2J");
-        let from = self.recent.len().saturating_sub(self.rows.saturating_sub(1));
-        for line in self.recent.iter().skip(from) {
-            cut_line(line, self.columns, self.look).write(self.look.colours, &mut self.buffer);
-            self.buffer.push_str("\r\n");
-        }
-        self.live.clear();
-        self.row = 0;
+    pub(crate) fn new(out: W, look: Look) -> Screen<W> {
+        Screen { out, look, live: Vec::new(), row: 0, buffer: String::new() }
     }
 
     pub(crate) fn draw(&mut self, frame: Frame) -> io::Result<()> {
-        let Frame { up, live, cursor } = frame;
+        let Frame { anew, up, live, cursor } = frame;
         let mut text = std::mem::take(&mut self.buffer);
         // The terminal shows all of it at once, if it knows how, and without a cursor that jumps.
-        text.insert_str(0, "\x1b[?2026h\x1b[?25l");
+        text.push_str("\x1b[?2026h\x1b[?25l");
+        if anew {
+            text.push_str("\x1b[H\x1b[2J");
+            self.live.clear();
+            self.row = 0;
+        }
         text.push('\r');
         if self.row > 0 {
             let _ = write!(text, "\x1b[{}A", self.row);
@@ -76,9 +47,6 @@ impl<W: Write> Screen<W> {
                 text.push_str("\r\n");
             }
             lines(&live, self.look, &mut text);
-            self.recent.extend(up);
-            let old = self.recent.len().saturating_sub(KEPT);
-            self.recent.drain(..old);
         }
         let last = live.len().saturating_sub(1);
         let (row, column) = cursor.unwrap_or((last, 0));

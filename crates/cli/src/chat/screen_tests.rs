@@ -13,13 +13,13 @@ struct Rig {
 
 impl Rig {
     fn new(rows: u16, columns: u16) -> Rig {
-        let screen = Screen::new(Vec::new(), usize::from(columns) - 1, rows.into(), LOOK);
+        let screen = Screen::new(Vec::new(), LOOK);
         Rig { screen, parser: vt100::Parser::new(rows, columns, 100) }
     }
 
     fn draw(&mut self, up: &[&str], live: &[&str], cursor: Option<(usize, usize)>) -> String {
         let lines = |texts: &[&str]| texts.iter().map(|text| Line::from(*text)).collect();
-        self.screen.draw(Frame { up: lines(up), live: lines(live), cursor }).unwrap();
+        self.screen.draw(Frame { anew: false, up: lines(up), live: lines(live), cursor }).unwrap();
         self.show()
     }
 
@@ -50,21 +50,20 @@ fn lines_that_stay_the_same_are_not_written() {
     let mut rig = Rig::new(5, 20);
     rig.draw(&[], &["same", "old"], None);
     let lines = vec![Line::from("same"), Line::styled("new", Style::BOLD)];
-    rig.screen.draw(Frame { up: Vec::new(), live: lines, cursor: None }).unwrap();
+    rig.screen.draw(Frame { live: lines, ..Frame::default() }).unwrap();
     let written = String::from_utf8(rig.screen.out.clone()).unwrap();
     assert!(!written.contains("same") && written.contains("new"), "{written:?}");
     assert_eq!(rig.show(), "same\nnew");
 }
 
 #[test]
-fn another_size_fills_the_screen_again() {
+fn a_frame_that_is_anew_takes_the_whole_screen() {
     let mut rig = Rig::new(6, 20);
-    rig.draw(&["one", "two", "a line that is rather", "four"], &["> "], Some((0, 2)));
+    rig.draw(&["one", "two", "a line that is rather"], &["> "], Some((0, 2)));
     rig.parser.screen_mut().set_size(4, 10);
-    rig.screen.resize(9, 4);
-    assert_eq!(rig.draw(&[], &["> "], Some((0, 2))), "two\na line t…\nfour\n> ");
-    // As many lines as before, whatever they looked like.
-    rig.parser.screen_mut().set_size(6, 30);
-    rig.screen.resize(29, 6);
-    assert_eq!(rig.draw(&[], &["> "], Some((0, 2))), "one\ntwo\na line that is rather\nfour\n> ");
+    let lines = |texts: &[&str]| texts.iter().map(|text| Line::from(*text)).collect();
+    let up = lines(&["a line", "that is"]);
+    rig.screen.draw(Frame { anew: true, up, live: lines(&["> "]), cursor: Some((0, 2)) }).unwrap();
+    assert_eq!(rig.show(), "a line\nthat is\n> ");
+    assert_eq!(rig.draw(&[], &["> x"], Some((0, 3))), "a line\nthat is\n> x");
 }

@@ -1,13 +1,14 @@
 #![allow(clippy::unwrap_used)]
 
-use attache::wire::v1::{Plan, PlanEntry, ToolCallUpdate, ToolKind};
+use attache::wire::v1::{Plan, PlanEntry, ToolCallStatus, ToolCallUpdate, ToolKind};
 
 use super::super::render::style::plain;
+use super::super::transcript::Severity;
 use super::*;
 
 fn canvas() -> Canvas {
     let look = Look { colours: true, unicode: true };
-    Canvas { columns: 60, rows: 24, look, cwd: PathBuf::from("/work"), beat: 0 }
+    Canvas { columns: 60, rows: 24, look, cwd: PathBuf::from("/work"), beat: 0, unfold: false }
 }
 
 fn say(transcript: &mut Transcript, text: &str) {
@@ -133,7 +134,7 @@ fn output_is_folded() {
     let update = ToolCallUpdate::new("t").title("Run".to_owned()).content(vec![text.into()]);
     transcript.tool(true, update.status(ToolCallStatus::Completed));
     let shown = settle(&mut view, &mut transcript, 10);
-    assert!(shown.starts_with("✓ tool Run\n  │ … 12 lines\n  │ line 13\n"), "{shown}");
+    assert!(shown.starts_with("✓ tool Run\n  │ … 12 lines (Ctrl-O, /show 1)\n  │ line 13\n"), "{shown}");
     assert!(shown.ends_with("  │ line 20\n"), "{shown}");
 }
 

@@ -11,6 +11,7 @@ mod auth_terminal;
 mod chat;
 mod chat_ask;
 mod chat_end;
+mod chat_fold;
 mod chat_keys;
 mod chat_rig;
 mod config;

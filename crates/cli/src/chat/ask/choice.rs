@@ -11,11 +11,12 @@ use attache_host::policy::{Answer as HostAnswer, Decision, Policy, Silence, What
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use tokio::sync::oneshot;
 
+use super::super::block::in_full;
 use super::super::render::diff;
 use super::super::render::style::{Colour, Line, Style};
 use super::super::render::text::{clean, wrap};
 use super::super::tool::{ToolState, kind_name};
-use super::super::view::{Canvas, in_full};
+use super::super::view::Canvas;
 use super::{Face, Step};
 
 /// What is decided about.

@@ -1,0 +1,296 @@
+//! How a block looks: a message, a tool call, a command's output, a notice.
+
+use std::path::Path;
+
+use attache::client::Speaker;
+use attache::wire::v1::{ToolCallContent, ToolCallStatus};
+
+use super::output::{Output, Outputs};
+use super::render::style::{Colour, Line, Style};
+use super::render::text::{clean, cut_line, reveal, width, wrap, wrap_hard};
+use super::render::{diff, markdown};
+use super::tool::{ToolState, kind_name};
+use super::transcript::{Block, Message, Severity, describe};
+use super::view::Canvas;
+
+/// Rows of a change under a finished tool call.
+const DIFF_ROWS: usize = 24;
+/// Lines of output under a finished tool call.
+const OUTPUT_ROWS: usize = 8;
+/// Lines of what still goes on.
+const LIVE_ROWS: usize = 6;
+/// Lines of a thought.
+const THOUGHT_ROWS: usize = 6;
+
+/// How much of a block is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// It still changes: the end of it.
+    Live,
+    /// What is long is folded; the number opens it.
+    Folded(Option<usize>),
+    /// Nothing is folded.
+    Open,
+    /// Nothing is folded, and what tools were given and gave back is there as they had it.
+    Whole,
+}
+
+impl Extent {
+    fn is_open(self) -> bool {
+        matches!(self, Extent::Open | Extent::Whole)
+    }
+}
+
+/// The lines of a block.
+pub(crate) fn render(block: &Block, extent: Extent, outputs: &Outputs, canvas: &Canvas) -> Vec<Line> {
+    match block {
+        Block::Message(message) => message_lines(message, extent, canvas),
+        Block::Tool(tool) => tool_lines(tool, extent, outputs, canvas),
+        Block::Terminal(number) => {
+            outputs.by_number(*number).map_or(Vec::new(), |output| terminal(output, extent, canvas))
+        }
+        Block::Notice(severity, text) => notice(*severity, text, canvas),
+    }
+}
+
+fn message_lines(message: &Message, extent: Extent, canvas: &Canvas) -> Vec<Line> {
+    let indent = usize::from(message.inner) * 2;
+    let text = &message.text;
+    match message.speaker {
+        Speaker::User => said(text, canvas),
+        Speaker::Thought => {
+            let columns = canvas.columns.saturating_sub(2 + indent);
+            let lines = markdown::render(text, columns, Style::DIM.italic(), canvas.look);
+            indented(fold_thought(lines, extent, columns, canvas), 2 + indent)
+        }
+        _ => {
+            let base = if message.inner { Style::DIM } else { Style::PLAIN };
+            indented(markdown::render(text, canvas.columns.saturating_sub(indent), base, canvas.look), indent)
+        }
+    }
+}
+
+/// Of a long thought the end is shown while it grows, and the beginning when it is over.
+fn fold_thought(mut lines: Vec<Line>, extent: Extent, columns: usize, canvas: &Canvas) -> Vec<Line> {
+    // One line more or less is not worth a fold.
+    let over = lines.len().saturating_sub(THOUGHT_ROWS);
+    if over <= 1 || extent.is_open() {
+        return lines;
+    }
+    let line = cut_line(&fold_line(over, extent, canvas), columns, canvas.look);
+    match extent {
+        Extent::Live => {
+            lines.drain(..over);
+            lines.insert(0, line);
+        }
+        _ => {
+            lines.truncate(THOUGHT_ROWS);
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+/// Says how much is not shown, and what shows it.
+fn fold_line(count: usize, extent: Extent, canvas: &Canvas) -> Line {
+    let dots = canvas.look.pick("…", "...");
+    let how = match extent {
+        Extent::Folded(Some(number)) => format!(" (Ctrl-O, /show {number})"),
+        Extent::Live | Extent::Folded(None) => " (Ctrl-O)".to_owned(),
+        // They were too many to be kept.
+        Extent::Open | Extent::Whole => " before, which are gone".to_owned(),
+    };
+    Line::styled(format!("{dots} {count} lines{how}"), Style::DIM)
+}
+
+pub(crate) fn indented(mut lines: Vec<Line>, by: usize) -> Vec<Line> {
+    if by > 0 {
+        for line in lines.iter_mut().filter(|line| !line.spans.is_empty()) {
+            let rest = std::mem::replace(line, Line::from(" ".repeat(by)));
+            line.append(&rest);
+        }
+    }
+    lines
+}
+
+/// What the user said.
+pub(crate) fn said(text: &str, canvas: &Canvas) -> Vec<Line> {
+    let mark = Line::styled("> ", Style::BOLD.colour(Colour::Cyan));
+    let rest = Line::from("  ");
+    let mut lines: Vec<Line> = Vec::new();
+    for line in clean(text.trim_end(), canvas.look).lines() {
+        let first = if lines.is_empty() { &mark } else { &rest };
+        lines.extend(wrap(&Line::styled(line, Style::BOLD), canvas.columns, first, &rest));
+    }
+    lines
+}
+
+pub(crate) fn notice(severity: Severity, text: &str, canvas: &Canvas) -> Vec<Line> {
+    let (mark, style) = match severity {
+        Severity::Info => (canvas.look.pick("· ", "* "), Style::DIM),
+        Severity::Warning => ("! ", Style::of(Colour::Yellow)),
+        Severity::Error => (canvas.look.pick("✗ ", "x "), Style::of(Colour::Red)),
+    };
+    let (first, rest) = (Line::styled(mark, style), Line::from("  "));
+    let mut lines: Vec<Line> = Vec::new();
+    for line in clean(text, canvas.look).lines() {
+        let before = if lines.is_empty() { &first } else { &rest };
+        lines.extend(wrap(&Line::styled(line, style), canvas.columns, before, &rest));
+    }
+    lines
+}
+
+/// The one line of a tool call: how far it is, what kind, what it does.
+pub(crate) fn tool_row(tool: &ToolState, canvas: &Canvas) -> Line {
+    let look = canvas.look;
+    let (mark, style, word) = match tool.status {
+        ToolCallStatus::Completed => (look.pick("✓", "+"), Style::of(Colour::Green), ""),
+        ToolCallStatus::Failed => (look.pick("✗", "x"), Style::of(Colour::Red), " (failed)"),
+        _ if tool.over => (look.pick("○", "o"), Style::DIM, " (not finished)"),
+        ToolCallStatus::InProgress => (canvas.spinner(), Style::of(Colour::Yellow), ""),
+        _ => (canvas.spinner(), Style::DIM, " (waiting)"),
+    };
+    let mut line = Line::styled(mark, style).with(format!(" {} ", kind_name(tool.kind)), Style::DIM);
+    let title = clean(&tool.title, look);
+    let title = title.lines().next().unwrap_or_default();
+    line.push(if title.is_empty() { tool.id.as_str() } else { title }, Style::PLAIN);
+    if let Some(place) = tool.locations.first() {
+        let path = canvas.short(&place.path);
+        let name = Path::new(path).file_name().and_then(|name| name.to_str()).unwrap_or(path);
+        if !title.contains(name) {
+            let at = place.line.map_or(String::new(), |line| format!(":{line}"));
+            line.push(format!(" {}{at}", clean(path, look)), Style::DIM);
+        }
+    }
+    // How it ended stays readable however long the title is.
+    let mut line = cut_line(&line, canvas.columns.saturating_sub(width(word)), look);
+    line.push(word, style);
+    line
+}
+
+fn tool_lines(tool: &ToolState, extent: Extent, outputs: &Outputs, canvas: &Canvas) -> Vec<Line> {
+    let mut lines = vec![tool_row(tool, canvas)];
+    if extent == Extent::Live {
+        for output in tool.terminals().filter_map(|id| outputs.get(id)) {
+            output_lines(output, extent, canvas, &mut lines);
+        }
+        return lines;
+    }
+    if extent == Extent::Whole {
+        for place in &tool.locations {
+            let at = place.line.map_or(String::new(), |line| format!(":{line}"));
+            let place = Line::styled(format!("{}{at}", reveal(&place.path, canvas.look)), Style::DIM);
+            lines.extend(wrap_hard(&place, canvas.columns, &Line::from("  "), &Line::from("  ")));
+        }
+        raw("input", tool.raw_input.as_ref(), canvas, &mut lines);
+    }
+    for content in &tool.content {
+        match content {
+            ToolCallContent::Diff(_) if tool.shown && extent != Extent::Whole => {}
+            ToolCallContent::Diff(change) => {
+                let most = (!extent.is_open()).then_some(DIFF_ROWS);
+                let columns = canvas.columns.saturating_sub(2);
+                let path = canvas.short(&change.path);
+                let old = change.old_text.as_deref();
+                let rows = diff::render(path, old, &change.new_text, columns, most, canvas.look);
+                lines.extend(indented(rows, 2));
+            }
+            ToolCallContent::Terminal(terminal) => {
+                if let Some(output) = outputs.get(terminal.terminal_id.as_str()) {
+                    output_lines(output, extent, canvas, &mut lines);
+                    end_of(output, canvas, &mut lines);
+                }
+            }
+            ToolCallContent::Content(content) => {
+                text_lines(&describe(&content.content), extent, canvas, &mut lines);
+            }
+            _ => {}
+        }
+    }
+    if extent == Extent::Whole {
+        raw("output", tool.raw_output.as_ref(), canvas, &mut lines);
+    } else if tool.content.is_empty()
+        && let Some(text) = tool.raw_text()
+    {
+        text_lines(&text, extent, canvas, &mut lines);
+    }
+    lines
+}
+
+/// What a tool was given, or gave back, as JSON that can be read.
+fn raw(name: &str, json: Option<&attache::wire::Json>, canvas: &Canvas, lines: &mut Vec<Line>) {
+    let Some(json) = json else { return };
+    let value = json.parse::<serde_json::Value>();
+    let text = match &value {
+        Ok(serde_json::Value::String(text)) => text.clone(),
+        Ok(value) => format!("{value:#}"),
+        Err(_) => json.get().to_owned(),
+    };
+    lines.push(Line::styled(format!("  {name}"), Style::BOLD));
+    text_lines(&text, Extent::Open, canvas, lines);
+}
+
+/// Text under a tool call; of a long one the end is shown.
+fn text_lines(text: &str, extent: Extent, canvas: &Canvas, lines: &mut Vec<Line>) {
+    let all: Vec<&str> = text.trim_end().lines().collect();
+    let over = if extent.is_open() { 0 } else { all.len().saturating_sub(OUTPUT_ROWS) };
+    barred(over, all.get(over..).unwrap_or_default(), extent, canvas, lines);
+}
+
+fn output_lines(output: &Output, extent: Extent, canvas: &Canvas, lines: &mut Vec<Line>) {
+    let most = match extent {
+        Extent::Live if canvas.unfold => canvas.rows,
+        Extent::Live => LIVE_ROWS,
+        Extent::Folded(_) => OUTPUT_ROWS,
+        Extent::Open | Extent::Whole => usize::MAX,
+    };
+    let (over, tail) = output.tail(most);
+    barred(over, &tail, extent, canvas, lines);
+}
+
+/// Lines behind a bar, under one that says how many come before them.
+fn barred(over: usize, tail: &[&str], extent: Extent, canvas: &Canvas, lines: &mut Vec<Line>) {
+    let bar = Line::styled(canvas.look.pick("  │ ", "  | "), Style::DIM);
+    if over > 0 {
+        let mut line = bar.clone();
+        line.append(&fold_line(over, extent, canvas));
+        lines.push(cut_line(&line, canvas.columns, canvas.look));
+    }
+    for line in tail {
+        let text = Line::styled(clean(line, canvas.look), Style::DIM);
+        if extent.is_open() {
+            lines.extend(wrap_hard(&text, canvas.columns, &bar, &bar));
+        } else {
+            // For a glance: what does not fit is cut, not wrapped.
+            let mut line = bar.clone();
+            line.append(&text);
+            lines.push(cut_line(&line, canvas.columns, canvas.look));
+        }
+    }
+}
+
+fn end_of(output: &Output, canvas: &Canvas, lines: &mut Vec<Line>) {
+    if let Some(status) = &output.how {
+        let line = Line::styled(format!("    {}", clean(status, canvas.look)), Style::of(Colour::Red));
+        lines.push(cut_line(&line, canvas.columns, canvas.look));
+    }
+}
+
+fn terminal(output: &Output, extent: Extent, canvas: &Canvas) -> Vec<Line> {
+    let command = Line::styled("$ ", Style::DIM)
+        .with(reveal(&output.command, canvas.look).replace('\n', " "), Style::PLAIN);
+    let mut lines = match extent.is_open() {
+        true => wrap_hard(&command, canvas.columns, &Line::new(), &Line::from("  ")),
+        false => vec![cut_line(&command, canvas.columns, canvas.look)],
+    };
+    output_lines(output, extent, canvas, &mut lines);
+    end_of(output, canvas, &mut lines);
+    lines
+}
+
+/// Text that somebody decides about, in full.
+pub(crate) fn in_full(text: &str, canvas: &Canvas) -> Vec<Line> {
+    let prefix = Line::from("  ");
+    let shown = reveal(text, canvas.look);
+    shown.lines().flat_map(|line| wrap_hard(&Line::from(line), canvas.columns, &prefix, &prefix)).collect()
+}
