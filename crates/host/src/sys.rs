@@ -138,6 +138,15 @@ impl Dir {
         checked(unsafe { libc::renameat(dir, from.as_ptr(), dir, to.as_ptr()) })
     }
 
+    /// Moves something to another directory, under a name that nobody has there.
+    pub(crate) fn move_to(&self, from: &OsStr, other: &Dir, to: &OsStr) -> io::Result<()> {
+        let (from, to) = (CString::new(from.as_bytes())?, CString::new(to.as_bytes())?);
+        // SAFETY: both names end with a zero byte and live for the call.
+        checked(unsafe {
+            libc::renameat(self.0.as_raw_fd(), from.as_ptr(), other.0.as_raw_fd(), to.as_ptr())
+        })
+    }
+
     pub(crate) fn remove(&self, name: &OsStr) -> io::Result<()> {
         let name = CString::new(name.as_bytes())?;
         // SAFETY: the name ends with a zero byte and lives for the call.

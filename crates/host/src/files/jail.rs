@@ -165,7 +165,7 @@ impl Jail {
     }
 
     /// Does something with what the path leads to. When that has become something else in the meantime, follows the path again.
-    fn again<T>(
+    pub(super) fn again<T>(
         &self,
         path: &Path,
         mut act: impl FnMut(Place) -> Result<T, FileError>,
@@ -180,7 +180,7 @@ impl Jail {
     }
 
     /// Follows a path to its end.
-    fn find(&self, path: &Path) -> Result<Place, FileError> {
+    pub(super) fn find(&self, path: &Path) -> Result<Place, FileError> {
         let (root, rest) = self.enter(path, path)?;
         Walk { jail: self, asked: path, root, above: Vec::new(), rest, links: 0 }.run()
     }
@@ -319,7 +319,7 @@ impl Walk<'_> {
 }
 
 impl Place {
-    fn open_to_read(&self) -> Result<File, FileError> {
+    pub(super) fn open_to_read(&self) -> Result<File, FileError> {
         self.expect_file()?;
         let opened = self.dir.read(&self.name);
         self.same_kind(opened)

@@ -1,8 +1,9 @@
 //! Files for agents: `fs/read_text_file` and `fs/write_text_file`.
 //!
 //! [`Jail`] knows how to follow a path without leaving the session's directories, [`Files`] serves a client with it and
-//! asks the [`Guard`] first. Reading order: `jail.rs`, `text.rs`, `write.rs`.
+//! asks the [`Guard`] first. Reading order: `jail.rs`, `text.rs`, `write.rs`, `change.rs`.
 
+mod change;
 mod error;
 mod jail;
 mod text;

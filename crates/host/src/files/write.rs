@@ -66,7 +66,7 @@ fn open_old(place: &Place) -> Result<Old, FileError> {
 }
 
 /// FS-11: missing parents are made, each inside the one before.
-fn make_parents(place: &Place) -> Result<Arc<Dir>, FileError> {
+pub(super) fn make_parents(place: &Place) -> Result<Arc<Dir>, FileError> {
     let mut dir = place.dir.clone();
     for name in &place.missing {
         match dir.make_dir(name) {

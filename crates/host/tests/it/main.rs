@@ -6,6 +6,7 @@ mod audit;
 mod budget;
 mod commands;
 mod decide;
+mod files_change;
 mod files_read;
 mod files_write;
 mod full_disk;

@@ -1,0 +1,75 @@
+//! What is done to files as a whole: their bytes, taking them away, moving them. By the same walk as everything else, so
+//! that nothing outside of the roots is touched.
+
+use std::fs::{File, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use super::write::make_parents;
+use super::{FileError, Jail};
+use crate::sys::Kind;
+
+impl Jail {
+    /// The bytes of a file, text or not, at most `limit` of them.
+    ///
+    /// # Errors
+    /// When there is no such file inside, or it has more.
+    pub fn bytes(&self, path: &Path, limit: u64) -> Result<Vec<u8>, FileError> {
+        let file = self.again(path, |place| place.open_to_read())?;
+        let mut bytes = Vec::new();
+        file.take(limit.saturating_add(1))
+            .read_to_end(&mut bytes)
+            .map_err(|error| FileError::io(path, error))?;
+        match bytes.len() as u64 > limit {
+            true => Err(FileError::TooLarge(path.to_owned(), limit)),
+            false => Ok(bytes),
+        }
+    }
+
+    /// Takes a file away. A link is followed: what goes is the file that it leads to.
+    ///
+    /// # Errors
+    /// When there is no such file inside, or the system refuses.
+    pub fn remove(&self, path: &Path) -> Result<(), FileError> {
+        self.again(path, |place| {
+            place.expect_file()?;
+            place.dir.remove(&place.name).map_err(|error| FileError::io(&place.real, error))
+        })
+    }
+
+    /// Moves a file to a place where there is nothing yet; missing parents are made.
+    ///
+    /// # Errors
+    /// When there is no such file inside, the other place is outside or taken, or the system refuses.
+    pub fn rename(&self, from: &Path, to: &Path) -> Result<(), FileError> {
+        self.again(from, |place| {
+            place.expect_file()?;
+            let target = self.find(to)?;
+            match target.kind {
+                None => {}
+                Some(Kind::Directory) => return Err(FileError::NotAFile(to.to_owned(), "a directory")),
+                Some(_) => return Err(FileError::io(to, io::Error::from(io::ErrorKind::AlreadyExists))),
+            }
+            let dir = make_parents(&target)?;
+            match place.dir.move_to(&place.name, &dir, &target.name) {
+                // Another disk: what cannot be renamed is copied.
+                Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+                    let file = place.open_to_read()?;
+                    copy(&file, || dir.create(&target.name, 0o600))
+                        .and_then(|()| place.dir.remove(&place.name))
+                        .map_err(|error| FileError::io(to, error))
+                }
+                other => other.map_err(|error| FileError::io(from, error)),
+            }
+        })
+    }
+}
+
+fn copy(mut from: &File, create: impl FnOnce() -> io::Result<File>) -> io::Result<()> {
+    let mut to = create()?;
+    io::copy(&mut from, &mut to)?;
+    to.set_permissions(Permissions::from_mode(from.metadata()?.permissions().mode() & 0o777))?;
+    to.flush()?;
+    to.sync_all()
+}
