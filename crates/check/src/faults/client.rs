@@ -1,0 +1,8 @@
+//! What a agent does that no kind one would, and what must hold for the client afterwards.
+
+use crate::Scenario;
+
+/// All of them, in the order in which they are played.
+pub fn scenarios() -> Vec<Scenario> {
+    Vec::new()
+}

@@ -1,0 +1,341 @@
+//! What is known of a conversation so far.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{Heard, Message};
+use crate::Party;
+
+/// A request that was made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    /// Its id.
+    pub id: Value,
+    /// Its method.
+    pub method: String,
+    /// Its params; null if absent.
+    pub params: Value,
+    /// Who asked.
+    pub who: Party,
+    /// The entry of the trace.
+    pub index: usize,
+}
+
+impl Asked {
+    /// The session that it names.
+    pub fn session(&self) -> Option<&str> {
+        self.params["sessionId"].as_str()
+    }
+}
+
+/// What is known of a conversation so far. It believes whatever is said, so that one wrong message does not make all that follows
+/// look wrong too.
+#[derive(Clone, Debug, Default)]
+pub struct Book {
+    /// The client's `initialize` request, once it was sent.
+    pub initialize: Option<Asked>,
+    /// The agent's result of it; null until it came.
+    pub initialized: Value,
+    /// Requests without an answer, oldest first.
+    pub open: Vec<Asked>,
+    /// Requests that were answered.
+    pub done: Vec<Asked>,
+    /// Sessions by id.
+    pub sessions: BTreeMap<String, Session>,
+    /// Terminals by id.
+    pub terminals: BTreeMap<String, Terminal>,
+    /// How many lines each party has said, agent first.
+    pub lines: [usize; 2],
+}
+
+/// What is known of a session.
+#[derive(Clone, Debug, Default)]
+pub struct Session {
+    /// The method that opened it: `session/new`, `session/load`, `session/resume`, `session/fork`.
+    pub opened_by: String,
+    /// The entry of the request that opened it.
+    pub asked: usize,
+    /// Its directory.
+    pub cwd: String,
+    /// Its additional directories.
+    pub roots: Vec<String>,
+    /// `modes` of the answer that opened it; null if none. `currentModeId` is kept current.
+    pub modes: Value,
+    /// `configOptions`, kept current; null if none.
+    pub config: Value,
+    /// Ids of its open prompts.
+    pub prompts: Vec<Value>,
+    /// How many prompts were answered.
+    pub turns: usize,
+    /// `session/load` was asked for and is not answered.
+    pub loading: bool,
+    /// The answer that opened it has come.
+    pub opened: bool,
+    /// It was closed, or deleted.
+    pub closed: bool,
+    /// `session/cancel` was sent for the open prompt.
+    pub cancelled: bool,
+    /// Its tool calls by id.
+    pub tools: BTreeMap<String, ToolCall>,
+    /// `availableCommands` as last sent; null if never.
+    pub commands: Value,
+    /// How many updates it had.
+    pub updates: usize,
+}
+
+/// What is known of a tool call.
+#[derive(Clone, Debug, Default)]
+pub struct ToolCall {
+    /// Its status: `pending` if none was given.
+    pub status: String,
+    /// Its kind.
+    pub kind: String,
+    /// Whether a `tool_call` announced it, in place of an update or a permission request.
+    pub announced: bool,
+    /// The entry that named it first.
+    pub first: usize,
+    /// The entry that named it last.
+    pub last: usize,
+    /// The number of the session's turn that it was last named in.
+    pub turn: usize,
+}
+
+/// What is known of a terminal.
+#[derive(Clone, Debug, Default)]
+pub struct Terminal {
+    /// Its session.
+    pub session: String,
+    /// The entry of the answer that made it.
+    pub created: usize,
+    /// The entry of the request that released it.
+    pub released: Option<usize>,
+    /// `terminal/kill` was asked for.
+    pub killed: bool,
+    /// The client said that its command has ended.
+    pub ended: bool,
+}
+
+impl Book {
+    /// The open request of `who` with this id.
+    pub fn open(&self, who: Party, id: &Value) -> Option<&Asked> {
+        self.open.iter().find(|asked| asked.who == who && asked.id == *id)
+    }
+
+    /// The answered request of `who` with this id, the latest.
+    pub fn done(&self, who: Party, id: &Value) -> Option<&Asked> {
+        self.done.iter().rev().find(|asked| asked.who == who && asked.id == *id)
+    }
+
+    /// Open requests of `who` for `method`.
+    pub fn open_for<'a>(&'a self, who: Party, method: &'a str) -> impl Iterator<Item = &'a Asked> {
+        self.open.iter().filter(move |asked| asked.who == who && asked.method == method)
+    }
+
+    /// The capabilities of `party`; null if it has not said any.
+    pub fn capabilities(&self, party: Party) -> &Value {
+        match (party, &self.initialize) {
+            (Party::Agent, _) => &self.initialized["agentCapabilities"],
+            (Party::Client, Some(asked)) => &asked.params["clientCapabilities"],
+            (Party::Client, None) => &Value::Null,
+        }
+    }
+
+    /// INIT-15, INIT-19: whether `party` advertised the capability, a path such as `fs.readTextFile`: a value of true or an object says yes.
+    pub fn can(&self, party: Party, path: &str) -> bool {
+        let found = path.split('.').fold(self.capabilities(party), |value, key| &value[key]);
+        *found == Value::Bool(true) || found.is_object()
+    }
+
+    /// The session that a message's params name.
+    pub fn session(&self, params: &Value) -> Option<&Session> {
+        self.sessions.get(params["sessionId"].as_str()?)
+    }
+
+    /// Takes a message into account.
+    pub fn take(&mut self, heard: &Heard) {
+        self.lines[usize::from(heard.from == Party::Client)] += 1;
+        match &heard.message {
+            Message::Request { id, method, params } => {
+                let asked = Asked {
+                    id: id.clone(),
+                    method: method.clone(),
+                    params: params.clone(),
+                    who: heard.from,
+                    index: heard.index,
+                };
+                self.asked(&asked);
+                self.open.push(asked);
+            }
+            Message::Notification { method, params } => self.noted(heard, method, params),
+            Message::Answer { id, outcome } => {
+                let who = heard.from.other();
+                let Some(place) = self.open.iter().position(|asked| asked.who == who && asked.id == *id)
+                else {
+                    return;
+                };
+                let asked = self.open.remove(place);
+                self.answered(&asked, outcome.as_ref(), heard.index);
+                self.done.push(asked);
+            }
+            Message::Broken { .. } => {}
+        }
+    }
+
+    fn asked(&mut self, asked: &Asked) {
+        let session = asked.session().unwrap_or_default();
+        match (asked.who, asked.method.as_str()) {
+            (Party::Client, "initialize") => self.initialize = Some(asked.clone()),
+            (Party::Client, "session/prompt") => {
+                let session = self.sessions.entry(session.to_owned()).or_default();
+                session.prompts.push(asked.id.clone());
+                session.cancelled = false;
+            }
+            (Party::Client, "session/load" | "session/resume") => {
+                let entry = self.sessions.entry(session.to_owned()).or_default();
+                entry.loading = asked.method == "session/load";
+                entry.set_up(asked);
+            }
+            (Party::Agent, "session/request_permission") => {
+                let call = &asked.params["toolCall"];
+                self.tool(session, call, asked.index, false);
+            }
+            (Party::Agent, "terminal/release") => {
+                if let Some(terminal) = self.terminal(asked) {
+                    terminal.released = Some(asked.index);
+                }
+            }
+            (Party::Agent, "terminal/kill") => {
+                if let Some(terminal) = self.terminal(asked) {
+                    terminal.killed = true;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn terminal(&mut self, asked: &Asked) -> Option<&mut Terminal> {
+        self.terminals.get_mut(asked.params["terminalId"].as_str()?)
+    }
+
+    fn noted(&mut self, heard: &Heard, method: &str, params: &Value) {
+        let name = params["sessionId"].as_str().unwrap_or_default();
+        match (heard.from, method) {
+            (Party::Client, "session/cancel") => {
+                if let Some(session) = self.sessions.get_mut(name) {
+                    session.cancelled = !session.prompts.is_empty();
+                }
+            }
+            (Party::Agent, "session/update") => self.update(name, &params["update"], heard.index),
+            _ => {}
+        }
+    }
+
+    fn update(&mut self, name: &str, update: &Value, index: usize) {
+        let kind = update["sessionUpdate"].as_str().unwrap_or_default();
+        match kind {
+            "tool_call" => self.tool(name, update, index, true),
+            "tool_call_update" => self.tool(name, update, index, false),
+            _ => {}
+        }
+        // An update can come before the answer that names its session, so the session may be new.
+        let session = self.sessions.entry(name.to_owned()).or_default();
+        session.updates += 1;
+        match kind {
+            "current_mode_update" if session.modes.is_object() => {
+                session.modes["currentModeId"] = update["currentModeId"].clone();
+            }
+            "config_option_update" => session.config = update["configOptions"].clone(),
+            "available_commands_update" => session.commands = update["availableCommands"].clone(),
+            _ => {}
+        }
+    }
+
+    fn tool(&mut self, session: &str, call: &Value, index: usize, announces: bool) {
+        let session = self.sessions.entry(session.to_owned()).or_default();
+        let Some(id) = call["toolCallId"].as_str() else { return };
+        let turn = session.turns;
+        let tool = session.tools.entry(id.to_owned()).or_insert_with(|| ToolCall {
+            status: "pending".to_owned(),
+            first: index,
+            ..ToolCall::default()
+        });
+        for (key, place) in [("status", &mut tool.status), ("kind", &mut tool.kind)] {
+            if let Some(value) = call[key].as_str() {
+                value.clone_into(place);
+            }
+        }
+        tool.announced |= announces;
+        tool.last = index;
+        tool.turn = turn;
+    }
+
+    fn answered(&mut self, asked: &Asked, outcome: Result<&Value, &Value>, index: usize) {
+        let name = asked.session().unwrap_or_default().to_owned();
+        if asked.method == "session/prompt" {
+            let session = self.sessions.entry(name).or_default();
+            session.prompts.retain(|id| *id != asked.id);
+            session.turns += 1;
+            return;
+        }
+        if asked.method == "session/load"
+            && let Some(session) = self.sessions.get_mut(&name)
+        {
+            session.loading = false;
+        }
+        let Ok(result) = outcome else { return };
+        match (asked.who, asked.method.as_str()) {
+            (Party::Client, "initialize") => self.initialized = result.clone(),
+            (Party::Client, "session/new" | "session/fork" | "session/load" | "session/resume") => {
+                let id = result["sessionId"].as_str().unwrap_or(&name);
+                let session = self.sessions.entry(id.to_owned()).or_default();
+                session.set_up(asked);
+                session.opened = true;
+                session.closed = false;
+                session.modes = result["modes"].clone();
+                if !result["configOptions"].is_null() {
+                    session.config = result["configOptions"].clone();
+                }
+            }
+            (Party::Client, "session/close" | "session/delete") => {
+                if let Some(session) = self.sessions.get_mut(&name) {
+                    session.closed = true;
+                }
+            }
+            (Party::Client, "session/set_mode") => {
+                if let Some(session) = self.sessions.get_mut(&name)
+                    && session.modes.is_object()
+                {
+                    session.modes["currentModeId"] = asked.params["modeId"].clone();
+                }
+            }
+            (Party::Client, "session/set_config_option") => {
+                if let Some(session) = self.sessions.get_mut(&name) {
+                    session.config = result["configOptions"].clone();
+                }
+            }
+            (Party::Agent, "terminal/create") => {
+                if let Some(id) = result["terminalId"].as_str() {
+                    let terminal = Terminal { session: name, created: index, ..Terminal::default() };
+                    self.terminals.insert(id.to_owned(), terminal);
+                }
+            }
+            (Party::Agent, "terminal/wait_for_exit") => {
+                if let Some(terminal) = self.terminal(asked) {
+                    terminal.ended = true;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Session {
+    fn set_up(&mut self, asked: &Asked) {
+        self.opened_by.clone_from(&asked.method);
+        self.asked = asked.index;
+        asked.params["cwd"].as_str().unwrap_or_default().clone_into(&mut self.cwd);
+        let roots = asked.params["additionalDirectories"].as_array().into_iter().flatten();
+        self.roots = roots.filter_map(Value::as_str).map(str::to_owned).collect();
+    }
+}

@@ -1,0 +1,144 @@
+//! Watchers: they look at every message of a conversation, led by the checker or recorded anywhere, and know what each should be.
+//!
+//! A watcher judges both parties; whose messages count is decided afterwards ([`judge`]), so that the checker's own, often
+//! wrong on purpose, are never held against anybody.
+
+pub mod agent;
+mod book;
+pub mod client;
+mod message;
+
+pub use book::{Asked, Book, Session, Terminal, ToolCall};
+pub use message::{Heard, Kind, Message, Said};
+
+use crate::trace::What;
+use crate::{Party, Trace};
+
+/// Whether a rule was kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It was exercised and kept.
+    Pass,
+    /// It was broken.
+    Fail,
+}
+
+/// What was found out about a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The rule.
+    pub rule: &'static str,
+    /// Who kept or broke it.
+    pub party: Party,
+    /// Whether it was kept.
+    pub verdict: Verdict,
+    /// What was seen; empty for a pass.
+    pub why: String,
+    /// The entries of the trace that show it.
+    pub at: Vec<usize>,
+}
+
+/// Collects findings. Of passes the first of each rule and party is kept.
+#[derive(Clone, Debug, Default)]
+pub struct Findings {
+    list: Vec<Finding>,
+}
+
+impl Findings {
+    /// The sender of `said` kept the rule.
+    pub fn pass(&mut self, rule: &'static str, said: &Said<'_>) {
+        self.pass_at(rule, said.from, &[said.index]);
+    }
+
+    /// The sender of `said` broke the rule.
+    pub fn fail(&mut self, rule: &'static str, said: &Said<'_>, why: impl Into<String>) {
+        self.fail_at(rule, said.from, &[said.index], why);
+    }
+
+    /// `party` kept the rule, as these entries show.
+    pub fn pass_at(&mut self, rule: &'static str, party: Party, at: &[usize]) {
+        let known = |finding: &Finding| {
+            finding.verdict == Verdict::Pass && finding.rule == rule && finding.party == party
+        };
+        if !self.list.iter().any(known) {
+            self.list.push(Finding {
+                rule,
+                party,
+                verdict: Verdict::Pass,
+                why: String::new(),
+                at: at.to_vec(),
+            });
+        }
+    }
+
+    /// `party` broke the rule, as these entries show.
+    pub fn fail_at(&mut self, rule: &'static str, party: Party, at: &[usize], why: impl Into<String>) {
+        self.list.push(Finding { rule, party, verdict: Verdict::Fail, why: why.into(), at: at.to_vec() });
+    }
+
+    /// Pass if `kept`, else fail with what `why` says.
+    pub fn check(&mut self, rule: &'static str, said: &Said<'_>, kept: bool, why: impl FnOnce() -> String) {
+        if kept { self.pass(rule, said) } else { self.fail(rule, said, why()) }
+    }
+
+    /// All, in the order in which they were found.
+    pub fn into_list(self) -> Vec<Finding> {
+        self.list
+    }
+
+    /// All so far.
+    pub fn list(&self) -> &[Finding] {
+        &self.list
+    }
+}
+
+/// Looks at the messages of one conversation, one after the other.
+pub trait Watcher {
+    /// The rules that it can speak about.
+    fn rules(&self) -> &'static [&'static str];
+
+    /// One message. `book` is what was known *before* it: a watcher sees a tool call's old status and the new one.
+    fn see(&mut self, book: &Book, said: &Said<'_>, out: &mut Findings);
+
+    /// The conversation is over; `closed` says whether it came to its end, or was only cut off there (a recording that stops, a
+    /// scenario that ended). What must have happened by the end of everything can be judged only if it is true.
+    fn end(&mut self, book: &Book, closed: bool, out: &mut Findings) {
+        let _ = (book, closed, out);
+    }
+}
+
+/// A fresh set of watchers. `party` leaves out those that speak about the other party only.
+pub fn watchers(party: Option<Party>) -> Vec<Box<dyn Watcher>> {
+    let mut list: Vec<Box<dyn Watcher>> = Vec::new();
+    if party != Some(Party::Client) {
+        list.extend(agent::watchers());
+    }
+    if party != Some(Party::Agent) {
+        list.extend(client::watchers());
+    }
+    list
+}
+
+/// What the watchers have to say about a conversation, about `whom` only if one is named.
+pub fn judge(trace: &Trace, whom: Option<Party>) -> Vec<Finding> {
+    let mut book = Book::default();
+    let mut out = Findings::default();
+    let mut watchers = watchers(whom);
+    let mut closed = false;
+    for (index, entry) in trace.entries.iter().enumerate() {
+        match &entry.what {
+            What::Line { from, text, end } => {
+                let heard = Heard::read(index, entry.at, *from, text, *end);
+                let said = heard.said(&book);
+                watchers.iter_mut().for_each(|watcher| watcher.see(&book, &said, &mut out));
+                book.take(&heard);
+            }
+            What::Closed { .. } | What::Exit { .. } => closed = true,
+            What::Stderr(_) | What::Note(_) => {}
+        }
+    }
+    watchers.iter_mut().for_each(|watcher| watcher.end(&book, closed, &mut out));
+    let mut list = out.into_list();
+    list.retain(|finding| whom.is_none_or(|whom| finding.party == whom));
+    list
+}

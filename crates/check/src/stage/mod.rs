@@ -1,0 +1,333 @@
+//! The scripted peer: the checker's side of a conversation.
+//!
+//! A [`Stage`] sends anything, also what no peer should, waits with deadlines, writes all down and collects findings. What
+//! it receives goes into an inbox; the ways to wait ([`expect`](Stage::expect), [`until`](Stage::until), [`during`](Stage::during)) take out what they waited for and leave
+//! the rest. While they wait, requests of the peer are answered by [`Services`] unless those hold a method back.
+//!
+//! `wire.rs` is how bytes become lines, `services.rs` what an agent is lent, `client_face.rs` what a scenario does as the client, `agent_face.rs` as the
+//! agent.
+
+mod agent_face;
+mod client_face;
+mod prompts;
+mod services;
+mod wait;
+mod wire;
+
+pub use prompts::{PromptKind, Prompts};
+pub use services::{Permission, Reply, Services};
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::judge::{Book, Finding, Findings, Heard};
+use crate::target::{Life, Opened};
+use crate::trace::{End, Entry, What};
+use crate::{Need, Party, Step, Stop, Trace};
+use wire::Wire;
+
+/// An id of a request.
+pub type Id = Value;
+
+/// An error answer of the peer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WireError {
+    /// Its code; 0 if it has none.
+    pub code: i64,
+    /// Its message.
+    pub message: String,
+    /// Its data; null if it has none.
+    pub data: Value,
+}
+
+impl WireError {
+    pub(crate) fn of(error: &Value) -> WireError {
+        WireError {
+            code: error["code"].as_i64().unwrap_or(0),
+            message: error["message"].as_str().unwrap_or_default().to_owned(),
+            data: error["data"].clone(),
+        }
+    }
+}
+
+/// What a stage is told from outside.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Who the checker is.
+    pub plays: Party,
+    /// How long to wait for one thing; turns get six times as long.
+    pub deadline: Duration,
+    /// What prompts say.
+    pub prompts: Prompts,
+    /// The directory of sessions.
+    pub cwd: PathBuf,
+    /// Whether that directory exists and programs can be run in it.
+    pub real: bool,
+    /// The needs of the scenario.
+    pub needs: &'static [Need],
+}
+
+/// The checker's side of a conversation.
+pub struct Stage {
+    setup: Setup,
+    wire: Wire,
+    life: Option<Box<dyn Life>>,
+    started: Instant,
+    trace: Trace,
+    book: Book,
+    inbox: VecDeque<Rc<Heard>>,
+    heard: Vec<Rc<Heard>>,
+    /// Who answers the peer's requests while something else is waited for.
+    pub services: Services,
+    findings: Findings,
+    skipped: Vec<(&'static str, String)>,
+    excused: Vec<(&'static str, String)>,
+    next_id: u64,
+    last: Option<usize>,
+}
+
+impl Stage {
+    /// A stage with this peer.
+    pub fn new(setup: Setup, peer: Opened) -> Stage {
+        let Opened { reader, writer, life } = peer;
+        Stage {
+            wire: Wire::new(reader, writer),
+            life: Some(life),
+            started: Instant::now(),
+            trace: Trace::default(),
+            book: Book::default(),
+            inbox: VecDeque::new(),
+            heard: Vec::new(),
+            services: Services::new(&setup.cwd, setup.real),
+            findings: Findings::default(),
+            skipped: Vec::new(),
+            excused: Vec::new(),
+            next_id: 0,
+            last: None,
+            setup,
+        }
+    }
+
+    // What is known.
+
+    /// What was said so far, by both.
+    pub fn book(&self) -> &Book {
+        &self.book
+    }
+
+    /// The conversation so far.
+    pub fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
+    /// Who the checker is.
+    pub fn plays(&self) -> Party {
+        self.setup.plays
+    }
+
+    /// Who is judged.
+    pub fn peer(&self) -> Party {
+        self.setup.plays.other()
+    }
+
+    /// The directory of sessions.
+    pub fn cwd(&self) -> &Path {
+        &self.setup.cwd
+    }
+
+    /// How long one thing may take.
+    pub fn deadline(&self) -> Duration {
+        self.setup.deadline
+    }
+
+    /// Everything that the peer has said, from the message `since` on (see [`mark`](Self::mark)).
+    pub fn heard(&self, since: usize) -> &[Rc<Heard>] {
+        self.heard.get(since..).unwrap_or_default()
+    }
+
+    /// The place of the next message of the peer, for [`heard`](Self::heard).
+    pub fn mark(&self) -> usize {
+        self.heard.len()
+    }
+
+    // What was found.
+
+    /// The peer kept the rule, as its last message shows.
+    pub fn pass(&mut self, rule: &'static str) {
+        let at: Vec<usize> = self.last.into_iter().collect();
+        self.pass_at(rule, &at);
+    }
+
+    /// The peer broke the rule, as its last message shows.
+    pub fn fail(&mut self, rule: &'static str, why: impl Into<String>) {
+        let at: Vec<usize> = self.last.into_iter().collect();
+        self.fail_at(rule, &at, why);
+    }
+
+    /// Pass if `kept`, else fail.
+    pub fn check(&mut self, rule: &'static str, kept: bool, why: impl Into<String>) {
+        if kept { self.pass(rule) } else { self.fail(rule, why) }
+    }
+
+    /// The peer kept the rule, as these entries of the trace show.
+    pub fn pass_at(&mut self, rule: &'static str, at: &[usize]) {
+        self.findings.pass_at(rule, self.peer(), at);
+    }
+
+    /// The peer broke the rule, as these entries of the trace show.
+    pub fn fail_at(&mut self, rule: &'static str, at: &[usize], why: impl Into<String>) {
+        self.findings.fail_at(rule, self.peer(), at, why);
+    }
+
+    /// The rule does not concern this peer.
+    pub fn skip(&mut self, rule: &'static str, reason: impl Into<String>) {
+        self.skipped.push((rule, reason.into()));
+    }
+
+    /// What watchers find about the rule in this conversation does not count: the scenario itself is the cause.
+    pub fn excuse(&mut self, rule: &'static str, reason: impl Into<String>) {
+        self.excused.push((rule, reason.into()));
+    }
+
+    /// A remark in the trace.
+    pub fn note(&mut self, text: impl Into<String>) {
+        self.record(What::Note(text.into()));
+    }
+
+    /// Ends the scenario if the peer did not advertise the capability.
+    ///
+    /// # Errors
+    /// [`Stop::NotApplicable`] then.
+    pub fn need(&self, capability: &str) -> Step {
+        if self.book.can(self.peer(), capability) {
+            return Ok(());
+        }
+        Err(Stop::NotApplicable(format!("the {} does not advertise `{capability}`", self.peer())))
+    }
+
+    // What is said.
+
+    /// Sends a line; the line feed is added.
+    pub async fn send_line(&mut self, line: impl AsRef<[u8]>) -> Step {
+        let line = line.as_ref();
+        let mut bytes = Vec::with_capacity(line.len() + 1);
+        bytes.extend_from_slice(line);
+        bytes.push(b'\n');
+        self.send_bytes(&bytes).await
+    }
+
+    /// Sends bytes as they are. The trace gets the lines that end in them; what follows the last line feed belongs to the next line.
+    pub async fn send_bytes(&mut self, bytes: impl AsRef<[u8]>) -> Step {
+        let bytes = bytes.as_ref();
+        for (line, end) in self.wire.sent(bytes) {
+            self.sent(line, end);
+        }
+        self.write(bytes).await
+    }
+
+    /// Sends a message.
+    pub async fn send(&mut self, message: Value) -> Step {
+        self.send_line(message.to_string()).await
+    }
+
+    /// Asks; the answer is waited for with [`expect`](Self::expect).
+    pub async fn request(&mut self, method: &str, params: Value) -> Result<Id, Stop> {
+        let id = json!(self.next_id);
+        self.next_id += 1;
+        self.request_as(id.clone(), method, params).await?;
+        Ok(id)
+    }
+
+    /// Asks with an id of one's own. Null params are left out.
+    pub async fn request_as(&mut self, id: Id, method: &str, params: Value) -> Step {
+        let mut message = json!({ "jsonrpc": "2.0", "id": id, "method": method });
+        if !params.is_null() {
+            message["params"] = params;
+        }
+        self.send(message).await
+    }
+
+    /// Asks and waits for the answer.
+    pub async fn call(&mut self, method: &str, params: Value) -> Result<Result<Value, WireError>, Stop> {
+        let id = self.request(method, params).await?;
+        self.expect(&id).await
+    }
+
+    /// Tells.
+    pub async fn notify(&mut self, method: &str, params: Value) -> Step {
+        self.send(json!({ "jsonrpc": "2.0", "method": method, "params": params })).await
+    }
+
+    /// Answers a request of the peer.
+    pub async fn answer(&mut self, id: &Id, result: Value) -> Step {
+        self.send(json!({ "jsonrpc": "2.0", "id": id, "result": result })).await
+    }
+
+    /// Refuses a request of the peer.
+    pub async fn answer_error(&mut self, id: &Id, code: i64, message: &str) -> Step {
+        self.send(json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })).await
+    }
+
+    /// Closes the peer's input; it can still speak.
+    pub fn close_input(&mut self) {
+        if self.wire.close() {
+            self.record(What::Closed { from: self.setup.plays });
+        }
+    }
+
+    fn sent(&mut self, line: Vec<u8>, end: End) {
+        let index = self.record(What::Line { from: self.setup.plays, text: line, end });
+        if let What::Line { text, .. } = &self.trace.entries[index].what {
+            let heard = Heard::read(index, self.trace.entries[index].at, self.setup.plays, text, end);
+            self.book.take(&heard);
+        }
+    }
+
+    fn record(&mut self, what: What) -> usize {
+        self.trace.entries.push(Entry { at: self.started.elapsed(), what });
+        self.trace.entries.len() - 1
+    }
+
+    /// Ends the conversation: the peer's input is closed, its program gets its time to leave, and what there is to know is handed over.
+    pub async fn finish(mut self) -> Played {
+        self.close_input();
+        self.drain().await;
+        if let Some(life) = self.life.take() {
+            let stderr = life.stderr();
+            if !stderr.is_empty() {
+                self.record(What::Stderr(stderr.into_bytes()));
+            }
+            if let Some(exit) = life.end().await {
+                self.record(What::Exit { code: exit.code, signal: exit.signal });
+            }
+        }
+        self.services.end().await;
+        Played {
+            trace: self.trace,
+            findings: self.findings.into_list(),
+            skipped: self.skipped,
+            excused: self.excused,
+            initialized: !self.book.initialized.is_null(),
+        }
+    }
+}
+
+/// What is left of a scenario.
+#[derive(Clone, Debug)]
+pub struct Played {
+    /// The conversation.
+    pub trace: Trace,
+    /// What the scenario itself found.
+    pub findings: Vec<Finding>,
+    /// Rules that do not concern this peer, and why.
+    pub skipped: Vec<(&'static str, String)>,
+    /// Rules that watchers must not speak about, and why.
+    pub excused: Vec<(&'static str, String)>,
+    /// Whether `initialize` was answered with a result.
+    pub initialized: bool,
+}

@@ -1,0 +1,116 @@
+//! One conversation, as it was on the wire, and the file that keeps it.
+//!
+//! A recording is JSON lines. The first is the head, each other one is an entry:
+//!
+//! ```text
+//! {"attache":"recording","version":1,"started":"2026-01-01T00:00:00.000Z","command":["agent","--acp"],"masked":false}
+//! {"t":0.000123,"from":"client","text":"{\"jsonrpc\":…}"}
+//! {"t":0.1,"stderr":"text"}
+//! {"t":0.2,"closed":"agent"}
+//! {"t":0.3,"exit":0}
+//! {"t":0.4,"note":"…"}
+//! ```
+//!
+//! A line of the wire has no line end in `text`; `"end":"\r\n"` or `"end":""` says that it did not end in a line feed alone, and
+//! `base64` stands in place of `text` if it was not UTF-8.
+
+mod base64;
+mod file;
+
+pub use file::{ReadError, Reader};
+
+use std::time::Duration;
+
+use crate::Party;
+
+/// A conversation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trace {
+    /// What is known of it as a whole.
+    pub head: Head,
+    /// What happened, in order.
+    pub entries: Vec<Entry>,
+}
+
+/// What is known of a conversation as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// When it began, in UTC.
+    pub started: String,
+    /// The program that was started.
+    pub command: Vec<String>,
+    /// Whether secrets were taken out.
+    pub masked: bool,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// How long after the start.
+    pub at: Duration,
+    /// What it was.
+    pub what: What,
+}
+
+/// What can happen in a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A line on the wire.
+    Line {
+        /// Who sent it.
+        from: Party,
+        /// Its bytes without the line end.
+        text: Vec<u8>,
+        /// The line end.
+        end: End,
+    },
+    /// The judged program wrote to stderr.
+    Stderr(Vec<u8>),
+    /// This party will send no more.
+    Closed {
+        /// Who closed.
+        from: Party,
+    },
+    /// The judged program ended.
+    Exit {
+        /// Its exit code.
+        code: Option<i32>,
+        /// The signal that ended it.
+        signal: Option<i32>,
+    },
+    /// A remark of the checker.
+    Note(String),
+}
+
+/// How a line ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum End {
+    /// With a line feed.
+    #[default]
+    Lf,
+    /// With a carriage return and a line feed.
+    CrLf,
+    /// Not at all: the stream ended within it.
+    Open,
+}
+
+impl End {
+    /// Its bytes.
+    pub fn text(self) -> &'static str {
+        match self {
+            End::Lf => "\n",
+            End::CrLf => "\r\n",
+            End::Open => "",
+        }
+    }
+}
+
+impl Trace {
+    /// The line that an entry is, if it is one.
+    pub fn line(&self, index: usize) -> Option<(Party, &[u8])> {
+        match &self.entries.get(index)?.what {
+            What::Line { from, text, .. } => Some((*from, text)),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! The file format of a recording.
+
+use std::fmt;
+use std::io::{self, BufRead, Write};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{End, Entry, Head, Trace, What, base64};
+use crate::Party;
+
+impl Head {
+    /// The first line of a recording, without its line end.
+    pub fn to_line(&self) -> String {
+        json!({
+            "attache": "recording", "version": 1, "started": self.started, "command": self.command, "masked": self.masked,
+        })
+        .to_string()
+    }
+
+    fn read(line: &str) -> Result<Head, String> {
+        let head: Value = serde_json::from_str(line).map_err(|error| format!("no JSON: {error}"))?;
+        if head["attache"] != "recording" {
+            return Err(
+                "not a recording: the first line must say so, make one with `attache record`".to_owned()
+            );
+        }
+        if head["version"] != 1 {
+            return Err(format!("version {} of the format is not known here", head["version"]));
+        }
+        let words = head["command"].as_array().into_iter().flatten();
+        Ok(Head {
+            started: head["started"].as_str().unwrap_or_default().to_owned(),
+            command: words.filter_map(Value::as_str).map(str::to_owned).collect(),
+            masked: head["masked"] == true,
+        })
+    }
+}
+
+impl Entry {
+    /// The line of a recording, without its line end.
+    pub fn to_line(&self) -> String {
+        let mut line = json!({ "t": self.at.as_micros() as f64 / 1e6 });
+        match &self.what {
+            What::Line { from, text, end } => {
+                line["from"] = from.name().into();
+                match std::str::from_utf8(text) {
+                    Ok(text) => line["text"] = text.into(),
+                    Err(_) => line["base64"] = base64::encode(text).into(),
+                }
+                if *end != End::Lf {
+                    line["end"] = end.text().into();
+                }
+            }
+            What::Stderr(text) => line["stderr"] = String::from_utf8_lossy(text).into(),
+            What::Closed { from } => line["closed"] = from.name().into(),
+            What::Exit { code, signal } => {
+                line["exit"] = (*code).into();
+                if let Some(signal) = signal {
+                    line["signal"] = (*signal).into();
+                }
+            }
+            What::Note(note) => line["note"] = note.as_str().into(),
+        }
+        line.to_string()
+    }
+
+    /// Reads a line of a recording. Kinds of entries that are not known here become notes.
+    ///
+    /// # Errors
+    /// When the line is not an entry; the text says what is wrong.
+    pub fn read(line: &str) -> Result<Entry, String> {
+        let entry: Value = serde_json::from_str(line).map_err(|error| format!("no JSON: {error}"))?;
+        let seconds = entry["t"].as_f64().unwrap_or(0.0);
+        let at = Duration::try_from_secs_f64(seconds).map_err(|error| format!("`t` is no time: {error}"))?;
+        Ok(Entry { at, what: what(&entry)? })
+    }
+}
+
+fn what(entry: &Value) -> Result<What, String> {
+    let number = |key: &str| entry[key].as_i64().and_then(|number| i32::try_from(number).ok());
+    let party = |key: &str| {
+        entry[key].as_str().and_then(Party::of).ok_or_else(|| format!("`{key}` is neither agent nor client"))
+    };
+    if entry.get("from").is_some() {
+        let text = match (&entry["text"], &entry["base64"]) {
+            (Value::String(text), _) => text.clone().into_bytes(),
+            (_, Value::String(text)) => base64::decode(text).ok_or("`base64` is not base64")?,
+            _ => return Err("a line has neither `text` nor `base64`".to_owned()),
+        };
+        let end = match entry["end"].as_str() {
+            Some("\r\n") => End::CrLf,
+            Some("") => End::Open,
+            _ => End::Lf,
+        };
+        return Ok(What::Line { from: party("from")?, text, end });
+    }
+    Ok(if let Some(text) = entry["stderr"].as_str() {
+        What::Stderr(text.into())
+    } else if entry.get("closed").is_some() {
+        What::Closed { from: party("closed")? }
+    } else if entry.get("exit").is_some() {
+        What::Exit { code: number("exit"), signal: number("signal") }
+    } else {
+        What::Note(entry["note"].as_str().map_or_else(|| entry.to_string(), str::to_owned))
+    })
+}
+
+/// Why a recording cannot be read.
+#[derive(Debug)]
+pub struct ReadError {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub why: String,
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.why)
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+/// Reads a recording entry by entry.
+#[derive(Debug)]
+pub struct Reader<R> {
+    input: R,
+    head: Head,
+    line: usize,
+}
+
+impl<R: BufRead> Reader<R> {
+    /// Reads the head.
+    ///
+    /// # Errors
+    /// When the input is not a recording.
+    pub fn new(mut input: R) -> Result<Reader<R>, ReadError> {
+        let mut line = String::new();
+        let fault = |why: String| ReadError { line: 1, why };
+        input.read_line(&mut line).map_err(|error| fault(error.to_string()))?;
+        let head = Head::read(line.trim_end()).map_err(fault)?;
+        Ok(Reader { input, head, line: 1 })
+    }
+
+    /// The head.
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// The next entry; `None` at the end. A last line that was cut off, as a crash leaves it, is the end.
+    ///
+    /// # Errors
+    /// When a line is not an entry.
+    pub fn next_entry(&mut self) -> Result<Option<Entry>, ReadError> {
+        loop {
+            let mut text = String::new();
+            self.line += 1;
+            let fault = |why: String| ReadError { line: self.line, why };
+            let count = self.input.read_line(&mut text).map_err(|error| fault(error.to_string()))?;
+            if count == 0 {
+                return Ok(None);
+            }
+            match Entry::read(text.trim_end_matches('\n')) {
+                Ok(entry) => return Ok(Some(entry)),
+                Err(_) if text.trim().is_empty() => {}
+                Err(_) if !text.ends_with('\n') => return Ok(None),
+                Err(why) => return Err(fault(why)),
+            }
+        }
+    }
+}
+
+impl Trace {
+    /// Reads a whole recording.
+    ///
+    /// # Errors
+    /// When it is none, or a line is not an entry.
+    pub fn read(input: impl BufRead) -> Result<Trace, ReadError> {
+        let mut reader = Reader::new(input)?;
+        let mut entries = Vec::new();
+        while let Some(entry) = reader.next_entry()? {
+            entries.push(entry);
+        }
+        Ok(Trace { head: reader.head, entries })
+    }
+
+    /// Writes it as a recording.
+    ///
+    /// # Errors
+    /// When the output cannot be written.
+    pub fn write(&self, mut output: impl Write) -> io::Result<()> {
+        writeln!(output, "{}", self.head.to_line())?;
+        self.entries.iter().try_for_each(|entry| writeln!(output, "{}", entry.to_line()))
+    }
+}
