@@ -74,6 +74,8 @@ pub(crate) struct App {
     pub(crate) lines: Vec<Line>,
     /// The next picture begins with an empty screen.
     pub(crate) anew: bool,
+    /// The user wants the shell for a while.
+    pub(crate) away: bool,
     pub(crate) effects: VecDeque<Effect>,
     policy: Arc<Policy>,
     pub(super) quitting: bool,
@@ -107,6 +109,7 @@ impl App {
             usage: None,
             lines: Vec::new(),
             anew: false,
+            away: false,
             effects: VecDeque::new(),
             policy,
             quitting: false,

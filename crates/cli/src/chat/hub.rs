@@ -47,6 +47,8 @@ pub(crate) enum Happening {
     Expired,
     /// The budget's time is over.
     TimeUp,
+    /// The program was stopped, and goes on.
+    Continued,
     /// The program is to end.
     Ended,
 }
@@ -64,7 +66,7 @@ pub(crate) struct Hub {
     /// When the time of the turn that runs is over.
     pub(crate) deadline: Option<Instant>,
     /// The terminal is given back when the hub goes.
-    pub(crate) _raw: Raw,
+    pub(crate) raw: Raw,
 }
 
 impl Hub {
@@ -83,7 +85,7 @@ impl Hub {
             let expiry = app.expiry();
             tokio::select! {
                 biased;
-                () = self.signals.next() => return Ok(Happening::Ended),
+                happening = self.signals.next() => return Ok(happening),
                 event = self.keys.recv() => return Ok(event.map_or(Happening::Ended, Happening::Terminal)),
                 Some(outcome) = self.outcomes.1.recv() => return Ok(Happening::Outcome(outcome)),
                 () = withdrawn(app.questions.front_mut()) => return Ok(Happening::Withdrawn),
@@ -112,7 +114,12 @@ impl Hub {
     pub(crate) fn happened(&mut self, happening: Happening, app: &mut App) -> bool {
         self.dirty = true;
         match happening {
-            Happening::Terminal(TermEvent::Key(key)) if key.kind != KeyEventKind::Release => app.key(key),
+            Happening::Terminal(TermEvent::Key(key)) if key.kind != KeyEventKind::Release => {
+                app.key(key);
+                if std::mem::take(&mut app.away) {
+                    self.suspend(app);
+                }
+            }
             Happening::Terminal(TermEvent::Paste(text)) => app.paste(&text),
             Happening::Terminal(TermEvent::Resize(columns, rows)) => Self::resize(columns, rows, app),
             Happening::Terminal(_) => {}
@@ -124,9 +131,28 @@ impl Hub {
             Happening::Printed | Happening::TimeUp => {}
             Happening::Withdrawn => app.prune(),
             Happening::Expired => app.expire(),
+            Happening::Continued => self.continued(app),
             Happening::Ended => return true,
         }
         false
+    }
+
+    /// Stops until somebody continues the job.
+    fn suspend(&mut self, app: &mut App) {
+        // A terminal that cannot be given back is kept.
+        let _ = self.screen.leave().and_then(|()| self.raw.suspend());
+        self.continued(app);
+    }
+
+    /// Somebody else had the terminal.
+    fn continued(&mut self, app: &mut App) {
+        // In the background the terminal is not ours; the system stops us again, and we are here again when it is.
+        let _ = self.raw.again();
+        if let Ok((columns, rows)) = crossterm::terminal::size() {
+            Self::resize(columns, rows, app);
+        }
+        app.anew = true;
+        self.dirty = true;
     }
 
     pub(crate) fn resize(columns: u16, rows: u16, app: &mut App) {
@@ -193,10 +219,12 @@ fn outcome_of(outcome: Outcome, app: &mut App) {
     }
 }
 
-/// Signals that end the program in good order.
+/// Signals that end the program in good order, and the one that continues it.
 pub(crate) struct Signals {
     #[cfg(unix)]
     all: Vec<tokio::signal::unix::Signal>,
+    #[cfg(unix)]
+    continued: tokio::signal::unix::Signal,
 }
 
 impl Signals {
@@ -204,7 +232,11 @@ impl Signals {
     pub(crate) fn new() -> io::Result<Signals> {
         use tokio::signal::unix::{SignalKind, signal};
         let kinds = [SignalKind::terminate(), SignalKind::hangup(), SignalKind::interrupt()];
-        Ok(Signals { all: kinds.into_iter().map(signal).collect::<io::Result<_>>()? })
+        let continued = SignalKind::from_raw(rustix::process::Signal::CONT.as_raw());
+        Ok(Signals {
+            all: kinds.into_iter().map(signal).collect::<io::Result<_>>()?,
+            continued: signal(continued)?,
+        })
     }
 
     #[cfg(not(unix))]
@@ -213,16 +245,19 @@ impl Signals {
     }
 
     #[cfg(unix)]
-    async fn next(&mut self) {
+    async fn next(&mut self) -> Happening {
+        use std::task::Poll;
         std::future::poll_fn(|cx| {
-            let ready = self.all.iter_mut().any(|signal| signal.poll_recv(cx).is_ready());
-            if ready { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+            if self.all.iter_mut().any(|signal| signal.poll_recv(cx).is_ready()) {
+                return Poll::Ready(Happening::Ended);
+            }
+            self.continued.poll_recv(cx).map(|_| Happening::Continued)
         })
-        .await;
+        .await
     }
 
     #[cfg(not(unix))]
-    async fn next(&mut self) {
+    async fn next(&mut self) -> Happening {
         std::future::pending().await
     }
 }

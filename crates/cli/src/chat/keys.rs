@@ -28,6 +28,7 @@ impl App {
         match key.code {
             KeyCode::Char('c') if ctrl => return self.interrupt(quitting),
             KeyCode::Char('l') if ctrl => return self.anew = true,
+            KeyCode::Char('z') if ctrl => return self.away = true,
             KeyCode::Char('o') if ctrl => return self.unfold(),
             KeyCode::Char('d') if ctrl && self.editor.is_empty() && self.questions.is_empty() => {
                 return self.effects.push_back(Effect::Quit(0));

@@ -169,7 +169,7 @@ pub(crate) async fn run(setup: Setup) -> io::Result<u8> {
         dirty: true,
         drawn: Instant::now(),
         deadline: None,
-        _raw: raw,
+        raw,
     };
     let mut editor = Editor::default();
     editor.history = History::load(setup.history);

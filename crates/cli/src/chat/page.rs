@@ -16,6 +16,7 @@ static KEYS: &[(&str, &str)] = &[
     ("Up, Down, Ctrl-R", "history"),
     ("Ctrl-C", "cancel what runs; again: leave"),
     ("Ctrl-D", "leave, on an empty line"),
+    ("Ctrl-Z", "suspend; `fg` comes back, and the agent works on"),
     ("Ctrl-O", "unfold what is long, or fold it again"),
     ("Ctrl-L", "draw the screen anew"),
     ("@path", "attach a file or a picture"),

@@ -29,11 +29,33 @@ impl Raw {
                 before(panic);
             }));
         });
+        let raw = Raw(());
+        raw.again()?;
+        Ok(raw)
+    }
+
+    /// Makes the terminal raw again, whatever somebody else has made of it meanwhile.
+    pub(crate) fn again(&self) -> io::Result<()> {
+        // Otherwise it would be taken for raw still.
+        disable_raw_mode()?;
         enable_raw_mode()?;
         RAW.store(true, Ordering::SeqCst);
-        let raw = Raw(());
-        write(ENTER)?;
-        Ok(raw)
+        write(ENTER)
+    }
+
+    /// Gives the terminal back and stops, with the whole job, as Ctrl-Z does. Comes back when the job is continued; at once if nobody
+    /// could continue it.
+    #[cfg(unix)]
+    pub(crate) fn suspend(&self) -> io::Result<()> {
+        use rustix::process::{Signal, kill_current_process_group};
+        restore();
+        kill_current_process_group(Signal::TSTP)?;
+        self.again()
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn suspend(&self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -95,12 +95,19 @@ pub(crate) struct Start {
     args: Vec<String>,
     env: Vec<(String, String)>,
     size: (u16, u16),
+    shell: Option<String>,
     place: Place,
 }
 
 impl Start {
     pub(crate) fn new() -> Start {
-        Start { args: vec!["--ask".to_owned()], env: Vec::new(), size: (30, 80), place: Place::new() }
+        Start {
+            args: vec!["--ask".to_owned()],
+            env: Vec::new(),
+            size: (30, 80),
+            shell: None,
+            place: Place::new(),
+        }
     }
 
     /// The program's arguments, instead of `--ask`.
@@ -138,11 +145,27 @@ impl Start {
         chat
     }
 
+    /// The program runs in a shell with this script; `"$@"` is the program.
+    pub(crate) fn in_shell(mut self, script: &str) -> Start {
+        self.shell = Some(script.to_owned());
+        self
+    }
+
+    /// Starts the program with a command as its agent, and does not wait for anything.
+    pub(crate) fn run_with(self, agent: &str) -> Chat {
+        self.run(agent, tokio::spawn(std::future::pending()))
+    }
+
     fn run(self, agent: &str, serving: JoinHandle<()>) -> Chat {
         let (pty, pts) = pty_process::blocking::open().unwrap();
         let (rows, columns) = self.size;
         pty.resize(Size::new(rows, columns)).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_attache"))
+        let program = env!("CARGO_BIN_EXE_attache");
+        let command = match &self.shell {
+            None => Command::new(program),
+            Some(script) => Command::new("sh").args(["-c", script, "sh", program]),
+        };
+        let mut command = command
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap())
             .env("HOME", self.place.home())

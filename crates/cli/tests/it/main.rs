@@ -12,6 +12,7 @@ mod chat;
 mod chat_ask;
 mod chat_end;
 mod chat_fold;
+mod chat_job;
 mod chat_keys;
 mod chat_rig;
 mod config;
