@@ -1,11 +1,20 @@
 //! Plays scenarios against a target and sums up what was found.
+//!
+//! `play.rs` is one scenario from a fresh peer to its findings, `sum.rs` makes one status per rule of all of them.
 
+mod play;
+mod scratch;
+mod sum;
+
+use std::future::poll_fn;
+use std::task::Poll;
 use std::time::Duration;
 
 use crate::judge::{Finding, Verdict};
 use crate::rules::{Rule, Tier};
 use crate::stage::Prompts;
-use crate::{Party, Trace};
+use crate::{BoxFuture, Party, Scenario, Stop, Target, Trace};
+use play::Done;
 
 /// What to run, and how.
 #[derive(Clone, Debug)]
@@ -76,7 +85,7 @@ pub struct Scene {
     /// What happens in it.
     pub about: String,
     /// Why it ended early.
-    pub stopped: Option<String>,
+    pub stop: Option<Stop>,
     /// The conversation.
     pub trace: Trace,
     /// How many failures were found in it.
@@ -121,4 +130,68 @@ impl Outcome {
     pub fn failures(&self) -> impl Iterator<Item = &(usize, Finding)> {
         self.findings.iter().filter(|(_, finding)| finding.verdict == Verdict::Fail)
     }
+}
+
+/// What happens while a run goes on.
+#[derive(Debug)]
+pub enum Progress<'a> {
+    /// A scenario begins.
+    Begins(&'a Scenario),
+    /// A scenario has ended; how many have, of how many.
+    Ended(&'a Scene, usize, usize),
+}
+
+/// Plays the scenarios that the options ask for, and judges every conversation.
+pub async fn run(target: &dyn Target, options: &Options, progress: &mut dyn FnMut(Progress<'_>)) -> Report {
+    let chosen = choose(options);
+    let total = chosen.len();
+    let mut waiting = chosen.iter().enumerate();
+    let mut running: Vec<(usize, BoxFuture<'_, Done>)> = Vec::new();
+    let mut played: Vec<Option<Done>> = (0..total).map(|_| None).collect();
+    for count in 1..=total {
+        while running.len() < options.jobs.max(1) {
+            let Some((place, scenario)) = waiting.next() else { break };
+            progress(Progress::Begins(scenario));
+            running.push((place, Box::pin(play::play(target, scenario, options))));
+        }
+        let (place, done) = first(&mut running).await;
+        progress(Progress::Ended(&done.scene, count, total));
+        played[place] = Some(done);
+    }
+    sum::sum(target.command(), options, played.into_iter().flatten().collect())
+}
+
+/// Waits for whichever ends first.
+async fn first<T>(running: &mut Vec<(usize, BoxFuture<'_, T>)>) -> (usize, T) {
+    poll_fn(|cx| {
+        for place in 0..running.len() {
+            if let Poll::Ready(value) = running[place].1.as_mut().poll(cx) {
+                let (number, _) = running.swap_remove(place);
+                return Poll::Ready((number, value));
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+/// The scenarios that the options ask for. A rule that only watchers speak about can show in any of them.
+pub fn choose(options: &Options) -> Vec<Scenario> {
+    let all =
+        crate::scenarios(options.party).into_iter().filter(|scenario| options.faults || !scenario.fault);
+    let wanted = |scenario: &Scenario| {
+        options.scenarios.is_empty() || options.scenarios.iter().any(|name| name == scenario.name)
+    };
+    let all: Vec<Scenario> = all.filter(wanted).collect();
+    let shows = |scenario: &Scenario| {
+        options.only.is_empty()
+            || scenario.rules.iter().any(|rule| options.only.iter().any(|only| only == rule))
+    };
+    let chosen: Vec<Scenario> = all.iter().copied().filter(shows).collect();
+    if chosen.is_empty() { all } else { chosen }
+}
+
+/// Judges a recording, or any conversation that was not led by the checker.
+pub fn judge_trace(trace: Trace, party: Option<Party>, options: &Options) -> Report {
+    sum::sum_trace(trace, party, options)
 }

@@ -15,8 +15,10 @@
 //! `base64` stands in place of `text` if it was not UTF-8.
 
 mod base64;
+mod clock;
 mod file;
 
+pub use clock::now;
 pub use file::{ReadError, Reader};
 
 use std::time::Duration;

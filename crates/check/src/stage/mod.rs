@@ -15,6 +15,7 @@ mod wait;
 mod wire;
 
 pub use prompts::{PromptKind, Prompts};
+pub(crate) use services::NOTES;
 pub use services::{Permission, Reply, Services};
 
 use std::collections::VecDeque;
@@ -313,6 +314,7 @@ impl Stage {
             skipped: self.skipped,
             excused: self.excused,
             initialized: !self.book.initialized.is_null(),
+            capabilities: self.book.capabilities(self.setup.plays.other()).clone(),
         }
     }
 }
@@ -330,4 +332,6 @@ pub struct Played {
     pub excused: Vec<(&'static str, String)>,
     /// Whether `initialize` was answered with a result.
     pub initialized: bool,
+    /// The capabilities of the judged party.
+    pub capabilities: Value,
 }

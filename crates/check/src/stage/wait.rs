@@ -15,26 +15,44 @@ use crate::{Step, Stop};
 
 /// How much longer than other things a turn may take: a model works in it.
 const TURN: u32 = 6;
+/// The same for the answer to `initialize`.
+const START: u32 = 3;
 
 impl Stage {
     /// Waits for the answer to a request of the checker. Meanwhile the peer's requests are served.
     pub async fn expect(&mut self, id: &Id) -> Result<Result<Value, WireError>, Stop> {
         let asked = self.book.open(self.setup.plays, id).map(|asked| asked.method.clone());
         let what = format!("the answer to {}", asked.as_deref().unwrap_or("a request"));
-        let patience = if asked.as_deref() == Some("session/prompt") { TURN } else { 1 };
-        let wanted = id.clone();
-        let heard = self
-            .wait(
-                what,
-                patience,
-                move |heard| matches!(&heard.message, Message::Answer { id, .. } if *id == wanted),
-            )
-            .await?;
+        let patience = match asked.as_deref() {
+            Some("session/prompt") => TURN,
+            // The first answer also waits for a program to start.
+            Some("initialize") => START,
+            _ => 1,
+        };
+        let answers =
+            |heard: &Heard| matches!(&heard.message, Message::Answer { id: other, .. } if other == id);
+        let heard = match self.wait(what, patience, answers).await {
+            Err(Stop::Deadline(what)) => {
+                self.never_answered(id, patience);
+                return Err(Stop::Deadline(what));
+            }
+            other => other?,
+        };
         self.last = Some(heard.index);
         match &heard.message {
             Message::Answer { outcome: Ok(result), .. } => Ok(Ok(result.clone())),
             Message::Answer { outcome: Err(error), .. } => Ok(Err(WireError::of(error))),
             _ => Err(Stop::Broken("an answer that is none".to_owned())),
+        }
+    }
+
+    /// RPC-24: a request gets an answer. How long a turn may take is nobody's business but the model's.
+    fn never_answered(&mut self, id: &Id, patience: u32) {
+        let Some(asked) = self.book.open(self.setup.plays, id) else { return };
+        if asked.method != "session/prompt" {
+            let (at, seconds) = (asked.index, (self.setup.deadline * patience).as_secs());
+            let why = format!("{} was not answered within {seconds} seconds", asked.method);
+            self.fail_at("RPC-24", &[at], why);
         }
     }
 

@@ -1,0 +1,170 @@
+//! One status per rule of all that was found.
+
+use serde_json::Value;
+
+use super::play::Done;
+use super::{Conclusion, Options, Outcome, Report, Scene, Status};
+use crate::judge::{self, Finding, Verdict};
+use crate::rules::{self, Rule, Side};
+use crate::trace::What;
+use crate::{Party, Scenario, Stop, Trace};
+
+/// How many failures of one rule are kept per report.
+const KEPT: usize = 20;
+
+pub(super) fn sum(command: Vec<String>, options: &Options, played: Vec<Done>) -> Report {
+    let wanted =
+        rules::all().iter().filter(|rule| rule.side.binds(options.party) && is_wanted(rule, options));
+    let all = crate::scenarios(options.party);
+    let rules: Vec<Outcome> = wanted.map(|rule| outcome(rule, options.party, &played, &all)).collect();
+    let conclusion = could_not_run(&played).unwrap_or_else(|| conclude(&rules));
+    let scenes = played.into_iter().map(|done| done.scene).collect();
+    Report { party: Some(options.party), command, rules, scenes, conclusion }
+}
+
+pub(super) fn sum_trace(trace: Trace, party: Option<Party>, options: &Options) -> Report {
+    let findings = judge::judge(&trace, party);
+    let binds = |rule: &Rule| party.is_none_or(|party| rule.side.binds(party));
+    let rules: Vec<Outcome> = rules::all()
+        .iter()
+        .filter(|rule| binds(rule) && is_wanted(rule, options))
+        .map(|rule| {
+            let (status, findings) = found(rule, findings.iter().map(|finding| (0, finding)))
+                .unwrap_or_else(|| (Status::NotExercised(silent(rule)), Vec::new()));
+            Outcome { rule, status, findings }
+        })
+        .collect();
+    let is_line = |what: &What| matches!(what, What::Line { .. });
+    let conclusion = if trace.entries.iter().any(|entry| is_line(&entry.what)) {
+        conclude(&rules)
+    } else {
+        Conclusion::CouldNotRun("the recording has no messages".to_owned())
+    };
+    let failures = findings.iter().filter(|finding| finding.verdict == Verdict::Fail).count();
+    let took = trace.entries.last().map_or(std::time::Duration::ZERO, |entry| entry.at);
+    let command = trace.head.command.clone();
+    let scene = Scene {
+        name: "recording".to_owned(),
+        about: "a conversation that was recorded".to_owned(),
+        stop: None,
+        trace,
+        failures,
+        took,
+    };
+    Report { party, command, rules, scenes: vec![scene], conclusion }
+}
+
+fn is_wanted(rule: &Rule, options: &Options) -> bool {
+    (options.only.is_empty() || options.only.iter().any(|only| only == rule.id))
+        && (options.tiers.is_empty() || options.tiers.contains(&rule.tier()))
+}
+
+fn silent(rule: &Rule) -> String {
+    rule.why_not.unwrap_or("nothing in the conversation shows it").to_owned()
+}
+
+/// Fail wins over pass; `None` if there is neither.
+fn found<'a>(
+    rule: &Rule,
+    findings: impl Iterator<Item = (usize, &'a Finding)>,
+) -> Option<(Status, Vec<(usize, Finding)>)> {
+    let mut pass = None;
+    let mut failures: Vec<(usize, Finding)> = Vec::new();
+    for (scene, finding) in findings.filter(|(_, finding)| finding.rule == rule.id) {
+        match finding.verdict {
+            Verdict::Fail if failures.len() < KEPT => failures.push((scene, finding.clone())),
+            Verdict::Fail => {}
+            Verdict::Pass => pass = pass.or_else(|| Some((scene, finding.clone()))),
+        }
+    }
+    match (failures.is_empty(), pass) {
+        (false, _) => Some((Status::Fail, failures)),
+        (true, Some(pass)) => Some((Status::Pass, vec![pass])),
+        (true, None) => None,
+    }
+}
+
+fn outcome(rule: &'static Rule, party: Party, played: &[Done], all: &[Scenario]) -> Outcome {
+    let findings = played
+        .iter()
+        .enumerate()
+        .flat_map(|(scene, done)| done.findings.iter().map(move |finding| (scene, finding)));
+    if let Some((status, findings)) = found(rule, findings) {
+        return Outcome { rule, status, findings };
+    }
+    Outcome { rule, status: unseen(rule, party, played, all), findings: Vec::new() }
+}
+
+/// Why there is nothing to say about a rule.
+fn unseen(rule: &Rule, party: Party, played: &[Done], all: &[Scenario]) -> Status {
+    if let Some(why) = rule.why_not {
+        return Status::NotExercised(why.to_owned());
+    }
+    if let Some(why) = not_advertised(rule, party, played) {
+        return Status::NotApplicable(why);
+    }
+    let skipped = played.iter().flat_map(|done| &done.skipped).find(|(skipped, _)| *skipped == rule.id);
+    if let Some((_, why)) = skipped {
+        return Status::NotApplicable(why.clone());
+    }
+    let names = |scenario: &Scenario| scenario.rules.contains(&rule.id);
+    let theirs: Vec<&Done> = played.iter().filter(|done| names(&done.scenario)).collect();
+    for done in &theirs {
+        if let Some(Stop::NotApplicable(why)) = &done.scene.stop {
+            return Status::NotApplicable(why.clone());
+        }
+    }
+    if let Some((done, stop)) =
+        theirs.iter().find_map(|done| done.scene.stop.as_ref().map(|stop| (done, stop)))
+    {
+        return Status::NotExercised(format!("{}: {stop}", done.scene.name));
+    }
+    if let Some(done) = theirs.first() {
+        return Status::NotExercised(format!("{}: the {party} did nothing that shows it", done.scene.name));
+    }
+    Status::NotExercised(if all.iter().any(|scenario| scenario.fault && names(scenario)) {
+        "shown only with --faults".to_owned()
+    } else if all.iter().any(names) {
+        "its scenarios were not chosen".to_owned()
+    } else {
+        silent(rule)
+    })
+}
+
+/// Duties that come with a capability which the judged party does not have. A capability of the other side is the checker's own.
+fn not_advertised(rule: &Rule, party: Party, played: &[Done]) -> Option<String> {
+    let (side, path) = rule.when?.split_once('.')?;
+    if side != party.name() || rule.side == Side::Both {
+        return None;
+    }
+    let capabilities = played.iter().find_map(|done| done.capabilities.as_ref())?;
+    let found = path.split('.').fold(capabilities, |value, key| &value[key]);
+    let has = *found == Value::Bool(true) || found.is_object();
+    (!has).then(|| format!("the {party} does not advertise `{path}`"))
+}
+
+fn conclude(rules: &[Outcome]) -> Conclusion {
+    let broken = |outcome: &Outcome| outcome.failed() && outcome.rule.tier().binds();
+    if rules.iter().any(broken) { Conclusion::NotConformant } else { Conclusion::Conformant }
+}
+
+/// Without one scenario that got anywhere there is nothing to judge.
+fn could_not_run(played: &[Done]) -> Option<Conclusion> {
+    let began = |done: &Done| done.capabilities.is_some() || done.scene.stop.is_none();
+    if played.iter().any(began) {
+        return None;
+    }
+    let Some(first) = played.first() else {
+        return Some(Conclusion::CouldNotRun("no scenario was chosen".to_owned()));
+    };
+    let mut why = first.scene.stop.as_ref().map(ToString::to_string).unwrap_or_default();
+    for entry in &first.scene.trace.entries {
+        if let What::Stderr(text) = &entry.what {
+            let text = String::from_utf8_lossy(text);
+            let lines: Vec<&str> = text.trim_end().lines().collect();
+            let tail = &lines[lines.len().saturating_sub(5)..];
+            why = format!("{why}; its stderr ends with:\n{}", tail.join("\n"));
+        }
+    }
+    Some(Conclusion::CouldNotRun(why))
+}
