@@ -2,4 +2,5 @@
 //!
 //! Started as `attache agent`.
 
+pub mod http;
 pub mod model;

@@ -1,0 +1,146 @@
+//! From a host's name to a stream that hyper can use: lookup, TCP, proxy, TLS.
+
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto::ring};
+
+use super::proxy::Proxy;
+use super::{HttpError, Target};
+
+/// The settings for `https`: whom to trust.
+pub(super) fn tls(extra: Option<&Path>) -> Result<ClientConfig, HttpError> {
+    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    if let Some(path) = extra {
+        let unusable = |why: String| {
+            HttpError::Invalid(format!("SSL_CERT_FILE={}: {why}; mend or unset it", path.display()))
+        };
+        let certificates =
+            CertificateDer::pem_file_iter(path).map_err(|error| unusable(error.to_string()))?;
+        roots.add_parsable_certificates(certificates.flatten());
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| HttpError::Invalid(error.to_string()))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(config)
+}
+
+/// Opens a connection to the target, or to the proxy that leads to it.
+pub(super) async fn open(
+    target: &Target,
+    proxy: Option<&Proxy>,
+    tls: &Arc<ClientConfig>,
+) -> Result<Io, HttpError> {
+    let failed = |error: io::Error| HttpError::Connect(format!("{}: {error}", target.place()));
+    let stream = match proxy {
+        None => tcp(&target.host, target.port).await.map_err(failed)?,
+        Some(proxy) => {
+            let through = |error: io::Error| {
+                let place = format!("{}:{}", proxy.host, proxy.port);
+                HttpError::Connect(format!("{} through the proxy {place}: {error}", target.place()))
+            };
+            let mut stream = tcp(&proxy.host, proxy.port).await.map_err(through)?;
+            if target.tls {
+                tunnel(&mut stream, target, proxy).await.map_err(through)?;
+            }
+            stream
+        }
+    };
+    if !target.tls {
+        return Ok(Io::new(stream));
+    }
+    let name = ServerName::try_from(target.host.clone())
+        .map_err(|_| HttpError::Invalid("the host's name is none".to_owned()))?;
+    let stream = TlsConnector::from(tls.clone()).connect(name, stream).await.map_err(failed)?;
+    Ok(Io::new(stream))
+}
+
+async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect((host, port)).await?;
+    // Requests are written at once; waiting for more would only be late.
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// The longest answer of a proxy to `CONNECT`.
+const PROXY_HEAD: usize = 16 * 1024;
+
+/// Asks a proxy for a way to the target.
+async fn tunnel(stream: &mut TcpStream, target: &Target, proxy: &Proxy) -> io::Result<()> {
+    let place = target.place();
+    let mut ask = format!("CONNECT {place} HTTP/1.1\r\nhost: {place}\r\n");
+    if let Some(credentials) = &proxy.credentials {
+        ask.push_str(&format!("proxy-authorization: {credentials}\r\n"));
+    }
+    ask.push_str("\r\n");
+    stream.write_all(ask.as_bytes()).await?;
+    let mut head = Vec::new();
+    // Byte by byte, since what follows the head belongs to the target.
+    while !head.ends_with(b"\r\n\r\n") {
+        if head.len() == PROXY_HEAD {
+            return Err(io::Error::other("its answer is too long"));
+        }
+        head.push(stream.read_u8().await?);
+    }
+    let line = String::from_utf8_lossy(&head).lines().next().unwrap_or_default().to_owned();
+    match line.split(' ').nth(1) {
+        Some(status) if status.starts_with('2') => Ok(()),
+        Some(status) => Err(io::Error::other(format!("it answered {status}"))),
+        None => Err(io::Error::other("it does not speak HTTP")),
+    }
+}
+
+trait Both: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Both for T {}
+
+/// A stream of tokio's kind as one of hyper's kind.
+pub(super) struct Io {
+    stream: Box<dyn Both>,
+    /// hyper lends memory that is not yet initialized, which safe code cannot read into; so what comes stops here first.
+    buffer: Box<[u8]>,
+}
+
+impl Io {
+    fn new(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Self {
+        Io { stream: Box::new(stream), buffer: vec![0; 16 * 1024].into() }
+    }
+}
+
+impl hyper::rt::Read for Io {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        mut lent: hyper::rt::ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        let Io { stream, buffer } = &mut *self;
+        let room = lent.remaining().min(buffer.len());
+        let mut read = ReadBuf::new(&mut buffer[..room]);
+        ready!(Pin::new(stream).poll_read(cx, &mut read))?;
+        lent.put_slice(read.filled());
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl hyper::rt::Write for Io {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,335 @@
+//! HTTP/1.1 for everything that leaves this process: models, MCP servers, pages to fetch.
+//!
+//! hyper speaks the protocol, rustls the encryption; this module connects the two. One request takes one connection,
+//! and there is no task behind it: whoever drops a [`Response`] closes its socket at once. Redirects are not followed
+//! and nothing is decompressed; both are the caller's decision.
+//!
+//! `https` trusts Mozilla's list of authorities and those in the file that `SSL_CERT_FILE` names. Proxies come from
+//! `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`; loopback addresses never go through one.
+
+mod body;
+mod connect;
+mod proxy;
+
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hyper::body::{Body as _, Bytes, Incoming};
+use hyper::client::conn::http1;
+use hyper::header::{HeaderName, HeaderValue};
+use hyper::{HeaderMap, Method, Uri};
+use tokio_rustls::rustls::ClientConfig;
+
+use body::Whole;
+use connect::Io;
+pub use proxy::Proxies;
+
+/// How long a connection may take until it is there, name lookup and encryption included.
+const CONNECT: Duration = Duration::from_secs(15);
+
+/// Makes requests. Cheap to clone.
+#[derive(Clone)]
+pub struct Http {
+    tls: Arc<ClientConfig>,
+    proxies: Arc<Proxies>,
+    connect: Duration,
+}
+
+/// One request.
+#[derive(Clone)]
+pub struct Request {
+    /// `GET`, `POST`, …
+    pub method: String,
+    /// An absolute URL, `http` or `https`.
+    pub url: String,
+    /// Headers; `host`, `content-length` and `user-agent` are added where they are missing.
+    pub headers: Vec<(String, String)>,
+    /// The body, empty for none.
+    pub body: Vec<u8>,
+}
+
+impl Request {
+    /// A request without a body.
+    pub fn get(url: impl Into<String>) -> Self {
+        Request { method: "GET".to_owned(), url: url.into(), headers: Vec::new(), body: Vec::new() }
+    }
+
+    /// A request with a JSON body.
+    pub fn post_json(url: impl Into<String>, body: &serde_json::Value) -> Self {
+        let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+        Request { method: "POST".to_owned(), url: url.into(), headers, body: body.to_string().into_bytes() }
+    }
+
+    /// Adds a header.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+}
+
+/// Without the values of headers and without the body, since both may hold secrets.
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
+        let url = self.url.split('?').next().unwrap_or_default();
+        f.debug_struct("Request")
+            .field("method", &self.method)
+            .field("url", &url)
+            .field("headers", &names)
+            .finish()
+    }
+}
+
+/// Why there is no answer. Says the host, never a header or a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HttpError {
+    /// The URL or a header cannot be used.
+    Invalid(String),
+    /// No connection.
+    Connect(String),
+    /// The connection broke, or what came over it was not HTTP.
+    Broken(String),
+    /// The answer is longer than it may be.
+    TooLong,
+}
+
+impl fmt::Display for HttpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HttpError::Invalid(why) => write!(f, "cannot make this request: {why}"),
+            HttpError::Connect(why) => write!(f, "cannot connect to {why}"),
+            HttpError::Broken(why) => write!(f, "the connection broke: {why}"),
+            HttpError::TooLong => f.write_str("the answer is too long"),
+        }
+    }
+}
+
+impl std::error::Error for HttpError {}
+
+impl Http {
+    /// With the certificates and proxies of the environment.
+    pub fn from_env() -> Result<Self, HttpError> {
+        let extra = std::env::var_os("SSL_CERT_FILE");
+        let tls = connect::tls(extra.as_deref().map(std::path::Path::new))?;
+        Ok(Http { tls: Arc::new(tls), proxies: Arc::new(Proxies::from_env()), connect: CONNECT })
+    }
+
+    /// With these proxies instead of the environment's.
+    #[must_use]
+    pub fn with_proxies(mut self, proxies: Proxies) -> Self {
+        self.proxies = Arc::new(proxies);
+        self
+    }
+
+    /// With another limit for the time until a connection is there.
+    #[must_use]
+    pub fn with_connect_timeout(mut self, limit: Duration) -> Self {
+        self.connect = limit;
+        self
+    }
+
+    /// Sends a request and waits for the head of the answer. There is no limit for that wait but the caller's.
+    pub async fn send(&self, request: Request) -> Result<Response, HttpError> {
+        let target = Target::of(&request.url)?;
+        let proxy = self.proxies.of(&target);
+        let connecting = connect::open(&target, proxy.as_ref(), &self.tls);
+        let io = match tokio::time::timeout(self.connect, connecting).await {
+            Ok(io) => io?,
+            Err(_) => {
+                let seconds = self.connect.as_secs_f32();
+                return Err(HttpError::Connect(format!("{}: no answer within {seconds} s", target.place())));
+            }
+        };
+        let message = message(request, &target, proxy.filter(|_| !target.tls))?;
+        let (mut sender, connection) =
+            http1::handshake(io).await.map_err(|error| HttpError::Broken(error.to_string()))?;
+        let mut connection = Some(Box::pin(connection));
+        let mut answer = std::pin::pin!(sender.send_request(message));
+        let answer = poll_fn(|cx| {
+            drive(&mut connection, cx);
+            answer.as_mut().poll(cx)
+        })
+        .await
+        .map_err(|error| HttpError::Broken(reason(&error)))?;
+        let (head, body) = answer.into_parts();
+        Ok(Response { status: head.status.as_u16(), headers: head.headers, body: Body { body, connection } })
+    }
+}
+
+impl fmt::Debug for Http {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Http").finish_non_exhaustive()
+    }
+}
+
+type Connection = Pin<Box<http1::Connection<Io, Whole>>>;
+
+/// The connection makes progress only while somebody waits for what comes over it.
+fn drive(connection: &mut Option<Connection>, cx: &mut Context<'_>) {
+    // Its error reaches the body or the answer too, and is told there.
+    if let Some(open) = connection
+        && open.as_mut().poll(cx).is_ready()
+    {
+        *connection = None;
+    }
+}
+
+/// The head of an answer, and its body to come.
+pub struct Response {
+    /// The status.
+    pub status: u16,
+    headers: HeaderMap,
+    /// The rest.
+    pub body: Body,
+}
+
+impl Response {
+    /// The first header of this name, if it is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// All headers that are text.
+    pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
+    }
+}
+
+impl fmt::Debug for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Response").field("status", &self.status).finish_non_exhaustive()
+    }
+}
+
+/// The body of an answer, piece by piece.
+pub struct Body {
+    body: Incoming,
+    connection: Option<Connection>,
+}
+
+impl Body {
+    /// The next piece; `None` at the end. Giving up the wait loses nothing.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
+        poll_fn(|cx| self.poll_chunk(cx)).await
+    }
+
+    /// See [`Body::chunk`].
+    pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, HttpError>> {
+        loop {
+            drive(&mut self.connection, cx);
+            match Pin::new(&mut self.body).poll_frame(cx) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    // Trailers say nothing that anybody here waits for.
+                    if let Ok(data) = frame.into_data() {
+                        return Poll::Ready(Ok(Some(data)));
+                    }
+                }
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(HttpError::Broken(reason(&error)))),
+                Poll::Ready(None) => return Poll::Ready(Ok(None)),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    /// All of it, if it is not longer than `limit`.
+    pub async fn bytes(&mut self, limit: usize) -> Result<Vec<u8>, HttpError> {
+        let mut all = Vec::new();
+        while let Some(chunk) = self.chunk().await? {
+            if all.len() + chunk.len() > limit {
+                return Err(HttpError::TooLong);
+            }
+            all.extend_from_slice(&chunk);
+        }
+        Ok(all)
+    }
+}
+
+/// hyper's own text says little; what lies beneath it says more.
+fn reason(error: &hyper::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}
+
+/// Where a request goes.
+#[derive(Debug, Clone)]
+struct Target {
+    tls: bool,
+    host: String,
+    port: u16,
+    uri: Uri,
+}
+
+impl Target {
+    fn of(url: &str) -> Result<Self, HttpError> {
+        let wrong = |why: &str| HttpError::Invalid(format!("{why}; write `https://host/path`"));
+        let uri: Uri = url.parse().map_err(|_| wrong("this is no URL"))?;
+        let tls = match uri.scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
+            _ => return Err(wrong("the URL is neither http nor https")),
+        };
+        if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+            return Err(wrong("the URL holds a user name"));
+        }
+        let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+        if host.is_empty() {
+            return Err(wrong("the URL has no host"));
+        }
+        let port = uri.port_u16().unwrap_or(if tls { 443 } else { 80 });
+        Ok(Target { tls, host, port, uri })
+    }
+
+    fn place(&self) -> String {
+        match self.host.contains(':') {
+            true => format!("[{}]:{}", self.host, self.port),
+            false => format!("{}:{}", self.host, self.port),
+        }
+    }
+}
+
+/// The request as hyper wants it. A proxy for plain HTTP is told the whole URL; everybody else only the path.
+fn message(
+    request: Request,
+    target: &Target,
+    proxy: Option<proxy::Proxy>,
+) -> Result<hyper::Request<Whole>, HttpError> {
+    let wrong = |what: &str| HttpError::Invalid(what.to_owned());
+    let path = target.uri.path_and_query().map_or("/", |path| path.as_str());
+    let uri = if proxy.is_some() { target.uri.to_string() } else { path.to_owned() };
+    let method = Method::from_bytes(request.method.as_bytes()).map_err(|_| wrong("the method is none"))?;
+    let mut message = hyper::Request::new(Whole::new(request.body));
+    *message.method_mut() = method;
+    *message.uri_mut() = uri.parse().map_err(|_| wrong("the path cannot be used"))?;
+    let headers = message.headers_mut();
+    let host = target.uri.authority().map_or(target.host.as_str(), |authority| authority.as_str());
+    let usual = [("host", host), ("user-agent", USER_AGENT), ("connection", "close")];
+    for (name, value) in usual {
+        headers.insert(HeaderName::from_static(name), header_value(name, value)?);
+    }
+    if let Some(credentials) = proxy.and_then(|proxy| proxy.credentials) {
+        headers.insert("proxy-authorization", header_value("proxy-authorization", &credentials)?);
+    }
+    for (name, value) in &request.headers {
+        let known =
+            HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong("the name of a header is none"))?;
+        headers.insert(known, header_value(name, value)?);
+    }
+    Ok(message)
+}
+
+const USER_AGENT: &str = concat!("attache/", env!("CARGO_PKG_VERSION"));
+
+fn header_value(name: &str, value: &str) -> Result<HeaderValue, HttpError> {
+    let mut made = HeaderValue::from_str(value)
+        .map_err(|_| HttpError::Invalid(format!("the header `{name}` holds what a header cannot hold")))?;
+    // Keeps it out of debug texts.
+    made.set_sensitive(true);
+    Ok(made)
+}
