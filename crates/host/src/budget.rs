@@ -85,13 +85,23 @@ impl fmt::Display for Exceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Exceeded::Time(limit) => write!(f, "the time limit of {} s is over", limit.as_secs_f64()),
-            Exceeded::Turns(limit) => write!(f, "the limit of {limit} turns is reached"),
-            Exceeded::Tokens { used, limit } => write!(f, "{used} tokens are used, the limit is {limit}"),
+            Exceeded::Turns(limit) => {
+                write!(f, "the limit of {limit} turn{} is reached", plural(u64::from(*limit)))
+            }
+            Exceeded::Tokens { used, limit } => write!(
+                f,
+                "{used} token{} used, the limit is {limit}",
+                if *used == 1 { " is" } else { "s are" }
+            ),
             Exceeded::Cost { spent, limit } => {
                 write!(f, "{:.4} {} are spent, the limit is {limit}", spent.amount, spent.currency)
             }
         }
     }
+}
+
+fn plural(count: u64) -> &'static str {
+    if count == 1 { "" } else { "s" }
 }
 
 impl std::error::Error for Exceeded {}

@@ -191,7 +191,8 @@ impl<I: Iterator<Item = String>, K: Fn(&str) -> bool> Parser<I, K> {
         }
         let blank = word.contains(char::is_whitespace);
         let before_verb = self.args.peek().and_then(|next| TOP.verb(next)).is_some_and(|verb| verb.agent);
-        !blank && !self.call.has("agent") && (before_verb || word.contains('/'))
+        // Beside --agent it is one too many, which is told; a path may be the beginning of a prompt then.
+        !blank && (before_verb || (word.contains('/') && !self.call.has("agent")))
     }
 
     fn finish(&mut self) -> Result<Parsed> {
@@ -320,6 +321,7 @@ mod tests {
         assert_eq!(call("mine|exec|hello").agent.as_deref(), Some("mine"));
         assert_eq!(call("find|the|bug").agent, None);
         assert_eq!(call("fix a/b please").agent, None);
+        assert_eq!(call("--agent|x|a/b|please").words, ["a/b", "please"]);
     }
 
     #[test]
@@ -343,6 +345,7 @@ mod tests {
         assert_eq!(message("status|now"), "`attache status` takes no `now`");
         assert_eq!(message("sessions|nwe"), "`attache sessions` has no command `nwe`");
         assert_eq!(message("--agent|x|codex|exec|hi"), "name an agent or give --agent, not both");
+        assert_eq!(message("--agent|x|mine|exec|hi"), "name an agent or give --agent, not both");
         assert_eq!(message("--timeout"), "--timeout needs a value: SECONDS");
     }
 

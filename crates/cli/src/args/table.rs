@@ -167,8 +167,8 @@ pub(crate) static GLOBAL: &[Flag] = &[
     ),
     flag("no-fs", Agent, "Do not lend files to the agent"),
     flag("no-terminal", Agent, "Do not lend terminals to the agent"),
-    flag("ask", Permissions, "Ask for everything"),
-    flag("approve-reads", Permissions, "Approve reading and searching, ask for the rest (the default)"),
+    flag("ask", Permissions, "Ask for everything that the agent wants permission for (the default)"),
+    flag("approve-reads", Permissions, "Approve reading and searching, ask for the rest"),
     flag("approve-all", Permissions, "Approve everything"),
     flag("deny-all", Permissions, "Deny everything"),
     option(

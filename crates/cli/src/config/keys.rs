@@ -78,7 +78,8 @@ pub(crate) static KEYS: &[Key] = &[
     key!(
         "permissions",
         Kind::OneOf(MODES),
-        Some("approve-reads"),
+        // PERM-05: whoever has said nothing is asked.
+        Some("ask"),
         "ATTACHE_PERMISSIONS",
         None,
         Narrow,

@@ -138,7 +138,11 @@ pub(crate) fn set(cx: &Cx) -> Result<()> {
     let project = cx.call.has("project");
     let path = if project { cx.config.project_file.clone() } else { cx.config.user_file.clone() };
     let (key, text) = (cx.call.word(0).unwrap_or_default(), cx.call.word(1).unwrap_or_default());
-    let value = literal(key, text)?;
+    let value = match key {
+        // What is wrong with it is better told now than with the next prompt.
+        "permission_policy" => json!(crate::run::check_policy(text, &cx.cwd)?).to_string(),
+        _ => literal(key, text)?,
+    };
     let before = fs::read_to_string(&path).unwrap_or_default();
     if before.parse::<toml::Table>().is_err() {
         return Err(wrong(&path, "this is not valid TOML; mend it first"));

@@ -19,6 +19,11 @@ pub(crate) use screen::Screen;
 
 use crate::error::{Failure, Kind};
 
+/// `1 prompt`, `2 prompts`.
+pub(crate) fn count(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
 /// The formats of `--format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {

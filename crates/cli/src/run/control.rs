@@ -9,7 +9,7 @@ use super::signals::runtime;
 use super::worker::Setting;
 use crate::cx::Cx;
 use crate::error::{Kind, Result};
-use crate::output::Format;
+use crate::output::{Format, count};
 use crate::session_store::{Record, Store};
 
 /// Cancels the prompt that runs.
@@ -84,13 +84,13 @@ pub(crate) fn set(cx: &Cx) -> Result<()> {
         return Ok(());
     }
     let (record, options) = change(cx, Setting::Option(key.to_owned(), value.to_owned()))?;
-    let count = options.as_array().map_or(0, Vec::len);
+    let options_now = count(options.as_array().map_or(0, Vec::len) as u64, "option");
     match cx.output.format {
         Format::Json => cx.output.json(&with_identity(
             json!({ "action": "config_set", "configId": key, "value": value, "configOptions": options }),
             &record,
         )),
-        Format::Text => cx.output.line(format_args!("config set: {key}={value} ({count} options)")),
+        Format::Text => cx.output.line(format_args!("config set: {key}={value} ({options_now})")),
         Format::Quiet => cx.output.line(value),
     }
     Ok(())
@@ -107,7 +107,7 @@ fn with_identity(mut value: Value, record: &Record) -> Value {
 
 fn change(cx: &Cx, setting: Setting) -> Result<(Record, Value)> {
     let setup = Setup::new(cx)?;
-    let permits = Permits::new(cx)?;
+    let permits = Permits::without_turn(cx)?;
     let record = find(cx, &setup)?;
     let setup = setup.with_record(&record);
     cx.warn();

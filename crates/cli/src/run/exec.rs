@@ -8,8 +8,9 @@ use tokio::sync::watch;
 
 use super::front::{Front, Local, Show};
 use super::input;
-use super::live::{Connection, set_model, set_option};
+use super::live::Connection;
 use super::permits::Permits;
+use super::settings::{set_model, set_option};
 use super::setup::Setup;
 use super::signals::{interrupted, runtime};
 use super::turn::{Ended, Stop, Task, Why, late, run, stopped, timed_out};

@@ -1,14 +1,12 @@
 //! An agent that runs, and its session.
 
 use attache::client::{Agent, Session};
-use attache::wire::v1::{
-    McpServer, SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory, SessionConfigOptionValue,
-    SystemPrompt, SystemPromptMode,
-};
+use attache::wire::v1::{McpServer, SessionConfigKind, SystemPrompt, SystemPromptMode};
 use attache::{ContentBlock, Meta};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use super::settings::{model_option, set_mode, set_model, set_option};
 use super::setup::Setup;
 use crate::connect::{ConnectOptions, OnStderr, client, connect, explain_auth};
 use crate::error::{Context as _, Failure, Result};
@@ -167,7 +165,7 @@ impl Connection {
             }
         };
         if let Some(mode) = &record.mode {
-            tell("the mode", session.control().set_mode(mode.as_str()).await.map_err(Failure::from));
+            tell("the mode", set_mode(session, mode).await);
         }
         if let Some(model) = &record.model {
             tell("the model", set_model(session, model).await);
@@ -181,68 +179,6 @@ impl Connection {
 
 fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
-/// Switches the model: by the agent's option for models, or in the older way.
-pub(crate) async fn set_model(session: &Session, model: &str) -> Result<()> {
-    let option = model_option(&session.config_options()).map(|option| option.id.clone());
-    if let Some(id) = option {
-        session.control().set_config_option(id, model).await.map_err(Failure::from)?;
-        return Ok(());
-    }
-    if session.models().is_none() {
-        return Err(Failure::runtime("the agent offers no choice of models").detail("MODEL_UNSUPPORTED"));
-    }
-    session.control().set_model(model).await.map_err(Failure::from)
-}
-
-/// The id of the agent's option for models, if it has one.
-pub(crate) fn model_option_id(session: &Session) -> Option<String> {
-    model_option(&session.config_options()).map(|option| option.id.to_string())
-}
-
-fn model_option(options: &[SessionConfigOption]) -> Option<&SessionConfigOption> {
-    let category =
-        |option: &&SessionConfigOption| option.category == Some(SessionConfigOptionCategory::Model);
-    options.iter().find(category).or_else(|| options.iter().find(|option| option.id.as_str() == "model"))
-}
-
-/// Sets an option: to a value's id, or, where it is a switch, to true or false.
-pub(crate) async fn set_option(
-    session: &Session,
-    key: &str,
-    value: &str,
-) -> Result<std::sync::Arc<[SessionConfigOption]>> {
-    let options = session.config_options();
-    let Some(option) = options.iter().find(|option| option.id.as_str() == key) else {
-        let known: Vec<&str> = options.iter().map(|option| option.id.as_str()).collect();
-        let failure = Failure::runtime(format_args!("the agent does not offer the option `{key}`"))
-            .detail("OPTION_UNKNOWN");
-        return Err(if known.is_empty() {
-            failure.hint("this agent offers no options")
-        } else {
-            failure.hint(format!("it offers: {}", known.join(", ")))
-        });
-    };
-    let wanted = match (&option.kind, value) {
-        (SessionConfigKind::Boolean(_), "true" | "on" | "yes") => SessionConfigOptionValue::Boolean(true),
-        (SessionConfigKind::Boolean(_), "false" | "off" | "no") => SessionConfigOptionValue::Boolean(false),
-        _ => value.into(),
-    };
-    let offered: Vec<String> = match &option.kind {
-        SessionConfigKind::Select(select) => {
-            select.options.iter().map(|option| option.value.to_string()).collect()
-        }
-        _ => vec!["true".to_owned(), "false".to_owned()],
-    };
-    session.control().set_config_option(option.id.clone(), wanted).await.map_err(|error| {
-        let failure = Failure::from(error);
-        if failure.answered.is_some() {
-            failure
-        } else {
-            failure.hint(format!("`{key}` is one of: {}", offered.join(", ")))
-        }
-    })
 }
 
 /// Writes into a record what the session says of itself.

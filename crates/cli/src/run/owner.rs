@@ -10,7 +10,6 @@ use std::io::{self, Write as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use attache::client::Control;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -20,10 +19,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::front::Front;
 use super::ipc::{Link, RemoteFront, VERSION, failure_to_json, say, socket};
 use super::permits::Permits;
+use super::settings::{switch_mode, switch_model, switch_option};
 use super::setup::Setup;
 use super::signals::{interrupted, runtime};
 use super::turn::{Stop, Why};
-use super::worker::{Setting, Work, Worker, note_setting};
+use super::worker::{Reach, Setting, Work, Worker, note_setting};
 use crate::error::{Context as _, Failure, Result};
 use crate::paths::Paths;
 use crate::session_store::{Record, Store};
@@ -31,9 +31,22 @@ use crate::time::now;
 
 /// What the owner does, in the order in which it was asked for.
 enum Job {
-    Prompt { work: Work, front: Front, stop: Stop, running: Running },
-    Set { setting: Setting, permits: Permits, writer: OwnedWriteHalf },
-    Close { done: oneshot::Sender<()> },
+    Prompt {
+        work: Work,
+        front: Front,
+        stop: Stop,
+        running: Running,
+    },
+    Set {
+        setting: Setting,
+        permits: Permits,
+        writer: OwnedWriteHalf,
+    },
+    /// The session is over, or, if it is only taken over by another process, goes on there.
+    Close {
+        over: bool,
+        done: oneshot::Sender<()>,
+    },
 }
 
 /// A prompt that waits or runs, as others can reach it.
@@ -42,14 +55,6 @@ struct Running {
     request: String,
     tell: Arc<watch::Sender<Option<Why>>>,
     control: Arc<Mutex<Option<Reach>>>,
-}
-
-/// The session of a prompt that runs.
-#[derive(Clone)]
-struct Reach {
-    control: Control,
-    /// The option for models.
-    model: Option<String>,
 }
 
 /// What connections know of each other.
@@ -117,6 +122,7 @@ async fn own(paths: &Paths, setup: Setup, record: Record, ttl: Duration) -> Resu
     let accepting = tokio::spawn(accept(listener, shared.clone()));
     let mut worker = Worker::new(paths, setup, &record, true);
     let mut closing = None;
+    let mut session_over = false;
     loop {
         let ttl = *ttl_now.borrow_and_update();
         let rest = async {
@@ -140,7 +146,8 @@ async fn own(paths: &Paths, setup: Setup, record: Record, ttl: Duration) -> Resu
         };
         match job {
             None => break,
-            Some(Job::Close { done }) => {
+            Some(Job::Close { over, done }) => {
+                session_over = over;
                 closing = Some(done);
                 break;
             }
@@ -153,11 +160,14 @@ async fn own(paths: &Paths, setup: Setup, record: Record, ttl: Duration) -> Resu
     queue.close();
     while let Ok(job) = queue.try_recv() {
         match job {
-            Job::Close { done } => closing = Some(done),
+            Job::Close { over, done } => {
+                session_over |= over;
+                closing = Some(done);
+            }
             job => do_job(&mut worker, job, &shared).await,
         }
     }
-    worker.shutdown(closing.is_some()).await;
+    worker.shutdown(session_over).await;
     shared.store.change(&record.id, |record| record.pid = None)?;
     drop(closing);
     Ok(())
@@ -169,8 +179,8 @@ async fn do_job(worker: &mut Worker, job: Job, shared: &Arc<Shared>) {
             let waiting = stop.borrow().is_none();
             let result = if waiting {
                 let slot = running.control.clone();
-                let set = move |control, model| {
-                    *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(Reach { control, model });
+                let set = move |reach| {
+                    *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(reach);
                 };
                 // Told to leave, the owner takes its prompt with it.
                 let tell = running.tell.clone();
@@ -260,16 +270,23 @@ async fn serve(stream: UnixStream, shared: Arc<Shared>) {
             for prompt in shared.prompts().iter() {
                 let _ = prompt.tell.send(Some(Why::Cancelled));
             }
-            let (done, over) = oneshot::channel();
-            let _ = shared.jobs.send(Job::Close { done }).await;
-            let _ = over.await;
+            leave(&shared, true).await;
         }
+        // A chat takes over. What runs or waits is not touched; the chat has looked, and comes after it.
+        Some("leave") => leave(&shared, false).await,
         Some("status") => {
             let busy = shared.prompts().len();
             let _ = say(&mut writer, &json!({ "prompts": busy, "pid": std::process::id() })).await;
         }
         _ => {}
     }
+}
+
+/// Has the owner leave, after what waits.
+async fn leave(shared: &Shared, over: bool) {
+    let (done, left) = oneshot::channel();
+    let _ = shared.jobs.send(Job::Close { over, done }).await;
+    let _ = left.await;
 }
 
 async fn serve_prompt(
@@ -361,26 +378,16 @@ async fn serve_set(message: &Value, mut writer: OwnedWriteHalf, shared: &Arc<Sha
 }
 
 async fn set_now(reach: &Reach, setting: &Setting) -> Result<Value> {
-    let control = &reach.control;
-    match (setting, &reach.model) {
-        (Setting::Mode(mode), _) => control.set_mode(mode.as_str()).await.map(|()| Value::Null),
-        (Setting::Model(model), Some(option)) => {
-            control.set_config_option(option.as_str(), model.as_str()).await.map(|_| Value::Null)
+    let Reach { agent, control, model: option, options } = reach;
+    match setting {
+        Setting::Mode(mode) => switch_mode(agent, control, mode).await.map(|()| Value::Null),
+        Setting::Model(model) => {
+            switch_model(agent, control, option.as_deref(), model).await.map(|()| Value::Null)
         }
-        (Setting::Model(model), None) => control.set_model(model.as_str()).await.map(|()| Value::Null),
-        (Setting::Option(key, value), _) => {
-            let set = control.set_config_option(key.as_str(), value.as_str()).await;
-            let set = match (set, value.parse::<bool>()) {
-                // Refused on this side: it may be a switch.
-                (Err(attache::Error::Internal(_)), Ok(yes)) => {
-                    control.set_config_option(key.as_str(), yes).await
-                }
-                (set, _) => set,
-            };
-            set.map(|options| json!(&*options))
+        Setting::Option(key, value) => {
+            switch_option(agent, control, *options, key, value).await.map(|options| json!(&*options))
         }
     }
-    .map_err(Failure::from)
 }
 
 /// Writes to the owner's log, which is its stderr.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use attache_host::policy::{Audit, Memory, Mode, Policy, Rules, Unanswered};
 use serde_json::{Value, json};
 
+use crate::config::Source;
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
 use crate::paths::Paths;
@@ -27,12 +28,20 @@ pub(crate) struct Permits {
 impl Permits {
     /// What flags and settings say.
     pub(crate) fn new(cx: &Cx) -> Result<Permits> {
+        Ok(Permits { rules: rules(cx)?, ..Permits::plain(cx)? })
+    }
+
+    /// For what starts an agent without a prompt. The rules are not read: one that is wrong is no reason not to do it.
+    pub(crate) fn without_turn(cx: &Cx) -> Result<Permits> {
+        Ok(Permits::plain(cx)?.between_turns())
+    }
+
+    fn plain(cx: &Cx) -> Result<Permits> {
         let config = &cx.config;
-        let mode = config.text("permissions").unwrap_or("approve-reads");
-        let rules = config.text("permission_policy").map(|spec| rules(spec, &cx.cwd)).transpose()?;
+        let mode = config.text("permissions").unwrap_or(Mode::default().as_str());
         Ok(Permits {
             mode: mode.parse().map_err(Failure::usage)?,
-            rules,
+            rules: None,
             unanswered: match config.text("non_interactive_permissions") {
                 Some("fail") => Unanswered::Fail,
                 _ => Unanswered::Deny,
@@ -99,12 +108,45 @@ impl Permits {
     }
 }
 
-/// The rules, from JSON or from a file, read once to tell mistakes before anything is started.
-fn rules(spec: &str, cwd: &Path) -> Result<String> {
-    let (text, source) = if spec.trim_start().starts_with('{') {
+/// The rules of the settings, read once to tell mistakes before anything is started.
+fn rules(cx: &Cx) -> Result<Option<String>> {
+    let Some(setting) = cx.config.setting("permission_policy") else { return Ok(None) };
+    let Some(spec) = setting.value.as_str() else { return Ok(None) };
+    let read = match &setting.source {
+        // What a file names lies beside it, wherever the user is.
+        Source::User(file) | Source::Project(file) => read_rules(spec, file.parent().unwrap_or(&cx.cwd))
+            .map_err(|failure| {
+                failure
+                    .context(format_args!("`permission_policy` in {}", file.display()))
+                    .hint("change it with `attache config set permission_policy FILE`")
+            }),
+        Source::Env(name) => {
+            read_rules(spec, &cx.cwd).map_err(|failure| failure.context(format_args!("environment {name}")))
+        }
+        _ => read_rules(spec, &cx.cwd),
+    };
+    read.map(Some)
+}
+
+/// Whether a policy can be used. Gives back what to keep of it: rules as they are, a file by where it is.
+pub(crate) fn check_policy(spec: &str, cwd: &Path) -> Result<String> {
+    read_rules(spec, cwd)?;
+    Ok(match is_inline(spec) {
+        true => spec.to_owned(),
+        false => cwd.join(spec).to_string_lossy().into_owned(),
+    })
+}
+
+fn is_inline(spec: &str) -> bool {
+    spec.trim_start().starts_with('{')
+}
+
+/// Rules from JSON or from a file.
+fn read_rules(spec: &str, base: &Path) -> Result<String> {
+    let (text, source) = if is_inline(spec) {
         (spec.to_owned(), "the permission policy".to_owned())
     } else {
-        let path = cwd.join(spec);
+        let path = base.join(spec);
         let text = std::fs::read_to_string(&path).map_err(|error| {
             Failure::usage(format_args!("the permission policy {}: {error}", path.display()))
         })?;
@@ -117,11 +159,7 @@ fn rules(spec: &str, cwd: &Path) -> Result<String> {
 impl Permits {
     /// While no prompt runs nobody has asked for anything: no more than reading.
     pub(crate) fn between_turns(&self) -> Permits {
-        let mode = match self.mode {
-            Mode::DenyAll => Mode::DenyAll,
-            Mode::Ask => Mode::Ask,
-            _ => Mode::ApproveReads,
-        };
+        let mode = self.mode.min(Mode::Ask);
         Permits { mode, rules: None, ..self.clone() }
     }
 }

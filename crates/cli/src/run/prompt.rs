@@ -13,7 +13,7 @@ use super::setup::Setup;
 use super::signals::runtime;
 use crate::cx::Cx;
 use crate::error::{Failure, Kind, Result};
-use crate::output::Format;
+use crate::output::{Format, count};
 use crate::session_store::{Record, Scope, Store, boundary};
 
 /// The open session that is meant, in this directory or above it.
@@ -137,7 +137,8 @@ async fn submit(
                 request = value.get("queued").and_then(|id| id.as_str()).map(str::to_owned);
                 let ahead = value.get("ahead").and_then(serde_json::Value::as_u64).unwrap_or_default();
                 if ahead > 0 {
-                    cx.output.note(format_args!("{ahead} prompts come before this one"));
+                    let (ahead, come) = (count(ahead, "prompt"), if ahead == 1 { "comes" } else { "come" });
+                    cx.output.note(format_args!("{ahead} {come} before this one"));
                 }
                 link = Some(reached);
                 break;
@@ -261,8 +262,7 @@ async fn submit(
         model: message.get("model").and_then(|model| model.as_str()).map(str::to_owned),
     };
     let mut worker = Worker::new(&cx.paths, setup.clone(), record, cx.output.verbose);
-    let result =
-        stoppable(async |mut stop| worker.prompt(work, &mut front, &mut stop, |_, _| {}).await).await;
+    let result = stoppable(async |mut stop| worker.prompt(work, &mut front, &mut stop, |_| {}).await).await;
     worker.shutdown(false).await;
     if let Front::Local(shown) = front {
         *local = *shown;

@@ -118,8 +118,13 @@ fn start(paths: &Paths, record: &Record, setup: &Setup, ttl: Duration) -> Result
 
 /// Asks the owner, if there is one, to close the session and to leave. Says whether there was one.
 pub(crate) async fn close_owner(paths: &Paths, id: &str) -> Result<bool> {
+    dismiss_owner(paths, id, "close").await
+}
+
+/// Has the owner leave, in the way that the word says.
+pub(super) async fn dismiss_owner(paths: &Paths, id: &str, word: &str) -> Result<bool> {
     let Some(mut link) = find_owner(paths, id).await? else { return Ok(false) };
-    let asked = link.send(&json!({ "version": VERSION, "session": id, "do": "close" })).await;
+    let asked = link.send(&json!({ "version": VERSION, "session": id, "do": word })).await;
     if asked.is_ok() {
         // It says so, or it ends.
         while let Ok(Heard::Own(_) | Heard::Line(..)) = link.hear().await {}

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use attache::client::{Event, PermissionAsk, Session};
 use attache::{ContentBlock, ErrorObject, Prompt, StopReason, code};
 use attache_host::budget::{Budget, Exceeded, Meter};
-use attache_host::policy::{Answer, Decision, Policy, Silence};
+use attache_host::policy::{Answer, Decision, Policy, Silence, Tally};
 use tokio::sync::{mpsc, watch};
 
 use super::ask::Ask;
@@ -43,13 +43,6 @@ enum Cause {
     Unattended(String),
 }
 
-/// Permissions so far.
-#[derive(Default)]
-struct Tally {
-    allowed: usize,
-    denied: usize,
-}
-
 /// A prompt, and what it is run with.
 pub(crate) struct Task<'a> {
     pub(crate) session: &'a mut Session,
@@ -79,7 +72,8 @@ pub(crate) async fn run(task: Task<'_>, show: &mut Show<'_>, stop: &mut Stop) ->
             touched: false,
         };
         let result = turn.run(session, blocks.to_vec()).await;
-        let (touched, cancelled) = (turn.touched, turn.cause.is_some());
+        // What was done unasked must not be done twice either.
+        let (touched, cancelled) = (turn.touched || policy.direct().allowed > 0, turn.cause.is_some());
         policy.turn_over(session.id());
         match result {
             Err(failure) if attempt < permits.retries && !touched && !cancelled && may_pass(&failure) => {
@@ -174,25 +168,38 @@ impl Running<'_, '_> {
         {
             self.cause = Some(Cause::Budget(exceeded));
         }
-        self.verdict(over, reason)
+        self.verdict(over, reason).await
     }
 
-    fn verdict(&mut self, over: Result<(), attache::Error>, reason: Option<StopReason>) -> Result<Ended> {
+    async fn verdict(
+        &mut self,
+        over: Result<(), attache::Error>,
+        reason: Option<StopReason>,
+    ) -> Result<Ended> {
+        let finished = over.is_ok() && reason.is_some_and(|reason| reason != StopReason::Cancelled);
+        if let (Some(Cause::Budget(exceeded)), true) = (&self.cause, finished) {
+            // The answer is there and paid for: it counts, and the user knows why the next one will not come.
+            let note = format!("the budget is used up: {exceeded}");
+            self.show.front.note(&note).await;
+            self.cause = None;
+        }
+        let direct = self.policy.direct();
+        let (allowed, denied) = (self.tally.allowed + direct.allowed, self.tally.denied + direct.denied);
         match (&self.cause, over) {
             // Also an agent that dies when it is told to stop has stopped.
             (Some(Cause::Why(Why::Interrupted)), _) => Err(Failure::interrupted()),
             (Some(Cause::Unheard), _) => Err(Failure::runtime("nobody reads the output").detail("OUTPUT_CLOSED")),
             (Some(Cause::Unattended(why)), _) => Err(Failure::new(Kind::PromptUnavailable, why)
-                .hint("nobody could be asked: allow it beforehand with --approve-all or --permission-policy")),
+                .hint("nobody could be asked: allow it beforehand with --approve-reads, --approve-all or --permission-policy")),
             (Some(Cause::Budget(exceeded)), _) => {
                 Err(Failure::runtime(format_args!("the turn was cancelled: {exceeded}")).detail("BUDGET_EXCEEDED"))
             }
             // What was finished in time counts.
-            (Some(Cause::Time(limit)), result) if result.is_err() || reason.is_none_or(|reason| reason == StopReason::Cancelled) => {
+            (Some(Cause::Time(limit)), _) if !finished => {
                 Err(timed_out(*limit))
             }
             (_, Err(error)) => Err(Failure::from(error)),
-            (_, Ok(())) if self.tally.denied > 0 && self.tally.allowed == 0 => {
+            (_, Ok(())) if denied > 0 && allowed == 0 => {
                 Err(Failure::new(Kind::PermissionDenied, "everything that the agent asked for was denied")
                     .hint("allow it with --approve-reads, --approve-all or --permission-policy, or run in a terminal to be asked"))
             }
@@ -234,15 +241,20 @@ impl Running<'_, '_> {
                 None => return,
             },
             Decision::Ask(reason) => {
-                let title =
-                    ask.tool_call().title.clone().unwrap_or_else(|| ask.tool_call().tool_call_id.to_string());
+                let title = title(&ask);
                 self.show
                     .front
                     .permission(&format!("denied, because nobody can be asked: {title} ({reason})"))
                     .await;
                 self.policy.unanswered(ask.request(), Silence::Unattended)
             }
-            decision => decision,
+            decision => {
+                if !decision.allows() {
+                    let title = title(&ask);
+                    self.show.front.permission(&format!("denied: {title} ({})", decision.reason())).await;
+                }
+                decision
+            }
         };
         self.answer(ask, decision);
     }
@@ -300,7 +312,18 @@ impl Running<'_, '_> {
         let Asked { question, mut reply } = asked;
         let _ = self.show.drain().await;
         self.touched = true;
-        let answer = if self.cause.is_some() || !self.show.front.is_attended() {
+        let answer = if self.cause.is_some() {
+            Answer::Nobody
+        } else if !self.show.front.is_attended() {
+            let what = &question.what;
+            let reason = &question.reason;
+            self.show
+                .front
+                .permission(&format!("denied, because nobody can be asked: {what} ({reason})"))
+                .await;
+            if self.policy.fails_unanswered() {
+                self.cause = Some(Cause::Unattended(Silence::Unattended.reason().text));
+            }
             Answer::Nobody
         } else {
             let ask = Ask::direct(&question);
@@ -317,12 +340,15 @@ impl Running<'_, '_> {
                 }
             }
         };
-        match answer {
-            Answer::Allow | Answer::AllowAlways => self.tally.allowed += 1,
-            Answer::Deny | Answer::Nobody => self.tally.denied += 1,
-        }
         let _ = reply.send(answer);
     }
+}
+
+/// What a question is about, in one line.
+fn title(ask: &PermissionAsk) -> String {
+    let call = ask.tool_call();
+    let title = call.title.as_deref().unwrap_or(call.tool_call_id.as_str());
+    title.lines().next().unwrap_or_default().to_owned()
 }
 
 /// Resolves when the turn is to end.

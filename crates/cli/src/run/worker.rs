@@ -2,14 +2,15 @@
 
 use std::time::Instant;
 
-use attache::client::{Control, Session};
+use attache::client::{Agent, Control, Session};
 use attache::{Closed, ContentBlock, Reason};
 use serde_json::{Value, json};
 
 use super::exec::{leave, stopped_early};
 use super::front::{Front, Show};
-use super::live::{Connection, Restored, model_option_id, note_session, set_model, set_option};
+use super::live::{Connection, Restored, note_session};
 use super::permits::Permits;
+use super::settings::{model_option_id, set_mode, set_model, set_option};
 use super::setup::Setup;
 use super::turn::{Ended, Stop, Task, late, run, stopped, timed_out};
 use crate::error::{Failure, Result};
@@ -34,6 +35,28 @@ pub(crate) struct Worker {
 struct Live {
     connection: Connection,
     session: Session,
+}
+
+/// The session of a prompt that runs, as others can reach it.
+#[derive(Clone)]
+pub(crate) struct Reach {
+    pub(super) agent: Agent,
+    pub(super) control: Control,
+    /// The option for models.
+    pub(super) model: Option<String>,
+    /// Whether the agent has told its options.
+    pub(super) options: bool,
+}
+
+impl Reach {
+    fn new(session: &Session) -> Reach {
+        Reach {
+            agent: session.agent().clone(),
+            control: session.control(),
+            model: model_option_id(session),
+            options: !session.config_options().is_empty(),
+        }
+    }
 }
 
 /// A prompt that is to be run.
@@ -79,13 +102,13 @@ impl Worker {
         work: Work,
         front: &mut Front,
         stop: &mut Stop,
-        running: impl FnOnce(Control, Option<String>),
+        running: impl FnOnce(Reach),
     ) -> Result<Ended> {
         let record = self.record()?;
         if let Some(limit) = work.permits.max_turns.filter(|limit| record.turns >= *limit) {
             return Err(Failure::runtime(format_args!(
-                "the session has had {} turns, the limit is {limit}",
-                record.turns
+                "the session has had {}, the limit is {limit}",
+                crate::output::count(record.turns, "turn")
             ))
             .detail("BUDGET_EXCEEDED"));
         }
@@ -106,7 +129,7 @@ impl Worker {
                 show.front.note(&note).await;
             }
             let Some(live) = &mut self.live else { return Err(Failure::runtime("the session is gone")) };
-            running(live.session.control(), model_option_id(&live.session));
+            running(Reach::new(&live.session));
             let policy = live.connection.lender.policy();
             let started = now();
             self.store.change(&self.id, |record| {
@@ -211,11 +234,7 @@ impl Worker {
         let Some(live) = &self.live else { return Err(Failure::runtime("the session is gone")) };
         let done = match setting {
             Setting::Mode(mode) => {
-                live.session
-                    .control()
-                    .set_mode(mode.as_str())
-                    .await
-                    .map_err(|error| no_mode(error, &live.session))?;
+                set_mode(&live.session, mode).await?;
                 Value::Null
             }
             Setting::Model(model) => {
@@ -293,18 +312,6 @@ pub(crate) fn note_setting(record: &mut Record, setting: &Setting) {
             record.options.retain(|(known, _)| known != key);
             record.options.push((key.clone(), json!(value)));
         }
-    }
-}
-
-/// Says which modes there are.
-pub(crate) fn no_mode(error: attache::Error, session: &Session) -> Failure {
-    let failure = Failure::from(error);
-    match session.modes() {
-        Some(modes) if failure.answered.is_none() => {
-            let ids: Vec<String> = modes.available_modes.iter().map(|mode| mode.id.to_string()).collect();
-            failure.hint(format!("it offers: {}", ids.join(", ")))
-        }
-        _ => failure,
     }
 }
 

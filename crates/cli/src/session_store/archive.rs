@@ -11,12 +11,8 @@ use crate::time::now;
 
 const FORMAT: &str = "attache-session";
 
-/// Writes a session to a file. The directory is written relative to the user's home, so that it fits another machine.
+/// Writes a session to a file, also while it is in use: what was said so far. The directory is written relative to the user's home, so that it fits another machine.
 pub(crate) fn export(store: &Store, record: &Record, output: &Path) -> Result<()> {
-    if store.is_owned(&record.id) {
-        return Err(Failure::usage(format_args!("the session {} is in use", record.label()))
-            .hint("close it first: attache sessions close"));
-    }
     let history = store.history(&record.id).lines().context("the history")?;
     let mut copy = record.to_json();
     if let Some(map) = copy.as_object_mut() {

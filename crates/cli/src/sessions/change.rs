@@ -9,7 +9,7 @@ use super::start::{note, with_agent};
 use super::{find, result};
 use crate::cx::{Cx, absolute};
 use crate::error::{Failure, Result};
-use crate::output::Format;
+use crate::output::{Format, count as plural};
 use crate::run::{Setup, runtime};
 use crate::session_store::{self, Record, Scope, Store};
 use crate::time::{format, now, parse};
@@ -154,12 +154,10 @@ pub(crate) fn prune(cx: &Cx) -> Result<()> {
         Format::Text if count == 0 && dry => cx.output.line("[DRY RUN] No sessions to prune"),
         Format::Text if count == 0 => cx.output.line("No sessions pruned"),
         Format::Text => {
-            let plural = if count == 1 { "" } else { "s" };
+            let sessions = plural(count as u64, "session");
             match dry {
-                true => cx.output.line(format_args!("[DRY RUN] Would prune {count} session{plural}")),
-                false => {
-                    cx.output.line(format_args!("Pruned {count} session{plural}, freed {}", bytes(freed)))
-                }
+                true => cx.output.line(format_args!("[DRY RUN] Would prune {sessions}")),
+                false => cx.output.line(format_args!("Pruned {sessions}, freed {}", bytes(freed))),
             }
             for record in &pruned {
                 let name = record.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();

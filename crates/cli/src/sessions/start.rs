@@ -85,13 +85,7 @@ fn create(cx: &Cx, setup: Setup) -> Result<(Record, Vec<Record>)> {
         .await
     })?;
     record.name = name.map(str::to_owned);
-    let store = Store::new(&cx.paths);
-    let same = |old: &Record| wanted.is_some() && old.cwd == record.cwd && old.name == record.name;
-    if store.get(&record.id).is_some_and(|old| !same(&old)) {
-        // Agents that count from one in each process give the same id twice; the record needs another name.
-        record.id = format!("{}-{:x}", record.id, crate::session_store::hash(&now()));
-    }
-    let replaced = store.add(&record, &scope, &now())?;
+    let replaced = add(&Store::new(&cx.paths), &mut record, &scope, wanted.is_some())?;
     #[cfg(unix)]
     for old in &replaced {
         runtime(async { crate::run::close_owner(&cx.paths, &old.id).await })?;
@@ -100,6 +94,16 @@ fn create(cx: &Cx, setup: Setup) -> Result<(Record, Vec<Record>)> {
     cx.output.note(format_args!("agent: {}", record.agent.as_deref().unwrap_or(&record.agent_command)));
     cx.output.note(format_args!("cwd: {}", record.cwd.display()));
     Ok((record, replaced))
+}
+
+/// Records a session; gives back the ones that it takes the place of.
+pub(crate) fn add(store: &Store, record: &mut Record, scope: &Scope, again: bool) -> Result<Vec<Record>> {
+    let same = |old: &Record| again && old.cwd == record.cwd && old.name == record.name;
+    if store.get(&record.id).is_some_and(|old| !same(&old)) {
+        // Agents that count from one in each process give the same id twice; the record needs another name.
+        record.id = format!("{}-{:x}", record.id, crate::session_store::hash(&now()));
+    }
+    store.add(record, scope, &now())
 }
 
 /// A session that the agent has stored.
@@ -116,7 +120,7 @@ async fn take_over(connection: &Connection, id: &str) -> Result<Session> {
 }
 
 /// What is known of a new session.
-pub(super) fn note(record: &mut Record, connection: &Connection, session: &Session) {
+pub(crate) fn note(record: &mut Record, connection: &Connection, session: &Session) {
     let setup = &connection.setup;
     record.agent = setup.spec.known.then(|| setup.spec.name.clone());
     record.directories.clone_from(&setup.directories);
@@ -132,7 +136,7 @@ pub(super) async fn with_agent<T>(
     setup: Setup,
     work: impl AsyncFnOnce(&Connection) -> Result<T>,
 ) -> Result<T> {
-    let permits = Permits::new(cx)?;
+    let permits = Permits::without_turn(cx)?;
     let roots: Vec<_> = std::iter::once(setup.cwd.clone()).chain(setup.directories.clone()).collect();
     let policy = permits.policy(&cx.paths, &setup.spec.name, &roots, setup.secrets())?;
     let (lender, questions) = Lender::new(policy);

@@ -44,7 +44,7 @@ fn a_project_cannot_allow_itself_more_than_the_user_does() {
     assert!(run.stdout.starts_with("fine"), "{}", run.stdout);
     assert!(run.stderr.contains("`agents`, `auth`, `log`, `permissions`"), "{}", run.stderr);
     assert!(run.stderr.contains("attache config trust"), "{}", run.stderr);
-    assert_eq!(setting(&world, &[], "permissions").0, "approve-reads");
+    assert_eq!(setting(&world, &[], "permissions").0, "ask");
     // Less is always possible.
     world.write(".attache.toml", "permissions = \"deny-all\"\nfs = false\n");
     assert_eq!(setting(&world, &[], "permissions").0, "deny-all");
@@ -62,10 +62,10 @@ fn consent_is_to_a_text() {
     world.run(&["config", "trust"]).ok();
     assert_eq!(setting(&world, &[], "permissions").0, "approve-all");
     world.write(".attache.toml", "permissions = \"approve-all\"\n# changed\n");
-    assert_eq!(setting(&world, &[], "permissions").0, "approve-reads");
+    assert_eq!(setting(&world, &[], "permissions").0, "ask");
     world.run(&["config", "trust"]).ok();
     world.run(&["config", "untrust"]).ok();
-    assert_eq!(setting(&world, &[], "permissions").0, "approve-reads");
+    assert_eq!(setting(&world, &[], "permissions").0, "ask");
     world.run(&["--cwd", "/", "config", "trust"]).code(1);
 }
 
@@ -106,6 +106,28 @@ fn mistakes_in_files_are_told() {
     assert!(run.stderr.contains("there is no setting `timeot`, did you mean `timeout`?"), "{}", run.stderr);
     world.settings("[agents.x]\ncommand = 3\n");
     world.run(&["exec", "x"]).code(2);
+}
+
+#[test]
+fn a_policy_is_read_when_it_is_set_and_told_where_it_stands() {
+    let world = World::new().agent(ECHO);
+    world.write("bad.json", r#"{"autoDenny":[]}"#);
+    world.write("good.json", r#"{"autoDeny":["edit"]}"#);
+    for wrong in ["bad.json", "missing.json", "{"] {
+        world.run(&["config", "set", "permission_policy", wrong]).code(2);
+    }
+    // A file is kept by where it is, so that it is found from everywhere.
+    let set = world.run(&["config", "set", "permission_policy", "good.json"]).ok();
+    assert!(set.contains(world.dir.join("good.json").to_str().unwrap()), "{set}");
+    world.run(&["--cwd", "/", "exec", "x"]).ok();
+    // It changed meanwhile: who needs it is told, who does not goes on.
+    world.write("good.json", "{");
+    let run = world.run(&["exec", "x"]).code(2);
+    assert!(run.stderr.contains("`permission_policy` in ") && run.stderr.contains("config.toml"), "{run:?}");
+    assert!(run.stderr.contains("good.json"), "{run:?}");
+    world.run(&["sessions", "new"]).ok();
+    world.run(&["status"]).ok();
+    world.run(&["sessions", "close"]).ok();
 }
 
 #[test]

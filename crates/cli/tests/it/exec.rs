@@ -222,6 +222,21 @@ fn budgets_cancel_the_turn_and_say_why() {
 }
 
 #[test]
+fn an_answer_that_came_counts_whatever_it_cost() {
+    let script = r#"on session/prompt
+  say the answer
+  update {"sessionUpdate":"usage_update","used":5000,"size":10000,"cost":{"amount":2.5,"currency":"USD"}}
+  raw {"jsonrpc":"2.0","id":$id,"result":{"stopReason":"end_turn","usage":{"inputTokens":4000,"outputTokens":1000,"totalTokens":5000}}}
+"#;
+    let world = World::new().agent(script);
+    for limit in [["--max-cost", "1.5"], ["--max-tokens", "1000"]] {
+        let run = world.run(&[limit[0], limit[1], "exec", "x"]).code(0);
+        assert!(run.stdout.contains("[done] end_turn"), "{}", run.stdout);
+        assert!(run.stderr.contains("the budget is used up: "), "{}", run.stderr);
+    }
+}
+
+#[test]
 fn an_older_version_is_started_as_it_was_started_then() {
     let world = World::new().agent(ECHO);
     let bin = world.path("bin");

@@ -31,8 +31,33 @@ fn writes_need_permission() {
     assert_eq!(world.read("new/b.txt"), "text");
     let args = ["--policy", r#"{"autoDeny":["edit"]}"#, "--approve-all", "--format", "quiet", "exec", "x"];
     std::fs::remove_file(world.dir.join("new/b.txt")).unwrap();
-    world.run(&args);
+    world.run(&args).code(5);
     assert!(!world.dir.join("new/b.txt").exists());
+    // Refused is refused, whoever refuses.
+    let run = world.run(&["--deny-all", "exec", "x"]).code(5);
+    assert!(run.stdout.contains("PERMISSION_DENIED"), "{run:?}");
+    assert!(!world.dir.join("new/b.txt").exists());
+    // Where nobody can be asked it is said, and it can be a failure of its own.
+    let run = world.run(&["exec", "x"]).code(5);
+    assert!(run.stdout.contains("[permission] denied, because nobody can be asked: writing "), "{run:?}");
+    assert!(run.stdout.contains("--approve-all"), "{run:?}");
+    let run = world.run(&["--non-interactive-permissions", "fail", "exec", "x"]).code(5);
+    assert!(run.stdout.contains("PERMISSION_PROMPT_UNAVAILABLE"), "{run:?}");
+}
+
+#[test]
+fn one_thing_allowed_is_enough() {
+    let world = World::new().agent(
+        r#"on session/prompt
+  call fs/write_text_file {"path":"$cwd/a.md","content":"yes"}
+  call fs/write_text_file {"path":"$cwd/b.txt","content":"no"}
+  done end_turn
+"#,
+    );
+    let policy = r#"{"autoApprove":[{"kind":"edit","path":"*.md"}],"defaultAction":"deny"}"#;
+    world.run(&["--policy", policy, "exec", "x"]).code(0);
+    assert_eq!(world.read("a.md"), "yes");
+    assert!(!world.dir.join("b.txt").exists());
 }
 
 #[test]

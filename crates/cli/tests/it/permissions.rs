@@ -30,8 +30,10 @@ fn the_modes() {
     assert_eq!(outcome(&edit, &["--approve-all"], 0), "once");
     assert_eq!(outcome(&edit, &["--deny-all"], 5), "no");
     let read = World::new().agent(&asks("read", "Read a"));
-    assert_eq!(outcome(&read, &[], 0), "once");
+    // PERM-05: whoever has said nothing is asked, and where nobody can be, nothing is allowed.
+    assert_eq!(outcome(&read, &[], 5), "no");
     assert_eq!(outcome(&read, &["--ask"], 5), "no");
+    assert_eq!(outcome(&read, &["--approve-reads"], 0), "once");
     assert_eq!(outcome(&read, &["--deny-all"], 5), "no");
     read.run(&["--deny-all", "--approve-all", "exec", "x"]).code(2);
 }

@@ -271,6 +271,35 @@ on session/set_config_option
 }
 
 #[test]
+fn what_the_agent_does_not_list_again_can_be_set_all_the_same() {
+    let script = r#"on initialize
+  reply {"protocolVersion":1,"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"resume":{}}}}
+on session/new
+  reply {"sessionId":"s","modes":{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Ask"},{"id":"code","name":"Code"}]}}
+on session/set_model
+  reply {}
+on session/set_config_option
+  reply {"configOptions":[]}
+"#;
+    let world = World::new().agent(script);
+    world.run(&["sessions", "new"]).ok();
+    // The agent of `sessions new` is gone; the next one is told to resume and answers without modes.
+    assert_eq!(world.run(&["set-mode", "code"]).ok(), "mode set: code\n");
+    assert_eq!(world.run(&["set", "model", "large"]).ok(), "model set: large\n");
+    assert_eq!(world.run(&["set", "effort", "high"]).ok(), "config set: effort=high (0 options)\n");
+    let sent = world.log();
+    let params = |method: &str| sent.iter().find(|line| line["method"] == method).unwrap()["params"].clone();
+    assert_eq!(params("session/set_mode")["modeId"], "code");
+    assert_eq!(params("session/set_model")["modelId"], "large");
+    assert_eq!(params("session/set_config_option")["value"], "high");
+    // An agent that knows nothing of the kind is told about in plain words.
+    let world = World::new().agent("");
+    world.run(&["sessions", "new"]).ok();
+    let run = world.run(&["set", "model", "large"]).code(1);
+    assert!(run.stderr.contains("the agent offers no choice of models"), "{}", run.stderr);
+}
+
+#[test]
 fn settings_can_be_made_while_a_prompt_runs() {
     let world = World::new().agent(
         r#"on session/new

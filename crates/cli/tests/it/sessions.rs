@@ -72,10 +72,14 @@ fn a_session_moves_to_another_home() {
     let world = World::new().agent(&format!("{stored}{PLAIN}"));
     world.run(&["sessions", "new", "--name", "api"]).ok();
     world.run(&["-s", "api", "hello"]).ok();
-    let busy = world.run(&["sessions", "export", "api", "--output", "a.json"]).code(2);
-    assert!(busy.stderr.contains("is in use"), "{}", busy.stderr);
+    // Also while its agent runs: what was said so far.
+    assert_eq!(world.run(&["--format", "quiet", "status", "-s", "api"]).ok(), "running\n");
+    world.run(&["sessions", "export", "api", "--output", "busy.json"]).ok();
     world.run(&["sessions", "close", "api"]).ok();
     world.run(&["sessions", "export", "api", "--output", "a.json"]).ok();
+    let archive = |name: &str| serde_json::from_str::<serde_json::Value>(&world.read(name)).unwrap();
+    assert_eq!(archive("busy.json")["history"], archive("a.json")["history"]);
+    assert!(archive("busy.json")["session"].get("pid").is_none());
     world.run(&["sessions", "export", "api"]).code(2);
     let here = world.run(&["sessions", "import", "a.json"]).code(2);
     assert!(here.stderr.contains("is here already"), "{}", here.stderr);

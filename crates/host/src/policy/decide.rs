@@ -246,6 +246,15 @@ impl Policy {
         outcome: Outcome,
         reason: &Reason,
     ) {
+        {
+            let mut tally = self.direct.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            match outcome {
+                Outcome::Allowed if action.kind == Some(ToolKind::Read) => {}
+                Outcome::Allowed if reason.source == Source::Granted => {}
+                Outcome::Allowed => tally.allowed += 1,
+                Outcome::Denied | Outcome::Cancelled => tally.denied += 1,
+            }
+        }
         self.audit.write(&Entry {
             event,
             session,
@@ -277,7 +286,8 @@ enum Asked {
 }
 
 impl Silence {
-    pub(super) fn reason(self) -> Reason {
+    /// What to say about it.
+    pub fn reason(self) -> Reason {
         match self {
             Silence::TimeLimit => Reason::new(Source::TimeLimit, "nobody answered in time"),
             Silence::Unattended => Reason::new(

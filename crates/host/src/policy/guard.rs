@@ -34,6 +34,16 @@ pub enum What {
     },
 }
 
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            What::Read(path) => write!(f, "reading {}", path.display()),
+            What::Write { path, .. } => write!(f, "writing {}", path.display()),
+            What::Run { command, .. } => write!(f, "running `{}`", command.text()),
+        }
+    }
+}
+
 /// A question to a person.
 #[derive(Clone, Debug)]
 #[non_exhaustive]

@@ -232,6 +232,15 @@ pub enum Verdict {
     Deny(Reason),
 }
 
+/// How much was allowed and how much was not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Allowed.
+    pub allowed: usize,
+    /// Denied.
+    pub denied: usize,
+}
+
 /// What the user has said about permissions. See the [module](self).
 pub struct Policy {
     mode: Mode,
@@ -245,6 +254,7 @@ pub struct Policy {
     mask: Mask,
     /// What has been permitted in the present turn of each session.
     granted: Mutex<HashMap<SessionId, Vec<Action>>>,
+    direct: Mutex<Tally>,
 }
 
 impl Policy {
@@ -261,6 +271,7 @@ impl Policy {
             audit: Audit::none(),
             mask: Mask::from_env(),
             granted: Mutex::default(),
+            direct: Mutex::default(),
         }
     }
 
@@ -333,6 +344,17 @@ impl Policy {
     /// What is remembered.
     pub fn remembered(&self) -> &Memory {
         &self.memory
+    }
+
+    /// Whether a question that nobody answers ends the run.
+    pub fn fails_unanswered(&self) -> bool {
+        self.unanswered == Unanswered::Fail
+    }
+
+    /// What the agent has done, or tried to do, without asking, since this policy was made. Reading counts only where it was
+    /// denied, and what a permission was given for before does not count again.
+    pub fn direct(&self) -> Tally {
+        *self.direct.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// The first thing that went wrong with the audit log, if something did.
