@@ -70,6 +70,11 @@ impl ToolBuilder {
         self.content(diff(path, old, new))
     }
 
+    /// The call as it will be reported, for agents that write down first what they say.
+    pub fn call(&self) -> &ToolCall {
+        &self.call
+    }
+
     /// Reports the call (TOOL-01). Paths that are not absolute are refused here, not by the client (ROOT-04).
     pub async fn start(self) -> Result<Tool> {
         check_paths(self.call.locations.as_deref(), self.call.content.as_deref())?;
