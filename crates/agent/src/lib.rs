@@ -4,3 +4,5 @@
 
 pub mod http;
 pub mod model;
+pub mod shell;
+pub mod store;

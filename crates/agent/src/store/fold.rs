@@ -1,0 +1,219 @@
+//! What a log means: to the model (a conversation) and to a client that loads the session (updates).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::{Entry, Logged, Mark, Result, Store};
+use crate::model::{Message, Part, Role};
+
+/// What the model is told where an answer broke off.
+const BROKEN_OFF: &str = "[The answer broke off here.]";
+
+impl Store {
+    /// The conversation as the model is to see it: whole messages, summaries in place of what they stand for, and a turn that
+    /// broke off mended so that every provider accepts it.
+    ///
+    /// # Errors
+    /// When the session cannot be read.
+    pub fn context(&self, session: &str) -> Result<Vec<Message>> {
+        Ok(conversation(&self.read(session)?))
+    }
+
+    /// Every update that the client had seen, in order, for `session/load`. Text that came in pieces is joined; tool calls that
+    /// nobody finished are closed, so that nothing spins forever.
+    ///
+    /// # Errors
+    /// When the session cannot be read.
+    pub fn replay(&self, session: &str) -> Result<Vec<Value>> {
+        Ok(updates(&self.read(session)?))
+    }
+
+    /// The last value of every setting.
+    ///
+    /// # Errors
+    /// When the session cannot be read.
+    pub fn settings(&self, session: &str) -> Result<BTreeMap<String, Value>> {
+        let log = self.read(session)?;
+        Ok(log
+            .into_iter()
+            .filter_map(|logged| {
+                if let Entry::Setting { key, value } = logged.entry { Some((key, value)) } else { None }
+            })
+            .collect())
+    }
+}
+
+/// The conversation that a log holds.
+pub(super) fn conversation(log: &[Logged]) -> Vec<Message> {
+    let mut messages: Vec<Message> = Vec::new();
+    let summary = log.iter().rev().find_map(|logged| match &logged.entry {
+        Entry::Compacted { upto, summary } => Some((*upto, summary)),
+        _ => None,
+    });
+    let from = summary.map_or(0, |(upto, _)| upto);
+    if let Some((_, summary)) = summary {
+        messages.push(Message::user(format!("[What was said before, in short]\n{summary}")));
+    }
+    // What the client saw of an answer that did not become a message.
+    let mut spoken = String::new();
+    for logged in log.iter().filter(|logged| logged.seq > from) {
+        match &logged.entry {
+            Entry::Update(update) => {
+                if let Some(text) = text_of(update, "agent_message_chunk") {
+                    spoken.push_str(text);
+                }
+            }
+            Entry::Message(message) => {
+                if message.role == Role::Assistant {
+                    spoken.clear();
+                } else {
+                    break_off(&mut messages, &mut spoken);
+                }
+                messages.push(message.clone());
+            }
+            Entry::Mark(Mark::Began) => break_off(&mut messages, &mut spoken),
+            // What was said outside of the model's answers (of a command, of an error) is not the model's.
+            Entry::Mark(Mark::Ended { .. }) if !awaits_model(&messages) => spoken.clear(),
+            _ => {}
+        }
+    }
+    break_off(&mut messages, &mut spoken);
+    answer_open_calls(messages)
+}
+
+/// Whether the model's turn to speak is still open: the last message is the user's or a tool's.
+fn awaits_model(messages: &[Message]) -> bool {
+    messages.last().is_some_and(|message| message.role == Role::User)
+}
+
+fn break_off(messages: &mut Vec<Message>, spoken: &mut String) {
+    let text = std::mem::take(spoken);
+    if !text.trim().is_empty() && awaits_model(messages) {
+        messages.push(Message::assistant(format!("{text}\n{BROKEN_OFF}")));
+    }
+}
+
+/// Every call gets a result right after it: providers refuse a conversation with an open call.
+fn answer_open_calls(messages: Vec<Message>) -> Vec<Message> {
+    let mut mended: Vec<Message> = Vec::with_capacity(messages.len());
+    let mut open: Vec<String> = Vec::new();
+    for mut message in messages {
+        if !open.is_empty() {
+            let answered: BTreeSet<String> = message
+                .parts
+                .iter()
+                .filter_map(
+                    |part| if let Part::Result { call, .. } = part { Some(call.clone()) } else { None },
+                )
+                .collect();
+            let missing: Vec<Part> = std::mem::take(&mut open)
+                .into_iter()
+                .filter(|id| !answered.contains(id))
+                .map(interrupted)
+                .collect();
+            if message.role == Role::User {
+                message.parts.splice(0..0, missing);
+            } else if !missing.is_empty() {
+                mended.push(Message { role: Role::User, parts: missing });
+            }
+        }
+        open = message.calls().map(|call| call.id.clone()).collect();
+        mended.push(message);
+    }
+    if !open.is_empty() {
+        mended.push(Message { role: Role::User, parts: open.into_iter().map(interrupted).collect() });
+    }
+    mended
+}
+
+fn interrupted(call: String) -> Part {
+    Part::Result {
+        call,
+        parts: vec![Part::Text("interrupted before it was finished; what it did is not known".into())],
+        failed: true,
+    }
+}
+
+/// The updates that a log holds, as a client is to see them again.
+pub(super) fn updates(log: &[Logged]) -> Vec<Value> {
+    let mut seen: Vec<Value> = Vec::new();
+    let mut open: Vec<String> = Vec::new();
+    for logged in log {
+        match &logged.entry {
+            Entry::Update(update) => {
+                follow_calls(update, &mut open);
+                if !seen.last_mut().is_some_and(|last| joined(last, update)) {
+                    seen.push(update.clone());
+                }
+            }
+            Entry::Mark(Mark::Began) => close_calls(&mut seen, &mut open),
+            _ => {}
+        }
+    }
+    close_calls(&mut seen, &mut open);
+    seen
+}
+
+fn follow_calls(update: &Value, open: &mut Vec<String>) {
+    let (Some("tool_call" | "tool_call_update"), Some(id)) =
+        (kind(update), update.get("toolCallId").and_then(Value::as_str))
+    else {
+        return;
+    };
+    match update.get("status").and_then(Value::as_str) {
+        Some("completed" | "failed") => open.retain(|known| known != id),
+        _ if !open.iter().any(|known| known == id) => {
+            // An update without a status says nothing about one that was closed already.
+            if kind(update) == Some("tool_call") || update.get("status").is_some() {
+                open.push(id.to_owned());
+            }
+        }
+        _ => {}
+    }
+}
+
+fn close_calls(seen: &mut Vec<Value>, open: &mut Vec<String>) {
+    for id in open.drain(..) {
+        seen.push(json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "status": "failed" }));
+    }
+}
+
+/// Whether `next` only goes on with the text of `last`, and if so, joins them.
+fn joined(last: &mut Value, next: &Value) -> bool {
+    let same = |name: &str| last.get(name) == next.get(name);
+    let Some(of) = kind(next).filter(|kind| matches!(*kind, "agent_message_chunk" | "agent_thought_chunk"))
+    else {
+        return false;
+    };
+    let plain = |update: &Value| {
+        update.get("_meta").is_none()
+            && update.as_object().is_some_and(|members| {
+                members.keys().all(|name| matches!(name.as_str(), "sessionUpdate" | "content" | "messageId"))
+            })
+            && update.get("content").and_then(Value::as_object).is_some_and(|content| content.len() == 2)
+    };
+    if !same("sessionUpdate") || !same("messageId") || !plain(last) || !plain(next) {
+        return false;
+    }
+    let Some(more) = text_of(next, of) else { return false };
+    match last.get_mut("content").and_then(|content| content.get_mut("text")) {
+        Some(Value::String(text)) => {
+            text.push_str(more);
+            true
+        }
+        _ => false,
+    }
+}
+
+fn kind(update: &Value) -> Option<&str> {
+    update.get("sessionUpdate")?.as_str()
+}
+
+/// The text of an update of this kind.
+fn text_of<'a>(update: &'a Value, of: &str) -> Option<&'a str> {
+    if kind(update)? != of {
+        return None;
+    }
+    update.get("content")?.get("text")?.as_str()
+}

@@ -1,0 +1,305 @@
+//! Sessions on disk: one SQLite file, any number of processes.
+//!
+//! A session is a row and a log. What the client sees is in the log *before* it is sent, so whatever happens to this process,
+//! a session loads with everything that its client had seen. The log is only ever appended to; what a model is told
+//! ([`Store::context`]) and what a client is told again ([`Store::replay`]) are folds over it.
+//!
+//! Read `entry.rs` (what is kept), this file (how), `fold.rs` (what is made of it), `sessions.rs` (the list of them), `files.rs`
+//! (the files as they were) and
+//! `undo.rs` (how they come back).
+//!
+//! What never happens here: an entry changes; a secret from the environment is written; a call waits for the network or for
+//! another lock than the database's own.
+
+mod entry;
+mod files;
+mod fold;
+mod sessions;
+mod undo;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use attache_host::secrets::Mask;
+use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
+
+pub use entry::{Change, Entry, FileState, Logged, Mark};
+pub use files::{Snapshot, SnapshotLimits};
+pub use sessions::{Filter, NewRow, Page, Row};
+pub use undo::{Undo, UndoError};
+
+/// How long a write waits for another process.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The layout of the file; see [`migrate`].
+const VERSION: i64 = 1;
+
+const LAYOUT: &str = "
+CREATE TABLE session (
+    id       TEXT PRIMARY KEY,
+    cwd      TEXT NOT NULL,
+    roots    TEXT NOT NULL,
+    title    TEXT,
+    named    INTEGER NOT NULL DEFAULT 0,
+    created  INTEGER NOT NULL,
+    updated  INTEGER NOT NULL,
+    archived INTEGER NOT NULL DEFAULT 0,
+    parent   TEXT
+) WITHOUT ROWID;
+CREATE INDEX session_by_time ON session (updated DESC, id);
+CREATE TABLE entry (
+    session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
+    seq     INTEGER NOT NULL,
+    at      INTEGER NOT NULL,
+    kind    TEXT NOT NULL,
+    body    TEXT NOT NULL,
+    PRIMARY KEY (session, seq)
+) WITHOUT ROWID;
+CREATE TABLE blob (
+    session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
+    hash    TEXT NOT NULL,
+    bytes   BLOB NOT NULL,
+    PRIMARY KEY (session, hash)
+);
+";
+
+/// Why the store could not do it. The text says what to do next.
+#[derive(Debug)]
+pub enum StoreError {
+    /// The file cannot be opened, read or written.
+    Database(rusqlite::Error),
+    /// The directory or a file beside it.
+    Io(std::io::Error),
+    /// It was written by a newer program.
+    Newer(i64),
+    /// There is no such session.
+    Unknown(String),
+    /// There is one already.
+    Exists(String),
+    /// An entry cannot be read back.
+    Damaged(String),
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreError::Database(error) => match error.sqlite_error_code() {
+                Some(rusqlite::ErrorCode::DiskFull) => {
+                    f.write_str("the disk is full: sessions cannot be saved until there is room")
+                }
+                Some(rusqlite::ErrorCode::DatabaseBusy) => {
+                    f.write_str("the sessions are locked by another process for too long; try again")
+                }
+                Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt) => {
+                    f.write_str("the file of sessions is damaged; move it away to start with a new one")
+                }
+                _ => write!(f, "the sessions cannot be read or saved: {error}"),
+            },
+            StoreError::Io(error) => write!(f, "the sessions cannot be read or saved: {error}"),
+            StoreError::Newer(version) => write!(
+                f,
+                "the sessions were saved by a newer version of this program (layout {version}); update it"
+            ),
+            StoreError::Unknown(id) => write!(f, "there is no session {id}"),
+            StoreError::Exists(id) => write!(f, "there is a session {id} already"),
+            StoreError::Damaged(what) => write!(f, "a saved session is damaged: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        StoreError::Database(error)
+    }
+}
+
+impl From<std::io::Error> for StoreError {
+    fn from(error: std::io::Error) -> Self {
+        StoreError::Io(error)
+    }
+}
+
+/// The result of everything here.
+pub type Result<T> = std::result::Result<T, StoreError>;
+
+/// The sessions of one user.
+#[derive(Clone)]
+pub struct Store(Arc<Inner>);
+
+struct Inner {
+    connection: Mutex<Connection>,
+    mask: Mask,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Store")
+    }
+}
+
+impl Store {
+    /// Opens the file, or makes it, readable by its owner only.
+    ///
+    /// # Errors
+    /// When it cannot be opened, is no such file, or was written by a newer program.
+    pub fn open(path: &Path, mask: Mask) -> Result<Self> {
+        if let Some(directory) = path.parent() {
+            make_private_directory(directory)?;
+        }
+        // Made before SQLite does, so that it and the files beside it are private from the first byte.
+        private_file(path)?;
+        Self::prepare(Connection::open(path)?, mask)
+    }
+
+    /// A store that is gone with its last handle.
+    ///
+    /// # Errors
+    /// When there is no memory.
+    pub fn memory() -> Result<Self> {
+        Self::prepare(Connection::open_in_memory()?, Mask::new())
+    }
+
+    fn prepare(mut connection: Connection, mask: Mask) -> Result<Self> {
+        connection.busy_timeout(PATIENCE)?;
+        // With a write-ahead log a commit is in the kernel's hands when it returns: it survives the death of this process,
+        // though not always a power cut, which would cost a disk flush for every few words of a model.
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.pragma_update(None, "synchronous", "NORMAL")?;
+        connection.pragma_update(None, "foreign_keys", true)?;
+        migrate(&mut connection)?;
+        Ok(Store(Arc::new(Inner { connection: Mutex::new(connection), mask })))
+    }
+
+    /// Appends to a session's log, all or nothing. When it returns, the entries outlive this process.
+    ///
+    /// # Errors
+    /// When there is no such session, or it cannot be written.
+    pub fn append(&self, session: &str, entries: &[Entry]) -> Result<()> {
+        let bodies: Vec<(&'static str, String)> = entries
+            .iter()
+            .map(|entry| (entry.kind(), self.0.mask.text(&entry.body()).into_owned()))
+            .collect();
+        let mut connection = self.connection();
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let now = now();
+        let touched = transaction
+            .prepare_cached("UPDATE session SET updated = max(updated, ?2) WHERE id = ?1")?
+            .execute(params![session, now])?;
+        if touched == 0 {
+            return Err(StoreError::Unknown(session.to_owned()));
+        }
+        let last: i64 = transaction
+            .prepare_cached("SELECT coalesce(max(seq), 0) FROM entry WHERE session = ?1")?
+            .query_row([session], |row| row.get(0))?;
+        {
+            let mut insert = transaction.prepare_cached(
+                "INSERT INTO entry (session, seq, at, kind, body) VALUES (?1, ?2, ?3, ?4, ?5)",
+            )?;
+            for (seq, (kind, body)) in (last + 1..).zip(&bodies) {
+                insert.execute(params![session, seq, now, kind, body])?;
+            }
+        }
+        transaction.commit()?;
+        Ok(())
+    }
+
+    /// The whole log of a session, oldest first.
+    ///
+    /// # Errors
+    /// When there is no such session, or it cannot be read.
+    pub fn read(&self, session: &str) -> Result<Vec<Logged>> {
+        let connection = self.connection();
+        known(&connection, session)?;
+        let mut select = connection
+            .prepare_cached("SELECT seq, at, kind, body FROM entry WHERE session = ?1 ORDER BY seq")?;
+        let rows = select.query_map([session], |row| {
+            Ok((
+                row.get::<_, i64>(0)?,
+                row.get::<_, i64>(1)?,
+                row.get::<_, String>(2)?,
+                row.get::<_, String>(3)?,
+            ))
+        })?;
+        let mut log = Vec::new();
+        for row in rows {
+            let (seq, at, kind, body) = row?;
+            // A kind that a later version invents is not ours to judge: it is left out, not fatal.
+            if let Some(entry) = Entry::read(&kind, &body)
+                .map_err(|why| StoreError::Damaged(format!("entry {seq} of {session}: {why}")))?
+            {
+                log.push(Logged { seq, at, entry });
+            }
+        }
+        Ok(log)
+    }
+
+    fn connection(&self) -> MutexGuard<'_, Connection> {
+        // A panic inside a transaction has rolled it back; the connection is as good as before.
+        self.0.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An error unless the session is there.
+fn known(connection: &Connection, session: &str) -> Result<()> {
+    let found = connection
+        .prepare_cached("SELECT 1 FROM session WHERE id = ?1")?
+        .query_row([session], |_| Ok(()))
+        .optional()?;
+    found.ok_or_else(|| StoreError::Unknown(session.to_owned()))
+}
+
+/// Brings the file to the layout of this program. Several processes may open a new file at once: the layout is looked at
+/// again inside the transaction.
+fn migrate(connection: &mut Connection) -> Result<()> {
+    let version = |connection: &Connection| {
+        connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))
+    };
+    match version(connection)? {
+        VERSION => return Ok(()),
+        newer if newer > VERSION => return Err(StoreError::Newer(newer)),
+        _ => {}
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    if version(&transaction)? == 0 {
+        transaction.execute_batch(LAYOUT)?;
+        transaction.pragma_update(None, "user_version", VERSION)?;
+    }
+    transaction.commit()?;
+    Ok(())
+}
+
+/// Milliseconds since 1970.
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(unix)]
+fn make_private_directory(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+#[cfg(not(unix))]
+fn make_private_directory(path: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(path)
+}
+
+fn private_file(path: &Path) -> std::io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.read(true).append(true).create(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600);
+    }
+    options.open(path).map(drop)
+}
+
+#[cfg(test)]
+#[path = "store_tests.rs"]
+mod tests;

@@ -1,0 +1,213 @@
+//! The list of sessions: made, found, named, copied, put away.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::{OptionalExtension as _, TransactionBehavior, params};
+
+use super::{Result, Store, StoreError, known, now};
+
+/// A session to be made.
+#[derive(Debug, Clone)]
+pub struct NewRow<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// Its directory.
+    pub cwd: &'a Path,
+    /// Its other roots.
+    pub roots: &'a [PathBuf],
+}
+
+/// A session in the list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Its id.
+    pub id: String,
+    /// Its directory.
+    pub cwd: PathBuf,
+    /// Its other roots.
+    pub roots: Vec<PathBuf>,
+    /// Its title, if it has one.
+    pub title: Option<String>,
+    /// Whether the title was given by the client, which no generated one may replace (SSTAT-09).
+    pub named: bool,
+    /// Milliseconds since 1970.
+    pub created: i64,
+    /// Milliseconds since 1970 of its last entry.
+    pub updated: i64,
+    /// Whether it was put away.
+    pub archived: bool,
+    /// From which session it was forked.
+    pub parent: Option<String>,
+}
+
+/// Which sessions are wanted.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Only those of this directory.
+    pub cwd: Option<PathBuf>,
+    /// Those that were put away, too.
+    pub archived: bool,
+}
+
+/// Some of the list.
+#[derive(Debug, Clone, Default)]
+pub struct Page {
+    /// Newest first.
+    pub rows: Vec<Row>,
+    /// Where the next page begins, if there is one.
+    pub next: Option<String>,
+}
+
+const COLUMNS: &str = "id, cwd, roots, title, named, created, updated, archived, parent";
+
+impl Store {
+    /// Makes a session.
+    ///
+    /// # Errors
+    /// When there is one of that id, or it cannot be written.
+    pub fn create(&self, new: &NewRow<'_>) -> Result<()> {
+        let roots = super::entry::paths_json(new.roots);
+        let at = now();
+        let made = self.connection().execute(
+            "INSERT INTO session (id, cwd, roots, created, updated) VALUES (?1, ?2, ?3, ?4, ?4) ON CONFLICT DO NOTHING",
+            params![new.id, path_text(new.cwd), roots, at],
+        )?;
+        if made == 0 { Err(StoreError::Exists(new.id.to_owned())) } else { Ok(()) }
+    }
+
+    /// One session.
+    ///
+    /// # Errors
+    /// When there is none of that id.
+    pub fn row(&self, id: &str) -> Result<Row> {
+        let connection = self.connection();
+        let mut select =
+            connection.prepare_cached(&format!("SELECT {COLUMNS} FROM session WHERE id = ?1"))?;
+        select.query_row([id], read_row).optional()?.ok_or_else(|| StoreError::Unknown(id.to_owned()))
+    }
+
+    /// Sessions, newest first, at most `limit` after `cursor`. A session that moves to the front while somebody turns pages is
+    /// neither shown twice on later pages nor does it hide another.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] for a cursor that was not made here.
+    pub fn list(&self, filter: &Filter, cursor: Option<&str>, limit: usize) -> Result<Page> {
+        let (before, after_id) = match cursor {
+            None => (i64::MAX, String::new()),
+            Some(cursor) => read_cursor(cursor)
+                .ok_or_else(|| StoreError::Damaged("a cursor that was not made here".into()))?,
+        };
+        let cwd = filter.cwd.as_deref().map(path_text);
+        let connection = self.connection();
+        let mut select = connection.prepare_cached(&format!(
+            "SELECT {COLUMNS} FROM session
+             WHERE (updated < ?1 OR (updated = ?1 AND id > ?2)) AND (?3 IS NULL OR cwd = ?3) AND (?4 OR NOT archived)
+             ORDER BY updated DESC, id LIMIT ?5"
+        ))?;
+        let wanted = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
+        let rows = select.query_map(params![before, after_id, cwd, filter.archived, wanted], read_row)?;
+        let mut rows = rows.collect::<std::result::Result<Vec<Row>, _>>()?;
+        let more = rows.len() > limit;
+        rows.truncate(limit);
+        let next = rows.last().filter(|_| more).map(|row| format!("{}.{}", row.updated, row.id));
+        Ok(Page { rows, next })
+    }
+
+    /// Gives a session a title. One that the client gave is not replaced by a generated one (SSTAT-09); says whether it was set.
+    ///
+    /// # Errors
+    /// When there is no such session.
+    pub fn set_title(&self, id: &str, title: Option<&str>, by_client: bool) -> Result<bool> {
+        let connection = self.connection();
+        known(&connection, id)?;
+        let set = connection.execute(
+            "UPDATE session SET title = ?2, named = ?3 AND ?2 IS NOT NULL WHERE id = ?1 AND (?3 OR NOT named)",
+            params![id, title, by_client],
+        )?;
+        Ok(set > 0)
+    }
+
+    /// Puts a session away, or takes it out again.
+    ///
+    /// # Errors
+    /// When there is no such session.
+    pub fn set_archived(&self, id: &str, archived: bool) -> Result<()> {
+        let set = self
+            .connection()
+            .execute("UPDATE session SET archived = ?2 WHERE id = ?1", params![id, archived])?;
+        if set == 0 { Err(StoreError::Unknown(id.to_owned())) } else { Ok(()) }
+    }
+
+    /// Changes the directories of a session that is loaded with others.
+    ///
+    /// # Errors
+    /// When there is no such session.
+    pub fn set_place(&self, id: &str, cwd: &Path, roots: &[PathBuf]) -> Result<()> {
+        let roots = super::entry::paths_json(roots);
+        let set = self.connection().execute(
+            "UPDATE session SET cwd = ?2, roots = ?3 WHERE id = ?1",
+            params![id, path_text(cwd), roots],
+        )?;
+        if set == 0 { Err(StoreError::Unknown(id.to_owned())) } else { Ok(()) }
+    }
+
+    /// Copies a session with everything said so far; the two go their own ways from here.
+    ///
+    /// # Errors
+    /// When there is no such session, or one of the new id.
+    pub fn fork(&self, from: &str, new: &NewRow<'_>) -> Result<()> {
+        let roots = super::entry::paths_json(new.roots);
+        let mut connection = self.connection();
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        known(&transaction, from)?;
+        let made = transaction.execute(
+            "INSERT INTO session (id, cwd, roots, title, created, updated, parent)
+             SELECT ?2, ?3, ?4, title, ?5, ?5, ?1 FROM session WHERE id = ?1 ON CONFLICT DO NOTHING",
+            params![from, new.id, path_text(new.cwd), roots, now()],
+        )?;
+        if made == 0 {
+            return Err(StoreError::Exists(new.id.to_owned()));
+        }
+        // The copy has no files to take back: those changes belong to the session that made them.
+        transaction.execute(
+            "INSERT INTO entry (session, seq, at, kind, body) SELECT ?2, seq, at, kind, body FROM entry
+             WHERE session = ?1 AND kind NOT IN ('change', 'snapshot', 'settled', 'undone')",
+            params![from, new.id],
+        )?;
+        transaction.commit()?;
+        Ok(())
+    }
+
+    /// Removes a session with its log and its files. Says whether there was one.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn delete(&self, id: &str) -> Result<bool> {
+        Ok(self.connection().execute("DELETE FROM session WHERE id = ?1", [id])? > 0)
+    }
+}
+
+fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
+    let roots: String = row.get(2)?;
+    Ok(Row {
+        id: row.get(0)?,
+        cwd: PathBuf::from(row.get::<_, String>(1)?),
+        roots: super::entry::paths_from(&roots),
+        title: row.get(3)?,
+        named: row.get(4)?,
+        created: row.get(5)?,
+        updated: row.get(6)?,
+        archived: row.get(7)?,
+        parent: row.get(8)?,
+    })
+}
+
+/// Directories come from JSON and are text (ROOT-*, SESS-*: absolute paths).
+fn path_text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+fn read_cursor(cursor: &str) -> Option<(i64, String)> {
+    let (updated, id) = cursor.split_once('.')?;
+    Some((updated.parse().ok()?, id.to_owned()))
+}
