@@ -4,7 +4,7 @@
 use crate::link::{Flow, Found, FrameReader, FrameWriter, Tap};
 use crate::shared::{Shared, wake};
 use crate::{CallError, CancelToken, Closed, Link, Reason, Responder};
-use attache_rpc::{Event, Frame};
+use attache_rpc::{Event, Frame, Unread};
 use serde_json::value::RawValue;
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -25,6 +25,16 @@ pub trait Dispatch: Send + 'static {
 
     /// The peer tells something.
     fn notification(&mut self, method: &str, params: Option<&RawValue>);
+
+    /// The peer tells something, perhaps: nobody has looked at `params` yet, and it may not even be JSON. `true` if it was
+    /// read to its end as one JSON value, with nothing behind it, and is dealt with. `false` if nothing was done
+    /// about it: then the line is read as any other.
+    ///
+    /// For what is told so often that looking at its text twice would be felt.
+    fn unread(&mut self, method: &str, params: &str) -> bool {
+        let _ = (method, params);
+        false
+    }
 
     /// The peer sent something that is not a message: a log line, broken JSON, a line that is too long (then `line` is
     /// only its beginning). If an answer was due it is given already.
@@ -76,6 +86,9 @@ impl fmt::Debug for Driver {
 
 /// How many bytes are read, and how many are written, before other tasks get a turn.
 const TURN: usize = 512 << 10;
+/// What a request counts among the bytes that are read. Dispatch may do all that it asks for, so after a few of them their
+/// answers are written: the peer reads those while we go on, and other tasks get their turn.
+const REQUEST: usize = 16 << 10;
 /// How long a child whose output has ended may take to exit before its end is reported without an exit status.
 const EXIT_WAIT: Duration = Duration::from_secs(1);
 /// How much of a half-written line is reported.
@@ -157,8 +170,7 @@ impl Engine {
             }
             match ready!(self.reader.poll_found(cx)) {
                 Ok(Found::Line(range)) => {
-                    taken += range.len() + 1;
-                    self.line(&range);
+                    taken += range.len() + 1 + self.line(&range);
                 }
                 Ok(Found::Oversize(size)) => self.oversize(size),
                 Ok(Found::Half(range)) => {
@@ -179,19 +191,27 @@ impl Engine {
         !self.writer.is_drained() && self.shared.lock().out.len() > self.shared.limits.queued_hard
     }
 
-    fn line(&mut self, range: &Range<usize>) {
+    /// Gives what it counts beside its bytes.
+    fn line(&mut self, range: &Range<usize>) -> usize {
         let line = self.reader.bytes(range);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if let Some(tap) = &mut self.tap {
             tap(Flow::In, line);
         }
+        let depth = self.shared.limits.depth;
+        if let Some(Unread { method, params }) = Unread::of(line, depth)
+            && self.dispatch.unread(method, params)
+        {
+            return 0;
+        }
         // The expensive part, parsing, happens before the lock is taken.
-        let frame = Frame::parse(line, self.shared.limits.depth);
+        let frame = Frame::parse(line, depth);
         if let Frame::Notification { method, params } = &frame
             && !method.starts_with('$')
         {
             // The most frequent case needs nothing from the machine.
-            return self.dispatch.notification(method, *params);
+            self.dispatch.notification(method, *params);
+            return 0;
         }
         let event = {
             let mut state = self.shared.lock();
@@ -202,6 +222,7 @@ impl Engine {
             Event::Request { id, method, params, token } => {
                 let responder = Responder::new(&self.shared, id, token);
                 self.dispatch.request(&method, params, responder);
+                return REQUEST;
             }
             Event::Notification { method, params } => self.dispatch.notification(&method, params),
             Event::Answer { waiter, outcome, .. } => waiter.settle(outcome.map_err(CallError::Refused)),
@@ -209,6 +230,7 @@ impl Engine {
             Event::Noise { line, reason } => self.dispatch.noise(line, &reason),
             Event::Ignored { .. } => {}
         }
+        0
     }
 
     /// A line that was too long is gone, but whoever it concerned is told.

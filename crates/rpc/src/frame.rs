@@ -1,6 +1,6 @@
 //! One line becomes one [`Frame`]: the envelope is opened, `params` and `result` stay undecoded and borrowed.
 
-use crate::{ErrorObject, Id, code};
+use crate::{ErrorObject, Id, code, plain};
 use serde::de::{DeserializeSeed, Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -108,11 +108,11 @@ impl Frame<'_> {
                 Ok(_) => refuse(line, Fault::NotMessage),
             };
         }
-        let mut envelope = Envelope::default();
-        match envelope.read(text) {
-            Ok(()) => envelope.into_frame(line, too_deep(body, depth_limit)),
-            Err(_) => not_json(line, body),
+        let shallow = plain::is_shallow(body, depth_limit);
+        if shallow && let Some(frame) = plain::read(text) {
+            return frame;
         }
+        general(line, text, !shallow && too_deep(body, depth_limit))
     }
 
     /// What can be done about a line that was too long to be kept, from its beginning: a request that has shown its id
@@ -136,6 +136,15 @@ impl Frame<'_> {
         let fault = if looks_begun(body) { Fault::TooLong } else { Fault::Log };
         let id = id.filter(|_| envelope.method.is_some()).unwrap_or(Id::Null);
         malformed(head, fault, Some((id, ErrorObject::invalid_request(why))))
+    }
+}
+
+/// Opens any line that begins like an object; `text` is what is left of it between blanks.
+pub(crate) fn general<'a>(line: &'a [u8], text: &'a str, too_deep: bool) -> Frame<'a> {
+    let mut envelope = Envelope::default();
+    match envelope.read(text) {
+        Ok(()) => envelope.into_frame(line, too_deep),
+        Err(_) => not_json(line, text.as_bytes()),
     }
 }
 
@@ -271,12 +280,8 @@ fn text_of(raw: &RawValue) -> Option<Cow<'_, str>> {
     serde_json::from_str(raw.get()).ok().map(Cow::Owned)
 }
 
-/// Whether objects and arrays stand deeper in each other than `limit`. `json` is known to be valid.
+/// Whether objects and arrays stand deeper in each other than `limit`. If `json` is not valid it does not matter.
 fn too_deep(json: &[u8], limit: usize) -> bool {
-    // A line with fewer opening brackets than levels allowed cannot break the limit; this settles nearly all.
-    if memchr::memchr2_iter(b'{', b'[', json).take(limit.saturating_add(1)).count() <= limit {
-        return false;
-    }
     let mut depth = 0usize;
     let mut rest = json;
     while let [byte, tail @ ..] = rest {

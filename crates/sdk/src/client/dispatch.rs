@@ -45,6 +45,11 @@ impl Dispatch for Router {
         }
     }
 
+    fn unread(&mut self, method: &str, params: &str) -> bool {
+        method == SessionNotification::METHOD
+            && self.0.upgrade().is_some_and(|core| core.take_update(params).is_ok())
+    }
+
     fn noise(&mut self, line: &[u8], why: &str) {
         if let Some(core) = self.0.upgrade() {
             core.noise(line, why);
@@ -92,7 +97,7 @@ impl Core {
     fn receive_notification(self: &Arc<Self>, method: &str, params: Option<&RawValue>) {
         let bytes = params.map_or(0, |params| params.get().len());
         match method {
-            "session/update" => self.receive_update(params),
+            SessionNotification::METHOD => self.receive_update(params),
             CompleteElicitationNotification::METHOD => {
                 if let Some(done) = self.read_or_tell::<CompleteElicitationNotification>(method, params) {
                     // ELIC-25: unknown and finished ids are ignored.
@@ -137,24 +142,32 @@ impl Core {
         self.noise(params.map_or("", RawValue::get).as_bytes(), &format!("`{method}`: {error}"));
     }
 
-    /// The hot path: decoded once, from the borrowed text, and put into the session's lane.
+    /// An update that is written in an unusual way, or not a good one.
     fn receive_update(self: &Arc<Self>, params: Option<&RawValue>) {
         let Some(raw) = params else { return };
-        let (id, update) = match read_update(raw) {
-            Ok(read) => read,
+        let Err(error) = self.take_update(raw.get()) else { return };
+        match decode_tolerant::<SessionNotification>(SessionNotification::METHOD, params) {
+            Ok(repaired) => self.route_update(repaired.session_id.as_str(), repaired.update, raw.get().len()),
             // PROMPT-16: a malformed update is dropped and the session lives on.
-            Err(error) => match decode_tolerant::<SessionNotification>("session/update", params) {
-                Ok(repaired) => (Cow::Owned(repaired.session_id.to_string()), repaired.update),
-                Err(_) => return self.unreadable("session/update", params, &error),
-            },
-        };
-        let bytes = raw.get().len();
-        match self.find(&id) {
-            Some(route) => self.deliver(&id, route, update, bytes),
+            Err(_) => self.unreadable(SessionNotification::METHOD, params, &error),
+        }
+    }
+
+    /// The hot path: decoded once, from the borrowed text, and put into the session's lane. An error if the text is not
+    /// an update, and JSON to its end.
+    fn take_update(self: &Arc<Self>, params: &str) -> serde_json::Result<()> {
+        let (id, update) = read_update(params)?;
+        self.route_update(&id, update, params.len());
+        Ok(())
+    }
+
+    fn route_update(self: &Arc<Self>, id: &str, update: SessionUpdate, bytes: usize) {
+        match self.find(id) {
+            Some(route) => self.deliver(id, route, update, bytes),
             None => {
                 let early = Parked::Update(Box::new(update), bytes);
-                if let Err(Parked::Update(update, bytes)) = self.park(&id, early) {
-                    self.stray(SessionId::from(&*id), update, bytes);
+                if let Err(Parked::Update(update, bytes)) = self.park(id, early) {
+                    self.stray(SessionId::from(id), update, bytes);
                 }
             }
         }
@@ -426,7 +439,7 @@ fn with_path<R: HasPath>(request: R) -> Result<R> {
 }
 
 /// The params of `session/update`, the session's id borrowed.
-fn read_update(raw: &RawValue) -> serde_json::Result<(Cow<'_, str>, SessionUpdate)> {
+fn read_update(params: &str) -> serde_json::Result<(Cow<'_, str>, SessionUpdate)> {
     struct Members;
     impl<'de> Visitor<'de> for Members {
         type Value = (Cow<'de, str>, SessionUpdate);
@@ -449,8 +462,10 @@ fn read_update(raw: &RawValue) -> serde_json::Result<(Cow<'_, str>, SessionUpdat
             }
         }
     }
-    let mut json = serde_json::Deserializer::from_str(raw.get());
-    json.deserialize_map(Members)
+    let mut json = serde_json::Deserializer::from_str(params);
+    let read = json.deserialize_map(Members)?;
+    json.end()?;
+    Ok(read)
 }
 
 /// Only the session's id; the rest is read by whoever serves the request.
