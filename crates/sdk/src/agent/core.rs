@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use attache_conn::{CancelToken, Peer, Responder};
@@ -11,6 +12,7 @@ use attache_rpc::ErrorObject;
 use attache_wire::Request;
 use attache_wire::v1::{ConfigOptionUpdate, SessionUpdate};
 use serde_json::value::RawValue;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -31,6 +33,9 @@ pub(super) struct Core {
     pub(super) nes: NesTable,
     pub(super) logged_in: AtomicBool,
     client: Mutex<Option<Client>>,
+    /// The runtime has one thread, which is the reader's: whatever a handler does there holds the reader up as well as
+    /// everybody else.
+    one_thread: bool,
     tasks: Tasks,
 }
 
@@ -56,6 +61,8 @@ impl Core {
             nes: NesTable::default(),
             logged_in: AtomicBool::new(logged_in),
             client: Mutex::new(None),
+            one_thread: Handle::try_current()
+                .is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::CurrentThread),
             tasks: Tasks::default(),
         })
     }
@@ -76,6 +83,22 @@ impl Core {
 
     pub(super) fn session(&self, id: &SessionId) -> Result<Arc<Entry>> {
         self.sessions.get(id).ok_or_else(|| super::unknown_session(id))
+    }
+
+    /// Lets a handler begin in the reader; its result, if it comes to one without waiting. If not, the handler is to be
+    /// [spawned](Self::spawn): its task polls it again at once, so nothing it waits for is missed, although nobody
+    /// is woken from here.
+    ///
+    /// Only on a runtime with one thread, where a task could do no better: most handlers have their result at once, and a task
+    /// costs more than they do. The caller holds no lock, and a panic is the caller's: dispatch ends it.
+    pub(super) fn begin<T>(&self, handler: &mut Boxed<'static, T>) -> Option<T> {
+        if !self.one_thread {
+            return None;
+        }
+        match handler.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(result) => Some(result),
+            Poll::Pending => None,
+        }
     }
 
     /// Runs a handler as a task of its own, so that it can wait for as long as it likes.
@@ -116,7 +139,7 @@ impl Core {
         }
     }
 
-    /// Waits for a result in a task of its own and answers with it. CANCEL-15, CANCEL-16: when the peer cancels the
+    /// Waits for a result, in a task of its own if it is not there at once, and answers with it. CANCEL-15, CANCEL-16: when the peer cancels the
     /// request the handler is dropped and the answer is `cancelled`.
     pub(super) fn answer_later(
         self: &Arc<Self>,
@@ -124,12 +147,14 @@ impl Core {
         answering: impl Future<Output = Result<Answer>> + Send + 'static,
     ) {
         // Boxed, so that what follows is compiled once.
-        let answering: Boxed<'static, Result<Answer>> = Box::pin(answering);
+        let mut answering: Boxed<'static, Result<Answer>> = Box::pin(answering);
+        if let Some(outcome) = self.begin(&mut answering) {
+            return settle(responder, outcome);
+        }
         self.spawn(async move {
             let token = responder.cancellation();
             match race(answering, pin!(token.cancelled())).await {
-                First::Left(Ok(answer)) => answer(responder),
-                First::Left(Err(error)) => responder.err(error.to_wire()),
+                First::Left(outcome) => settle(responder, outcome),
                 First::Right(()) => responder.err(ErrorObject::cancelled()),
             }
         });
@@ -182,6 +207,13 @@ impl Core {
             }
             ended.await;
         }
+    }
+}
+
+fn settle(responder: Responder, outcome: Result<Answer>) {
+    match outcome {
+        Ok(answer) => answer(responder),
+        Err(error) => responder.err(error.to_wire()),
     }
 }
 

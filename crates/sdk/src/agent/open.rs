@@ -149,7 +149,6 @@ struct Opening {
     core: Arc<Core>,
     responder: Responder,
     handle: SessionHandle,
-    making: Boxed<'static, Result<Opened>>,
     way: Way,
 }
 
@@ -165,26 +164,42 @@ fn open(
     if let Err(error) = setup.check(&core.services) {
         return responder.err(error.to_wire());
     }
-    match make(&core.services, setup.request(handle.clone())) {
-        None => responder.err(ErrorObject::internal("this agent cannot open sessions that way")),
-        Some(making) => {
-            let opening = Opening { core: core.clone(), responder, handle, making, way };
-            core.spawn(opening.run());
-        }
+    let Some(mut making) = make(&core.services, setup.request(handle.clone())) else {
+        return responder.err(ErrorObject::internal("this agent cannot open sessions that way"));
+    };
+    let opening = Opening { core: core.clone(), responder, handle, way };
+    match core.begin(&mut making) {
+        Some(made) => opening.made(made),
+        None => opening.later(making),
     }
 }
 
 impl Opening {
-    async fn run(self) {
-        let Opening { core, responder, handle, mut making, way } = self;
-        let token = responder.cancellation();
+    /// The author's function has ended already.
+    fn made(self, made: Result<Opened>) {
+        let named = made.and_then(|opened| self.name(opened));
+        match named {
+            // Somebody else has to leave first, and that may take a while.
+            Ok((id, opened)) if self.core.sessions.contains(&id) => {
+                self.later(Box::pin(std::future::ready(Ok(opened))));
+            }
+            named => self.finish(named),
+        }
+    }
+
+    /// The author's function needs its time.
+    fn later(self, making: Boxed<'static, Result<Opened>>) {
+        let core = self.core.clone();
+        core.spawn(self.run(making));
+    }
+
+    async fn run(self, mut making: Boxed<'static, Result<Opened>>) {
+        let token = self.responder.cancellation();
         let made = async {
-            let opened = making.as_mut().await?;
-            opened.offers.as_deref().map_or(Ok(()), options::check_offers)?;
-            let id = opened.id.as_ref().filter(|_| way.names).unwrap_or(handle.id()).clone();
+            let (id, opened) = self.name(making.as_mut().await?)?;
             // The client opened it once more: the older one is over before the new one is there.
-            while let Some(older) = core.sessions.remove(&id) {
-                core.end(older).await;
+            while let Some(older) = self.core.sessions.remove(&id) {
+                self.core.end(older).await;
             }
             Ok((id, opened))
         };
@@ -192,6 +207,18 @@ impl Opening {
             First::Left(made) => made,
             First::Right(()) => Err(Error::Cancelled),
         };
+        self.finish(made);
+    }
+
+    /// Checks what the author made, and finds its id.
+    fn name(&self, opened: Opened) -> Result<(SessionId, Opened)> {
+        opened.offers.as_deref().map_or(Ok(()), options::check_offers)?;
+        let id = opened.id.as_ref().filter(|_| self.way.names).unwrap_or(self.handle.id()).clone();
+        Ok((id, opened))
+    }
+
+    fn finish(self, made: Result<(SessionId, Opened)>) {
+        let Opening { core, responder, handle, way } = self;
         match made {
             Err(error) => {
                 handle.failed();

@@ -197,6 +197,10 @@ impl Table {
         lock(&self.open).get(id.as_str()).map(|found| found.0.clone())
     }
 
+    pub(super) fn contains(&self, id: &SessionId) -> bool {
+        lock(&self.open).contains(id.as_str())
+    }
+
     /// Puts a session in; gives back one that had the same id.
     pub(super) fn insert(&self, entry: Arc<Entry>) -> Option<Arc<Entry>> {
         lock(&self.open).replace(ById(entry)).map(|replaced| replaced.0)
