@@ -1,0 +1,73 @@
+//! Running commands.
+
+use crate::agent::turn::{Act, Cancelled, Turn};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// How long the client may take to put a terminal away.
+const TIDY: Duration = Duration::from_secs(5);
+
+pub(super) async fn run(turn: &Turn, words: &[String]) -> Act {
+    let command = words.join(" ");
+    let title = format!("Run `{command}`");
+    let tool = turn.tool("execute", &title, json!({ "rawInput": { "command": command } })).await;
+    let ended = match turn.permitted(&tool, &title).await {
+        Ok(true) => in_terminal(turn, &tool, words).await,
+        Ok(false) => {
+            turn.tool_end(&tool, false, "not allowed").await;
+            return Ok(());
+        }
+        Err(cancelled) => Err(cancelled),
+    };
+    match ended {
+        Ok(Some(output)) => {
+            turn.tool_end(&tool, true, &output).await;
+            turn.say(output.trim()).await;
+            Ok(())
+        }
+        Ok(None) => {
+            turn.tool_end(&tool, false, "the command could not be run").await;
+            Ok(())
+        }
+        Err(cancelled) => {
+            turn.tool_end(&tool, false, "cancelled").await;
+            Err(cancelled)
+        }
+    }
+}
+
+/// TERM-01, TERM-02: only in a terminal that the client offers.
+async fn in_terminal(turn: &Turn, tool: &str, words: &[String]) -> Result<Option<String>, Cancelled> {
+    let agent = &turn.agent;
+    if !(turn.client_has("terminal") || agent.is("TERM-01") || agent.is("TERM-02")) {
+        return Ok(None);
+    }
+    let params = json!({
+        "sessionId": turn.session, "command": words.first(), "args": words.get(1..), "cwd": turn.cwd,
+        "env": [{ "name": "ATTACHE", "value": "1" }], "outputByteLimit": 4096,
+    });
+    let Ok(made) = turn.ask("terminal/create", params).await? else {
+        return Ok(None);
+    };
+    let terminal = made["terminalId"].clone();
+    let content = json!([{ "type": "terminal", "terminalId": terminal }]);
+    turn.tool_update(tool, json!({ "status": "in_progress", "content": content })).await;
+    let which = json!({ "sessionId": turn.session, "terminalId": terminal });
+    let ended = turn.ask("terminal/wait_for_exit", which.clone()).await;
+    if ended.is_err() {
+        tidy(turn, "terminal/kill", &which).await;
+    }
+    let output = tidy(turn, "terminal/output", &which).await;
+    // TERM-05: put away, however it ended.
+    if !agent.is("TERM-05") {
+        tidy(turn, "terminal/release", &which).await;
+    }
+    ended?.ok();
+    Ok(Some(output["output"].as_str().unwrap_or_default().to_owned()))
+}
+
+/// What must be done also when the turn is cancelled.
+async fn tidy(turn: &Turn, method: &str, params: &Value) -> Value {
+    let asked = turn.agent.ask(method, params.clone());
+    tokio::time::timeout(TIDY, asked).await.ok().and_then(Result::ok).unwrap_or_default()
+}

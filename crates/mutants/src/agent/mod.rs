@@ -1,0 +1,54 @@
+//! The good agent and its variants.
+//!
+//! Read [`wire`] for how it talks, `dispatch` for where a message goes, `sessions` and `account` for the methods, `turn` for what
+//! a turn can do and `acts` for what it does, chosen by `wish`. A variant is a name: behaviour asks [`Agent::is`], the shape of
+//! what is sent is changed on its way out by `bend`.
+
+mod account;
+mod acts;
+mod bend;
+mod dispatch;
+mod nes;
+mod params;
+mod sessions;
+mod state;
+mod turn;
+mod variants;
+mod wire;
+mod wish;
+
+pub use variants::variants;
+
+use attache_conn::{CancelToken, Link};
+use std::io::ErrorKind;
+use std::sync::Arc;
+use tokio::task::JoinSet;
+use wire::Agent;
+
+/// Plays the agent on `link` until its input ends: the good one, or a variant of it.
+pub async fn agent(link: Link, variant: Option<&str>) {
+    let (mut reader, writer) = link.split();
+    let gone = CancelToken::new();
+    let agent = Arc::new(Agent::new(writer, variant, gone.clone()));
+    let mut tasks = JoinSet::new();
+    agent.start().await;
+    loop {
+        while tasks.try_join_next().is_some() {}
+        let line = tokio::select! {
+            line = reader.next() => line,
+            () = gone.cancelled() => break,
+        };
+        match line {
+            Ok(Some(line)) => {
+                let line = line.to_vec();
+                if let Some(rest) = agent.receive(&line).await {
+                    tasks.spawn(rest);
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::InvalidData => agent.unreadable().await,
+            Ok(None) | Err(_) => break,
+        }
+    }
+    drop(tasks);
+    agent.hang_up().await;
+}

@@ -1,0 +1,357 @@
+//! Sessions come, are listed, and go.
+
+use super::dispatch::Rest;
+use super::params::{absolute, maybe, roots, servers, system_prompt, text};
+use super::state::Session;
+use super::wire::{Agent, Refusal, Reply};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// How many sessions one page of the list holds.
+const PAGE: usize = 3;
+
+impl Agent {
+    pub(crate) fn new_session(&self, params: &Value) -> Reply {
+        self.admit()?;
+        if self.is("RPC-13") && params.get("cwd").is_none() {
+            return Err(Refusal::new(-32603, "Internal error"));
+        }
+        let cwd = absolute(params, "cwd")?;
+        let session = self.prepare(Session::new(cwd, Vec::new()), params, true)?;
+        let mut state = self.state();
+        let number = state.count();
+        // SESS-03: no two sessions have one id.
+        let id = if self.is("SESS-03") { "session".to_owned() } else { format!("session-{number}") };
+        drop(state);
+        Ok(self.open_as(&id, Session { born: number, ..session }, true))
+    }
+
+    /// What new, load, resume and fork have in common: where the session works and with what.
+    fn prepare(&self, mut session: Session, params: &Value, required: bool) -> Result<Session, Refusal> {
+        session.cwd = absolute(params, "cwd")?.to_owned();
+        // ROOT-12, FORK-05: the roots are those of this request.
+        let asked = roots(self, params)?;
+        if !(self.is("ROOT-12") && !required && asked.is_empty()) {
+            session.roots = asked;
+        }
+        let servers = servers(self, params, required)?;
+        system_prompt(self, params)?;
+        for (command, args, env) in servers.programs {
+            greet_server(&command, &args, env);
+        }
+        session.mcp = servers.acp;
+        session.open = true;
+        Ok(session)
+    }
+
+    fn open_as(&self, id: &str, session: Session, named: bool) -> Value {
+        let mut state = self.state();
+        // CONF-07, CONF-08: without booleans the option is left out.
+        let boolean = state.client_has("session.configOptions.boolean") || self.is("CONF-07");
+        let mut answer = json!({
+            "modes": session.modes(), "models": session.models(), "configOptions": session.options(boolean),
+        });
+        if named {
+            answer["sessionId"] = json!(id);
+        }
+        state.sessions.insert(id.to_owned(), session);
+        answer
+    }
+
+    fn stored(&self, params: &Value) -> Result<(String, Session), Refusal> {
+        let id = text(params, "sessionId")?;
+        absolute(params, "cwd")?;
+        let found = self.state().sessions.get(id).cloned();
+        found.map(|session| (id.to_owned(), session)).ok_or_else(|| Refusal::session(id))
+    }
+
+    pub(crate) fn resume(&self, params: &Value) -> Reply {
+        self.admit()?;
+        let (id, session) = self.stored(params)?;
+        let session = self.prepare(session, params, false)?;
+        Ok(self.open_as(&id, session, false))
+    }
+
+    /// FORK-02: another session with the same past.
+    pub(crate) fn fork(&self, params: &Value) -> Reply {
+        self.admit()?;
+        let (source, kept) = self.stored(params)?;
+        let roots = kept.roots.clone();
+        let mut session = self.prepare(Session { turn: None, ..kept }, params, false)?;
+        if self.is("FORK-05") && session.roots.is_empty() {
+            session.roots = roots;
+        }
+        let number = self.state().count();
+        let id = if self.is("FORK-02") { source } else { format!("fork-{number}") };
+        Ok(self.open_as(&id, Session { born: number, ..session }, true))
+    }
+
+    /// SESS-11, SESS-12: the whole history, then the answer.
+    pub(crate) async fn load(self: Arc<Self>, id: Value, params: Value) -> Option<Rest> {
+        let opened = self.admit().and_then(|()| self.stored(&params));
+        let opened = opened.and_then(|(session, kept)| Ok((session, self.prepare(kept, &params, true)?)));
+        let (session, kept) = match opened {
+            Ok(opened) => opened,
+            Err(refusal) => {
+                self.answer(&id, "session/load", Err(refusal)).await;
+                return None;
+            }
+        };
+        let mut history = kept.history.clone();
+        if self.is("SESS-11") {
+            history.truncate(1);
+        }
+        let late = if self.is("SESS-12") { history.pop() } else { None };
+        for update in history {
+            self.update(&session, update).await;
+        }
+        let answer = self.open_as(&session, kept, false);
+        self.answer(&id, "session/load", Ok(answer)).await;
+        if let Some(update) = late {
+            self.update(&session, update).await;
+        }
+        self.follow("session/load", &params).await;
+        None
+    }
+
+    /// SESS-27, SSTAT-04: what runs is cancelled, and only when it has been answered the session is put away.
+    pub(crate) async fn close(self: Arc<Self>, id: Value, method: String, params: Value) -> Option<Rest> {
+        let running = text(&params, "sessionId").and_then(|session| {
+            let mut state = self.state();
+            let kept = state.sessions.get_mut(session).ok_or_else(|| Refusal::session(session))?;
+            let running = kept.turn.clone().map(|turn| (turn, kept.idle.clone()));
+            kept.open = false;
+            kept.archived |= method == "session/archive";
+            Ok(running)
+        });
+        let running = match running {
+            Ok(running) => running,
+            Err(refusal) => {
+                self.answer(&id, &method, Err(refusal)).await;
+                return None;
+            }
+        };
+        let lazy = self.is(if method == "session/close" { "SESS-27" } else { "SSTAT-04" });
+        Some(Box::pin(async move {
+            if let Some((turn, idle)) = running.filter(|_| !lazy) {
+                turn.cancel();
+                idle.cancelled().await;
+            }
+            self.answer(&id, &method, Ok(json!({}))).await;
+        }))
+    }
+
+    pub(crate) fn list_sessions(&self, params: &Value) -> Reply {
+        let cwd = maybe(params, "cwd")?;
+        let archived = maybe(params, "archived")?.unwrap_or("exclude");
+        if !matches!(archived, "exclude" | "include" | "only") && !self.is("SSTAT-06") {
+            return Err(Refusal::params("an unknown filter"));
+        }
+        let start = match maybe(params, "cursor")?.map(str::parse::<usize>) {
+            None => 0,
+            Some(Ok(start)) => start,
+            Some(Err(_)) if self.is("LIST-07") => 0,
+            Some(Err(_)) => return Err(Refusal::params("an unknown cursor")),
+        };
+        let state = self.state();
+        let mut found: Vec<_> =
+            state.sessions.iter().filter(|(_, session)| wanted(session, cwd, archived)).collect();
+        found.sort_by_key(|(_, session)| session.born);
+        if found.is_empty() && self.is("LIST-04") {
+            return Err(Refusal::new(-32002, "Resource not found"));
+        }
+        let page: Vec<_> =
+            found.iter().skip(start).take(PAGE).map(|(id, session)| session.info(id)).collect();
+        let mut answer = json!({ "sessions": page });
+        // LIST-05: no cursor, no more.
+        let more = start + PAGE < found.len();
+        if (more && !self.is("LIST-05/forgets")) || self.is("LIST-05") {
+            answer["nextCursor"] = json!((start + PAGE).to_string());
+        }
+        Ok(answer)
+    }
+
+    /// DEL-03, DEL-04: gone, or gone already.
+    pub(crate) fn delete(&self, params: &Value) -> Reply {
+        let id = text(params, "sessionId")?;
+        let mut state = self.state();
+        if self.is("DEL-04") && !state.sessions.contains_key(id) {
+            return Err(Refusal::session(id));
+        }
+        if !self.is("DEL-03")
+            && let Some(session) = state.sessions.remove(id)
+        {
+            session.turn.iter().for_each(attache_conn::CancelToken::cancel);
+        }
+        Ok(json!({}))
+    }
+
+    pub(crate) fn unarchive(&self, params: &Value) -> Reply {
+        let id = text(params, "sessionId")?;
+        let mut state = self.state();
+        let session = state.sessions.get_mut(id).ok_or_else(|| Refusal::session(id))?;
+        session.archived = false;
+        Ok(json!({}))
+    }
+
+    /// SSTAT-01: says how things stand and changes nothing.
+    pub(crate) fn status(&self, params: &Value) -> Reply {
+        let id = text(params, "sessionId")?;
+        let mut state = self.state();
+        let session = state.sessions.get_mut(id).ok_or_else(|| Refusal::session(id))?;
+        let status = if session.open { "open" } else { "saved" };
+        session.open |= self.is("SSTAT-01");
+        Ok(json!({ "status": status }))
+    }
+
+    pub(crate) fn set_title(&self, params: &Value) -> Reply {
+        let id = text(params, "sessionId")?;
+        let title = text(params, "title")?.trim();
+        let mut state = self.state();
+        let session = state.sessions.get_mut(id).ok_or_else(|| Refusal::session(id))?;
+        if title.is_empty() && !self.is("SSTAT-08") {
+            return Err(Refusal::params("a title must not be empty"));
+        }
+        session.title = Some(title.to_owned());
+        session.titled = true;
+        Ok(json!({ "title": title }))
+    }
+
+    /// MODE-04, MODE-05: `modeId` names one of the modes.
+    pub(crate) fn set_mode(&self, params: &Value) -> Reply {
+        let id = text(params, "sessionId")?;
+        let mode = text(params, if self.is("MODE-05") { "mode" } else { "modeId" })?;
+        self.change(id, "mode", &json!(mode), self.is("MODE-04"))?;
+        Ok(json!({}))
+    }
+
+    pub(crate) fn set_model(&self, params: &Value) -> Reply {
+        let id = text(params, "sessionId")?;
+        self.change(id, "model", &json!(text(params, "modelId")?), false)?;
+        Ok(json!({}))
+    }
+
+    /// CONF-13, CONF-15, CONF-19: one of the values that are offered, and then all options.
+    pub(crate) fn set_option(&self, params: &Value) -> Reply {
+        let id = text(params, "sessionId")?;
+        let option = text(params, "configId")?;
+        if self.is("CONF-09") && option == "model" && params.get("category").is_none() {
+            return Err(Refusal::params("`category` is missing"));
+        }
+        let value = &params["value"];
+        let typed = params["type"] == "boolean";
+        if !value.is_string() && !(value.is_boolean() && typed) {
+            return Err(Refusal::params("`value` must be a string, or a boolean of type boolean"));
+        }
+        self.change(id, option, value, self.is("CONF-15"))?;
+        let mut state = self.state();
+        let boolean = state.client_has("session.configOptions.boolean") || self.is("CONF-07");
+        let mut options = state.open(id).map(|session| session.options(boolean)).unwrap_or_default();
+        if self.is("CONF-13")
+            && let Some(list) = options.as_array_mut()
+        {
+            list.retain(|entry| entry["id"] == option);
+        }
+        Ok(json!({ "configOptions": options }))
+    }
+
+    fn change(&self, id: &str, option: &str, value: &Value, anything: bool) -> Result<(), Refusal> {
+        let mut state = self.state();
+        let session = state.open(id).ok_or_else(|| Refusal::session(id))?;
+        if !session.offers(option, value) {
+            return if anything { Ok(()) } else { Err(Refusal::params("a value that is not offered")) };
+        }
+        if option == "mode" {
+            session.mode = value.as_str().unwrap_or_default().to_owned();
+        } else {
+            session.config.insert(option.to_owned(), value.clone());
+        }
+        Ok(())
+    }
+
+    /// What is told unasked after a request was served.
+    pub(crate) async fn follow(&self, method: &str, params: &Value) {
+        let Some(session) = self.follows(method, params) else {
+            return;
+        };
+        let kept = {
+            let state = self.state();
+            let boolean = state.client_has("session.configOptions.boolean") || self.is("CONF-07");
+            let kept = state.sessions.get(&session);
+            kept.map(|kept| (kept.mode.clone(), kept.options(boolean), kept.title.clone()))
+        };
+        let Some((mode, options, title)) = kept else {
+            return;
+        };
+        let update = match method {
+            "session/set_mode" | "session/set_model" => {
+                json!({ "sessionUpdate": "config_option_update", "configOptions": options })
+            }
+            "session/set_config_option" if params["configId"] == "mode" && !self.is("MODE-10") => {
+                json!({ "sessionUpdate": "current_mode_update", "currentModeId": mode })
+            }
+            "session/set_title" => json!({ "sessionUpdate": "session_info_update", "title": title }),
+            "session/new" | "session/load" | "session/resume" | "session/fork" => json!({
+                "sessionUpdate": "available_commands_update",
+                "availableCommands": [
+                    { "name": "echo", "description": "Says it again", "input": { "hint": "what to say" } },
+                    { "name": "plan", "description": "Makes a plan" },
+                ],
+            }),
+            _ => return,
+        };
+        self.update(&session, update).await;
+    }
+
+    /// The session that a served request was about; the newest one if it made one.
+    fn follows(&self, method: &str, params: &Value) -> Option<String> {
+        if matches!(method, "session/new" | "session/fork") {
+            let state = self.state();
+            return state.sessions.iter().max_by_key(|(_, session)| session.born).map(|(id, _)| id.clone());
+        }
+        params["sessionId"].as_str().map(str::to_owned)
+    }
+
+    /// Tells the client something of a session.
+    pub(crate) async fn update(&self, session: &str, update: Value) {
+        self.notify("session/update", json!({ "sessionId": session, "update": update })).await;
+    }
+}
+
+fn wanted(session: &Session, cwd: Option<&str>, archived: &str) -> bool {
+    let shown = match archived {
+        "only" => session.archived,
+        "include" => true,
+        _ => !session.archived,
+    };
+    shown && cwd.is_none_or(|cwd| session.cwd == cwd)
+}
+
+/// MCP-02: starts a server and shakes hands with it. MCP-09: one that does not answer is left alone.
+fn greet_server(command: &str, args: &[String], env: Vec<(String, String)>) {
+    use std::io::{BufRead, BufReader, Write};
+    use std::process::{Command, Stdio};
+    let child = Command::new(command)
+        .args(args)
+        .envs(env)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn();
+    let Ok(mut child) = child else {
+        return;
+    };
+    let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "mutant-agent", "version": "1" },
+    } });
+    if let Some(mut stdin) = child.stdin.take() {
+        writeln!(stdin, "{hello}").ok();
+    }
+    // Its input ends here, so it comes to its end by itself, with or without an answer.
+    if let Some(stdout) = child.stdout.take() {
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line).ok();
+    }
+    child.kill().ok();
+    child.wait().ok();
+}

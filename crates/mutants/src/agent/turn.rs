@@ -1,0 +1,248 @@
+//! A turn: from a prompt to its answer.
+
+use super::acts;
+use super::dispatch::Rest;
+use super::params::{block, text};
+use super::wire::{Agent, Refusal};
+use super::wish::Wish;
+use attache_conn::CancelToken;
+use serde_json::{Value, json};
+use std::future::Future;
+use std::sync::Arc;
+
+/// What a turn works with.
+pub(crate) struct Turn {
+    pub(crate) agent: Arc<Agent>,
+    pub(crate) session: String,
+    pub(crate) cwd: String,
+    pub(crate) roots: Vec<String>,
+    pub(crate) mcp: Vec<String>,
+    cancel: CancelToken,
+}
+
+/// The turn was cancelled; whoever holds this leaves.
+pub(crate) struct Cancelled;
+
+/// How a part of a turn ends.
+pub(crate) type Act = Result<(), Cancelled>;
+
+impl Agent {
+    pub(crate) async fn prompt(self: Arc<Self>, id: Value, params: Value) -> Option<Rest> {
+        let begun = self.begin_turn(&id, &params);
+        let (turn, wish, idle) = match begun {
+            Ok(begun) => begun,
+            Err(refusal) => {
+                self.answer(&id, "session/prompt", Err(refusal)).await;
+                return None;
+            }
+        };
+        Some(Box::pin(async move {
+            turn.run(&id, wish).await;
+            idle.cancel();
+        }))
+    }
+
+    /// Everything that a later message may depend on is written down before the turn begins to wait.
+    fn begin_turn(
+        self: &Arc<Self>,
+        id: &Value,
+        params: &Value,
+    ) -> Result<(Turn, Wish, CancelToken), Refusal> {
+        if self.is("INIT-22") {
+            return Err(Refusal::method());
+        }
+        let session = text(params, "sessionId")?;
+        let blocks = params["prompt"].as_array().ok_or_else(|| Refusal::params("`prompt` must be a list"))?;
+        for given in blocks {
+            block(given)?;
+            if given["type"] == "resource_link" && (self.is("INIT-21") || self.is("PROMPT-03")) {
+                return Err(Refusal::params("links are not supported"));
+            }
+        }
+        let mut state = self.state();
+        let number = state.count();
+        if self.is("NES-05") && state.nes.contains_key(session) {
+            let made = super::state::Session::new("/", Vec::new());
+            state.sessions.insert(session.to_owned(), made);
+        }
+        let cancel = CancelToken::new();
+        let idle = CancelToken::new();
+        let kept = state.open(session).ok_or_else(|| Refusal::session(session))?;
+        if kept.turn.is_some() && !self.is("PROMPT-13") {
+            return Err(Refusal::new(-32600, "A turn is running"));
+        }
+        kept.turn = Some(cancel.clone());
+        kept.idle = idle.clone();
+        for given in blocks {
+            kept.history.push(json!({
+                "sessionUpdate": "user_message_chunk", "content": given, "messageId": format!("user-{number}"),
+            }));
+        }
+        let turn = Turn {
+            agent: self.clone(),
+            session: session.to_owned(),
+            cwd: kept.cwd.clone(),
+            roots: kept.roots.clone(),
+            mcp: kept.mcp.clone(),
+            cancel: cancel.clone(),
+        };
+        state.working.push((id.clone(), cancel));
+        Ok((turn, Wish::read(blocks), idle))
+    }
+}
+
+impl Turn {
+    async fn run(&self, id: &Value, wish: Wish) {
+        let ended = acts::perform(self, wish).await;
+        let agent = &self.agent;
+        let deaf = agent.is("CANCEL-05") || agent.is("SESS-27") || agent.is("SSTAT-04");
+        let reply = match ended {
+            // CANCEL-05, CANCEL-06: whatever aborting broke, the answer is `cancelled`.
+            _ if self.cancel.is_cancelled() && agent.is("CANCEL-06") => {
+                Err(Refusal::new(-32603, "The operation was aborted"))
+            }
+            _ if self.cancel.is_cancelled() && !deaf => Ok(self.stop("cancelled")),
+            Ok(stop) => stop.map(|stop| self.stop(stop)),
+            Err(Cancelled) => Ok(self.stop("end_turn")),
+        };
+        let wanted = {
+            let mut state = agent.state();
+            let wanted = state.working.iter().any(|(open, _)| open == id);
+            state.working.retain(|(open, _)| open != id);
+            if let Some(session) = state.sessions.get_mut(&self.session) {
+                session.turn = None;
+            }
+            wanted
+        };
+        // CANCEL-16: a request is answered, cancelled or not.
+        if wanted {
+            agent.answer(id, "session/prompt", reply).await;
+        }
+        if agent.is("CANCEL-08") && self.cancel.is_cancelled() || agent.is("PROMPT-11") {
+            self.say("one more thing").await;
+        }
+    }
+
+    fn stop(&self, reason: &str) -> Value {
+        json!({
+            "stopReason": reason,
+            "usage": { "totalTokens": 7, "inputTokens": 4, "outputTokens": 3 },
+        })
+    }
+
+    /// Waits for `what`, or for the end of the turn.
+    pub(crate) async fn wait<T>(&self, what: impl Future<Output = T>) -> Result<T, Cancelled> {
+        if self.agent.is("CANCEL-04") {
+            return Ok(what.await);
+        }
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Err(Cancelled),
+            value = what => Ok(value),
+        }
+    }
+
+    /// Asks the client.
+    pub(crate) async fn ask(&self, method: &str, params: Value) -> Result<Result<Value, Value>, Cancelled> {
+        self.wait(self.agent.ask(method, params)).await
+    }
+
+    /// A number that was not used before.
+    pub(crate) fn count(&self) -> u64 {
+        self.agent.state().count()
+    }
+
+    /// Whether the client advertised `path`.
+    pub(crate) fn client_has(&self, path: &str) -> bool {
+        self.agent.state().client_has(path)
+    }
+
+    /// An update that a load does not repeat.
+    pub(crate) async fn update(&self, update: Value) {
+        self.agent.update(&self.session, update).await;
+    }
+
+    /// An update that belongs to the history.
+    pub(crate) async fn tell(&self, update: Value) {
+        if let Some(session) = self.agent.state().sessions.get_mut(&self.session) {
+            session.history.push(update.clone());
+        }
+        self.update(update).await;
+    }
+
+    /// Text of the agent.
+    pub(crate) async fn say(&self, text: &str) {
+        self.show(json!({ "type": "text", "text": text })).await;
+    }
+
+    /// A content block of the agent.
+    pub(crate) async fn show(&self, content: Value) {
+        let message = format!("agent-{}", self.count());
+        self.tell(
+            json!({ "sessionUpdate": "agent_message_chunk", "content": content, "messageId": message }),
+        )
+        .await;
+    }
+
+    /// TOOL-01, TOOL-02: a tool call, pending. Gives its id back.
+    pub(crate) async fn tool(&self, kind: &str, title: &str, more: Value) -> String {
+        let number = self.count();
+        let id = if self.agent.is("TOOL-02") { "tool".to_owned() } else { format!("tool-{number}") };
+        let mut call = json!({
+            "sessionUpdate": "tool_call", "toolCallId": id, "title": title, "kind": kind, "status": "pending",
+            "name": kind,
+        });
+        merge(&mut call, more);
+        if !self.agent.is("TOOL-01") {
+            self.tell(call).await;
+        }
+        id
+    }
+
+    /// TOOL-05: only what changes is named.
+    pub(crate) async fn tool_update(&self, id: &str, more: Value) {
+        let mut update = json!({ "sessionUpdate": "tool_call_update", "toolCallId": id });
+        merge(&mut update, more);
+        self.tell(update).await;
+    }
+
+    /// The tool call has come to its end, well or not.
+    pub(crate) async fn tool_end(&self, id: &str, fine: bool, text: &str) {
+        if self.agent.is("TOOL-10") {
+            return;
+        }
+        let status = if fine { "completed" } else { "failed" };
+        let content = json!([{ "type": "content", "content": { "type": "text", "text": text } }]);
+        self.tool_update(id, json!({ "status": status, "content": content })).await;
+    }
+
+    /// PERM-09: only an option that was offered and allows is an approval.
+    pub(crate) async fn permitted(&self, tool: &str, title: &str) -> Result<bool, Cancelled> {
+        let options = [
+            ("yes", "Allow", "allow_once"),
+            ("always", "Always allow", "allow_always"),
+            ("no", "Reject", "reject_once"),
+            ("never", "Never allow", "reject_always"),
+        ];
+        let params = json!({
+            "sessionId": self.session,
+            "toolCall": { "toolCallId": tool, "title": title, "status": "pending" },
+            "options": options.map(|(id, name, kind)| json!({ "optionId": id, "name": name, "kind": kind })),
+        });
+        if self.agent.is("PERM-01") {
+            return Ok(true);
+        }
+        let answer = self.ask("session/request_permission", params).await?;
+        if self.agent.is("PERM-09") {
+            return Ok(true);
+        }
+        let outcome = answer.map(|answer| answer["outcome"].clone()).unwrap_or_default();
+        Ok(outcome["outcome"] == "selected" && matches!(outcome["optionId"].as_str(), Some("yes" | "always")))
+    }
+}
+
+fn merge(into: &mut Value, more: Value) {
+    if let (Some(into), Value::Object(more)) = (into.as_object_mut(), more) {
+        into.extend(more);
+    }
+}

@@ -1,0 +1,177 @@
+//! What the client does: one act from its first word to its last.
+
+use super::wire::Halt;
+use super::{Client, nes};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+/// Performs the act of the setup. Every act but a few ends with a prompt, as a user would.
+pub(super) async fn perform(client: &Client) -> Result<(), Halt> {
+    if client.is("STDIO-03") {
+        client.stop().await;
+    }
+    client.initialize().await?;
+    if client.is("INIT-15") {
+        let _ = client.list().await;
+    }
+    if client.is("EXT-05") {
+        let _ = client.call("attache/hello", json!({})).await;
+    }
+    if client.is("PROMPT-01") {
+        let _ = client.prompt("sess-early", Vec::new()).await;
+    }
+    match client.setup.act.as_str() {
+        "login" => {
+            client.login().await?;
+            once(client).await
+        }
+        "logout" => client.logout().await,
+        "auth_status" => {
+            client.auth_status().await?;
+            once(client).await
+        }
+        "list" => client.list().await.map(drop),
+        "delete" => client.delete().await,
+        "load" | "load_roots" | "resume" | "resume_roots" | "attach" | "archived" => {
+            let session = client.reopen().await?;
+            client.prompt(&session, Vec::new()).await
+        }
+        "fork" => {
+            let session = client.fork().await?;
+            client.prompt(&session, Vec::new()).await
+        }
+        "providers" | "disable" => {
+            client.providers().await?;
+            once(client).await
+        }
+        "nes" => nes::perform(client).await,
+        "two" => two(client).await,
+        _ => once(client).await,
+    }
+}
+
+/// A session, what the act wants of it, a prompt.
+async fn once(client: &Client) -> Result<(), Halt> {
+    let (session, opened) = client.new_session().await?;
+    match client.setup.act.as_str() {
+        "mode" => client.change_mode(&session, &opened).await?,
+        "config" => client.change_option(&session, &opened).await?,
+        "model" => client.change_model(&session, &opened).await?,
+        "title" => client.retitle(&session).await?,
+        "extension" => greet(client).await,
+        "command" => client.heard_commands.notified().await,
+        _ => {}
+    }
+    let prompted = client.prompt(&session, client.extras()).await;
+    match client.setup.act.as_str() {
+        "again" => {
+            // AUTH-19, PROMPT-14: what became of one turn is no reason not to try the next.
+            let _ = prompted;
+            client.prompt(&session, Vec::new()).await
+        }
+        "close" => {
+            prompted?;
+            client.close(&session).await
+        }
+        _ => prompted,
+    }
+}
+
+/// Two sessions at work at the same time.
+async fn two(client: &Client) -> Result<(), Halt> {
+    let (one, _) = client.new_session().await?;
+    let (two, _) = client.new_session().await?;
+    let (first, second) = tokio::join!(client.prompt(&one, Vec::new()), client.prompt(&two, Vec::new()));
+    first.and(second)
+}
+
+/// EXT-06, EXT-09: a request of an extension, to an agent that announces it.
+async fn greet(client: &Client) {
+    let announced = client.state().agent.pointer("/agentCapabilities/_meta/attache.dev").is_some();
+    if announced || client.is("EXT-09") {
+        let _ = client.call("_attache.dev/hello", json!({})).await;
+    }
+}
+
+/// What the user does meanwhile.
+pub(super) async fn user(client: &Client, cues: Option<mpsc::Receiver<String>>) {
+    if let Some(mut cues) = cues {
+        while let Some(cue) = cues.recv().await {
+            match cue.as_str() {
+                "cancel" => client.cancel().await,
+                "allow" => client.allow_questions(),
+                _ => {}
+            }
+        }
+    }
+    std::future::pending::<()>().await;
+}
+
+impl Client {
+    /// CANCEL-01, CANCEL-03: the turns at work are cancelled, and what they ask is answered.
+    async fn cancel(&self) {
+        let sessions: Vec<String> = {
+            let mut state = self.state();
+            let prompting = state.sessions.iter_mut().filter(|(_, session)| session.prompting);
+            prompting
+                .map(|(id, session)| {
+                    session.cancelled = true;
+                    id.clone()
+                })
+                .collect()
+        };
+        for session in sessions {
+            self.tell("session/cancel", json!({ "sessionId": session })).await;
+            self.cancel_questions(&session);
+        }
+    }
+
+    /// One turn, from the prompt to its end.
+    pub(super) async fn prompt(&self, session: &str, extras: Vec<Value>) -> Result<(), Halt> {
+        let text = match self.state().commands.first() {
+            // CMD-04: a command is a text that begins with its name.
+            Some(name) if self.acts("command") && !self.is("CMD-04") => format!("/{name} {}", self.setup.prompt),
+            Some(name) if self.acts("command") => format!("{name}: {}", self.setup.prompt),
+            _ => self.setup.prompt.clone(),
+        };
+        // PROMPT-05: a list of blocks, of kinds that the agent takes (PROMPT-02).
+        let mut blocks = vec![json!({ "type": "text", "text": text })];
+        blocks.extend(extras);
+        // SESS-02: the id that the agent gave.
+        let named = if self.is("SESS-02") { "sess-made-up" } else { session };
+        let prompt = if self.is("PROMPT-05") { json!(text) } else { Value::Array(blocks) };
+        if let Some(session) = self.state().sessions.get_mut(session) {
+            (session.prompting, session.cancelled) = (true, false);
+        }
+        let outcome = self.call_known("session/prompt", json!({ "sessionId": named, "prompt": prompt })).await;
+        if let Some(session) = self.state().sessions.get_mut(session) {
+            session.prompting = false;
+        }
+        outcome.map(drop)
+    }
+
+    /// Blocks beside the text, each only if the agent takes its kind (CONT-02).
+    fn extras(&self) -> Vec<Value> {
+        let data = if self.is("CONT-03") { "not base64!" } else { "aGVsbG8=" };
+        let block = match self.setup.act.as_str() {
+            "image" if self.agent_has("/promptCapabilities/image") => {
+                json!({ "type": "image", "data": data, "mimeType": "image/png" })
+            }
+            "audio" if self.agent_has("/promptCapabilities/audio") => {
+                json!({ "type": "audio", "data": data, "mimeType": "audio/wav" })
+            }
+            "resource" if self.agent_has("/promptCapabilities/embeddedContext") => {
+                let mut resource = json!({ "uri": "file:///notes.txt", "text": "a note", "mimeType": "text/plain" });
+                if self.is("CONT-04") {
+                    drop(resource.as_object_mut().map(|resource| resource.remove("text")));
+                }
+                json!({ "type": "resource", "resource": resource })
+            }
+            "link" if self.is("CONT-05") => json!({ "type": "resource_link", "uri": "file:///notes.txt" }),
+            "link" if self.is("CONT-01") => json!({ "type": "file", "path": "/notes.txt" }),
+            "link" => json!({ "type": "resource_link", "uri": "file:///notes.txt", "name": "notes.txt" }),
+            _ => return Vec::new(),
+        };
+        vec![block]
+    }
+}

@@ -1,0 +1,155 @@
+//! The good client, and its variants.
+//!
+//! [`client`] plays one client over a link: it performs the act of its [`Setup`] and leaves, as a command-line client does,
+//! and serves everything of v1 meanwhile. It speaks plain JSON, so that a variant can say what no typed client
+//! would let it say. A variant changes one behaviour, at the one place that asks [`Client::is`] for it.
+//!
+//! Read `wire` (what it says), `hear` (what it hears), `acts` (what it does), then the services by topic.
+
+mod acts;
+mod elicit;
+mod files;
+mod hear;
+mod login;
+mod nes;
+mod open;
+mod permits;
+mod sessions;
+mod shell;
+mod terminals;
+mod updates;
+mod variants;
+mod wire;
+
+pub use variants::variants;
+
+use attache_conn::{FrameWriter, Link};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+use wire::Halt;
+
+/// Starts the agent's program once more, with these arguments and variables added, and tells whether it ended well.
+pub type Relaunch =
+    Arc<dyn Fn(Vec<String>, Vec<(String, String)>) -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync>;
+
+/// What a client is to do, and with what.
+#[derive(Default)]
+pub struct Setup {
+    /// The variant to play; the good client without one.
+    pub variant: Option<String>,
+    /// What to do: `prompt` unless said, see `acts`.
+    pub act: String,
+    /// The text of the prompt.
+    pub prompt: String,
+    /// The directory that sessions work in.
+    pub cwd: PathBuf,
+    /// The session that acts such as `load` are about.
+    pub session: Option<String>,
+    /// Directories beside `cwd`.
+    pub roots: Vec<PathBuf>,
+    /// Whether terminals start processes; else a small interpreter runs their scripts in tokio's time.
+    pub processes: bool,
+    /// What the user does meanwhile: `cancel`, `allow`.
+    pub cues: Option<mpsc::Receiver<String>>,
+    /// How to start the agent's program for a terminal login.
+    pub relaunch: Option<Relaunch>,
+}
+
+/// Plays a client over `link` until its act is done or the agent is gone, and returns its exit code.
+pub async fn client(link: Link, mut setup: Setup) -> u8 {
+    let cues = setup.cues.take();
+    let (reader, writer) = link.split();
+    let client = Arc::new(Client {
+        setup,
+        out: tokio::sync::Mutex::new(writer),
+        state: Mutex::default(),
+        completed: watch::Sender::new(Vec::new()),
+        heard_commands: Notify::new(),
+    });
+    let listening = Arc::clone(&client);
+    let ended = {
+        let act = acts::perform(&client);
+        let hear = hear::hear(&listening, reader);
+        let user = acts::user(&client, cues);
+        tokio::pin!(act, hear, user);
+        tokio::select! {
+            ended = &mut act => ended,
+            () = &mut hear => Err(Halt::Gone),
+            () = &mut user => Err(Halt::Gone),
+        }
+    };
+    // TERM-20: what was started for the agent does not outlive it.
+    client.end_terminals();
+    let _ = client.out.lock().await.close().await;
+    u8::from(ended.is_err())
+}
+
+/// One client at work.
+pub(crate) struct Client {
+    pub(crate) setup: Setup,
+    out: tokio::sync::Mutex<FrameWriter>,
+    state: Mutex<State>,
+    /// The elicitations that the agent called complete.
+    completed: watch::Sender<Vec<String>>,
+    heard_commands: Notify,
+}
+
+/// What the client knows.
+#[derive(Default)]
+pub(crate) struct State {
+    last_id: u64,
+    /// Who waits for the answer to which of our requests, by the text of the id.
+    waiting: HashMap<String, oneshot::Sender<Result<Value, Value>>>,
+    /// The agent's requests at work, by the text of their id: to be told when the agent withdraws them.
+    serving: HashMap<String, Arc<Notify>>,
+    /// The answer to initialize.
+    pub(crate) agent: Value,
+    pub(crate) sessions: HashMap<String, Session>,
+    pub(crate) terminals: HashMap<String, Arc<terminals::Terminal>>,
+    pub(crate) questions: Vec<permits::Question>,
+    pub(crate) commands: Vec<String>,
+    /// How many terminals were made.
+    pub(crate) made: u64,
+    /// Set by variants that stop.
+    stopped: bool,
+}
+
+/// What the client knows of a session.
+#[derive(Default)]
+pub(crate) struct Session {
+    pub(crate) cwd: PathBuf,
+    pub(crate) roots: Vec<PathBuf>,
+    pub(crate) prompting: bool,
+    pub(crate) cancelled: bool,
+}
+
+impl Client {
+    /// Whether this client plays the variant `name`.
+    pub(crate) fn is(&self, name: &str) -> bool {
+        self.setup.variant.as_deref() == Some(name)
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn acts(&self, act: &str) -> bool {
+        self.setup.act == act
+    }
+
+    /// From here on it neither speaks nor listens, and leaves only when the agent does: how variants fail that cannot take
+    /// something.
+    pub(crate) fn halt(&self) {
+        self.state().stopped = true;
+    }
+
+    pub(crate) async fn stop(&self) {
+        self.halt();
+        std::future::pending::<()>().await;
+    }
+}
