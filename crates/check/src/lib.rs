@@ -19,6 +19,7 @@ mod party;
 pub mod rules;
 pub mod run;
 mod scenario;
+pub mod schema;
 pub mod stage;
 pub mod target;
 pub mod trace;

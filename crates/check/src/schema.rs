@@ -1,0 +1,116 @@
+//! The shapes of messages: a small JSON Schema validator and the schema of version 1.
+//!
+//! `schema/v1.json` was made from the protocol's published schema (unstable parts included, Apache-2.0) by leaving out all texts: `methods` names for each method
+//! who receives it (`to`) and the definitions of its `params`, `result` and, for a notification, `note`. The validator knows what
+//! that file uses and nothing more.
+//!
+//! It says two things about a value: the first place where it does not fit, and members that no definition knows. The latter are no
+//! fault of the shape (receivers ignore them), but EXT-02 is about them.
+
+mod validate;
+
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use crate::Party;
+
+/// Where a value does not fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The place: `update.content.type`; empty for the value itself.
+    pub path: String,
+    /// What is wrong there.
+    pub why: String,
+    /// The definitions around the place, outermost first.
+    pub within: Vec<&'static str>,
+}
+
+/// A member that no definition knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extra {
+    /// The place of the object.
+    pub path: String,
+    /// The name of the member.
+    pub member: String,
+    /// The definition of the object.
+    pub within: &'static str,
+}
+
+/// What is known of a method.
+#[derive(Clone, Copy, Debug)]
+pub struct Method {
+    entry: &'static Value,
+}
+
+static SCHEMA: LazyLock<Value> =
+    LazyLock::new(|| serde_json::from_str(include_str!("../schema/v1.json")).unwrap_or_default());
+
+impl Method {
+    /// The method of this name, if version 1 has one.
+    pub fn of(name: &str) -> Option<Method> {
+        SCHEMA["methods"].get(name).map(|entry| Method { entry })
+    }
+
+    /// Whether `party` may send it. Some go either way.
+    pub fn is_sent_by(&self, party: Party) -> bool {
+        let to = self.entry["to"].as_str().unwrap_or_default();
+        to == party.other().name() || to == "protocol" || (self.is_request() && self.is_notification())
+    }
+
+    /// Whether it can be a request.
+    pub fn is_request(&self) -> bool {
+        self.entry.get("params").is_some()
+    }
+
+    /// Whether it can be a notification.
+    pub fn is_notification(&self) -> bool {
+        self.entry.get("note").is_some()
+    }
+
+    /// Looks at the params of a request. RPC-21: null counts as an empty object.
+    ///
+    /// # Errors
+    /// The first place that does not fit.
+    pub fn request(&self, params: &Value) -> Result<Vec<Extra>, Fault> {
+        self.fits("params", params)
+    }
+
+    /// Looks at the params of a notification.
+    ///
+    /// # Errors
+    /// The first place that does not fit.
+    pub fn notification(&self, params: &Value) -> Result<Vec<Extra>, Fault> {
+        self.fits("note", params)
+    }
+
+    /// Looks at a result. RPC-22: null counts as an empty object.
+    ///
+    /// # Errors
+    /// The first place that does not fit.
+    pub fn result(&self, result: &Value) -> Result<Vec<Extra>, Fault> {
+        self.fits("result", result)
+    }
+
+    fn fits(&self, part: &str, value: &Value) -> Result<Vec<Extra>, Fault> {
+        let Some(name) = self.entry[part].as_str() else { return Ok(Vec::new()) };
+        let nothing = Value::Object(serde_json::Map::new());
+        validate(name, if value.is_null() { &nothing } else { value })
+    }
+}
+
+/// Looks at a value by the definition of this name; one that does not exist allows everything.
+///
+/// # Errors
+/// The first place that does not fit.
+pub fn validate(definition: &str, value: &Value) -> Result<Vec<Extra>, Fault> {
+    match SCHEMA["$defs"].as_object().and_then(|all| all.get_key_value(definition)) {
+        Some((name, schema)) => validate::validate(&SCHEMA["$defs"], name, schema, value),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Whether the schema has a definition of this name.
+pub fn has(definition: &str) -> bool {
+    SCHEMA["$defs"].get(definition).is_some()
+}

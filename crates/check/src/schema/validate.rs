@@ -1,0 +1,283 @@
+//! The validator: `$ref`, `type`, `properties`, `required`, `items`, `enum`, `const`, `anyOf`, `oneOf`, `allOf`, `not`, bounds and
+//! `additionalProperties`.
+//!
+//! `oneOf` is read as `anyOf`: unions of the protocol overlap only in ways that do not matter.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::{Extra, Fault};
+
+type Schema = &'static Value;
+
+/// What a schema that fits says about an object.
+#[derive(Default)]
+struct Fit {
+    known: BTreeSet<&'static str>,
+    /// Other members are allowed.
+    open: bool,
+    extras: Vec<Extra>,
+}
+
+/// Where we are.
+#[derive(Clone)]
+struct Place {
+    defs: Schema,
+    path: Vec<String>,
+    within: Vec<&'static str>,
+}
+
+pub(super) fn validate(
+    defs: Schema,
+    name: &'static str,
+    schema: Schema,
+    value: &Value,
+) -> Result<Vec<Extra>, Fault> {
+    let place = Place { defs, path: Vec::new(), within: vec![name] };
+    place.location(schema, value)
+}
+
+impl Place {
+    fn fault(&self, why: impl Into<String>) -> Fault {
+        Fault { path: self.path.join("."), why: why.into(), within: self.within.clone() }
+    }
+
+    fn inside(&self, step: impl Into<String>) -> Place {
+        let mut place = self.clone();
+        place.path.push(step.into());
+        place
+    }
+
+    /// A value at a place of its own: everything that applies to it has been said when this is done, so what is unknown is unknown.
+    fn location(&self, schema: Schema, value: &Value) -> Result<Vec<Extra>, Fault> {
+        let mut fit = self.check(schema, value)?;
+        if let (Value::Object(members), false, false) = (value, fit.open, fit.known.is_empty()) {
+            let unknown = members.keys().filter(|key| *key != "_meta" && !fit.known.contains(key.as_str()));
+            fit.extras.extend(unknown.map(|member| Extra {
+                path: self.path.join("."),
+                member: member.clone(),
+                within: self.definition(schema),
+            }));
+        }
+        Ok(fit.extras)
+    }
+
+    /// The name of the definition that `schema` leads to, or of the one that it stands in.
+    fn definition(&self, schema: Schema) -> &'static str {
+        let named = schema["$ref"].as_str().and_then(|name| name.rsplit('/').next());
+        named.or(self.within.last().copied()).unwrap_or_default()
+    }
+
+    fn check(&self, schema: Schema, value: &Value) -> Result<Fit, Fault> {
+        let mut fit = Fit::default();
+        if let Some(name) = schema["$ref"].as_str().and_then(|name| name.rsplit('/').next()) {
+            let mut place = self.clone();
+            place.within.push(name);
+            fit.take(place.check(&self.defs[name], value)?);
+        }
+        self.check_type(schema, value)?;
+        self.check_values(schema, value)?;
+        self.check_bounds(schema, value)?;
+        match value {
+            Value::Object(members) => self.check_members(schema, members, &mut fit)?,
+            Value::Array(items) => self.check_items(schema, items, &mut fit)?,
+            _ => {}
+        }
+        for part in schema["allOf"].as_array().into_iter().flatten() {
+            fit.take(self.check(part, value)?);
+        }
+        for union in ["anyOf", "oneOf"] {
+            if let Some(branches) = schema[union].as_array() {
+                fit.take(self.check_union(branches, value)?);
+            }
+        }
+        if let Some(not) = schema.get("not")
+            && self.check(not, value).is_ok()
+        {
+            return Err(self.fault("a form that is not allowed here"));
+        }
+        Ok(fit)
+    }
+
+    fn check_type(&self, schema: Schema, value: &Value) -> Result<(), Fault> {
+        let is = |wanted: &str| match wanted {
+            "object" => value.is_object(),
+            "array" => value.is_array(),
+            "string" => value.is_string(),
+            "boolean" => value.is_boolean(),
+            "null" => value.is_null(),
+            "number" => value.is_number(),
+            "integer" => {
+                value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0)
+            }
+            _ => true,
+        };
+        let wanted: Vec<&str> = match &schema["type"] {
+            Value::String(wanted) => vec![wanted],
+            Value::Array(list) => list.iter().filter_map(Value::as_str).collect(),
+            _ => return Ok(()),
+        };
+        if wanted.iter().any(|wanted| is(wanted)) {
+            return Ok(());
+        }
+        Err(self.fault(format!("{} where {} is wanted", kind_of(value), wanted.join(" or "))))
+    }
+
+    fn check_values(&self, schema: Schema, value: &Value) -> Result<(), Fault> {
+        if let Some(only) = schema.get("const")
+            && only != value
+        {
+            return Err(self.fault(format!("{} in place of {only}", shown(value))));
+        }
+        match schema["enum"].as_array() {
+            Some(list) if !list.contains(value) => {
+                Err(self.fault(format!("{} is none of {}", shown(value), Value::from(list.clone()))))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_bounds(&self, schema: Schema, value: &Value) -> Result<(), Fault> {
+        let (size, least, most) = match value {
+            Value::Number(number) => (number.as_f64(), "minimum", "maximum"),
+            Value::String(text) => (Some(text.chars().count() as f64), "minLength", "maxLength"),
+            Value::Array(items) => (Some(items.len() as f64), "minItems", "maxItems"),
+            _ => return Ok(()),
+        };
+        let size = size.unwrap_or_default();
+        if schema[least].as_f64().is_some_and(|least| size < least) {
+            return Err(self.fault(format!("below the {least} of {}", schema[least])));
+        }
+        if schema[most].as_f64().is_some_and(|most| size > most) {
+            return Err(self.fault(format!("above the {most} of {}", schema[most])));
+        }
+        Ok(())
+    }
+
+    fn check_members(
+        &self,
+        schema: Schema,
+        members: &Map<String, Value>,
+        fit: &mut Fit,
+    ) -> Result<(), Fault> {
+        for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            if !members.contains_key(name) {
+                return Err(self.fault(format!("`{name}` is missing")));
+            }
+        }
+        let properties = schema["properties"].as_object();
+        for (name, property) in properties.into_iter().flatten() {
+            fit.known.insert(name);
+            if let Some(value) = members.get(name) {
+                fit.extras.extend(self.inside(name).location(property, value)?);
+            }
+        }
+        if schema["unevaluatedProperties"] == true {
+            fit.open = true;
+        }
+        let Some(rest) = schema.get("additionalProperties") else { return Ok(()) };
+        fit.open |= *rest != Value::Bool(false);
+        for (name, value) in members.iter().filter(|(name, _)| !fit.known.contains(name.as_str())) {
+            match rest {
+                Value::Bool(false) => return Err(self.fault(format!("`{name}` is not allowed"))),
+                Value::Bool(true) => {}
+                _ => fit.extras.extend(self.inside(name).location(rest, value)?),
+            }
+        }
+        Ok(())
+    }
+
+    fn check_items(&self, schema: Schema, items: &[Value], fit: &mut Fit) -> Result<(), Fault> {
+        let Some(wanted) = schema.get("items") else { return Ok(()) };
+        for (number, item) in items.iter().enumerate() {
+            fit.extras.extend(self.inside(number.to_string()).location(wanted, item)?);
+        }
+        Ok(())
+    }
+
+    fn check_union(&self, branches: &'static [Value], value: &Value) -> Result<Fit, Fault> {
+        let mut all: Option<Fit> = None;
+        let mut best: Option<(bool, Fault)> = None;
+        for branch in branches {
+            match self.check(branch, value) {
+                Ok(fit) => all.get_or_insert_default().take(fit),
+                Err(fault) => {
+                    let meant = self.is_meant(branch, value);
+                    let better = best
+                        .as_ref()
+                        .is_none_or(|(was, old)| (meant, fault.path.len()) > (*was, old.path.len()));
+                    if better {
+                        best = Some((meant, fault));
+                    }
+                }
+            }
+        }
+        if let Some(fit) = all {
+            return Ok(fit);
+        }
+        match best {
+            Some((true, fault)) => Err(fault),
+            Some((false, fault)) if fault.path.len() > self.path.join(".").len() && !is_tagged(branches) => {
+                Err(fault)
+            }
+            _ => Err(self.fault(format!("{} is none of the known forms", shown(value)))),
+        }
+    }
+
+    /// Whether the tag of the value is that of the branch, so that what is wrong with it is wrong with this branch.
+    fn is_meant(&self, branch: Schema, value: &Value) -> bool {
+        let properties = branch["properties"].as_object();
+        let mut tags = properties
+            .into_iter()
+            .flatten()
+            .filter_map(|(name, property)| property.get("const").map(|tag| (name, tag)))
+            .peekable();
+        match tags.peek() {
+            Some(_) => tags.all(|(name, tag)| value[name] == *tag),
+            // The one form of something that may also be null.
+            None => !value.is_null() && branch.get("$ref").is_some(),
+        }
+    }
+}
+
+impl Fit {
+    fn take(&mut self, other: Fit) {
+        self.known.extend(other.known);
+        self.open |= other.open;
+        self.extras.extend(other.extras);
+    }
+}
+
+/// Whether the branches are told apart by a constant.
+fn is_tagged(branches: &[Value]) -> bool {
+    branches.iter().any(|branch| {
+        branch["properties"].as_object().is_some_and(|all| all.values().any(|one| one.get("const").is_some()))
+    })
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// The value in short.
+fn shown(value: &Value) -> String {
+    let text = match value {
+        Value::Object(members) => {
+            let tags = ["type", "sessionUpdate", "mode", "outcome", "action"];
+            match tags.iter().find_map(|tag| members.get(*tag).map(|value| format!("{tag} {value}"))) {
+                Some(tagged) => format!("an object with {tagged}"),
+                None => "an object".to_owned(),
+            }
+        }
+        other => other.to_string(),
+    };
+    if text.chars().count() > 80 { text.chars().take(77).chain("...".chars()).collect() } else { text }
+}
