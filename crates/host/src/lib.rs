@@ -33,6 +33,7 @@ pub mod files;
 #[cfg(unix)]
 mod host;
 pub mod policy;
+pub mod sandbox;
 pub mod secrets;
 #[cfg(unix)]
 mod sys;

@@ -2,6 +2,9 @@
 //! library does not offer. Nothing here decides anything.
 #![expect(unsafe_code, reason = "system calls; each block carries its reason")]
 
+#[cfg(target_os = "linux")]
+pub(crate) mod landlock;
+
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::io;

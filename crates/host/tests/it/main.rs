@@ -19,6 +19,7 @@ mod memory;
 mod races;
 mod ring;
 mod rules;
+mod sandbox;
 mod secrets;
 mod served;
 mod terminals;
