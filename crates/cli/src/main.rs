@@ -18,6 +18,7 @@ mod connect;
 mod cx;
 mod doctor;
 mod error;
+mod forms;
 mod import;
 mod lend;
 mod log;
@@ -124,14 +125,15 @@ fn command(cx: &Cx) -> Result<()> {
 /// terminal with neither is for a chat.
 fn bare(cx: &Cx) -> Result<()> {
     let said = !cx.call.words.is_empty() || cx.call.has("file");
-    if said || cx.call.has("session") {
+    let chats = !run::is_piped() && std::io::stdout().is_terminal();
+    if said || (cx.call.has("session") && !chats) {
         return run::prompt(cx);
     }
     if run::is_piped() {
         let open = run::find(cx, &run::Setup::new(cx)?).is_ok();
         return if open { run::prompt(cx) } else { run::exec(cx) };
     }
-    if !std::io::stdout().is_terminal() {
+    if !chats {
         help(&cx.call.verbs);
         return Ok(());
     }

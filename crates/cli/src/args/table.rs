@@ -226,13 +226,23 @@ pub(crate) static PROMPT: &[Flag] = &[
         .short('s'),
     flag("no-wait", Own, "Queue the prompt and return at once"),
     FILE,
+    ANSWERS,
 ];
+
+const ANSWERS: Flag = option(
+    "answers",
+    "JSON|FILE",
+    Hint::File,
+    Own,
+    "Fill in forms that the agent shows with these values, by field",
+);
 
 const FILE: Flag =
     option("file", "FILE", Hint::File, Own, "Read the prompt from a file; - for standard input").short('f');
 
 static EXEC: &[Flag] = &[
     FILE,
+    ANSWERS,
     option("config-option", "KEY=VALUE", Hint::Text, Own, "Set an option of the session before the prompt")
         .repeats(),
 ];

@@ -22,13 +22,13 @@ use attache::wire::v1::AuthMethod;
 use serde_json::{Value, json};
 
 pub(crate) use login::login;
-pub(crate) use question::clean;
 pub(crate) use status::{logout, status};
 
 use crate::agents::{AgentSpec, join};
 use crate::connect::{ConnectOptions, client, connect};
 use crate::cx::Cx;
 use crate::error::{Failure, Result};
+use crate::forms::clean;
 use crate::run::{interrupted, runtime};
 
 /// Runs a command of this kind until it is done or the user wants it to stop. While the agent's program has the terminal, keys are

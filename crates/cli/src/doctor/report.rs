@@ -6,8 +6,8 @@ use attache_host::secrets::Mask;
 use serde_json::{Map, Value, json};
 
 use crate::agents::AgentSpec;
-use crate::auth::clean;
 use crate::cx::Cx;
+use crate::forms::clean;
 use crate::output::Format;
 
 /// How a step went.

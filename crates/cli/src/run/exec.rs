@@ -127,6 +127,7 @@ async fn one_shot(
     let (mut connection, mut session) = started.await?;
     let policy = connection.lender.policy();
     let task = Task {
+        agent: &connection.setup.spec.name,
         session: &mut session,
         questions: &mut connection.questions,
         policy: &policy,

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 
 use super::ask::Ask;
 use crate::error::Failure;
+use crate::forms::{self, Person};
 use crate::log::Log;
 use crate::output::{Output, Screen};
 use crate::session_store::Recorder;
@@ -89,6 +90,27 @@ impl Local {
         self.asker.as_mut()?.ask(ask, color).await
     }
 
+    /// Asks for a line. `None` if nobody is there, or at the end of the input.
+    pub(crate) async fn line_for(&mut self, question: &str) -> Option<String> {
+        self.screen.finish();
+        let _ = self.write().await;
+        self.asker.as_mut()?.line_for(question).await
+    }
+
+    /// Shows a line to whoever is asked.
+    pub(crate) async fn tell(&mut self, text: &str) {
+        self.screen.finish();
+        self.screen.out.tell(text);
+        let _ = self.write().await;
+    }
+
+    /// Opens a page that the user has agreed to.
+    pub(crate) async fn open(&mut self, url: &str) {
+        if let Err(program) = forms::open(url) {
+            self.tell(&format!("`{program}` cannot be started; open the page yourself")).await;
+        }
+    }
+
     /// Tells something that matters whatever the format is, on stderr.
     pub(crate) async fn note(&mut self, text: &str) {
         if !self.strict {
@@ -165,6 +187,35 @@ impl Front {
             }
             #[cfg(unix)]
             Front::Remote(remote) => remote.permission(notice).await,
+            Front::Nobody => {}
+        }
+    }
+}
+
+impl Person for Front {
+    async fn tell(&mut self, text: &str) {
+        match self {
+            Front::Local(local) => local.tell(text).await,
+            #[cfg(unix)]
+            Front::Remote(remote) => remote.tell(text).await,
+            Front::Nobody => {}
+        }
+    }
+
+    async fn line(&mut self, question: &str) -> Option<String> {
+        match self {
+            Front::Local(local) => local.line_for(question).await,
+            #[cfg(unix)]
+            Front::Remote(remote) => remote.line_for(question).await,
+            Front::Nobody => None,
+        }
+    }
+
+    async fn open(&mut self, url: &str) {
+        match self {
+            Front::Local(local) => local.open(url).await,
+            #[cfg(unix)]
+            Front::Remote(remote) => remote.open(url).await,
             Front::Nobody => {}
         }
     }
@@ -249,6 +300,11 @@ impl Asker {
             }
             text = "there is no such answer; an empty line denies\n".to_owned();
         }
+    }
+
+    async fn line_for(&mut self, question: &str) -> Option<String> {
+        let _ = io::stderr().lock().write_all(question.as_bytes());
+        self.line().await
     }
 
     /// A line; `None` at the end of the input.

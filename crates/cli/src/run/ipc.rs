@@ -98,17 +98,13 @@ impl Link {
 /// The owner's end: a command that waits for its prompt.
 pub(crate) struct RemoteFront {
     writer: OwnedWriteHalf,
-    answers: mpsc::Receiver<Option<usize>>,
+    answers: mpsc::Receiver<Value>,
     attended: bool,
     buffer: Vec<u8>,
 }
 
 impl RemoteFront {
-    pub(super) fn new(
-        writer: OwnedWriteHalf,
-        answers: mpsc::Receiver<Option<usize>>,
-        attended: bool,
-    ) -> Self {
+    pub(super) fn new(writer: OwnedWriteHalf, answers: mpsc::Receiver<Value>, attended: bool) -> Self {
         RemoteFront { writer, answers, attended, buffer: Vec::new() }
     }
 
@@ -135,10 +131,28 @@ impl RemoteFront {
     }
 
     pub(super) async fn ask(&mut self, ask: &Ask) -> Option<usize> {
+        let answer = self.answer(&json!({ "ask": ask.to_json() })).await?;
+        answer.as_u64().and_then(|choice| usize::try_from(choice).ok())
+    }
+
+    pub(super) async fn line_for(&mut self, question: &str) -> Option<String> {
+        let answer = self.answer(&json!({ "line": question })).await?;
+        answer.as_str().map(str::to_owned)
+    }
+
+    async fn answer(&mut self, question: &Value) -> Option<Value> {
         // An answer to a question that was taken back is not an answer to this one.
         while self.answers.try_recv().is_ok() {}
-        self.say(&json!({ "ask": ask.to_json() })).await.ok()?;
-        self.answers.recv().await?
+        self.say(question).await.ok()?;
+        self.answers.recv().await
+    }
+
+    pub(super) async fn tell(&mut self, text: &str) {
+        let _ = self.say(&json!({ "tell": text })).await;
+    }
+
+    pub(super) async fn open(&mut self, url: &str) {
+        let _ = self.say(&json!({ "open": url })).await;
     }
 
     pub(super) async fn note(&mut self, text: &str) {

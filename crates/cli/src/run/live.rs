@@ -42,6 +42,8 @@ impl Connection {
         on_stderr: Option<OnStderr>,
     ) -> Result<Connection> {
         let client = lender.offer(client(setup.cancel_timeout), setup.fs, setup.terminal);
+        // Who can answer is known with each prompt; a session outlives them.
+        let client = client.elicitation_forms().elicitation_urls();
         let options = ConnectOptions {
             client,
             cwd: setup.cwd.clone(),

@@ -340,7 +340,7 @@ async fn serve_prompt(
         }
         let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
         if let Some(choice) = message.get("answer") {
-            let _ = answer.try_send(choice.as_u64().and_then(|choice| usize::try_from(choice).ok()));
+            let _ = answer.try_send(choice.clone());
         }
         if message.get("cancel").is_some() {
             let _ = tell.send(Some(Why::Cancelled));

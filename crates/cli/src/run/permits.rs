@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use attache_host::policy::{Audit, Memory, Mode, Policy, Rules, Unanswered};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::config::Source;
 use crate::cx::Cx;
@@ -23,12 +23,16 @@ pub(crate) struct Permits {
     pub(crate) max_tokens: Option<u64>,
     pub(crate) max_cost: Option<f64>,
     pub(crate) retries: u64,
+    /// What forms are filled in with.
+    pub(crate) answers: Option<Map<String, Value>>,
 }
 
 impl Permits {
     /// What flags and settings say.
     pub(crate) fn new(cx: &Cx) -> Result<Permits> {
-        Ok(Permits { rules: rules(cx)?, ..Permits::plain(cx)? })
+        let answers =
+            cx.call.value("answers").map(|spec| crate::forms::answers(spec, &cx.cwd)).transpose()?;
+        Ok(Permits { rules: rules(cx)?, answers, ..Permits::plain(cx)? })
     }
 
     /// For what starts an agent without a prompt. The rules are not read: one that is wrong is no reason not to do it.
@@ -51,6 +55,7 @@ impl Permits {
             max_tokens: config.count("max_tokens"),
             max_cost: config.number("max_cost"),
             retries: config.count("prompt_retries").unwrap_or_default(),
+            answers: None,
         })
     }
 
@@ -87,6 +92,7 @@ impl Permits {
             "maxTokens": self.max_tokens,
             "maxCost": self.max_cost,
             "retries": self.retries,
+            "answers": self.answers,
         })
     }
 
@@ -104,6 +110,7 @@ impl Permits {
             max_tokens: value.get("maxTokens").and_then(Value::as_u64),
             max_cost: value.get("maxCost").and_then(Value::as_f64),
             retries: value.get("retries")?.as_u64()?,
+            answers: value.get("answers").and_then(Value::as_object).cloned(),
         })
     }
 }

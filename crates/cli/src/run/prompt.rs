@@ -171,7 +171,7 @@ async fn follow(cx: &Cx, record: &Record, mut link: super::ipc::Link, local: &mu
     }
     let mut signal = Box::pin(interrupted());
     let mut told = false;
-    let mut question: Option<Ask> = None;
+    let mut question: Option<Question> = None;
     loop {
         let got = tokio::select! {
             biased;
@@ -193,9 +193,9 @@ async fn follow(cx: &Cx, record: &Record, mut link: super::ipc::Link, local: &mu
                 Ok(Heard::End) | Err(_) => Got::End,
             },
             // Whatever else comes takes the question back.
-            choice = asking(local, question.as_ref()) => {
+            answer = asking(local, question.as_ref()) => {
                 question = None;
-                let _ = link.send(&json!({ "answer": choice })).await;
+                let _ = link.send(&json!({ "answer": answer })).await;
                 continue;
             }
         };
@@ -208,7 +208,13 @@ async fn follow(cx: &Cx, record: &Record, mut link: super::ipc::Link, local: &mu
             }
             Got::Own(value) => {
                 if let Some(ask) = value.get("ask").and_then(Ask::from_json) {
-                    question = Some(ask);
+                    question = Some(Question::Choice(ask));
+                } else if let Some(line) = value.get("line").and_then(|line| line.as_str()) {
+                    question = Some(Question::Line(line.to_owned()));
+                } else if let Some(text) = value.get("tell").and_then(|text| text.as_str()) {
+                    local.tell(text).await;
+                } else if let Some(url) = value.get("open").and_then(|url| url.as_str()) {
+                    local.open(url).await;
                 } else if let Some(notice) = value.get("permission").and_then(|notice| notice.as_str()) {
                     local.screen.permission(notice);
                     let _ = local.write().await;
@@ -230,10 +236,18 @@ async fn follow(cx: &Cx, record: &Record, mut link: super::ipc::Link, local: &mu
     }
 }
 
+/// What the owner wants to be asked here.
 #[cfg(unix)]
-async fn asking(local: &mut Local, question: Option<&super::ask::Ask>) -> Option<usize> {
+enum Question {
+    Choice(super::ask::Ask),
+    Line(String),
+}
+
+#[cfg(unix)]
+async fn asking(local: &mut Local, question: Option<&Question>) -> serde_json::Value {
     match question {
-        Some(ask) => local.ask(ask).await,
+        Some(Question::Choice(ask)) => json!(local.ask(ask).await),
+        Some(Question::Line(text)) => json!(local.line_for(text).await),
         None => std::future::pending().await,
     }
 }

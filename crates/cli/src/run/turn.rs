@@ -2,16 +2,18 @@
 
 use std::time::{Duration, Instant};
 
-use attache::client::{Event, PermissionAsk, Session};
+use attache::client::{ElicitationAsk, Event, PermissionAsk, Session};
 use attache::{ContentBlock, ErrorObject, Prompt, StopReason, code};
 use attache_host::budget::{Budget, Exceeded, Meter};
 use attache_host::policy::{Answer, Decision, Policy, Silence, Tally};
+use serde_json::{Map, Value};
 use tokio::sync::{mpsc, watch};
 
 use super::ask::Ask;
 use super::front::Show;
 use super::permits::Permits;
 use crate::error::{Failure, Kind, Result};
+use crate::forms::{self, Outcome};
 use crate::lend::Asked;
 
 /// Why a turn is to end before its time.
@@ -45,6 +47,8 @@ enum Cause {
 
 /// A prompt, and what it is run with.
 pub(crate) struct Task<'a> {
+    /// What the agent is called.
+    pub(crate) agent: &'a str,
     pub(crate) session: &'a mut Session,
     pub(crate) questions: &'a mut mpsc::Receiver<Asked>,
     pub(crate) policy: &'a Policy,
@@ -56,10 +60,12 @@ pub(crate) struct Task<'a> {
 
 /// Sends a prompt and sees it through.
 pub(crate) async fn run(task: Task<'_>, show: &mut Show<'_>, stop: &mut Stop) -> Result<Ended> {
-    let Task { session, questions, policy, permits, blocks, deadline } = task;
+    let Task { agent, session, questions, policy, permits, blocks, deadline } = task;
     let mut attempt = 0;
     loop {
         let mut turn = Running {
+            agent,
+            answers: permits.answers.as_ref(),
             questions: &mut *questions,
             policy,
             show: &mut *show,
@@ -98,6 +104,9 @@ fn may_pass(failure: &Failure) -> bool {
 }
 
 struct Running<'a, 's> {
+    /// ELIC-07: what the agent is called.
+    agent: &'a str,
+    answers: Option<&'a Map<String, Value>>,
     questions: &'a mut mpsc::Receiver<Asked>,
     policy: &'a Policy,
     show: &'a mut Show<'s>,
@@ -210,11 +219,12 @@ impl Running<'_, '_> {
     async fn event(&mut self, event: Event) {
         match event {
             Event::Permission(ask) => self.permission(ask).await,
-            Event::FromSubagent(_, event) => {
-                if let Event::Permission(ask) = *event {
-                    self.permission(ask).await;
-                }
-            }
+            Event::Elicitation(ask) => self.elicitation(ask).await,
+            Event::FromSubagent(_, event) => match *event {
+                Event::Permission(ask) => self.permission(ask).await,
+                Event::Elicitation(ask) => self.elicitation(ask).await,
+                _ => {}
+            },
             Event::ToolCall(_) => self.touched = true,
             Event::Usage(usage) => {
                 if let Err(exceeded) = self.meter.usage(&usage)
@@ -305,6 +315,43 @@ impl Running<'_, '_> {
         } else {
             self.tally.denied += 1;
         }
+    }
+
+    /// The agent wants to know something: from what was said beforehand, from a person, or not at all.
+    async fn elicitation(&mut self, ask: ElicitationAsk) {
+        self.touched = true;
+        let _ = self.show.drain().await;
+        if self.cause.is_some() || !ask.is_open() {
+            return;
+        }
+        let mut unfit = None;
+        if let Some(answers) = self.answers {
+            match forms::fill_with(answers, &ask) {
+                Ok(content) => return Outcome::Filled(content).send(ask),
+                Err(problem) => unfit = Some(problem),
+            }
+        }
+        if !self.show.front.is_attended() {
+            let message = forms::clean(ask.message());
+            let why = match unfit {
+                Some(problem) => format!("--answers does not fit: {problem}"),
+                None => "nobody can be asked; give --answers, or run in a terminal".to_owned(),
+            };
+            return self.show.front.note(&format!("{} asks: {message} ({why})", self.agent)).await;
+        }
+        let outcome = tokio::select! {
+            outcome = forms::ask(&mut *self.show.front, self.agent, &ask) => outcome,
+            () = ask.withdrawn() => Outcome::Cancelled,
+            why = stopped(self.stop) => {
+                self.cause = Some(Cause::Why(why));
+                Outcome::Cancelled
+            }
+            () = late(self.deadline) => {
+                self.cause = Some(Cause::Time(self.timeout));
+                Outcome::Cancelled
+            }
+        };
+        outcome.send(ask);
     }
 
     /// The agent wants to do something without having asked.

@@ -139,6 +139,7 @@ impl Worker {
             })?;
             let Live { connection, session } = live;
             let task = Task {
+                agent: &connection.setup.spec.name,
                 session,
                 questions: &mut connection.questions,
                 policy: &policy,

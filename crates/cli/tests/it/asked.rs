@@ -8,7 +8,7 @@ use std::time::Duration;
 use pty_process::Size;
 use pty_process::blocking::{Command, Pty};
 
-use crate::world::World;
+use crate::world::{World, eventually};
 
 const EDIT: &str = r#"on session/prompt
   call session/request_permission {"toolCall":{"toolCallId":"t","title":"Edit a.txt","kind":"edit","rawInput":{"path":"$cwd/a.txt"},"content":[{"type":"diff","path":"$cwd/a.txt","oldText":"old line","newText":"new line"}]},"options":[{"optionId":"once","name":"Once","kind":"allow_once"},{"optionId":"always","name":"Always","kind":"allow_always"},{"optionId":"no","name":"No","kind":"reject_once"}]}
@@ -145,6 +145,136 @@ fn what_the_agent_does_without_asking_is_asked_too() {
     terminal.types("y\r");
     assert_eq!(terminal.code(), Some(0));
     assert_eq!(world.read("b.txt"), "the text");
+}
+
+/// Asks for a form, and says what came back.
+const FORM: &str = r#"on session/prompt
+  call elicitation/create {"mode":"form","message":"Where to deploy?","requestedSchema":{"type":"object","required":["region","count"],"properties":{"region":{"type":"string","title":"Region","oneOf":[{"const":"eu","title":"Europe"},{"const":"us","title":"America"}]},"count":{"type":"integer","minimum":1,"maximum":9},"note":{"type":"string","default":"none"},"dry":{"type":"boolean"}}}}
+  say $last
+  done end_turn
+"#;
+
+const PAGE: &str = r#"on session/prompt
+  call elicitation/create {"mode":"url","message":"Log in","elicitationId":"e","url":"https://login.example.org/start?x=1"}
+  say $last
+  done end_turn
+"#;
+
+#[test]
+fn a_form_is_filled_in_field_by_field() {
+    // shows ELIC-07, ELIC-08, ELIC-11, ELIC-13
+    for session in [false, true] {
+        let world = World::new().agent(FORM);
+        let verb = if session {
+            world.run(&["sessions", "new"]).ok();
+            "prompt"
+        } else {
+            "exec"
+        };
+        let mut terminal = Terminal::new(&world, &[verb, "go"]);
+        terminal.sees("scripted asks: Where to deploy?");
+        terminal.sees("count: ");
+        terminal.types("many\r");
+        terminal.sees("`count` ");
+        terminal.types("7\r");
+        terminal.sees("dry (yes, no) (optional): ");
+        terminal.types("y\r");
+        terminal.sees("note [none]: ");
+        terminal.types("\r");
+        terminal.sees("1. eu  Europe");
+        terminal.sees("Region: ");
+        terminal.types("3\r");
+        terminal.sees("`region` ");
+        terminal.types("2\r");
+        terminal.sees("Send these answers?");
+        terminal.types("y\r");
+        terminal.sees(r#""action":"accept""#);
+        terminal.sees("[done] end_turn");
+        assert_eq!(terminal.code(), Some(0), "{}", terminal.seen);
+        let seen = terminal.seen.replace(char::is_whitespace, "");
+        assert!(seen.contains(r#"{"count":7,"dry":true,"note":"none","region":"us"}"#), "{}", terminal.seen);
+    }
+}
+
+#[test]
+fn a_form_can_be_declined_and_taken_back() {
+    let world = World::new().agent(FORM);
+    let mut terminal = Terminal::new(&world, &["exec", "go"]);
+    terminal.sees("count: ");
+    for line in ["1\r", "\r", "\r", "eu\r", "n\r"] {
+        terminal.types(line);
+    }
+    terminal.sees(r#""action":"decline""#);
+    assert_eq!(terminal.code(), Some(0));
+    let mut terminal = Terminal::new(&world, &["exec", "go"]);
+    terminal.sees("count: ");
+    terminal.types("\x03");
+    assert_eq!(terminal.code(), Some(130));
+}
+
+#[test]
+fn a_page_is_opened_only_with_consent() {
+    // shows ELIC-28, ELIC-29
+    for (answer, action, opened) in [
+        ("y\r", "accept", true),
+        ("m\r", "accept", false),
+        ("n\r", "decline", false),
+        ("\r", "cancel", false),
+    ] {
+        let world = World::new().agent(PAGE);
+        let browser = world.path("browser");
+        let visited = world.path("visited");
+        std::fs::write(&browser, format!("#!/bin/sh\nprintf %s \"$1\" > '{}'\n", visited.display())).unwrap();
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::set_permissions(&browser, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let world = world.env("BROWSER", browser.to_str().unwrap());
+        let mut terminal = Terminal::new(&world, &["exec", "go"]);
+        terminal.sees("https://login.example.org/start?x=1");
+        terminal.sees("the host is login.example.org");
+        terminal.sees("n declines) ");
+        assert!(!visited.exists());
+        terminal.types(answer);
+        terminal.sees(&format!(r#""action":"{action}""#));
+        assert_eq!(terminal.code(), Some(0));
+        if opened {
+            eventually("the visit", || {
+                std::fs::read_to_string(&visited)
+                    .is_ok_and(|url| url == "https://login.example.org/start?x=1")
+            });
+        } else {
+            assert!(!visited.exists());
+        }
+    }
+}
+
+#[test]
+fn forms_for_scripts() {
+    let world = World::new().agent(FORM);
+    // Nobody there: it is said, and the agent is told that nobody decided.
+    let run = world.run(&["exec", "go"]).code(0);
+    assert!(run.stdout.contains(r#""action":"cancel""#), "{run:?}");
+    assert!(run.stderr.contains("scripted asks: Where to deploy?"), "{run:?}");
+    assert!(run.stderr.contains("--answers"), "{run:?}");
+    let answers = r#"{"region":"eu","count":2,"elsewhere":true}"#;
+    let run = world.run(&["--format", "quiet", "exec", "--answers", answers, "go"]).ok();
+    assert!(run.contains(r#""action":"accept""#) && run.contains(r#""count":2"#), "{run}");
+    assert!(run.contains(r#""note":"none""#) && !run.contains("elsewhere"), "{run}");
+    world.write("answers.json", answers);
+    world.run(&["sessions", "new"]).ok();
+    let run = world.run(&["--format", "quiet", "prompt", "--answers", "answers.json", "go"]).ok();
+    assert!(run.contains(r#""region":"eu""#), "{run}");
+    // What does not fit is not sent.
+    let run = world.run(&["exec", "--answers", r#"{"region":"mars","count":2}"#, "go"]).code(0);
+    assert!(
+        run.stdout.contains(r#""action":"cancel""#) && run.stderr.contains("does not fit: `region`"),
+        "{run:?}"
+    );
+    for wrong in ["[1]", "missing.json", "{"] {
+        world.run(&["exec", "--answers", wrong, "go"]).code(2);
+    }
+    let page = World::new().agent(PAGE);
+    let run = page.run(&["exec", "go"]).code(0);
+    assert!(run.stdout.contains(r#""action":"cancel""#), "{run:?}");
 }
 
 #[test]

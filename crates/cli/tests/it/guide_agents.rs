@@ -42,6 +42,13 @@ const NOSY: &str = r##"on session/prompt
   done end_turn
 "##;
 
+/// Wants to know something.
+const CURIOUS: &str = r##"on session/prompt
+  call elicitation/create {"mode":"form","message":"Where to?","requestedSchema":{"type":"object","required":["region"],"properties":{"region":{"type":"string"}}}}
+  say The answer was: $last
+  done end_turn
+"##;
+
 /// Costs something.
 const DEAR: &str = r##"on session/prompt
   update {"sessionUpdate":"usage_update","used":1200,"size":200000,"cost":{"amount":0.5,"currency":"USD"}}
@@ -61,6 +68,7 @@ pub(crate) fn script(name: &str) -> String {
         "edits" => EDITS,
         "rude" => RUDE,
         "nosy" => NOSY,
+        "curious" => CURIOUS,
         "dear" => DEAR,
         "slow" => SLOW,
         "crashes" => CRASHES,
