@@ -9,6 +9,7 @@
 
 mod validate;
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use serde_json::Value;
@@ -35,6 +36,15 @@ pub struct Extra {
     pub member: String,
     /// The definition of the object.
     pub within: &'static str,
+}
+
+/// What is known of a value that fits.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fits {
+    /// Members that no definition knows.
+    pub extras: Vec<Extra>,
+    /// The definitions that were met in it.
+    pub met: BTreeSet<&'static str>,
 }
 
 /// What is known of a method.
@@ -72,7 +82,7 @@ impl Method {
     ///
     /// # Errors
     /// The first place that does not fit.
-    pub fn request(&self, params: &Value) -> Result<Vec<Extra>, Fault> {
+    pub fn request(&self, params: &Value) -> Result<Fits, Fault> {
         self.fits("params", params)
     }
 
@@ -80,7 +90,7 @@ impl Method {
     ///
     /// # Errors
     /// The first place that does not fit.
-    pub fn notification(&self, params: &Value) -> Result<Vec<Extra>, Fault> {
+    pub fn notification(&self, params: &Value) -> Result<Fits, Fault> {
         self.fits("note", params)
     }
 
@@ -88,12 +98,12 @@ impl Method {
     ///
     /// # Errors
     /// The first place that does not fit.
-    pub fn result(&self, result: &Value) -> Result<Vec<Extra>, Fault> {
+    pub fn result(&self, result: &Value) -> Result<Fits, Fault> {
         self.fits("result", result)
     }
 
-    fn fits(&self, part: &str, value: &Value) -> Result<Vec<Extra>, Fault> {
-        let Some(name) = self.entry[part].as_str() else { return Ok(Vec::new()) };
+    fn fits(&self, part: &str, value: &Value) -> Result<Fits, Fault> {
+        let Some(name) = self.entry[part].as_str() else { return Ok(Fits::default()) };
         let nothing = Value::Object(serde_json::Map::new());
         validate(name, if value.is_null() { &nothing } else { value })
     }
@@ -103,10 +113,10 @@ impl Method {
 ///
 /// # Errors
 /// The first place that does not fit.
-pub fn validate(definition: &str, value: &Value) -> Result<Vec<Extra>, Fault> {
+pub fn validate(definition: &str, value: &Value) -> Result<Fits, Fault> {
     match SCHEMA["$defs"].as_object().and_then(|all| all.get_key_value(definition)) {
         Some((name, schema)) => validate::validate(&SCHEMA["$defs"], name, schema, value),
-        None => Ok(Vec::new()),
+        None => Ok(Fits::default()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is known of a conversation so far.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -47,6 +47,10 @@ pub struct Book {
     pub terminals: BTreeMap<String, Terminal>,
     /// How many lines each party has said, agent first.
     pub lines: [usize; 2],
+    /// How many of them were not good messages, so that an error without an id may answer them, agent first.
+    pub odd: [usize; 2],
+    /// Ids of sessions that `session/list` named.
+    pub listed: BTreeSet<String>,
 }
 
 /// What is known of a session.
@@ -76,6 +80,16 @@ pub struct Session {
     pub closed: bool,
     /// `session/cancel` was sent for the open prompt.
     pub cancelled: bool,
+    /// Whether the prompt that was answered last had been cancelled.
+    pub last_cancelled: bool,
+    /// `stopReason` of the prompt that was answered last; null if none was or it failed.
+    pub last_stop: Value,
+    /// How many updates the open prompt had so far, or the last one.
+    pub turn_updates: usize,
+    /// How many updates came while the session was being loaded or resumed.
+    pub opening_updates: usize,
+    /// The answer that opens it is still to come.
+    pub opening: bool,
     /// Its tool calls by id.
     pub tools: BTreeMap<String, ToolCall>,
     /// `availableCommands` as last sent; null if never.
@@ -154,7 +168,9 @@ impl Book {
 
     /// Takes a message into account.
     pub fn take(&mut self, heard: &Heard) {
-        self.lines[usize::from(heard.from == Party::Client)] += 1;
+        let who = usize::from(heard.from == Party::Client);
+        self.lines[who] += 1;
+        self.odd[who] += usize::from(heard.is_odd());
         match &heard.message {
             Message::Request { id, method, params } => {
                 let asked = Asked {
@@ -190,10 +206,13 @@ impl Book {
                 let session = self.sessions.entry(session.to_owned()).or_default();
                 session.prompts.push(asked.id.clone());
                 session.cancelled = false;
+                session.turn_updates = 0;
             }
             (Party::Client, "session/load" | "session/resume") => {
                 let entry = self.sessions.entry(session.to_owned()).or_default();
                 entry.loading = asked.method == "session/load";
+                entry.opening = true;
+                entry.opening_updates = 0;
                 entry.set_up(asked);
             }
             (Party::Agent, "session/request_permission") => {
@@ -241,6 +260,8 @@ impl Book {
         // An update can come before the answer that names its session, so the session may be new.
         let session = self.sessions.entry(name.to_owned()).or_default();
         session.updates += 1;
+        session.turn_updates += usize::from(!session.prompts.is_empty());
+        session.opening_updates += usize::from(session.opening);
         match kind {
             "current_mode_update" if session.modes.is_object() => {
                 session.modes["currentModeId"] = update["currentModeId"].clone();
@@ -276,12 +297,15 @@ impl Book {
             let session = self.sessions.entry(name).or_default();
             session.prompts.retain(|id| *id != asked.id);
             session.turns += 1;
+            session.last_cancelled = session.cancelled;
+            session.last_stop = outcome.map_or(Value::Null, |result| result["stopReason"].clone());
             return;
         }
-        if asked.method == "session/load"
+        if matches!(asked.method.as_str(), "session/load" | "session/resume")
             && let Some(session) = self.sessions.get_mut(&name)
         {
             session.loading = false;
+            session.opening = false;
         }
         let Ok(result) = outcome else { return };
         match (asked.who, asked.method.as_str()) {
@@ -296,6 +320,10 @@ impl Book {
                 if !result["configOptions"].is_null() {
                     session.config = result["configOptions"].clone();
                 }
+            }
+            (Party::Client, "session/list") => {
+                let sessions = result["sessions"].as_array().into_iter().flatten();
+                self.listed.extend(sessions.filter_map(|one| one["sessionId"].as_str()).map(str::to_owned));
             }
             (Party::Client, "session/close" | "session/delete") => {
                 if let Some(session) = self.sessions.get_mut(&name) {

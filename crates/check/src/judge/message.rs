@@ -105,6 +105,15 @@ impl Heard {
         Some((update["sessionUpdate"].as_str().unwrap_or_default(), update))
     }
 
+    /// Whether a receiver may answer it with an error that names no id (RPC-09, RPC-10): it is not a good message of JSON-RPC 2.0.
+    pub fn is_odd(&self) -> bool {
+        let good_id = self.id().is_none_or(|id| id.is_string() || id.is_i64() || id.is_u64());
+        matches!(self.message, Message::Broken { .. })
+            || self.json["jsonrpc"] != "2.0"
+            || !good_id
+            || !matches!(self.params(), Value::Object(_) | Value::Null)
+    }
+
     /// The borrowed form, with the request that an answer answers.
     pub fn said<'a>(&'a self, book: &'a Book) -> Said<'a> {
         let kind = match &self.message {

@@ -1,12 +1,20 @@
 //! Watchers: they look at every message of a conversation, led by the checker or recorded anywhere, and know what each should be.
 //!
+//! `envelope.rs` knows what every line must be, `shape.rs` the types of messages, `order.rs` what may be said when, `capable.rs` who may use
+//! what; `agent/` and `client/` know the rest by topic. [`Watcher::rules`] says which rules a watcher speaks about; a rule that is there already needs no
+//! second watcher.
+//!
 //! A watcher judges both parties; whose messages count is decided afterwards ([`judge`]), so that the checker's own, often
 //! wrong on purpose, are never held against anybody.
 
 pub mod agent;
 mod book;
+mod capable;
 pub mod client;
+mod envelope;
 mod message;
+mod order;
+mod shape;
 
 pub use book::{Asked, Book, Session, Terminal, ToolCall};
 pub use message::{Heard, Kind, Message, Said};
@@ -109,7 +117,14 @@ pub trait Watcher {
 
 /// A fresh set of watchers. `party` leaves out those that speak about the other party only.
 pub fn watchers(party: Option<Party>) -> Vec<Box<dyn Watcher>> {
-    let mut list: Vec<Box<dyn Watcher>> = Vec::new();
+    let mut list: Vec<Box<dyn Watcher>> = vec![
+        Box::new(envelope::Lines::default()),
+        Box::new(envelope::Envelope),
+        Box::new(shape::Shape),
+        Box::new(order::Beginning),
+        Box::new(order::Updates),
+        Box::new(capable::Capable),
+    ];
     if party != Some(Party::Client) {
         list.extend(agent::watchers());
     }

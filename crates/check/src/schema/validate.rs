@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{Extra, Fault};
+use super::{Extra, Fault, Fits};
 
 type Schema = &'static Value;
 
@@ -17,7 +17,7 @@ struct Fit {
     known: BTreeSet<&'static str>,
     /// Other members are allowed.
     open: bool,
-    extras: Vec<Extra>,
+    inner: Fits,
 }
 
 /// Where we are.
@@ -33,9 +33,11 @@ pub(super) fn validate(
     name: &'static str,
     schema: Schema,
     value: &Value,
-) -> Result<Vec<Extra>, Fault> {
+) -> Result<Fits, Fault> {
     let place = Place { defs, path: Vec::new(), within: vec![name] };
-    place.location(schema, value)
+    let mut fits = place.location(schema, value)?;
+    fits.met.insert(name);
+    Ok(fits)
 }
 
 impl Place {
@@ -50,17 +52,17 @@ impl Place {
     }
 
     /// A value at a place of its own: everything that applies to it has been said when this is done, so what is unknown is unknown.
-    fn location(&self, schema: Schema, value: &Value) -> Result<Vec<Extra>, Fault> {
+    fn location(&self, schema: Schema, value: &Value) -> Result<Fits, Fault> {
         let mut fit = self.check(schema, value)?;
         if let (Value::Object(members), false, false) = (value, fit.open, fit.known.is_empty()) {
             let unknown = members.keys().filter(|key| *key != "_meta" && !fit.known.contains(key.as_str()));
-            fit.extras.extend(unknown.map(|member| Extra {
+            fit.inner.extras.extend(unknown.map(|member| Extra {
                 path: self.path.join("."),
                 member: member.clone(),
                 within: self.definition(schema),
             }));
         }
-        Ok(fit.extras)
+        Ok(fit.inner)
     }
 
     /// The name of the definition that `schema` leads to, or of the one that it stands in.
@@ -74,6 +76,7 @@ impl Place {
         if let Some(name) = schema["$ref"].as_str().and_then(|name| name.rsplit('/').next()) {
             let mut place = self.clone();
             place.within.push(name);
+            fit.inner.met.insert(name);
             fit.take(place.check(&self.defs[name], value)?);
         }
         self.check_type(schema, value)?;
@@ -170,7 +173,7 @@ impl Place {
         for (name, property) in properties.into_iter().flatten() {
             fit.known.insert(name);
             if let Some(value) = members.get(name) {
-                fit.extras.extend(self.inside(name).location(property, value)?);
+                fit.inner.take(self.inside(name).location(property, value)?);
             }
         }
         if schema["unevaluatedProperties"] == true {
@@ -182,7 +185,7 @@ impl Place {
             match rest {
                 Value::Bool(false) => return Err(self.fault(format!("`{name}` is not allowed"))),
                 Value::Bool(true) => {}
-                _ => fit.extras.extend(self.inside(name).location(rest, value)?),
+                _ => fit.inner.take(self.inside(name).location(rest, value)?),
             }
         }
         Ok(())
@@ -191,7 +194,7 @@ impl Place {
     fn check_items(&self, schema: Schema, items: &[Value], fit: &mut Fit) -> Result<(), Fault> {
         let Some(wanted) = schema.get("items") else { return Ok(()) };
         for (number, item) in items.iter().enumerate() {
-            fit.extras.extend(self.inside(number.to_string()).location(wanted, item)?);
+            fit.inner.take(self.inside(number.to_string()).location(wanted, item)?);
         }
         Ok(())
     }
@@ -245,7 +248,14 @@ impl Fit {
     fn take(&mut self, other: Fit) {
         self.known.extend(other.known);
         self.open |= other.open;
+        self.inner.take(other.inner);
+    }
+}
+
+impl Fits {
+    fn take(&mut self, other: Fits) {
         self.extras.extend(other.extras);
+        self.met.extend(other.met);
     }
 }
 
