@@ -1,0 +1,35 @@
+//! RPC-15: codes mean what they mean.
+
+use super::super::{Book, Findings, Kind, Said, Watcher};
+use crate::Party;
+use crate::schema::Method;
+
+pub(super) struct Codes;
+
+impl Watcher for Codes {
+    fn rules(&self) -> &'static [&'static str] {
+        &["RPC-15", "RPC-17"]
+    }
+
+    fn see(&mut self, _: &Book, said: &Said<'_>, out: &mut Findings) {
+        let Kind::Answer { to, outcome: Err(error), .. } = said.kind else { return };
+        if said.from != Party::Agent {
+            return;
+        }
+        if let Some(message) = error["message"].as_str() {
+            let short = message.len() <= 300 && !message.trim_end().contains('\n');
+            out.check("RPC-17", said, short, || "the message is no short sentence".to_owned());
+        }
+        let (Some(code), Some(asked)) = (error["code"].as_i64(), to) else { return };
+        match code {
+            // The request that is answered here was read, so it was JSON.
+            -32700 => out.fail(
+                "RPC-15",
+                said,
+                format!("{} is answered with the code of a parse error", asked.method),
+            ),
+            -32601 if Method::of(&asked.method).is_none() => out.pass("RPC-15", said),
+            _ => {}
+        }
+    }
+}

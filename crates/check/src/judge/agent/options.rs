@@ -1,0 +1,86 @@
+//! Modes, config options, commands.
+
+use serde_json::Value;
+
+use super::super::{Book, Findings, Kind, Said, Watcher};
+use super::{is_text, items};
+use crate::Party;
+
+/// CONF-05, CONF-11, CMD-03, MODE-01, MODE-07.
+pub(super) struct Options;
+
+impl Watcher for Options {
+    fn rules(&self) -> &'static [&'static str] {
+        &["CONF-05", "CONF-11", "CMD-03", "MODE-01", "MODE-07"]
+    }
+
+    fn see(&mut self, _: &Book, said: &Said<'_>, out: &mut Findings) {
+        if said.from != Party::Agent {
+            return;
+        }
+        if let Kind::Answer { to: Some(asked), outcome: Ok(result), .. } = said.kind
+            && asked.who == Party::Client
+            && asked.method.starts_with("session/")
+        {
+            options(said, &result["configOptions"], out);
+            if result["modes"].is_object() {
+                modes(said, &result["modes"], out);
+            }
+        }
+        match said.update() {
+            Some((_, "config_option_update", update)) => options(said, &update["configOptions"], out),
+            Some((_, "available_commands_update", update)) => {
+                for command in items(&update["availableCommands"]) {
+                    let input = &command["input"];
+                    let whole = is_text(&command["name"])
+                        && command["description"].is_string()
+                        && (input.is_null() || input["hint"].is_string());
+                    out.check("CMD-03", said, whole, || {
+                        format!(
+                            "the command {} needs name, description and, for input, a hint",
+                            command["name"]
+                        )
+                    });
+                }
+            }
+            Some((_, "current_mode_update", update)) => {
+                out.check("MODE-07", said, update["currentModeId"].is_string(), || {
+                    "`currentModeId` is missing".to_owned()
+                });
+            }
+            _ => {}
+        }
+    }
+}
+
+fn modes(said: &Said<'_>, modes: &Value, out: &mut Findings) {
+    let current = &modes["currentModeId"];
+    let offered = items(&modes["availableModes"]).any(|mode| mode["id"] == *current);
+    out.check("MODE-01", said, offered, || format!("the mode {current} is not among those offered"));
+}
+
+fn options(said: &Said<'_>, options: &Value, out: &mut Findings) {
+    for option in items(options) {
+        let id = &option["id"];
+        let current = &option["currentValue"];
+        let usable = match option["type"].as_str() {
+            Some("boolean") => current.is_boolean(),
+            Some("select") => values(option).any(|value| value == current),
+            _ => !current.is_null(),
+        };
+        out.check("CONF-05", said, usable, || format!("the option {id} has no usable value: {current}"));
+        if let Some(category) = option["category"].as_str() {
+            let reserved = ["mode", "model", "model_config", "thought_level"].contains(&category);
+            out.check("CONF-11", said, reserved || category.starts_with('_'), || {
+                format!("the category {category:?} of option {id} is neither one of the protocol's nor begins with an underscore")
+            });
+        }
+    }
+}
+
+/// The values of a select, in groups or not.
+pub(crate) fn values(option: &Value) -> impl Iterator<Item = &Value> {
+    let list = items(&option["options"]);
+    list.flat_map(|entry| std::iter::once(entry).chain(items(&entry["options"])))
+        .filter_map(|entry| entry.get("value"))
+}

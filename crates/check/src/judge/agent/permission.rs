@@ -1,0 +1,76 @@
+//! Questions of permission.
+
+use serde_json::Value;
+
+use super::super::{Book, Findings, Kind, Said, Watcher};
+use super::{is_one_of, is_text, items};
+use crate::Party;
+
+/// PERM-02, PERM-03, PERM-13.
+pub(super) struct Permissions;
+
+const KINDS: [&str; 4] = ["allow_once", "allow_always", "reject_once", "reject_always"];
+
+impl Watcher for Permissions {
+    fn rules(&self) -> &'static [&'static str] {
+        &["PERM-02", "PERM-03", "PERM-13"]
+    }
+
+    fn see(&mut self, book: &Book, said: &Said<'_>, out: &mut Findings) {
+        if said.from == Party::Client {
+            // The answer has come, and until here nothing was done.
+            if let Kind::Answer { to: Some(asked), .. } = said.kind
+                && asked.method == "session/request_permission"
+            {
+                out.pass_at("PERM-13", Party::Agent, &[asked.index]);
+            }
+            return;
+        }
+        let Some((method, params)) = said.call(Party::Agent) else { return };
+        if method == "session/request_permission" {
+            question(said, params, out);
+        }
+        before_the_answer(said, book, method, params, out);
+    }
+}
+
+fn question(said: &Said<'_>, params: &Value, out: &mut Findings) {
+    let whole = params["sessionId"].is_string()
+        && is_text(&params["toolCall"]["toolCallId"])
+        && params["options"].is_array();
+    out.check("PERM-02", said, whole, || {
+        "`sessionId`, `toolCall.toolCallId` and `options` are required".to_owned()
+    });
+    for option in items(&params["options"]) {
+        let whole = option["optionId"].is_string() && option["name"].is_string();
+        out.check("PERM-03", said, whole && is_one_of(&option["kind"], &KINDS), || {
+            format!("an option is {option}")
+        });
+    }
+}
+
+/// PERM-13: while a question is open, what it is about does not happen. Seen is the end of its tool call, and a write to a path
+/// that the call names.
+fn before_the_answer(said: &Said<'_>, book: &Book, method: &str, params: &Value, out: &mut Findings) {
+    for asked in book.open_for(Party::Agent, "session/request_permission") {
+        let call = &asked.params["toolCall"];
+        let id = &call["toolCallId"];
+        let update = &params["update"];
+        let done = update["sessionUpdate"] == "tool_call_update"
+            && !id.is_null()
+            && update["toolCallId"] == *id
+            && update["status"] == "completed";
+        let written = method == "fs/write_text_file" && names(call, &params["path"]);
+        if done || written {
+            let what = if done { "its tool call is completed" } else { "its file is written" };
+            let places = [asked.index, said.index];
+            out.fail_at("PERM-13", Party::Agent, &places, format!("the question is not answered and {what}"));
+        }
+    }
+}
+
+fn names(call: &Value, path: &Value) -> bool {
+    path.is_string()
+        && (items(&call["locations"]).any(|place| place["path"] == *path)
+            || items(&call["content"]).any(|item| item["path"] == *path))
+}

@@ -1,0 +1,93 @@
+//! The answer to `initialize`, and what it promises.
+
+use serde_json::Value;
+
+use super::super::{Book, Findings, Kind, Said, Watcher};
+use super::{is_text, items};
+use crate::Party;
+
+/// INIT-05, INIT-10, INIT-11, INIT-13, AUTH-14, NES-10, SSTAT-05, PROV-01.
+pub(super) struct Setup;
+
+/// What only version 2 says.
+const OF_VERSION_2: [&str; 7] = [
+    "user_message",
+    "agent_message",
+    "agent_thought",
+    "state_update",
+    "tool_call_content_chunk",
+    "terminal_update",
+    "terminal_output_chunk",
+];
+
+impl Watcher for Setup {
+    fn rules(&self) -> &'static [&'static str] {
+        &["INIT-05", "INIT-10", "INIT-11", "INIT-13", "AUTH-14", "NES-10", "SSTAT-05", "PROV-01"]
+    }
+
+    fn see(&mut self, book: &Book, said: &Said<'_>, out: &mut Findings) {
+        if said.from != Party::Agent {
+            return;
+        }
+        if let Some((asked, result)) = said.result_of("initialize") {
+            version(said, result, out);
+            promises(said, result, out);
+            encoding(said, &asked.params, result, out);
+        }
+        if let (Kind::Notification { .. }, Some((_, kind, _))) = (said.kind, said.update())
+            && book.initialized["protocolVersion"] == 1
+        {
+            out.check("INIT-10", said, !OF_VERSION_2.contains(&kind), || {
+                format!("version 1 was agreed, `{kind}` is of version 2")
+            });
+        }
+    }
+}
+
+fn version(said: &Said<'_>, result: &Value, out: &mut Findings) {
+    let version = &result["protocolVersion"];
+    if !version.is_null() {
+        let fits = version.as_u64().is_some_and(|number| number <= u64::from(u16::MAX));
+        out.check("INIT-05", said, fits, || format!("`protocolVersion` is {version}"));
+    }
+    let missing = ["protocolVersion", "agentCapabilities"].into_iter().find(|key| result[key].is_null());
+    // Version 2 says the latter in another place.
+    let missing = missing.filter(|_| *version != 2);
+    out.check("INIT-11", said, missing.is_none(), || format!("`{}` is missing", missing.unwrap_or_default()));
+}
+
+fn promises(said: &Said<'_>, result: &Value, out: &mut Findings) {
+    let info = &result["agentInfo"];
+    out.check("INIT-13", said, is_text(&info["name"]) && is_text(&info["version"]), || {
+        "`agentInfo` with name and version is missing".to_owned()
+    });
+    for method in items(&result["authMethods"]) {
+        out.check("AUTH-14", said, method.get("command").is_none(), || {
+            format!("the method {} names a command", method["id"])
+        });
+    }
+    let able = &result["agentCapabilities"];
+    let sessions = &able["sessionCapabilities"];
+    if sessions["archive"].is_object() {
+        out.check("SSTAT-05", said, sessions["list"].is_object(), || {
+            "`archive` is advertised and `list` is not".to_owned()
+        });
+    }
+    if let Some(providers) = able.get("providers").filter(|providers| !providers.is_null()) {
+        out.check("PROV-01", said, providers.is_object(), || {
+            format!("`providers` is {providers} in place of {{}}")
+        });
+    }
+}
+
+/// NES-10: one of those that the client named, UTF-16 if it named none.
+fn encoding(said: &Said<'_>, params: &Value, result: &Value, out: &mut Findings) {
+    let able = &result["agentCapabilities"];
+    if !able["nes"].is_object() {
+        return;
+    }
+    let chosen = &able["positionEncoding"];
+    let offered = &params["clientCapabilities"]["positionEncodings"];
+    let fits = chosen.is_null() || *chosen == "utf-16" || items(offered).any(|name| name == chosen);
+    out.check("NES-10", said, fits, || format!("{chosen} was chosen, the client offered {offered}"));
+}

@@ -1,0 +1,32 @@
+//! TERM-05: terminals are released.
+
+use super::super::{Book, Findings, Said, Watcher};
+use crate::Party;
+
+pub(super) struct Terminals;
+
+impl Watcher for Terminals {
+    fn rules(&self) -> &'static [&'static str] {
+        &["TERM-05"]
+    }
+
+    fn see(&mut self, _: &Book, _: &Said<'_>, _: &mut Findings) {}
+
+    /// A terminal whose command has ended serves no purpose once the turn is over.
+    fn end(&mut self, book: &Book, _: bool, out: &mut Findings) {
+        for (id, terminal) in &book.terminals {
+            let working =
+                book.sessions.get(&terminal.session).is_none_or(|session| !session.prompts.is_empty());
+            match terminal.released {
+                Some(at) => out.pass_at("TERM-05", Party::Agent, &[terminal.created, at]),
+                None if (terminal.ended || terminal.killed) && !working => {
+                    let why = format!(
+                        "the command in terminal {id:?} has ended, its turn too, and it was not released"
+                    );
+                    out.fail_at("TERM-05", Party::Agent, &[terminal.created], why);
+                }
+                None => {}
+            }
+        }
+    }
+}
