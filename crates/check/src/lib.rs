@@ -16,6 +16,8 @@ pub mod client;
 pub mod faults;
 pub mod judge;
 mod party;
+pub mod record;
+pub mod replay;
 pub mod rules;
 pub mod run;
 mod scenario;

@@ -13,12 +13,14 @@
 //!
 //! A line of the wire has no line end in `text`; `"end":"\r\n"` or `"end":""` says that it did not end in a line feed alone, and
 //! `base64` stands in place of `text` if it was not UTF-8.
+//! `"more":true` says that the next line of the same party goes on where this one ends.
 
 mod base64;
 mod clock;
 mod file;
 
 pub use clock::now;
+pub(crate) use file::piece_line;
 pub use file::{ReadError, Reader};
 
 use std::time::Duration;

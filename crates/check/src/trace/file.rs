@@ -70,11 +70,22 @@ impl Entry {
     /// # Errors
     /// When the line is not an entry; the text says what is wrong.
     pub fn read(line: &str) -> Result<Entry, String> {
-        let entry: Value = serde_json::from_str(line).map_err(|error| format!("no JSON: {error}"))?;
-        let seconds = entry["t"].as_f64().unwrap_or(0.0);
-        let at = Duration::try_from_secs_f64(seconds).map_err(|error| format!("`t` is no time: {error}"))?;
-        Ok(Entry { at, what: what(&entry)? })
+        read_piece(line).map(|(entry, _)| entry)
     }
+}
+
+/// An entry, and whether it is only a piece of a line whose rest is to come.
+fn read_piece(line: &str) -> Result<(Entry, bool), String> {
+    let entry: Value = serde_json::from_str(line).map_err(|error| format!("no JSON: {error}"))?;
+    let seconds = entry["t"].as_f64().unwrap_or(0.0);
+    let at = Duration::try_from_secs_f64(seconds).map_err(|error| format!("`t` is no time: {error}"))?;
+    Ok((Entry { at, what: what(&entry)? }, entry["more"] == true))
+}
+
+/// The line of a recording for the beginning of a line whose rest is to come, without its line end.
+pub(crate) fn piece_line(at: Duration, from: Party, text: &[u8]) -> String {
+    let whole = Entry { at, what: What::Line { from, text: text.to_vec(), end: End::Lf } }.to_line();
+    format!("{},\"more\":true}}", &whole[..whole.len() - 1])
 }
 
 fn what(entry: &Value) -> Result<What, String> {
@@ -129,6 +140,8 @@ pub struct Reader<R> {
     input: R,
     head: Head,
     line: usize,
+    /// What there is of a long line of each party.
+    pieces: [Vec<u8>; 2],
 }
 
 impl<R: BufRead> Reader<R> {
@@ -141,7 +154,7 @@ impl<R: BufRead> Reader<R> {
         let fault = |why: String| ReadError { line: 1, why };
         input.read_line(&mut line).map_err(|error| fault(error.to_string()))?;
         let head = Head::read(line.trim_end()).map_err(fault)?;
-        Ok(Reader { input, head, line: 1 })
+        Ok(Reader { input, head, line: 1, pieces: Default::default() })
     }
 
     /// The head.
@@ -162,13 +175,35 @@ impl<R: BufRead> Reader<R> {
             if count == 0 {
                 return Ok(None);
             }
-            match Entry::read(text.trim_end_matches('\n')) {
-                Ok(entry) => return Ok(Some(entry)),
+            match read_piece(text.trim_end_matches('\n')) {
+                Ok((entry, more)) => {
+                    if let Some(whole) = self.join(entry, more) {
+                        return Ok(Some(whole));
+                    }
+                }
                 Err(_) if text.trim().is_empty() => {}
                 Err(_) if !text.ends_with('\n') => return Ok(None),
                 Err(why) => return Err(fault(why)),
             }
         }
+    }
+}
+
+impl<R> Reader<R> {
+    /// The entry with the pieces before it; `None` if it is one of them.
+    fn join(&mut self, mut entry: Entry, more: bool) -> Option<Entry> {
+        let What::Line { from, text, .. } = &mut entry.what else { return Some(entry) };
+        let pieces = &mut self.pieces[usize::from(*from == Party::Client)];
+        if more || !pieces.is_empty() {
+            pieces.append(text);
+        }
+        if more {
+            return None;
+        }
+        if !pieces.is_empty() {
+            *text = std::mem::take(pieces);
+        }
+        Some(entry)
     }
 }
 

@@ -1,0 +1,139 @@
+//! What a message means, apart from the names that each run gives anew.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::Party;
+
+/// By what a message of another run is recognised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// A request or a notification.
+    Call {
+        method: String,
+        /// Of the recording.
+        session: Option<String>,
+        /// The kind of update, for `session/update`.
+        kind: Option<String>,
+        request: bool,
+    },
+    /// An answer to a request of ours.
+    Answer {
+        /// The id of the request.
+        id: String,
+        /// What was asked.
+        method: String,
+        failed: bool,
+    },
+}
+
+impl fmt::Display for Meaning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Meaning::Call { method, session, kind, .. } => {
+                f.write_str(method)?;
+                if let Some(kind) = kind {
+                    write!(f, " {kind}")?;
+                }
+                if let Some(session) = session {
+                    write!(f, " of session {session}")?;
+                }
+                Ok(())
+            }
+            Meaning::Answer { method, failed, id } => {
+                write!(
+                    f,
+                    "{} to {method} (id {id})",
+                    if *failed { "an error in answer" } else { "the answer" }
+                )
+            }
+        }
+    }
+}
+
+/// Which requests are open, by who asked.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Asked(HashMap<(Party, String), String>);
+
+impl Asked {
+    /// Notes a request.
+    pub(super) fn note(&mut self, message: &Value, from: Party) {
+        if let (Some(method), Some(id)) = (message.get("method").and_then(Value::as_str), message.get("id")) {
+            self.0.insert((from, id.to_string()), method.to_owned());
+        }
+    }
+
+    fn method(&self, id: &Value, asker: Party) -> Option<&str> {
+        self.0.get(&(asker, id.to_string())).map(String::as_str)
+    }
+}
+
+impl Meaning {
+    /// `None`: this is no message.
+    pub(super) fn of(message: &Value, asked: &Asked, from: Party) -> Option<Meaning> {
+        let id = message.get("id");
+        if let Some(method) = message.get("method").and_then(Value::as_str) {
+            let params = message.get("params");
+            let text = |at: &[&str]| {
+                at.iter().try_fold(params?, |value, name| value.get(name))?.as_str().map(str::to_owned)
+            };
+            let kind = if method == "session/update" { text(&["update", "sessionUpdate"]) } else { None };
+            return Some(Meaning::Call {
+                method: method.to_owned(),
+                session: text(&["sessionId"]),
+                kind,
+                request: id.is_some(),
+            });
+        }
+        let failed = message.get("error").is_some();
+        if !failed && message.get("result").is_none() {
+            return None;
+        }
+        let id = id?;
+        let method = asked.method(id, from.other()).unwrap_or("a request that was never made");
+        Some(Meaning::Answer { id: id.to_string(), method: method.to_owned(), failed })
+    }
+}
+
+/// Where two messages differ, apart from their ids, at most a few places.
+pub(super) fn differences(one: &Value, other: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    for part in ["params", "result", "error"] {
+        walk(
+            one.get(part).unwrap_or(&Value::Null),
+            other.get(part).unwrap_or(&Value::Null),
+            format!("/{part}"),
+            &mut found,
+        );
+    }
+    found.truncate(5);
+    found
+}
+
+fn walk(one: &Value, other: &Value, at: String, found: &mut Vec<String>) {
+    match (one, other) {
+        (Value::Object(one_members), Value::Object(other_members)) => {
+            let mut names: Vec<&String> = one_members.keys().chain(other_members.keys()).collect();
+            names.sort();
+            names.dedup();
+            for name in names {
+                let member = |value: &'_ Value| value.get(name).cloned().unwrap_or(Value::Null);
+                walk(
+                    &member(one),
+                    &member(other),
+                    format!("{at}/{}", name.replace('~', "~0").replace('/', "~1")),
+                    found,
+                );
+            }
+        }
+        (Value::Array(one_items), Value::Array(other_items)) if one_items.len() == other_items.len() => {
+            for (index, (one, other)) in one_items.iter().zip(other_items).enumerate() {
+                walk(one, other, format!("{at}/{index}"), found);
+            }
+        }
+        _ if one == other => {}
+        _ => found.push(at),
+    }
+}

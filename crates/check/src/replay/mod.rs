@@ -1,0 +1,308 @@
+//! One side of a recording, played again to a living peer.
+//!
+//! The recording is walked through in order. What our side said is said again; before that, everything that the peer had said by then must have come.
+//! Messages of the peer are matched by meaning (`meaning.rs`): the same method in the same session, an answer to the same
+//! request. What the peer names anew, ids of its requests, sessions, terminals, options, is learned from the match and put into
+//! what we say (`names.rs`). What does not match is reported; a request that the recording does not know is answered with an error, so that
+//! the peer can go on.
+
+mod meaning;
+mod names;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use attache_conn::{FrameReader, FrameWriter, Link};
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout_at};
+
+use crate::Party;
+use crate::trace::{Trace, What};
+use meaning::{Meaning, differences};
+use names::Names;
+
+/// How a recording is played.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Whose part is played.
+    pub part: Party,
+    /// Whether to wait as long as was waited then.
+    pub delays: bool,
+    /// How long the peer may take for what it has to say next.
+    pub patience: Duration,
+    /// Whether other content of a message that matches counts as a deviation.
+    pub strict: bool,
+    /// The directory that stands in for the one of the recording when we play the client.
+    pub cwd: Option<PathBuf>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            part: Party::Agent,
+            delays: false,
+            patience: Duration::from_secs(30),
+            strict: false,
+            cwd: None,
+        }
+    }
+}
+
+/// How the peer differed from the recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Deviation {
+    /// It said something that the recording does not know.
+    Unexpected {
+        /// What it said.
+        said: String,
+    },
+    /// It did not say what it had said then.
+    Missing {
+        /// What it had said, and in which entry of the recording, counted from 0.
+        expected: String,
+        /// The entry.
+        entry: usize,
+    },
+    /// It said something earlier than then.
+    Early {
+        /// What it said.
+        said: String,
+        /// The entry that had come before.
+        before: usize,
+    },
+    /// It said the same thing with other content.
+    Different {
+        /// What it said.
+        said: String,
+        /// The entry.
+        entry: usize,
+        /// Where, as JSON pointers.
+        at: Vec<String>,
+    },
+}
+
+impl Deviation {
+    /// Whether it counts without [`Options::strict`].
+    pub fn is_grave(&self) -> bool {
+        !matches!(self, Deviation::Different { .. })
+    }
+}
+
+impl fmt::Display for Deviation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Deviation::Unexpected { said } => write!(f, "not in the recording: {said}"),
+            Deviation::Missing { expected, entry } => write!(f, "missing: {expected} (entry {entry})"),
+            Deviation::Early { said, before } => write!(f, "too early: {said} came before entry {before}"),
+            Deviation::Different { said, entry, at } => {
+                write!(f, "other content: {said} differs from entry {entry} at {}", at.join(", "))
+            }
+        }
+    }
+}
+
+/// What came of a replay.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Everything that was not as recorded, in order.
+    pub deviations: Vec<Deviation>,
+    /// How many of the peer's recorded messages came.
+    pub matched: usize,
+    /// How many there are.
+    pub expected: usize,
+    /// How many of our recorded lines were said.
+    pub said: usize,
+}
+
+impl Outcome {
+    /// Whether the peer did as recorded.
+    pub fn is_faithful(&self, strict: bool) -> bool {
+        self.deviations.iter().all(|deviation| !strict && !deviation.is_grave())
+    }
+}
+
+/// Plays one side of `trace` on `link`. `hear` is told of each deviation as it is seen.
+pub async fn replay(trace: &Trace, link: Link, options: &Options, hear: impl FnMut(&Deviation)) -> Outcome {
+    let (reader, writer) = link.split();
+    let mut names = Names::default();
+    if let (Some(to), Some(from)) = (&options.cwd, names::recorded_cwd(trace)) {
+        names.directory(from, to.to_string_lossy().into_owned());
+    }
+    let expected = expected(trace, options.part.other());
+    let outcome = Outcome { expected: expected.len(), ..Outcome::default() };
+    let mut play = Play { reader, writer, expected, names, outcome, options, hear, open: true };
+    play.run(trace).await;
+    play.outcome
+}
+
+/// What the peer is to say, in order.
+fn expected(trace: &Trace, peer: Party) -> VecDeque<Expected> {
+    let mut asked = meaning::Asked::default();
+    let mut all = VecDeque::new();
+    for (entry, recorded) in trace.entries.iter().enumerate() {
+        let What::Line { from, text, .. } = &recorded.what else { continue };
+        // What is no message is noise, which nobody needs to repeat.
+        let Ok(message) = serde_json::from_slice::<Value>(text) else { continue };
+        let Some(meaning) = Meaning::of(&message, &asked, *from) else { continue };
+        asked.note(&message, *from);
+        if *from == peer {
+            all.push_back(Expected { entry, meaning, message });
+        }
+    }
+    all
+}
+
+#[derive(Debug)]
+struct Expected {
+    entry: usize,
+    meaning: Meaning,
+    message: Value,
+}
+
+struct Play<'a, H> {
+    reader: FrameReader,
+    writer: FrameWriter,
+    expected: VecDeque<Expected>,
+    names: Names,
+    outcome: Outcome,
+    options: &'a Options,
+    hear: H,
+    open: bool,
+}
+
+impl<H: FnMut(&Deviation)> Play<'_, H> {
+    async fn run(&mut self, trace: &Trace) {
+        let mut before = Duration::ZERO;
+        for (index, entry) in trace.entries.iter().enumerate() {
+            let What::Line { from, text, .. } = &entry.what else { continue };
+            if *from != self.options.part {
+                before = entry.at;
+                continue;
+            }
+            if !self.wait_until(index).await {
+                return self.give_up();
+            }
+            if self.options.delays {
+                self.listen_for(entry.at.saturating_sub(before)).await;
+            }
+            before = entry.at;
+            if !self.say(text).await {
+                return self.give_up();
+            }
+        }
+        if !self.wait_until(usize::MAX).await {
+            return self.give_up();
+        }
+        // The recording is over; the peer sees the end of its input and may still say what is not in it.
+        let _ = self.writer.close().await;
+        let until = Instant::now() + self.options.patience.min(Duration::from_secs(2));
+        while self.open && self.hear_one(until).await {}
+    }
+
+    /// Waits for everything that the peer had said before entry `index`.
+    async fn wait_until(&mut self, index: usize) -> bool {
+        let until = Instant::now() + self.options.patience;
+        while self.expected.front().is_some_and(|next| next.entry < index) {
+            if !self.hear_one(until).await {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Lets time pass, with open ears.
+    async fn listen_for(&mut self, time: Duration) {
+        let until = Instant::now() + time;
+        while self.open && self.hear_one(until).await {}
+        tokio::time::sleep_until(until).await;
+    }
+
+    /// One line of the peer; false if none came in time, or never will.
+    async fn hear_one(&mut self, until: Instant) -> bool {
+        let line = match timeout_at(until, self.reader.next()).await {
+            Err(_) => return false,
+            Ok(Ok(Some(line))) => line.to_vec(),
+            Ok(Ok(None)) => {
+                self.open = false;
+                return false;
+            }
+            Ok(Err(error)) => {
+                // A line that is too long, or half a line at the end.
+                self.deviate(Deviation::Unexpected { said: error.to_string() });
+                return true;
+            }
+        };
+        if let Ok(message) = serde_json::from_slice::<Value>(&line) {
+            self.take(&message).await;
+        }
+        true
+    }
+
+    async fn take(&mut self, message: &Value) {
+        let Some(meaning) = self.names.meaning(message, self.options.part.other()) else { return };
+        let Some(at) = self.expected.iter().position(|expected| expected.meaning == meaning) else {
+            self.deviate(Deviation::Unexpected { said: meaning.to_string() });
+            return self.refuse(message).await;
+        };
+        if at > 0 {
+            let before = self.expected[0].entry;
+            // Answers come when they are ready; their order among other messages means nothing (RPC-20).
+            if !matches!(meaning, Meaning::Answer { .. })
+                && !self.expected.iter().take(at).all(|e| matches!(e.meaning, Meaning::Answer { .. }))
+            {
+                self.deviate(Deviation::Early { said: meaning.to_string(), before });
+            }
+        }
+        let Some(expected) = self.expected.remove(at) else { return };
+        self.outcome.matched += 1;
+        self.names.learn(&expected.message, message);
+        let at = differences(&self.names.put(&expected.message), message);
+        if !at.is_empty() {
+            self.deviate(Deviation::Different { said: meaning.to_string(), entry: expected.entry, at });
+        }
+    }
+
+    /// A request that the recording does not know still gets an answer (RPC-12).
+    async fn refuse(&mut self, message: &Value) {
+        if let (Some(id), true) = (message.get("id"), message.get("method").is_some()) {
+            let error = json!({ "code": -32603, "message": "this request is not in the recording" });
+            let answer = json!({ "jsonrpc": "2.0", "id": id, "error": error });
+            let _ = self.writer.send(answer.to_string().as_bytes()).await;
+        }
+    }
+
+    async fn say(&mut self, text: &[u8]) -> bool {
+        let sent = match serde_json::from_slice::<Value>(text) {
+            Ok(message) => {
+                self.names.note_own(&message, self.options.part);
+                let named = self.names.put(&message);
+                // What needs no other names goes out byte by byte as it was.
+                if named == message {
+                    self.writer.send(text).await
+                } else {
+                    self.writer.send(named.to_string().as_bytes()).await
+                }
+            }
+            Err(_) => self.writer.send(text).await,
+        };
+        self.outcome.said += usize::from(sent.is_ok());
+        sent.is_ok()
+    }
+
+    fn give_up(&mut self) {
+        while let Some(missing) = self.expected.pop_front() {
+            self.deviate(Deviation::Missing { expected: missing.meaning.to_string(), entry: missing.entry });
+        }
+    }
+
+    fn deviate(&mut self, deviation: Deviation) {
+        (self.hear)(&deviation);
+        self.outcome.deviations.push(deviation);
+    }
+}
+
+#[cfg(test)]
+#[path = "replay_tests.rs"]
+mod tests;

@@ -1,0 +1,187 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::trace::{End, Entry, Head};
+
+/// A recording from lines that begin with `>` (client) or `<` (agent).
+fn trace(lines: &[&str]) -> Trace {
+    let entries = lines.iter().enumerate().map(|(index, line)| {
+        let (way, text) = line.split_at(1);
+        let from = if way == ">" { Party::Client } else { Party::Agent };
+        Entry {
+            at: Duration::from_secs(index as u64),
+            what: What::Line { from, text: text.trim().into(), end: End::Lf },
+        }
+    });
+    Trace { head: Head::default(), entries: entries.collect() }
+}
+
+/// The other side: says a line when the one before it was answered as told.
+struct Peer {
+    reader: FrameReader,
+    writer: FrameWriter,
+}
+
+impl Peer {
+    async fn say(&mut self, message: Value) {
+        self.writer.send(message.to_string().as_bytes()).await.unwrap();
+    }
+    async fn hear(&mut self) -> Value {
+        serde_json::from_slice(self.reader.next().await.unwrap().unwrap()).unwrap()
+    }
+}
+
+/// Plays `trace` to what `act` does.
+async fn play<F: Future<Output = ()>>(
+    trace: &Trace,
+    options: &Options,
+    act: impl FnOnce(Peer) -> F,
+) -> Outcome {
+    let (ours, theirs) = Link::pair();
+    let (reader, writer) = theirs.split();
+    let (outcome, ()) = tokio::join!(replay(trace, ours, options, |_| {}), act(Peer { reader, writer }));
+    outcome
+}
+
+const TALK: &[&str] = &[
+    r#"> {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}"#,
+    r#"< {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#,
+    r#"> {"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/then","mcpServers":[]}}"#,
+    r#"< {"jsonrpc":"2.0","id":1,"result":{"sessionId":"s-then"}}"#,
+    r#"> {"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s-then","prompt":[{"type":"text","text":"hi"}]}}"#,
+    r#"< {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-then","update":{"sessionUpdate":"tool_call","toolCallId":"t1","title":"x","locations":[{"path":"/then/a.rs"}]}}}"#,
+    r#"< {"jsonrpc":"2.0","id":7,"method":"session/request_permission","params":{"sessionId":"s-then","toolCall":{"toolCallId":"t1"},"options":[{"optionId":"yes-then","name":"Yes","kind":"allow_once"}]}}"#,
+    r#"> {"jsonrpc":"2.0","id":7,"result":{"outcome":{"outcome":"selected","optionId":"yes-then"}}}"#,
+    r#"< {"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}"#,
+];
+
+fn options(part: Party) -> Options {
+    Options { part, ..Options::default() }
+}
+
+/// A client that does as in the recording, with ids and a directory of its own.
+async fn client(mut peer: Peer, text: &str) {
+    peer.say(json!({"jsonrpc":"2.0","id":"a","method":"initialize","params":{"protocolVersion":1}})).await;
+    assert_eq!(peer.hear().await["id"], "a");
+    peer.say(
+        json!({"jsonrpc":"2.0","id":"b","method":"session/new","params":{"cwd":"/now","mcpServers":[]}}),
+    )
+    .await;
+    assert_eq!(peer.hear().await, json!({"jsonrpc":"2.0","id":"b","result":{"sessionId":"s-then"}}));
+    let prompt = json!([{"type":"text","text":text}]);
+    peer.say(json!({"jsonrpc":"2.0","id":"c","method":"session/prompt","params":{"sessionId":"s-then","prompt":prompt}})).await;
+    let update = peer.hear().await;
+    assert_eq!(update["params"]["update"]["locations"][0]["path"], "/now/a.rs");
+    let question = peer.hear().await;
+    assert_eq!(question["id"], 7);
+    peer.say(
+        json!({"jsonrpc":"2.0","id":7,"result":{"outcome":{"outcome":"selected","optionId":"yes-then"}}}),
+    )
+    .await;
+    assert_eq!(peer.hear().await, json!({"jsonrpc":"2.0","id":"c","result":{"stopReason":"end_turn"}}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_agent_of_a_recording_serves_another_client() {
+    let outcome = play(&trace(TALK), &options(Party::Agent), |peer| client(peer, "hi")).await;
+    assert!(outcome.is_faithful(false), "{:?}", outcome.deviations);
+    assert_eq!((outcome.matched, outcome.expected, outcome.said), (4, 4, 5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_content_is_told_and_counts_only_if_asked_for() {
+    let outcome = play(&trace(TALK), &options(Party::Agent), |peer| client(peer, "something else")).await;
+    assert!(outcome.is_faithful(false) && !outcome.is_faithful(true));
+    let found = outcome
+        .deviations
+        .iter()
+        .any(|d| matches!(d, Deviation::Different { at, .. } if at == &["/params/prompt/0/text"]));
+    assert!(found, "{:?}", outcome.deviations);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_client_of_a_recording_follows_another_agents_names() {
+    let outcome = play(&trace(TALK), &options(Party::Client), |mut peer| async move {
+        let hello = peer.hear().await;
+        peer.say(json!({"jsonrpc":"2.0","id":hello["id"],"result":{"protocolVersion":1}})).await;
+        let new = peer.hear().await;
+        assert_eq!(new["method"], "session/new");
+        peer.say(json!({"jsonrpc":"2.0","id":new["id"],"result":{"sessionId":"s-now"}})).await;
+        let prompt = peer.hear().await;
+        assert_eq!(prompt["params"]["sessionId"], "s-now");
+        let update = json!({"sessionUpdate":"tool_call","toolCallId":"other","title":"x"});
+        peer.say(
+            json!({"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-now","update":update}}),
+        )
+        .await;
+        let options = json!([{"optionId":"yes-now","name":"Yes","kind":"allow_once"}]);
+        let question = json!({"sessionId":"s-now","toolCall":{"toolCallId":"other"},"options":options});
+        peer.say(json!({"jsonrpc":"2.0","id":"q","method":"session/request_permission","params":question}))
+            .await;
+        assert_eq!(
+            peer.hear().await,
+            json!({"jsonrpc":"2.0","id":"q","result":{"outcome":{"outcome":"selected","optionId":"yes-now"}}})
+        );
+        peer.say(json!({"jsonrpc":"2.0","id":prompt["id"],"result":{"stopReason":"end_turn"}})).await;
+    })
+    .await;
+    assert!(outcome.is_faithful(false), "{:?}", outcome.deviations);
+    assert_eq!(outcome.matched, 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_directory_of_a_replay_can_be_another() {
+    let options = Options {
+        cwd: Some("/somewhere".into()),
+        patience: Duration::from_secs(1),
+        ..options(Party::Client)
+    };
+    play(&trace(TALK), &options, |mut peer| async move {
+        let hello = peer.hear().await;
+        peer.say(json!({"jsonrpc":"2.0","id":hello["id"],"result":{"protocolVersion":1}})).await;
+        assert_eq!(peer.hear().await["params"]["cwd"], "/somewhere");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_was_never_made_is_answered_and_told() {
+    let outcome = play(&trace(&TALK[..2]), &options(Party::Agent), |mut peer| async move {
+        peer.say(json!({"jsonrpc":"2.0","id":1,"method":"session/list","params":{}})).await;
+        assert_eq!(peer.hear().await["error"]["code"], -32603);
+        peer.say(json!({"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":1}})).await;
+        assert_eq!(peer.hear().await["id"], 2);
+    })
+    .await;
+    assert_eq!(outcome.deviations, [Deviation::Unexpected { said: "session/list".into() }]);
+    assert!(!outcome.is_faithful(false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_never_comes_is_missing() {
+    let outcome = play(&trace(TALK), &options(Party::Agent), |mut peer| async move {
+        peer.say(json!({"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":1}})).await;
+        peer.hear().await;
+        // It stays there, and says nothing more.
+        while peer.reader.next().await.unwrap().is_some() {}
+    })
+    .await;
+    let missing = outcome.deviations.iter().filter(|d| matches!(d, Deviation::Missing { .. })).count();
+    assert_eq!((missing, outcome.matched), (3, 1), "{:?}", outcome.deviations);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_dies_is_noticed_at_once() {
+    let options = Options { patience: Duration::MAX / 4, ..options(Party::Agent) };
+    let outcome = play(&trace(TALK), &options, |peer| async move { drop(peer) }).await;
+    assert_eq!(outcome.deviations.len(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn recorded_delays_are_kept() {
+    let before = Instant::now();
+    let options = Options { delays: true, ..options(Party::Agent) };
+    play(&trace(TALK), &options, |peer| client(peer, "hi")).await;
+    // Five lines of the agent, each a second after what was before it.
+    assert!(before.elapsed() >= Duration::from_secs(5), "{:?}", before.elapsed());
+}
