@@ -1,8 +1,60 @@
 //! A coding agent that speaks ACP, small enough to read in an evening.
 //!
-//! Started as `attache agent`.
+//! It is started as `attache agent`, or with [`serve`] inside of another program:
+//!
+//! ```no_run
+//! # async fn run() -> attache::Result<()> {
+//! use attache::Link;
+//! use attache_agent::{Options, serve};
+//!
+//! let options = Options { model: Some("ollama/qwen3".to_owned()), ..Options::default() };
+//! serve(options, Link::stdio()).await
+//! # }
+//! ```
+//!
+//! Reading order: `session.rs` (what a session is), `turn/` (the loop), `tools/` (what the model can do), `permits.rs` and `modes.rs` (what
+//! needs a question), `ground/` (where tools act), `voice.rs` (told and written down), `commands/`, `instructions.rs`; then what stands on
+//! its own: `model/`, `store/`, `shell/`.
+//!
+//! What never happens here: a file is changed that was not kept before; something is told to the client that is not in the
+//! log; a permission is decided by what a model, a file or a command says; a turn leaves a session that cannot go on.
 
+mod commands;
+mod ground;
+mod house;
 pub mod http;
+mod instructions;
 pub mod model;
+mod modes;
+mod options;
+mod permits;
+mod session;
 pub mod shell;
 pub mod store;
+mod tools;
+mod turn;
+mod voice;
+
+pub use modes::Mode;
+pub use options::{Limits, Options};
+
+use attache::agent::{Agent, SystemPrompts};
+use attache::{Link, Result};
+
+use house::House;
+
+/// Serves one client until it leaves.
+pub async fn serve(options: Options, link: Link) -> Result<()> {
+    agent(options)?.serve(link).await
+}
+
+/// The agent, to be served over any number of links.
+pub fn agent(options: Options) -> Result<Agent> {
+    let house = House::new(options)?;
+    Ok(Agent::new(move |request| house.clone().new_session(request))
+        .info("attache-agent", env!("CARGO_PKG_VERSION"))
+        .images()
+        .embedded_context()
+        .additional_directories()
+        .system_prompts(SystemPrompts::Append))
+}

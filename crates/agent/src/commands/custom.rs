@@ -1,0 +1,120 @@
+//! Commands from Markdown files: `.attache/commands/NAME.md`, with `$ARGUMENTS` for what is said behind the name.
+//!
+//! A file may begin with a head between two lines `---`, of which `description` and `argument-hint` are read.
+
+use std::path::{Path, PathBuf};
+
+/// The most commands that are announced.
+const MOST: usize = 100;
+/// The largest file.
+const LARGEST: u64 = 256 << 10;
+
+/// A command from a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Custom {
+    pub(super) name: String,
+    pub(super) about: String,
+    pub(super) hint: Option<String>,
+    body: String,
+}
+
+impl Custom {
+    /// The prompt, with what was said behind the name. A command that has no place for it gets it at the end.
+    pub(super) fn fill(&self, input: &str) -> String {
+        if self.body.contains("$ARGUMENTS") {
+            return self.body.replace("$ARGUMENTS", input);
+        }
+        match input {
+            "" => self.body.clone(),
+            input => format!("{}\n\n{input}", self.body),
+        }
+    }
+}
+
+/// All commands, by name. The first directory that has a name wins.
+pub(super) fn all(dirs: &[PathBuf]) -> Vec<Custom> {
+    let mut found: Vec<Custom> = Vec::new();
+    for dir in dirs {
+        let files = std::fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok);
+        for file in files {
+            if let Some(name) = name(&file.path())
+                && found.len() < MOST
+                && !found.iter().any(|command| command.name == name)
+            {
+                found.extend(read(dir, &name));
+            }
+        }
+    }
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    found
+}
+
+/// The command of this name; read anew, so that a file that was just changed counts.
+pub(super) fn find(dirs: &[PathBuf], name: &str) -> Option<Custom> {
+    is_name(name).then(|| dirs.iter().find_map(|dir| read(dir, name)))?
+}
+
+fn name(path: &Path) -> Option<String> {
+    let name = path.file_stem()?.to_str()?;
+    (path.extension()? == "md" && is_name(name)).then(|| name.to_owned())
+}
+
+/// Names are single words, so that they can be typed, and no paths.
+fn is_name(name: &str) -> bool {
+    let fits = |char: char| char.is_alphanumeric() || matches!(char, '-' | '_' | '.');
+    !name.is_empty() && !name.starts_with('.') && name.chars().all(fits)
+}
+
+/// Links that lead out of the directory are no commands of it.
+fn read(dir: &Path, name: &str) -> Option<Custom> {
+    let path = dir.join(format!("{name}.md")).canonicalize().ok()?;
+    let fits = path.starts_with(dir.canonicalize().ok()?) && path.metadata().ok()?.len() <= LARGEST;
+    let text = std::fs::read_to_string(fits.then_some(path)?).ok()?;
+    Some(parse(name, &text))
+}
+
+fn parse(name: &str, text: &str) -> Custom {
+    let text = text.replace("\r\n", "\n");
+    let (head, body) = match text.strip_prefix("---\n").and_then(|rest| rest.split_once("\n---\n")) {
+        Some((head, body)) => (head, body),
+        None => ("", text.as_str()),
+    };
+    let value = |key: &str| {
+        let line = head.lines().find_map(|line| line.split_once(':').filter(|(name, _)| name.trim() == key));
+        line.map(|(_, value)| value.trim().trim_matches(['"', '\'']).to_owned())
+            .filter(|value| !value.is_empty())
+    };
+    let body = body.trim().to_owned();
+    let first =
+        body.lines().find(|line| !line.trim().is_empty()).map(|line| line.trim_start_matches('#').trim());
+    let about = value("description").or_else(|| first.map(|line| crate::tools::clip(line, 100).0.to_owned()));
+    let hint = value("argument-hint").or_else(|| body.contains("$ARGUMENTS").then(|| "arguments".to_owned()));
+    let about = about.unwrap_or_else(|| format!("The command {name}"));
+    Custom { name: name.to_owned(), about, hint, body }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_bodies_and_arguments() {
+        let text =
+            "---\ndescription: \"Fix an issue\"\nargument-hint: number\n---\n\nFix issue $ARGUMENTS.\n";
+        let command = parse("fix", text);
+        assert_eq!((command.about.as_str(), command.hint.as_deref()), ("Fix an issue", Some("number")));
+        assert_eq!(command.fill("7"), "Fix issue 7.");
+        let plain = parse("tidy", "# Tidy up\nSort the imports.");
+        assert_eq!((plain.about.as_str(), plain.hint.as_deref()), ("Tidy up", None));
+        assert_eq!(plain.fill(""), "# Tidy up\nSort the imports.");
+        assert!(plain.fill("only src").ends_with("\n\nonly src"));
+    }
+
+    #[test]
+    fn names_are_no_paths() {
+        assert!(is_name("fix-it_2.x"));
+        for bad in ["", "../x", "a/b", ".x", "a b"] {
+            assert!(!is_name(bad) && find(&[PathBuf::from("/tmp")], bad).is_none(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The four modes of a session. Each decides which tools the model is offered and what needs a question; the rules
+//! themselves are in `permits.rs`.
+
+use std::fmt;
+
+use attache::wire::v1::{SessionMode, SessionModeState};
+
+/// How much the agent may do by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// Every change and every command is asked for.
+    #[default]
+    Ask,
+    /// Only looks, and makes a plan.
+    Plan,
+    /// Edits files of the project without asking; asks for commands.
+    Code,
+    /// Asks only for what lies outside of the project.
+    Auto,
+}
+
+impl Mode {
+    /// All of them, in the order in which they are shown.
+    pub const ALL: [Mode; 4] = [Mode::Ask, Mode::Plan, Mode::Code, Mode::Auto];
+
+    /// The id on the wire, in flags and in files.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Mode::Ask => "ask",
+            Mode::Plan => "plan",
+            Mode::Code => "code",
+            Mode::Auto => "auto",
+        }
+    }
+
+    /// The mode of this id.
+    pub fn from_id(id: &str) -> Option<Self> {
+        Mode::ALL.into_iter().find(|mode| mode.id() == id)
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Mode::Ask => "Ask",
+            Mode::Plan => "Plan",
+            Mode::Code => "Code",
+            Mode::Auto => "Auto-approve",
+        }
+    }
+
+    pub(crate) const fn about(self) -> &'static str {
+        match self {
+            Mode::Ask => "Asks before every change and every command",
+            Mode::Plan => "Reads and searches only, and makes a plan",
+            Mode::Code => "Edits the project's files without asking; asks before commands",
+            Mode::Auto => "Asks only before it leaves the project's directories",
+        }
+    }
+
+    /// MODE-01: what the session offers.
+    pub(crate) fn state(self) -> SessionModeState {
+        let mode = |mode: Mode| SessionMode::new(mode.id(), mode.name()).description(mode.about().to_owned());
+        SessionModeState::new(self.id(), Mode::ALL.map(mode).to_vec())
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.id())
+    }
+}
+
+impl std::str::FromStr for Mode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Mode::from_id(text).ok_or_else(|| format!("`{text}` is none of ask, plan, code, auto"))
+    }
+}

@@ -1,0 +1,75 @@
+//! Arguments of a call, read with errors that tell the model what to do.
+
+use serde_json::{Map, Value};
+
+/// The arguments of a call.
+pub(crate) struct Arguments<'a>(&'a Map<String, Value>);
+
+impl<'a> Arguments<'a> {
+    pub(crate) fn new(value: &'a Value) -> Result<Self, String> {
+        match value {
+            Value::Object(members) => Ok(Arguments(members)),
+            _ => Err("the arguments must be a JSON object".to_owned()),
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<&'a Value> {
+        // Models like to say `null` for what they leave out.
+        self.0.get(name).filter(|value| !value.is_null())
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Result<&'a str, String> {
+        self.text_if(name)?.ok_or_else(|| format!("`{name}` is missing; it must be a text"))
+    }
+
+    pub(crate) fn text_if(&self, name: &str) -> Result<Option<&'a str>, String> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(format!("`{name}` must be a text")),
+        }
+    }
+
+    pub(crate) fn flag(&self, name: &str) -> Result<bool, String> {
+        match self.get(name) {
+            None => Ok(false),
+            Some(Value::Bool(flag)) => Ok(*flag),
+            Some(_) => Err(format!("`{name}` must be true or false")),
+        }
+    }
+
+    /// A positive number.
+    pub(crate) fn number(&self, name: &str) -> Result<Option<u32>, String> {
+        let wrong = || format!("`{name}` must be a whole number from 1 on");
+        match self.get(name) {
+            None => Ok(None),
+            Some(Value::Number(number)) => {
+                let number = number
+                    .as_u64()
+                    .or_else(|| number.as_f64().filter(|n| n.fract() == 0.0 && *n > 0.0).map(|n| n as u64));
+                number
+                    .filter(|number| *number > 0)
+                    .and_then(|number| u32::try_from(number).ok())
+                    .map(Some)
+                    .ok_or_else(wrong)
+            }
+            // Some models write every argument as a text.
+            Some(Value::String(text)) => {
+                text.trim().parse().ok().filter(|n| *n > 0).map(Some).ok_or_else(wrong)
+            }
+            Some(_) => Err(wrong()),
+        }
+    }
+
+    /// A list of objects.
+    pub(crate) fn objects(&self, name: &str) -> Result<Vec<Arguments<'a>>, String> {
+        let wrong = || format!("`{name}` must be a list of objects");
+        match self.get(name) {
+            None => Err(format!("`{name}` is missing; it must be a list of objects")),
+            Some(Value::Array(items)) => {
+                items.iter().map(|item| Arguments::new(item).map_err(|_| wrong())).collect()
+            }
+            Some(_) => Err(wrong()),
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! `glob`: files by name. The walk that it shares with `search` leaves out what the project ignores.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+
+use attache::wire::v1::ToolKind;
+use globset::{GlobBuilder, GlobMatcher};
+use serde_json::json;
+
+use super::{Arguments, Boxed, Cx, Job, Output, Tool, spec, text};
+use crate::model::ToolSpec;
+use crate::permits::Action;
+
+/// The most files that are told.
+const MOST: usize = 200;
+
+pub(crate) struct Find;
+
+impl Tool for Find {
+    fn spec(&self) -> ToolSpec {
+        spec(
+            "glob",
+            "Finds files by name, such as `src/**/*.rs` or `*.toml`, the latest changed first. Files that the project \
+             ignores are left out.",
+            &[
+                ("pattern", text("a glob; one without `/` is looked for in every directory"), true),
+                ("path", text("the directory to look below; the working directory unless given"), false),
+            ],
+        )
+    }
+
+    fn kind(&self) -> ToolKind {
+        ToolKind::Search
+    }
+
+    fn only_looks(&self) -> bool {
+        true
+    }
+
+    fn prepare<'a>(&'a self, cx: &'a Cx, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job, String>> {
+        Box::pin(async move {
+            let pattern = arguments.text("pattern")?.to_owned();
+            let place = cx.place(arguments.text_if("path")?.unwrap_or("."))?;
+            let glob = glob(&pattern)?;
+            let title = format!("Find {pattern} in {}", cx.short(&place));
+            let (at, action) = (place.clone(), Action::Look(vec![place.clone()]));
+            let work = move |cx: Cx, _| async move {
+                let (base, shown) = (place.real.clone(), cx.short(&place));
+                let found = blocking(move |stop| find(&base, &glob, stop)).await?;
+                Ok(tell(&shown, found))
+            };
+            Ok(Job::new(title, ToolKind::Search, action, work).at(&at, None))
+        })
+    }
+}
+
+/// A glob that is matched against paths relative to where the walk begins.
+pub(super) fn glob(pattern: &str) -> Result<GlobMatcher, String> {
+    let pattern = pattern.trim_start_matches("./");
+    let everywhere = if pattern.contains('/') { pattern.to_owned() } else { format!("**/{pattern}") };
+    let glob = GlobBuilder::new(&everywhere).literal_separator(true).build();
+    glob.map(|glob| glob.compile_matcher()).map_err(|error| format!("`{pattern}` is no glob: {error}"))
+}
+
+/// Every file below a directory that the project does not ignore. Links are not followed: they may lead out.
+pub(super) fn walk(base: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let mut walk = ignore::WalkBuilder::new(base);
+    walk.hidden(false)
+        .follow_links(false)
+        .require_git(false)
+        .filter_entry(|entry| entry.file_name() != ".git");
+    let files = walk.build().filter_map(Result::ok);
+    files
+        .filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()))
+        .map(ignore::DirEntry::into_path)
+}
+
+fn find(base: &Path, glob: &GlobMatcher, stop: &AtomicBool) -> Vec<(SystemTime, String)> {
+    let mut found = Vec::new();
+    for path in walk(base).take_while(|_| !stop.load(Ordering::Relaxed)) {
+        let relative = path.strip_prefix(base).unwrap_or(&path);
+        if glob.is_match(relative) {
+            let time = path.metadata().and_then(|meta| meta.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+            found.push((time, relative.display().to_string()));
+        }
+    }
+    found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    found
+}
+
+fn tell(base: &str, found: Vec<(SystemTime, String)>) -> Output {
+    let count = found.len();
+    let prefix = if base == "." { String::new() } else { format!("{base}/") };
+    let names: Vec<String> =
+        found.into_iter().take(MOST).map(|(_, name)| format!("{prefix}{name}")).collect();
+    let mut told = match names.is_empty() {
+        true => "no file matches".to_owned(),
+        false => names.join("\n"),
+    };
+    if count > MOST {
+        told.push_str(&format!("\n(and {} more; narrow the pattern)", count - MOST));
+    }
+    Output::shown(told).raw(json!({"files": count}))
+}
+
+/// Work that looks at many files, on a thread of its own; told to stop when nobody waits for it any more.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
+) -> Result<T, String> {
+    struct Stop(Arc<AtomicBool>);
+    impl Drop for Stop {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let stop = Stop(Arc::default());
+    let flag = stop.0.clone();
+    tokio::task::spawn_blocking(move || work(&flag)).await.map_err(|error| error.to_string())
+}

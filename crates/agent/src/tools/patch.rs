@@ -1,0 +1,224 @@
+//! Replacing a piece of text that a model remembers, perhaps not quite exactly.
+//!
+//! First the text is looked for as it is. If it is not there, line by line: first without the blanks at the ends of lines,
+//! then without indentation and with plain quotation marks; the new text is indented as the old one was. A piece that is
+//! there more than once is never guessed at.
+
+/// One replacement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Replace {
+    pub(crate) old: String,
+    pub(crate) new: String,
+    /// Every occurrence, and not the only one.
+    pub(crate) all: bool,
+}
+
+/// Where the first change of each replacement is, by lines of the new text, and whether anything was matched inexactly.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Patched {
+    pub(crate) text: String,
+    pub(crate) lines: Vec<u32>,
+    pub(crate) inexact: bool,
+}
+
+/// Applies all replacements, one after the other, or none.
+pub(crate) fn apply(text: &str, replacements: &[Replace]) -> Result<Patched, String> {
+    let mut patched = Patched { text: text.to_owned(), ..Patched::default() };
+    // Models write line feeds only; the file's own line ends are put back.
+    let crlf = text.contains("\r\n") && !text.replace("\r\n", "").contains('\n');
+    if crlf {
+        patched.text = text.replace("\r\n", "\n");
+    }
+    for (number, replacement) in (1..).zip(replacements) {
+        one(&mut patched, replacement).map_err(|why| match replacements.len() {
+            1 => why,
+            _ => format!("edit {number}: {why}; none of the edits was made"),
+        })?;
+    }
+    if crlf {
+        patched.text = patched.text.replace('\n', "\r\n");
+    }
+    Ok(patched)
+}
+
+fn one(patched: &mut Patched, replacement: &Replace) -> Result<(), String> {
+    let (old, new) = (without_cr(&replacement.old), without_cr(&replacement.new));
+    if old.is_empty() {
+        return Err("`old` is empty; to make a new file use `write`".to_owned());
+    }
+    if old == new {
+        return Err("`old` and `new` are the same".to_owned());
+    }
+    let text = &patched.text;
+    let found: Vec<usize> = text.match_indices(&old).map(|(at, _)| at).collect();
+    match found.as_slice() {
+        [] => {}
+        [at] => {
+            patched.lines.push(line_of(text, *at));
+            patched.text = format!("{}{new}{}", &text[..*at], &text[at + old.len()..]);
+            return Ok(());
+        }
+        [first, ..] if replacement.all => {
+            patched.lines.push(line_of(text, *first));
+            patched.text = text.replace(&old, &new);
+            return Ok(());
+        }
+        many => return Err(not_unique(many.iter().map(|at| line_of(text, *at)))),
+    }
+    for alike in [same_but_ends as Alike, same_but_indent] {
+        let found = find_lines(text, &old, alike);
+        match found.as_slice() {
+            [] => {}
+            [(start, end)] => {
+                let new = reindent(&text[*start..*end], &old, &new);
+                patched.lines.push(line_of(text, *start));
+                patched.text = format!("{}{new}{}", &text[..*start], &text[*end..]);
+                patched.inexact = true;
+                return Ok(());
+            }
+            many => return Err(not_unique(many.iter().map(|(at, _)| line_of(text, *at)))),
+        }
+    }
+    Err(format!(
+        "`old` is not in the file{}; read the file again and give the text exactly",
+        nearest(text, &old)
+    ))
+}
+
+fn without_cr(text: &str) -> String {
+    text.replace("\r\n", "\n")
+}
+
+fn line_of(text: &str, at: usize) -> u32 {
+    u32::try_from(text[..at].matches('\n').count() + 1).unwrap_or(u32::MAX)
+}
+
+fn not_unique(lines: impl Iterator<Item = u32>) -> String {
+    let lines: Vec<String> = lines.map(|line| line.to_string()).collect();
+    format!(
+        "`old` is in the file {} times (lines {}); give more of the lines around it, or set `all`",
+        lines.len(),
+        lines.join(", ")
+    )
+}
+
+type Alike = fn(&str, &str) -> bool;
+
+fn same_but_ends(a: &str, b: &str) -> bool {
+    a.trim_end() == b.trim_end()
+}
+
+fn same_but_indent(a: &str, b: &str) -> bool {
+    a.trim().chars().map(plain).eq(b.trim().chars().map(plain))
+}
+
+/// Typographic marks that models like to write, or to take back.
+fn plain(char: char) -> char {
+    match char {
+        '‘' | '’' => '\'',
+        '“' | '”' => '"',
+        '–' | '—' => '-',
+        '\u{a0}' => ' ',
+        char => char,
+    }
+}
+
+/// The runs of whole lines that are alike; their ends are without the last line's end.
+fn find_lines(text: &str, old: &str, alike: Alike) -> Vec<(usize, usize)> {
+    let wanted: Vec<&str> = old.trim_matches('\n').split('\n').collect();
+    if wanted.iter().all(|line| line.trim().is_empty()) {
+        return Vec::new();
+    }
+    let mut lines: Vec<(usize, &str)> = Vec::new();
+    let mut start = 0;
+    for line in text.split('\n') {
+        lines.push((start, line));
+        start += line.len() + 1;
+    }
+    lines
+        .windows(wanted.len())
+        .filter(|window| window.iter().zip(&wanted).all(|((_, line), wanted)| alike(line, wanted)))
+        .filter_map(|window| {
+            let ((start, _), (last, line)) = (window.first()?, window.last()?);
+            Some((*start, last + line.len()))
+        })
+        .collect()
+}
+
+/// The new text with the indentation that the file has where the model had another.
+fn reindent(found: &str, old: &str, new: &str) -> String {
+    let indent = |text: &str| -> String {
+        let line = text.split('\n').find(|line| !line.trim().is_empty()).unwrap_or_default();
+        line.chars().take_while(|char| char.is_whitespace()).collect()
+    };
+    let (has, had) = (indent(found), indent(old));
+    let new = new.trim_matches('\n');
+    if has == had {
+        return new.to_owned();
+    }
+    let line = |line: &str| match line.strip_prefix(had.as_str()) {
+        _ if line.trim().is_empty() => String::new(),
+        Some(rest) => format!("{has}{rest}"),
+        None => format!("{has}{}", line.trim_start()),
+    };
+    new.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// A hint where the model may have meant: the first line that its first line is alike.
+fn nearest(text: &str, old: &str) -> String {
+    let Some(wanted) = old.lines().find(|line| !line.trim().is_empty()) else { return String::new() };
+    match text.lines().position(|line| same_but_indent(line, wanted)) {
+        Some(at) => format!(" (its first line is like line {}, the following lines differ)", at + 1),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn replace(old: &str, new: &str) -> Replace {
+        Replace { old: old.to_owned(), new: new.to_owned(), all: false }
+    }
+
+    fn patch(text: &str, old: &str, new: &str) -> Result<String, String> {
+        apply(text, &[replace(old, new)]).map(|patched| patched.text)
+    }
+
+    #[test]
+    fn what_is_there_once_is_replaced() {
+        let patched = apply("a\nb\nc\n", &[replace("b", "x\ny"), replace("c", "z")]).unwrap();
+        assert_eq!(patched, Patched { text: "a\nx\ny\nz\n".into(), lines: vec![2, 4], inexact: false });
+        let all = Replace { all: true, ..replace("a", "b") };
+        assert_eq!(apply("a a\na", &[all]).unwrap().text, "b b\nb");
+    }
+
+    #[test]
+    fn what_is_not_there_once_fails_as_a_whole() {
+        let why = patch("a\nb\na\n", "a", "x").unwrap_err();
+        assert!(why.contains("2 times (lines 1, 3)"), "{why}");
+        let why = apply("a\nb\n", &[replace("a", "x"), replace("q", "y")]).unwrap_err();
+        assert!(why.contains("edit 2") && why.contains("none of the edits"), "{why}");
+        assert!(patch("a", "", "x").is_err() && patch("a", "a", "a").is_err());
+        let why = patch("fn a() {\n  1\n}\n", "fn a() {\n  2\n}", "x").unwrap_err();
+        assert!(why.contains("like line 1"), "{why}");
+        // Inexact matches are not guessed at either.
+        assert!(patch("  a\n    a\n", "\ta", "b").unwrap_err().contains("2 times"));
+    }
+
+    #[test]
+    fn blanks_and_indentation_may_differ() {
+        assert_eq!(patch("let a = 1;  \nlet b;\n", "let a = 1;\nlet b;", "let c;").unwrap(), "let c;\n");
+        let text = "impl A {\n    fn a() {\n        one();\n    }\n}\n";
+        let new = patch(text, "fn a() {\n    one();\n}", "fn a() {\n    two();\n\n    three();\n}").unwrap();
+        assert_eq!(new, "impl A {\n    fn a() {\n        two();\n\n        three();\n    }\n}\n");
+        assert_eq!(patch("say(\"it’s\")\n", "say(\"it's\")", "shout()").unwrap(), "shout()\n");
+    }
+
+    #[test]
+    fn line_ends_of_the_file_stay() {
+        assert_eq!(patch("a\r\nb\r\n", "a\nb", "a\nc").unwrap(), "a\r\nc\r\n");
+        assert_eq!(patch("a\nb", "b", "c\r\nd").unwrap(), "a\nc\nd");
+    }
+}

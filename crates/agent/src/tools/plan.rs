@@ -1,0 +1,112 @@
+//! `plan`: what is to be done, kept up to date; and the way out of plan mode.
+
+use attache::wire::v1::{
+    Plan as PlanUpdate, PlanEntry, PlanEntryPriority, PlanEntryStatus, SessionUpdate, ToolKind,
+};
+use serde_json::json;
+
+use super::{Arguments, Boxed, Cx, Job, Output, Tool, spec, text};
+use crate::model::ToolSpec;
+use crate::modes::Mode;
+use crate::permits::Action;
+
+pub(crate) struct Plan;
+
+impl Tool for Plan {
+    fn spec(&self) -> ToolSpec {
+        let entry = json!({
+            "type": "object",
+            "properties": {
+                "content": text("what is to be done, in a few words"),
+                "status": {"type": "string", "enum": ["pending", "in_progress", "completed"]},
+                "priority": {"type": "string", "enum": ["high", "medium", "low"]},
+            },
+            "required": ["content", "status"],
+            "additionalProperties": false,
+        });
+        spec(
+            "plan",
+            "Shows the user what you are going to do and how far you are. Give the whole list each time. Use it for work with \
+             several steps: once before you begin, and whenever a step is done. One step at a time is in progress.",
+            &[("entries", json!({"type": "array", "items": entry}), true)],
+        )
+    }
+
+    fn kind(&self) -> ToolKind {
+        ToolKind::Think
+    }
+
+    fn only_looks(&self) -> bool {
+        true
+    }
+
+    /// PLAN-01: it shows itself as the plan.
+    fn is_reported(&self) -> bool {
+        false
+    }
+
+    fn prepare<'a>(&'a self, _: &'a Cx, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job, String>> {
+        Box::pin(async move {
+            let entries = arguments.objects("entries")?.iter().map(entry).collect::<Result<Vec<_>, _>>()?;
+            let work = move |cx: Cx, _| async move {
+                let count = entries.len();
+                // PLAN-02, PLAN-03: each time the whole plan.
+                let update = SessionUpdate::Plan(PlanUpdate::new(entries));
+                cx.live.voice.tell(cx.turn.turn(), update).await.map_err(|error| error.to_string())?;
+                Ok(Output::text(format!("the plan has {count} entries")))
+            };
+            Ok(Job::new("Plan", ToolKind::Think, Action::Nothing, work))
+        })
+    }
+}
+
+fn entry(entry: &Arguments<'_>) -> Result<PlanEntry, String> {
+    let status = match entry.text_if("status")?.unwrap_or("pending") {
+        "pending" => PlanEntryStatus::Pending,
+        "in_progress" => PlanEntryStatus::InProgress,
+        "completed" => PlanEntryStatus::Completed,
+        other => return Err(format!("`status` is pending, in_progress or completed, not `{other}`")),
+    };
+    let priority = match entry.text_if("priority")?.unwrap_or("medium") {
+        "high" => PlanEntryPriority::High,
+        "medium" => PlanEntryPriority::Medium,
+        "low" => PlanEntryPriority::Low,
+        other => return Err(format!("`priority` is high, medium or low, not `{other}`")),
+    };
+    Ok(PlanEntry::new(entry.text("content")?, priority, status))
+}
+
+pub(crate) struct LeavePlanMode;
+
+impl Tool for LeavePlanMode {
+    fn spec(&self) -> ToolSpec {
+        spec(
+            "leave_plan_mode",
+            "Call this in plan mode when the plan is complete: the user is shown the plan and asked whether you may carry it out.",
+            &[("plan", text("the whole plan in Markdown"), true)],
+        )
+    }
+
+    fn kind(&self) -> ToolKind {
+        ToolKind::SwitchMode
+    }
+
+    fn offered_in(&self, mode: Mode) -> bool {
+        mode == Mode::Plan
+    }
+
+    fn prepare<'a>(&'a self, _: &'a Cx, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job, String>> {
+        Box::pin(async move {
+            let plan = arguments.text("plan")?.to_owned();
+            let work = |cx: Cx, _| async move {
+                // MODE-07: the client is told.
+                cx.live.switch_mode(Mode::Ask).await.map_err(|error| error.to_string())?;
+                Ok(Output::text(
+                    "the user agrees: carry out the plan; changes and commands will be asked for",
+                ))
+            };
+            let job = Job::new("Carry out the plan", ToolKind::SwitchMode, Action::LeaveMode, work);
+            Ok(job.showing(plan))
+        })
+    }
+}

@@ -1,0 +1,184 @@
+//! `run`: a command line, in a terminal.
+
+use std::time::Duration;
+
+use attache::agent::block;
+use attache::wire::v1::{Terminal, ToolCallContent, ToolKind};
+use serde_json::json;
+
+use super::{Arguments, Boxed, Cx, Job, Output, Progress, Tool, head_and_tail, number, spec, text};
+use crate::ground::{Ended, Place, Running};
+use crate::model::{Part, ToolSpec};
+use crate::permits::Action;
+use crate::shell;
+
+/// How long a command may take unless told, and at most.
+const TIME: u32 = 120;
+const MOST_TIME: u32 = 3600;
+/// How much of its output the model gets.
+const OUTPUT: usize = 30 << 10;
+/// How often the output is shown while it runs, where there is no terminal that shows it.
+const SHOWN_EVERY: Duration = Duration::from_millis(250);
+
+pub(crate) struct Run;
+
+impl Tool for Run {
+    fn spec(&self) -> ToolSpec {
+        spec(
+            "run",
+            "Runs a command line with `sh` in the working directory and tells its output and exit code. Each call is a shell of \
+             its own. There is nobody to type: give flags that answer questions. To look at files use the other tools.",
+            &[
+                ("command", text("the command line"), true),
+                ("cwd", text("another directory to run it in"), false),
+                ("timeout", number("seconds after which it is ended; 120 unless given, at most 3600"), false),
+            ],
+        )
+    }
+
+    fn kind(&self) -> ToolKind {
+        ToolKind::Execute
+    }
+
+    fn prepare<'a>(&'a self, cx: &'a Cx, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job, String>> {
+        Box::pin(async move {
+            let line = arguments.text("command")?.trim().to_owned();
+            if line.is_empty() {
+                return Err("`command` is empty".to_owned());
+            }
+            if line.contains('\0') {
+                return Err("`command` holds a zero byte".to_owned());
+            }
+            let cwd = cx.place(arguments.text_if("cwd")?.unwrap_or("."))?;
+            let seconds = arguments.number("timeout")?.unwrap_or(TIME).min(MOST_TIME);
+            let action = Action::Run { line: line.clone(), cwd: cwd.clone() };
+            let mut shown = format!("```sh\n{line}\n```");
+            if cx.short(&cwd) != "." {
+                shown.push_str(&format!("\nin {}", cwd.named.display()));
+            }
+            let title = format!("`{}`", title(&line));
+            let limit = Duration::from_secs(seconds.into());
+            let work = move |cx, progress| async move { run(cx, progress, line, cwd, limit).await };
+            Ok(Job::new(title, ToolKind::Execute, action, work).showing(block(shown)))
+        })
+    }
+}
+
+/// The first line, not too long.
+fn title(line: &str) -> String {
+    let first = line.lines().next().unwrap_or_default();
+    let (first, cut) = super::clip(first, 100);
+    let more = cut || line.lines().nth(1).is_some();
+    format!("{first}{}", if more { " …" } else { "" })
+}
+
+async fn run(
+    cx: Cx,
+    progress: Progress,
+    line: String,
+    cwd: Place,
+    limit: Duration,
+) -> Result<Output, String> {
+    let roots = cx.live.ground.roots();
+    // What ran without a question must not run something else by the project's settings.
+    let env = if shell::harmless(&line, &cwd.real, roots) { shell::QUIET_ENVIRONMENT } else { &[] };
+    let argv = cx.live.house.command(&line, roots);
+    let command = cx.live.ground.start(&cx.turn, argv, env, &cwd.named).await?;
+    let terminal = command.terminal_id().cloned();
+    if let Some(id) = &terminal {
+        // TOOL-16: embedded before it is released.
+        progress.show(vec![ToolCallContent::Terminal(Terminal::new(id.clone()))]).await;
+    }
+    let in_time = match tokio::time::timeout(limit, watch(&command, &progress, terminal.is_some())).await {
+        Ok(ended) => ended.map(|()| true)?,
+        Err(_) => {
+            command.kill().await;
+            false
+        }
+    };
+    let ended = command.so_far().await?;
+    Ok(tell(&ended, in_time.then_some(()).ok_or(limit), terminal.is_some()))
+}
+
+/// Waits for the end, and shows the output meanwhile unless a terminal does.
+async fn watch(command: &Running, progress: &Progress, is_shown: bool) -> Result<(), String> {
+    if is_shown {
+        return command.wait().await;
+    }
+    let mut waiting = std::pin::pin!(command.wait());
+    let mut last = String::new();
+    loop {
+        tokio::select! {
+            ended = &mut waiting => return ended,
+            () = tokio::time::sleep(SHOWN_EVERY) => {
+                let now = command.so_far().await?.output;
+                if now != last {
+                    progress.show(vec![fenced(&head_and_tail(&now, OUTPUT))]).await;
+                    last = now;
+                }
+            }
+        }
+    }
+}
+
+/// Output as a block of code, whatever it holds.
+fn fenced(output: &str) -> ToolCallContent {
+    let fence = "`".repeat(output.split(|char| char != '`').map(str::len).max().unwrap_or(0).max(2) + 1);
+    block(format!("{fence}\n{}\n{fence}", output.trim_end()))
+}
+
+fn tell(ended: &Ended, in_time: Result<(), Duration>, is_shown: bool) -> Output {
+    let how = match (in_time, ended.exit_code, &ended.signal) {
+        (Err(limit), ..) => format!("ended after {} seconds because it took too long", limit.as_secs()),
+        (_, Some(code), _) => format!("exit code {code}"),
+        (_, None, Some(signal)) => format!("ended by {signal}"),
+        (_, None, None) => "ended".to_owned(),
+    };
+    let output = head_and_tail(ended.output.trim_end(), OUTPUT);
+    let cut = if ended.cut { "[… the beginning is left out …]\n" } else { "" };
+    let told = match output.is_empty() {
+        true => format!("({how}, no output)"),
+        false => format!("{cut}{output}\n({how})"),
+    };
+    let failed = ended.exit_code != Some(0);
+    Output {
+        parts: vec![Part::Text(told)],
+        content: (!is_shown).then(|| match output.is_empty() {
+            true => vec![block(how)],
+            false => vec![fenced(&output)],
+        }),
+        raw: Some(json!({"exitCode": ended.exit_code, "signal": ended.signal, "output": output})),
+        failed,
+        ..Output::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fence_is_longer_than_what_it_holds() {
+        let text = serde_json::to_string(&fenced("a ```` b")).unwrap_or_default();
+        assert!(text.contains("`````\\na ```` b\\n`````"), "{text}");
+    }
+
+    #[test]
+    fn ends_are_told() {
+        let told = |ended: &Ended, in_time| match tell(ended, in_time, false).parts.as_slice() {
+            [Part::Text(text)] => text.clone(),
+            _ => String::new(),
+        };
+        let ok = Ended { output: "x\n".into(), exit_code: Some(0), ..Ended::default() };
+        assert_eq!(told(&ok, Ok(())), "x\n(exit code 0)");
+        assert!(!tell(&ok, Ok(()), false).failed);
+        let late =
+            Ended { signal: Some("SIGTERM".into()), cut: true, output: "y".into(), ..Ended::default() };
+        assert!(told(&late, Err(Duration::from_secs(3))).contains("ended after 3 seconds"));
+        assert!(tell(&late, Err(Duration::from_secs(3)), false).failed);
+        assert_eq!(
+            told(&Ended { exit_code: Some(2), ..Ended::default() }, Ok(())),
+            "(exit code 2, no output)"
+        );
+    }
+}

@@ -1,0 +1,84 @@
+//! What the client is told, written down before it is sent.
+//!
+//! Several tools may talk at once. The log and the wire have the same order, because both happen under one lock.
+
+use attache::agent::{Tool, ToolBuilder, Turn};
+use attache::wire::v1::{SessionUpdate, ToolCallStatus, ToolCallUpdate};
+use attache::{Error, Result};
+use serde::Serialize;
+
+use crate::store::{Entry, Store};
+
+/// A session's line to its client and to its log.
+pub(crate) struct Voice {
+    store: Store,
+    id: String,
+    order: tokio::sync::Mutex<()>,
+}
+
+impl Voice {
+    pub(crate) fn new(store: Store, id: impl Into<String>) -> Self {
+        Voice { store, id: id.into(), order: tokio::sync::Mutex::new(()) }
+    }
+
+    /// Writes something down that the client does not see.
+    pub(crate) fn keep(&self, entries: &[Entry]) -> Result<()> {
+        self.store.append(&self.id, entries).map_err(|error| {
+            // The client may know this: it is about the user's own disk.
+            Error::refuse(
+                attache::code::INTERNAL_ERROR,
+                format!("the session cannot be written down: {error}"),
+            )
+        })
+    }
+
+    fn note(&self, update: &impl Serialize) -> Result<()> {
+        self.keep(&[Entry::Update(serde_json::to_value(update)?)])
+    }
+
+    /// Tells an update.
+    pub(crate) async fn tell(&self, turn: Turn<'_>, update: impl Into<SessionUpdate>) -> Result<()> {
+        let update = update.into();
+        let _order = self.order.lock().await;
+        self.note(&update)?;
+        turn.send(update).await
+    }
+
+    /// As [`tell`](Self::tell), for what only some clients understand; others are not told.
+    pub(crate) async fn tell_if_known(
+        &self,
+        turn: Turn<'_>,
+        update: impl Into<SessionUpdate>,
+    ) -> Result<bool> {
+        let update = update.into();
+        let _order = self.order.lock().await;
+        match turn.send(update.clone()).await {
+            Err(Error::Unsupported(_)) => Ok(false),
+            // Only afterwards, because what a client does not understand must not be in its history either.
+            sent => {
+                self.note(&update)?;
+                sent.map(|()| true)
+            }
+        }
+    }
+
+    /// Reports a new tool call (TOOL-01).
+    pub(crate) async fn start(&self, tool: ToolBuilder) -> Result<Tool> {
+        let _order = self.order.lock().await;
+        self.note(&SessionUpdate::ToolCall(Box::new(tool.call().clone())))?;
+        tool.start().await
+    }
+
+    /// Reports a change of a tool call.
+    pub(crate) async fn change(&self, tool: &Tool, change: ToolCallUpdate) -> Result<()> {
+        let _order = self.order.lock().await;
+        self.note(&SessionUpdate::ToolCallUpdate(Box::new(change.clone())))?;
+        tool.update(change).await
+    }
+
+    /// Reports that a tool call has ended, also in a turn that was cancelled (CANCEL-07).
+    pub(crate) async fn end(&self, tool: &Tool, change: ToolCallUpdate, failed: bool) -> Result<()> {
+        let status = if failed { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
+        self.change(tool, change.status(status)).await
+    }
+}
