@@ -18,6 +18,7 @@ pub mod judge;
 mod party;
 pub mod record;
 pub mod replay;
+pub mod report;
 pub mod rules;
 pub mod run;
 mod scenario;

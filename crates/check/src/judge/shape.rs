@@ -200,7 +200,7 @@ fn fitted(said: &Said<'_>, what: &str, fits: Result<Fits, Fault>, out: &mut Find
         let about = ABOUT.iter().filter(|(name, _)| name == definition).map(|(_, rule)| *rule);
         about.filter(|rule| binds(rule, said)).for_each(|rule| out.pass(rule, said));
     }
-    let older = |within: &str, member: &str| OLDER.iter().any(|known| *known == (within, member));
+    let older = |within: &str, member: &str| OLDER.contains(&(within, member));
     let extras: Vec<_> = fits.extras.iter().filter(|extra| !older(extra.within, &extra.member)).collect();
     if extras.is_empty() {
         out.pass("EXT-02", said);

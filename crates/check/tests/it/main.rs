@@ -1,4 +1,5 @@
 //! One binary for all integration tests of the crate.
+#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 mod rules;
 mod schema;

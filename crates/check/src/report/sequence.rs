@@ -1,0 +1,118 @@
+//! A conversation drawn as a sequence between two lines, in HTML and CSS alone. A row can be opened to read its message.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::html::escape;
+use super::label;
+use crate::judge::{Book, Heard, Message};
+use crate::trace::What;
+use crate::{Party, Trace};
+
+/// How much of a message a page holds.
+const MOST: usize = 8 << 10;
+/// How many rows one block has: a page draws only the blocks that are in sight.
+const BLOCK: usize = 200;
+
+/// A failure to mark in a drawing.
+#[derive(Clone, Debug)]
+pub struct Mark {
+    /// The entry of the trace.
+    pub index: usize,
+    /// The rule.
+    pub rule: String,
+    /// What is wrong.
+    pub why: String,
+    /// Whether it is a duty that was broken and not advice.
+    pub binding: bool,
+}
+
+/// Draws a conversation; `prefix` begins the ids of its rows (`PREFIX12` is the entry 12).
+pub fn sequence(trace: &Trace, marks: &[Mark], prefix: &str) -> String {
+    let mut by_index: BTreeMap<usize, Vec<&Mark>> = BTreeMap::new();
+    for mark in marks {
+        by_index.entry(mark.index).or_default().push(mark);
+    }
+    let mut out = String::from(
+        "<div class=\"seq\"><div><i></i><div class=\"head\"><b>client</b><b>agent</b></div></div></div>\n",
+    );
+    let mut book = Book::default();
+    for (block, entries) in trace.entries.chunks(BLOCK).enumerate() {
+        out.push_str("<div class=\"seq\">\n");
+        for (place, entry) in entries.iter().enumerate() {
+            let index = block * BLOCK + place;
+            let time = format!("<i>{:.3}</i>", entry.at.as_secs_f64());
+            match &entry.what {
+                What::Line { from, text, end } => {
+                    let heard = Heard::read(index, entry.at, *from, text, *end);
+                    let marks = by_index.get(&index).map(Vec::as_slice).unwrap_or_default();
+                    row(&heard, &book, marks, &format!("{prefix}{index}"), &time, &mut out);
+                    book.take(&heard);
+                }
+                other => {
+                    let _ = writeln!(
+                        out,
+                        "<div class=\"row\" id=\"{prefix}{index}\">{time}<div class=\"aside\">{}</div></div>",
+                        escape(&aside(other))
+                    );
+                }
+            }
+        }
+        out.push_str("</div>\n");
+    }
+    out
+}
+
+fn row(heard: &Heard, book: &Book, marks: &[&Mark], id: &str, time: &str, out: &mut String) {
+    let to = match heard.from {
+        Party::Agent => "to-client",
+        Party::Client => "to-agent",
+    };
+    let kind = match heard.message {
+        Message::Request { .. } => "ask",
+        Message::Answer { .. } => "answer",
+        Message::Notification { .. } => "note",
+        Message::Broken { .. } => "ask",
+    };
+    let marked = match (marks.is_empty(), marks.iter().any(|mark| mark.binding)) {
+        (true, _) => "",
+        (false, true) => " marked",
+        (false, false) => " marked advice",
+    };
+    let _ = write!(
+        out,
+        "<div class=\"row {to} {kind}{marked}\" id=\"{id}\">{time}<div><details><summary>{}</summary><pre>{}</pre></details>",
+        escape(&label(&heard.said(book))),
+        escape(&shown(heard)),
+    );
+    for mark in marks {
+        let class = if mark.binding { "" } else { " class=\"advice\"" };
+        let _ = write!(out, "<p{class}>{}: {}</p>", escape(&mark.rule), escape(&mark.why));
+    }
+    out.push_str("</div></div>\n");
+}
+
+/// The message, indented if it is JSON, cut if it is long.
+fn shown(heard: &Heard) -> String {
+    let text = match &heard.json {
+        serde_json::Value::Null => String::from_utf8_lossy(&heard.line).into_owned(),
+        json => serde_json::to_string_pretty(json).unwrap_or_default(),
+    };
+    if text.len() <= MOST {
+        return text;
+    }
+    let end = (0..=MOST).rev().find(|place| text.is_char_boundary(*place)).unwrap_or(0);
+    format!("{}\n… {} bytes in all", &text[..end], heard.line.len())
+}
+
+fn aside(what: &What) -> String {
+    match what {
+        What::Stderr(text) => format!("stderr: {}", String::from_utf8_lossy(text).trim_end()),
+        What::Closed { from } => format!("the {from} closed its side"),
+        What::Exit { code: Some(code), .. } => format!("the program ended with status {code}"),
+        What::Exit { signal: Some(signal), .. } => format!("the program was ended by signal {signal}"),
+        What::Exit { .. } => "the program ended".to_owned(),
+        What::Note(note) => note.clone(),
+        What::Line { .. } => String::new(),
+    }
+}

@@ -1,0 +1,269 @@
+//! The report for people at a terminal: what failed and why first, then a table of the rest.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::{counts, headline, judged, reason, status_name};
+use crate::judge::Finding;
+use crate::rules::{Rule, Tier};
+use crate::run::{Outcome, Report, Status};
+use crate::trace::What;
+use crate::{Party, rules};
+
+/// How a report looks.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// With colours.
+    pub color: bool,
+    /// How wide a line may be.
+    pub width: usize,
+    /// Every rule, and not only those that failed.
+    pub all: bool,
+}
+
+impl Default for Look {
+    fn default() -> Look {
+        Look { color: false, width: 100, all: false }
+    }
+}
+
+const BOLD: &str = "1";
+const RED: &str = "31";
+const GREEN: &str = "32";
+const YELLOW: &str = "33";
+const DIM: &str = "2";
+
+impl Look {
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+/// How many failures of one rule are shown.
+const SHOWN: usize = 3;
+
+/// The report as text.
+pub fn terminal(report: &Report, look: Look) -> String {
+    let mut out = String::new();
+    let title = format!("attache check {} {}", judged(report.party), report.command.join(" "));
+    let _ = writeln!(out, "{}", look.paint(BOLD, title.trim_end()));
+    for tier in Tier::ALL {
+        let failed: Vec<&Outcome> =
+            report.rules.iter().filter(|outcome| outcome.failed() && outcome.rule.tier() == tier).collect();
+        if !failed.is_empty() {
+            let _ = writeln!(out, "\n{}", look.paint(BOLD, &format!("broken, {}", tier.name())));
+            failed.iter().for_each(|outcome| broken(report, outcome, look, &mut out));
+        }
+    }
+    if look.all {
+        rest(report, look, &mut out);
+    }
+    table(report, look, &mut out);
+    stopped(report, look, &mut out);
+    let color = if report.rules.iter().any(|outcome| outcome.failed() && outcome.rule.tier().binds()) {
+        RED
+    } else {
+        GREEN
+    };
+    let _ = writeln!(out, "\n{}", look.paint(color, &headline(report)));
+    out
+}
+
+fn broken(report: &Report, outcome: &Outcome, look: Look, out: &mut String) {
+    let rule = outcome.rule;
+    let color = if rule.tier().binds() { RED } else { YELLOW };
+    let head = format!("{} {}", rule.id, rule.level.name());
+    let _ = writeln!(out, "\n  {}", look.paint(color, &head));
+    for line in wrapped(rule.text, look.width.saturating_sub(4)) {
+        let _ = writeln!(out, "    {line}");
+    }
+    let failures: Vec<_> = outcome.failures().collect();
+    for (place, finding) in failures.iter().take(SHOWN) {
+        for line in evidence(report, *place, finding, look.width.saturating_sub(6)) {
+            let _ = writeln!(out, "    {line}");
+        }
+    }
+    if failures.len() > SHOWN {
+        let _ = writeln!(out, "    and {} more", failures.len() - SHOWN);
+    }
+    let _ = writeln!(out, "    {}", look.paint(DIM, &format!("source: {}", rule.source)));
+}
+
+/// What shows a failure: where and why, then the lines of the wire.
+pub(super) fn evidence(report: &Report, place: usize, finding: &Finding, width: usize) -> Vec<String> {
+    let Some(scene) = report.scenes.get(place) else { return vec![finding.why.clone()] };
+    let mut lines = wrapped(&format!("{}: {}", scene.name, finding.why), width);
+    for index in &finding.at {
+        let Some(entry) = scene.trace.entries.get(*index) else { continue };
+        if let What::Line { from, text, .. } = &entry.what {
+            let text = String::from_utf8_lossy(text);
+            let head = format!("{:>8.3} {:<6} ", entry.at.as_secs_f64(), from.name());
+            let room = width.saturating_sub(head.len() + 2).max(40);
+            lines.push(format!("  {head}{}", cut(&text, room)));
+        }
+    }
+    lines
+}
+
+/// The beginning of a line of the wire; what would move the cursor is shown as a space.
+fn cut(text: &str, most: usize) -> String {
+    let clean: String = text.chars().take(most + 1).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if clean.chars().count() <= most {
+        return clean;
+    }
+    let total = text.len();
+    let tail = format!("… ({total} bytes)");
+    clean.chars().take(most.saturating_sub(tail.chars().count())).collect::<String>() + &tail
+}
+
+/// Every rule that did not fail, one line each.
+fn rest(report: &Report, look: Look, out: &mut String) {
+    for tier in Tier::ALL {
+        let mut rules: Vec<&Outcome> =
+            report.rules.iter().filter(|outcome| !outcome.failed() && outcome.rule.tier() == tier).collect();
+        if rules.is_empty() {
+            continue;
+        }
+        rules.sort_by_key(|outcome| matches!(outcome.status, Status::Pass));
+        let _ = writeln!(out, "\n{}", look.paint(BOLD, tier.name()));
+        for outcome in rules {
+            let (color, why) = match &outcome.status {
+                Status::Pass => (GREEN, first_scene(report, outcome)),
+                status => (DIM, reason(status).unwrap_or_default()),
+            };
+            let line = format!("{:<14} {:<10} {why}", status_name(&outcome.status), outcome.rule.id);
+            let _ = writeln!(out, "  {}", look.paint(color, &cut(&line, look.width.saturating_sub(2))));
+        }
+    }
+}
+
+fn first_scene<'a>(report: &'a Report, outcome: &Outcome) -> &'a str {
+    let place = outcome.findings.first().map(|(place, _)| *place);
+    place.and_then(|place| report.scenes.get(place)).map_or("", |scene| scene.name.as_str())
+}
+
+/// Tiers and families with their counts.
+fn table(report: &Report, look: Look, out: &mut String) {
+    let head = format!("{:<24}{:>6}{:>6}{:>16}{:>15}", "", "pass", "fail", "not applicable", "not exercised");
+    let _ = writeln!(out, "\n{}", look.paint(DIM, &head));
+    for tier in Tier::ALL {
+        let rules: Vec<&Outcome> =
+            report.rules.iter().filter(|outcome| outcome.rule.tier() == tier).collect();
+        if rules.is_empty() {
+            continue;
+        }
+        let _ = writeln!(out, "{}", look.paint(BOLD, &row(tier.name(), counts(rules.iter().copied()))));
+        let mut families: BTreeMap<&str, Vec<&Outcome>> = BTreeMap::new();
+        for outcome in &rules {
+            families.entry(outcome.rule.family()).or_default().push(outcome);
+        }
+        for (family, rules) in families {
+            let counts = counts(rules.iter().copied());
+            // Families of which nothing was seen say nothing in a table.
+            if look.all || counts[0] + counts[1] > 0 {
+                let line = row(&format!("  {family}"), counts);
+                let _ = writeln!(out, "{}", if counts[1] > 0 { look.paint(RED, &line) } else { line });
+            }
+        }
+    }
+}
+
+fn row(name: &str, [pass, fail, not_applicable, not_exercised]: [usize; 4]) -> String {
+    let dash = |count: usize| if count == 0 { "-".to_owned() } else { count.to_string() };
+    format!(
+        "{name:<24}{:>6}{:>6}{:>16}{:>15}",
+        dash(pass),
+        dash(fail),
+        dash(not_applicable),
+        dash(not_exercised)
+    )
+}
+
+/// Scenarios that did not come to their end, by reason.
+fn stopped(report: &Report, look: Look, out: &mut String) {
+    let mut reasons: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for scene in &report.scenes {
+        if let Some(stop) = &scene.stop {
+            reasons.entry(stop.to_string()).or_default().push(&scene.name);
+        }
+    }
+    if reasons.is_empty() {
+        return;
+    }
+    let count = reasons.values().map(Vec::len).sum::<usize>();
+    let _ = writeln!(out, "\n{count} of {} scenarios ended early", report.scenes.len());
+    for (reason, scenes) in reasons {
+        let line = format!("{reason}: {}", scenes.join(", "));
+        for (number, line) in wrapped(&line, look.width.saturating_sub(4)).iter().enumerate() {
+            let indent = if number == 0 { "  " } else { "    " };
+            let _ = writeln!(out, "{}", look.paint(DIM, &format!("{indent}{line}")));
+        }
+    }
+}
+
+/// Everything that is known about a rule, for `--explain`.
+pub fn explain(rule: &Rule, look: Look) -> String {
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "{}",
+        look.paint(BOLD, &format!("{} ({}, {})", rule.id, rule.level.name(), rule.tier().name()))
+    );
+    for line in wrapped(rule.text, look.width.saturating_sub(2)) {
+        let _ = writeln!(out, "  {line}");
+    }
+    let _ = writeln!(out, "\n  binds:    {}", rule.side.name());
+    if let Some(when) = rule.when {
+        let _ = writeln!(out, "  once:     `{when}` is advertised");
+    }
+    let _ = writeln!(out, "  source:   {}", rule.source);
+    if let Some(why) = rule.why_not {
+        let _ = writeln!(out, "  not seen: {why}");
+    }
+    for party in [Party::Agent, Party::Client] {
+        let shows = crate::scenarios(party).into_iter().filter(|scenario| scenario.rules.contains(&rule.id));
+        for scenario in shows {
+            let faults = if scenario.fault { " (with --faults)" } else { "" };
+            let _ = writeln!(out, "  scenario: {party} {}{faults}: {}", scenario.name, scenario.about);
+        }
+    }
+    if crate::judge::watchers(None).iter().any(|watcher| watcher.rules().contains(&rule.id)) {
+        let _ = writeln!(out, "  watched:  in every conversation");
+    }
+    out
+}
+
+/// The scenarios of a side, for `--list`.
+pub fn list(party: Party, look: Look) -> String {
+    let mut out = String::new();
+    for scenario in crate::scenarios(party) {
+        let faults = if scenario.fault { " (with --faults)" } else { "" };
+        let _ = writeln!(out, "{}{faults}", look.paint(BOLD, scenario.name));
+        for line in wrapped(scenario.about, look.width.saturating_sub(4)) {
+            let _ = writeln!(out, "    {line}");
+        }
+        let known: Vec<&str> = scenario.rules.iter().copied().filter(|id| rules::get(id).is_some()).collect();
+        for line in wrapped(&known.join(" "), look.width.saturating_sub(4)) {
+            let _ = writeln!(out, "    {}", look.paint(DIM, &line));
+        }
+    }
+    out
+}
+
+/// Breaks a text at spaces.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let last = lines.len() - 1;
+        let line = &mut lines[last];
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= width.max(20) {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
