@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use attache::client::{ElicitationAsk, Event, PermissionAsk, Speaker, Wanted};
 use attache::wire::v1::{RequestPermissionRequest, SessionId, SessionInfo, StopReason, Usage};
+use attache_host::budget::Budget;
 use attache_host::policy::{Decision, Policy};
 
 use super::ask::Question;
@@ -38,6 +39,8 @@ pub(crate) enum Opening {
     New,
     Load(SessionId),
     Fork,
+    /// The same one, with the agent started again.
+    Again,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +52,8 @@ pub(crate) enum Phase {
         since: Instant,
         cancelling: bool,
     },
+    /// The agent has ended. It is started again when it is needed.
+    Gone,
 }
 
 pub(crate) struct App {
@@ -77,7 +82,15 @@ pub(crate) struct App {
     /// The user wants the shell for a while.
     pub(crate) away: bool,
     pub(crate) effects: VecDeque<Effect>,
-    policy: Arc<Policy>,
+    pub(super) policy: Arc<Policy>,
+    /// What a turn, and all of them, may take; and what they have taken.
+    pub(crate) time: Option<Duration>,
+    pub(crate) budget: Budget,
+    pub(crate) used: u64,
+    /// Show what else is to be known.
+    pub(crate) verbose: bool,
+    /// The last lines of the connection.
+    pub(crate) wire: VecDeque<String>,
     pub(super) quitting: bool,
     /// The prompt of the turn that runs.
     sent: String,
@@ -112,6 +125,11 @@ impl App {
             away: false,
             effects: VecDeque::new(),
             policy,
+            time: None,
+            budget: Budget::new(),
+            used: 0,
+            verbose: false,
+            wire: VecDeque::new(),
             quitting: false,
             sent: String::new(),
             sessions: Vec::new(),
@@ -241,7 +259,13 @@ impl App {
         }
     }
 
-    pub(crate) fn turn_ended(&mut self, end: &attache::Result<Option<StopReason>>, usage: Option<&Usage>) {
+    /// `mask` takes secrets out of what is told.
+    pub(crate) fn turn_ended(
+        &mut self,
+        end: &attache::Result<Option<StopReason>>,
+        usage: Option<&Usage>,
+        mask: impl Fn(&str) -> String,
+    ) {
         let cancelled = matches!(self.phase, Phase::Running { cancelling: true, .. });
         self.phase = Phase::Idle;
         self.sent.clear();
@@ -269,12 +293,20 @@ impl App {
             }
             Ok(Some(StopReason::Refusal)) => self.notice(Severity::Warning, "the agent refuses to go on"),
             Ok(_) => self.notice(Severity::Warning, "the turn ended without saying how"),
-            Err(error) => self.notice(Severity::Error, error.to_string()),
+            Err(error) => self.notice(Severity::Error, mask(&error.to_string())),
         }
         if cancelled || end.is_err() {
             self.requeue();
         } else {
             self.next_prompt();
+        }
+    }
+
+    /// Cancels what runs.
+    pub(crate) fn cancel(&mut self) {
+        if let Phase::Running { cancelling, .. } = &mut self.phase {
+            *cancelling = true;
+            self.effects.push_back(Effect::Cancel);
         }
     }
 
@@ -284,7 +316,7 @@ impl App {
     }
 
     /// What waited is not sent after a cancel; it comes back to be looked at.
-    fn requeue(&mut self) {
+    pub(crate) fn requeue(&mut self) {
         if !self.queue.is_empty() && self.editor.is_empty() {
             let texts: Vec<String> = self.queue.drain(..).collect();
             self.editor.set(texts.join("\n"));

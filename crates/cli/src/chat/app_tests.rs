@@ -55,6 +55,10 @@ fn frame(app: &mut App) -> (String, String) {
     (plain(&frame.up), plain(&frame.live))
 }
 
+fn ended(app: &mut App, how: &attache::Result<Option<StopReason>>, usage: Option<&Usage>) {
+    app.turn_ended(how, usage, str::to_owned);
+}
+
 const ENDED: attache::Result<Option<StopReason>> = Ok(Some(StopReason::EndTurn));
 
 #[test]
@@ -69,7 +73,7 @@ fn a_prompt_is_sent_and_the_next_one_waits() {
     let (up, live) = frame(&mut app);
     assert_eq!(up, "> one\n");
     assert_eq!(live, "\nanswer\n\nqueued: two\n⠋ 0s working, Ctrl-C cancels\nagent\n>\n");
-    app.turn_ended(&ENDED, None);
+    ended(&mut app, &ENDED, None);
     assert_eq!(effects(&mut app), [Effect::Prompt("two".to_owned())]);
     assert_eq!(frame(&mut app), ("\nanswer\n".to_owned(), "\nagent\n>\n".to_owned()));
 }
@@ -80,7 +84,7 @@ fn nothing_moves_while_nothing_runs() {
     assert!(!app.animated());
     app.turn_started("x", &[], Instant::now());
     assert!(app.animated());
-    app.turn_ended(&ENDED, None);
+    ended(&mut app, &ENDED, None);
     assert!(!app.animated());
 }
 
@@ -93,7 +97,7 @@ fn ctrl_c_means_less_the_less_there_is_to_stop() {
     assert!(frame(&mut app).1.contains("cancelling"));
     ctrl(&mut app, 'c');
     assert_eq!(effects(&mut app), [Effect::Quit(130)]);
-    app.turn_ended(&Ok(Some(StopReason::Cancelled)), None);
+    ended(&mut app, &Ok(Some(StopReason::Cancelled)), None);
     app.editor.set("something");
     ctrl(&mut app, 'c');
     assert!(app.editor.is_empty() && effects(&mut app).is_empty());
@@ -113,7 +117,7 @@ fn what_the_agent_repeats_is_not_shown_twice() {
     app.turn_started("hello there", &[], Instant::now());
     app.event(user("hello there"));
     app.event(text("hi"));
-    app.turn_ended(&ENDED, None);
+    ended(&mut app, &ENDED, None);
     assert_eq!(frame(&mut app).0, "> hello there\n\nhi\n");
     // A replayed history is.
     app.event(user("from before"));
@@ -130,7 +134,7 @@ fn errors_and_reasons_are_told() {
         (Err(attache::Error::refuse(-32603, "broken\x1b[2J")), "✗ broken (-32603)\n"),
     ] {
         app.turn_started("x", &[], Instant::now());
-        app.turn_ended(&end, None);
+        ended(&mut app, &end, None);
         let (up, _) = frame(&mut app);
         assert!(up.ends_with(told), "{up}");
     }
@@ -149,7 +153,7 @@ fn sessions_are_not_changed_under_a_turn() {
     app.turn_started("x", &[], Instant::now());
     say(&mut app, "/new");
     assert!(effects(&mut app).is_empty());
-    app.turn_ended(&ENDED, None);
+    ended(&mut app, &ENDED, None);
     say(&mut app, "/new");
     assert_eq!(effects(&mut app), [Effect::Open(Opening::New)]);
     say(&mut app, "/load abc");

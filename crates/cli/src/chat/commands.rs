@@ -22,6 +22,7 @@ pub(crate) static OURS: &[Ours] = &[
     ours("new", "", "Start a new session"),
     ours("load", "NUMBER|ID", "Go on with a stored session"),
     ours("fork", "", "Go on in a copy of this session"),
+    ours("restart", "", "Start the agent again, in this session"),
     ours("cancel", "", "Cancel what runs, and forget what waits"),
     ours("diff", "", "Show all changes of files in full"),
     ours("show", "[NUMBER]", "List what can be shown in full, or show it"),
@@ -39,6 +40,7 @@ pub(crate) enum Command {
     New,
     Load(String),
     Fork,
+    Restart,
     Cancel,
     Diff,
     Show(Option<usize>),
@@ -81,6 +83,7 @@ pub(crate) fn read(text: &str, state: &SessionState) -> Said {
         }
         "load" => Command::Load(args.to_owned()),
         "fork" => Command::Fork,
+        "restart" => Command::Restart,
         "cancel" => Command::Cancel,
         "diff" => Command::Diff,
         "show" => match args.trim_start_matches('#').parse() {

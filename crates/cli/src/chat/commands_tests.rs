@@ -54,7 +54,7 @@ fn commands_and_their_arguments_are_completed() {
     let state = state();
     let at = |text: &str| texts(complete(text, text.len(), &state, Path::new("/")));
     assert_eq!(at("/mo"), ["/mode ", "/model "]);
-    assert_eq!(at("/re"), ["/review "]);
+    assert_eq!(at("/rev"), ["/review "]);
     // Ours come first where both have one.
     assert_eq!(at("/dif"), ["/diff "]);
     assert_eq!(at("/mode "), ["ask", "code"]);

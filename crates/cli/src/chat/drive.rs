@@ -2,18 +2,23 @@
 
 use std::io;
 use std::pin::pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use attache::client::{Agent, Control, Event, Loading, Session, Turn};
+use attache::client::{Control, Event, Loading, Session, Turn};
 use attache::{Error, Result, StopReason};
 use attache_host::budget::{Exceeded, Meter};
 
 use super::app::{App, Effect, Opening, Phase};
 use super::hub::{Happening, Hub, Outcome};
+use super::kept::Kept;
+use super::start::Starter;
 use super::state::{SessionState, Target};
 use super::transcript::Severity;
 use super::{Opener, attach, terminal};
+use crate::error::Context as _;
+use crate::run::{Connection, Setting};
 
 /// Events that are taken in before anything else is looked at.
 const BATCH: usize = 256;
@@ -28,21 +33,47 @@ enum Next {
     Quit(u8),
 }
 
-pub(crate) struct Driver {
-    pub(crate) hub: Hub,
-    pub(crate) app: App,
-    pub(crate) agent: Agent,
-    pub(crate) opener: Opener,
-    pub(crate) meter: Meter,
-    pub(crate) time: Option<Duration>,
+/// The session that a chat begins with.
+pub(crate) enum First {
+    Session(Box<Session>),
+    /// Its history comes first.
+    Loading(Loading),
 }
 
-impl Driver {
-    /// Until the user leaves or the agent ends; the exit code.
-    pub(crate) async fn run(&mut self, mut session: Session) -> io::Result<u8> {
+/// What came of something, unless the user has left meanwhile, with this exit code.
+pub(super) type OrLeft<T> = std::result::Result<T, u8>;
+
+pub(crate) struct Driver<'a> {
+    pub(crate) hub: Hub,
+    pub(crate) app: App,
+    pub(crate) connection: Rc<Connection>,
+    pub(crate) opener: Opener,
+    pub(crate) starter: Rc<Starter<'a>>,
+    pub(crate) kept: Option<Kept>,
+    pub(crate) meter: Meter,
+    /// The end of the agent is on the screen already.
+    pub(crate) told: bool,
+}
+
+impl Driver<'_> {
+    /// Until the user leaves; the exit code.
+    pub(crate) async fn begin_and_run(&mut self, first: First) -> crate::error::Result<u8> {
+        match self.begin(first).await? {
+            Ok(session) => self.run(session).await.context("the terminal"),
+            Err(code) => Ok(code),
+        }
+    }
+
+    async fn run(&mut self, mut session: Session) -> io::Result<u8> {
         loop {
             match self.idle(&mut session).await? {
+                // Somebody who leaves because the agent has failed has not succeeded.
+                Next::Quit(0) if self.app.phase == Phase::Gone => return Ok(1),
                 Next::Quit(code) => return Ok(code),
+                Next::Open(Opening::Again) => match self.restart(&session).await? {
+                    Err(code) => return Ok(code),
+                    Ok(next) => session = next.unwrap_or(session),
+                },
                 Next::Open(opening) => match self.open(&opening, &session).await? {
                     Err(code) => return Ok(code),
                     Ok(Ok(next)) => {
@@ -52,11 +83,23 @@ impl Driver {
                         tokio::spawn(old.close());
                     }
                     Ok(Err(error)) => {
-                        self.app.notice(Severity::Error, error.to_string());
+                        self.tell(&error);
                         self.app.next_prompt();
                     }
                 },
                 Next::Prompt(text) => {
+                    if self.app.phase == Phase::Gone {
+                        match self.restart(&session).await? {
+                            Err(code) => return Ok(code),
+                            Ok(Some(next)) => session = next,
+                            Ok(None) => {
+                                // Nothing of what was written is lost.
+                                self.app.queue.push_front(text);
+                                self.app.requeue();
+                                continue;
+                            }
+                        }
+                    }
                     if let Some(code) = self.turn(&mut session, &text).await? {
                         return Ok(code);
                     }
@@ -70,28 +113,54 @@ impl Driver {
         let state = SessionState::of(session);
         self.app.notice(Severity::Info, format!("session {}", state.id));
         self.app.opened(state);
-        (self.opener.opened)(session.id());
+        if let Some(kept) = &mut self.kept {
+            let here = kept.opened(session);
+            if let Some(traffic) = &mut self.hub.traffic {
+                traffic.take();
+                traffic.recording = here;
+            }
+            if !here && let Some(name) = kept.record().and_then(|record| record.name) {
+                self.app.notice(Severity::Info, format!("what is said now is not part of {name}"));
+            }
+        }
+    }
+
+    /// An error, without secrets: an agent that fails may quote anything.
+    pub(super) fn tell(&mut self, error: &impl std::fmt::Display) {
+        let text = error.to_string();
+        let text = self.starter.mask.text(&text).into_owned();
+        self.app.notice(Severity::Error, text);
+    }
+
+    /// The agent has ended, and the chat has not: it can be started again.
+    async fn gone(&mut self) {
+        if !std::mem::take(&mut self.told) {
+            let closed = self.connection.agent.closed().await;
+            self.tell(&closed);
+        }
+        self.app.prune();
+        self.app.phase = Phase::Gone;
+        self.hub.dirty = true;
     }
 
     async fn idle(&mut self, session: &mut Session) -> io::Result<Next> {
         self.hub.dirty = true;
         loop {
+            if self.app.phase == Phase::Idle && self.connection.agent.is_closed() {
+                self.gone().await;
+            }
             if let Some(next) = self.effects(session) {
                 return Ok(next);
             }
+            let gone = self.app.phase == Phase::Gone;
             tokio::select! {
                 biased;
                 happening = self.hub.next(&mut self.app) => {
-                    let happening = happening?;
-                    let outcome = matches!(happening, Happening::Outcome(_));
-                    if self.hub.happened(happening, &mut self.app) {
+                    if self.happened(happening?, session) {
                         return Ok(Next::Quit(130));
                     }
-                    if outcome {
-                        self.app.state = SessionState::of(session);
-                    }
                 }
-                event = session.next_update() => match event {
+                event = session.next_update(), if !gone => match event {
                     Ok(event) => {
                         self.hub.dirty = true;
                         let changes_state = changes_state(&event);
@@ -101,12 +170,26 @@ impl Driver {
                         }
                     }
                     Err(error) => {
-                        self.app.notice(Severity::Error, error.to_string());
-                        return Ok(Next::Quit(1));
+                        self.tell(&error);
+                        self.told = true;
+                        self.gone().await;
                     }
                 },
             }
         }
+    }
+
+    /// Takes in what happened. `true` if the program is to end.
+    fn happened(&mut self, happening: Happening, session: &Session) -> bool {
+        let outcome = matches!(happening, Happening::Outcome(_));
+        if let (Happening::Outcome(Outcome::Set(Ok((setting, _)))), Some(kept)) = (&happening, &self.kept) {
+            kept.set(setting);
+        }
+        let ended = self.hub.happened(happening, &mut self.app);
+        if outcome {
+            self.app.state = SessionState::of(session);
+        }
+        ended
     }
 
     /// Does what the chat wants, as far as it is not a change of the loop itself.
@@ -134,16 +217,19 @@ impl Driver {
             self.app.notice(Severity::Error, exceeded.to_string());
             return Ok(None);
         }
-        let capabilities = &self.agent.capabilities().prompt_capabilities;
+        let capabilities = &self.connection.agent.capabilities().prompt_capabilities;
         let (prompt, attached) = attach::prompt(text, session.cwd(), capabilities);
         self.app.turn_started(text, &attached, Instant::now());
-        self.hub.deadline = self.time.and_then(|time| Instant::now().checked_add(time));
+        if let Some(kept) = &self.kept {
+            kept.turn_started();
+        }
+        self.hub.deadline = self.app.time.and_then(|time| Instant::now().checked_add(time));
         let id = session.id().clone();
         let control = session.control();
         let mut turn = match session.prompt(prompt).await {
             Ok(turn) => turn,
             Err(error) => {
-                self.app.turn_ended(&Err(error), None);
+                self.turn_ended(&Err(error), None);
                 return Ok(None);
             }
         };
@@ -155,19 +241,12 @@ impl Driver {
                 biased;
                 happening = self.hub.next(&mut self.app) => {
                     let happening = happening?;
-                    match happening {
-                        Happening::TimeUp => {
-                            self.hub.deadline = None;
-                            let limit = self.time.unwrap_or_default();
-                            self.stop(&control, &Exceeded::Time(limit).to_string());
-                        }
-                        Happening::Outcome(_) => {
-                            self.hub.happened(happening, &mut self.app);
-                            self.app.state = SessionState::of(turn.session());
-                        }
-                        happening => if self.hub.happened(happening, &mut self.app) {
-                            return Ok(Some(130));
-                        },
+                    if matches!(happening, Happening::TimeUp) {
+                        self.hub.deadline = None;
+                        let limit = self.app.time.unwrap_or_default();
+                        self.stop(&control, &Exceeded::Time(limit).to_string());
+                    } else if self.happened(happening, turn.session()) {
+                        return Ok(Some(130));
                     }
                 }
                 event = turn.next() => if let Some(end) = self.take_in(event, &mut turn, &control) {
@@ -179,16 +258,26 @@ impl Driver {
         drop(turn);
         self.hub.deadline = None;
         self.opener.policy.turn_over(&id);
-        self.app.turn_ended(&end, usage.as_ref());
+        self.turn_ended(&end, usage.as_ref());
+        if let Some(kept) = &self.kept {
+            kept.turn_ended(session);
+        }
         if let Some(Err(exceeded)) = usage.as_ref().map(|usage| self.meter.counted(usage)) {
             self.app.notice(Severity::Warning, exceeded.to_string());
         }
+        self.app.used = self.meter.tokens();
         if let Err(error) = &end
             && error.is_auth_required()
         {
             self.app.notice(Severity::Info, self.opener.login.clone());
         }
-        Ok(self.agent.is_closed().then_some(1))
+        Ok(None)
+    }
+
+    fn turn_ended(&mut self, end: &End, usage: Option<&attache::wire::v1::Usage>) {
+        self.told = matches!(end, Err(Error::Closed(_)));
+        let mask = self.starter.mask.clone();
+        self.app.turn_ended(end, usage, |text| mask.text(text).into_owned());
     }
 
     /// Takes in an event of the turn, and those that have come already; the keys have their turn after that. A value is how
@@ -213,6 +302,7 @@ impl Driver {
             {
                 self.stop(control, &exceeded.to_string());
             }
+            self.app.used = self.meter.tokens();
             let changes_state = changes_state(&event);
             self.app.event(event);
             if changes_state {
@@ -237,24 +327,27 @@ impl Driver {
         let control = session.control();
         let sender = self.hub.outcomes.0.clone();
         tokio::spawn(async move {
-            let (name, done) = match target {
-                Target::Mode => ("mode".to_owned(), control.set_mode(value.clone()).await),
-                Target::Model => ("model".to_owned(), control.set_model(value.clone()).await),
+            let set = match &target {
+                Target::Mode => control.set_mode(value.clone()).await,
+                Target::Model => control.set_model(value.clone()).await,
                 Target::Option(id) => {
                     let value = attache::wire::v1::SessionConfigValueId::from(value.clone());
-                    (id.clone(), control.set_config_option(id, value).await.map(drop))
+                    control.set_config_option(id.clone(), value).await.map(drop)
                 }
-                Target::Switch(id) => {
-                    (id.clone(), control.set_config_option(id, value == "on").await.map(drop))
-                }
+                Target::Switch(id) => control.set_config_option(id.clone(), value == "on").await.map(drop),
             };
-            let _ = sender.send(Outcome::Set(done.map(|()| format!("{name}: {value}")))).await;
+            let (name, setting) = match target {
+                Target::Mode => ("mode".to_owned(), Setting::Mode(value.clone())),
+                Target::Model => ("model".to_owned(), Setting::Model(value.clone())),
+                Target::Option(id) | Target::Switch(id) => (id.clone(), Setting::Option(id, value.clone())),
+            };
+            let _ = sender.send(Outcome::Set(set.map(|()| (setting, format!("{name}: {value}"))))).await;
         });
     }
 
     fn list(&self, session: &Session) {
         let sender = self.hub.outcomes.0.clone();
-        let Some(listing) = self.agent.listing() else {
+        let Some(listing) = self.connection.agent.listing() else {
             let _ = sender.try_send(Outcome::Listed(Err(Error::Unsupported("listing its sessions"))));
             return;
         };
@@ -264,99 +357,20 @@ impl Driver {
         });
     }
 
-    /// Opens a session while the screen stays alive. The outer error is the exit code of a user who does not wait.
-    async fn open(
-        &mut self,
-        opening: &Opening,
-        session: &Session,
-    ) -> io::Result<std::result::Result<Result<Session>, u8>> {
-        self.app.phase = Phase::Opening(Instant::now());
-        let opened = match opening {
-            Opening::New => self.wait(session, self.opener.new_session(&self.agent)).await?,
-            Opening::Fork => self.wait(session, self.opener.fork(&self.agent, session.id())).await?,
-            Opening::Load(id) if self.agent.loading().is_some() => {
-                match self.opener.load(&self.agent, id).await {
-                    Ok(loading) => return self.load(loading).await,
-                    Err(error) => Ok(Err(error)),
-                }
-            }
-            Opening::Load(id) => self.wait(session, self.opener.resume(&self.agent, id)).await?,
-        };
-        self.app.phase = Phase::Idle;
-        Ok(opened)
-    }
-
-    async fn wait(
-        &mut self,
-        session: &Session,
-        opening: impl Future<Output = Result<Session>> + 'static,
-    ) -> io::Result<std::result::Result<Result<Session>, u8>> {
-        let mut opening = pin!(opening);
-        loop {
-            if self.app.effects.contains(&Effect::Cancel) {
-                self.app.effects.clear();
-                return Ok(Ok(Err(Error::Cancelled)));
-            }
-            if let Some(Next::Quit(code)) = self.effects(session) {
-                return Ok(Err(code));
-            }
-            tokio::select! {
-                biased;
-                happening = self.hub.next(&mut self.app) => {
-                    if self.hub.happened(happening?, &mut self.app) {
-                        return Ok(Err(130));
-                    }
-                }
-                opened = &mut opening => return Ok(Ok(opened)),
-            }
-        }
-    }
-
-    /// Shows the history of a session that is being loaded.
-    pub(crate) async fn load(
-        &mut self,
-        mut loading: Loading,
-    ) -> io::Result<std::result::Result<Result<Session>, u8>> {
-        self.app.phase = Phase::Opening(Instant::now());
-        self.hub.dirty = true;
-        let failed = loop {
-            match self.app.effects.pop_front() {
-                Some(Effect::Cancel) => break Some(Error::Cancelled),
-                Some(Effect::Quit(code)) => return Ok(Err(code)),
-                // Nothing else can be wished for before there is a session.
-                _ => {}
-            }
-            tokio::select! {
-                biased;
-                happening = self.hub.next(&mut self.app) => {
-                    if self.hub.happened(happening?, &mut self.app) {
-                        return Ok(Err(130));
-                    }
-                }
-                event = loading.next() => match event {
-                    Ok(Some(event)) => {
-                        self.hub.dirty = true;
-                        self.app.event(event);
-                    }
-                    Ok(None) => break None,
-                    Err(error) => break Some(error),
-                },
-            }
-        };
-        self.app.phase = Phase::Idle;
-        self.app.transcript.end_turn();
-        match failed {
-            Some(error) => Ok(Ok(Err(error))),
-            None => Ok(Ok(loading.finish().await)),
-        }
-    }
-
     /// The last picture: everything that was said, and no prompt.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         self.app.questions.clear();
         self.app.transcript.end_turn();
+        if let Some(traffic) = &mut self.hub.traffic {
+            traffic.take();
+        }
         self.hub.draw(&mut self.app)?;
         self.hub.screen.leave()
+    }
+
+    /// Gives everything back but the connection.
+    pub(crate) fn leave(self) -> Rc<Connection> {
+        self.connection
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct Frame {
 impl App {
     /// Whether something moves by itself.
     pub(crate) fn animated(&self) -> bool {
-        self.phase != Phase::Idle && self.questions.is_empty()
+        !matches!(self.phase, Phase::Idle | Phase::Gone) && self.questions.is_empty()
     }
 
     pub(crate) fn frame(&mut self, now: Instant) -> Frame {
@@ -97,6 +97,12 @@ impl App {
             lines.push(Line::styled("Tab: answer the question", Style::of(Colour::Yellow)));
         }
         lines.extend(self.working(now));
+        // What goes over the wire is no part of the conversation, and has its own place.
+        let room = (canvas.rows / 5).min(self.wire.len());
+        for line in self.wire.iter().skip(self.wire.len() - room) {
+            let line = Line::styled(clean(line, canvas.look).replace('\n', " "), Style::DIM);
+            lines.push(cut_line(&line, canvas.columns, canvas.look));
+        }
         lines.push(self.status());
         let prompt = Line::styled("> ", Style::BOLD.colour(Colour::Cyan));
         let painted = self.editor.paint(&prompt, canvas.columns, (canvas.rows / 2).max(1), canvas.look);
@@ -112,16 +118,19 @@ impl App {
         }
         let (since, what) = match self.phase {
             Phase::Idle => return None,
+            Phase::Gone => {
+                let text = "the agent has ended; Enter starts it again, Ctrl-D leaves";
+                let line = Line::styled(text, Style::of(Colour::Yellow));
+                return Some(cut_line(&line, self.canvas.columns, self.canvas.look));
+            }
             Phase::Opening(since) => (since, "opening the session, Ctrl-C cancels"),
             Phase::Running { since, cancelling: true } => (since, "cancelling, Ctrl-C again leaves"),
             Phase::Running { since, cancelling: false } => (since, "working, Ctrl-C cancels"),
         };
-        let seconds = now.saturating_duration_since(since).as_secs();
-        let time = if seconds < 60 {
-            format!("{seconds}s")
-        } else {
-            format!("{}m{:02}s", seconds / 60, seconds % 60)
-        };
+        let mut time = seconds(now.saturating_duration_since(since));
+        if let (Phase::Running { .. }, Some(limit)) = (self.phase, self.time) {
+            time = format!("{time} of {}", seconds(limit));
+        }
         let line = Line::styled(self.canvas.spinner(), Style::of(Colour::Yellow))
             .with(format!(" {time} {what}"), Style::DIM);
         Some(cut_line(&line, self.canvas.columns, self.canvas.look))
@@ -143,10 +152,25 @@ impl App {
         if let Some(usage) = &self.state.usage {
             let share = usage.used.saturating_mul(100).checked_div(usage.size).unwrap_or(0);
             parts.push(format!("{}/{} ({share}%)", tokens(usage.used), tokens(usage.size)));
-            parts.extend(usage.cost.as_ref().map(|cost| money(cost.amount, &cost.currency)));
+            parts.extend(usage.cost.as_ref().map(|cost| {
+                let spent = money(cost.amount, &cost.currency);
+                let limit = self.budget.cost.map(|limit| money(limit, &cost.currency));
+                limit.map_or_else(|| spent.clone(), |limit| format!("{spent} of {limit}"))
+            }));
+        }
+        if let Some(limit) = self.budget.tokens {
+            parts.push(format!("{} of {} tokens", tokens(self.used), tokens(limit)));
         }
         parts.extend(self.state.title.clone());
         let text = parts.join(look.pick(" · ", " - "));
         cut_line(&Line::styled(clean(&text, look).replace('\n', " "), Style::DIM), self.canvas.columns, look)
+    }
+}
+
+/// A time as people say it.
+fn seconds(time: std::time::Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..60 => format!("{seconds}s"),
+        seconds => format!("{}m{:02}s", seconds / 60, seconds % 60),
     }
 }

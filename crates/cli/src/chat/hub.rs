@@ -12,14 +12,16 @@ use crossterm::event::{Event as TermEvent, KeyEventKind};
 use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 
-use super::app::App;
+use super::app::{App, Effect};
 use super::ask::Question;
 use super::ask::choice::Choice;
 use super::output::Screens;
 use super::screen::Screen;
 use super::terminal::Raw;
+use super::traffic::Traffic;
 use super::transcript::Severity;
 use crate::lend::Asked;
+use crate::run::{Setting, Wish};
 
 /// No more pictures than this: streams come faster than anybody reads.
 const FRAME: Duration = Duration::from_millis(33);
@@ -29,8 +31,8 @@ const BEAT: Duration = Duration::from_millis(120);
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Listed(attache::Result<Vec<SessionInfo>>),
-    /// Something was set.
-    Set(attache::Result<String>),
+    /// Something was set; the text says so.
+    Set(attache::Result<(Setting, String)>),
     Browsed(io::Result<()>),
 }
 
@@ -42,6 +44,7 @@ pub(crate) enum Happening {
     Outcome(Outcome),
     /// A terminal that is lent has something new.
     Printed,
+    Wished(Wish),
     /// The question in front has no use any more.
     Withdrawn,
     Expired,
@@ -59,6 +62,9 @@ pub(crate) struct Hub {
     pub(crate) news: Option<Events>,
     pub(crate) screens: Screens,
     pub(crate) outcomes: (mpsc::Sender<Outcome>, mpsc::Receiver<Outcome>),
+    pub(crate) traffic: Option<Traffic>,
+    /// What other commands want, if the session is one that they know.
+    pub(crate) wishes: Option<mpsc::Receiver<Wish>>,
     pub(crate) signals: Signals,
     pub(crate) screen: Screen<Stdout>,
     pub(crate) dirty: bool,
@@ -93,6 +99,14 @@ impl Hub {
                 () = at(self.deadline) => return Ok(Happening::TimeUp),
                 Some(asked) = self.asks.recv() => return Ok(Happening::Asked(asked)),
                 Some(event) = next_news(&mut self.news) => return Ok(Happening::News(event)),
+                Some(wish) = next_wish(&mut self.wishes) => return Ok(Happening::Wished(wish)),
+                traffic = moved(&mut self.traffic) => {
+                    traffic.take();
+                    if app.verbose {
+                        app.wire.clone_from(&traffic.last);
+                        self.dirty = true;
+                    }
+                }
                 () = self.screens.changed() => return Ok(Happening::Printed),
                 () = at(frame) => {
                     if !self.dirty {
@@ -128,6 +142,11 @@ impl Hub {
             }
             Happening::News(event) => news(event, app),
             Happening::Outcome(outcome) => outcome_of(outcome, app),
+            Happening::Wished(Wish::Cancel) => app.cancel(),
+            Happening::Wished(Wish::Leave) => {
+                app.notice(Severity::Warning, "the session was closed by another command");
+                app.effects.push_back(Effect::Quit(0));
+            }
             Happening::Printed | Happening::TimeUp => {}
             Happening::Withdrawn => app.prune(),
             Happening::Expired => app.expire(),
@@ -182,6 +201,23 @@ async fn withdrawn(question: Option<&mut Question>) {
     }
 }
 
+async fn next_wish(wishes: &mut Option<mpsc::Receiver<Wish>>) -> Option<Wish> {
+    match wishes {
+        Some(wishes) => wishes.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn moved(traffic: &mut Option<Traffic>) -> &mut Traffic {
+    match traffic {
+        Some(traffic) => {
+            traffic.changed().await;
+            traffic
+        }
+        None => std::future::pending().await,
+    }
+}
+
 async fn next_news(events: &mut Option<Events>) -> Option<AgentEvent> {
     match events {
         Some(events) => match events.next().await {
@@ -205,7 +241,7 @@ fn news(event: AgentEvent, app: &mut App) {
 fn outcome_of(outcome: Outcome, app: &mut App) {
     match outcome {
         Outcome::Listed(Ok(sessions)) => app.listed(sessions),
-        Outcome::Set(Ok(text)) => app.notice(Severity::Info, text),
+        Outcome::Set(Ok((_, text))) => app.notice(Severity::Info, text),
         Outcome::Listed(Err(error)) | Outcome::Set(Err(error)) => {
             app.notice(Severity::Error, error.to_string())
         }

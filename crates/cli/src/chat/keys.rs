@@ -66,13 +66,13 @@ impl App {
                 self.quitting = true;
                 self.effects.push_back(Effect::Cancel);
             }
-            Phase::Idle if !self.questions.is_empty() => {
+            Phase::Idle | Phase::Gone if !self.questions.is_empty() => {
                 self.questions.pop_front();
                 self.next_question();
             }
-            Phase::Idle if !self.editor.is_empty() => drop(self.editor.take()),
-            Phase::Idle if quitting => self.effects.push_back(Effect::Quit(0)),
-            Phase::Idle => {
+            Phase::Idle | Phase::Gone if !self.editor.is_empty() => drop(self.editor.take()),
+            Phase::Idle | Phase::Gone if quitting => self.effects.push_back(Effect::Quit(0)),
+            Phase::Idle | Phase::Gone => {
                 self.quitting = true;
                 self.hint = Some("press Ctrl-C again to leave".to_owned());
             }
@@ -106,6 +106,9 @@ impl App {
         if self.editor.menu.is_some() && matches!(key.code, KeyCode::Tab | KeyCode::BackTab | KeyCode::Enter)
         {
             return self.menu_key(key);
+        }
+        if self.phase == Phase::Gone && key.code == KeyCode::Enter && self.editor.is_empty() {
+            return self.effects.push_back(Effect::Open(Opening::Again));
         }
         match self.editor.key(key) {
             Did::Submit(text) => self.submit(text),
@@ -158,7 +161,9 @@ impl App {
 
     fn submit(&mut self, text: String) {
         match commands::read(&text, &self.state) {
-            Said::Prompt(text) if self.phase == Phase::Idle => self.effects.push_back(Effect::Prompt(text)),
+            Said::Prompt(text) if matches!(self.phase, Phase::Idle | Phase::Gone) => {
+                self.effects.push_back(Effect::Prompt(text))
+            }
             Said::Prompt(text) => self.queue.push_back(text),
             Said::Command(command) => {
                 let echo = said(&text, &self.canvas);
@@ -197,6 +202,10 @@ impl App {
                     .map_or_else(|| SessionId::from(wanted.as_str()), |session| session.session_id.clone());
                 self.open(Opening::Load(id));
             }
+            Command::Restart if self.phase == Phase::Gone => {
+                self.effects.push_back(Effect::Open(Opening::Again));
+            }
+            Command::Restart => self.open(Opening::Again),
             Command::Fork => self.open(Opening::Fork),
             Command::Cancel => {
                 self.queue.clear();
@@ -237,6 +246,8 @@ impl App {
     fn open(&mut self, opening: Opening) {
         if self.phase == Phase::Idle {
             self.effects.push_back(Effect::Open(opening));
+        } else if self.phase == Phase::Gone {
+            self.notice(Severity::Warning, "the agent has ended; /restart starts it again");
         } else {
             self.notice(Severity::Warning, "not while the agent works; cancel it first");
         }

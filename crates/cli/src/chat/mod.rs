@@ -8,7 +8,9 @@
 //! - `editor` is the line that is written, `ask` are questions of the agent and of our own guards, `commands` and `page` what begins
 //!   with a slash.
 //! - `app` is all of that as one state: events and keys in, lines and wishes out. `keys` is what keys do to it, `face` how it looks.
-//! - `terminal`, `screen` and `hub` are the device, `drive` is the loop. [`run`] is the way in.
+//! - `past` is what has gone up and may be drawn again, `block` how all of it looks.
+//! - `terminal`, `screen` and `hub` are the device, `drive` is the loop, `open` how it comes to a session. `kept` is a session with a
+//!   name, `traffic` what goes over the wire. [`run`] is the way in.
 //!
 //! What never happens here: text of an agent reaches the terminal with its control characters; a page is opened or a
 //! permission given without the user's key; a letter that was typed for a prompt answers a question; the terminal is left
@@ -23,7 +25,9 @@ mod drive;
 mod editor;
 mod face;
 mod hub;
+mod kept;
 mod keys;
+mod open;
 mod output;
 mod page;
 mod past;
@@ -33,53 +37,67 @@ mod start;
 mod state;
 mod terminal;
 mod tool;
+mod traffic;
 mod transcript;
 mod view;
 
 use std::io;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use attache::Meta;
 use attache::client::{Agent, Loading, Session};
 use attache::wire::v1::{McpServer, SessionId, SystemPrompt};
-use attache_host::budget::Meter;
+use attache_host::budget::{Budget, Meter};
 use attache_host::policy::Policy;
 use tokio::sync::mpsc;
 
 use self::app::App;
-use self::drive::Driver;
+use self::drive::{Driver, First};
 use self::editor::Editor;
 use self::editor::history::History;
 use self::hub::{Hub, Signals, usable};
+use self::kept::Kept;
 pub(crate) use self::output::Screens;
 use self::render::text::Look;
 use self::screen::Screen;
+use self::start::Starter;
 pub(crate) use self::start::chat;
 use self::state::SessionState;
 use self::terminal::Raw;
+use self::traffic::Traffic;
 use self::transcript::Severity;
 use self::view::Canvas;
-use crate::lend::Asked;
+use crate::error::{Context as _, Result};
+use crate::run::{Connection, Wish};
 
 /// What a chat needs.
-pub(crate) struct Setup {
-    pub(crate) agent: Agent,
+pub(crate) struct Setup<'a> {
     /// What the agent is called.
     pub(crate) name: String,
+    pub(crate) connection: Connection,
     /// The session to begin with.
-    pub(crate) session: Session,
+    pub(crate) first: First,
     /// How further sessions are opened.
     pub(crate) opener: Opener,
-    /// What the agent does without asking, where somebody has to decide.
-    pub(crate) asks: mpsc::Receiver<Asked>,
+    /// How the agent is started again.
+    pub(crate) starter: Rc<Starter<'a>>,
+    /// The recorded session that the chat is in, if it is in one.
+    pub(crate) kept: Option<Kept>,
+    pub(crate) traffic: Option<Traffic>,
+    /// What other commands want from that session.
+    pub(crate) wishes: Option<mpsc::Receiver<Wish>>,
     /// The terminals that are lent.
     pub(crate) screens: Screens,
     pub(crate) meter: Meter,
+    pub(crate) budget: Budget,
     /// How long a turn may take.
     pub(crate) time: Option<Duration>,
     pub(crate) colours: bool,
+    /// Show what else is to be known.
+    pub(crate) verbose: bool,
     /// Where prompts are remembered.
     pub(crate) history: Option<PathBuf>,
     /// What to say at first, a line each.
@@ -96,8 +114,6 @@ pub(crate) struct Opener {
     pub(crate) policy: Arc<Policy>,
     /// What to do when the agent wants to know who is there.
     pub(crate) login: String,
-    /// Is told each session that the chat goes on with.
-    pub(crate) opened: Box<dyn FnMut(&SessionId)>,
 }
 
 /// The options that all ways to open a session share.
@@ -117,6 +133,18 @@ macro_rules! with_options {
 }
 
 impl Opener {
+    fn of(connection: &Connection) -> Result<Opener> {
+        Ok(Opener {
+            cwd: connection.setup.cwd.clone(),
+            directories: connection.setup.directories.clone(),
+            mcp_servers: connection.servers()?,
+            system_prompt: connection.system_prompt(),
+            meta: connection.meta()?,
+            policy: connection.lender.policy(),
+            login: format!("leave and run `attache auth login {}`", connection.setup.spec.name),
+        })
+    }
+
     fn new_session(&self, agent: &Agent) -> impl Future<Output = attache::Result<Session>> + use<> {
         let session = with_options!(self, agent.session(&self.cwd));
         async move { session.await }
@@ -145,26 +173,26 @@ impl Opener {
     }
 }
 
-/// Chats until the user leaves or the agent ends; the exit code.
+/// Chats until the user leaves; the exit code.
 ///
 /// # Errors
-/// When the terminal cannot be used.
-pub(crate) async fn run(setup: Setup) -> io::Result<u8> {
-    if std::env::var("TERM").is_ok_and(|term| term == "dumb") {
-        return Err(io::Error::other("this terminal cannot move its cursor (TERM=dumb); use `attache exec`"));
-    }
-    let (columns, rows) = crossterm::terminal::size()?;
+/// When the terminal cannot be used, or the session that is meant cannot be opened.
+pub(crate) async fn run(mut setup: Setup<'_>) -> Result<u8> {
+    let (columns, rows) = crossterm::terminal::size().context("the terminal")?;
     let (columns, rows) = (usable(columns.into()), usize::from(rows).max(1));
     let look = Look { colours: setup.colours, unicode: terminal::is_unicode() };
     let canvas = Canvas { columns, rows, look, cwd: setup.opener.cwd.clone(), beat: 0, unfold: false };
-    let raw = Raw::enter()?;
+    let (_, nobody) = mpsc::channel(1);
+    let raw = Raw::enter().context("the terminal")?;
     let hub = Hub {
-        keys: terminal::keys()?,
-        asks: setup.asks,
-        news: setup.agent.events(),
+        keys: terminal::keys().context("the terminal")?,
+        asks: std::mem::replace(&mut setup.connection.questions, nobody),
+        news: setup.connection.agent.events(),
         screens: setup.screens.clone(),
         outcomes: mpsc::channel(16),
-        signals: Signals::new()?,
+        traffic: setup.traffic,
+        wishes: setup.wishes,
+        signals: Signals::new().context("signals")?,
         screen: Screen::new(io::stdout(), look),
         dirty: true,
         drawn: Instant::now(),
@@ -173,17 +201,29 @@ pub(crate) async fn run(setup: Setup) -> io::Result<u8> {
     };
     let mut editor = Editor::default();
     editor.history = History::load(setup.history);
-    let state = SessionState::of(&setup.session);
     let policy = setup.opener.policy.clone();
-    let mut app = App::new(canvas, setup.name, state, policy, editor);
+    let mut app = App::new(canvas, setup.name, SessionState::empty(), policy, editor);
     app.transcript.screens = setup.screens;
+    app.verbose = setup.verbose;
+    app.budget = setup.budget;
+    app.time = setup.time;
     for notice in setup.notices {
         app.notice(Severity::Info, notice);
     }
-    let mut driver =
-        Driver { hub, app, agent: setup.agent, opener: setup.opener, meter: setup.meter, time: setup.time };
-    driver.opened(&setup.session);
-    let ended = driver.run(setup.session).await;
+    let mut driver = Driver {
+        hub,
+        app,
+        connection: Rc::new(setup.connection),
+        opener: setup.opener,
+        starter: setup.starter,
+        kept: setup.kept,
+        meter: setup.meter,
+        told: false,
+    };
+    let ended = driver.begin_and_run(setup.first).await;
     let _ = driver.finish();
+    // The terminal and the session are given back before the agent is waited for.
+    let connection = driver.leave();
+    crate::run::leave(&connection.agent).await;
     ended
 }

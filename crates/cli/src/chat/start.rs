@@ -1,26 +1,38 @@
 //! `attache` alone on a terminal: starts the agent and a session, and chats.
 
-use attache::client::Agent;
-use attache_host::budget::{Budget, Meter};
+use std::path::PathBuf;
+use std::rc::Rc;
 
-use super::{Opener, Screens, Setup};
-use crate::connect::{ConnectOptions, client, connect};
+use attache::client::Session;
+use attache_host::budget::{Budget, Meter};
+use attache_host::secrets::Mask;
+use tokio::sync::mpsc;
+
+use super::drive::First;
+use super::kept::Kept;
+use super::traffic::Traffic;
+use super::{Opener, Screens, Setup, terminal};
+use crate::connect::{ConnectOptions, OnStderr, client, connect};
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
 use crate::lend::Lender;
-use crate::run::{self, Connection, Permits};
-use crate::wire::{Lines, Wire};
+use crate::log::Log;
+use crate::run::{self, Connection, Held, Permits, Restored};
+use crate::session_store::{Record, Scope, Store};
+use crate::wire::Wire;
 
-/// Chats with the agent that is meant, in this directory.
+/// A log that nobody asked for by name begins anew at this size.
+const LOG: u64 = 8 << 20;
+
+/// Chats with the agent that is meant, in this directory, in a session of its own or in the one that is named.
 pub(crate) fn chat(cx: &Cx) -> Result<()> {
+    terminal::check().context("the terminal")?;
     let setup = run::Setup::new(cx)?;
     let permits = Permits::new(cx)?;
     cx.warn();
     let code = run::runtime(async {
-        let (chat, agent) = start(cx, setup, &permits).await?;
-        let code = super::run(chat).await.context("the terminal")?;
-        run::leave(&agent).await;
-        Ok(code)
+        let chat = start(cx, setup, &permits).await?;
+        super::run(chat).await
     })?;
     match code {
         0 => Ok(()),
@@ -30,81 +42,208 @@ pub(crate) fn chat(cx: &Cx) -> Result<()> {
     }
 }
 
-async fn start(cx: &Cx, setup: run::Setup, permits: &Permits) -> Result<(Setup, Agent)> {
-    let roots: Vec<_> = std::iter::once(setup.cwd.clone()).chain(setup.directories.clone()).collect();
-    let policy = permits.policy(&cx.paths, &setup.spec.name, &roots, setup.secrets())?;
-    let screens = Screens::default();
-    let (lender, questions) = Lender::showing(policy, screens.clone());
-    // What a person can answer and a screen can show is offered here, and only here.
-    let client = client(setup.cancel_timeout)
-        .elicitation_forms()
-        .elicitation_urls()
-        .notices()
-        .compaction()
-        .plans()
-        .subagents();
-    let options = ConnectOptions {
-        client: lender.offer(client, setup.fs, setup.terminal),
-        cwd: setup.cwd.clone(),
-        wire: logged(cx, &setup)?,
-        on_stderr: None,
-        timeout: setup.start_timeout,
-        credentials: setup.credentials.clone(),
-        must_authenticate: setup.must_authenticate,
-    };
-    match setup.spec.known {
-        true => cx.output.note(format_args!("starting {}", setup.spec.name)),
-        false => cx.output.note(format_args!("starting {}", setup.spec.address)),
+/// Starts the agent, as often as it takes.
+pub(crate) struct Starter<'a> {
+    cx: &'a Cx,
+    setup: run::Setup,
+    permits: &'a Permits,
+    screens: Screens,
+    wire: Option<Wire>,
+    stderr: Option<mpsc::Sender<String>>,
+    pub(crate) mask: Mask,
+}
+
+impl Starter<'_> {
+    pub(crate) async fn connect(&self) -> Result<Connection> {
+        let setup = self.setup.clone();
+        let roots: Vec<_> = std::iter::once(setup.cwd.clone()).chain(setup.directories.clone()).collect();
+        let policy = self.permits.policy(&self.cx.paths, &setup.spec.name, &roots, setup.secrets())?;
+        let (lender, questions) = Lender::showing(policy, self.screens.clone());
+        // What a person can answer and a screen can show is offered here, and only here.
+        let client = client(setup.cancel_timeout)
+            .elicitation_forms()
+            .elicitation_urls()
+            .notices()
+            .compaction()
+            .plans()
+            .subagents();
+        let options = ConnectOptions {
+            client: lender.offer(client, setup.fs, setup.terminal),
+            cwd: setup.cwd.clone(),
+            wire: self.wire.clone(),
+            on_stderr: self.stderr.clone().map(|lines| -> OnStderr {
+                // Nobody waits for the screen; what it is too slow for is in the log.
+                Box::new(move |line| drop(lines.try_send(line.to_owned())))
+            }),
+            timeout: setup.start_timeout,
+            credentials: setup.credentials.clone(),
+            must_authenticate: setup.must_authenticate,
+        };
+        let agent = connect(&setup.spec, options).await?;
+        Ok(Connection { setup, agent, lender, questions })
     }
-    let agent = connect(&setup.spec, options).await?;
-    let connection = Connection { setup, agent: agent.clone(), lender, questions };
+}
+
+async fn start<'a>(cx: &'a Cx, setup: run::Setup, permits: &'a Permits) -> Result<Setup<'a>> {
+    let store = Store::new(&cx.paths);
+    let name = cx.call.value("session");
+    if name.is_some_and(|name| name.trim().is_empty()) {
+        return Err(Failure::usage("the session's name is empty"));
+    }
+    let scope = Scope::new(&setup.spec, &cx.cwd, name);
+    let record = if name.is_some() { store.route(&scope)? } else { None };
+    let held = match &record {
+        Some(record) => Some(Held::take(&cx.paths, record).await?),
+        None => None,
+    };
+    let setup = match &record {
+        Some(record) => setup.with_record(record),
+        None => setup,
+    };
+    let (file, log) = log(cx, &setup)?;
+    let wire = (log.is_some() || name.is_some()).then(Wire::default);
+    let (stderr, lines) = mpsc::channel(64);
+    let mask = Mask::from_env().with(setup.secrets());
+    let screens = Screens::default();
+    let starter = Starter {
+        cx,
+        setup,
+        permits,
+        screens: screens.clone(),
+        wire: wire.clone(),
+        stderr: cx.output.verbose.then_some(stderr),
+        mask: mask.clone(),
+    };
+    match starter.setup.spec.known {
+        true => cx.output.note(format_args!("starting {}", starter.setup.spec.name)),
+        false => cx.output.note(format_args!("starting {}", starter.setup.spec.address)),
+    }
+    let connection = starter.connect().await?;
+    let mut notices = vec![greeting(cx, &connection)];
+    notices.extend(file.map(|file| format!("what goes over the wire is in {}", file.display())));
+    let opener = Opener::of(&connection)?;
+    let (first, kept) = match (record, held, name) {
+        (Some(record), Some(held), _) => {
+            (find(&connection, &opener, &record, &mut notices).await?, Some((record, held)))
+        }
+        (_, _, None) => (First::Session(Box::new(new(&connection).await?)), None),
+        (_, _, Some(name)) => {
+            let session = new(&connection).await?;
+            let record = record_of(cx, &connection, &session, name, &scope, &store)?;
+            let held = Held::take(&cx.paths, &record).await?;
+            notices.push(format!("the session {name} is new"));
+            (First::Session(Box::new(session)), Some((record, held)))
+        }
+    };
+    let (mut wishes, mut recorder) = (None, None);
+    let kept = kept.map(|(record, mut held)| {
+        wishes = held.wishes();
+        recorder = store.history(&record.id).record().ok();
+        Kept::new(store, &record, held)
+    });
+    let traffic =
+        wire.map(|wire| Traffic::new(wire, log, recorder, cx.output.verbose.then_some(lines), mask));
+    let turns = permits.max_turns.map(|turns| u32::try_from(turns).unwrap_or(u32::MAX));
+    let budget = Budget::new().turns(turns).tokens(permits.max_tokens).cost(permits.max_cost);
+    Ok(Setup {
+        name: agent_name(&connection),
+        first,
+        opener,
+        connection,
+        starter: Rc::new(starter),
+        kept,
+        traffic,
+        wishes,
+        screens,
+        meter: Meter::new(budget.clone()),
+        budget,
+        time: permits.timeout,
+        colours: cx.output.color,
+        verbose: cx.output.verbose,
+        history: Some(cx.paths.state.join("history")),
+        notices,
+    })
+}
+
+fn agent_name(connection: &Connection) -> String {
+    let named = |info: &attache::wire::v1::Implementation| info.title.as_ref().unwrap_or(&info.name).clone();
+    connection.agent.info().map_or_else(|| connection.setup.spec.name.clone(), named)
+}
+
+fn greeting(cx: &Cx, connection: &Connection) -> String {
+    let mut name = agent_name(connection);
+    if let Some(info) = connection.agent.info() {
+        name = format!("{name} {}", info.version);
+    }
+    format!("{} in {}; /help shows commands and keys", name.trim_end(), cx.cwd.display())
+}
+
+/// A new session, with the model that the settings want.
+async fn new(connection: &Connection) -> Result<Session> {
     let session = connection.new_session().await?;
     if let Some(model) = &connection.setup.model {
         run::set_model(&session, model).await?;
     }
-    let name = agent
-        .info()
-        .map_or(connection.setup.spec.name.as_str(), |info| info.title.as_deref().unwrap_or(&info.name));
-    let version = agent.info().map_or("", |info| info.version.as_str());
-    let notices = vec![format!("{name} {version} in {}; /help shows commands and keys", cx.cwd.display())];
-    let chat = Setup {
-        agent: agent.clone(),
-        name: name.to_owned(),
-        session,
-        opener: Opener {
-            cwd: connection.setup.cwd.clone(),
-            directories: connection.setup.directories.clone(),
-            mcp_servers: connection.servers()?,
-            system_prompt: connection.system_prompt(),
-            meta: connection.meta()?,
-            policy: connection.lender.policy(),
-            login: format!("leave and run `attache auth login {}`", connection.setup.spec.name),
-            opened: Box::new(|_| {}),
-        },
-        asks: connection.questions,
-        screens,
-        meter: Meter::new(Budget::new().tokens(permits.max_tokens).cost(permits.max_cost)),
-        time: permits.timeout,
-        colours: cx.output.color,
-        history: Some(cx.paths.state.join("history")),
-        notices,
-    };
-    Ok((chat, agent))
+    Ok(session)
 }
 
-/// `--log`: the lines of the connection go to a file. There is no place for them on the screen, so `-v` shows none.
-fn logged(cx: &Cx, setup: &run::Setup) -> Result<Option<Wire>> {
-    let Some(file) = cx.config.text("log").map(|file| cx.cwd.join(file)) else { return Ok(None) };
-    let mut log = crate::log::Log::new(false, Some(&file), setup.secrets())?;
-    let wire = Wire::default();
-    let tapped = wire.clone();
-    tokio::spawn(async move {
-        let mut lines = Lines::default();
-        loop {
-            wire.changed().await;
-            wire.take(&mut lines);
-            lines.iter().for_each(|(flow, line)| log.line(flow, line));
+fn record_of(
+    cx: &Cx,
+    connection: &Connection,
+    session: &Session,
+    name: &str,
+    scope: &Scope,
+    store: &Store,
+) -> Result<Record> {
+    let spec = &connection.setup.spec;
+    let mut record = Record::new(session.id().as_str(), &spec.identity(), &cx.cwd, &crate::time::now());
+    crate::sessions::note(&mut record, connection, session);
+    record.model.clone_from(&connection.setup.model);
+    record.name = Some(name.to_owned());
+    crate::sessions::add(store, &mut record, scope, false)?;
+    Ok(record)
+}
+
+/// A recorded session. An agent that can load it shows what was said; one that cannot is asked to go on with it.
+async fn find(
+    connection: &Connection,
+    opener: &Opener,
+    record: &Record,
+    notices: &mut Vec<String>,
+) -> Result<First> {
+    if connection.agent.loading().is_some() {
+        let loading = opener.load(&connection.agent, &record.session_id.as_str().into()).await;
+        let loading = loading.map_err(|error| connection.explain(error, "cannot load the session"))?;
+        return Ok(First::Loading(loading));
+    }
+    let (session, restored) = connection.restore(record).await?;
+    if let Restored::Replaced(reason) = restored
+        && record.turns > 0
+    {
+        notices.push(lost(&reason));
+    }
+    Ok(First::Session(Box::new(session)))
+}
+
+/// What to say when an agent knows nothing of what was said.
+pub(crate) fn lost(reason: &str) -> String {
+    format!("the agent does not remember what was said ({reason}); this is a new conversation")
+}
+
+/// Where the lines of the connection go: with `--log` to that file, with `-v` to one of our own.
+fn log(cx: &Cx, setup: &run::Setup) -> Result<(Option<PathBuf>, Option<Log>)> {
+    let (named, told) = match cx.config.text("log") {
+        Some(file) => (cx.cwd.join(file), cx.output.verbose),
+        None if cx.output.verbose => {
+            let file = cx.paths.logs().join("chat.log");
+            crate::paths::private_dir(&cx.paths.logs()).context("the log")?;
+            if std::fs::metadata(&file).is_ok_and(|meta| meta.len() > LOG) {
+                let _ = std::fs::remove_file(&file);
+            }
+            (file, true)
         }
-    });
-    Ok(Some(tapped))
+        None => return Ok((None, None)),
+    };
+    let log = Log::new(false, Some(&named), setup.secrets())?;
+    Ok((told.then_some(named), Some(log)))
 }

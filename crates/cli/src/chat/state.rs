@@ -33,7 +33,7 @@ impl SessionState {
         }
     }
 
-    #[cfg(test)]
+    /// Before there is a session.
     pub(crate) fn empty() -> SessionState {
         SessionState {
             id: SessionId::from(""),

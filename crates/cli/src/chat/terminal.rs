@@ -13,6 +13,16 @@ const ENTER: &[u8] = b"\x1b[?2004h";
 /// No half-drawn frame, no bracketed paste, a cursor, no style.
 const LEAVE: &[u8] = b"\x1b[?2026l\x1b[?2004l\x1b[?25h\x1b[m";
 
+/// Whether a chat can be on this terminal at all.
+pub(crate) fn check() -> io::Result<()> {
+    match std::env::var("TERM") {
+        Ok(term) if term == "dumb" => Err(io::Error::other(
+            "it cannot move its cursor (TERM=dumb); use `attache exec`, or `attache prompt -s NAME`",
+        )),
+        _ => Ok(()),
+    }
+}
+
 static RAW: AtomicBool = AtomicBool::new(false);
 
 /// As long as it lives the terminal is raw.

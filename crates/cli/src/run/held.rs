@@ -21,7 +21,7 @@ pub(crate) enum Wish {
 
 /// As long as it lives the session is this process's.
 pub(crate) struct Held {
-    pub(crate) wishes: mpsc::Receiver<Wish>,
+    wishes: Option<mpsc::Receiver<Wish>>,
     #[cfg(unix)]
     _door: unix::Door,
     // Given back last, when nobody can come to the door any more.
@@ -43,11 +43,16 @@ impl Held {
         #[cfg(not(unix))]
         drop(sender);
         Ok(Held {
-            wishes,
+            wishes: Some(wishes),
             #[cfg(unix)]
             _door: door,
             _lock: lock,
         })
+    }
+
+    /// What others want, for whoever can do it.
+    pub(crate) fn wishes(&mut self) -> Option<mpsc::Receiver<Wish>> {
+        self.wishes.take()
     }
 }
 
@@ -85,7 +90,7 @@ mod unix {
     }
 
     fn flag(record: &Record) -> String {
-        record.name.as_ref().map_or(String::new(), |name| format!(" -s {}", crate::agents::join([name])))
+        record.name.as_deref().map_or(String::new(), |name| format!(" -s {}", crate::agents::join([name])))
     }
 
     /// Where others ask for the session.

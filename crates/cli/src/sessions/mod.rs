@@ -8,7 +8,7 @@ mod start;
 pub(crate) use change::{close, delete, export, fork, import, prune};
 pub(crate) use list::list;
 pub(crate) use show::{history, read, show};
-pub(crate) use start::{ensure, new};
+pub(crate) use start::{add, ensure, new, note};
 
 use serde_json::{Map, Value, json};
 

@@ -177,7 +177,7 @@ async fn commands_of_both_sides() {
     });
     let mut chat = Start::new().with(agent.info("echo", "1.0")).await;
     chat.sees("echo · Ask").await;
-    chat.keys("/re");
+    chat.keys("/rev");
     chat.sees("Reviews a change").await;
     chat.keys(&format!("{TAB}now{ENTER}"));
     chat.sees("echo: /review now").await;

@@ -82,7 +82,7 @@ impl vt100::Callbacks for Titles {
 
 /// A running chat.
 pub(crate) struct Chat {
-    pub(crate) place: Place,
+    pub(crate) place: Arc<Place>,
     pty: Arc<Pty>,
     pts: Pts,
     shown: Arc<Shown>,
@@ -96,7 +96,7 @@ pub(crate) struct Start {
     env: Vec<(String, String)>,
     size: (u16, u16),
     shell: Option<String>,
-    place: Place,
+    place: Arc<Place>,
 }
 
 impl Start {
@@ -106,8 +106,14 @@ impl Start {
             env: Vec::new(),
             size: (30, 80),
             shell: None,
-            place: Place::new(),
+            place: Arc::new(Place::new()),
         }
+    }
+
+    /// Where another one was, with all that it has left there.
+    pub(crate) fn after(mut self, chat: &Chat) -> Start {
+        self.place = chat.place.clone();
+        self
     }
 
     /// The program's arguments, instead of `--ask`.

@@ -1,0 +1,221 @@
+//! How the chat comes to a session: the first one, another one, and the same one again after the agent has failed.
+
+use std::io;
+use std::pin::pin;
+use std::time::Instant;
+
+use attache::client::{Loading, Session, Speaker};
+use attache::{Error, Result};
+use tokio::sync::mpsc;
+
+use super::app::{Effect, Opening, Phase};
+use super::drive::{Driver, First, OrLeft};
+use super::start::lost;
+use super::transcript::Severity;
+use super::{Opener, terminal};
+use crate::error::{Context as _, Failure};
+use crate::run;
+
+impl Driver<'_> {
+    /// The session that the chat begins with, with what was said in it on the screen.
+    pub(super) async fn begin(&mut self, first: First) -> crate::error::Result<OrLeft<Session>> {
+        let session = match first {
+            First::Session(session) => {
+                self.recall();
+                *session
+            }
+            First::Loading(loading) => match self.load(loading).await.context("the terminal")? {
+                Err(code) => return Ok(Err(code)),
+                Ok(Ok(session)) => session,
+                Ok(Err(error)) => self.instead(error).await?,
+            },
+        };
+        let connection = self.connection.clone();
+        if let Some(kept) = &mut self.kept {
+            kept.replaced(&session);
+            kept.started(connection.agent.resuming().is_some() || connection.agent.loading().is_some());
+            if let Some(record) = kept.record() {
+                for problem in connection.set_again(&session, &record).await {
+                    self.app.notice(Severity::Warning, problem);
+                }
+            }
+        }
+        self.opened(&session);
+        Ok(Ok(session))
+    }
+
+    /// An agent that goes on with a session does not repeat what was said; the record has the words at least.
+    fn recall(&mut self) {
+        for (role, text) in self.kept.as_ref().map_or(Vec::new(), |kept| kept.said()) {
+            let speaker = if role == "user" { Speaker::User } else { Speaker::Agent };
+            self.app.transcript.say(speaker, None, &text, false);
+            self.app.transcript.end_turn();
+        }
+    }
+
+    /// A new session in the place of one that the agent could not load.
+    async fn instead(&mut self, error: Error) -> crate::error::Result<Session> {
+        let connection = self.connection.clone();
+        let record = self.kept.as_ref().and_then(|kept| kept.record());
+        let imported = record.as_ref().is_some_and(|record| record.imported);
+        if imported || error.is_auth_required() || matches!(error, Error::Closed(_) | Error::Cancelled) {
+            return Err(connection.explain(error, "cannot load the session"));
+        }
+        if record.is_some_and(|record| record.turns > 0) {
+            self.recall();
+            self.app.notice(Severity::Warning, lost(&error.to_string()));
+        }
+        connection.new_session().await
+    }
+
+    /// Starts the agent again and finds the session again. `None` if that failed, which is on the screen then.
+    pub(super) async fn restart(&mut self, old: &Session) -> io::Result<OrLeft<Option<Session>>> {
+        self.app.notice(Severity::Info, "starting the agent again");
+        let (starter, before, id) = (self.starter.clone(), self.connection.agent.clone(), old.id().clone());
+        let starting = async move {
+            run::leave(&before).await;
+            let connection = starter.connect().await?;
+            let (session, reason) = match connection.find_session(id.as_str()).await {
+                Some(Ok((session, _))) => (session, None),
+                Some(Err(error)) => (connection.new_session().await?, Some(error.to_string())),
+                None => (connection.new_session().await?, Some("it cannot restore sessions".to_owned())),
+            };
+            Ok::<_, Failure>((Opener::of(&connection)?, connection, session, reason))
+        };
+        let (opener, mut connection, session, reason) = match self.wait(starting).await? {
+            Err(code) => return Ok(Err(code)),
+            Ok(Some(Ok(started))) => started,
+            Ok(Some(Err(failure))) => {
+                let hints: String = failure.hints.iter().map(|hint| format!("\n{hint}")).collect();
+                self.tell(&format!("{failure}{hints}"));
+                self.app.phase = Phase::Gone;
+                return Ok(Ok(None));
+            }
+            Ok(None) => {
+                self.app.notice(Severity::Warning, "cancelled");
+                // The one before has left already.
+                self.app.phase = Phase::Gone;
+                return Ok(Ok(None));
+            }
+        };
+        let (_, nobody) = mpsc::channel(1);
+        self.hub.asks = std::mem::replace(&mut connection.questions, nobody);
+        self.hub.news = connection.agent.events();
+        self.app.policy = opener.policy.clone();
+        self.opener = opener;
+        self.connection = connection.into();
+        self.told = false;
+        if let Some(kept) = &mut self.kept
+            && kept.is(old.id())
+        {
+            kept.replaced(&session);
+        }
+        if let Some(reason) = reason {
+            self.app.notice(Severity::Warning, lost(&reason));
+        }
+        self.opened(&session);
+        Ok(Ok(Some(session)))
+    }
+
+    /// Opens a session while the screen stays alive.
+    pub(super) async fn open(
+        &mut self,
+        opening: &Opening,
+        session: &Session,
+    ) -> io::Result<OrLeft<Result<Session>>> {
+        let agent = self.connection.agent.clone();
+        let opened = match opening {
+            Opening::New | Opening::Again => self.wait(self.opener.new_session(&agent)).await?,
+            Opening::Fork => self.wait(self.opener.fork(&agent, session.id())).await?,
+            Opening::Load(id) if agent.loading().is_some() => {
+                return match self.opener.load(&agent, id).await {
+                    Ok(loading) => self.load(loading).await,
+                    Err(error) => Ok(Ok(Err(error))),
+                };
+            }
+            Opening::Load(id) => self.wait(self.opener.resume(&agent, id)).await?,
+        };
+        Ok(opened.map(|opened| opened.unwrap_or(Err(Error::Cancelled))))
+    }
+
+    /// Waits for something while the screen stays alive. `None` if the user does not want to wait.
+    async fn wait<T>(&mut self, work: impl Future<Output = T>) -> io::Result<OrLeft<Option<T>>> {
+        self.app.phase = Phase::Opening(Instant::now());
+        self.hub.dirty = true;
+        let mut work = pin!(work);
+        let done = loop {
+            match self.interim() {
+                Some(Interim::Cancel) => break None,
+                Some(Interim::Leave(code)) => return Ok(Err(code)),
+                None => {}
+            }
+            tokio::select! {
+                biased;
+                happening = self.hub.next(&mut self.app) => {
+                    if self.hub.happened(happening?, &mut self.app) {
+                        return Ok(Err(130));
+                    }
+                }
+                done = &mut work => break Some(done),
+            }
+        };
+        self.app.phase = Phase::Idle;
+        Ok(Ok(done))
+    }
+
+    /// Shows the history of a session that is being loaded.
+    async fn load(&mut self, mut loading: Loading) -> io::Result<OrLeft<Result<Session>>> {
+        self.app.phase = Phase::Opening(Instant::now());
+        self.hub.dirty = true;
+        let failed = loop {
+            match self.interim() {
+                Some(Interim::Cancel) => break Some(Error::Cancelled),
+                Some(Interim::Leave(code)) => return Ok(Err(code)),
+                None => {}
+            }
+            tokio::select! {
+                biased;
+                happening = self.hub.next(&mut self.app) => {
+                    if self.hub.happened(happening?, &mut self.app) {
+                        return Ok(Err(130));
+                    }
+                }
+                event = loading.next() => match event {
+                    Ok(Some(event)) => {
+                        self.hub.dirty = true;
+                        self.app.event(event);
+                    }
+                    Ok(None) => break None,
+                    Err(error) => break Some(error),
+                },
+            }
+        };
+        self.app.phase = Phase::Idle;
+        self.app.transcript.end_turn();
+        match failed {
+            Some(error) => Ok(Ok(Err(error))),
+            None => Ok(Ok(loading.finish().await)),
+        }
+    }
+
+    /// What the user wishes before there is a session.
+    fn interim(&mut self) -> Option<Interim> {
+        while let Some(effect) = self.app.effects.pop_front() {
+            match effect {
+                Effect::Cancel => return Some(Interim::Cancel),
+                Effect::Quit(code) => return Some(Interim::Leave(code)),
+                Effect::OpenUrl(url) => drop(terminal::browse(&url)),
+                Effect::Prompt(text) => self.app.queue.push_back(text),
+                Effect::Set(..) | Effect::ListSessions | Effect::Open(_) => {
+                    self.app.notice(Severity::Warning, "not before there is a session");
+                }
+            }
+        }
+        None
+    }
+}
+
+enum Interim {
+    Cancel,
+    Leave(u8),
+}

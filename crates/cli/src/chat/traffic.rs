@@ -1,0 +1,97 @@
+//! The lines of the connection: for the log, for the history of a recorded session, and, with `-v`, for a few rows of the screen.
+
+use std::collections::VecDeque;
+
+use attache::Flow;
+use attache_host::secrets::Mask;
+use tokio::sync::mpsc;
+
+use crate::log::Log;
+use crate::session_store::Recorder;
+use crate::wire::{Lines, Wire};
+
+/// Lines on the screen.
+pub(crate) const SHOWN: usize = 6;
+/// As much of a line as could ever be seen.
+const LONGEST: usize = 400;
+
+/// Takes in what goes over the wire.
+pub(crate) struct Traffic {
+    wire: Wire,
+    lines: Lines,
+    log: Option<Log>,
+    recorder: Option<Recorder>,
+    /// Whether the session that is recorded is the one that is shown.
+    pub(crate) recording: bool,
+    mask: Mask,
+    /// What the agent prints on its stderr, for the screen. Without it nothing is for the screen.
+    stderr: Option<mpsc::Receiver<String>>,
+    /// The last lines.
+    pub(crate) last: VecDeque<String>,
+}
+
+impl Traffic {
+    pub(crate) fn new(
+        wire: Wire,
+        log: Option<Log>,
+        recorder: Option<Recorder>,
+        stderr: Option<mpsc::Receiver<String>>,
+        mask: Mask,
+    ) -> Traffic {
+        let (lines, last) = (Lines::default(), VecDeque::new());
+        Traffic { wire, lines, log, recorder, recording: true, mask, stderr, last }
+    }
+
+    /// Waits for something new.
+    pub(crate) async fn changed(&mut self) {
+        let stderr = async {
+            match &mut self.stderr {
+                Some(stderr) => stderr.recv().await,
+                None => None,
+            }
+        };
+        tokio::select! {
+            Some(line) = stderr => {
+                let line = self.mask.text(&line);
+                remember(&mut self.last, format!("!! {line}"));
+            }
+            () = self.wire.changed() => {}
+        }
+    }
+
+    /// Takes in what has gathered.
+    pub(crate) fn take(&mut self) {
+        self.wire.take(&mut self.lines);
+        for (flow, line) in self.lines.iter() {
+            if let Some(log) = &mut self.log {
+                log.line(flow, line);
+            }
+            if let Some(recorder) = self.recorder.as_mut().filter(|_| self.recording) {
+                recorder.line(flow, line, crate::time::now);
+            }
+        }
+        if let Some(recorder) = &mut self.recorder {
+            // A full disk must not end the chat; the history is then not complete.
+            let _ = recorder.flush();
+        }
+        if self.stderr.is_some() {
+            let count = self.lines.iter().count();
+            for (flow, line) in self.lines.iter().skip(count.saturating_sub(SHOWN)) {
+                let arrow = if flow == Flow::Out { "->" } else { "<-" };
+                let line = String::from_utf8_lossy(line);
+                let line = self.mask.frame(&line);
+                remember(&mut self.last, format!("{arrow} {line}"));
+            }
+        }
+    }
+}
+
+fn remember(last: &mut VecDeque<String>, mut line: String) {
+    if let Some((at, _)) = line.char_indices().nth(LONGEST) {
+        line.truncate(at);
+    }
+    if last.len() >= SHOWN {
+        last.pop_front();
+    }
+    last.push_back(line);
+}
