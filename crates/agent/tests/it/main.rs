@@ -1,0 +1,7 @@
+//! The agent with the SDK's client, in memory, with scripted models and files in directories of their own.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod rig;
+mod slice;
