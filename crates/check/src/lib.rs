@@ -23,6 +23,7 @@ pub mod rules;
 pub mod run;
 mod scenario;
 pub mod schema;
+pub mod show;
 pub mod stage;
 pub mod target;
 pub mod trace;

@@ -1,0 +1,45 @@
+//! A recording for people: in short, as a conversation, by time, or line by line.
+//!
+//! `story.rs` folds a trace into what happened, `text.rs` writes that down, `lines.rs` shows single entries, as `--follow` does while they are
+//! written. Whatever the parties said is shown with its control characters made visible: a recording must not move the reader's cursor.
+
+mod lines;
+mod story;
+mod text;
+
+pub use lines::{Filter, Wanted, line};
+pub use story::{Answered, Event, SessionStory, Story, ToolTime};
+pub use text::{conversation, summary, timing};
+
+/// Text that can be printed on a terminal: line feeds and tabs stay, other control characters are shown as `\u{…}`.
+pub fn visible(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\t' => clean.push(c),
+            // Marks that turn the direction of writing hide what a line says.
+            c if c.is_control()
+                || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') =>
+            {
+                clean.extend(c.escape_unicode())
+            }
+            c => clean.push(c),
+        }
+    }
+    clean
+}
+
+/// A length of time: `12 µs`, `3.4 ms`, `1.25 s`, `2 min 5 s`.
+pub fn span(time: std::time::Duration) -> String {
+    let micros = time.as_micros();
+    match micros {
+        0..1000 => format!("{micros} µs"),
+        1000..1_000_000 => format!("{:.1} ms", micros as f64 / 1e3),
+        1_000_000..60_000_000 => format!("{:.2} s", micros as f64 / 1e6),
+        _ => format!("{} min {} s", time.as_secs() / 60, time.as_secs() % 60),
+    }
+}
+
+#[cfg(test)]
+#[path = "show_tests.rs"]
+mod tests;

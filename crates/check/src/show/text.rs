@@ -1,0 +1,191 @@
+//! A story as text.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use super::story::{Event, SessionStory, Story};
+use super::{span, visible};
+use crate::trace::Trace;
+
+/// The recording in short.
+pub fn summary(trace: &Trace) -> String {
+    let story = Story::of(trace);
+    let mut out = String::new();
+    let head = &trace.head;
+    if !head.command.is_empty() {
+        let _ = writeln!(out, "command   {}", visible(&head.command.join(" ")));
+    }
+    let _ =
+        writeln!(out, "started   {}{}", head.started, if head.masked { ", secrets taken out" } else { "" });
+    let _ = writeln!(out, "lasted    {}", span(story.lasted));
+    let _ = writeln!(out, "bytes     {} from the client, {} from the agent", story.bytes.1, story.bytes.0);
+    if story.noise > 0 {
+        let _ = writeln!(
+            out,
+            "noise     {}",
+            counted(story.noise, "line that is no message", "lines that are no messages")
+        );
+    }
+    match story.exit {
+        Some((Some(code), _)) => _ = writeln!(out, "ended     with {code}"),
+        Some((None, signal)) => _ = writeln!(out, "ended     by signal {}", signal.unwrap_or(0)),
+        None => {}
+    }
+    for session in &story.sessions {
+        let turns = session.events.iter().filter(|(_, event)| matches!(event, Event::Ended(_))).count();
+        let tools = session.tools.len();
+        let _ = writeln!(
+            out,
+            "session   {}: {}, {}",
+            visible(&session.id),
+            counted(turns, "turn", "turns"),
+            counted(tools, "tool call", "tool calls")
+        );
+    }
+    let _ = writeln!(out, "\nmessages");
+    for ((from, method), count) in &story.counts {
+        let _ = writeln!(out, "{count:>8}  {:<7} {}", from.name(), visible(method));
+    }
+    let failed: Vec<_> =
+        story.answered.iter().filter_map(|asked| Some((asked, asked.error.as_deref()?))).collect();
+    if !failed.is_empty() {
+        let _ = writeln!(out, "\nerrors");
+        for (asked, error) in failed {
+            let _ = writeln!(
+                out,
+                "{:>10}  {} of the {}: {}",
+                span(asked.at),
+                visible(&asked.method),
+                asked.from,
+                visible(error)
+            );
+        }
+    }
+    let open = story.answered.iter().filter(|asked| asked.took.is_none());
+    for asked in open {
+        let _ = writeln!(
+            out,
+            "\nnever answered: {} of the {} at {}",
+            visible(&asked.method),
+            asked.from,
+            span(asked.at)
+        );
+    }
+    out
+}
+
+/// What was said and done, session by session. `only` takes one of them.
+pub fn conversation(trace: &Trace, only: Option<&str>) -> String {
+    let story = Story::of(trace);
+    let mut out = String::new();
+    for session in story.sessions.iter().filter(|session| only.is_none_or(|id| session.id == id)) {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        let _ = writeln!(out, "── session {} ──", visible(&session.id));
+        for (at, event) in &session.events {
+            tell(&mut out, *at, event, session);
+        }
+    }
+    out
+}
+
+fn tell(out: &mut String, at: Duration, event: &Event, session: &SessionStory) {
+    let at = span(at);
+    match event {
+        Event::User(text) => block(out, &at, "user", text),
+        Event::Agent(text) => block(out, &at, "agent", text),
+        Event::Thought(text) => block(out, &at, "thought", text),
+        Event::Tool(index) => {
+            let tool = &session.tools[*index];
+            let took = tool
+                .ended
+                .map(|ended| format!(", {}", span(ended.saturating_sub(tool.at))))
+                .unwrap_or_default();
+            let kind = if tool.kind.is_empty() { "tool" } else { &tool.kind };
+            let _ = writeln!(
+                out,
+                "{at:>10}  {:<8} {} ({}{took})",
+                visible(kind),
+                visible(&tool.title),
+                visible(&tool.status)
+            );
+        }
+        Event::Plan(entries) => {
+            let _ = writeln!(out, "{at:>10}  plan");
+            for (content, status) in entries {
+                let mark = match status.as_str() {
+                    "completed" => "x",
+                    "in_progress" => ">",
+                    _ => " ",
+                };
+                let _ = writeln!(out, "{:>12}[{mark}] {}", "", visible(content));
+            }
+        }
+        Event::Asked { method, about, answer } => {
+            let answer = answer.as_deref().unwrap_or("no answer");
+            let _ = writeln!(out, "{at:>10}  {} {} → {}", visible(method), visible(about), visible(answer));
+        }
+        Event::Cancelled => _ = writeln!(out, "{at:>10}  the client cancelled"),
+        Event::Ended(stop) => _ = writeln!(out, "{at:>10}  end      {}", visible(stop)),
+        Event::Other(kind) => _ = writeln!(out, "{at:>10}  {}", visible(kind)),
+    }
+}
+
+/// Text under its speaker, indented.
+fn block(out: &mut String, at: &str, who: &str, text: &str) {
+    let mut lines = visible(text);
+    while lines.ends_with('\n') {
+        lines.pop();
+    }
+    let mut lines = lines.lines().map(str::to_owned);
+    let _ = writeln!(out, "{at:>10}  {who:<8} {}", lines.next().unwrap_or_default());
+    for line in lines {
+        let _ = writeln!(out, "{:>21}{line}", "");
+    }
+}
+
+/// How long everything took: tool calls, then requests.
+pub fn timing(trace: &Trace) -> String {
+    let story = Story::of(trace);
+    let mut out = String::new();
+    for session in &story.sessions {
+        for tool in &session.tools {
+            if out.is_empty() {
+                let _ = writeln!(out, "tool calls\n{:>10} {:>10} {:>10}", "at", "waited", "worked");
+            }
+            // A tool that never said that it began has waited for nothing.
+            let waited = tool.began.map(|began| span(began.saturating_sub(tool.at))).unwrap_or_default();
+            let worked = tool.ended.map_or_else(
+                || "open".to_owned(),
+                |ended| span(ended.saturating_sub(tool.began.unwrap_or(tool.at))),
+            );
+            let _ = writeln!(
+                out,
+                "{:>10} {waited:>10} {worked:>10}  {} ({})",
+                span(tool.at),
+                visible(&tool.title),
+                visible(&tool.status)
+            );
+        }
+    }
+    if !story.answered.is_empty() {
+        let _ =
+            writeln!(out, "{}requests\n{:>10} {:>10}", if out.is_empty() { "" } else { "\n" }, "at", "took");
+    }
+    for asked in &story.answered {
+        let took = asked.took.map_or_else(|| "open".to_owned(), span);
+        let _ = writeln!(
+            out,
+            "{:>10} {took:>10}  {} of the {}",
+            span(asked.at),
+            visible(&asked.method),
+            asked.from
+        );
+    }
+    out
+}
+
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
