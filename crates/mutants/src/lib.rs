@@ -8,10 +8,13 @@
 //! either cannot hide here.
 //!
 //! - [`agent`](fn@agent): the agent. What it does in a turn is chosen by the text of the prompt, see `agent/wish.rs`.
+//! - [`client`](fn@client): the client. What it does is its act, see `client/acts.rs`; what it is lent it serves meanwhile.
 
 pub mod agent;
+pub mod client;
 
 pub use agent::agent;
+pub use client::client;
 
 /// One way to break one rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

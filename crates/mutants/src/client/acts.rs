@@ -130,7 +130,9 @@ impl Client {
     pub(super) async fn prompt(&self, session: &str, extras: Vec<Value>) -> Result<(), Halt> {
         let text = match self.state().commands.first() {
             // CMD-04: a command is a text that begins with its name.
-            Some(name) if self.acts("command") && !self.is("CMD-04") => format!("/{name} {}", self.setup.prompt),
+            Some(name) if self.acts("command") && !self.is("CMD-04") => {
+                format!("/{name} {}", self.setup.prompt)
+            }
             Some(name) if self.acts("command") => format!("{name}: {}", self.setup.prompt),
             _ => self.setup.prompt.clone(),
         };
@@ -138,12 +140,19 @@ impl Client {
         let mut blocks = vec![json!({ "type": "text", "text": text })];
         blocks.extend(extras);
         // SESS-02: the id that the agent gave.
-        let named = if self.is("SESS-02") { "sess-made-up" } else { session };
+        let other = self.state().agent.pointer("/agentInfo/name").is_some_and(|name| name == "another-agent");
+        let named = match self.setup.variant.as_deref() {
+            Some("SESS-02") => "sess-made-up",
+            // SESS-04: an id is worth something only to who gave it.
+            Some("SESS-04") if other => "sess-attache-new",
+            _ => session,
+        };
         let prompt = if self.is("PROMPT-05") { json!(text) } else { Value::Array(blocks) };
         if let Some(session) = self.state().sessions.get_mut(session) {
             (session.prompting, session.cancelled) = (true, false);
         }
-        let outcome = self.call_known("session/prompt", json!({ "sessionId": named, "prompt": prompt })).await;
+        let outcome =
+            self.call_known("session/prompt", json!({ "sessionId": named, "prompt": prompt })).await;
         if let Some(session) = self.state().sessions.get_mut(session) {
             session.prompting = false;
         }
@@ -161,7 +170,8 @@ impl Client {
                 json!({ "type": "audio", "data": data, "mimeType": "audio/wav" })
             }
             "resource" if self.agent_has("/promptCapabilities/embeddedContext") => {
-                let mut resource = json!({ "uri": "file:///notes.txt", "text": "a note", "mimeType": "text/plain" });
+                let mut resource =
+                    json!({ "uri": "file:///notes.txt", "text": "a note", "mimeType": "text/plain" });
                 if self.is("CONT-04") {
                     drop(resource.as_object_mut().map(|resource| resource.remove("text")));
                 }

@@ -43,7 +43,11 @@ fn form(client: &Client, params: &Value) -> Answer {
         _ => {}
     }
     // ELIC-33: a property of a kind that we do not know cannot be filled in.
-    if missing { Ok(json!({ "action": "decline" })) } else { Ok(json!({ "action": "accept", "content": content })) }
+    if missing {
+        Ok(json!({ "action": "decline" }))
+    } else {
+        Ok(json!({ "action": "accept", "content": content }))
+    }
 }
 
 /// A value that the schema of the property allows.

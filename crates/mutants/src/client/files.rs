@@ -26,7 +26,11 @@ fn within(client: &Client, params: &Value, path: &str) -> Result<PathBuf, Failur
     let path = Path::new(path);
     if !path.is_absolute() {
         // ROOT-04: a relative path has no meaning between two programs.
-        return if client.is("ROOT-04") { Ok(cwd.join(path)) } else { Err(bad_params("the path is not absolute")) };
+        return if client.is("ROOT-04") {
+            Ok(cwd.join(path))
+        } else {
+            Err(bad_params("the path is not absolute"))
+        };
     }
     if client.is("ROOT-17") || client.is("FS-15") {
         return Ok(path.to_owned());
@@ -39,7 +43,11 @@ fn within(client: &Client, params: &Value, path: &str) -> Result<PathBuf, Failur
     }
     allowed.push(cwd);
     let inside = allowed.iter().any(|root| real.starts_with(resolved(root)) || real.starts_with(root));
-    if inside { Ok(path.to_owned()) } else { Err(failure(-32603, "the path is outside of the session's roots")) }
+    if inside {
+        Ok(path.to_owned())
+    } else {
+        Err(failure(-32603, "the path is outside of the session's roots"))
+    }
 }
 
 /// The path without `.` and `..`, links not followed.
@@ -131,6 +139,9 @@ fn lines(client: &Client, content: &str, line: Option<usize>, limit: Option<usiz
 }
 
 pub(super) fn write(client: &Client, params: &Value) -> Answer {
+    if client.is("RPC-24") {
+        return Err(Failure::Silence);
+    }
     let (path, content) = (text(params, "path")?, text(params, "content")?);
     let path = within(client, params, path)?;
     // FS-10: what is not there is made, its directory too (FS-11).
@@ -140,7 +151,11 @@ pub(super) fn write(client: &Client, params: &Value) -> Answer {
     if client.is("FS-11") && !path.parent().is_some_and(Path::is_dir) {
         return Ok(json!({}));
     }
-    let content = if client.is("STDIO-01/ascii") { content.replace(|c: char| !c.is_ascii(), "?") } else { content.to_owned() };
+    let content = if client.is("STDIO-01/ascii") {
+        content.replace(|c: char| !c.is_ascii(), "?")
+    } else {
+        content.to_owned()
+    };
     let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
     match made.and_then(|()| std::fs::write(&path, content)) {
         Ok(()) if client.is("FS-12") => Ok(json!(true)),

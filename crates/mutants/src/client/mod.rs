@@ -34,8 +34,9 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use wire::Halt;
 
 /// Starts the agent's program once more, with these arguments and variables added, and tells whether it ended well.
-pub type Relaunch =
-    Arc<dyn Fn(Vec<String>, Vec<(String, String)>) -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync>;
+pub type Relaunch = Arc<
+    dyn Fn(Vec<String>, Vec<(String, String)>) -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync,
+>;
 
 /// What a client is to do, and with what.
 #[derive(Default)]

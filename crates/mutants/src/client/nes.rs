@@ -95,7 +95,11 @@ fn context(client: &Client) -> Value {
         }]);
     }
     if client.agent_has("/nes/context/recentFiles") {
-        let most = client.state().agent.pointer("/agentCapabilities/nes/context/recentFiles/maxCount").and_then(Value::as_u64);
+        let most = client
+            .state()
+            .agent
+            .pointer("/agentCapabilities/nes/context/recentFiles/maxCount")
+            .and_then(Value::as_u64);
         let files = ["b.rs", "c.rs", "d.rs"].map(|name| {
             json!({ "uri": format!("file:///work/{name}"), "languageId": "rust", "text": "fn x() {}" })
         });

@@ -49,7 +49,9 @@ impl Client {
         match self.setup.variant.as_deref() {
             Some("INIT-12") => drop(params.as_object_mut().map(|params| params.remove("clientInfo"))),
             Some("INIT-17") => drop(params.as_object_mut().map(|params| params.remove("clientCapabilities"))),
-            Some("INIT-24") => params["_meta"] = json!({ "attache.dev/apiKey": "sk-not-a-real-key-0123456789" }),
+            Some("INIT-24") => {
+                params["_meta"] = json!({ "attache.dev/apiKey": "sk-not-a-real-key-0123456789" })
+            }
             Some("INIT-27") => params["clientCapabilities"]["hologram"] = json!(true),
             _ => {}
         }
@@ -184,7 +186,8 @@ impl Client {
         }
         for kind in ["http", "sse"] {
             if self.acts("mcp_http") && self.agent_has(&format!("/mcpCapabilities/{kind}")) {
-                let mut server = json!({ "type": kind, "name": kind, "url": "https://example.com/mcp", "headers": [] });
+                let mut server =
+                    json!({ "type": kind, "name": kind, "url": "https://example.com/mcp", "headers": [] });
                 if self.is("MCP-07/headers") {
                     drop(server.as_object_mut().map(|server| server.remove("headers")));
                 }
@@ -212,7 +215,9 @@ pub(super) fn mcp_message(client: &Client, params: &Value) -> Answer {
         return Err(failure(-32602, "there is no such server"));
     }
     match params.get("method").and_then(Value::as_str) {
-        _ if client.is("MCPA-05") => Ok(json!({ "result": {}, "error": { "code": -32603, "message": "both" } })),
+        _ if client.is("MCPA-05") => {
+            Ok(json!({ "result": {}, "error": { "code": -32603, "message": "both" } }))
+        }
         Some("tools/list") => Ok(json!({ "result": { "tools": [] } })),
         _ if client.is("MCPA-05/outer") => Err(failure(-32601, "the server has no such method")),
         _ => Ok(json!({ "error": { "code": -32601, "message": "the server has no such method" } })),

@@ -1,7 +1,7 @@
 //! Questions to the user about tool calls.
 
 use super::Client;
-use super::wire::{Answer, Failure, bad_params, failure};
+use super::wire::{Answer, bad_params, failure};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -24,11 +24,10 @@ pub(super) async fn ask(client: &Client, id: &Value, params: &Value) -> Answer {
     let (Some(session), Some(options), Some(_)) = (session, options, call) else {
         return Err(bad_params("sessionId, toolCall and options are needed"));
     };
-    if client.is("RPC-24") {
-        return Err(Failure::Silence);
-    }
     // PERM-05, PERM-06: nobody decides for the user, who may have decided beforehand (PERM-07).
-    let undecided = client.acts("ask") && !client.is("PERM-05") && !client.is("PERM-06");
+    let undecided = ["ask", "cancel"].contains(&client.setup.act.as_str())
+        && !client.is("PERM-05")
+        && !client.is("PERM-06");
     let decision = match undecided {
         false => Decision::Allow,
         true => {

@@ -116,7 +116,8 @@ impl Client {
     /// SSTAT-10: what lies in the archive is taken out of it first.
     async fn unarchive(&self, id: &str) -> Result<(), Halt> {
         let listed = self.list().await?;
-        let archived = |info: &Value| info.get("sessionId").is_some_and(|found| found == id) && info["archived"] == true;
+        let archived =
+            |info: &Value| info.get("sessionId").is_some_and(|found| found == id) && info["archived"] == true;
         let lies = listed.iter().any(archived);
         if lies && self.agent_has("/sessionCapabilities/archive") && !self.is("SSTAT-10") {
             self.call("session/unarchive", json!({ "sessionId": id })).await?;
@@ -216,7 +217,9 @@ impl Client {
             if self.is("CONF-09") && option.get("category").is_none() {
                 continue;
             }
-            let odd = !["mode", "model", "model_config", "thought_level"].map(|known| json!(known)).contains(&option["category"]);
+            let odd = !["mode", "model", "model_config", "thought_level"]
+                .map(|known| json!(known))
+                .contains(&option["category"]);
             if self.is("CONF-10") && odd && option.get("category").is_some() {
                 self.stop().await;
             }
@@ -238,7 +241,8 @@ impl Client {
             "select" => {
                 let mut values = option.get("options")?.as_array()?.iter().flat_map(|entry| {
                     // CONF-20: entries may be groups of entries.
-                    let group = entry.get("options").and_then(Value::as_array).filter(|_| !self.is("CONF-20"));
+                    let group =
+                        entry.get("options").and_then(Value::as_array).filter(|_| !self.is("CONF-20"));
                     group.map_or_else(|| vec![entry], |group| group.iter().collect())
                 });
                 let value = values.find_map(|entry| entry.get("value").filter(|value| *value != current))?;
@@ -253,8 +257,10 @@ impl Client {
     /// MODEL-02.
     pub(super) async fn change_model(&self, id: &str, opened: &Value) -> Result<(), Halt> {
         let current = opened.pointer("/models/currentModelId");
-        let models = opened.pointer("/models/availableModels").and_then(Value::as_array).into_iter().flatten();
-        let mut others = models.filter_map(|model| model.get("modelId")).filter(|model| Some(*model) != current);
+        let models =
+            opened.pointer("/models/availableModels").and_then(Value::as_array).into_iter().flatten();
+        let mut others =
+            models.filter_map(|model| model.get("modelId")).filter(|model| Some(*model) != current);
         let Some(model) = others.next() else { return Ok(()) };
         let model = if self.is("MODEL-02") { &json!("a-model-of-its-own") } else { model };
         self.call("session/set_model", json!({ "sessionId": id, "modelId": model })).await.map(drop)

@@ -18,18 +18,18 @@ pub(super) struct Program {
     pub(super) cwd: PathBuf,
 }
 
-/// Runs the script of `sh -c SCRIPT`, or the one command given, until it ends or is killed.
+/// Runs the script of `sh -c SCRIPT`, or the one command given, until it ends or is killed; `false` if it is not known.
 pub(super) fn pretend(program: Program, terminal: Arc<Terminal>) -> bool {
-    let script = match (program.command.rsplit('/').next(), program.args.as_slice()) {
-        (Some("sh"), [flag, script]) if flag == "-c" => script.clone(),
-        (Some("echo" | "printf" | "seq" | "sleep" | "pwd"), args) => {
-            let quoted: Vec<_> = args.iter().map(|arg| format!("'{arg}'")).collect();
-            format!("{} {}", program.command, quoted.join(" "))
+    let name = program.command.rsplit('/').next().unwrap_or_default();
+    let steps: Vec<Vec<String>> = match (name, program.args.as_slice()) {
+        ("sh", [flag, script]) if flag == "-c" => script.split(';').map(words).collect(),
+        ("echo" | "printf" | "seq" | "sleep" | "pwd", args) => {
+            vec![std::iter::once(name.to_owned()).chain(args.iter().cloned()).collect()]
         }
         _ => return false,
     };
     tokio::spawn(async move {
-        let run = interpret(&script, &program, &terminal);
+        let run = interpret(steps, &program, &terminal);
         let exit = tokio::select! {
             code = run => Exit { code: Some(code), signal: None },
             () = terminal.killed() => Exit { code: None, signal: Some("SIGKILL") },
@@ -39,9 +39,9 @@ pub(super) fn pretend(program: Program, terminal: Arc<Terminal>) -> bool {
     true
 }
 
-async fn interpret(script: &str, program: &Program, terminal: &Terminal) -> u32 {
-    for step in script.split(';') {
-        let words: Vec<String> = words(step).into_iter().map(|word| expand(&word, program)).collect();
+async fn interpret(steps: Vec<Vec<String>>, program: &Program, terminal: &Terminal) -> u32 {
+    for step in steps {
+        let words: Vec<String> = step.iter().map(|word| expand(word, program)).collect();
         let arg = |index: usize| words.get(index).map(String::as_str).unwrap_or_default();
         let number = |index: usize| arg(index).parse::<u64>().unwrap_or_default();
         match arg(0) {
@@ -55,7 +55,8 @@ async fn interpret(script: &str, program: &Program, terminal: &Terminal) -> u32 
                 terminal.print(lines.as_bytes());
             }
             "echo" => {
-                let shown: Vec<&str> = words.iter().skip(1).map(String::as_str).filter(|word| *word != ">&2").collect();
+                let shown: Vec<&str> =
+                    words.iter().skip(1).map(String::as_str).filter(|word| *word != ">&2").collect();
                 terminal.print(format!("{}\n", shown.join(" ")).as_bytes());
             }
             "printf" => terminal.print(&unescape(arg(1))),

@@ -128,8 +128,10 @@ impl Client {
 }
 
 fn program(client: &Client, params: &Value) -> Result<shell::Program, Failure> {
-    let session = params.get("sessionId").and_then(Value::as_str).ok_or_else(|| bad_params("sessionId is missing"))?;
-    let command = params.get("command").and_then(Value::as_str).ok_or_else(|| bad_params("command is missing"))?;
+    let session =
+        params.get("sessionId").and_then(Value::as_str).ok_or_else(|| bad_params("sessionId is missing"))?;
+    let command =
+        params.get("command").and_then(Value::as_str).ok_or_else(|| bad_params("command is missing"))?;
     let home = client.state().sessions.get(session).map(|session| session.cwd.clone());
     let Some(home) = home else { return Err(failure(-32002, "there is no such session")) };
     let cwd = match params.get("cwd").and_then(Value::as_str) {
@@ -139,9 +141,24 @@ fn program(client: &Client, params: &Value) -> Result<shell::Program, Failure> {
     };
     let strings = |value: &Value| value.as_str().map(str::to_owned);
     let list = |name: &str| params.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
-    let env = list("env").iter().filter_map(|entry| Some((strings(entry.get("name")?)?, strings(entry.get("value")?)?))).collect();
+    let env = list("env")
+        .iter()
+        .filter_map(|entry| Some((strings(entry.get("name")?)?, strings(entry.get("value")?)?)))
+        .collect();
     let args = list("args").iter().filter_map(strings).collect();
     let env = if client.is("TERM-15") { Vec::new() } else { env };
+    let args: Vec<String> = args;
+    if client.is("TERM-14") && command != "sh" {
+        // Everything through a shell.
+        let script =
+            std::iter::once(command).chain(args.iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
+        return Ok(shell::Program {
+            command: "sh".to_owned(),
+            args: vec!["-c".to_owned(), script],
+            env,
+            cwd,
+        });
+    }
     Ok(shell::Program { command: command.to_owned(), args, env, cwd })
 }
 
@@ -149,7 +166,8 @@ fn program(client: &Client, params: &Value) -> Result<shell::Program, Failure> {
 pub(super) async fn create(client: &Client, params: &Value) -> Answer {
     let program = program(client, params)?;
     let limit = params.get("outputByteLimit").and_then(Value::as_u64);
-    let terminal = Terminal::new(client, limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX));
+    let terminal =
+        Terminal::new(client, limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX));
     let run = if client.setup.processes { shell::start } else { shell::pretend };
     // TERM-18: what cannot be started is no terminal.
     if !run(program, Arc::clone(&terminal)) && !client.is("TERM-18") {

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 /// RPC-04, EXT-08: none is ever answered, and none that is wrong or unknown does harm.
 pub(super) async fn notified(client: &Client, method: &str, params: &Value) {
-    let known = matches!(method, "session/update" | "elicitation/complete" | "auth/status_update" | "mcp/message");
+    let known =
+        matches!(method, "session/update" | "elicitation/complete" | "auth/status_update" | "mcp/message");
     if client.is("RPC-04") && !known && !method.starts_with("$/") {
         client.answer(&Value::Null, method, Err(failure(-32601, "there is no such notification"))).await;
     }
@@ -103,7 +104,9 @@ fn trips(client: &Client, session: &str, update: &Value) -> bool {
         Some("CONT-07") => is("/content/type", "hologram"),
         Some("NOTE-03") => is("/severity", "_x"),
         Some("SESS-32") => !client.state().sessions.contains_key(session),
-        Some("CONF-10") => update.pointer("/configOptions/0/category").is_some_and(|category| category == "zz"),
+        Some("CONF-10") => {
+            update.pointer("/configOptions/0/category").is_some_and(|category| category == "zz")
+        }
         _ => false,
     }
 }

@@ -115,7 +115,7 @@ impl Client {
         self.spoil_answer(method, &mut answer);
         self.say(&answer).await;
         // RPC-24: once.
-        if self.is("RPC-24/twice") && method == "session/request_permission" {
+        if self.is("RPC-24/twice") && method == "fs/read_text_file" {
             self.say(&answer).await;
         }
     }
