@@ -79,11 +79,20 @@ impl Cx {
         // Some commands take the name behind them: `attache doctor gemini`.
         let behind = self.call.verb().words.first().is_some_and(|word| word.hint == Hint::Agent);
         let named = self.call.agent.as_deref().or_else(|| self.call.word(0).filter(|_| behind));
-        let mut spec = match (self.call.value("agent"), named) {
+        let spec = match (self.call.value("agent"), named) {
             (Some(command), _) => agents::raw(command, default)?,
             (None, Some(name)) => agents::resolve(name, &self.config)?,
             (None, None) => agents::resolve(default, &self.config)?,
         };
+        self.with_environment(spec)
+    }
+
+    /// The agent of this name.
+    pub(crate) fn agent_named(&self, name: &str) -> Result<AgentSpec> {
+        self.with_environment(agents::resolve(name, &self.config)?)
+    }
+
+    fn with_environment(&self, mut spec: AgentSpec) -> Result<AgentSpec> {
         // What was kept at a login comes first, so that everything else counts more.
         let kept = crate::auth::store::variables(&self.paths, &spec)?;
         spec.env.splice(..0, kept);

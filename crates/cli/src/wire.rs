@@ -16,6 +16,8 @@ pub(crate) struct Wire(Arc<Inner>);
 struct Inner {
     lines: Mutex<Lines>,
     changed: Notify,
+    /// What the agent calls the session elsewhere, as its `_meta` says.
+    elsewhere: Mutex<Option<String>>,
 }
 
 /// Lines in the order of the wire.
@@ -36,10 +38,23 @@ impl Wire {
     /// What listens to a link.
     pub(crate) fn tap(&self) -> impl FnMut(Flow, &[u8]) + Send + 'static {
         let wire = self.clone();
+        let mut looking = true;
         move |flow, line| {
+            if looking {
+                // Sessions are opened before prompts are sent; from then on no line is looked into.
+                looking = flow == Flow::In || !contains(line, b"\"session/prompt\"");
+                if let Some(id) = elsewhere(flow, line) {
+                    *wire.0.elsewhere.lock().unwrap_or_else(PoisonError::into_inner) = Some(id);
+                }
+            }
             wire.lock().push(flow, line);
             wire.0.changed.notify_one();
         }
+    }
+
+    /// The name of the session in the agent's own store, where it has one beside that of the protocol.
+    pub(crate) fn agent_session(&self) -> Option<String> {
+        self.0.elsewhere.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Takes the lines that have gathered, in exchange for `lines`, which is emptied.
@@ -57,6 +72,21 @@ impl Wire {
     pub(crate) async fn changed(&self) {
         self.0.changed.notified().await;
     }
+}
+
+fn contains(line: &[u8], text: &[u8]) -> bool {
+    line.windows(text.len()).any(|part| part == text)
+}
+
+/// `_meta.agentSessionId`, or `_meta.sessionId`, of an answer.
+fn elsewhere(flow: Flow, line: &[u8]) -> Option<String> {
+    if flow == Flow::Out || !contains(line, b"\"_meta\"") {
+        return None;
+    }
+    let line: serde_json::Value = serde_json::from_slice(line).ok()?;
+    let meta = line.get("result")?.get("_meta")?;
+    let id = ["agentSessionId", "sessionId"].iter().find_map(|key| meta.get(key)?.as_str());
+    id.map(str::trim).filter(|id| !id.is_empty()).map(str::to_owned)
 }
 
 impl Lines {

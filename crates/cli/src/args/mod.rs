@@ -1,8 +1,9 @@
 //! The command line: one static table, from which the parser, the help, the completions and the man page come.
 //!
-//! `table.rs` is what there is, `parse.rs` reads a command line by it, the rest writes it out.
+//! `table.rs` and `groups.rs` are what there is, `parse.rs` reads a command line by it, the rest writes it out.
 
 mod complete;
+mod groups;
 mod help;
 mod man;
 mod near;

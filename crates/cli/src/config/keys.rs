@@ -112,6 +112,15 @@ pub(crate) static KEYS: &[Key] = &[
         Free,
         "Without credentials: skip, or fail"
     ),
+    key!(
+        "exec",
+        Kind::Yes,
+        Some("true"),
+        "ATTACHE_EXEC",
+        None,
+        Narrow,
+        "Whether prompts may be sent without a session: exec, compare, piped in"
+    ),
     key!("fs", Kind::Yes, Some("true"), "ATTACHE_FS", None, Narrow, "Whether files are lent to the agent"),
     key!(
         "terminal",

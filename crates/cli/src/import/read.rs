@@ -168,6 +168,11 @@ const SETTINGS: &[(&str, &str)] = &[
 ];
 
 fn setting(name: &str, value: &Value, taken: &mut Taken) {
+    // Theirs forbids, ours allows.
+    if let ("disableExec", Some(disabled)) = (name, value.as_bool()) {
+        taken.settings.push(("exec", toml::Value::Boolean(!disabled)));
+        return;
+    }
     let Some((_, ours)) = SETTINGS.iter().find(|(theirs, _)| *theirs == name) else {
         taken.notes.push(format!("`{name}` has no counterpart and is left out"));
         return;
@@ -232,9 +237,10 @@ mod tests {
             "agents": { "a": { "argv": ["a", "b c"] }, "d": { "command": "d --acp" } },
             "auth": { "key": "secret" },
         }));
-        assert_eq!(taken.settings.len(), 2);
+        assert_eq!(taken.settings.len(), 3);
+        assert!(taken.settings.contains(&("exec", toml::Value::Boolean(false))));
         assert_eq!(taken.agents[1].argv, ["d", "--acp"]);
         assert_eq!(taken.auth["key"], "secret");
-        assert_eq!(taken.notes.len(), 1);
+        assert!(taken.notes.is_empty());
     }
 }

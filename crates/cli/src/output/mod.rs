@@ -141,7 +141,7 @@ impl Output {
 }
 
 /// Failures quote what the agent printed, and that may be anything.
-fn without_secrets(failure: &Failure) -> Failure {
+pub(crate) fn without_secrets(failure: &Failure) -> Failure {
     let mask = attache_host::secrets::Mask::from_env();
     let mut failure = failure.clone();
     failure.message = mask.text(&failure.message).into_owned();

@@ -58,10 +58,11 @@ async fn tell_cancel(_cx: &Cx, _record: &Record) -> Result<bool> {
 /// Switches the mode.
 pub(crate) fn set_mode(cx: &Cx) -> Result<()> {
     let mode = cx.call.word(0).unwrap_or_default().to_owned();
-    let (record, _) = change(cx, Setting::Mode(mode.clone()))?;
+    let Changed { record, resumed, .. } = change(cx, Setting::Mode(mode.clone()))?;
     match cx.output.format {
         Format::Json => {
-            cx.output.json(&with_identity(json!({ "action": "mode_set", "modeId": mode }), &record))
+            let done = json!({ "action": "mode_set", "modeId": mode, "resumed": resumed });
+            cx.output.json(&with_identity(done, &record));
         }
         Format::Text => cx.output.line(format_args!("mode set: {mode}")),
         Format::Quiet => cx.output.line(mode),
@@ -73,21 +74,23 @@ pub(crate) fn set_mode(cx: &Cx) -> Result<()> {
 pub(crate) fn set(cx: &Cx) -> Result<()> {
     let (key, value) = (cx.call.word(0).unwrap_or_default(), cx.call.word(1).unwrap_or_default());
     if key == "model" {
-        let (record, _) = change(cx, Setting::Model(value.to_owned()))?;
+        let Changed { record, resumed, .. } = change(cx, Setting::Model(value.to_owned()))?;
         match cx.output.format {
             Format::Json => {
-                cx.output.json(&with_identity(json!({ "action": "model_set", "modelId": value }), &record));
+                let done = json!({ "action": "model_set", "modelId": value, "resumed": resumed });
+                cx.output.json(&with_identity(done, &record));
             }
             Format::Text => cx.output.line(format_args!("model set: {value}")),
             Format::Quiet => cx.output.line(value),
         }
         return Ok(());
     }
-    let (record, options) = change(cx, Setting::Option(key.to_owned(), value.to_owned()))?;
+    let Changed { record, resumed, set: options } =
+        change(cx, Setting::Option(key.to_owned(), value.to_owned()))?;
     let options_now = count(options.as_array().map_or(0, Vec::len) as u64, "option");
     match cx.output.format {
         Format::Json => cx.output.json(&with_identity(
-            json!({ "action": "config_set", "configId": key, "value": value, "configOptions": options }),
+            json!({ "action": "config_set", "configId": key, "value": value, "resumed": resumed, "configOptions": options }),
             &record,
         )),
         Format::Text => cx.output.line(format_args!("config set: {key}={value} ({options_now})")),
@@ -101,19 +104,33 @@ fn with_identity(mut value: Value, record: &Record) -> Value {
     if let Some(object) = value.as_object_mut() {
         object.insert("acpxRecordId".to_owned(), json!(record.id));
         object.insert("acpxSessionId".to_owned(), json!(record.session_id));
+        if let Some(id) = &record.agent_session {
+            object.insert("agentSessionId".to_owned(), json!(id));
+        }
     }
     value
 }
 
-fn change(cx: &Cx, setting: Setting) -> Result<(Record, Value)> {
+/// What became of a setting.
+struct Changed {
+    record: Record,
+    /// Whether the agent was started for it, and found the session again.
+    resumed: bool,
+    /// What the agent says is set now.
+    set: Value,
+}
+
+fn change(cx: &Cx, setting: Setting) -> Result<Changed> {
     let setup = Setup::new(cx)?;
     let permits = Permits::without_turn(cx)?;
     let record = find(cx, &setup)?;
     let setup = setup.with_record(&record);
     cx.warn();
-    let done = runtime(tell_setting(cx, &record, setup, permits, setting))?;
+    let mut done = runtime(tell_setting(cx, &record, setup, permits, setting))?;
     let record = Store::new(&cx.paths).get(&record.id).unwrap_or(record);
-    Ok((record, done))
+    let resumed = done.get("resumed").and_then(Value::as_bool).unwrap_or_default();
+    let set = done.get_mut("set").map(Value::take).unwrap_or_default();
+    Ok(Changed { record, resumed, set })
 }
 
 #[cfg(unix)]
@@ -141,7 +158,7 @@ async fn tell_setting(
         "value": value,
         "permits": permits.to_json(),
     });
-    Ok(request(&mut link, &message).await?.get("set").cloned().unwrap_or_default())
+    request(&mut link, &message).await
 }
 
 #[cfg(not(unix))]

@@ -23,6 +23,7 @@ use crate::wire::Wire;
 
 /// Sends one prompt and forgets the session.
 pub(crate) fn exec(cx: &Cx) -> Result<()> {
+    may_exec(cx)?;
     let setup = Setup::new(cx)?;
     let permits = Permits::new(cx)?;
     let options = options(cx)?;
@@ -34,6 +35,19 @@ pub(crate) fn exec(cx: &Cx) -> Result<()> {
         let result = stoppable(|stop| one_shot(cx, setup, permits, options, prompt, &mut front, stop)).await;
         end(&mut front, result).await
     })
+}
+
+/// Whether prompts may be sent without a session.
+pub(super) fn may_exec(cx: &Cx) -> Result<()> {
+    if cx.config.is("exec") {
+        return Ok(());
+    }
+    let source = cx.config.setting("exec").map(|setting| setting.source.to_string()).unwrap_or_default();
+    Err(Failure::runtime(format_args!(
+        "prompts without a session are switched off (`exec = false`, {source})"
+    ))
+    .detail("EXEC_DISABLED")
+    .hint("use a session: attache sessions new, then attache prompt"))
 }
 
 /// The log of this command.
@@ -87,7 +101,7 @@ fn options(cx: &Cx) -> Result<Vec<(String, String)>> {
     cx.call.values("config-option").map(read).collect()
 }
 
-async fn one_shot(
+pub(super) async fn one_shot(
     cx: &Cx,
     setup: Setup,
     permits: Permits,

@@ -23,6 +23,8 @@ pub(crate) enum Front {
     /// Another process.
     #[cfg(unix)]
     Remote(super::ipc::RemoteFront),
+    /// Nobody watches; what comes of it is put together.
+    Heard(Box<super::compare::Heard>),
     /// Nobody waits for them.
     #[cfg_attr(not(unix), expect(dead_code, reason = "there is no owner process here"))]
     Nobody,
@@ -139,7 +141,7 @@ impl Front {
             Front::Local(local) => local.is_attended(),
             #[cfg(unix)]
             Front::Remote(remote) => remote.is_attended(),
-            Front::Nobody => false,
+            Front::Heard(_) | Front::Nobody => false,
         }
     }
 
@@ -154,6 +156,10 @@ impl Front {
             }
             #[cfg(unix)]
             Front::Remote(remote) => remote.lines(lines).await,
+            Front::Heard(heard) => {
+                heard.lines(lines);
+                Ok(())
+            }
             Front::Nobody => Ok(()),
         }
     }
@@ -164,7 +170,7 @@ impl Front {
             Front::Local(local) => local.ask(ask).await,
             #[cfg(unix)]
             Front::Remote(remote) => remote.ask(ask).await,
-            Front::Nobody => None,
+            Front::Heard(_) | Front::Nobody => None,
         }
     }
 
@@ -174,7 +180,7 @@ impl Front {
             Front::Local(local) => local.note(text).await,
             #[cfg(unix)]
             Front::Remote(remote) => remote.note(text).await,
-            Front::Nobody => {}
+            Front::Heard(_) | Front::Nobody => {}
         }
     }
 
@@ -187,7 +193,7 @@ impl Front {
             }
             #[cfg(unix)]
             Front::Remote(remote) => remote.permission(notice).await,
-            Front::Nobody => {}
+            Front::Heard(_) | Front::Nobody => {}
         }
     }
 }
@@ -198,7 +204,7 @@ impl Person for Front {
             Front::Local(local) => local.tell(text).await,
             #[cfg(unix)]
             Front::Remote(remote) => remote.tell(text).await,
-            Front::Nobody => {}
+            Front::Heard(_) | Front::Nobody => {}
         }
     }
 
@@ -207,7 +213,7 @@ impl Person for Front {
             Front::Local(local) => local.line_for(question).await,
             #[cfg(unix)]
             Front::Remote(remote) => remote.line_for(question).await,
-            Front::Nobody => None,
+            Front::Heard(_) | Front::Nobody => None,
         }
     }
 
@@ -216,7 +222,7 @@ impl Person for Front {
             Front::Local(local) => local.open(url).await,
             #[cfg(unix)]
             Front::Remote(remote) => remote.open(url).await,
-            Front::Nobody => {}
+            Front::Heard(_) | Front::Nobody => {}
         }
     }
 }

@@ -18,13 +18,7 @@ pub(crate) fn prompt(cx: &Cx) -> Result<Vec<ContentBlock>> {
     let words = cx.call.words.join(" ");
     let words = words.trim();
     let blocks = match cx.call.value("file") {
-        Some("-") => with_words(blocks(&stdin()?)?, words),
-        Some(file) => {
-            let path = cx.cwd.join(file);
-            let text = std::fs::read_to_string(&path)
-                .map_err(|error| Failure::usage(format_args!("the prompt {}: {error}", path.display())))?;
-            with_words(blocks(&text)?, words)
-        }
+        Some(_) => with_words(file(cx)?, words),
         None if !words.is_empty() => vec![words.into()],
         None if !is_piped() => {
             return Err(
@@ -37,6 +31,19 @@ pub(crate) fn prompt(cx: &Cx) -> Result<Vec<ContentBlock>> {
         return Err(Failure::usage("the prompt is empty"));
     }
     Ok(blocks)
+}
+
+/// Reads the prompt of `--file` alone.
+pub(super) fn file(cx: &Cx) -> Result<Vec<ContentBlock>> {
+    match cx.call.value("file").unwrap_or("-") {
+        "-" => blocks(&stdin()?),
+        file => {
+            let path = cx.cwd.join(file);
+            let text = std::fs::read_to_string(&path)
+                .map_err(|error| Failure::usage(format_args!("the prompt {}: {error}", path.display())))?;
+            blocks(&text)
+        }
+    }
 }
 
 fn stdin() -> Result<String> {

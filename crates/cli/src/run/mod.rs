@@ -5,6 +5,7 @@
 //! are what they are made of, in a form that can be handed to another process. `owner.rs` is that process, `reach.rs` finds or starts it, `ipc.rs` is how one talks to it.
 
 mod ask;
+mod compare;
 mod control;
 mod exec;
 mod front;
@@ -27,6 +28,7 @@ mod status;
 mod turn;
 mod worker;
 
+pub(crate) use compare::compare;
 pub(crate) use control::{cancel, set, set_mode};
 pub(crate) use exec::{exec, leave, log, show_stderr};
 pub(crate) use held::{Held, Wish};

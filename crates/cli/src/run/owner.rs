@@ -212,7 +212,7 @@ async fn do_job(worker: &mut Worker, job: Job, shared: &Arc<Shared>) {
         Job::Set { setting, permits, mut writer } => {
             let mut front = Front::Nobody;
             let message = match worker.set(&setting, &permits, &mut front).await {
-                Ok(done) => json!({ "set": done }),
+                Ok(done) => done,
                 Err(failure) => json!({ "failure": failure_to_json(&failure) }),
             };
             let _ = say(&mut writer, &message).await;
@@ -326,7 +326,8 @@ async fn serve_prompt(
         false => Front::Nobody,
     };
     let tell = running.tell.clone();
-    place.send(Job::Prompt { work: Work { blocks, permits, model }, front, stop, running });
+    let work = Work { blocks, permits, model, request: Some(request) };
+    place.send(Job::Prompt { work, front, stop, running });
     if !waits {
         return;
     }

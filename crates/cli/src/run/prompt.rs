@@ -274,6 +274,7 @@ async fn submit(
             .map_err(|error| Failure::runtime(error))?,
         permits: Permits::new(cx)?,
         model: message.get("model").and_then(|model| model.as_str()).map(str::to_owned),
+        request: None,
     };
     let mut worker = Worker::new(&cx.paths, setup.clone(), record, cx.output.verbose);
     let result = stoppable(async |mut stop| worker.prompt(work, &mut front, &mut stop, |_| {}).await).await;

@@ -37,6 +37,11 @@ pub(crate) struct Setup {
 impl Setup {
     /// What flags and settings say.
     pub(crate) fn new(cx: &Cx) -> Result<Setup> {
+        Setup::of(cx, cx.agent()?)
+    }
+
+    /// The same for an agent that is meant in another way.
+    pub(crate) fn of(cx: &Cx, spec: AgentSpec) -> Result<Setup> {
         let config = &cx.config;
         let system_prompt = match (cx.call.value("system-prompt"), cx.call.value("append-system-prompt")) {
             (Some(text), _) if !text.trim().is_empty() => Some(json!(text)),
@@ -45,7 +50,7 @@ impl Setup {
             _ => return Err(Failure::usage("the system prompt is empty")),
         };
         Ok(Setup {
-            spec: cx.agent()?,
+            spec,
             cwd: cx.cwd.clone(),
             directories: cx.directories()?,
             mcp_servers: mcp::servers(cx)?,

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use attache::client::{ElicitationAsk, Event, PermissionAsk, Session};
-use attache::{ContentBlock, ErrorObject, Prompt, StopReason, code};
+use attache::{ContentBlock, ErrorObject, Meta, Prompt, StopReason, code};
 use attache_host::budget::{Budget, Exceeded, Meter};
-use attache_host::policy::{Answer, Decision, Policy, Silence, Tally};
-use serde_json::{Map, Value};
+use attache_host::policy::{Answer, Decision, Policy, Reason, Silence, Source, Tally};
+use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, watch};
 
 use super::ask::Ask;
@@ -238,7 +238,7 @@ impl Running<'_, '_> {
     }
 
     /// The agent asks whether it may run a tool.
-    async fn permission(&mut self, ask: PermissionAsk) {
+    async fn permission(&mut self, mut ask: PermissionAsk) {
         self.touched = true;
         // The request is shown before it is answered.
         let _ = self.show.drain().await;
@@ -256,7 +256,11 @@ impl Running<'_, '_> {
                     .front
                     .permission(&format!("denied, because nobody can be asked: {title} ({reason})"))
                     .await;
-                self.policy.unanswered(ask.request(), Silence::Unattended)
+                let decision = self.policy.unanswered(ask.request(), Silence::Unattended);
+                if let Some(meta) = escalation(&ask, &reason) {
+                    ask = ask.meta(meta);
+                }
+                decision
             }
             decision => {
                 if !decision.allows() {
@@ -389,6 +393,35 @@ impl Running<'_, '_> {
         };
         let _ = reply.send(answer);
     }
+}
+
+/// What scripts for acpx look for in the answer when a rule wants a person to decide and there is none.
+fn escalation(ask: &PermissionAsk, reason: &Reason) -> Option<Meta> {
+    if !matches!(reason.source, Source::Rule | Source::Default) {
+        return None;
+    }
+    let call = ask.tool_call();
+    let title = title(ask);
+    let input = call.raw_input.as_ref().and_then(|input| input.parse::<Value>().ok());
+    let mut escalation = json!({
+        "type": "permission_escalation",
+        "sessionId": ask.request().session_id,
+        "toolCallId": call.tool_call_id,
+        "toolTitle": title,
+        "action": "escalate",
+        "message": format!("Permission escalation required for {title}"),
+        "timestamp": crate::time::now(),
+    });
+    let more = [
+        ("toolName", call.name.as_deref().map(Value::from)),
+        ("toolInput", input),
+        ("toolKind", call.kind.map(|kind| json!(kind.as_str()))),
+        ("matchedRule", reason.rule.as_deref().map(Value::from)),
+    ];
+    if let Some(map) = escalation.as_object_mut() {
+        map.extend(more.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));
+    }
+    Meta::new(&json!({ "acpx": { "permissionEscalation": escalation } })).ok()
 }
 
 /// What a question is about, in one line.

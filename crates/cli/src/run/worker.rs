@@ -65,6 +65,16 @@ pub(crate) struct Work {
     pub(crate) permits: Permits,
     /// Switch to this model first.
     pub(crate) model: Option<String>,
+    /// What the prompt is called in the history.
+    pub(crate) request: Option<String>,
+}
+
+/// The agent runs and has the session.
+struct Ready {
+    /// What the user should know.
+    note: Option<String>,
+    /// The agent was started for it, and found the session again.
+    resumed: bool,
 }
 
 /// A setting that is to be made.
@@ -115,6 +125,9 @@ impl Worker {
         let limit = work.permits.timeout.unwrap_or_default();
         let deadline = work.permits.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut recorder = self.recorder.take();
+        if let Some(recorder) = &mut recorder {
+            recorder.called(work.request.clone());
+        }
         let mut show = Show::new(front, recorder.as_mut(), self.wire.clone());
         let result = async {
             let ready = self.ready(&record, &work);
@@ -125,7 +138,7 @@ impl Worker {
                     () = late(deadline) => Err(timed_out(limit)),
                 }
             });
-            if let Some(note) = ready.await? {
+            if let Some(note) = ready.await?.note {
                 show.front.note(&note).await;
             }
             let Some(live) = &mut self.live else { return Err(Failure::runtime("the session is gone")) };
@@ -155,13 +168,13 @@ impl Worker {
         result
     }
 
-    /// Sees to it that the agent runs and has the session. Gives back what the user should know.
-    async fn ready(&mut self, record: &Record, work: &Work) -> Result<Option<String>> {
+    /// Sees to it that the agent runs and has the session.
+    async fn ready(&mut self, record: &Record, work: &Work) -> Result<Ready> {
         let policy = self.policy(&work.permits)?;
         if self.live.as_ref().is_some_and(|live| live.connection.agent.is_closed()) {
             self.live = None;
         }
-        let mut note = None;
+        let (mut note, mut resumed) = (None, false);
         match &self.live {
             Some(live) => live.connection.lender.set(policy),
             None => {
@@ -172,6 +185,7 @@ impl Worker {
                         .await?;
                 let (session, restored) = connection.restore(record).await?;
                 let problems = connection.set_again(&session, record).await;
+                resumed = !matches!(restored, Restored::Replaced(_));
                 if let Restored::Replaced(reason) = &restored
                     && record.turns > 0
                 {
@@ -184,7 +198,9 @@ impl Worker {
                 }
                 let restorable =
                     connection.agent.resuming().is_some() || connection.agent.loading().is_some();
+                let elsewhere = self.wire.agent_session();
                 self.store.change(&self.id, |record| {
+                    record.agent_session = elsewhere.or_else(|| record.agent_session.take());
                     record.restorable = Some(restorable);
                     record.agent_started_at = Some(now());
                     note_session(record, &session);
@@ -195,7 +211,7 @@ impl Worker {
         if let (Some(model), Some(live)) = (&work.model, &self.live) {
             set_model(&live.session, model).await?;
         }
-        Ok(note)
+        Ok(Ready { note, resumed })
     }
 
     fn policy(&self, permits: &Permits) -> Result<attache_host::policy::Policy> {
@@ -221,7 +237,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Makes a setting and remembers it, to be made again when the agent has been restarted.
+    /// Makes a setting and remembers it, to be made again when the agent has been restarted. Gives back what was `set`, and
+    /// whether the session was `resumed` for it.
     pub(crate) async fn set(
         &mut self,
         setting: &Setting,
@@ -229,9 +246,9 @@ impl Worker {
         front: &mut Front,
     ) -> Result<Value> {
         let record = self.record()?;
-        let work = Work { blocks: Vec::new(), permits: permits.clone(), model: None };
+        let work = Work { blocks: Vec::new(), permits: permits.clone(), model: None, request: None };
         let mut show = Show::new(front, None, self.wire.clone());
-        show.during(self.ready(&record, &work)).await?;
+        let Ready { resumed, .. } = show.during(self.ready(&record, &work)).await?;
         let Some(live) = &self.live else { return Err(Failure::runtime("the session is gone")) };
         let done = match setting {
             Setting::Mode(mode) => {
@@ -250,7 +267,7 @@ impl Worker {
             note_setting(record, setting);
             note_session(record, session);
         })?;
-        Ok(done)
+        Ok(json!({ "set": done, "resumed": resumed }))
     }
 
     /// Waits for the agent's end, and answers what it asks while nobody is there. Never resolves if no agent runs.

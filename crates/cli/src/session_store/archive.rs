@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Record, Scope, Store};
 use crate::error::{Context as _, Failure, Result};
@@ -10,6 +10,61 @@ use crate::paths::{home, replace};
 use crate::time::now;
 
 const FORMAT: &str = "attache-session";
+
+/// An archive that acpx wrote, in the shape of ours: the same members by other names.
+fn from_acpx(archive: &Value) -> Option<Value> {
+    if archive.get("format_version")?.as_u64()? != 1 {
+        return None;
+    }
+    let session = archive.get("session")?;
+    let state = session.get("state")?;
+    let mut record = Map::new();
+    let mut put = |ours: &str, value: Option<&Value>| {
+        if let Some(value) = value.filter(|value| !value.is_null()) {
+            record.insert(ours.to_owned(), value.clone());
+        }
+    };
+    for (ours, theirs) in [
+        ("acpxRecordId", "/acpx_record_id"),
+        ("acpSessionId", "/acp_session_id"),
+        ("agentSessionId", "/agent_session_id"),
+        ("agentCommand", "/agent_command"),
+        ("cwd", "/cwd"),
+        ("name", "/name"),
+        ("title", "/title"),
+        ("createdAt", "/created_at"),
+        ("lastUsedAt", "/last_used_at"),
+        ("lastPromptAt", "/last_prompt_at"),
+        ("desiredModeId", "/acpx/desired_mode_id"),
+        ("desiredModelId", "/acpx/desired_model_id"),
+        ("desiredConfigOptions", "/acpx/desired_config_options"),
+    ] {
+        put(ours, state.pointer(theirs));
+    }
+    // Names of known agents are kept as such; anything else is a command.
+    let agent = session.get("agent").and_then(Value::as_str);
+    let known = agent.filter(|name| crate::agents::builtin(name).is_some());
+    put("agentName", known.map(Value::from).as_ref());
+    // Relative to the home directory, unless the session was elsewhere.
+    let relative =
+        session.get("cwd_relative").filter(|cwd| cwd.as_str().is_some_and(|cwd| !cwd.starts_with('/')));
+    put("cwdFromHome", relative);
+    let history: Vec<Value> = archive.get("history")?.as_array()?.iter().map(stamped).collect();
+    let turns = history.iter().filter(|line| line.get("method") == Some(&json!("session/prompt"))).count();
+    record.insert("turns".to_owned(), json!(turns));
+    Some(json!({ "format": FORMAT, "session": record, "history": history }))
+}
+
+/// Our histories mark a prompt and its answer by when they were sent; acpx does not say.
+fn stamped(line: &Value) -> Value {
+    let mut line = line.clone();
+    let ends =
+        line.get("method") == Some(&json!("session/prompt")) || line.pointer("/result/stopReason").is_some();
+    if let Some(map) = line.as_object_mut().filter(|_| ends) {
+        map.entry("at").or_insert(Value::Null);
+    }
+    line
+}
 
 /// Writes a session to a file, also while it is in use: what was said so far. The directory is written relative to the user's home, so that it fits another machine.
 pub(crate) fn export(store: &Store, record: &Record, output: &Path) -> Result<()> {
@@ -43,6 +98,9 @@ pub(crate) fn import(
     let text = std::fs::read(archive).context(archive.display())?;
     let mut value: Value = serde_json::from_slice(&text)
         .map_err(|error| Failure::usage(format_args!("{} is not an archive: {error}", archive.display())))?;
+    if let Some(theirs) = from_acpx(&value) {
+        value = theirs;
+    }
     if value.get("format").and_then(Value::as_str) != Some(FORMAT) {
         return Err(Failure::usage(format_args!("{} is not an archive of a session", archive.display())));
     }

@@ -28,6 +28,8 @@ pub(crate) struct Recorder {
     file: File,
     /// The open prompt: only what belongs to turns is kept.
     prompt: Option<Id>,
+    /// What the next prompt is called.
+    request: Option<String>,
     buffer: Vec<u8>,
 }
 
@@ -56,7 +58,7 @@ impl History {
         if !ends_with_line(&self.path)? {
             file.write_all(b"\n")?;
         }
-        Ok(Recorder { file, prompt: None, buffer: Vec::new() })
+        Ok(Recorder { file, prompt: None, request: None, buffer: Vec::new() })
     }
 
     /// The raw lines, as JSON.
@@ -89,6 +91,11 @@ impl History {
         crate::paths::replace(&self.path, text.as_bytes())
     }
 
+    /// The conversation, as records of acpx have it.
+    pub(crate) fn messages(&self) -> io::Result<Value> {
+        Ok(super::messages::messages(&self.lines()?))
+    }
+
     /// Who said what.
     pub(crate) fn entries(&self) -> io::Result<Vec<Entry>> {
         Ok(entries(&self.lines()?))
@@ -108,6 +115,11 @@ fn ends_with_line(path: &Path) -> io::Result<bool> {
 }
 
 impl Recorder {
+    /// What the next prompt is called by those who asked for it.
+    pub(crate) fn called(&mut self, request: Option<String>) {
+        self.request = request;
+    }
+
     /// A line went over the wire. The prompt's line gets the time.
     pub(crate) fn line(&mut self, flow: Flow, line: &[u8], now: impl FnOnce() -> String) {
         match (flow, Frame::parse(line, 1024)) {
@@ -128,12 +140,17 @@ impl Recorder {
         }
     }
 
-    /// The line with the member `at`; messages have no member of that name.
+    /// The line with the member `at`, and `request` if there is a name for it; messages have no members of these names.
     fn stamp(&mut self, line: &[u8], now: String) {
         match line.trim_ascii_end().strip_suffix(b"}") {
             Some(open) => {
                 self.buffer.extend_from_slice(open);
-                self.buffer.extend_from_slice(format!(",\"at\":\"{now}\"}}\n").as_bytes());
+                let request = self
+                    .request
+                    .as_ref()
+                    .map(|request| format!(",\"request\":{}", Value::from(request.as_str())));
+                let stamp = format!(",\"at\":\"{now}\"{}}}\n", request.unwrap_or_default());
+                self.buffer.extend_from_slice(stamp.as_bytes());
             }
             None => self.buffer.extend_from_slice(line),
         }

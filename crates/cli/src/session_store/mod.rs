@@ -8,6 +8,7 @@
 
 mod archive;
 mod history;
+mod messages;
 mod record;
 mod store;
 

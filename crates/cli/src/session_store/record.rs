@@ -11,6 +11,8 @@ pub(crate) struct Record {
     pub(crate) id: String,
     /// The agent's name for the session.
     pub(crate) session_id: String,
+    /// The agent's name for it in its own store, if that is another one.
+    pub(crate) agent_session: Option<String>,
     /// What the agent is called here, if it is a known one.
     pub(crate) agent: Option<String>,
     /// How the agent is reached.
@@ -80,6 +82,7 @@ impl Record {
         let record = Record {
             id: take.text("acpxRecordId")?,
             session_id: take.text("acpSessionId")?,
+            agent_session: take.text("agentSessionId"),
             agent: take.text("agentName"),
             agent_command: take.text("agentCommand")?,
             cwd: PathBuf::from(take.text("cwd")?),
@@ -127,6 +130,7 @@ impl Record {
         };
         put("acpxRecordId", json!(self.id));
         put("acpSessionId", json!(self.session_id));
+        put("agentSessionId", json!(self.agent_session));
         put("agentName", json!(self.agent));
         put("agentCommand", json!(self.agent_command));
         put("cwd", json!(self.cwd));

@@ -44,7 +44,7 @@ pub(crate) fn delete(cx: &Cx) -> Result<()> {
     close_record(cx, &record)?;
     let setup = setup.with_record(&record);
     let told = runtime(async {
-        with_agent(cx, setup, async |connection| match connection.agent.deleting() {
+        with_agent(cx, setup, async |connection, _| match connection.agent.deleting() {
             None => Ok(false),
             Some(deleting) => {
                 deleting.session(record.session_id.as_str()).await.map_err(Failure::from)?;
@@ -79,7 +79,7 @@ pub(crate) fn fork(cx: &Cx) -> Result<()> {
         return Err(Failure::usage(format_args!("there is an open session `{name}` already")));
     }
     let mut copy = runtime(async {
-        with_agent(cx, setup, async |connection| {
+        with_agent(cx, setup, async |connection, _| {
             let Some(forking) = connection.agent.forking() else {
                 return Err(Failure::runtime("this agent cannot copy sessions").detail("FORK_UNSUPPORTED"));
             };

@@ -34,7 +34,7 @@ pub(crate) fn list(cx: &Cx) -> Result<()> {
     };
     let filtered = filter.is_some() || cursor.is_some();
     let answer = runtime(async {
-        with_agent(cx, setup, async |connection| {
+        with_agent(cx, setup, async |connection, _| {
             if connection.agent.listing().is_none() {
                 return Ok(None);
             }

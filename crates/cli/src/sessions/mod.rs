@@ -4,11 +4,13 @@ mod change;
 mod list;
 mod show;
 mod start;
+mod watch;
 
 pub(crate) use change::{close, delete, export, fork, import, prune};
 pub(crate) use list::list;
 pub(crate) use show::{history, read, show};
 pub(crate) use start::{add, ensure, new, note};
+pub(crate) use watch::watch;
 
 use serde_json::{Map, Value, json};
 
@@ -43,6 +45,9 @@ fn result(action: &str, record: &Record, more: &[(&str, Value)]) -> Value {
     }
     map.insert("acpxRecordId".to_owned(), json!(record.id));
     map.insert("acpxSessionId".to_owned(), json!(record.session_id));
+    if let Some(id) = &record.agent_session {
+        map.insert("agentSessionId".to_owned(), json!(id));
+    }
     if let Some(name) = &record.name {
         map.insert("name".to_owned(), json!(name));
     }

@@ -1,6 +1,6 @@
 //! `sessions show`, `history` and `read`.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::find;
 use crate::cx::Cx;
@@ -12,7 +12,14 @@ use crate::session_store::Store;
 pub(crate) fn show(cx: &Cx) -> Result<()> {
     let record = find(cx, &cx.agent()?, cx.call.word(0), true)?;
     match cx.output.format {
-        Format::Json => cx.output.json(&record.to_json()),
+        Format::Json => {
+            let mut value = record.to_json();
+            let said = Store::new(&cx.paths).history(&record.id).messages().context("the history")?;
+            if let (Some(map), Value::Object(said)) = (value.as_object_mut(), said) {
+                map.extend(said);
+            }
+            cx.output.json(&value);
+        }
         Format::Quiet => cx.output.line(&record.id),
         Format::Text => {
             let store = Store::new(&cx.paths);
@@ -22,7 +29,7 @@ pub(crate) fn show(cx: &Cx) -> Result<()> {
             let rows: [(&str, String); 19] = [
                 ("id", record.id.clone()),
                 ("sessionId", record.session_id.clone()),
-                ("agentSessionId", "-".to_owned()),
+                ("agentSessionId", dash(record.agent_session.clone())),
                 ("agent", record.agent_command.clone()),
                 ("cwd", record.cwd.display().to_string()),
                 ("name", dash(record.name.clone())),

@@ -67,7 +67,7 @@ fn create(cx: &Cx, setup: Setup) -> Result<(Record, Vec<Record>)> {
     let scope = Scope::new(&setup.spec, &cx.cwd, name);
     let wanted = cx.call.value("resume-session").map(str::to_owned);
     let mut record = runtime(async {
-        with_agent(cx, setup, async |connection| {
+        with_agent(cx, setup, async |connection, wire| {
             let session = match &wanted {
                 None => connection.new_session().await?,
                 Some(id) => take_over(connection, id).await?,
@@ -80,6 +80,7 @@ fn create(cx: &Cx, setup: Setup) -> Result<(Record, Vec<Record>)> {
                 Record::new(session.id().as_str(), &connection.setup.spec.identity(), &cx.cwd, &now());
             note(&mut record, connection, &session);
             record.model = model;
+            record.agent_session = wire.agent_session();
             Ok(record)
         })
         .await
@@ -134,7 +135,7 @@ pub(crate) fn note(record: &mut Record, connection: &Connection, session: &Sessi
 pub(super) async fn with_agent<T>(
     cx: &Cx,
     setup: Setup,
-    work: impl AsyncFnOnce(&Connection) -> Result<T>,
+    work: impl AsyncFnOnce(&Connection, &Wire) -> Result<T>,
 ) -> Result<T> {
     let permits = Permits::without_turn(cx)?;
     let roots: Vec<_> = std::iter::once(setup.cwd.clone()).chain(setup.directories.clone()).collect();
@@ -145,7 +146,7 @@ pub(super) async fn with_agent<T>(
     let stderr = crate::run::show_stderr(cx.output.verbose, &setup);
     let working = async {
         let connection = Connection::start(setup, lender, questions, wire.clone(), stderr).await?;
-        let result = work(&connection).await;
+        let result = work(&connection, &wire).await;
         crate::run::leave(&connection.agent).await;
         result
     };

@@ -12,7 +12,7 @@ use attache_wire::v1::{
     RequestPermissionRequest, RequestPermissionResponse, ToolCallUpdate,
 };
 
-use crate::{Error, Result};
+use crate::{Error, Meta, Result};
 
 /// The open end of a question.
 pub(crate) struct Slot {
@@ -88,11 +88,19 @@ pub(crate) fn cancel_permission(responder: Responder) {
 pub struct PermissionAsk {
     slot: Arc<Slot>,
     request: Box<RequestPermissionRequest>,
+    meta: Option<Meta>,
 }
 
 impl PermissionAsk {
     pub(crate) fn new(slot: Arc<Slot>, request: Box<RequestPermissionRequest>) -> Self {
-        PermissionAsk { slot, request }
+        PermissionAsk { slot, request, meta: None }
+    }
+
+    /// Gives the answer a `_meta`. A question that is dropped is answered without.
+    #[must_use]
+    pub fn meta(mut self, meta: Meta) -> Self {
+        self.meta = Some(meta);
+        self
     }
 
     /// The tool call in question; often the id is all that it tells.
@@ -136,7 +144,9 @@ impl PermissionAsk {
     }
 
     /// Answers that nobody decided.
-    pub fn cancel(self) {}
+    pub fn cancel(self) {
+        self.answer(RequestPermissionOutcome::Cancelled);
+    }
 
     /// Whether the question still waits for an answer.
     pub fn is_open(&self) -> bool {
@@ -149,9 +159,13 @@ impl PermissionAsk {
     }
 
     fn select(&self, option: &PermissionOptionId) {
-        self.slot.answer(|responder| {
-            responder.ok(&RequestPermissionResponse::new(RequestPermissionOutcome::selected(option)));
-        });
+        self.answer(RequestPermissionOutcome::selected(option));
+    }
+
+    fn answer(&self, outcome: RequestPermissionOutcome) {
+        let mut response = RequestPermissionResponse::new(outcome);
+        response.meta.clone_from(&self.meta);
+        self.slot.answer(|responder| responder.ok(&response));
     }
 }
 

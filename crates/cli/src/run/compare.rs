@@ -1,0 +1,270 @@
+//! `attache compare`: one prompt for several agents, one after the other.
+
+use std::time::{Duration, Instant};
+
+use attache::wire::v1::PermissionOption;
+use attache::{ContentBlock, Flow};
+use attache_rpc::{Frame, Id};
+use serde_json::{Value, json};
+
+use super::exec::{may_exec, one_shot, stoppable};
+use super::front::Front;
+use super::input;
+use super::permits::Permits;
+use super::setup::Setup;
+use super::signals::runtime;
+use crate::cx::Cx;
+use crate::error::{Failure, Kind, Result};
+use crate::output::Format;
+use crate::wire::Lines;
+
+/// An agent that says nothing for this long is given up, unless something else is said.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// How much of an answer is shown.
+const PREVIEW: usize = 200;
+
+/// Sends one prompt to several agents.
+pub(crate) fn compare(cx: &Cx) -> Result<()> {
+    may_exec(cx)?;
+    if cx.call.has("agent") {
+        return Err(Failure::usage("name the agents to compare; --agent is for one"));
+    }
+    let (agents, prompt) = read(cx)?;
+    let mut permits = Permits::new(cx)?;
+    permits.timeout.get_or_insert(PATIENCE);
+    cx.warn();
+    let mut rows = Vec::new();
+    let mut interrupted = false;
+    for agent in agents {
+        let setup = Setup::of(cx, cx.agent_named(agent)?)?;
+        let row = runtime(async { Ok(ask(cx, agent, setup, &permits, &prompt).await) })?;
+        interrupted = row.kind == Some(Kind::Interrupted);
+        rows.push(row);
+        if interrupted {
+            break;
+        }
+    }
+    print(cx, &rows);
+    let kind = |wanted: &str| rows.iter().any(|row| row.status == wanted);
+    let failed = match () {
+        () if interrupted => return Err(seen(Kind::Interrupted)),
+        () if kind("error") => Kind::Runtime,
+        () if kind("permission_denied") => Kind::PermissionDenied,
+        () if kind("cancelled") => Kind::Timeout,
+        () => return Ok(()),
+    };
+    Err(seen(failed))
+}
+
+/// The rows say what happened; this is only for the exit code.
+fn seen(kind: Kind) -> Failure {
+    let mut failure = Failure::new(kind, "not every agent came to an end");
+    failure.shown = true;
+    failure
+}
+
+/// The agents, and the prompt behind them or in a file.
+fn read(cx: &Cx) -> Result<(Vec<&str>, Vec<ContentBlock>)> {
+    let words: Vec<&str> = cx.call.words.iter().map(String::as_str).collect();
+    if cx.call.has("file") {
+        return Ok((words, input::file(cx)?));
+    }
+    match words.split_last() {
+        Some((prompt, agents)) if !agents.is_empty() => {
+            if prompt.trim().is_empty() {
+                return Err(Failure::usage("the prompt is empty"));
+            }
+            Ok((agents.to_vec(), vec![ContentBlock::from(*prompt)]))
+        }
+        _ => Err(Failure::usage("name one agent at least, then the prompt")
+            .hint("for example: attache compare gemini codex 'what is this?'")),
+    }
+}
+
+struct Row {
+    agent: String,
+    status: &'static str,
+    kind: Option<Kind>,
+    stop_reason: Option<String>,
+    time: Duration,
+    heard: Heard,
+    error: Option<String>,
+}
+
+async fn ask(cx: &Cx, agent: &str, setup: Setup, permits: &Permits, prompt: &[ContentBlock]) -> Row {
+    let start = Instant::now();
+    let mut front = Front::Heard(Box::default());
+    let shot = |stop| one_shot(cx, setup, permits.clone(), Vec::new(), prompt.to_vec(), &mut front, stop);
+    let result = stoppable(shot).await;
+    let heard = match front {
+        Front::Heard(heard) => *heard,
+        _ => Heard::default(),
+    };
+    let (status, kind, stop_reason, error) = match result {
+        Ok(ended) => {
+            let status = match ended.reason.as_str() {
+                "cancelled" => "cancelled",
+                _ if heard.denied > 0 => "permission_denied",
+                _ => "ok",
+            };
+            (status, None, Some(ended.reason.as_str().to_owned()), None)
+        }
+        Err(failure) => {
+            let status = match failure.kind {
+                Kind::Timeout | Kind::Interrupted => "cancelled",
+                Kind::PermissionDenied | Kind::PromptUnavailable => "permission_denied",
+                _ => "error",
+            };
+            (status, Some(failure.kind), None, Some(crate::output::without_secrets(&failure).message))
+        }
+    };
+    Row { agent: agent.to_owned(), status, kind, stop_reason, time: start.elapsed(), heard, error }
+}
+
+fn print(cx: &Cx, rows: &[Row]) {
+    match cx.output.format {
+        Format::Json => cx.output.json(&rows.iter().map(Row::to_json).collect()),
+        Format::Quiet => {
+            rows.iter().for_each(|row| cx.output.line(format_args!("{}\t{}", row.agent, row.status)))
+        }
+        Format::Text => cx.output.print(&table(rows)),
+    }
+}
+
+impl Row {
+    fn to_json(&self) -> Value {
+        json!({
+            "agent": self.agent,
+            "status": self.status,
+            "stop_reason": self.stop_reason,
+            "wall_ms": u64::try_from(self.time.as_millis()).unwrap_or(u64::MAX),
+            "input_tokens": self.heard.tokens("inputTokens"),
+            "output_tokens": self.heard.tokens("outputTokens"),
+            "total_tokens": self.heard.tokens("totalTokens"),
+            "final_message": preview(&self.heard.text),
+            "error": self.error.as_deref().map(preview),
+            "permission_requests": self.heard.asked,
+            "permission_denied": self.heard.denied,
+        })
+    }
+}
+
+fn table(rows: &[Row]) -> String {
+    let head = [
+        "agent",
+        "status",
+        "wall_ms",
+        "input",
+        "output",
+        "total",
+        "permissions",
+        "stop_reason",
+        "final_message",
+        "error",
+    ];
+    let cells = |row: &Row| {
+        let text =
+            |value: Option<String>| value.filter(|value| !value.is_empty()).unwrap_or_else(|| "-".to_owned());
+        let tokens = |name: &str| text(row.heard.tokens(name).map(|count| count.to_string()));
+        vec![
+            row.agent.clone(),
+            row.status.to_owned(),
+            row.time.as_millis().to_string(),
+            tokens("inputTokens"),
+            tokens("outputTokens"),
+            tokens("totalTokens"),
+            format!("{}/{}", row.heard.denied, row.heard.asked),
+            text(row.stop_reason.clone()),
+            text(Some(preview(&row.heard.text))),
+            text(row.error.as_deref().map(preview)),
+        ]
+    };
+    let mut lines: Vec<Vec<String>> = vec![head.iter().map(|name| (*name).to_owned()).collect()];
+    lines.extend(rows.iter().map(cells));
+    let width =
+        |at: usize| lines.iter().filter_map(|line| line.get(at)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..head.len()).map(|at| width(at).unwrap_or_default()).collect();
+    let mut text = String::new();
+    for (number, line) in lines.iter().enumerate() {
+        let padded: Vec<String> =
+            line.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        text.push_str(&format!("{}\n", padded.join("  ").trim_end()));
+        if number == 0 {
+            let rule: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
+            text.push_str(&format!("{}\n", rule.join("  ")));
+        }
+    }
+    text
+}
+
+/// In one line, and not too much of it.
+fn preview(text: &str) -> String {
+    let line = crate::forms::clean(&text.split_whitespace().collect::<Vec<_>>().join(" "));
+    match line.char_indices().nth(PREVIEW) {
+        Some((at, _)) => format!("{}…", line.get(..at).unwrap_or_default()),
+        None => line,
+    }
+}
+
+/// What comes back from an agent that nobody watches.
+#[derive(Default)]
+pub(crate) struct Heard {
+    text: String,
+    usage: Value,
+    asked: usize,
+    denied: usize,
+    /// The options of questions that are open.
+    open: Vec<(Id, Vec<PermissionOption>)>,
+}
+
+impl Heard {
+    pub(super) fn lines(&mut self, lines: &Lines) {
+        for (flow, line) in lines.iter() {
+            self.line(flow, line);
+        }
+    }
+
+    fn line(&mut self, flow: Flow, line: &[u8]) {
+        let read = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
+        match Frame::parse(line, 1024) {
+            Frame::Notification { method, params: Some(params) } if method == "session/update" => {
+                let params = read(params.get());
+                let update = params.get("update").cloned().unwrap_or_default();
+                let kind = update.get("sessionUpdate").and_then(Value::as_str);
+                // The beginning is enough to compare by.
+                if kind == Some("agent_message_chunk")
+                    && self.text.len() < 64 * PREVIEW
+                    && let Some(text) = update.pointer("/content/text").and_then(Value::as_str)
+                {
+                    self.text.push_str(text);
+                }
+            }
+            Frame::Request { id, method, params: Some(params) }
+                if flow == Flow::In && method == "session/request_permission" =>
+            {
+                self.asked += 1;
+                let options = read(params.get()).get("options").cloned().unwrap_or_default();
+                self.open.push((id, serde_json::from_value(options).unwrap_or_default()));
+            }
+            Frame::Response { id, outcome: Ok(result) } => {
+                let result = read(result.get());
+                if flow == Flow::In {
+                    if result.get("stopReason").is_some() {
+                        self.usage = result.get("usage").cloned().unwrap_or_default();
+                    }
+                } else if let Some(at) = self.open.iter().position(|(open, _)| *open == id) {
+                    let (_, options) = self.open.swap_remove(at);
+                    let chosen = result.pointer("/outcome/optionId").and_then(Value::as_str);
+                    let allowed =
+                        options.iter().any(|it| Some(it.option_id.as_str()) == chosen && it.kind.allows());
+                    self.denied += usize::from(!allowed);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn tokens(&self, name: &str) -> Option<u64> {
+        self.usage.get(name)?.as_u64()
+    }
+}
