@@ -2,9 +2,14 @@
 
 mod memory;
 mod process;
+#[cfg(unix)]
+mod program;
 
 pub use memory::Memory;
 pub use process::Process;
+pub(crate) use process::exit_of;
+#[cfg(unix)]
+pub use program::{Action, Program};
 
 use std::io;
 use std::path::PathBuf;

@@ -102,7 +102,7 @@ impl Services {
     }
 
     /// The answer to a request.
-    pub(super) async fn reply(&mut self, method: &str, params: &Value) -> Reply {
+    pub(super) fn reply(&mut self, method: &str, params: &Value) -> Reply {
         if self.held.iter().any(|held| held == method) {
             return Reply::Hold;
         }
@@ -114,11 +114,16 @@ impl Services {
             "fs/write_text_file" => self.files.serve_write(params),
             "session/request_permission" => permission(self.permission, params),
             "elicitation/create" => Reply::Result(self.elicitation.clone()),
-            _ if method.starts_with("terminal/") => self.terminals.reply(method, params).await,
+            _ if method.starts_with("terminal/") => self.terminals.reply(method, params),
             // What a client sends to an agent is the scenario's to answer.
             _ if is_for_agents(method) => Reply::Hold,
             _ => Reply::Error(-32601, format!("method not found: {method}")),
         }
+    }
+
+    /// Whether a held request may become answerable by itself.
+    pub(super) fn waits(&self) -> bool {
+        self.terminals.waits()
     }
 
     pub(super) async fn end(&mut self) {

@@ -163,7 +163,13 @@ impl Stage {
                     place += 1;
                 }
             }
-            self.receive(until, &what).await?;
+            // A real command ends without a message: then it is time to look at what is held.
+            let soon = Instant::now() + Duration::from_millis(50);
+            let waits = self.services.waits() && soon < until;
+            match self.receive(if waits { soon } else { until }, &what).await {
+                Err(Stop::Deadline(_)) if waits => {}
+                other => other?,
+            }
         }
     }
 
@@ -180,7 +186,7 @@ impl Stage {
     /// Whether the message was a request that the services have answered, or will.
     async fn serve(&mut self, heard: &Heard) -> Result<bool, Stop> {
         let Message::Request { id, method, params } = &heard.message else { return Ok(false) };
-        match self.services.reply(method, params).await {
+        match self.services.reply(method, params) {
             Reply::Result(result) => self.answer(id, result).await?,
             Reply::Error(code, message) => self.answer_error(id, code, &message).await?,
             Reply::Hold => return Ok(false),

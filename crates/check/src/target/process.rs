@@ -50,7 +50,7 @@ impl Target for Process {
 }
 
 /// A child of ours.
-pub(super) struct Child(pub(super) ChildGuard);
+struct Child(ChildGuard);
 
 impl Life for Child {
     fn exit(&mut self) -> BoxFuture<'_, Option<Exit>> {
@@ -66,7 +66,7 @@ impl Life for Child {
     }
 }
 
-pub(super) fn exit_of(status: std::process::ExitStatus) -> Exit {
+pub(crate) fn exit_of(status: std::process::ExitStatus) -> Exit {
     #[cfg(unix)]
     let signal = std::os::unix::process::ExitStatusExt::signal(&status);
     #[cfg(not(unix))]

@@ -1,0 +1,217 @@
+//! A client as a program: it is started with an agent command that leads back to the checker.
+//!
+//! The client's command line has holes. `{agent}` becomes the command of a bridge which connects the client's pipes with a socket
+//! of ours; `{prompt}` and `{cwd}` are the scenario's. What else than one prompt a client can be made to do is said by actions.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use attache_conn::process::{ChildGuard, ChildStdout, Command};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::UnixListener;
+
+use super::process::exit_of;
+use super::{Exit, Fresh, Life, Opened, Target};
+use crate::{BoxFuture, Need};
+
+/// How a client is made to do something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// By another command line, with the same holes.
+    Command(Vec<String>),
+    /// By a signal while it runs: `INT`.
+    Signal(String),
+}
+
+/// A client to start for each scenario.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The command line with holes.
+    pub command: Vec<String>,
+    /// The bridge's command line; the socket's path is added.
+    pub bridge: Vec<String>,
+    /// What else it can be made to do.
+    pub actions: BTreeMap<String, Action>,
+    /// How long it may take to start the agent.
+    pub patience: Duration,
+}
+
+impl Target for Program {
+    fn open<'a>(&'a self, fresh: &'a Fresh) -> BoxFuture<'a, io::Result<Opened>> {
+        Box::pin(async move {
+            let place = Place::new()?;
+            let socket = place.0.join("s");
+            let listener = UnixListener::bind(&socket)?;
+            let mut signal = None;
+            let template = match self.actions.get(fresh.act) {
+                Some(Action::Command(words)) => words,
+                Some(Action::Signal(name)) => {
+                    signal = Some(name.clone());
+                    &self.command
+                }
+                None => &self.command,
+            };
+            let words = filled(template, &self.agent(&socket), fresh);
+            let Some((program, args)) = words.split_first() else {
+                return Err(io::Error::other("no command: say what to start behind `--`"));
+            };
+            let child = Command::new(program).args(args).current_dir(&fresh.cwd).spawn()?;
+            // A client that reads its input to the end must not wait for us.
+            drop(child.stdin);
+            tokio::spawn(thrown_away(child.stdout));
+            let guard = child.guard;
+            let stream = tokio::select! {
+                accepted = listener.accept() => accepted?.0,
+                status = guard.wait() => return Err(never_started(&guard, &format!("it ended with {status}"))),
+                () = tokio::time::sleep(self.patience) => {
+                    return Err(never_started(&guard, &format!("{} seconds were not enough", self.patience.as_secs())));
+                }
+            };
+            let (reader, writer) = stream.into_split();
+            let life = Client { guard, signal, _listener: listener, _place: place };
+            Ok(Opened { reader: Box::new(reader), writer: Box::new(writer), life: Box::new(life) })
+        })
+    }
+
+    fn lacks(&self, need: &Need) -> Option<String> {
+        match need {
+            Need::Act(act) if *act != "prompt" && !self.actions.contains_key(*act) => {
+                Some(format!("nobody said how the client is made to {act}: --action {act}=…"))
+            }
+            _ => None,
+        }
+    }
+
+    fn command(&self) -> Vec<String> {
+        self.command.clone()
+    }
+}
+
+impl Program {
+    fn agent(&self, socket: &Path) -> Vec<String> {
+        let socket = socket.to_string_lossy().into_owned();
+        self.bridge.iter().cloned().chain([socket]).collect()
+    }
+}
+
+fn never_started(guard: &ChildGuard, why: &str) -> io::Error {
+    let stderr = guard.stderr_tail();
+    let tail = stderr.trim_end().lines().next_back().unwrap_or_default();
+    let tail = if tail.is_empty() { String::new() } else { format!("; its last words: {tail}") };
+    io::Error::other(format!("the client did not start the agent: {why}{tail}"))
+}
+
+/// Fills the holes of a command line.
+fn filled(template: &[String], agent: &[String], fresh: &Fresh) -> Vec<String> {
+    let quoted = agent.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
+    let json = serde_json::Value::from(agent.to_vec()).to_string();
+    let cwd = fresh.cwd.to_string_lossy();
+    let mut words = Vec::with_capacity(template.len());
+    for word in template {
+        if word == "{agent:argv}" {
+            words.extend_from_slice(agent);
+            continue;
+        }
+        // The prompt comes last: what it says is nobody's hole.
+        let word = word.replace("{agent:json}", &json).replace("{agent}", &quoted);
+        words.push(word.replace("{cwd}", &cwd).replace("{prompt}", &fresh.prompt));
+    }
+    words
+}
+
+/// A word for a shell.
+fn quote(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+async fn thrown_away(mut output: ChildStdout) {
+    let mut chunk = vec![0; 16 << 10];
+    while matches!(output.read(&mut chunk).await, Ok(1..)) {}
+}
+
+/// A directory for a socket, with a path short enough for one.
+struct Place(PathBuf);
+
+impl Place {
+    fn new() -> io::Result<Place> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("acheck-{}-{number}", std::process::id()));
+        std::fs::create_dir(&path)?;
+        Ok(Place(path))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+struct Client {
+    guard: ChildGuard,
+    signal: Option<String>,
+    _listener: UnixListener,
+    _place: Place,
+}
+
+impl Life for Client {
+    fn exit(&mut self) -> BoxFuture<'_, Option<Exit>> {
+        Box::pin(async { Some(exit_of(self.guard.wait().await)) })
+    }
+
+    fn stderr(&self) -> String {
+        self.guard.stderr_tail()
+    }
+
+    fn act(&mut self, act: &str) -> io::Result<()> {
+        let Some(signal) = &self.signal else { return Ok(()) };
+        // The system's own program sends the signal: this crate has no unsafe code.
+        let sent = std::process::Command::new("kill")
+            .args(["-s", signal, &self.guard.pid().to_string()])
+            .stderr(std::process::Stdio::null())
+            .status()?;
+        if sent.success() { Ok(()) } else { Err(io::Error::other(format!("no signal {signal} for {act}"))) }
+    }
+
+    fn end(self: Box<Self>) -> BoxFuture<'static, Option<Exit>> {
+        Box::pin(async move {
+            self.guard.terminate();
+            Some(exit_of(self.guard.wait().await))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holes_are_filled() {
+        let fresh = Fresh {
+            scenario: "x",
+            act: "prompt",
+            prompt: "say {agent}".to_owned(),
+            cwd: PathBuf::from("/w"),
+        };
+        let agent = ["/bin/a b".to_owned(), "it's".to_owned()];
+        let template = ["run", "--agent={agent}", "{agent:argv}", "{agent:json}", "{cwd}/x", "{prompt}"];
+        let template: Vec<String> = template.map(str::to_owned).into();
+        let words = filled(&template, &agent, &fresh);
+        assert_eq!(
+            words,
+            [
+                "run",
+                "--agent='/bin/a b' 'it'\\''s'",
+                "/bin/a b",
+                "it's",
+                "[\"/bin/a b\",\"it's\"]",
+                "/w/x",
+                "say {agent}"
+            ]
+        );
+    }
+}
