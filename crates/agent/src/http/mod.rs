@@ -27,6 +27,7 @@ use tokio_rustls::rustls::ClientConfig;
 use body::Whole;
 use connect::Io;
 pub use proxy::Proxies;
+pub(crate) use proxy::is_loopback;
 
 /// How long a connection may take until it is there, name lookup and encryption included.
 const CONNECT: Duration = Duration::from_secs(15);

@@ -114,6 +114,7 @@ fn base64(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn chosen(vars: &[(&str, &str)], url: &str) -> Option<(String, Option<String>)> {

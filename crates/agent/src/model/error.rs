@@ -34,6 +34,24 @@ pub enum ModelError {
     },
 }
 
+impl ModelError {
+    /// The same error with another text in it.
+    pub(crate) fn map_text(self, map: impl FnOnce(&str) -> String) -> Self {
+        match self {
+            ModelError::Auth(text) => ModelError::Auth(map(&text)),
+            ModelError::RateLimited { after, message } => {
+                ModelError::RateLimited { after, message: map(&message) }
+            }
+            ModelError::Overloaded(text) => ModelError::Overloaded(map(&text)),
+            ModelError::Refused(text) => ModelError::Refused(map(&text)),
+            ModelError::TooLong(text) => ModelError::TooLong(map(&text)),
+            ModelError::Network(text) => ModelError::Network(map(&text)),
+            ModelError::Protocol(text) => ModelError::Protocol(map(&text)),
+            ModelError::Other { status, message } => ModelError::Other { status, message: map(&message) },
+        }
+    }
+}
+
 impl fmt::Display for ModelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -28,7 +28,7 @@ pub struct ModelInfo {
 }
 
 impl ModelInfo {
-    /// The text that `Models::open` takes, `provider/id`.
+    /// The text that [`Models::open`](super::Models::open) takes, `provider/id`.
     pub fn spec(&self) -> String {
         match self.provider.as_str() {
             "script" => format!("script:{}", self.id),

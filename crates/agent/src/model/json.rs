@@ -144,6 +144,7 @@ fn parts(object: &mut Map<String, Value>) -> Result<Vec<Part>, String> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
     use serde_json::json;
 

@@ -1,3 +1,5 @@
+#![allow(clippy::unwrap_used)]
+
 use std::time::Duration;
 
 use super::super::{Answer, Event, Message, Model, ModelError, Part, Request, Role, Stop, Usage};

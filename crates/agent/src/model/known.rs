@@ -1,0 +1,177 @@
+//! Models that are known by name, with what they can take and what they cost.
+//!
+//! Sizes and prices are those that the providers published in November 2026, for prompts of ordinary length. A model
+//! that is not in here works as well; it only has no price, and a careful guess for its window.
+
+use super::{ModelInfo, Price};
+
+/// One line of the table.
+struct Known {
+    provider: &'static str,
+    /// The beginning of its id; the longest that fits counts.
+    id: &'static str,
+    /// The name to show; empty for those that are not offered by themselves.
+    name: &'static str,
+    /// Thousands of tokens: of a conversation, and of an answer.
+    size: (u32, u32),
+    thinking: bool,
+    /// Dollars for a million tokens, read and written.
+    price: Option<(f64, f64)>,
+}
+
+const fn line(
+    provider: &'static str,
+    id: &'static str,
+    name: &'static str,
+    size: (u32, u32),
+    thinking: bool,
+    price: Option<(f64, f64)>,
+) -> Known {
+    Known { provider, id, name, size, thinking, price }
+}
+
+/// The first of a provider is the one that is taken if nobody chooses.
+const TABLE: &[Known] = &[
+    line("anthropic", "claude-sonnet-5-5", "Claude Sonnet 5.5", (1000, 128), true, Some((2.0, 10.0))),
+    line("anthropic", "claude-opus-5-5", "Claude Opus 5.5", (1000, 128), true, Some((4.0, 20.0))),
+    line("anthropic", "claude-fable-5-1", "Claude Fable 5.1", (1000, 128), true, Some((10.0, 50.0))),
+    line("anthropic", "claude-haiku-5-5", "Claude Haiku 5.5", (1000, 128), true, None),
+    line("anthropic", "claude-haiku-4-5", "Claude Haiku 4.5", (200, 64), true, Some((1.0, 5.0))),
+    line("anthropic", "claude-opus-5", "", (1000, 128), true, Some((5.0, 25.0))),
+    line("anthropic", "claude-sonnet-5", "", (1000, 128), true, Some((2.0, 10.0))),
+    line("anthropic", "claude-opus-4", "", (200, 32), true, Some((5.0, 25.0))),
+    line("anthropic", "claude-opus-4-1", "", (200, 32), true, Some((15.0, 75.0))),
+    line("anthropic", "claude-opus-4-2", "", (200, 32), true, Some((15.0, 75.0))),
+    line("anthropic", "claude-sonnet-4", "", (200, 64), true, Some((3.0, 15.0))),
+    line("anthropic", "claude-3", "", (200, 8), false, None),
+    line("anthropic", "claude", "", (200, 32), true, None),
+    line("openai", "gpt-5.4", "GPT-5.4", (1000, 128), true, Some((2.5, 15.0))),
+    line("openai", "gpt-5.5", "GPT-5.5", (1000, 128), true, Some((5.0, 30.0))),
+    line("openai", "gpt-5.4-mini", "GPT-5.4 mini", (400, 128), true, Some((0.75, 4.5))),
+    line("openai", "gpt-5.4-nano", "GPT-5.4 nano", (400, 128), true, Some((0.2, 1.25))),
+    line("openai", "gpt-5.4-pro", "", (1000, 128), true, Some((30.0, 180.0))),
+    line("openai", "gpt-5.5-pro", "", (1000, 128), true, Some((30.0, 180.0))),
+    line("openai", "gpt-5", "", (400, 128), true, None),
+    line("openai", "gpt-4", "", (128, 16), false, None),
+    line("openai", "gpt-4.1", "", (1000, 32), false, Some((2.0, 8.0))),
+    line("openai", "gpt", "", (400, 128), true, None),
+    line("openai", "o", "", (200, 100), true, None),
+    line("gemini", "gemini-3.8-flash", "Gemini 3.8 Flash", (1048, 65), true, None),
+    line("gemini", "gemini-3.1-pro-preview", "Gemini 3.1 Pro", (1048, 65), true, Some((2.0, 12.0))),
+    line("gemini", "gemini-3.5-flash", "Gemini 3.5 Flash", (1048, 65), true, Some((1.5, 9.0))),
+    line("gemini", "gemini-3.5-flash-lite", "Gemini 3.5 Flash-Lite", (1048, 65), true, Some((0.3, 2.5))),
+    line("gemini", "gemini-2.5-pro", "", (1048, 65), true, Some((1.25, 10.0))),
+    line("gemini", "gemini-2.5-flash", "", (1048, 65), true, Some((0.3, 2.5))),
+    line("gemini", "gemini-2.0", "", (1048, 8), false, None),
+    line("gemini", "gemini", "", (1048, 65), true, None),
+    line("openrouter", "openrouter/auto", "OpenRouter, its choice", (128, 16), true, None),
+];
+
+/// What is known about a model of a provider, by its id.
+pub(super) fn info(provider: &str, id: &str) -> ModelInfo {
+    let fitting = TABLE.iter().filter(|known| known.provider == provider && id.starts_with(known.id));
+    match fitting.max_by_key(|known| known.id.len()) {
+        Some(known) => known.info(id),
+        None => unknown(provider, id),
+    }
+}
+
+/// The models of a provider that are offered by themselves.
+pub(super) fn listed(provider: &str) -> Vec<ModelInfo> {
+    let named = TABLE.iter().filter(|known| known.provider == provider && !known.name.is_empty());
+    named.map(|known| known.info(known.id)).collect()
+}
+
+/// The provider whose models are called like this.
+pub(super) fn provider_of(id: &str) -> Option<&'static str> {
+    let fronts = [
+        ("claude", "anthropic"),
+        ("gpt-", "openai"),
+        ("o3", "openai"),
+        ("o4", "openai"),
+        ("gemini-", "gemini"),
+    ];
+    fronts.iter().find(|(front, _)| id.starts_with(front)).map(|(_, provider)| *provider)
+}
+
+impl Known {
+    fn info(&self, id: &str) -> ModelInfo {
+        let name = if self.id == id { self.name } else { "" };
+        ModelInfo {
+            provider: self.provider.to_owned(),
+            id: id.to_owned(),
+            name: if name.is_empty() { id.to_owned() } else { name.to_owned() },
+            window: u64::from(self.size.0) * 1000,
+            max_output: self.size.1 * 1000,
+            images: true,
+            audio: self.provider == "gemini",
+            thinking: self.thinking,
+            tools: true,
+            // Everybody's cache costs a tenth to read; writing to it costs a quarter more where it costs at all.
+            price: self.price.map(|(input, output)| Price {
+                input,
+                output,
+                cache_read: input / 10.0,
+                cache_write: input * 1.25,
+            }),
+        }
+    }
+}
+
+/// A model that nothing is known about. Servers that take no pictures or cannot think say so badly, so neither is tried.
+fn unknown(provider: &str, id: &str) -> ModelInfo {
+    ModelInfo {
+        provider: provider.to_owned(),
+        id: id.to_owned(),
+        name: id.to_owned(),
+        window: 32_000,
+        max_output: 8_000,
+        images: provider == "openrouter",
+        audio: false,
+        thinking: provider == "openrouter",
+        tools: true,
+        price: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_longest_front_counts() {
+        assert_eq!(info("openai", "gpt-5.4-mini-2026-03-17").price.map(|price| price.input), Some(0.75));
+        assert_eq!(info("openai", "gpt-5.4-2026-03-05").price.map(|price| price.input), Some(2.5));
+        assert_eq!(info("anthropic", "claude-opus-4-1-20250805").price.map(|price| price.output), Some(75.0));
+        assert_eq!(info("anthropic", "claude-opus-4-6").price.map(|price| price.output), Some(25.0));
+        assert_eq!(info("anthropic", "claude-next").window, 200_000);
+        assert_eq!(info("ollama", "qwen3").window, 32_000);
+        assert_eq!(provider_of("claude-x"), Some("anthropic"));
+        assert_eq!(provider_of("qwen3"), None);
+    }
+
+    #[test]
+    fn a_model_that_is_offered_is_found_again() {
+        for provider in ["anthropic", "openai", "gemini", "openrouter"] {
+            let listed = listed(provider);
+            assert!(!listed.is_empty(), "{provider}");
+            for model in listed {
+                assert_eq!(info(provider, &model.id), model);
+            }
+        }
+    }
+
+    #[test]
+    fn costs_are_counted_by_kind() {
+        let usage = super::super::Usage {
+            input: 1_000_000,
+            output: 100_000,
+            cache_read: 500_000,
+            cache_write: 200_000,
+            thought: 0,
+        };
+        let price = info("anthropic", "claude-sonnet-5-5").price.unwrap();
+        assert!((price.of(&usage) - (2.0 + 1.0 + 0.1 + 0.5)).abs() < 1e-9);
+    }
+}
