@@ -13,6 +13,8 @@ mod agents;
 mod args;
 mod auth;
 mod chat;
+#[cfg(unix)]
+mod check;
 mod config;
 mod connect;
 mod cx;
@@ -25,6 +27,7 @@ mod log;
 mod output;
 mod paths;
 mod permissions;
+mod recordings;
 mod registry;
 mod run;
 mod session_store;
@@ -102,7 +105,16 @@ fn command(cx: &Cx) -> Result<()> {
         ["config", "path"] => config::path(cx),
         ["config", "trust"] => config::trust(cx),
         ["config", "untrust"] => config::untrust(cx),
+        ["record"] => recordings::record(cx),
+        ["replay"] => recordings::replay(cx),
+        ["trace"] => recordings::trace(cx),
         ["doctor"] => doctor::doctor(cx),
+        #[cfg(unix)]
+        ["check", "agent"] => check::agent(cx),
+        #[cfg(unix)]
+        ["check", "client"] => check::client(cx),
+        #[cfg(unix)]
+        ["check", "trace"] => check::trace(cx),
         ["auth", "login"] => auth::login(cx),
         ["auth", "logout"] => auth::logout(cx),
         ["auth", "status"] => auth::status(cx),
@@ -148,6 +160,8 @@ fn hidden(paths: &Paths, arguments: &[String]) -> Option<ExitCode> {
     let result = match arguments.as_slice() {
         #[cfg(unix)]
         ["__owner"] => run::run_owner(paths),
+        #[cfg(unix)]
+        ["check-bridge", socket] => check::bridge(socket),
         ["__complete", "agents"] => {
             known_agents(paths).iter().for_each(|name| Output::plain().line(name));
             Ok(())

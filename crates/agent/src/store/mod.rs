@@ -181,7 +181,7 @@ impl Store {
     pub fn append(&self, session: &str, entries: &[Entry]) -> Result<()> {
         let bodies: Vec<(&'static str, String)> = entries
             .iter()
-            .map(|entry| (entry.kind(), self.0.mask.text(&entry.body()).into_owned()))
+            .map(|entry| (entry.kind(), self.0.mask.known(&entry.body()).into_owned()))
             .collect();
         let mut connection = self.connection();
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;

@@ -8,6 +8,7 @@ mod help;
 mod man;
 mod near;
 mod parse;
+mod recordings;
 mod table;
 
 pub(crate) use complete::completions;

@@ -1,0 +1,279 @@
+//! `record`, `replay` and `trace`: conversations kept, played again and looked at.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::Duration;
+
+use attache_check::record::{Mask, Recorder, relay};
+use attache_check::replay::{self, Options, Outcome};
+use attache_check::report::{page, sequence};
+use attache_check::show::{self, Filter, Wanted};
+use attache_check::trace::{Entry, Head, Trace, What};
+use attache_check::{Party, report};
+use attache_conn::Link;
+use attache_conn::process::Command;
+use attache_host::secrets;
+use serde_json::json;
+
+use crate::cx::Cx;
+use crate::error::{Context as _, Failure, Kind, Result};
+use crate::output::{Format, Output};
+use crate::time;
+
+/// `attache record FILE -- COMMAND…`. Ends as the agent ends, with its exit code.
+pub(crate) fn record(cx: &Cx) -> Result<()> {
+    let [file, program, args @ ..] = cx.call.words.as_slice() else {
+        return Err(Failure::usage("say where to and what: attache record FILE -- COMMAND…"));
+    };
+    let (path, file) = recording_file(cx, file, program)?;
+    let masked = cx.call.has("mask");
+    let mask = masked.then(|| -> Mask {
+        let mask = secrets::Mask::from_env();
+        Box::new(move |line| mask.frame(line))
+    });
+    let command = std::iter::once(program).chain(args).cloned().collect();
+    let head = Head { started: attache_check::trace::now(), command, masked };
+    let recorder =
+        Recorder::new(file, &head, mask).context(format_args!("{} cannot be written", path.display()))?;
+    let recorder = Arc::new(recorder);
+    let heard = recorder.clone();
+    let command = Command::new(program).args(args).current_dir(&cx.cwd).on_stderr_line(move |line| {
+        heard.note(What::Stderr(line.into()));
+        let _ = writeln!(std::io::stderr().lock(), "{line}");
+    });
+    let status = runtime()?.block_on(async {
+        let child = command.spawn()?;
+        std::io::Result::Ok(relay(child, tokio::io::stdin(), tokio::io::stdout(), &recorder).await)
+    });
+    let status =
+        status.map_err(|error| Failure::runtime(error).hint("give the agent's command after `--`"))?;
+    if let Some(why) = recorder.failure() {
+        cx.output.warn(format_args!("{} is not complete: {why}", path.display()));
+    }
+    // The thread that reads stdin cannot be called back; everything else has ended.
+    std::process::exit(exit_code(status));
+}
+
+/// A new file; in a directory one with a name of its own, so that an editor can start many.
+fn recording_file(cx: &Cx, name: &str, program: &str) -> Result<(PathBuf, File)> {
+    let mut path = cx.cwd.join(name);
+    if path.is_dir() {
+        let agent = Path::new(program).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let now = time::now().replace(':', "-");
+        path.push(format!("{agent}-{now}-{}.jsonl", std::process::id()));
+    }
+    let mut options = OpenOptions::new();
+    options.append(true);
+    if cx.call.has("overwrite") {
+        // Emptied first: the file is opened for appending, so that each line is one write at its end.
+        let _ = std::fs::remove_file(&path);
+    }
+    let file = options.create_new(true).open(&path).map_err(|error| {
+        let failure = Failure::runtime(format_args!("{} cannot be made: {error}", path.display()));
+        if error.kind() == std::io::ErrorKind::AlreadyExists {
+            return failure
+                .hint("--overwrite replaces it; a directory in its place takes any number of recordings");
+        }
+        failure
+    })?;
+    Ok((path, file))
+}
+
+/// `attache replay FILE`: the agent of a recording on stdin and stdout, or its client.
+pub(crate) fn replay(cx: &Cx) -> Result<()> {
+    let [file, command @ ..] = cx.call.words.as_slice() else {
+        return Err(Failure::usage("say which recording: attache replay FILE"));
+    };
+    let trace = read(cx, file)?;
+    let seconds =
+        |text: &str| text.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let patience = match cx.call.value("patience") {
+        None => Options::default().patience,
+        Some(text) => seconds(text)
+            .ok_or_else(|| Failure::usage(format_args!("--patience is a number of seconds, not `{text}`")))?,
+    };
+    let part = match cx.call.value("as") {
+        Some("client") => Party::Client,
+        _ => Party::Agent,
+    };
+    let options = Options {
+        part,
+        delays: cx.call.has("delays"),
+        patience,
+        strict: cx.call.has("strict"),
+        cwd: (part == Party::Client && cx.call.global("cwd").is_some()).then(|| cx.cwd.clone()),
+    };
+    let verbose = options.strict || cx.output.verbose;
+    let outcome = runtime()?.block_on(async {
+        let link = match command {
+            [] => Link::stdio(),
+            [program, args @ ..] => Link::command(Command::new(program).args(args).current_dir(&cx.cwd))?,
+        };
+        let hear = |deviation: &replay::Deviation| {
+            if deviation.is_grave() || verbose {
+                cx.output.tell(format_args!("[replay] {deviation}"));
+            }
+        };
+        std::io::Result::Ok(replay::replay(&trace, link, &options, hear).await)
+    });
+    let outcome = outcome.map_err(Failure::runtime)?;
+    if let Some(path) = cx.call.value("report") {
+        let text = format!("{:#}\n", outcome_json(&outcome, options.strict));
+        std::fs::write(cx.cwd.join(path), text).context(format_args!("{path} cannot be written"))?;
+    }
+    cx.output.note(format_args!(
+        "{} of {} recorded messages of the peer came, {} said",
+        outcome.matched, outcome.expected, outcome.said
+    ));
+    if outcome.is_faithful(options.strict) {
+        return Ok(());
+    }
+    let graves = outcome.deviations.iter().filter(|deviation| options.strict || deviation.is_grave()).count();
+    let what = crate::output::count(graves as u64, "deviation");
+    Err(Failure::new(Kind::Runtime, format_args!("the {} did not do as recorded: {what}", part.other())))
+}
+
+fn outcome_json(outcome: &Outcome, strict: bool) -> serde_json::Value {
+    let deviations: Vec<_> = outcome
+        .deviations
+        .iter()
+        .map(|deviation| json!({ "what": deviation.to_string(), "grave": deviation.is_grave() }))
+        .collect();
+    json!({
+        "faithful": outcome.is_faithful(strict), "expected": outcome.expected, "matched": outcome.matched, "said": outcome.said,
+        "deviations": deviations,
+    })
+}
+
+/// `attache trace FILE`: a recording for people.
+pub(crate) fn trace(cx: &Cx) -> Result<()> {
+    let Some(file) = cx.call.word(0) else {
+        return Err(Failure::usage("say which recording: attache trace FILE"));
+    };
+    let wanted = Wanted {
+        session: cx.call.own("session").map(str::to_owned),
+        method: cx.call.value("method").map(str::to_owned),
+        kind: cx.call.value("kind").map(str::to_owned),
+        from: cx.call.value("from").and_then(Party::of),
+    };
+    let by_line =
+        cx.call.has("lines") || wanted.method.is_some() || wanted.kind.is_some() || wanted.from.is_some();
+    let mut lines = Lines { filter: Filter::new(wanted.clone()), output: &cx.output, width: width() };
+    if cx.call.has("follow") {
+        return follow(cx, file, &mut lines);
+    }
+    let trace = read(cx, file)?;
+    if let Some(path) = cx.call.value("html") {
+        let title = format!("attache trace {file}");
+        let body = format!(
+            "<h1>{}</h1>\n<pre>{}</pre>\n{}",
+            report::escape(&title),
+            report::escape(&show::summary(&trace)),
+            sequence(&trace, &[], "e")
+        );
+        return std::fs::write(cx.cwd.join(path), page(&title, &body))
+            .context(format_args!("{path} cannot be written"));
+    }
+    if by_line || cx.output.format == Format::Json {
+        trace.entries.iter().for_each(|entry| lines.show(entry));
+        return Ok(());
+    }
+    let (summary, timing) = (cx.call.has("summary"), cx.call.has("timing"));
+    let mut parts = Vec::new();
+    if summary || (!timing && wanted.session.is_none()) {
+        parts.push(show::summary(&trace));
+    }
+    if timing {
+        parts.push(show::timing(&trace));
+    }
+    if !summary && !timing {
+        parts.push(show::conversation(&trace, wanted.session.as_deref()));
+    }
+    parts.retain(|part| !part.is_empty());
+    if parts.is_empty() {
+        return Err(Failure::runtime("nothing of that is in the recording"));
+    }
+    cx.output.print(&parts.join("\n"));
+    Ok(())
+}
+
+/// Prints entries as they are written, until the agent of the recording has ended.
+fn follow(cx: &Cx, file: &str, lines: &mut Lines<'_>) -> Result<()> {
+    let path = cx.cwd.join(file);
+    let mut input =
+        BufReader::new(File::open(&path).context(format_args!("{} cannot be read", path.display()))?);
+    let mut text = String::new();
+    let mut head = true;
+    loop {
+        let count = input.read_line(&mut text).context(format_args!("{} cannot be read", path.display()))?;
+        if !text.ends_with('\n') {
+            // Half a line, or nothing yet: the rest is still to be written.
+            if count == 0 {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            continue;
+        }
+        let line = std::mem::take(&mut text);
+        if std::mem::take(&mut head) {
+            // Says what is wrong if this is no recording.
+            attache_check::trace::Reader::new(line.as_bytes())
+                .map_err(|error| Failure::runtime(format_args!("{file}: {error}")))?;
+        } else if let Ok(entry) = Entry::read(line.trim_end()) {
+            lines.show(&entry);
+            if matches!(entry.what, What::Exit { .. }) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+struct Lines<'a> {
+    filter: Filter,
+    output: &'a Output,
+    width: usize,
+}
+
+impl Lines<'_> {
+    fn show(&mut self, entry: &Entry) {
+        if !self.filter.takes(entry) {
+            return;
+        }
+        if self.output.format == Format::Json {
+            self.output.line(entry.to_line());
+        } else {
+            self.output.line(show::line(entry, self.width));
+        }
+    }
+}
+
+/// As wide as the terminal; without one, whole.
+fn width() -> usize {
+    use std::io::IsTerminal as _;
+    let terminal =
+        std::io::stdout().is_terminal().then(crossterm::terminal::size).and_then(std::result::Result::ok);
+    terminal.map_or(usize::MAX, |(columns, _)| usize::from(columns).max(20))
+}
+
+fn read(cx: &Cx, file: &str) -> Result<Trace> {
+    let path = cx.cwd.join(file);
+    let input = File::open(&path).context(format_args!("{} cannot be read", path.display()))?;
+    Trace::read(BufReader::new(input)).map_err(|error| Failure::runtime(format_args!("{file}: {error}")))
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")
+}
+
+#[cfg(unix)]
+fn exit_code(status: ExitStatus) -> i32 {
+    use std::os::unix::process::ExitStatusExt as _;
+    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1)
+}
+
+#[cfg(not(unix))]
+fn exit_code(status: ExitStatus) -> i32 {
+    status.code().unwrap_or(1)
+}
