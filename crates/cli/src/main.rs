@@ -9,6 +9,7 @@
 // A failure says a lot, and a program has only one.
 #![expect(clippy::result_large_err, reason = "failures end the program; their size does not matter")]
 
+mod agent;
 mod agents;
 mod args;
 mod auth;
@@ -18,6 +19,8 @@ mod check;
 mod config;
 mod connect;
 mod cx;
+#[cfg(unix)]
+mod demo;
 mod doctor;
 mod error;
 mod forms;
@@ -98,6 +101,9 @@ fn command(cx: &Cx) -> Result<()> {
         ["permissions", "list"] => permissions::list(cx),
         ["permissions", "revoke"] => permissions::revoke(cx),
         ["permissions", "clear"] => permissions::clear(cx),
+        ["agent"] => agent::agent(cx),
+        #[cfg(unix)]
+        ["demo"] => demo::demo(cx),
         ["agents"] => agents::list(cx),
         ["config", "show"] => config::show(cx),
         ["config", "init"] => config::init(cx),

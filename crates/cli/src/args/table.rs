@@ -462,6 +462,8 @@ static VERBS: &[Verb] = &[
         agent: true,
         ..NOTHING
     },
+    super::agent::AGENT,
+    super::agent::DEMO,
     Verb {
         name: "agents",
         about: "List the agents that are known here",

@@ -1,0 +1,46 @@
+//! `attache agent`: this program as an agent, for editors and for itself.
+
+use attache::Link;
+use attache_agent::{Limits, Options};
+
+use crate::cx::Cx;
+use crate::error::{Failure, Result};
+use crate::run::runtime;
+
+/// Serves one client on standard input and output.
+pub(crate) fn agent(cx: &Cx) -> Result<()> {
+    let options = options(cx)?;
+    runtime(async { attache_agent::serve(options, Link::stdio()).await.map_err(Failure::runtime) })
+}
+
+fn options(cx: &Cx) -> Result<Options> {
+    let call = &cx.call;
+    let mut options = Options {
+        model: call.value("model").map(str::to_owned),
+        store: Some(cx.paths.data.join("agent.db")),
+        config_dir: Some(cx.paths.config.clone()),
+        ..Options::default()
+    };
+    if let Some(mode) = call.value("mode") {
+        options.mode = mode.parse().map_err(|why| Failure::usage(format_args!("--mode: {why}")))?;
+    }
+    if let Some(level) = call.value("thinking") {
+        options.thinking = attache_agent::model::Thinking::from_word(level).ok_or_else(|| {
+            Failure::usage(format_args!("--thinking is off, low, medium or high, not `{level}`"))
+        })?;
+    }
+    if let Some(file) = call.value("store") {
+        options.store = Some(std::path::absolute(file).map_err(Failure::runtime)?);
+    }
+    if call.has("no-store") {
+        options.store = None;
+    }
+    if let Some(count) = call.value("max-steps") {
+        let steps = count.parse().ok().filter(|steps| *steps > 0);
+        let steps = steps.ok_or_else(|| {
+            Failure::usage(format_args!("--max-steps is a number from 1 on, not `{count}`"))
+        })?;
+        options.limits = Limits { steps, ..options.limits };
+    }
+    Ok(options)
+}

@@ -1,0 +1,47 @@
+//! The commands of this program's own agent.
+
+use super::table::{Flag, Hint, NOTHING, Section, Verb, flag, option};
+
+static FLAGS: &[Flag] = &[
+    option(
+        "mode",
+        "MODE",
+        Hint::OneOf(&["ask", "plan", "code", "auto"]),
+        Section::Own,
+        "The mode of new sessions: ask (the default), plan, code or auto",
+    ),
+    option(
+        "thinking",
+        "LEVEL",
+        Hint::OneOf(&["off", "low", "medium", "high"]),
+        Section::Own,
+        "How long the model may think",
+    ),
+    option("store", "FILE", Hint::File, Section::Own, "Keep sessions in this file"),
+    flag("no-store", Section::Own, "Keep sessions only as long as the agent runs"),
+    option(
+        "max-steps",
+        "COUNT",
+        Hint::Text,
+        Section::Own,
+        "How often the model is asked in one turn, at most",
+    ),
+];
+
+pub(super) const AGENT: Verb = Verb {
+    name: "agent",
+    about: "Be an agent: speak ACP on standard input and output",
+    more: "This is how editors start it. The model is given with --model (anthropic/…, openai/…, gemini/…, ollama/…, or \
+           script:FILE for one that is played from a file); without it, the best that can be reached is taken.",
+    flags: &[FLAGS],
+    examples: &["attache agent", "attache agent --model ollama/qwen3 --mode code"],
+    ..NOTHING
+};
+
+pub(super) const DEMO: Verb = Verb {
+    name: "demo",
+    about: "See client and agent work together on a small project, with a scripted model",
+    more: "No key, no network. On a terminal you are asked for permission; otherwise the demo's own policy answers, and is printed. \
+           The exit code is 0 if the project's test passes in the end.",
+    ..NOTHING
+};

@@ -1,0 +1,163 @@
+//! `attache demo`: everything at once, for real, on a project that is made for it.
+//!
+//! A client starts this program once more as an agent, in a process of its own. The agent's model is played from `script.txt`, and
+//! says so; files, search, permission, terminal and test are real.
+
+mod show;
+
+use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use attache::client::{Client, Event, PermissionAsk};
+use attache::wire::v1::{PermissionOptionKind, ToolKind};
+use attache::{Command, Link};
+use attache_host::Host;
+use attache_host::policy::{Mode, Policy};
+use attache_host::terminals::PtyTerminals;
+
+use self::show::Show;
+use crate::cx::Cx;
+use crate::error::{Context as _, Failure, Result};
+use crate::output::Output;
+use crate::run::runtime;
+
+const SCRIPT: &str = include_str!("script.txt");
+
+const PROMPT: &str = "The test fails. Find out why, mend it, and run the test.";
+
+const PROJECT: &[(&str, &str)] = &[
+    (
+        "temperature.sh",
+        "# Temperatures in whole degrees.\n\nto_fahrenheit() {\n    echo $(($1 * 9 / 5 - 32))\n}\n",
+    ),
+    (
+        "test.sh",
+        "# Run with: sh test.sh\n. ./temperature.sh\n\nfailed=0\n\ncheck() {\n    got=$(to_fahrenheit \"$1\")\n    \
+         if [ \"$got\" = \"$2\" ]; then\n        echo \"ok      $1 °C is $2 °F\"\n    else\n        \
+         echo \"FAILED  $1 °C should be $2 °F, got $got\"\n        failed=1\n    fi\n}\n\n\
+         check 0 32\ncheck 100 212\ncheck -40 -40\n\nexit $failed\n",
+    ),
+];
+
+pub(crate) fn demo(cx: &Cx) -> Result<()> {
+    let began = Instant::now();
+    let scratch = Scratch::new().context("a directory for the demo")?;
+    let project = scratch.0.join("project");
+    let script = scratch.0.join("script.txt");
+    std::fs::create_dir(&project).context("the demo's project")?;
+    for (name, text) in PROJECT {
+        std::fs::write(project.join(name), text).context("the demo's project")?;
+    }
+    std::fs::write(&script, SCRIPT).context("the demo's script")?;
+
+    let out = &cx.output;
+    out.line("A demonstration. The model is scripted: there is no language model, no key and no network.");
+    out.line("Everything else is real: an agent in a process of its own, its tools, your permission, a terminal, a test.");
+    out.line(format_args!("\nThe project is {}, and its test fails:\n", project.display()));
+    let before = test(&project, out)?;
+    if before {
+        return Err(Failure::runtime("the demo's test passes before anything was done"));
+    }
+    runtime(play(out, &project, &script))?;
+    out.line("\nThe same test, once more:\n");
+    if !test(&project, out)? {
+        return Err(Failure::runtime("the test still fails").hint("allow the edit and the command next time"));
+    }
+    out.line(format_args!(
+        "\nGreen, after {:.1} seconds. Next: `attache` for a chat.",
+        began.elapsed().as_secs_f32()
+    ));
+    Ok(())
+}
+
+/// Runs the project's test and shows what it says. Whether it passes.
+fn test(project: &Path, out: &Output) -> Result<bool> {
+    let run = std::process::Command::new("sh").arg("test.sh").current_dir(project).output();
+    let run = run.context("sh, which the demo needs")?;
+    for line in String::from_utf8_lossy(&run.stdout).lines() {
+        out.line(format_args!("    {line}"));
+    }
+    Ok(run.status.success())
+}
+
+async fn play(out: &Output, project: &Path, script: &Path) -> Result<()> {
+    let program = std::env::current_exe().context("the path of this program")?;
+    let model = format!("script:{}", script.display());
+    let agent = Command::new(program).args(["agent", "--no-store", "--model", &model]);
+    let link = Link::command(agent).context("starting the agent")?;
+    let show = Show::new(out.clone());
+    // The jail of the host keeps the agent inside of the project; what else it does, it asks for.
+    let host = Host::new(Policy::new(Mode::ApproveAll));
+    let watch = show.clone();
+    let terminals = PtyTerminals::new(host.guard().clone()).on_event(move |event| watch.terminal(event));
+    let client = Client::new()
+        .info("attache-demo", env!("CARGO_PKG_VERSION"))
+        .read_files(host.files())
+        .write_files(host.files())
+        .terminals(terminals);
+    let agent = client.connect(link).await.map_err(Failure::runtime)?;
+    let mut session = agent.new_session(project).await.map_err(Failure::runtime)?;
+    show.prompt(PROMPT);
+    let mut turn = session.prompt(PROMPT).await.map_err(Failure::runtime)?;
+    while let Some(event) = turn.next().await.map_err(Failure::runtime)? {
+        match event {
+            Event::Permission(ask) => decide(out, &show, ask)?,
+            event => show.event(event),
+        }
+    }
+    show.end();
+    agent.shutdown().await;
+    Ok(())
+}
+
+/// Asks the person at the terminal, or follows the policy that it prints.
+fn decide(out: &Output, show: &Show, ask: PermissionAsk) -> Result<()> {
+    show.question(ask.tool_call());
+    if !(std::io::stdin().is_terminal() && std::io::stdout().is_terminal()) {
+        let kind = ask.tool_call().kind;
+        let allowed = matches!(kind, Some(ToolKind::Edit | ToolKind::Execute));
+        out.line("? nobody is at a terminal, so the demo's policy answers: edits and tests of the demo's own project, once");
+        out.line(if allowed { "  allowed" } else { "  rejected" });
+        ask.choose_kind(if allowed {
+            PermissionOptionKind::AllowOnce
+        } else {
+            PermissionOptionKind::RejectOnce
+        });
+        return Ok(());
+    }
+    for (number, option) in (1..).zip(ask.options()) {
+        out.line(format_args!("  {number}) {}", option.name));
+    }
+    loop {
+        out.print("? your choice: ");
+        let mut line = String::new();
+        let read = std::io::stdin().read_line(&mut line).context("your answer")?;
+        let number = line.trim().parse::<usize>().ok();
+        let chosen = number.and_then(|number| ask.options().get(number.checked_sub(1)?));
+        match chosen.map(|option| option.option_id.clone()) {
+            Some(option) => return ask.choose(&option).map_err(Failure::runtime),
+            // No more input is no decision, and a question that is dropped answers so.
+            None if read == 0 => return Ok(()),
+            None => out.line(format_args!("  a number from 1 to {}", ask.options().len())),
+        }
+    }
+}
+
+/// A directory that is removed at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> std::io::Result<Self> {
+        let path = std::env::temp_dir().join(format!("attache-demo-{}", std::process::id()));
+        std::fs::create_dir_all(&path)?;
+        Ok(Scratch(path.canonicalize()?))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+        let _ = std::io::stdout().flush();
+    }
+}

@@ -1,0 +1,141 @@
+//! What the demo prints of a turn.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use attache::client::Event;
+use attache::wire::v1::{PlanEntryStatus, ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdate};
+use attache_host::terminals::TerminalEvent;
+
+use crate::output::Output;
+
+/// The screen. Terminals print from threads of their own, so what is printed is one line at a time.
+#[derive(Clone)]
+pub(super) struct Show(Arc<Mutex<State>>);
+
+struct State {
+    out: Output,
+    /// Whose text is on the present line, if any is.
+    open: Option<&'static str>,
+    titles: HashMap<ToolCallId, String>,
+}
+
+impl Show {
+    pub(super) fn new(out: Output) -> Self {
+        Show(Arc::new(Mutex::new(State { out, open: None, titles: HashMap::new() })))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn prompt(&self, text: &str) {
+        self.state().line(&format!("\nyou> {text}\n"));
+    }
+
+    /// The end of the turn: whatever follows begins on a line of its own.
+    pub(super) fn end(&self) {
+        self.state().line("");
+    }
+
+    pub(super) fn event(&self, event: Event) {
+        let mut state = self.state();
+        match event {
+            Event::Text(text) => state.text("agent> ", &text),
+            Event::Thought(text) => state.text("thinks> ", &text),
+            Event::Plan(plan) => {
+                let entries = plan.entries.iter().map(|entry| {
+                    let mark = match entry.status {
+                        PlanEntryStatus::Completed => "x",
+                        PlanEntryStatus::InProgress => ">",
+                        _ => " ",
+                    };
+                    format!("[{mark}] {}", entry.content)
+                });
+                let entries: Vec<String> = entries.collect();
+                state.line(&format!("plan  {}", entries.join("   ")));
+            }
+            Event::ToolCall(change) => state.call(&change.update),
+            _ => {}
+        }
+    }
+
+    /// A question, with what it is about.
+    pub(super) fn question(&self, call: &ToolCallUpdate) {
+        let mut state = self.state();
+        let title = state.title(call);
+        state.line(&format!("? may the agent do this: {title}"));
+        for content in call.content.iter().flatten() {
+            if let ToolCallContent::Diff(diff) = content {
+                for line in changed(diff.old_text.as_deref().unwrap_or_default(), &diff.new_text) {
+                    state.line(&format!("    {line}"));
+                }
+            }
+        }
+    }
+
+    /// What happens on a terminal that the agent was lent.
+    pub(super) fn terminal(&self, event: TerminalEvent<'_>) {
+        let mut state = self.state();
+        match event {
+            TerminalEvent::Started { command, .. } => state.line(&format!("terminal  $ {command}")),
+            TerminalEvent::Output { text, .. } => {
+                text.lines()
+                    .filter(|line| !line.trim().is_empty())
+                    .for_each(|line| state.line(&format!("    | {line}")));
+            }
+            TerminalEvent::Ended { status, .. } => {
+                let code =
+                    status.exit_code.map_or("no exit code".to_owned(), |code| format!("exit code {code}"));
+                state.line(&format!("    | ({code})"));
+            }
+            _ => {}
+        }
+    }
+}
+
+impl State {
+    fn text(&mut self, who: &'static str, text: &str) {
+        if self.open != Some(who) {
+            self.line("");
+            self.out.print(who);
+        }
+        self.out.print(text);
+        self.open = Some(who);
+    }
+
+    fn line(&mut self, text: &str) {
+        if self.open.take().is_some() {
+            self.out.line("");
+        }
+        if !text.is_empty() {
+            self.out.line(text);
+        }
+    }
+
+    fn title(&mut self, call: &ToolCallUpdate) -> String {
+        if let Some(title) = &call.title {
+            self.titles.insert(call.tool_call_id.clone(), title.clone());
+        }
+        self.titles.get(&call.tool_call_id).cloned().unwrap_or_default()
+    }
+
+    fn call(&mut self, call: &ToolCallUpdate) {
+        let title = self.title(call);
+        match call.status {
+            Some(ToolCallStatus::Completed) => self.line(&format!("done  {title}")),
+            Some(ToolCallStatus::Failed) => self.line(&format!("failed  {title}")),
+            _ => {}
+        }
+    }
+}
+
+/// The lines that differ, of texts whose other lines are the same.
+fn changed(old: &str, new: &str) -> Vec<String> {
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    let same = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
+    let rest = old[same..].iter().rev().zip(new[same..].iter().rev()).take_while(|(a, b)| a == b).count();
+    let minus = old[same..old.len() - rest].iter().map(|line| format!("- {line}"));
+    let plus = new[same..new.len() - rest].iter().map(|line| format!("+ {line}"));
+    minus.chain(plus).collect()
+}
