@@ -188,7 +188,8 @@ impl Config {
     fn merge_flags(&mut self, call: &Call) -> Result<()> {
         for key in KEYS {
             let Some(flag) = key.flag else { continue };
-            if let Some(text) = call.value(flag) {
+            // A command may have a flag of the same name that means something else.
+            if let Some(text) = call.global(flag) {
                 let value =
                     parse_value(key, text).map_err(|failure| failure.context(format_args!("--{flag}")))?;
                 self.set_by_flag(key.name, value, flag);

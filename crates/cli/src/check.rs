@@ -1,0 +1,262 @@
+//! `attache check`: judges an agent, a client or a recording by the rules of the protocol.
+//!
+//! The judging is in the crate `attache-check`; here the command line becomes its options and its report is printed or written.
+
+mod bridge;
+mod progress;
+
+pub(crate) use bridge::bridge;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufReader;
+use std::time::Duration;
+
+use attache_check::report::{self, Look};
+use attache_check::run::{self, Conclusion, Options, Report};
+use attache_check::stage::PromptKind;
+use attache_check::target::{Action, Process, Program};
+use attache_check::{Party, Target, Tier, Trace, rules};
+
+use crate::agents::{self, Address};
+use crate::cx::Cx;
+use crate::error::{Context as _, Failure, Kind, Result};
+use crate::run::{interrupted, runtime};
+use progress::Line;
+
+/// `attache check agent -- CMD…`
+pub(crate) fn agent(cx: &Cx) -> Result<()> {
+    let options = options(cx, Party::Agent)?;
+    if asked_something_else(cx, Party::Agent)? {
+        return Ok(());
+    }
+    let target = agent_process(cx)?;
+    judge(cx, &target, &options)
+}
+
+/// `attache check client -- CMD… {agent} …`
+pub(crate) fn client(cx: &Cx) -> Result<()> {
+    let options = options(cx, Party::Client)?;
+    if asked_something_else(cx, Party::Client)? {
+        return Ok(());
+    }
+    let command = cx.call.words.clone();
+    let has_hole = |words: &[String]| words.iter().any(|word| word.contains("{agent"));
+    if !has_hole(&command) {
+        return Err(Failure::usage(
+            "the client's command has no {agent}, so it cannot be led to the checker",
+        )
+        .hint("attache check client -- my-client --agent {agent} {prompt}"));
+    }
+    let program = std::env::current_exe().context("the path of this program")?;
+    let mut actions = BTreeMap::new();
+    for action in cx.call.values("action") {
+        let (name, how) = pair("action", "NAME=COMMAND", action)?;
+        actions.insert(name.to_owned(), self::action(how)?);
+    }
+    let target = Program {
+        command,
+        bridge: vec![program.to_string_lossy().into_owned(), "check-bridge".to_owned()],
+        actions,
+        patience: options.deadline * 3,
+    };
+    judge(cx, &target, &options)
+}
+
+/// `attache check trace FILE`
+pub(crate) fn trace(cx: &Cx) -> Result<()> {
+    let party = cx.call.value("party").and_then(Party::of);
+    let options = options(cx, party.unwrap_or(Party::Agent))?;
+    if asked_something_else(cx, Party::Agent)? {
+        return Ok(());
+    }
+    let Some(path) = cx.call.word(0) else {
+        return Err(Failure::usage("`attache check trace` needs a file; `attache record` makes one"));
+    };
+    let file = File::open(path).map_err(|error| Failure::usage(format_args!("{path}: {error}")))?;
+    let trace =
+        Trace::read(BufReader::new(file)).map_err(|error| Failure::usage(format_args!("{path}: {error}")))?;
+    finish(cx, &run::judge_trace(trace, party, &options))
+}
+
+/// `--explain` and `--list` say something and run nothing.
+fn asked_something_else(cx: &Cx, party: Party) -> Result<bool> {
+    if let Some(id) = cx.call.value("explain") {
+        let id = id.to_uppercase();
+        let Some(rule) = rules::get(&id) else { return Err(no_rule(&id)) };
+        cx.output.print(&report::explain(rule, look(cx)));
+        return Ok(true);
+    }
+    if cx.call.has("list") {
+        cx.output.print(&report::list(party, look(cx)));
+        return Ok(true);
+    }
+    Ok(false)
+}
+
+fn no_rule(id: &str) -> Failure {
+    let near = crate::args::nearest(id, rules::all().iter().map(|rule| rule.id));
+    let failure = Failure::usage(format_args!("there is no rule `{id}`"));
+    match near {
+        Some(near) => failure.hint(format!("did you mean `{near}`?")),
+        None => failure.hint("rules are named like CANCEL-05; a report names them"),
+    }
+}
+
+fn judge(cx: &Cx, target: &dyn Target, options: &Options) -> Result<()> {
+    if run::choose(options).is_empty() {
+        return Err(Failure::usage("no scenario was chosen; `--list` lists them"));
+    }
+    let mut line = Line::new(cx);
+    let mut show = |progress: run::Progress<'_>| line.show(&progress);
+    let report = runtime(async {
+        tokio::select! {
+            report = run::run(target, options, &mut show) => Ok(report),
+            () = interrupted() => Err(Failure::interrupted()),
+        }
+    });
+    line.clear();
+    finish(cx, &report?)
+}
+
+/// Writes what was asked for; the exit code is 0 if all is well, 1 if not, 2 if there was nothing to judge.
+fn finish(cx: &Cx, report: &Report) -> Result<()> {
+    for wanted in cx.call.values("report") {
+        let (format, path) = pair("report", "FORMAT=FILE", wanted)?;
+        let text = rendered(report, format, Look { color: false, ..look(cx) })?;
+        std::fs::write(path, text).context(path)?;
+    }
+    let format = cx.call.value("format").unwrap_or("text");
+    match cx.call.value("out") {
+        Some(path) => {
+            let text = rendered(report, format, Look { color: false, ..look(cx) })?;
+            std::fs::write(path, text).context(path)?;
+        }
+        None => cx.output.print(&rendered(report, format, look(cx))?),
+    }
+    let kind = match &report.conclusion {
+        Conclusion::Conformant => return Ok(()),
+        Conclusion::NotConformant => Kind::Runtime,
+        Conclusion::CouldNotRun(_) => Kind::Usage,
+    };
+    let mut failure = Failure::new(kind, "see the report");
+    failure.shown = true;
+    Err(failure)
+}
+
+fn rendered(report: &Report, format: &str, look: Look) -> Result<String> {
+    Ok(match format {
+        "text" => report::terminal(report, look),
+        "json" => format!("{}\n", report::json(report)),
+        "junit" => report::junit(report),
+        "html" => report::html(report),
+        other => {
+            return Err(Failure::usage(format_args!("a report is text, json, junit or html, not `{other}`")));
+        }
+    })
+}
+
+fn look(cx: &Cx) -> Look {
+    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    Look { color: cx.output.color, width: columns.unwrap_or(110).max(60), all: cx.call.has("verbose") }
+}
+
+fn options(cx: &Cx, party: Party) -> Result<Options> {
+    let mut options = Options::new(party);
+    for list in cx.call.values("only") {
+        for id in list.split(',').map(str::trim).filter(|id| !id.is_empty()) {
+            let id = id.to_uppercase();
+            rules::get(&id).ok_or_else(|| no_rule(&id))?;
+            options.only.push(id);
+        }
+    }
+    let known: Vec<&str> = attache_check::scenarios(party).iter().map(|scenario| scenario.name).collect();
+    for name in cx.call.values("scenario") {
+        if !known.contains(&name) {
+            let failure = Failure::usage(format_args!("there is no scenario `{name}`"));
+            return Err(match crate::args::nearest(name, known.iter().copied()) {
+                Some(near) => failure.hint(format!("did you mean `{near}`?")),
+                None => failure.hint("`--list` lists them"),
+            });
+        }
+        options.scenarios.push(name.to_owned());
+    }
+    for name in cx.call.values("tier") {
+        let tier = Tier::of(name).ok_or_else(|| Failure::usage(format_args!("there is no tier `{name}`")))?;
+        options.tiers.push(tier);
+    }
+    for prompt in cx.call.values("prompt") {
+        let (kind, text) = pair("prompt", "KIND=TEXT", prompt)?;
+        let Some(kind) = PromptKind::of(kind) else {
+            let kinds: Vec<&str> = PromptKind::ALL.iter().map(|kind| kind.name()).collect();
+            return Err(Failure::usage(format_args!("--prompt is for {}, not `{kind}`", kinds.join(", "))));
+        };
+        options.prompts.set(kind, text);
+    }
+    // A scenario that was named is wanted, also if it is an unkind one.
+    options.faults = cx.call.has("faults") || !options.scenarios.is_empty();
+    if let Some(seconds) = cx.call.value("deadline") {
+        options.deadline = seconds
+            .parse()
+            .ok()
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+            .filter(|time| !time.is_zero())
+            .ok_or_else(|| {
+                Failure::usage(format_args!("--deadline is a number of seconds, not `{seconds}`"))
+            })?;
+    }
+    if let Some(jobs) = cx.call.value("jobs") {
+        options.jobs =
+            jobs.parse().ok().filter(|jobs| (1..=256).contains(jobs)).ok_or_else(|| {
+                Failure::usage(format_args!("--jobs is a number from 1 to 256, not `{jobs}`"))
+            })?;
+    }
+    Ok(options)
+}
+
+fn pair<'a>(flag: &str, form: &str, text: &'a str) -> Result<(&'a str, &'a str)> {
+    let found = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    found.ok_or_else(|| Failure::usage(format_args!("--{flag} is {form}, not `{text}`")))
+}
+
+/// The agent to start: the words behind `--`, or an agent that is known here.
+fn agent_process(cx: &Cx) -> Result<Process> {
+    let words = &cx.call.words;
+    let spec = match words.as_slice() {
+        [] if cx.call.agent.is_none() && cx.call.value("agent").is_none() => {
+            return Err(Failure::usage("`attache check agent` needs an agent")
+                .hint("attache check agent -- my-agent --acp"));
+        }
+        [] => cx.agent()?,
+        [name] => agents::resolve(name, &cx.config)?,
+        [command, args @ ..] => {
+            return Ok(Process::new([command.clone()].into_iter().chain(args.iter().cloned()).collect())
+                .envs(environment(cx)?));
+        }
+    };
+    let Address::Command { command, args } = &spec.address else {
+        return Err(Failure::usage("only agents that are started as a program can be checked"));
+    };
+    let command: Vec<String> = [command].into_iter().chain(args).cloned().collect();
+    Ok(Process::new(command).envs(spec.env.iter().cloned()).envs(environment(cx)?))
+}
+
+fn environment(cx: &Cx) -> Result<Vec<(String, String)>> {
+    let assignments = cx.call.values("env");
+    assignments
+        .map(|text| pair("env", "NAME=VALUE", text).map(|(name, value)| (name.to_owned(), value.to_owned())))
+        .collect()
+}
+
+/// How a client is made to do something: a signal's name, or a command line.
+fn action(how: &str) -> Result<Action> {
+    if let Some(signal) = how.strip_prefix("SIG") {
+        return Ok(Action::Signal(signal.to_owned()));
+    }
+    match Address::parse(how)? {
+        Address::Command { command, args } => {
+            Ok(Action::Command([command].into_iter().chain(args).collect()))
+        }
+        _ => Err(Failure::usage(format_args!("--action is a signal or a command, not `{how}`"))),
+    }
+}
