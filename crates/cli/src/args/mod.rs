@@ -3,6 +3,7 @@
 //! `table.rs` and `groups.rs` are what there is, `parse.rs` reads a command line by it, the rest writes it out.
 
 mod agent;
+mod checking;
 mod complete;
 mod groups;
 mod help;
