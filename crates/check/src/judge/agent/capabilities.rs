@@ -23,7 +23,7 @@ const fn needs(path: &'static str, rules: &'static [&'static str]) -> Option<Gat
 }
 
 /// What a call of the agent needs, or an answer with such `result`.
-pub(crate) fn gate(method: &str, payload: &Value) -> Option<Gate> {
+fn gate(method: &str, payload: &Value) -> Option<Gate> {
     match method {
         "fs/read_text_file" => needs("fs.readTextFile", &["INIT-15", "FS-01", "FS-02"]),
         "fs/write_text_file" => needs("fs.writeTextFile", &["INIT-15", "FS-01", "FS-02"]),

@@ -20,7 +20,9 @@ mod terminals;
 mod tools;
 mod turns;
 
-pub(crate) use capabilities::{Gate, gate};
+pub(crate) use capabilities::Gate;
+pub(crate) use options::values;
+pub(crate) use paths::is_absolute;
 
 use super::Watcher;
 use serde_json::Value;

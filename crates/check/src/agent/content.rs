@@ -1,0 +1,295 @@
+//! Prompts of every content, extensions, and what else a prompt can be.
+
+use serde_json::{Value, json};
+
+use super::{begin, ping, prompt, scene, turn, unseen, words};
+use crate::stage::PromptKind;
+use crate::{Scenario, Stage, Step, Stop};
+
+pub(super) const SCENARIOS: &[Scenario] = &[
+    scene(
+        "content",
+        "a prompt of each content type",
+        &["PROMPT-03", "INIT-23", "PROMPT-04", "CONT-06", "CONT-07"],
+        &[],
+        |stage| Box::pin(content(stage)),
+    ),
+    scene(
+        "show",
+        "the agent shows content of each type",
+        &["CONT-01", "CONT-03", "CONT-04", "CONT-05", "MSG-02"],
+        &[],
+        |stage| Box::pin(show(stage)),
+    ),
+    scene("empty-prompt", "a prompt without content", &["PROMPT-22"], &[], |stage| Box::pin(empty(stage))),
+    scene("failing", "a turn that fails within", &["PROMPT-20"], &[], |stage| Box::pin(failing(stage))),
+    scene("long-turn", "a long turn is heard of while it lasts", &["PROMPT-10"], &[], |stage| {
+        Box::pin(long(stage))
+    }),
+    scene("two-prompts", "a second prompt while one runs", &["PROMPT-13"], &[], |stage| Box::pin(two(stage))),
+    scene(
+        "meta",
+        "`_meta` of all kinds, and members that nobody knows",
+        &["EXT-01", "EXT-03", "EXT-04", "EXT-11", "EXT-12"],
+        &[],
+        |stage| Box::pin(meta(stage)),
+    ),
+    scene("message-id", "a prompt with a message id of the client", &["MSG-03"], &[], |stage| {
+        Box::pin(message_id(stage))
+    }),
+    scene("commands", "slash commands, known and not", &["CMD-03", "CMD-05", "CMD-06"], &[], |stage| {
+        Box::pin(commands(stage))
+    }),
+    scene(
+        "own-names",
+        "methods and members of the agent's own",
+        &["EXT-02", "EXT-05", "INIT-27"],
+        &[],
+        |stage| Box::pin(own_names(stage)),
+    ),
+];
+
+const DATA: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+async fn content(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    let uri = format!("file://{}/notes.txt", stage.cwd().to_string_lossy());
+    let text = json!({ "type": "text", "text": stage.prompt_text(PromptKind::Say), "annotations": { "audience": ["user"], "priority": 0.5 } });
+    let blocks = [
+        (
+            "",
+            json!({ "type": "resource_link", "uri": uri, "name": "notes.txt", "mimeType": "text/plain", "size": 5 }),
+        ),
+        ("image", json!({ "type": "image", "data": DATA, "mimeType": "image/png" })),
+        ("audio", json!({ "type": "audio", "data": DATA, "mimeType": "audio/wav" })),
+        (
+            "embeddedContext",
+            json!({ "type": "resource", "resource": { "uri": uri, "text": "alpha", "mimeType": "text/plain" } }),
+        ),
+    ];
+    for (capability, block) in blocks {
+        let known = capability.is_empty() || stage.need(&format!("promptCapabilities.{capability}")).is_ok();
+        let kind = block["type"].clone();
+        let id = stage.prompt_blocks(&session, json!([text, block])).await?;
+        let answer = stage.expect(&id).await?;
+        let refused = answer.as_ref().err().is_some_and(|error| matches!(error.code, -32602 | -32600));
+        match (known, refused) {
+            (true, true) if capability.is_empty() => {
+                stage.fail("PROMPT-03", format!("a prompt with {kind} was refused"))
+            }
+            (true, true) => stage.fail(
+                "INIT-23",
+                format!("`{capability}` is advertised, and a prompt with {kind} was refused"),
+            ),
+            (true, false) if answer.is_ok() => {
+                stage.pass(if capability.is_empty() { "PROMPT-03" } else { "INIT-23" });
+                stage.pass("CONT-06");
+            }
+            (false, refused) => {
+                stage.check(
+                    "PROMPT-04",
+                    refused,
+                    format!("`{capability}` is not advertised, and a prompt with {kind} was not refused"),
+                );
+            }
+            _ => {}
+        }
+    }
+    let odd = json!([text, { "type": "attache-hologram", "data": "x" }]);
+    let id = stage.prompt_blocks(&session, odd).await?;
+    let refused = stage.expect(&id).await?.is_err_and(|error| error.code == -32602);
+    stage.check("CONT-07", refused, "a prompt with a block of an unknown type was not refused with -32602");
+    Ok(())
+}
+
+async fn show(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    turn(stage, &session, "Show me one block of every content type that you can produce.").await?.ok();
+    Ok(())
+}
+
+async fn empty(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    let id = stage.prompt_blocks(&session, json!([])).await?;
+    let fits = match stage.expect(&id).await? {
+        Ok(_) => true,
+        Err(error) => error.code == -32602,
+    };
+    stage.check("PROMPT-22", fits, "an empty prompt was refused, and not with -32602");
+    Ok(())
+}
+
+async fn failing(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    match stage.turn(&session, PromptKind::Fail).await? {
+        Err(_) => stage.pass("PROMPT-20"),
+        // An agent that does not know how to fail has simply answered.
+        Ok(result) if result["stopReason"] == "end_turn" => return unseen("the agent did not fail"),
+        Ok(result) => {
+            stage.fail("PROMPT-20", format!("a failure was told as the stop reason {}", result["stopReason"]))
+        }
+    }
+    Ok(())
+}
+
+/// PROMPT-10: one who works for long is heard of before the end.
+async fn long(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    stage.probe().await?;
+    let mark = stage.mark();
+    let began = stage.trace().entries.last().map(|entry| entry.at).unwrap_or_default();
+    stage.turn(&session, PromptKind::Think).await?.ok();
+    let heard = stage.heard(mark);
+    let end = heard.last().map(|heard| heard.at).unwrap_or_default();
+    if end.saturating_sub(began).as_secs() < 2 {
+        return unseen("the turn was over at once");
+    }
+    let first = heard.iter().find(|heard| heard.update().is_some()).map(|heard| heard.at);
+    // What comes only with the end of a long turn came too late.
+    let spread = first.is_some_and(|first| end.saturating_sub(first).as_millis() >= 200);
+    stage.check("PROMPT-10", spread, "a long turn had no update before its end");
+    Ok(())
+}
+
+async fn two(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    stage.services.hold("session/request_permission");
+    let one = stage.prompt(&session, PromptKind::Ask).await?;
+    let Some(question) = stage.during(&one, super::is_question).await? else {
+        return unseen("the agent asked for no permission");
+    };
+    let two = stage.prompt(&session, PromptKind::Say).await?;
+    ping(stage).await?;
+    let book = stage.book();
+    let open = book.sessions.get(&session).map(|known| known.prompts.clone()).unwrap_or_default();
+    // Queued, refused, or the first one is cancelled: all of it is allowed. Serving the second beside the first is not.
+    let refused =
+        stage.heard(0).iter().any(|heard| heard.id() == Some(&two) && heard.json.get("error").is_some());
+    let queued = open.contains(&two);
+    let replaced = !open.contains(&one);
+    stage.check(
+        "PROMPT-13",
+        refused || queued || replaced,
+        "a second turn ran beside the first in one session",
+    );
+    let id = question.id().cloned().unwrap_or_default();
+    stage.services.release("session/request_permission");
+    if !replaced {
+        stage.cancel(&session).await?;
+        stage.answer(&id, json!({ "outcome": { "outcome": "cancelled" } })).await?;
+        stage.expect(&one).await?.ok();
+    }
+    if queued {
+        stage.expect(&two).await?.ok();
+    }
+    Ok(())
+}
+
+async fn meta(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    let text = json!([{ "type": "text", "text": stage.prompt_text(PromptKind::Say), "_meta": { "attache": { "x": 1 } } }]);
+    let cases = [
+        ("EXT-01", "_meta", json!({ "attache.example": { "x": [1, null, "y"] } })),
+        (
+            "EXT-04",
+            "_meta",
+            json!({ "attache.example": 5, "other": null, "list": [1], "traceparent": "odd" }),
+        ),
+        ("EXT-11", "_meta", json!(5)),
+        ("EXT-12", "_meta", Value::Null),
+        ("EXT-03", "zz", json!(1)),
+    ];
+    for (rule, member, value) in cases {
+        let mut prompt = json!({ "sessionId": session, "prompt": text });
+        prompt[member] = value.clone();
+        let mut opening = super::opening(stage, json!({}));
+        opening[member] = value.clone();
+        for (method, params) in [("session/new", opening), ("session/prompt", prompt)] {
+            match stage.call(method, params).await {
+                Ok(Ok(_)) => stage.pass(rule),
+                Ok(Err(error)) if matches!(error.code, -32602 | -32600 | -32603) => {
+                    stage.fail(
+                        rule,
+                        format!(
+                            "{method} with `{member}`: {value} was refused: {} {}",
+                            error.code, error.message
+                        ),
+                    );
+                }
+                Ok(Err(_)) => {}
+                Err(Stop::PeerGone) => {
+                    stage.fail(rule, format!("the agent ended at {method} with `{member}`: {value}"));
+                    return Err(Stop::PeerGone);
+                }
+                Err(stop) => return Err(stop),
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn message_id(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    let text = json!([{ "type": "text", "text": stage.prompt_text(PromptKind::Say) }]);
+    let params = json!({ "sessionId": session, "prompt": text, "messageId": "attache-1" });
+    let answer = stage.call("session/prompt", params).await?;
+    let refused = answer.is_err_and(|error| error.code == -32602);
+    stage.check("MSG-03", !refused, "a prompt with `messageId` was refused in place of ignoring it");
+    Ok(())
+}
+
+async fn commands(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    stage.probe().await?;
+    let list = stage.book().sessions.get(&session).map(|known| known.commands.clone()).unwrap_or_default();
+    let takes = list
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|command| command["name"] == "echo" && command["input"].is_object());
+    if takes.is_some() {
+        let mark = stage.mark();
+        turn(stage, &session, "/echo attache there").await?.ok();
+        let said = words(stage, &session, mark);
+        stage.check(
+            "CMD-05",
+            said.contains("attache there"),
+            format!("/echo was given \"attache there\" and said {said:?}"),
+        );
+    }
+    let id = prompt(stage, &session, "/attache-no-such-command hello").await?;
+    match stage.expect(&id).await? {
+        Ok(_) => stage.pass("CMD-06"),
+        Err(error) => stage.check(
+            "CMD-06",
+            !matches!(error.code, -32602 | -32601 | -32600),
+            format!("an unknown slash word was refused: {} {}", error.code, error.message),
+        ),
+    }
+    Ok(())
+}
+
+/// Watchers look at every name; here is something to look at.
+async fn own_names(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    stage.turn(&session, PromptKind::Say).await?.ok();
+    // EXT-05: what an agent calls by a name of its own begins with an underscore. Names of drafts are the protocol's too.
+    let strange = stage.heard(0).iter().find_map(|heard| {
+        let method = heard.method()?;
+        let known = method.starts_with(['_', '$'])
+            || crate::schema::Method::of(method).is_some()
+            || is_of_a_draft(method);
+        (!known).then(|| (heard.index, method.to_owned()))
+    });
+    match strange {
+        Some((at, method)) => stage.fail_at("EXT-05", &[at], format!("the method {method:?} is reserved")),
+        None => stage.pass("EXT-05"),
+    }
+    Ok(())
+}
+
+fn is_of_a_draft(method: &str) -> bool {
+    ["nes/", "document/", "mcp/", "proxy/"].iter().any(|prefix| method.starts_with(prefix))
+        || method == "session/set_model"
+}

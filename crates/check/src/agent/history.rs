@@ -1,0 +1,156 @@
+//! Sessions that come back: load and resume.
+
+use serde_json::{Value, json};
+
+use super::{begin, reopening, scene, turn, unseen, words};
+use crate::judge::Heard;
+use crate::stage::PromptKind;
+use crate::{Need, Scenario, Stage, Step, Stop};
+
+pub(super) const SCENARIOS: &[Scenario] = &[
+    scene(
+        "load",
+        "a loaded session tells all that was said, and then is open",
+        &["SESS-11", "SESS-12", "SESS-15", "SESS-16", "SESS-17"],
+        &[Need::Agent("loadSession")],
+        |stage| Box::pin(load(stage)),
+    ),
+    scene(
+        "load-unknown",
+        "a session that does not exist is loaded",
+        &["SESS-19"],
+        &[Need::Agent("loadSession")],
+        |stage| Box::pin(load_unknown(stage)),
+    ),
+    scene(
+        "resume",
+        "a resumed session is open again and repeats nothing",
+        &["SESS-23"],
+        &[Need::Agent("sessionCapabilities.resume")],
+        |stage| Box::pin(resume(stage)),
+    ),
+];
+
+/// The message and tool updates of a session between two places.
+fn replay<'a>(
+    stage: &'a Stage,
+    session: &'a str,
+    mark: usize,
+) -> impl Iterator<Item = (&'a Heard, &'a str, &'a Value)> {
+    stage.heard(mark).iter().filter_map(move |heard| {
+        let (kind, update) = heard.update()?;
+        let told = matches!(
+            kind,
+            "user_message_chunk"
+                | "agent_message_chunk"
+                | "agent_thought_chunk"
+                | "tool_call"
+                | "tool_call_update"
+                | "plan"
+        );
+        (told && heard.params()["sessionId"] == *session).then_some((&**heard, kind, update))
+    })
+}
+
+/// Closes the session if that can be done, so that it has to come back.
+async fn put_down(stage: &mut Stage, session: &str) -> Step {
+    if stage.need("sessionCapabilities.close").is_ok() {
+        stage.call("session/close", json!({ "sessionId": session })).await?.ok();
+    }
+    Ok(())
+}
+
+async fn load(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    let mark = stage.mark();
+    if turn(stage, &session, "Notice: say attache-remember again. Use no tools.").await?.is_err() {
+        return unseen("the prompt failed, so there is nothing to load");
+    }
+    stage.turn(&session, PromptKind::Say).await?.ok();
+    let said = words(stage, &session, mark);
+    put_down(stage, &session).await?;
+    let mark = stage.mark();
+    if let Err(error) = stage.call("session/load", reopening(stage, &session)).await? {
+        // Whether a session can be loaded in the process that made it is nowhere said.
+        return unseen(&format!("session/load was refused: {} {}", error.code, error.message));
+    }
+    let gather = |wanted: &str| -> String {
+        let texts = replay(stage, &session, mark).filter(|(_, kind, _)| *kind == wanted);
+        texts.filter_map(|(_, _, update)| update["content"]["text"].as_str()).collect()
+    };
+    let (user, agent) = (gather("user_message_chunk"), gather("agent_message_chunk"));
+    let whole = user.contains("attache-remember") && (said.is_empty() || agent.contains(said.trim()));
+    let why = format!("of what was said {said:?}, the replay repeats {agent:?} after {user:?}");
+    let noticed =
+        stage.heard(mark).iter().any(|heard| heard.update().is_some_and(|(kind, _)| kind == "notice"));
+    let ids: Vec<Value> =
+        replay(stage, &session, mark).map(|(_, _, update)| update["messageId"].clone()).collect();
+    stage.check("SESS-11", whole, why);
+    stage.check("SESS-16", !noticed, "a notice was replayed");
+    if whole {
+        stage.pass("SESS-15");
+    }
+    // SESS-12: what comes after the answer is not replay any more.
+    let mark = stage.mark();
+    stage.probe().await?;
+    let late = replay(stage, &session, mark).next().map(|(heard, kind, _)| (heard.index, kind.to_owned()));
+    match late {
+        Some((at, kind)) => {
+            stage.fail_at("SESS-12", &[at], format!("`{kind}` comes after the answer to session/load"))
+        }
+        None => stage.pass("SESS-12"),
+    }
+    put_down(stage, &session).await?;
+    let mark = stage.mark();
+    if stage.call("session/load", reopening(stage, &session)).await?.is_ok() {
+        stage.probe().await?;
+        let again: Vec<Value> =
+            replay(stage, &session, mark).map(|(_, _, update)| update["messageId"].clone()).collect();
+        stage.check(
+            "SESS-17",
+            again == ids || late_ids(&again, &ids),
+            "the message ids of two replays differ",
+        );
+    }
+    Ok(())
+}
+
+/// A replay that runs past its answer has its ids in another order of ours.
+fn late_ids(again: &[Value], before: &[Value]) -> bool {
+    again.len() != before.len() && before.iter().all(|id| again.contains(id))
+}
+
+async fn load_unknown(stage: &mut Stage) -> Step {
+    begin(stage).await?;
+    match stage.call("session/load", reopening(stage, "attache-ghost")).await? {
+        Err(error) => stage.check(
+            "SESS-19",
+            error.code == -32002,
+            format!("refused with {} in place of -32002", error.code),
+        ),
+        Ok(_) => stage.fail("SESS-19", "a session that does not exist was loaded"),
+    }
+    Ok(())
+}
+
+async fn resume(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    stage.turn(&session, PromptKind::Say).await?.ok();
+    put_down(stage, &session).await?;
+    let mark = stage.mark();
+    let id = stage.request("session/resume", reopening(stage, &session)).await?;
+    if let Err(error) = stage.expect(&id).await? {
+        return Err(Stop::NotExercised(format!(
+            "session/resume was refused: {} {}",
+            error.code, error.message
+        )));
+    }
+    let early = replay(stage, &session, mark).next().map(|(heard, kind, _)| (heard.index, kind.to_owned()));
+    match early {
+        Some((at, kind)) => {
+            stage.fail_at("SESS-23", &[at], format!("`{kind}` is told before the answer to session/resume"))
+        }
+        None => stage.pass("SESS-23"),
+    }
+    Ok(())
+}

@@ -1,0 +1,293 @@
+//! `initialize`, in all its variants, and what a client lacks.
+
+use serde_json::{Value, json};
+
+use super::{begin, capabilities, opening, prompt, scene, turn};
+use crate::judge::agent::Gate;
+use crate::stage::PromptKind;
+use crate::{Scenario, Stage, Step, Stop};
+
+pub(super) const SCENARIOS: &[Scenario] = &[
+    scene(
+        "version-1",
+        "version 1 is asked for",
+        &["INIT-05", "INIT-06", "INIT-11", "INIT-13", "INIT-18", "INIT-29", "AUTH-14"],
+        &[],
+        |stage| Box::pin(version_1(stage)),
+    ),
+    scene("version-newest", "a version that does not exist yet is asked for", &["INIT-07"], &[], |stage| {
+        Box::pin(version_unknown(stage, 65_535))
+    }),
+    scene("version-0", "a version that is too old is asked for", &["INIT-07"], &[], |stage| {
+        Box::pin(version_unknown(stage, 0))
+    }),
+    scene("version-text", "a version that is no number is asked for", &["INIT-05"], &[], |stage| {
+        Box::pin(version_text(stage))
+    }),
+    scene("too-early", "a session before initialize", &["INIT-03"], &[], |stage| Box::pin(too_early(stage))),
+    scene("twice", "initialize comes twice", &["INIT-25"], &[], |stage| Box::pin(twice(stage))),
+    scene(
+        "bare-client",
+        "a client without any capability asks for everything",
+        &[
+            "INIT-15", "INIT-22", "FS-01", "FS-02", "TERM-01", "TERM-02", "ELIC-01", "ELIC-03", "CONF-07",
+            "CONF-08", "NOTE-01", "NOTE-04", "NOTE-06", "PLAN-07", "PLAN-08", "SUBA-01", "AUTH-08",
+            "INIT-10", "INIT-16",
+        ],
+        &[],
+        |stage| Box::pin(bare_client(stage)),
+    ),
+    scene("null-capabilities", "capabilities that are null count as none", &["INIT-19"], &[], |stage| {
+        Box::pin(null_capabilities(stage))
+    }),
+    scene("reading-client", "a client that only reads files", &["FS-02"], &[], |stage| {
+        Box::pin(half_files(stage, "readTextFile"))
+    }),
+    scene("writing-client", "a client that only writes files", &["FS-02"], &[], |stage| {
+        Box::pin(half_files(stage, "writeTextFile"))
+    }),
+    scene("odd-capabilities", "capabilities that are no object", &["INIT-20"], &[], |stage| {
+        Box::pin(odd_capabilities(stage))
+    }),
+    scene(
+        "baseline",
+        "what every agent can do: a session, a prompt with text and a link, cancel",
+        &["INIT-21", "INIT-22", "PROMPT-03", "PROMPT-07", "PROMPT-08", "INIT-10"],
+        &[],
+        |stage| Box::pin(baseline(stage)),
+    ),
+];
+
+async fn version_1(stage: &mut Stage) -> Step {
+    let result = stage.call("initialize", json!({ "protocolVersion": 1, "clientCapabilities": {} })).await?;
+    let result = match result {
+        Ok(result) => result,
+        Err(error) => {
+            stage.fail("INIT-29", format!("initialize without clientInfo was refused: {}", error.message));
+            return Ok(());
+        }
+    };
+    stage.pass("INIT-29");
+    let version = &result["protocolVersion"];
+    if version.is_u64() {
+        stage.check("INIT-06", *version == 1, format!("version 1 was asked for and {version} answered"));
+    }
+    let able = &result["agentCapabilities"];
+    if able.is_object() {
+        let yes_or_no = |value: &Value| value.is_null() || value.is_boolean();
+        let wrong = [
+            ("loadSession", yes_or_no(&able["loadSession"])),
+            (
+                "promptCapabilities",
+                able["promptCapabilities"].is_null() || able["promptCapabilities"].is_object(),
+            ),
+            ("mcpCapabilities", able["mcpCapabilities"].is_null() || able["mcpCapabilities"].is_object()),
+            (
+                "sessionCapabilities",
+                able["sessionCapabilities"].is_null() || able["sessionCapabilities"].is_object(),
+            ),
+        ];
+        let wrong = wrong.into_iter().find(|(_, fits)| !fits);
+        stage.check(
+            "INIT-18",
+            wrong.is_none(),
+            format!("`{}` is malformed", wrong.map_or("", |(name, _)| name)),
+        );
+    }
+    Ok(())
+}
+
+async fn version_unknown(stage: &mut Stage, version: u64) -> Step {
+    let answer =
+        stage.call("initialize", json!({ "protocolVersion": version, "clientCapabilities": {} })).await?;
+    match answer {
+        Ok(result) => {
+            let came = &result["protocolVersion"];
+            stage.check(
+                "INIT-07",
+                *came != version,
+                format!("version {version} does not exist, and the agent agreed to it"),
+            );
+        }
+        // An agent of version 2 only has nothing to answer to a version below; that it says in its own code.
+        Err(error) if error.code == -32022 => stage.skip("INIT-07", "the agent does not speak version 1"),
+        Err(error) => stage.fail(
+            "INIT-07",
+            format!("refused with {} in place of a version that the agent knows", error.code),
+        ),
+    }
+    Ok(())
+}
+
+async fn version_text(stage: &mut Stage) -> Step {
+    let answer =
+        stage.call("initialize", json!({ "protocolVersion": "one", "clientCapabilities": {} })).await?;
+    stage.check("INIT-05", answer.is_err(), "the version \"one\" was accepted");
+    Ok(())
+}
+
+async fn too_early(stage: &mut Stage) -> Step {
+    let params = opening(stage, json!({}));
+    let answer = stage.call("session/new", params).await?;
+    stage.check("INIT-03", answer.is_err(), "a session was opened before initialize");
+    Ok(())
+}
+
+async fn twice(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    let again = json!({ "protocolVersion": 1, "clientCapabilities": capabilities() });
+    if let Err(error) = stage.call("initialize", again).await? {
+        stage.check(
+            "INIT-25",
+            error.code == -32600,
+            format!("refused with {} in place of -32600", error.code),
+        );
+        return Ok(());
+    }
+    let alive = stage.turn(&session, PromptKind::Say).await?.is_ok();
+    stage.check("INIT-25", alive, "the session from before the second initialize is lost");
+    Ok(())
+}
+
+/// Prompts that make an agent use what a client can offer, if it can be made to.
+const WISHES: [&str; 3] = [
+    "Notice: tell me something as a notice of the session, not as a message.",
+    "Compact the context of this session.",
+    "Delegate the question what time it is to a subagent.",
+];
+const KINDS: [PromptKind; 6] = [
+    PromptKind::Read,
+    PromptKind::Write,
+    PromptKind::Run,
+    PromptKind::Plan,
+    PromptKind::Elicit,
+    PromptKind::ElicitUrl,
+];
+
+async fn bare_client(stage: &mut Stage) -> Step {
+    stage.initialize(json!({})).await?;
+    let result = stage.call("session/new", opening(stage, json!({}))).await?;
+    let result =
+        result.map_err(|error| Stop::NotExercised(format!("session/new was refused: {}", error.message)))?;
+    let session = result["sessionId"].as_str().unwrap_or_default().to_owned();
+    if result["configOptions"].is_array() {
+        stage.pass("CONF-07");
+        stage.pass("CONF-08");
+    }
+    let mark = stage.mark();
+    for kind in KINDS {
+        let ended = stage.turn(&session, kind).await?;
+        match (kind, ended.is_ok()) {
+            (PromptKind::Elicit, true) => stage.pass("ELIC-03"),
+            (PromptKind::Elicit, false) => stage.fail("ELIC-03", "without elicitation the turn fails"),
+            (_, true) => stage.pass("INIT-16"),
+            (_, false) => {}
+        }
+    }
+    for (at, text) in WISHES.into_iter().enumerate() {
+        let ended = turn(stage, &session, text).await?;
+        // NOTE-04: nothing hangs on a notice, so without them a turn ends as it does with them.
+        match ended {
+            Err(error) if at == 0 && error.code != -32602 => {
+                stage.fail(
+                    "NOTE-04",
+                    format!("without notices the turn fails: {} {}", error.code, error.message),
+                );
+            }
+            _ if at == 0 => stage.pass("NOTE-04"),
+            _ => {}
+        }
+    }
+    if !stage.heard(mark).iter().any(|heard| Gate::of(heard).is_some()) {
+        let rules = [
+            "INIT-15", "FS-01", "FS-02", "TERM-01", "TERM-02", "ELIC-01", "PLAN-07", "NOTE-01", "NOTE-06",
+            "SUBA-01", "AUTH-08",
+        ];
+        rules.into_iter().for_each(|rule| stage.pass(rule));
+    }
+    Ok(())
+}
+
+async fn null_capabilities(stage: &mut Stage) -> Step {
+    let nothing = json!({
+        "fs": null, "terminal": null, "elicitation": { "form": null, "url": null }, "plan": null, "subagents": null,
+        "session": { "notices": null, "compaction": null, "configOptions": { "boolean": null } },
+        "auth": { "terminal": null },
+    });
+    stage.initialize(nothing).await?;
+    let session = stage.new_session().await?;
+    for kind in KINDS {
+        stage.turn(&session, kind).await?.ok();
+    }
+    for text in WISHES {
+        turn(stage, &session, text).await?.ok();
+    }
+    let used = stage.heard(0).iter().find_map(|heard| Gate::of(heard).map(|gate| (heard.index, gate.path)));
+    match used {
+        Some((at, path)) => {
+            stage.fail_at("INIT-19", &[at], format!("`{path}` was null and is used all the same"))
+        }
+        None => stage.pass("INIT-19"),
+    }
+    Ok(())
+}
+
+async fn half_files(stage: &mut Stage, which: &str) -> Step {
+    stage.initialize(json!({ "fs": { which: true } })).await?;
+    let session = stage.new_session().await?;
+    for kind in [PromptKind::Read, PromptKind::Write] {
+        stage.turn(&session, kind).await?.ok();
+    }
+    Ok(())
+}
+
+async fn odd_capabilities(stage: &mut Stage) -> Step {
+    let params = json!({ "protocolVersion": 1, "clientCapabilities": "x" });
+    let answer = stage.call("initialize", params).await?;
+    stage.check(
+        "INIT-20",
+        answer.is_ok(),
+        "capabilities that are no object were refused in place of being ignored",
+    );
+    Ok(())
+}
+
+async fn baseline(stage: &mut Stage) -> Step {
+    stage.initialize(json!({})).await?;
+    let session = match stage.new_session().await {
+        Err(Stop::Broken(why)) => {
+            stage.fail("INIT-22", why);
+            return Ok(());
+        }
+        other => other?,
+    };
+    let text = stage.prompt_text(PromptKind::Say);
+    let id = prompt(stage, &session, &text).await?;
+    match stage.expect(&id).await? {
+        Ok(_) => stage.pass("INIT-22"),
+        Err(error) if error.code == -32601 => {
+            stage.fail("INIT-22", "session/prompt is not supported");
+            return Ok(());
+        }
+        Err(error) => return Err(Stop::NotExercised(format!("the prompt failed: {}", error.message))),
+    }
+    let uri = format!("file://{}/notes.txt", stage.cwd().to_string_lossy());
+    let link = json!({ "type": "resource_link", "uri": uri, "name": "notes.txt" });
+    let id = stage.prompt_blocks(&session, json!([{ "type": "text", "text": text }, link])).await?;
+    match stage.expect(&id).await? {
+        Ok(_) => ["INIT-21", "PROMPT-03"].into_iter().for_each(|rule| stage.pass(rule)),
+        // Another failure, of the model for example, says nothing about the link.
+        Err(error) if matches!(error.code, -32602 | -32601 | -32600) => {
+            for rule in ["INIT-21", "PROMPT-03"] {
+                stage.fail(
+                    rule,
+                    format!("a prompt with text and a resource_link was refused: {}", error.message),
+                );
+            }
+        }
+        Err(_) => {}
+    }
+    stage.cancel(&session).await?;
+    stage.probe().await?;
+    Ok(())
+}

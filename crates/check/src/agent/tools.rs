@@ -1,0 +1,253 @@
+//! Tools: files, commands, plans, permission.
+
+use serde_json::{Value, json};
+
+use super::{begin, is_question, ping, scene, unseen};
+use crate::judge::Heard;
+use crate::stage::{Permission, PromptKind, Reply};
+use crate::{Need, Scenario, Stage, Step, Stop};
+
+pub(super) const SCENARIOS: &[Scenario] = &[
+    scene(
+        "read",
+        "the agent reads a file",
+        &[
+            "FS-04", "FS-05", "FS-07", "ROOT-04", "ROOT-05", "TOOL-01", "TOOL-02", "TOOL-03", "TOOL-05",
+            "TOOL-10", "TOOL-11", "TOOL-12", "TOOL-14", "TOOL-18",
+        ],
+        &[Need::Prompt(PromptKind::Read)],
+        |stage| Box::pin(read(stage)),
+    ),
+    scene(
+        "write",
+        "the agent writes a file",
+        &["PERM-02", "PERM-03", "FS-04", "FS-07", "TOOL-08", "TOOL-15"],
+        &[Need::Prompt(PromptKind::Write)],
+        |stage| Box::pin(write(stage)),
+    ),
+    scene(
+        "run",
+        "the agent runs a command",
+        &["TERM-05", "TERM-13", "TOOL-16"],
+        &[Need::Prompt(PromptKind::Run)],
+        |stage| Box::pin(run(stage)),
+    ),
+    scene(
+        "plan",
+        "the agent makes a plan",
+        &["PLAN-01", "PLAN-03", "PLAN-06", "PLAN-09"],
+        &[Need::Prompt(PromptKind::Plan)],
+        |stage| Box::pin(plan(stage, super::capabilities())),
+    ),
+    scene(
+        "plan-plain",
+        "the agent makes a plan for a client that knows one only",
+        &["PLAN-03", "PLAN-06", "PLAN-08"],
+        &[Need::Prompt(PromptKind::Plan)],
+        |stage| Box::pin(plan(stage, json!({}))),
+    ),
+    scene(
+        "permission-waits",
+        "nothing happens before a permission is given",
+        &["PERM-13"],
+        &[Need::Prompt(PromptKind::Write)],
+        |stage| Box::pin(waits(stage)),
+    ),
+    scene(
+        "permission-refused",
+        "a rejected tool does not run",
+        &["PERM-09", "PERM-10"],
+        &[Need::Prompt(PromptKind::Write)],
+        |stage| Box::pin(refused(stage, Permission::Reject)),
+    ),
+    scene(
+        "permission-unknown",
+        "an option that was not offered is no approval",
+        &["PERM-09"],
+        &[Need::Prompt(PromptKind::Write)],
+        |stage| Box::pin(refused(stage, Permission::Unknown)),
+    ),
+    scene(
+        "permission-error",
+        "an error is no approval",
+        &["PERM-09"],
+        &[Need::Prompt(PromptKind::Write)],
+        |stage| Box::pin(refused(stage, Permission::Error)),
+    ),
+    scene(
+        "null-results",
+        "results that are null",
+        &["RPC-22"],
+        &[Need::Prompt(PromptKind::Write)],
+        |stage| Box::pin(null_results(stage)),
+    ),
+];
+
+/// TOOL-01: what the agent did for a prompt, it reported.
+fn reported(stage: &mut Stage, mark: usize, did: impl Fn(&Heard) -> bool) {
+    let heard = stage.heard(mark);
+    let used = heard.iter().any(|heard| did(heard));
+    let told = heard.iter().any(|heard| heard.update().is_some_and(|(kind, _)| kind == "tool_call"));
+    if used {
+        stage.check("TOOL-01", told, "a tool was used and no `tool_call` reports it");
+    }
+}
+
+async fn read(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    let mark = stage.mark();
+    stage.turn(&session, PromptKind::Read).await?.ok();
+    reported(stage, mark, |heard| heard.asks("fs/read_text_file"));
+    stage.turn(&session, PromptKind::Read).await?.ok();
+    ping(stage).await
+}
+
+async fn write(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    let mark = stage.mark();
+    stage.turn(&session, PromptKind::Write).await?.ok();
+    reported(stage, mark, |heard| heard.asks("fs/write_text_file"));
+    // TOOL-08: between the permission and the end it runs.
+    let statuses: Vec<String> = stage
+        .heard(mark)
+        .iter()
+        .filter_map(|heard| {
+            let (kind, update) = heard.update()?;
+            kind.starts_with("tool_call").then(|| update["status"].as_str().map(str::to_owned)).flatten()
+        })
+        .collect();
+    if statuses.iter().any(|status| status == "completed")
+        && stage.heard(mark).iter().any(|heard| heard.asks("fs/write_text_file"))
+    {
+        stage.check(
+            "TOOL-08",
+            statuses.iter().any(|status| status == "in_progress"),
+            "a tool ran and was never reported as `in_progress`",
+        );
+    }
+    ping(stage).await
+}
+
+async fn run(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    stage.turn(&session, PromptKind::Run).await?.ok();
+    ping(stage).await
+}
+
+async fn plan(stage: &mut Stage, capabilities: Value) -> Step {
+    stage.initialize(capabilities).await?;
+    let session = stage.new_session().await?;
+    let mark = stage.mark();
+    stage.turn(&session, PromptKind::Plan).await?.ok();
+    let told = stage
+        .heard(mark)
+        .iter()
+        .any(|heard| heard.update().is_some_and(|(kind, _)| kind == "plan" || kind == "plan_update"));
+    if told {
+        stage.pass("PLAN-01");
+        return ping(stage).await;
+    }
+    unseen("the agent made no plan")
+}
+
+/// What shows that the file was written.
+fn written(stage: &Stage, mark: usize) -> bool {
+    let out = stage.cwd().join("out.txt");
+    stage.heard(mark).iter().any(|heard| heard.asks("fs/write_text_file")) || out.exists()
+}
+
+async fn waits(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    stage.services.hold("session/request_permission");
+    let mark = stage.mark();
+    let id = stage.prompt(&session, PromptKind::Write).await?;
+    let Some(question) = stage.during(&id, is_question).await? else {
+        return unseen("the agent asked for no permission");
+    };
+    if written(stage, mark) {
+        stage.fail("PERM-13", "the file was written before the permission was asked for");
+    }
+    // Time for one who does not wait.
+    ping(stage).await?;
+    ping(stage).await?;
+    stage.check("PERM-13", !written(stage, mark), "the file was written before the permission was given");
+    let id_of_question = question.id().cloned().unwrap_or_default();
+    stage.answer(&id_of_question, json!({ "outcome": { "outcome": "cancelled" } })).await?;
+    stage.services.release("session/request_permission");
+    stage.services.permission = Permission::Reject;
+    stage.expect(&id).await?.ok();
+    Ok(())
+}
+
+async fn refused(stage: &mut Stage, how: Permission) -> Step {
+    let session = begin(stage).await?;
+    stage.services.permission = how;
+    let mark = stage.mark();
+    let ended = stage.turn(&session, PromptKind::Write).await;
+    let Some(question) = stage.heard(mark).iter().find(|heard| is_question(heard)).cloned() else {
+        ended?.ok();
+        return unseen("the agent asked for no permission");
+    };
+    if written(stage, mark) {
+        let why = match how {
+            Permission::Reject => "the permission was rejected, and the file was written",
+            Permission::Unknown => "an option that was not offered was taken for an approval",
+            _ => "an error was taken for an approval",
+        };
+        // One who does not wait for the answer breaks another rule.
+        let before = stage
+            .heard(mark)
+            .iter()
+            .find(|heard| heard.asks("fs/write_text_file"))
+            .is_some_and(|heard| heard.index < question.index);
+        if !before {
+            stage.fail("PERM-09", why);
+        }
+        return Ok(());
+    }
+    stage.pass("PERM-09");
+    if how == Permission::Reject {
+        let tool = question.params()["toolCall"]["toolCallId"].clone();
+        let over = stage.heard(mark).iter().any(|heard| {
+            heard.update().is_some_and(|(_, update)| {
+                update["toolCallId"] == tool
+                    && matches!(update["status"].as_str(), Some("failed" | "completed"))
+            })
+        });
+        let fine = ended.is_ok_and(|answer| answer.is_ok());
+        stage.check(
+            "PERM-10",
+            over && fine,
+            "a rejected tool is not reported as failed, or its turn does not end well",
+        );
+    }
+    Ok(())
+}
+
+/// RPC-22: results without required members may be null.
+async fn null_results(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    stage.services.answer_with("fs/write_text_file", |_| Reply::Result(Value::Null));
+    let mark = stage.mark();
+    let ended = stage.turn(&session, PromptKind::Write).await;
+    if !stage.heard(mark).iter().any(|heard| heard.asks("fs/write_text_file")) {
+        ended?.ok();
+        return unseen("the agent wrote no file through the client");
+    }
+    match ended {
+        Ok(Ok(_)) => {
+            let failed = stage
+                .heard(mark)
+                .iter()
+                .any(|heard| heard.update().is_some_and(|(_, update)| update["status"] == "failed"));
+            stage.check("RPC-22", !failed, "a write that was answered with null is reported as failed");
+        }
+        Ok(Err(error)) => {
+            stage.fail("RPC-22", format!("after a result of null the turn fails: {}", error.message))
+        }
+        Err(Stop::PeerGone) => stage.fail("RPC-22", "the agent ended at a result of null"),
+        Err(Stop::Deadline(_)) => stage.fail("RPC-22", "after a result of null the turn does not end"),
+        Err(stop) => return Err(stop),
+    }
+    Ok(())
+}
