@@ -44,7 +44,9 @@ pub(crate) fn record(cx: &Cx) -> Result<()> {
         heard.note(What::Stderr(line.into()));
         let _ = writeln!(std::io::stderr().lock(), "{line}");
     });
-    let status = runtime()?.block_on(async {
+    // Kept until the exit: letting go of it would wait for the thread that reads stdin, which cannot be called back.
+    let runtime = runtime()?;
+    let status = runtime.block_on(async {
         let child = command.spawn()?;
         std::io::Result::Ok(relay(child, tokio::io::stdin(), tokio::io::stdout(), &recorder).await)
     });
@@ -53,7 +55,6 @@ pub(crate) fn record(cx: &Cx) -> Result<()> {
     if let Some(why) = recorder.failure() {
         cx.output.warn(format_args!("{} is not complete: {why}", path.display()));
     }
-    // The thread that reads stdin cannot be called back; everything else has ended.
     std::process::exit(exit_code(status));
 }
 
