@@ -13,6 +13,7 @@ mod proxy;
 
 use std::fmt;
 use std::future::poll_fn;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -115,12 +116,17 @@ impl std::error::Error for HttpError {}
 impl Http {
     /// With the certificates and proxies of the environment.
     pub fn from_env() -> Result<Self, HttpError> {
-        let extra = std::env::var_os("SSL_CERT_FILE");
-        let tls = connect::tls(extra.as_deref().map(std::path::Path::new))?;
-        Ok(Http { tls: Arc::new(tls), proxies: Arc::new(Proxies::from_env()), connect: CONNECT })
+        let extra = std::env::var_os("SSL_CERT_FILE").filter(|path| !path.is_empty());
+        Ok(Http::new(extra.as_deref().map(Path::new))?.with_proxies(Proxies::from_env()))
     }
 
-    /// With these proxies instead of the environment's.
+    /// Without proxies, trusting the authorities in this file besides Mozilla's.
+    pub fn new(authorities: Option<&Path>) -> Result<Self, HttpError> {
+        let tls = Arc::new(connect::tls(authorities)?);
+        Ok(Http { tls, proxies: Arc::default(), connect: CONNECT })
+    }
+
+    /// With these proxies.
     #[must_use]
     pub fn with_proxies(mut self, proxies: Proxies) -> Self {
         self.proxies = Arc::new(proxies);

@@ -10,9 +10,6 @@ use super::provider::Provider;
 use super::{Api, ModelInfo, known, settings};
 use crate::http::{Http, Request};
 
-/// How long a server on this machine may take to say who it is. Nobody shall wait for one that is not there.
-const LIMIT: Duration = Duration::from_millis(700);
-
 /// The most that is read of a list.
 const LONGEST: usize = 4 * 1024 * 1024;
 
@@ -21,9 +18,9 @@ const LARGEST_WINDOW: u64 = 32_768;
 
 /// Asks all of these at once and gives back what they have. No key is sent: whoever listens on a port need not be who
 /// usually does.
-pub(super) async fn models(http: &Http, providers: &[Provider]) -> Vec<ModelInfo> {
+pub(super) async fn models(http: &Http, providers: &[Provider], limit: Duration) -> Vec<ModelInfo> {
     let asked = providers.iter().map(|provider| {
-        let asking = tokio::time::timeout(LIMIT, of(http, provider));
+        let asking = tokio::time::timeout(limit, of(http, provider));
         Box::pin(async move { asking.await.ok().flatten().unwrap_or_default() })
     });
     all(asked.collect()).await.into_iter().flatten().collect()

@@ -26,11 +26,15 @@ struct Inner {
 impl Models {
     /// With these settings, without looking at anything yet.
     pub fn new(settings: &Settings) -> Result<Self, String> {
+        let http = match &settings.http {
+            Some(http) => http.clone(),
+            None => Http::from_env().map_err(|error| error.to_string())?,
+        };
         Ok(Models(Arc::new(Inner {
             providers: Providers::new(settings.providers.clone()),
             found: RwLock::default(),
             wanted: settings.model.clone(),
-            http: Http::from_env().map_err(|error| error.to_string())?,
+            http,
             patience: settings.patience,
         })))
     }
@@ -53,7 +57,7 @@ impl Models {
             .into_iter()
             .filter(|provider| provider.is_ready() && provider.key_vars.is_empty() && provider.is_local())
             .collect();
-        let found = discover::models(&self.0.http, &asked).await;
+        let found = discover::models(&self.0.http, &asked, self.0.patience.look).await;
         if let Ok(mut place) = self.0.found.write() {
             *place = found;
         }

@@ -25,6 +25,8 @@ pub struct Patience {
     pub retries: u32,
     /// The pause before the first of these; each further one is twice as long.
     pub pause: Duration,
+    /// For servers on this machine to say what they have. Nobody shall wait for one that is not there.
+    pub look: Duration,
 }
 
 impl Default for Patience {
@@ -35,6 +37,7 @@ impl Default for Patience {
             tail: Duration::from_secs(3),
             retries: 4,
             pause: Duration::from_secs(1),
+            look: Duration::from_millis(700),
         }
     }
 }

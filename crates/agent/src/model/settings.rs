@@ -3,6 +3,7 @@
 use super::provider::Provider;
 use super::remote::Patience;
 use super::{Api, Key};
+use crate::http::Http;
 
 /// Providers and habits.
 #[derive(Debug, Clone)]
@@ -15,6 +16,8 @@ pub struct Settings {
     pub look_around: bool,
     /// How long to wait for what.
     pub patience: Patience,
+    /// How to get out; `None` for the way that the environment says.
+    pub http: Option<Http>,
 }
 
 /// A provider that is known from the start.
@@ -94,7 +97,7 @@ impl Settings {
         {
             anthropic.headers.push(("authorization".to_owned(), token));
         }
-        Settings { model: None, providers, look_around: true, patience: Patience::default() }
+        Settings { model: None, providers, look_around: true, patience: Patience::default(), http: None }
     }
 
     /// A provider to change; one that is not known yet speaks chat completions, and has no URL.

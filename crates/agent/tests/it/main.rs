@@ -3,5 +3,9 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod models;
+mod models_faults;
+mod models_found;
+mod models_server;
 mod rig;
 mod slice;
