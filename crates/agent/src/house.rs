@@ -1,13 +1,16 @@
 //! What all sessions of one agent share.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use attache::agent::{NewSession, Open};
 use attache::wire::v1::SessionId;
 use attache::{Error, Result, code};
+use attache_host::sandbox::{Kind, Sandbox};
+use tokio::sync::OnceCell;
 
-use crate::model::{Model, ModelInfo};
+use crate::http::Http;
+use crate::model::{Model, ModelInfo, Models, Settings};
 use crate::options::Options;
 use crate::session::Session;
 use crate::store::{NewRow, Store};
@@ -16,6 +19,10 @@ use crate::store::{NewRow, Store};
 pub(crate) struct House {
     pub(crate) options: Options,
     pub(crate) store: Store,
+    pub(crate) models: Models,
+    /// Servers on this machine are asked once, when somebody wants to know.
+    looked: OnceCell<()>,
+    http: OnceLock<Result<Http, String>>,
 }
 
 impl House {
@@ -25,7 +32,9 @@ impl House {
             None => Store::memory(),
         };
         let store = store.map_err(internal)?;
-        Ok(Arc::new(House { options, store }))
+        let settings = Settings { model: options.model.clone(), ..options.models.clone() };
+        let models = Models::new(&settings).map_err(internal)?;
+        Ok(Arc::new(House { options, store, models, looked: OnceCell::new(), http: OnceLock::new() }))
     }
 
     /// A new session.
@@ -46,25 +55,44 @@ impl House {
 
     /// The models that can be chosen.
     pub(crate) async fn models(&self) -> Vec<ModelInfo> {
-        match &self.options.model {
-            Some(spec) => self.open_model(spec).await.map(|model| model.info().clone()).into_iter().collect(),
-            None => Vec::new(),
+        let scripted = self.options.model.as_ref().is_some_and(|spec| spec.starts_with("script:"));
+        if self.options.models.look_around && !scripted {
+            self.looked.get_or_init(|| self.models.look_around()).await;
         }
+        self.models.list()
     }
 
-    /// The model of this name.
-    pub(crate) async fn open_model(&self, spec: &str) -> Result<Arc<dyn Model>, String> {
-        match spec.strip_prefix("script:") {
-            Some(path) => {
-                crate::model::script::Scripted::open(&PathBuf::from(path)).map(|model| Arc::new(model) as _)
-            }
-            None => Err(format!("there is no model `{spec}`")),
-        }
+    /// The model that a session begins with: the one it had, the one that was asked for, the best there is.
+    pub(crate) fn first_model(&self, had: Option<&str>) -> Option<Arc<dyn Model>> {
+        let best = self.models.choose();
+        [had, best.as_deref()].into_iter().flatten().find_map(|spec| self.models.open(spec).ok())
     }
 
-    /// How a command line is started.
-    pub(crate) fn command(&self, line: &str, _roots: &[PathBuf]) -> Vec<String> {
-        vec!["/bin/sh".to_owned(), "-c".to_owned(), line.to_owned()]
+    /// The way to the network.
+    pub(crate) fn http(&self) -> Result<Http, String> {
+        let open = || match &self.options.models.http {
+            Some(http) => Ok(http.clone()),
+            None => Http::from_env().map_err(|error| error.to_string()),
+        };
+        self.http.get_or_init(open).clone()
+    }
+
+    /// How a command line is started: by a shell, confined if that was wished for.
+    ///
+    /// # Errors
+    /// When it was wished for and this machine cannot do it: then nothing is run.
+    pub(crate) fn command(&self, line: &str, roots: &[PathBuf]) -> Result<Vec<String>, String> {
+        let shell = ["/bin/sh", "-c", line];
+        let Some(wished) = &self.options.sandbox else { return Ok(shell.map(str::to_owned).to_vec()) };
+        let kind = Kind::here()
+            .ok_or("this machine has neither Landlock nor bubblewrap; run the agent without a sandbox")?;
+        let writable = roots.iter().cloned().chain([std::env::temp_dir()]).collect();
+        let sandbox = Sandbox { writable, network: wished.network };
+        let (program, args) = sandbox.wrap(kind, &wished.program, shell[0].as_ref(), &shell[1..]);
+        let words = std::iter::once(program).chain(args).map(|word| word.into_string());
+        words
+            .collect::<Result<_, _>>()
+            .map_err(|_| "a directory of the session has a name that is no text".to_owned())
     }
 }
 

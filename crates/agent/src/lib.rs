@@ -36,7 +36,7 @@ mod turn;
 mod voice;
 
 pub use modes::Mode;
-pub use options::{Limits, Options};
+pub use options::{Limits, Options, Sandbox};
 
 use attache::agent::{Agent, SystemPrompts};
 use attache::{Link, Result};

@@ -2,15 +2,17 @@
 
 use std::path::PathBuf;
 
-use crate::model::Thinking;
+use crate::model::{Settings, Thinking};
 use crate::modes::Mode;
 
-/// What an agent is started with. Everything has a default that works.
-#[derive(Debug, Clone, Default)]
+/// What an agent is started with. Everything has a default that works, without a look at the environment.
+#[derive(Debug, Clone)]
 pub struct Options {
     /// The model, such as `anthropic/claude-sonnet-4-5`, `ollama/qwen3` or `script:FILE`; the best that can be reached unless
     /// given.
     pub model: Option<String>,
+    /// The providers of models: [`Settings::from_env`] for those that the environment names.
+    pub models: Settings,
     /// The mode that new sessions begin in.
     pub mode: Mode,
     /// How long the model may think.
@@ -21,6 +23,32 @@ pub struct Options {
     pub config_dir: Option<PathBuf>,
     /// How far one turn may go.
     pub limits: Limits,
+    /// Runs commands so that they can write only below the session's roots, where the system can do that.
+    pub sandbox: Option<Sandbox>,
+}
+
+/// How commands are confined.
+#[derive(Debug, Clone)]
+pub struct Sandbox {
+    /// A program that passes [`attache_host::sandbox::WORD`] on to [`attache_host::sandbox::become_command`].
+    pub program: PathBuf,
+    /// Whether commands reach the network.
+    pub network: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            model: None,
+            models: Settings { look_around: false, ..Settings::from_vars(|_| None) },
+            mode: Mode::default(),
+            thinking: Thinking::default(),
+            store: None,
+            config_dir: None,
+            limits: Limits::default(),
+            sandbox: None,
+        }
+    }
 }
 
 /// How far one turn may go.

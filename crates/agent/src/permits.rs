@@ -32,6 +32,8 @@ pub(crate) enum Action {
     Fetch {
         /// Its name, with the port.
         host: String,
+        /// Whether it is this machine or one near it, which may trust whoever is here.
+        near: bool,
     },
     /// Call a tool of somebody else, who says what it does.
     Foreign(String),
@@ -106,8 +108,8 @@ pub(crate) fn judge(mode: Mode, action: &Action, granted: &Grants, roots: &[Path
                 _ => asked(Grant::Line(line.clone())),
             }
         }
-        Action::Fetch { host } => match mode {
-            Mode::Auto => Verdict::Go,
+        Action::Fetch { host, near } => match mode {
+            Mode::Auto if !near => Verdict::Go,
             _ => asked(Grant::Host(host.clone())),
         },
         Action::Foreign(tool) => match mode {

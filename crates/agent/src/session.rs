@@ -69,7 +69,7 @@ impl Session {
         let mode = setting("mode").and_then(Mode::from_id).unwrap_or(house.options.mode);
         let thinking = setting("thinking").and_then(Thinking::from_word).unwrap_or(house.options.thinking);
         let models = house.models().await;
-        let model = choose(&house, setting("model"), &models).await;
+        let model = house.first_model(setting("model"));
         let ground = Ground::new(request.cwd.clone(), request.additional_directories.clone());
         let config_dir = house.options.config_dir.as_deref();
         let mut instructions = instructions::gather(&request.cwd, config_dir);
@@ -95,17 +95,6 @@ impl Session {
         });
         live.offer(models)
     }
-}
-
-/// The model that a session begins with: the one it had, the one that was asked for, the first.
-async fn choose(house: &House, had: Option<&str>, models: &[ModelInfo]) -> Option<Arc<dyn Model>> {
-    let first = models.first().map(ModelInfo::spec);
-    for spec in [had, house.options.model.as_deref(), first.as_deref()].into_iter().flatten() {
-        if let Ok(model) = house.open_model(spec).await {
-            return Some(model);
-        }
-    }
-    None
 }
 
 impl Live {
@@ -172,8 +161,8 @@ impl Live {
         }
     }
 
-    async fn set_model(&self, spec: &str) -> Result<()> {
-        let model = self.house.open_model(spec).await.map_err(Error::invalid_params)?;
+    fn set_model(&self, spec: &str) -> Result<()> {
+        let model = self.house.models.open(spec).map_err(Error::invalid_params)?;
         self.keep_setting("model", spec)?;
         self.state().model = Some(model);
         Ok(())
@@ -246,7 +235,7 @@ impl agent::Session for Session {
     }
 
     async fn model_changed(&self, model: &ModelId) -> Result<()> {
-        self.0.set_model(model.as_str()).await
+        self.0.set_model(model.as_str())
     }
 
     async fn option_changed(&self, id: &SessionConfigId, value: &OptionValue) -> Result<()> {
@@ -255,7 +244,7 @@ impl agent::Session for Session {
         };
         match id.as_str() {
             "mode" => self.0.set_mode(value),
-            "model" => self.0.set_model(value).await,
+            "model" => self.0.set_model(value),
             "thinking" => self.0.set_thinking(value),
             _ => Err(Error::invalid_params(format!("there is no option `{id}`"))),
         }

@@ -9,6 +9,7 @@
 mod arguments;
 mod clip;
 mod edit;
+mod fetch;
 mod find;
 mod patch;
 mod place;
@@ -196,6 +197,7 @@ impl ToolBox {
             Arc::new(edit::Edit),
             Arc::new(write::Write),
             Arc::new(run::Run),
+            Arc::new(fetch::Fetch),
             Arc::new(place::Move),
             Arc::new(place::Delete),
             Arc::new(plan::Plan),

@@ -1,5 +1,6 @@
 //! `run`: a command line, in a terminal.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use attache::agent::block;
@@ -11,6 +12,7 @@ use crate::ground::{Ended, Place, Running};
 use crate::model::{Part, ToolSpec};
 use crate::permits::Action;
 use crate::shell;
+use crate::store::{Snapshot, SnapshotLimits};
 
 /// How long a command may take unless told, and at most.
 const TIME: u32 = 120;
@@ -81,15 +83,57 @@ async fn run(
 ) -> Result<Output, String> {
     let roots = cx.live.ground.roots();
     // What ran without a question must not run something else by the project's settings.
-    let env = if shell::harmless(&line, &cwd.real, roots) { shell::QUIET_ENVIRONMENT } else { &[] };
-    let argv = cx.live.house.command(&line, roots);
+    let harmless = shell::harmless(&line, &cwd.real, roots);
+    let env = if harmless { shell::QUIET_ENVIRONMENT } else { &[] };
+    let argv = cx.live.house.command(&line, roots)?;
+    let before = if harmless { None } else { Some(keep_all(&cx).await?) };
+    let ended = attend(&cx, &progress, argv, env, &cwd, limit).await;
+    if let Some(before) = before {
+        settle(&cx, before).await?;
+    }
+    ended
+}
+
+/// Keeps the project's files before a command runs that may change any of them, for `/undo`.
+async fn keep_all(cx: &Cx) -> Result<Arc<Snapshot>, String> {
+    let live = cx.live.clone();
+    let taken = tokio::task::spawn_blocking(move || {
+        let last = live.state().snapshot.clone();
+        let taken =
+            live.store().snapshot(live.id(), live.ground.roots(), SnapshotLimits::default(), last.as_deref());
+        let taken = Arc::new(taken.map_err(|error| error.to_string())?);
+        live.state().snapshot = Some(taken.clone());
+        Ok(taken)
+    });
+    taken.await.unwrap_or_else(|error| Err(error.to_string()))
+}
+
+async fn settle(cx: &Cx, before: Arc<Snapshot>) -> Result<(), String> {
+    let live = cx.live.clone();
+    let settled = tokio::task::spawn_blocking(move || {
+        live.store()
+            .settle(live.id(), live.ground.roots(), &before)
+            .map(drop)
+            .map_err(|error| error.to_string())
+    });
+    settled.await.unwrap_or_else(|error| Err(error.to_string()))
+}
+
+async fn attend(
+    cx: &Cx,
+    progress: &Progress,
+    argv: Vec<String>,
+    env: &[(&str, &str)],
+    cwd: &Place,
+    limit: Duration,
+) -> Result<Output, String> {
     let command = cx.live.ground.start(&cx.turn, argv, env, &cwd.named).await?;
     let terminal = command.terminal_id().cloned();
     if let Some(id) = &terminal {
         // TOOL-16: embedded before it is released.
         progress.show(vec![ToolCallContent::Terminal(Terminal::new(id.clone()))]).await;
     }
-    let in_time = match tokio::time::timeout(limit, watch(&command, &progress, terminal.is_some())).await {
+    let in_time = match tokio::time::timeout(limit, watch(&command, progress, terminal.is_some())).await {
         Ok(ended) => ended.map(|()| true)?,
         Err(_) => {
             command.kill().await;

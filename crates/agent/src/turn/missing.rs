@@ -14,10 +14,10 @@ const AGENTS: &[(&str, &str)] = &[
 ];
 
 /// The text, in Markdown.
-pub(super) async fn no_model(live: &Live) -> String {
+pub(super) fn no_model(live: &Live) -> String {
     let mut text = String::new();
     match &live.house.options.model {
-        Some(spec) => match live.house.open_model(spec).await {
+        Some(spec) => match live.house.models.open(spec) {
             Err(why) => text.push_str(&format!("The model `{spec}` cannot be used: {why}.\n\n")),
             Ok(_) => text.push_str(&format!("The model `{spec}` was not there when the session began.\n\n")),
         },

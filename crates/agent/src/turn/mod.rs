@@ -80,7 +80,7 @@ async fn act(cx: &Cx, prompt: Prompt, usage: &mut Usage) -> Result<StopReason> {
         }
     }
     let Some(model) = live.model() else {
-        say(cx, &missing::no_model(live).await).await?;
+        say(cx, &missing::no_model(live)).await?;
         return Ok(StopReason::EndTurn);
     };
     let before = live.state().context.len();

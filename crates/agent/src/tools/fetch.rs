@@ -1,0 +1,260 @@
+//! `fetch`: a page or a file from the network.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use attache::wire::v1::ToolKind;
+use serde_json::json;
+
+use super::{Arguments, Boxed, Cx, Job, Output, Tool, clip, spec, text};
+use crate::http::{Request, Response};
+use crate::model::ToolSpec;
+use crate::permits::Action;
+
+/// How long it may take.
+const TIME: Duration = Duration::from_secs(30);
+/// The most that is loaded, and the most of it that the model gets.
+const LOADED: usize = 4 << 20;
+const TOLD: usize = 48 << 10;
+/// How many redirections are followed.
+const REDIRECTIONS: usize = 5;
+
+pub(crate) struct Fetch;
+
+impl Tool for Fetch {
+    fn spec(&self) -> ToolSpec {
+        spec(
+            "fetch",
+            "Fetches a web page or a text file with GET. Pages are told as plain text. Redirections to another host are told and \
+             not followed.",
+            &[("url", text("the address, http or https"), true)],
+        )
+    }
+
+    fn kind(&self) -> ToolKind {
+        ToolKind::Fetch
+    }
+
+    fn only_looks(&self) -> bool {
+        true
+    }
+
+    fn prepare<'a>(&'a self, _: &'a Cx, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job, String>> {
+        Box::pin(async move {
+            let url = arguments.text("url")?.trim().to_owned();
+            let host = host(&url)?;
+            let near = is_near(&host);
+            let action = Action::Fetch { host: host.clone(), near };
+            let title = format!("Fetch {url}");
+            let work = move |cx: Cx, _| async move {
+                match tokio::time::timeout(TIME, fetch(&cx, url, &host)).await {
+                    Ok(fetched) => fetched,
+                    Err(_) => Err(format!("no answer within {} seconds", TIME.as_secs())),
+                }
+            };
+            Ok(Job::new(title, ToolKind::Fetch, action, work))
+        })
+    }
+}
+
+/// The host of a URL, with its port.
+fn host(url: &str) -> Result<String, String> {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    let rest = rest.ok_or("`url` must begin with https:// or http://")?;
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if authority.contains('@') {
+        return Err("`url` must not hold a name or a password".to_owned());
+    }
+    if authority.is_empty() || authority.contains(|char: char| char.is_whitespace() || char == '\\') {
+        return Err(format!("`{url}` is no address"));
+    }
+    Ok(authority.to_ascii_lowercase())
+}
+
+/// Whether a host is this machine or on a network of its own. What a name stands for is not looked up: a question is asked
+/// for every host but in the mode that asks for nothing.
+fn is_near(host: &str) -> bool {
+    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((name, _)) => name,
+        None => host.split(':').next().unwrap_or(host),
+    };
+    match name.parse::<IpAddr>() {
+        Ok(IpAddr::V4(ip)) => {
+            ip.is_loopback() || ip.is_private() || ip.is_link_local() || ip.is_unspecified()
+        }
+        // Few pages are named by such an address.
+        Ok(IpAddr::V6(_)) => true,
+        // Also numbers in other notations, and names without a dot, which only a local resolver knows.
+        Err(_) => {
+            !name.trim_end_matches('.').contains('.')
+                || name.ends_with(".local")
+                || name.ends_with(".localhost")
+                || name.split('.').all(|part| part.starts_with(|char: char| char.is_ascii_digit()))
+        }
+    }
+}
+
+async fn fetch(cx: &Cx, mut url: String, allowed: &str) -> Result<Output, String> {
+    for _ in 0..=REDIRECTIONS {
+        let request = Request::get(&url).header("accept", "text/html, text/*, application/json, */*;q=0.5");
+        let response = cx.live.house.http()?.send(request).await.map_err(|error| error.to_string())?;
+        match (response.status, response.header("location")) {
+            (300..=399, Some(location)) => {
+                let next = absolute(&url, location);
+                // The permission was for one host.
+                if host(&next)? != allowed {
+                    return Ok(Output::shown(format!("it redirects to {next}; fetch that if it is needed")));
+                }
+                url = next;
+            }
+            _ => return tell(response).await,
+        }
+    }
+    Err("too many redirections".to_owned())
+}
+
+/// Where a redirection leads.
+fn absolute(base: &str, location: &str) -> String {
+    if location.contains("://") {
+        return location.to_owned();
+    }
+    let scheme = base.split("://").next().unwrap_or("https");
+    if let Some(rest) = location.strip_prefix("//") {
+        return format!("{scheme}://{rest}");
+    }
+    let start = scheme.len() + 3;
+    let path = base.get(start..).and_then(|rest| rest.find('/')).map_or(base.len(), |at| start + at);
+    if location.starts_with('/') {
+        return format!("{}{location}", &base[..path]);
+    }
+    let directory = base[path..].split(['?', '#']).next().unwrap_or_default();
+    let directory = &directory[..directory.rfind('/').map_or(0, |at| at + 1)];
+    format!("{}{}{location}", &base[..path], if directory.is_empty() { "/" } else { directory })
+}
+
+async fn tell(mut response: Response) -> Result<Output, String> {
+    let status = response.status;
+    let kind = response.header("content-type").unwrap_or_default().to_ascii_lowercase();
+    let bytes = response.body.bytes(LOADED).await.map_err(|error| error.to_string())?;
+    if bytes.contains(&0) {
+        return Err(format!("the answer ({status}, {kind}, {} bytes) is not text", bytes.len()));
+    }
+    let body = String::from_utf8_lossy(&bytes);
+    let body = if kind.contains("html") { plain(&body) } else { body.into_owned() };
+    let (told, cut) = clip(&body, TOLD);
+    let mut told = told.to_owned();
+    if cut {
+        told.push_str("\n[… cut]");
+    }
+    if !(200..300).contains(&status) {
+        return Err(format!("the server answered {status}:\n{told}"));
+    }
+    Ok(Output::text(told).raw(json!({"status": status, "contentType": kind, "bytes": bytes.len()})))
+}
+
+/// A page without its markup: enough to read it.
+fn plain(html: &str) -> String {
+    let mut text = String::with_capacity(html.len() / 2);
+    let mut rest = html;
+    while let Some(at) = rest.find('<') {
+        text.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let name: String = rest[1..]
+            .chars()
+            .take_while(|char| char.is_ascii_alphanumeric() || matches!(char, '/' | '!' | '-'))
+            .collect();
+        let name = name.to_ascii_lowercase();
+        let end = match name.as_str() {
+            "script" | "style" | "noscript" | "svg" => format!("</{name}"),
+            name if name.starts_with("!--") => "-->".to_owned(),
+            _ => String::new(),
+        };
+        if matches!(
+            name.trim_start_matches('/'),
+            "p" | "br" | "div" | "li" | "tr" | "pre" | "table" | "ul" | "ol"
+        ) || name.trim_start_matches('/').starts_with('h')
+        {
+            text.push('\n');
+        }
+        let skipped = match end.is_empty() {
+            true => 0,
+            // Names of elements are ASCII, so the lower case has the same places.
+            false => rest.to_ascii_lowercase().find(&end).unwrap_or(rest.len()),
+        };
+        rest = match rest[skipped..].find('>') {
+            Some(close) => &rest[skipped + close + 1..],
+            None => "",
+        };
+    }
+    text.push_str(rest);
+    for (entity, char) in
+        [("&nbsp;", " "), ("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")]
+    {
+        text = text.replace(entity, char);
+    }
+    let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    let mut blank = true;
+    let mut tidy = String::new();
+    for line in lines {
+        if !(line.is_empty() && blank) {
+            tidy.push_str(&line);
+            tidy.push('\n');
+        }
+        blank = line.is_empty();
+    }
+    tidy.trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_read_strictly() {
+        assert_eq!(host("https://Example.com:8080/a?b").as_deref(), Ok("example.com:8080"));
+        assert_eq!(host("http://a?x").as_deref(), Ok("a"));
+        for bad in ["ftp://x", "https://", "https://a@b/", "example.com", "https://a\\b/", "https://a b/"] {
+            assert!(host(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_near_is_known() {
+        for near in [
+            "localhost:3000",
+            "127.0.0.1",
+            "10.1.2.3:80",
+            "169.254.169.254",
+            "[::1]:8080",
+            "printer",
+            "nas.local",
+            "0",
+            "127.1",
+            "0x7f.1",
+        ] {
+            assert!(is_near(near), "{near}");
+        }
+        for far in ["example.com", "docs.rs:443", "8.8.8.8", "1password.com"] {
+            assert!(!is_near(far), "{far}");
+        }
+    }
+
+    #[test]
+    fn redirections_are_resolved() {
+        let at = |location| absolute("https://a.b/c/d?e", location);
+        assert_eq!(at("/x"), "https://a.b/x");
+        assert_eq!(at("x"), "https://a.b/c/x");
+        assert_eq!(at("//c.d/x"), "https://c.d/x");
+        assert_eq!(at("http://e/f"), "http://e/f");
+        assert_eq!(absolute("https://a.b", "x"), "https://a.b/x");
+    }
+
+    #[test]
+    fn pages_become_text() {
+        let page = "<html><head><style>p{}</style><script>if (a<b) {}</script></head><body><!-- <p>no --><h1>Title</h1>\
+                    <p>One &amp; <b>two</b><br>three</p><ul><li>x</li></ul></body></html>";
+        assert_eq!(plain(page), "Title\n\nOne & two\nthree\n\nx");
+        assert_eq!(plain("a < b"), "a");
+        assert_eq!(plain("<"), "");
+    }
+}
