@@ -1,10 +1,11 @@
 //! `attache agent`: this program as an agent, for editors and for itself.
 
 use attache::Link;
-use attache_agent::{Limits, Options};
+use attache_agent::model::{Settings, Thinking};
+use attache_agent::{Limits, Options, Sandbox};
 
 use crate::cx::Cx;
-use crate::error::{Failure, Result};
+use crate::error::{Context as _, Failure, Result};
 use crate::run::runtime;
 
 /// Serves one client on standard input and output.
@@ -17,6 +18,7 @@ fn options(cx: &Cx) -> Result<Options> {
     let call = &cx.call;
     let mut options = Options {
         model: call.value("model").map(str::to_owned),
+        models: Settings::from_env(),
         store: Some(cx.paths.data.join("agent.db")),
         config_dir: Some(cx.paths.config.clone()),
         ..Options::default()
@@ -25,7 +27,7 @@ fn options(cx: &Cx) -> Result<Options> {
         options.mode = mode.parse().map_err(|why| Failure::usage(format_args!("--mode: {why}")))?;
     }
     if let Some(level) = call.value("thinking") {
-        options.thinking = attache_agent::model::Thinking::from_word(level).ok_or_else(|| {
+        options.thinking = Thinking::from_word(level).ok_or_else(|| {
             Failure::usage(format_args!("--thinking is off, low, medium or high, not `{level}`"))
         })?;
     }
@@ -42,5 +44,15 @@ fn options(cx: &Cx) -> Result<Options> {
         })?;
         options.limits = Limits { steps, ..options.limits };
     }
+    if call.has("sandbox") {
+        let program = std::env::current_exe().context("the path of this program")?;
+        options.sandbox = Some(Sandbox { program, network: !call.has("no-network") });
+    }
     Ok(options)
+}
+
+/// Becomes a command that was confined by `--sandbox`; comes back only if that fails.
+pub(crate) fn sandboxed(words: &[&str]) -> Result<()> {
+    let error = attache_host::sandbox::become_command(words.iter().map(Into::into));
+    Err(Failure::runtime(format_args!("the sandbox: {error}")))
 }

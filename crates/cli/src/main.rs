@@ -166,6 +166,7 @@ fn hidden(paths: &Paths, arguments: &[String]) -> Option<ExitCode> {
     let result = match arguments.as_slice() {
         #[cfg(unix)]
         ["__owner"] => run::run_owner(paths),
+        [attache_host::sandbox::WORD, words @ ..] => agent::sandboxed(words),
         #[cfg(unix)]
         ["check-bridge", socket] => check::bridge(socket),
         ["__complete", "agents"] => {

@@ -18,6 +18,7 @@ mod chat_keys;
 mod chat_named;
 mod chat_rig;
 mod config;
+mod demo;
 mod doctor;
 mod exec;
 mod formats;
