@@ -1,5 +1,8 @@
 //! One binary for all integration tests of the crate.
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
+mod engine;
 mod rules;
 mod schema;
+mod talk;
+mod watchers;

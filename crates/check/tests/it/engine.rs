@@ -1,0 +1,143 @@
+//! The stage and the runner, with peers of a few lines.
+
+use std::time::Duration;
+
+use attache_check::run::{Conclusion, Options, Status};
+use attache_check::stage::{Prompts, Setup};
+use attache_check::target::Memory;
+use attache_check::{Fresh, Party, Stage, Stop, Target};
+use attache_conn::Link;
+use serde_json::{Value, json};
+
+/// An agent that answers each line by what `answer` makes of it.
+fn agent(answer: fn(&Value) -> Vec<String>) -> Memory {
+    Memory::new(move |link: Link, _: &Fresh| async move {
+        let (mut reader, mut writer) = link.split();
+        while let Ok(Some(line)) = reader.next().await {
+            let message: Value = serde_json::from_slice(line).unwrap_or_default();
+            for line in answer(&message) {
+                if writer.send(line.as_bytes()).await.is_err() {
+                    return;
+                }
+            }
+        }
+    })
+}
+
+fn result(message: &Value, result: Value) -> Vec<String> {
+    vec![json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string()]
+}
+
+async fn stage(target: &Memory) -> Stage {
+    let fresh = Fresh { scenario: "x", act: "prompt", prompt: String::new(), cwd: "/w".into() };
+    let setup = Setup {
+        plays: Party::Client,
+        deadline: Duration::from_secs(5),
+        prompts: Prompts::names(),
+        cwd: "/w".into(),
+        real: false,
+        needs: &[],
+    };
+    Stage::new(setup, target.open(&fresh).await.unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_found_behind_other_messages() {
+    let target = agent(|message| match message["method"].as_str() {
+        Some("initialize") => {
+            let mut lines = vec![json!({ "jsonrpc": "2.0", "method": "_hello", "params": {} }).to_string()];
+            lines.extend(result(message, json!({ "protocolVersion": 1, "agentCapabilities": {} })));
+            lines
+        }
+        _ => Vec::new(),
+    });
+    let mut stage = stage(&target).await;
+    stage.initialize(json!({})).await.unwrap();
+    let left = stage.next().await.unwrap();
+    assert_eq!(left.method(), Some("_hello"));
+    assert_eq!(stage.heard(0).len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_answered_breaks_rpc_24_but_a_turn_may_take_its_time() {
+    let target = agent(|_| Vec::new());
+    let mut stage = stage(&target).await;
+    let silent = stage.call("session/list", json!({})).await;
+    assert_eq!(silent, Err(Stop::Deadline("the answer to session/list".to_owned())));
+    let prompt = stage.prompt("s", attache_check::stage::PromptKind::Say).await.unwrap();
+    assert!(stage.expect(&prompt).await.is_err());
+    let played = stage.finish().await;
+    assert_eq!(played.findings.len(), 1);
+    assert_eq!(played.findings[0].rule, "RPC-24");
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_of_the_peer_are_served_unless_they_are_held() {
+    let target = agent(|message| {
+        let ask = |id: u64, method: &str, params: Value| {
+            json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
+        };
+        match message["method"].as_str() {
+            Some("go") => {
+                vec![ask(7, "fs/read_text_file", json!({ "path": "/w/notes.txt", "line": 2, "limit": 1 }))]
+            }
+            Some("ask") => vec![ask(8, "session/request_permission", json!({ "options": [] }))],
+            None if message["id"] == 7 => {
+                vec![json!({ "jsonrpc": "2.0", "id": 0, "result": message["result"]["content"] }).to_string()]
+            }
+            _ => Vec::new(),
+        }
+    });
+    let mut stage = stage(&target).await;
+    let content = stage.call("go", json!({})).await.unwrap().unwrap();
+    assert_eq!(content, "second line\n");
+    stage.services.hold("session/request_permission");
+    stage.notify("ask", json!({})).await.unwrap();
+    let question = stage.until("a question", |heard| heard.asks("session/request_permission")).await.unwrap();
+    assert_eq!(question.id(), Some(&json!(8)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_shows_what_should_not_have_been_said() {
+    let target = agent(|message| match message["id"] {
+        Value::Null => vec![json!({ "jsonrpc": "2.0", "id": null, "result": {} }).to_string()],
+        _ => result(message, Value::Null),
+    });
+    let mut stage = stage(&target).await;
+    stage.notify("_x", json!({})).await.unwrap();
+    let said = stage.probe().await.unwrap();
+    assert_eq!(said.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn bytes_are_sent_as_they_are_and_written_down_as_lines() {
+    let target = agent(|message| result(message, json!({})));
+    let mut stage = stage(&target).await;
+    stage.send_bytes(b"{\"jsonrpc\":\"2.0\",\"id\":0,").await.unwrap();
+    assert!(stage.trace().entries.is_empty(), "half a line is none");
+    stage
+        .send_bytes(b"\"method\":\"_a\"}\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"_b\"}\n")
+        .await
+        .unwrap();
+    stage.expect(&json!(0)).await.unwrap().unwrap();
+    stage.expect(&json!(1)).await.unwrap().unwrap();
+    let mut text = Vec::new();
+    stage.finish().await.trace.write(&mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains(r#""end":"\r\n""#) && text.contains("_b"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_is_not_there_is_nothing_to_judge() {
+    let target = Memory::new(|link: Link, _: &Fresh| async move { drop(link) });
+    let options = Options { faults: true, ..Options::new(Party::Agent) };
+    if attache_check::run::choose(&options).is_empty() {
+        return;
+    }
+    let report = attache_check::run::run(&target, &options, &mut |_| {}).await;
+    assert!(matches!(report.conclusion, Conclusion::CouldNotRun(_)), "{:?}", report.conclusion);
+    assert!(
+        report.rules.iter().all(|outcome| outcome.status != Status::Pass),
+        "what was never exercised never passes"
+    );
+}
