@@ -94,6 +94,8 @@ pub(crate) fn command(
             command = command.env_remove(name);
         }
     }
+    // STDIO-10: codex-acp and qwen take somewhat more than two seconds to leave by themselves.
+    let command = command.grace(Duration::from_secs(3));
     Some(command.envs(spec.env.iter().map(|(name, value)| (name, value))))
 }
 
@@ -193,7 +195,11 @@ fn not_reached(spec: &AgentSpec, error: &io::Error) -> Failure {
             Some(near) => failure.hint(format!("did you mean `{near}`?")),
             None => failure,
         }
-        .hint(format!("is `{program}` installed and in PATH?"))
+        .hint(match program {
+            "npx" | "npm" | "node" => format!("`{program}` comes with Node.js: https://nodejs.org"),
+            "uvx" | "uv" => format!("`{program}` comes with uv: https://docs.astral.sh/uv"),
+            _ => format!("is `{program}` installed and in PATH?"),
+        })
         .hint("`attache agents` lists the agents that are known here"),
     }
 }

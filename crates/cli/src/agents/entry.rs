@@ -15,7 +15,7 @@ pub(crate) fn describe_entry(value: &toml::Value) -> String {
     spec("agent", value).map(|spec| spec.address.to_string()).unwrap_or_else(|failure| failure.message)
 }
 
-/// The agent that an entry describes: `command` (a line, or a program with `args`), `argv` or `url`, and `env`, `cwd`.
+/// The agent that an entry describes: `command` (a line, or a program with `args`), `argv` or `url`, and `env`, `cwd`, `mode`, `model`.
 pub(crate) fn spec(name: &str, value: &toml::Value) -> Result<AgentSpec> {
     let wrong = |what: &str| Failure::usage(format_args!("`agents.{name}`: {what}"));
     let Some(table) = value.as_table() else { return Err(wrong("this is a table, with a `command`")) };
@@ -54,6 +54,8 @@ pub(crate) fn spec(name: &str, value: &toml::Value) -> Result<AgentSpec> {
         Some(_) => return Err(wrong("`env` is a table")),
     }
     spec.cwd = text("cwd")?.map(PathBuf::from);
+    spec.mode = text("mode")?;
+    spec.model = text("model")?;
     spec.missing_files_are_empty =
         table.get("missing_files_are_empty").and_then(toml::Value::as_bool).unwrap_or_default();
     Ok(spec)

@@ -31,6 +31,9 @@ pub(crate) struct AgentSpec {
     pub(crate) cwd: Option<PathBuf>,
     /// It creates files only if reading a missing one gives an empty text.
     pub(crate) missing_files_are_empty: bool,
+    /// The mode and the model that its new sessions begin with.
+    pub(crate) mode: Option<String>,
+    pub(crate) model: Option<String>,
 }
 
 /// How an agent is reached.
@@ -100,6 +103,8 @@ impl AgentSpec {
             env: Vec::new(),
             cwd: None,
             missing_files_are_empty: false,
+            mode: None,
+            model: None,
         }
     }
 

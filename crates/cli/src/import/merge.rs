@@ -24,8 +24,18 @@ fn list(words: impl IntoIterator<Item = impl AsRef<str>>) -> String {
 }
 
 /// `[agents.NAME]` and what belongs to it.
-pub(super) fn agent_section(name: &str, argv: &[String], env: &BTreeMap<String, String>) -> String {
+pub(super) fn agent_section(
+    name: &str,
+    argv: &[String],
+    env: &BTreeMap<String, String>,
+    begins: [(&str, Option<&str>); 2],
+) -> String {
     let mut section = format!("[agents.{}]\nargv = {}\n", key(name), list(argv));
+    for (name, value) in begins {
+        if let Some(value) = value {
+            section.push_str(&format!("{name} = {}\n", text(value)));
+        }
+    }
     if !env.is_empty() {
         let pairs: Vec<String> =
             env.iter().map(|(name, value)| format!("{} = {}", key(name), text(value))).collect();
@@ -123,7 +133,12 @@ mod tests {
     #[test]
     fn sections_read_back() {
         let env = BTreeMap::from([("A B".to_owned(), "\"x\"\n".to_owned())]);
-        let section = agent_section("my agent", &["a b".to_owned(), "c'\"".to_owned()], &env);
+        let section = agent_section(
+            "my agent",
+            &["a b".to_owned(), "c'\"".to_owned()],
+            &env,
+            [("mode", Some("plan")), ("model", None)],
+        );
         let file = append("# mine\nformat = \"text\" # why\n\n\n", "From there.", &[section]);
         assert!(
             file.starts_with("# mine\nformat = \"text\" # why\n\n# From there.\n[agents.\"my agent\"]\n"),
@@ -132,6 +147,7 @@ mod tests {
         let table: toml::Table = file.parse().unwrap();
         let agent = &table["agents"]["my agent"];
         assert_eq!(agent["argv"][1].as_str(), Some("c'\""));
+        assert_eq!((agent["mode"].as_str(), agent.get("model")), (Some("plan"), None));
         assert_eq!(agent["env"]["A B"].as_str(), Some("\"x\"\n"));
         let server =
             json!({ "name": "s", "args": ["x"], "env": [{ "name": "A", "value": "1" }], "type": null });

@@ -216,7 +216,7 @@ impl Plan {
         agent: TakenAgent,
         project: bool,
     ) -> Result<Option<String>> {
-        let TakenAgent { name, argv, env } = agent;
+        let TakenAgent { name, argv, env, mode, model } = agent;
         let line = join(argv.iter().map(String::as_str));
         let mut row = Row {
             what: "agent",
@@ -226,11 +226,12 @@ impl Plan {
         };
         let (secret, open): (BTreeMap<_, _>, BTreeMap<_, _>) =
             env.into_iter().partition(|(name, _)| is_secret_name(name));
-        let wanted = merge::agent_section(&name, &argv, &open);
+        let wanted = merge::agent_section(&name, &argv, &open, [("mode", mode.as_deref()), ("model", model.as_deref())]);
         let wanted_value = wanted.parse::<toml::Table>().ok().and_then(|table| entry(&table, &name).cloned());
         let builtin = BUILTIN.iter().find(|known| known.name == name);
         let known = builtin.is_some_and(|known| {
-            open.is_empty() && known.commands.iter().any(|command| *command == argv.as_slice())
+            let plain = open.is_empty() && mode.is_none() && model.is_none();
+            plain && known.commands.iter().any(|command| *command == argv.as_slice())
         });
         row.change = match entry(there, &name) {
             Some(there) if same_entry(there, wanted_value.as_ref()) => Change::Same,

@@ -24,6 +24,9 @@ pub(super) struct TakenAgent {
     pub(super) name: String,
     pub(super) argv: Vec<String>,
     pub(super) env: BTreeMap<String, String>,
+    /// What its sessions begin with.
+    pub(super) mode: Option<String>,
+    pub(super) model: Option<String>,
 }
 
 /// A name that can be typed: `Example Agent` is `example-agent`.
@@ -42,7 +45,7 @@ fn slug(name: &str) -> String {
 
 /// `agent_servers` of Zed and of JetBrains. Zed has agents without a command too: its own, and those of registries and extensions.
 pub(super) fn agent_servers(settings: &Value, program: &str) -> Taken {
-    let mut taken = Taken::default();
+    let mut taken = Taken { mcp_servers: context_servers(settings), ..Taken::default() };
     let Some(servers) = settings.get("agent_servers").and_then(Value::as_object) else { return taken };
     for (name, server) in servers {
         let Some(server) = server.as_object() else {
@@ -69,7 +72,40 @@ pub(super) fn agent_servers(settings: &Value, program: &str) -> Taken {
     taken
 }
 
-const KNOWN: &[&str] = &["type", "command", "args", "env"];
+const KNOWN: &[&str] = &["type", "command", "args", "env", "default_mode", "default_model"];
+
+/// `context_servers` of Zed: MCP servers by name, a program or an address. Those of extensions are known to Zed alone.
+fn context_servers(settings: &Value) -> Vec<Value> {
+    let mut servers = Vec::new();
+    for (name, server) in settings.get("context_servers").and_then(Value::as_object).into_iter().flatten() {
+        let Some(server) = server.as_object() else { continue };
+        if server.get("enabled") == Some(&Value::Bool(false)) {
+            continue;
+        }
+        // Older settings have the command as an object of its own.
+        let command = match server.get("command") {
+            Some(Value::Object(command)) => command,
+            _ => server,
+        };
+        let program = command.get("path").or_else(|| command.get("command")).filter(|it| it.is_string());
+        let keys = match (server.get("url"), program) {
+            (Some(url), _) => [("url", Some(url)), ("headers", server.get("headers"))].to_vec(),
+            (None, Some(program)) => {
+                [("command", Some(program)), ("args", command.get("args")), ("env", command.get("env"))]
+                    .to_vec()
+            }
+            (None, None) => continue,
+        };
+        let mut entry = Map::from_iter([("name".to_owned(), Value::String(name.clone()))]);
+        for (key, value) in keys {
+            if let Some(value) = value.filter(|value| !value.is_null()) {
+                entry.insert(key.to_owned(), value.clone());
+            }
+        }
+        servers.push(Value::Object(entry));
+    }
+    servers
+}
 
 /// A command in one of the ways in which they are written: a program with arguments, a line, a list, an object.
 fn agent(name: &str, entry: &Map<String, Value>) -> Result<TakenAgent, String> {
@@ -109,7 +145,8 @@ fn agent(name: &str, entry: &Map<String, Value>) -> Result<TakenAgent, String> {
     }
     let argv =
         argv.into_iter().enumerate().map(|(at, word)| if at == 0 { expand(&word) } else { word }).collect();
-    Ok(TakenAgent { name: slug(name), argv, env })
+    let said = |key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
+    Ok(TakenAgent { name: slug(name), argv, env, mode: said("default_mode"), model: said("default_model") })
 }
 
 /// `~/bin/agent` with the home directory.
@@ -228,6 +265,28 @@ mod tests {
         assert_eq!(argv, [("my-agent", vec!["my-agent", "--acp"]), ("old", vec!["/bin/old", "x y"])]);
         assert_eq!(taken.notes.len(), 4, "{:?}", taken.notes);
         assert!(agent_servers(&json!({}), "Zed").agents.is_empty());
+        let taken = agent_servers(
+            &json!({
+                "agent_servers": { "a": { "command": "a", "default_mode": "plan", "default_model": "large" } },
+                "context_servers": {
+                    "files": { "source": "custom", "command": "mcp-files", "args": ["/"], "env": { "A": "1" } },
+                    "old": { "command": { "path": "/bin/old", "args": [] } },
+                    "web": { "url": "https://example.org/mcp", "headers": { "X": "1" } },
+                    "off": { "enabled": false, "command": "off" },
+                    "extension": { "source": "extension", "settings": {} },
+                },
+            }),
+            "Zed",
+        );
+        assert_eq!(
+            (taken.agents[0].mode.as_deref(), taken.agents[0].model.as_deref()),
+            (Some("plan"), Some("large"))
+        );
+        assert!(taken.notes.is_empty(), "{:?}", taken.notes);
+        let names: Vec<&str> =
+            taken.mcp_servers.iter().filter_map(|server| server["name"].as_str()).collect();
+        assert_eq!(names, ["files", "old", "web"]);
+        assert_eq!(taken.mcp_servers[1]["command"], "/bin/old");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Tool calls in words.
 
+use attache::Meta;
 use attache::wire::v1::{
     ContentBlock, EmbeddedResourceResource, ToolCallContent, ToolCallLocation, ToolCallUpdate,
 };
@@ -33,6 +34,8 @@ pub(super) struct Tool {
     content: Vec<ToolCallContent>,
     input: Option<Value>,
     output: Option<Value>,
+    /// What its command has printed so far, as some agents tell it beside the protocol.
+    streamed: String,
     /// What was printed when it began, and when it ended.
     pub(super) begun: bool,
     pub(super) ended: Option<String>,
@@ -61,6 +64,12 @@ impl Tool {
         }
         if let Some(output) = update.raw_output {
             self.output = output.parse().ok();
+        }
+        if let Some(text) = update.meta.as_ref().and_then(streamed)
+            // Of what is printed only the beginning is shown.
+            && self.streamed.len() < 8 * OUTPUT_CHARS
+        {
+            self.streamed.push_str(&text);
         }
     }
 
@@ -131,6 +140,7 @@ impl Tool {
     fn results(&self) -> String {
         let mut parts: Vec<String> = Vec::new();
         let output = self.output.as_ref().and_then(|output| words(output, 0));
+        let output = output.or_else(|| Some(self.streamed.clone()));
         for part in output.into_iter().chain(self.content.iter().filter_map(content)) {
             let part = part.trim().to_owned();
             if !part.is_empty() && !parts.contains(&part) {
@@ -139,6 +149,12 @@ impl Tool {
         }
         parts.join("\n\n")
     }
+}
+
+/// What a command has printed since the last update, in the words of codex-acp: `_meta.terminal_output_delta.data`.
+fn streamed(meta: &Meta) -> Option<String> {
+    let delta: Value = meta.get("terminal_output_delta")?;
+    delta.get("data")?.as_str().map(str::to_owned)
 }
 
 /// One line about a tool's input: its command, its file, what it looks for, or all of it.

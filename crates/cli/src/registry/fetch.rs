@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -104,7 +104,8 @@ impl Web {
         }
     }
 
-    /// Downloads an archive into a file and gives its SHA-256.
+    /// Downloads an archive into a file and gives its SHA-256. What an interrupted download has left there is gone on with, if the
+    /// server still has the same.
     pub(super) fn archive(
         &self,
         url: &str,
@@ -113,23 +114,84 @@ impl Web {
         what: &str,
         output: &Output,
     ) -> Result<String> {
+        let begun = Begun::find(into);
         let mut request = self.agent(url)?.get(url);
         if let Some(token) = token {
             request = request.header("Authorization", format!("Bearer {token}"));
         }
+        if let Some(begun) = &begun {
+            request =
+                request.header("Range", format!("bytes={}-", begun.length)).header("If-Range", &begun.tag);
+        }
         let answer = request.call().map_err(|error| explain(url, &error))?;
-        if !answer.status().is_success() {
-            return Err(refused(url, answer.status()));
-        }
+        let header = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok());
+        let start = match (answer.status(), begun) {
+            (StatusCode::PARTIAL_CONTENT, Some(begun))
+                if header("content-range")
+                    .is_some_and(|range| range.starts_with(&format!("bytes {}-", begun.length))) =>
+            {
+                begun.length
+            }
+            // It is whole, or another one; either way the beginning is of no use.
+            (StatusCode::RANGE_NOT_SATISFIABLE | StatusCode::PARTIAL_CONTENT, Some(_)) => {
+                Begun::forget(into);
+                return self.archive(url, token, into, what, output);
+            }
+            (status, _) if status.is_success() => {
+                Begun::note(into, header("etag").or_else(|| header("last-modified")));
+                0
+            }
+            (status, _) => return Err(refused(url, status)),
+        };
         let body = answer.into_body();
-        let length = body.content_length();
+        let length = body.content_length().map(|length| length + start);
         let mut progress = Progress::new(output, what, length);
+        progress.add(usize::try_from(start).unwrap_or_default());
         let mut reader = body.into_with_config().limit(MOST_ARCHIVE).reader();
-        let (sum, received) = copy(&mut reader, into, |count| progress.add(count)).context(url)?;
+        let early = |what: &dyn std::fmt::Display| {
+            Failure::runtime(format_args!("{url}: {what}"))
+                .hint("try again; what has come so far is kept where the server can go on from there")
+        };
+        let received = copy(&mut reader, into, start, |count| progress.add(count));
+        let (sum, received) = received.map_err(|error| early(&error))?;
         if length.is_some_and(|length| length != received) {
-            return Err(Failure::runtime(format_args!("{url}: the download ended early")).hint("try again"));
+            return Err(early(&"the download ended early"));
         }
+        let _ = fs::remove_file(Begun::tag_file(into));
         Ok(sum)
+    }
+}
+
+/// A download that was interrupted.
+struct Begun {
+    length: u64,
+    /// Names the version that the bytes are of.
+    tag: String,
+}
+
+impl Begun {
+    fn tag_file(into: &Path) -> PathBuf {
+        into.with_extension("tag")
+    }
+
+    fn find(into: &Path) -> Option<Begun> {
+        let length = fs::metadata(into).ok()?.len();
+        let tag = fs::read_to_string(Begun::tag_file(into)).ok()?;
+        (length > 0).then_some(Begun { length, tag })
+    }
+
+    /// Remembers which version is on its way. A weak tag does not promise the same bytes.
+    fn note(into: &Path, tag: Option<&str>) {
+        let file = Begun::tag_file(into);
+        let _ = match tag.filter(|tag| !tag.starts_with("W/")) {
+            Some(tag) => fs::write(file, tag),
+            None => fs::remove_file(file),
+        };
+    }
+
+    fn forget(into: &Path) {
+        let _ = fs::remove_file(into);
+        let _ = fs::remove_file(Begun::tag_file(into));
     }
 }
 
@@ -155,16 +217,26 @@ fn refused(url: &str, status: StatusCode) -> Failure {
     }
 }
 
-/// Copies into a new file, which is on the disk afterwards. Gives the SHA-256 and the length.
-pub(super) fn copy(
+/// Copies into a file, behind the `start` bytes that are there already; it is on the disk afterwards. Gives the SHA-256 and the
+/// length of all of it.
+fn copy(
     from: &mut dyn Read,
     into: &Path,
+    start: u64,
     mut each: impl FnMut(usize),
 ) -> io::Result<(String, u64)> {
-    let mut file = File::create(into)?;
+    let mut file = File::options().create(true).read(true).write(true).truncate(start == 0).open(into)?;
     let mut digest = Context::new(&SHA256);
     let mut buffer = vec![0; 64 << 10];
     let mut total = 0;
+    while total < start {
+        let count = match file.read(&mut buffer)? {
+            0 => return Err(io::Error::other("the beginning is gone")),
+            count => count,
+        };
+        digest.update(buffer.get(..count).unwrap_or_default());
+        total += count as u64;
+    }
     loop {
         let count = match from.read(&mut buffer) {
             Ok(0) => break,

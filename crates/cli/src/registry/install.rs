@@ -225,9 +225,6 @@ fn obtain(
         fs::rename(&part, archive).context(archive.display())?;
         Ok((archive.to_owned(), sha256))
     });
-    if settled.is_err() {
-        let _ = fs::remove_file(&part);
-    }
     settled
 }
 

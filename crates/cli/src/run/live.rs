@@ -88,6 +88,11 @@ impl Connection {
             new = new.meta(meta);
         }
         let session = new.await.map_err(|error| self.explain(error, "cannot start a session"))?;
+        let spec = &self.setup.spec;
+        if let Some(mode) = &spec.mode {
+            let set = set_mode(&session, mode).await;
+            set.map_err(|failure| failure.context(format_args!("`mode` of the agent `{}`", spec.name)))?;
+        }
         Ok(session)
     }
 

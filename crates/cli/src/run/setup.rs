@@ -50,6 +50,7 @@ impl Setup {
             _ => return Err(Failure::usage("the system prompt is empty")),
         };
         Ok(Setup {
+            model: config.text("model").map(str::to_owned).or_else(|| spec.model.clone()),
             spec,
             cwd: cx.cwd.clone(),
             directories: cx.directories()?,
@@ -57,7 +58,6 @@ impl Setup {
             system_prompt,
             allowed_tools: cx.call.value("allowed-tools").map(tools).transpose()?,
             max_turns: config.count("max_turns"),
-            model: config.text("model").map(str::to_owned),
             fs: config.is("fs"),
             terminal: config.is("terminal"),
             start_timeout: config.seconds("start_timeout").unwrap_or(Duration::from_secs(60)),
@@ -99,6 +99,8 @@ impl Setup {
             "env": self.spec.env.iter().map(|(name, value)| json!([name, value])).collect::<Vec<_>>(),
             "agentCwd": self.spec.cwd,
             "missingFilesAreEmpty": self.spec.missing_files_are_empty,
+            "agentMode": self.spec.mode,
+            "agentModel": self.spec.model,
             "cwd": self.cwd,
             "directories": self.directories,
             "mcpServers": self.mcp_servers,
@@ -140,6 +142,8 @@ impl Setup {
                 env: env.collect(),
                 cwd: text("agentCwd").map(PathBuf::from),
                 missing_files_are_empty: yes("missingFilesAreEmpty"),
+                mode: text("agentMode"),
+                model: text("agentModel"),
             },
             cwd: PathBuf::from(text("cwd")?),
             directories: texts(value.get("directories")?)?.into_iter().map(PathBuf::from).collect(),

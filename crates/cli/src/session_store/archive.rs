@@ -41,9 +41,9 @@ fn from_acpx(archive: &Value) -> Option<Value> {
     ] {
         put(ours, state.pointer(theirs));
     }
-    // Names of known agents are kept as such; anything else is a command.
+    // A word is the name of an agent, anything else its command.
     let agent = session.get("agent").and_then(Value::as_str);
-    let known = agent.filter(|name| crate::agents::builtin(name).is_some());
+    let known = agent.filter(|name| !name.contains(|letter: char| letter.is_whitespace() || letter == '/'));
     put("agentName", known.map(Value::from).as_ref());
     // Relative to the home directory, unless the session was elsewhere.
     let relative =

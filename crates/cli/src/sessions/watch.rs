@@ -27,9 +27,11 @@ pub(crate) fn watch(cx: &Cx) -> Result<()> {
     let mut watch = Watch::new(cx, &record, after.unwrap_or_default());
     runtime(async {
         tokio::select! {
-            result = watch.run() => result,
+            // First, so that the signal is heard before anything is printed.
+            biased;
             // Whoever has seen enough leaves; nothing failed.
             () = interrupted() => Ok(()),
+            result = watch.run() => result,
         }
     })
 }

@@ -129,3 +129,18 @@ fn a_reader_that_leaves_ends_the_turn() {
     let status = child.wait().unwrap();
     assert_eq!(status.code(), Some(1));
 }
+
+#[test]
+fn what_a_command_of_codex_prints_is_shown() {
+    let world = World::new().agent(
+        r#"on session/prompt
+  update {"sessionUpdate":"tool_call","toolCallId":"t","title":"make","kind":"execute","status":"in_progress","content":[{"type":"terminal","terminalId":"t"}],"_meta":{"terminal_info":{"terminal_id":"t"}}}
+  update {"sessionUpdate":"tool_call_update","toolCallId":"t","_meta":{"terminal_output_delta":{"terminal_id":"t","data":"first li"}}}
+  update {"sessionUpdate":"tool_call_update","toolCallId":"t","_meta":{"terminal_output_delta":{"terminal_id":"t","data":"ne\nsecond line\n"}}}
+  update {"sessionUpdate":"tool_call_update","toolCallId":"t","status":"completed","_meta":{"terminal_exit":{"terminal_id":"t","exit_code":0,"signal":null}}}
+  done end_turn
+"#,
+    );
+    let text = world.run(&["exec", "x"]).ok();
+    assert!(text.contains("  output:\n    first line\n    second line\n"), "{text}");
+}

@@ -127,7 +127,7 @@ fn from_acpx_with_all_its_settings() {
     put(&world, ".acpx/config.json", &config.to_string());
     let run = world.run(&["import", "acpx"]);
     assert!(
-        run.stdout.contains("without asking") && run.stdout.contains("`disableExec` has no counterpart"),
+        run.stdout.contains("without asking") && run.stdout.contains("setting exec = false"),
         "{}",
         run.stdout
     );
@@ -177,4 +177,43 @@ fn what_cannot_be_read_is_told() {
     world.run(&["import", "zed"]).ok();
     assert!(fs::symlink_metadata(world.home().join("config.toml")).unwrap().is_symlink());
     assert!(fs::read_to_string(world.path("dotfiles.toml")).unwrap().contains("[agents.my-agent]"));
+}
+
+#[test]
+fn what_sessions_begin_with_comes_from_zed_too() {
+    let world = world();
+    let script = world.path("mine.script");
+    fs::write(
+        &script,
+        r#"on session/new
+  reply {"sessionId":"s","modes":{"currentModeId":"ask","availableModes":[{"id":"ask","name":"Ask"},{"id":"plan","name":"Plan"}]}}
+on session/set_model
+  reply {}
+"#,
+    )
+    .unwrap();
+    let agent = super::world::test_agent();
+    let zed = json!({
+        "agent_servers": { "Mine": {
+            "command": agent, "args": [script], "default_mode": "plan", "default_model": "large",
+        } },
+        "context_servers": { "files": { "command": "mcp-files", "args": ["/"], "env": { "A": "1" } } },
+    });
+    put(&world, ".config/zed/settings.json", &zed.to_string());
+    world.run(&["import", "zed"]).ok();
+    world.run(&["mine", "exec", "x"]).ok();
+    let log = fs::read_to_string(world.path("mine.log")).unwrap();
+    let sent: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let params = |method: &str| sent.iter().find(|line| line["method"] == method).unwrap()["params"].clone();
+    assert_eq!(params("session/set_mode")["modeId"], "plan");
+    assert_eq!(params("session/set_model")["modelId"], "large");
+    assert_eq!(params("session/new")["mcpServers"][0]["command"], "mcp-files");
+    // A mode that the agent does not offer is told, with where it is from.
+    let settings = settings(&world).replace("mode = \"plan\"", "mode = \"fly\"");
+    fs::write(world.home().join("config.toml"), settings).unwrap();
+    let run = world.run(&["mine", "exec", "x"]).code(1);
+    assert!(
+        run.stdout.contains("`mode` of the agent `mine`") && run.stdout.contains("it offers: ask, plan"),
+        "{run:?}"
+    );
 }

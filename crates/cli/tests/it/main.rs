@@ -17,6 +17,7 @@ mod chat_job;
 mod chat_keys;
 mod chat_named;
 mod chat_rig;
+mod compat;
 mod config;
 mod demo;
 mod doctor;

@@ -134,6 +134,32 @@ fn an_archive_is_checked_installed_and_used_by_name() {
 }
 
 #[test]
+fn a_download_that_broke_off_is_gone_on_with() {
+    let server = Server::new();
+    let world = world(&server);
+    let archive = working_archive(&world);
+    let (sum, length) = (sha256(&archive), archive.len());
+    server.put("/goose.tar.gz", archive.clone());
+    server.agents(&[binary("goose", "1.2.3", "goose.tar.gz", Some(&sum))]);
+    server.cut("/goose.tar.gz", length / 2);
+    let run = world.run(&["registry", "install", "goose"]).code(1);
+    assert!(run.stderr.contains("what has come so far is kept"), "{}", run.stderr);
+    world.run(&["registry", "install", "goose"]).ok();
+    let asked = server.asked().pop().unwrap();
+    assert_eq!(asked.headers["range"], format!("bytes={}-", length / 2));
+    assert_eq!(world.run(&["--format", "quiet", "goose", "exec", "hi"]).ok(), "hi\n");
+    // If the archive is another one by then, it is taken from its beginning.
+    world.run(&["registry", "remove", "goose"]).ok();
+    let mut other = archive;
+    other.extend([0; 64]);
+    server.cut("/goose.tar.gz", length / 2);
+    world.run(&["registry", "install", "goose"]).code(1);
+    server.put("/goose.tar.gz", other.clone());
+    server.agents(&[binary("goose", "1.2.4", "goose.tar.gz", Some(&sha256(&other)))]);
+    world.run(&["registry", "install", "--refresh", "goose"]).ok();
+}
+
+#[test]
 fn an_archive_with_another_checksum_is_not_unpacked() {
     let server = Server::new();
     let world = world(&server);

@@ -18,6 +18,8 @@ pub(crate) struct Asked {
 #[derive(Default)]
 struct Shelf {
     files: HashMap<String, (u16, Vec<u8>)>,
+    /// Answers that end early, once, after so many bytes.
+    cut: HashMap<String, usize>,
     asked: Vec<Asked>,
     over: bool,
 }
@@ -53,6 +55,11 @@ impl Server {
 
     pub(crate) fn put(&self, path: &str, content: impl Into<Vec<u8>>) {
         self.shelf.lock().unwrap().files.insert(path.to_owned(), (200, content.into()));
+    }
+
+    /// The next answer ends after so many bytes.
+    pub(crate) fn cut(&self, path: &str, bytes: usize) {
+        self.shelf.lock().unwrap().cut.insert(path.to_owned(), bytes);
     }
 
     /// From now on this is the answer.
@@ -105,18 +112,32 @@ fn answer(mut stream: TcpStream, shelf: &Mutex<Shelf>) {
     let found = {
         let mut shelf = shelf.lock().unwrap();
         shelf.asked.push(Asked { path: path.clone(), headers: headers.clone() });
-        shelf.files.get(&path).cloned()
+        (shelf.files.get(&path).cloned(), shelf.cut.remove(&path))
     };
+    let (found, cut) = found;
     let (mut status, mut body) = found.unwrap_or((404, b"not here".to_vec()));
     let tag = format!("\"{}\"", sha256(&body));
     if status == 200 && headers.get("if-none-match") == Some(&tag) {
         (status, body) = (304, Vec::new());
     }
+    let whole = body.len();
+    let mut range = String::new();
+    let from =
+        headers.get("range").and_then(|range| range.strip_prefix("bytes=")?.strip_suffix('-')?.parse().ok());
+    if let (200, Some(from)) = (status, from)
+        && headers.get("if-range") == Some(&tag)
+    {
+        (status, body) = (206, body.split_off(from));
+        range = format!("Content-Range: bytes {from}-{}/{whole}\r\n", whole - 1);
+    }
     let head = format!(
-        "HTTP/1.1 {status} x\r\nETag: {tag}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        "HTTP/1.1 {status} x\r\n{range}ETag: {tag}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         body.len()
     );
     let _ = stream.write_all(head.as_bytes());
+    if let Some(cut) = cut {
+        body.truncate(cut);
+    }
     // In pieces, so that there is something to show.
     for piece in body.chunks(64 << 10) {
         if stream.write_all(piece).is_err() {
