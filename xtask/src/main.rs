@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people: it prints")]
 
 mod bench;
+mod coverage;
 mod examples;
 mod fuzz;
 mod interop;
@@ -18,6 +19,11 @@ type Chore = (&'static str, &'static str, fn(&[String]) -> Result<(), String>);
 
 const CHORES: &[Chore] = &[
     ("bench", "measure ours beside the other SDKs (--help says how)", bench::run),
+    (
+        "check-coverage",
+        "which rules the checker covers, and which of its checks have been shown to fail",
+        coverage::run,
+    ),
     ("examples", "run example messages against the crates (FILE…, or the repository's own)", examples::run),
     ("fuzz", "run the fuzz targets for a bounded time (--seconds N)", fuzz::run),
     (
@@ -43,7 +49,7 @@ fn main() -> ExitCode {
     }
     println!("usage: cargo xtask CHORE [ARGS]\n");
     for (chore, what, _) in CHORES {
-        println!("  {chore:<12} {what}");
+        println!("  {chore:<15} {what}");
     }
     if matches!(name, "help" | "--help" | "-h") { ExitCode::SUCCESS } else { ExitCode::from(2) }
 }

@@ -1,0 +1,33 @@
+//! `cargo xtask check-coverage`: which rules the checker covers, and which of its checks have been shown to fail.
+//!
+//! The tests of `attache-check` run the checker against the good peers and against every variant that breaks a rule. This runs them and prints the
+//! table that they make; it fails if a variant is not found out, or if a MUST or MUST NOT that can be seen has no check or no variant.
+
+use std::process::{Command, Stdio};
+
+use crate::repo;
+
+/// The tests, by what their names contain.
+const TESTS: &[&str] = &["coverage", "agent_mutants", "client_mutants"];
+
+pub(crate) fn run(_: &[String]) -> Result<(), String> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let output = Command::new(cargo)
+        .args(["test", "--quiet", "-p", "attache-check", "--test", "it", "--"])
+        .args(["--nocapture", "--test-threads=1"])
+        .args(TESTS)
+        .current_dir(repo::root())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("cargo: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let table =
+        text.lines().skip_while(|line| !line.starts_with("side ")).take_while(|line| !line.is_empty());
+    if output.status.success() {
+        let lines: Vec<&str> = table.filter(|line| !line.starts_with("running")).collect();
+        lines.iter().filter(|line| line.len() > 3).for_each(|line| println!("{line}"));
+        return Ok(());
+    }
+    print!("{text}");
+    Err("a check is missing, or cannot fail".to_owned())
+}
