@@ -255,6 +255,11 @@ impl Book {
         match kind {
             "tool_call" => self.tool(name, update, index, true),
             "tool_call_update" => self.tool(name, update, index, false),
+            // SUBA-02: from here on the child's id is known, without anybody having opened it.
+            "subagent_update" => {
+                let child = update["sessionId"].as_str().unwrap_or_default();
+                self.sessions.entry(child.to_owned()).or_default().opened = true;
+            }
             _ => {}
         }
         // An update can come before the answer that names its session, so the session may be new.
