@@ -3,6 +3,7 @@
 
 use crate::link::{Flow, Found, FrameReader, FrameWriter, Tap};
 use crate::shared::{Shared, wake};
+use crate::ticket::{Fate, Ticket};
 use crate::{CallError, CancelToken, Closed, Link, Reason, Responder};
 use attache_rpc::{Event, Frame, Unread};
 use serde_json::value::RawValue;
@@ -30,10 +31,16 @@ pub trait Dispatch: Send + 'static {
     /// read to its end as one JSON value, with nothing behind it, and is dealt with. `false` if nothing was done
     /// about it: then the line is read as any other.
     ///
-    /// For what is told so often that looking at its text twice would be felt.
+    /// For what comes so often that looking at its text twice would be felt.
     fn unread(&mut self, method: &str, params: &str) -> bool {
         let _ = (method, params);
         false
+    }
+
+    /// The same for what may be a request. Once its params are read, and not before, its ticket may be [taken](Ticket::take); a
+    /// ticket that is dropped means that nothing was done.
+    fn unread_request(&mut self, method: &str, params: &str, ticket: Ticket<'_>) {
+        let _ = (method, params, ticket);
     }
 
     /// The peer sent something that is not a message: a log line, broken JSON, a line that is too long (then `line` is
@@ -86,9 +93,9 @@ impl fmt::Debug for Driver {
 
 /// How many bytes are read, and how many are written, before other tasks get a turn.
 const TURN: usize = 512 << 10;
-/// What a request counts among the bytes that are read. Dispatch may do all that it asks for, so after a few of them their
-/// answers are written: the peer reads those while we go on, and other tasks get their turn.
-const REQUEST: usize = 16 << 10;
+/// What a request counts among the bytes that are read: 64 of them are a turn. Dispatch may do all that one asks for, so after
+/// a while others get their turn, and the answers are written.
+const REQUEST: usize = 8 << 10;
 /// How long a child whose output has ended may take to exit before its end is reported without an exit status.
 const EXIT_WAIT: Duration = Duration::from_secs(1);
 /// How much of a half-written line is reported.
@@ -199,13 +206,27 @@ impl Engine {
             tap(Flow::In, line);
         }
         let depth = self.shared.limits.depth;
-        if let Some(Unread { method, params }) = Unread::of(line, depth)
-            && self.dispatch.unread(method, params)
-        {
-            return 0;
-        }
-        // The expensive part, parsing, happens before the lock is taken.
-        let frame = Frame::parse(line, depth);
+        let frame = match Unread::of(line, depth) {
+            None => Frame::parse(line, depth),
+            Some(Unread { id: None, method, params }) => {
+                if self.dispatch.unread(method, params) {
+                    return 0;
+                }
+                Unread { id: None, method, params }.into_frame(line, depth)
+            }
+            Some(Unread { id: Some(id), method, params }) => {
+                let mut fate = Fate::Open(id);
+                self.dispatch.unread_request(method, params, Ticket::new(&self.shared, line, &mut fate));
+                match fate {
+                    Fate::Open(id) => Unread { id: Some(id), method, params }.into_frame(line, depth),
+                    Fate::Taken => return REQUEST,
+                    Fate::Refused(reason) => {
+                        self.dispatch.noise(line, &reason);
+                        return 0;
+                    }
+                }
+            }
+        };
         if let Frame::Notification { method, params } = &frame
             && !method.starts_with('$')
         {

@@ -24,6 +24,7 @@ pub mod process;
 mod responder;
 mod shared;
 mod sys;
+mod ticket;
 
 pub use attache_rpc as rpc;
 pub use backlog::{Backlog, Waiting};
@@ -38,3 +39,4 @@ pub use link::{Flow, FrameReader, FrameWriter, Link, Listener, listen_tcp};
 pub use notify::Notify;
 pub use peer::{Peer, open};
 pub use responder::Responder;
+pub use ticket::Ticket;

@@ -15,6 +15,7 @@ mod error;
 mod frame;
 mod id;
 mod machine;
+mod open;
 mod plain;
 
 pub use error::{ErrorObject, code};

@@ -1,12 +1,12 @@
 //! The memory between two frames: who waits for which answer, and which requests of the peer are open.
 
+use crate::open::Open;
 use crate::{ErrorObject, Fault, Frame, Id, Malformed, encode};
 use serde::Serialize;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -111,13 +111,13 @@ pub struct Machine<W, T> {
     limits: Limits,
     next_id: i64,
     waiting: HashMap<i64, W, BuildHasherDefault<OwnIds>>,
-    open: HashMap<Id, T>,
+    open: Open<T>,
 }
 
 impl<W, T> Machine<W, T> {
     /// A machine at the beginning of a connection.
     pub fn new(limits: Limits) -> Self {
-        Machine { limits, next_id: 0, waiting: HashMap::default(), open: HashMap::new() }
+        Machine { limits, next_id: 0, waiting: HashMap::default(), open: Open::default() }
     }
 
     /// The limits it was made with.
@@ -137,7 +137,7 @@ impl<W, T> Machine<W, T> {
 
     /// The tokens of the requests that are not answered yet, in no particular order.
     pub fn open_tokens(&self) -> impl Iterator<Item = &T> {
-        self.open.values()
+        self.open.tokens()
     }
 
     /// Writes a request and keeps `waiter` for its answer. Returns the id.
@@ -287,22 +287,13 @@ impl<W, T> Machine<W, T> {
             );
             return Event::Noise { line, reason: Cow::Borrowed("too many requests are open") };
         }
-        match self.open.entry(id) {
-            Entry::Vacant(entry) => {
-                let id = entry.key().clone();
-                let token = entry.insert(token()).clone();
-                Event::Request { id, method, params, token }
-            }
-            Entry::Occupied(_) => {
-                // RPC-08: the id is taken, and an answer that names it would be read as that of the first request.
-                write_error(
-                    out,
-                    &Id::Null,
-                    &ErrorObject::invalid_request("the id belongs to an open request"),
-                );
-                Event::Noise { line, reason: Cow::Borrowed("the id belongs to an open request") }
-            }
-        }
+        let Some(token) = self.open.insert(&id, token) else {
+            // RPC-08: the id is taken, and an answer that names it would be read as that of the first request.
+            write_error(out, &Id::Null, &ErrorObject::invalid_request("the id belongs to an open request"));
+            return Event::Noise { line, reason: Cow::Borrowed("the id belongs to an open request") };
+        };
+        let token = token.clone();
+        Event::Request { id, method, params, token }
     }
 
     fn told<'a>(&mut self, method: Cow<'a, str>, params: Option<&'a RawValue>) -> Event<'a, W, T>

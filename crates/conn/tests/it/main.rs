@@ -12,3 +12,4 @@ mod pressure;
 mod room;
 #[cfg(unix)]
 mod stdio;
+mod unread;
