@@ -46,7 +46,7 @@ pub struct Agent {
     pub(super) limits: Limits,
 }
 
-pub(super) type OpenFn = Arc<dyn Fn(NewSession) -> Boxed<'static, Result<Opened>> + Send + Sync>;
+pub(super) type OpenFn = Arc<dyn Fn(NewSession, Start) -> Boxed<'static, Result<Opened>> + Send + Sync>;
 pub(super) type ForkFn = Arc<dyn Fn(SessionId, NewSession) -> Boxed<'static, Result<Opened>> + Send + Sync>;
 pub(super) type IdFn<T> = Arc<dyn Fn(SessionId) -> Boxed<'static, Result<T>> + Send + Sync>;
 pub(super) type ListFn =
@@ -56,6 +56,13 @@ pub(super) type PlainFn<T> = Arc<dyn Fn() -> Boxed<'static, Result<T>> + Send + 
 pub(super) type RequestFn =
     Arc<dyn Fn(Option<&RawValue>, Client) -> Result<Boxed<'static, Result<Box<RawValue>>>> + Send + Sync>;
 pub(super) type NotificationFn = Arc<dyn Fn(Option<&RawValue>, &Client) + Send + Sync>;
+
+/// Where a function of the author's is called: in the reader, or not before its future is polled, in a task.
+#[derive(Clone, Copy)]
+pub(super) enum Start {
+    Here,
+    Task,
+}
 
 /// Everything that was installed.
 #[derive(Clone)]
@@ -374,10 +381,15 @@ where
     O: IntoOpen + 'static,
 {
     let open = Arc::new(open);
-    Arc::new(move |request| {
-        // The function runs in the session's own task, not in the reader.
-        let open = open.clone();
-        Box::pin(async move { Ok(Opened::from(open(request).await?.into_open())) })
+    Arc::new(move |request, start| match start {
+        Start::Here => {
+            let opening = open(request);
+            Box::pin(async move { Ok(Opened::from(opening.await?.into_open())) })
+        }
+        Start::Task => {
+            let open = open.clone();
+            Box::pin(async move { Ok(Opened::from(open(request).await?.into_open())) })
+        }
     })
 }
 

@@ -16,7 +16,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::builder::Services;
+use super::builder::{Services, Start};
 use super::client::{Client, Hello, Outgoing};
 use super::nes::NesTable;
 use super::options;
@@ -33,9 +33,9 @@ pub(super) struct Core {
     pub(super) nes: NesTable,
     pub(super) logged_in: AtomicBool,
     client: Mutex<Option<Client>>,
-    /// The runtime has one thread, which is the reader's: whatever a handler does there holds the reader up as well as
-    /// everybody else.
-    one_thread: bool,
+    /// Here if the runtime has one thread, which is the reader's: whatever a handler does there holds the reader up as well
+    /// as everybody else.
+    pub(super) start: Start,
     tasks: Tasks,
 }
 
@@ -61,8 +61,10 @@ impl Core {
             nes: NesTable::default(),
             logged_in: AtomicBool::new(logged_in),
             client: Mutex::new(None),
-            one_thread: Handle::try_current()
-                .is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::CurrentThread),
+            start: match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+                Ok(RuntimeFlavor::CurrentThread) => Start::Here,
+                _ => Start::Task,
+            },
             tasks: Tasks::default(),
         })
     }
@@ -92,12 +94,12 @@ impl Core {
     /// Only on a runtime with one thread, where a task could do no better: most handlers have their result at once, and a task
     /// costs more than they do. The caller holds no lock, and a panic is the caller's: dispatch ends it.
     pub(super) fn begin<T>(&self, handler: &mut Boxed<'static, T>) -> Option<T> {
-        if !self.one_thread {
-            return None;
-        }
-        match handler.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(result) => Some(result),
-            Poll::Pending => None,
+        match self.start {
+            Start::Here => match handler.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(result) => Some(result),
+                Poll::Pending => None,
+            },
+            Start::Task => None,
         }
     }
 

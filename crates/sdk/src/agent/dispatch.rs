@@ -4,10 +4,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use attache_conn::{Dispatch, Peer, Reason, Responder, Side};
+use attache_conn::{Dispatch, Peer, Reason, Responder, Side, Ticket};
 use attache_rpc::ErrorObject;
-use attache_wire::Notification;
-use attache_wire::v1::{CancelNotification, PromptRequest};
+use attache_wire::v1::{CancelNotification, NewSessionRequest, PromptRequest};
+use attache_wire::{Notification, Request};
 use serde_json::value::RawValue;
 
 use super::builder::Agent;
@@ -26,7 +26,7 @@ pub(super) async fn serve(agent: Agent, link: Link) -> Result<()> {
     let (_peer, driver) = attache_conn::open(link, limits, Side::Agent, |peer: &Peer| {
         let core = Core::new(peer.clone(), services);
         shared = Some(core.clone());
-        Router { core }
+        Router { core, client: None }
     });
     let core = shared.ok_or_else(|| Error::internal("the connection was not opened"))?;
     let _abort = core.abort_on_drop();
@@ -43,33 +43,62 @@ pub(super) async fn serve(agent: Agent, link: Link) -> Result<()> {
 
 struct Router {
     core: Arc<Core>,
+    /// The one that `core` has too, at hand.
+    client: Option<Client>,
 }
 
 impl Dispatch for Router {
     fn request(&mut self, method: &str, params: Option<&RawValue>, responder: Responder) {
-        // A panic in a function of the author's costs one request, which its responder answers, and not the connection.
-        let _ = catch_unwind(AssertUnwindSafe(|| route(&self.core, method, params, responder)));
+        if method == "initialize" {
+            undisturbed(|| hello::initialize(&self.core, params, responder));
+            self.client = self.core.client();
+            return;
+        }
+        let Some((client, responder)) = self.admit(method, responder) else { return };
+        undisturbed(|| route(&self.core, client, method, params, responder));
+    }
+
+    fn unread_request(&mut self, method: &str, params: &str, ticket: Ticket<'_>) {
+        // What a client may do many times in a row.
+        if method == NewSessionRequest::METHOD {
+            undisturbed(|| self.new_session(params, ticket));
+        }
     }
 
     fn notification(&mut self, method: &str, params: Option<&RawValue>) {
-        let _ = catch_unwind(AssertUnwindSafe(|| note(&self.core, method, params)));
+        undisturbed(|| note(&self.core, method, params));
     }
 }
 
-fn route(core: &Arc<Core>, method: &str, params: Option<&RawValue>, responder: Responder) {
-    if method == "initialize" {
-        return hello::initialize(core, params, responder);
+/// A panic in a function of the author's costs one message, which its responder answers, and not the connection.
+fn undisturbed(run: impl FnOnce()) {
+    let _ = catch_unwind(AssertUnwindSafe(run));
+}
+
+impl Router {
+    fn new_session(&self, params: &str, ticket: Ticket<'_>) {
+        // What cannot be read is left to those who repair or refuse it.
+        let Ok(request) = serde_json::from_str::<NewSessionRequest>(params) else { return };
+        let Some(responder) = ticket.take() else { return };
+        let Some((client, responder)) = self.admit(NewSessionRequest::METHOD, responder) else { return };
+        open::new(&self.core, client, request, responder);
     }
-    // INIT-03: nothing before initialize.
-    let Some(client) = core.client() else {
-        return responder.err(ErrorObject::invalid_request("`initialize` comes first"));
-    };
-    if !core.services.offers(method) {
-        return responder.err(ErrorObject::method_not_found(method));
+
+    /// Who asks, if it may ask for this now; if not, it is told.
+    fn admit(&self, method: &str, responder: Responder) -> Option<(Client, Responder)> {
+        let refusal = match &self.client {
+            // INIT-03: nothing before initialize.
+            None => ErrorObject::invalid_request("`initialize` comes first"),
+            Some(_) if !self.core.services.offers(method) => ErrorObject::method_not_found(method),
+            Some(_) if needs_login(method) && !self.core.is_logged_in() => ErrorObject::auth_required(),
+            Some(client) => return Some((client.clone(), responder)),
+        };
+        responder.err(refusal);
+        None
     }
-    if needs_login(method) && !core.is_logged_in() {
-        return responder.err(ErrorObject::auth_required());
-    }
+}
+
+fn route(core: &Arc<Core>, client: Client, method: &str, params: Option<&RawValue>, responder: Responder) {
     match method {
         "session/prompt" => prompt(core, client, params, responder),
         "session/new" => with(params, responder, |request, responder| {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use attache_wire::Patch;
 use attache_wire::v1::{
@@ -42,6 +42,21 @@ enum Gate {
     Open(Weak<Entry>),
 }
 
+impl Gate {
+    /// Sends what was held back, and the commands.
+    fn let_pass(&mut self, client: &Client, entry: &Entry, commands: Option<Vec<AvailableCommand>>) {
+        let send = |update: SessionUpdate| {
+            client.peer().notify_now("session/update", &Outgoing { session: &entry.id, update });
+        };
+        if let Gate::Shut(held) = self {
+            std::mem::take(held).into_iter().for_each(send);
+        }
+        if let Some(commands) = commands {
+            send(SessionUpdate::AvailableCommandsUpdate(AvailableCommandsUpdate::new(commands)));
+        }
+    }
+}
+
 impl SessionHandle {
     /// A handle that holds updates back until the session is open.
     pub(super) fn shut(client: Client, id: SessionId) -> Self {
@@ -65,17 +80,15 @@ impl SessionHandle {
 
     /// The session is open: ties the handle to it, lets pass what was held back before anything else can, and tells the
     /// commands (CMD-01).
-    pub(super) fn opened(&self, entry: &Arc<Entry>, commands: Option<Vec<AvailableCommand>>) {
-        let send = |update: SessionUpdate| {
-            self.client().peer().notify_now("session/update", &Outgoing { session: &entry.id, update });
-        };
+    pub(super) fn opened(mut self, entry: &Arc<Entry>, commands: Option<Vec<AvailableCommand>>) {
+        // Mostly nobody has kept a handle: then nobody can send anything now or later.
+        if let Some(Inner { client, gate, .. }) = Arc::get_mut(&mut self.0) {
+            let gate = gate.get_mut().unwrap_or_else(PoisonError::into_inner);
+            return gate.let_pass(client, entry, commands);
+        }
         let mut gate = lock(&self.0.gate);
-        if let Gate::Shut(held) = std::mem::replace(&mut *gate, Gate::Open(Arc::downgrade(entry))) {
-            held.into_iter().for_each(send);
-        }
-        if let Some(commands) = commands {
-            send(SessionUpdate::AvailableCommandsUpdate(AvailableCommandsUpdate::new(commands)));
-        }
+        gate.let_pass(&self.0.client, entry, commands);
+        *gate = Gate::Open(Arc::downgrade(entry));
     }
 
     pub(super) fn id(&self) -> &SessionId {

@@ -6,86 +6,52 @@ use std::sync::Arc;
 
 use attache_conn::Responder;
 use attache_rpc::ErrorObject;
-use attache_wire::Meta;
 use attache_wire::v1::{
-    CloseSessionRequest, CloseSessionResponse, ContentBlock, ForkSessionRequest, ForkSessionResponse,
-    LoadSessionRequest, LoadSessionResponse, McpServer, NewSessionRequest, NewSessionResponse,
-    ResumeSessionRequest, ResumeSessionResponse, SessionConfigOption, SessionModeState, SessionModelState,
-    SystemPrompt, SystemPromptMode,
+    AvailableCommand, CloseSessionRequest, CloseSessionResponse, ContentBlock, ForkSessionRequest,
+    ForkSessionResponse, LoadSessionRequest, LoadSessionResponse, McpServer, NewSessionRequest,
+    NewSessionResponse, ResumeSessionRequest, ResumeSessionResponse, SystemPrompt, SystemPromptMode,
 };
 
-use super::builder::{Services, SystemPrompts};
+use super::builder::{Services, Start, SystemPrompts};
 use super::client::Client;
 use super::core::{Answer, Core};
 use super::handle::SessionHandle;
 use super::options;
-use super::session::{Boxed, NewSession, Opened};
+use super::session::{Boxed, NewSession, Offers, Opened};
 use super::table::{Entry, fresh_id};
 use crate::race::{First, race};
 use crate::{Error, Result, SessionId};
 
-/// What every way of opening a session asks for.
-struct Setup {
-    cwd: String,
-    additional_directories: Option<Vec<String>>,
-    mcp_servers: Vec<McpServer>,
-    system_prompt: Option<SystemPrompt>,
-    meta: Option<Meta>,
-}
-
-impl Setup {
-    /// Checks it against what the agent offers; whatever is wrong is refused before anything is made.
-    fn check(&self, services: &Services) -> Result<()> {
-        absolute("cwd", &self.cwd)?; // ROOT-01
-        let roots = self.additional_directories.as_deref().unwrap_or_default();
-        if !roots.is_empty() && !services.additional_directories {
-            // ROOT-14: refused, never ignored.
-            return Err(Error::invalid_params("this agent takes no `additionalDirectories`"));
-        }
-        for root in roots {
-            absolute("additionalDirectories", root)?; // ROOT-10
-        }
-        for server in &self.mcp_servers {
-            // MCP-08
-            let (taken, kind) = match server {
-                McpServer::Http(_) => (services.mcp.http, "http"),
-                McpServer::Sse(_) => (services.mcp.sse, "sse"),
-                McpServer::Acp(_) => (services.mcp.acp, "acp"),
-                _ => (true, "stdio"),
-            };
-            if !taken {
-                return Err(Error::invalid_params(format!(
-                    "this agent takes no MCP servers of type `{kind}`"
-                )));
-            }
-        }
-        self.system_prompt.as_ref().map_or(Ok(()), |prompt| check_system_prompt(prompt, services))
+/// Checks what is asked for against what the agent offers; whatever is wrong is refused before anything is made.
+fn check(asked: &NewSession, services: &Services) -> Result<()> {
+    absolute("cwd", &asked.cwd)?; // ROOT-01
+    if !asked.additional_directories.is_empty() && !services.additional_directories {
+        // ROOT-14: refused, never ignored.
+        return Err(Error::invalid_params("this agent takes no `additionalDirectories`"));
     }
-
-    /// What the author's function is asked for.
-    fn request(self, session: SessionHandle) -> NewSession {
-        NewSession {
-            id: session.id().clone(),
-            cwd: PathBuf::from(self.cwd),
-            additional_directories: self
-                .additional_directories
-                .into_iter()
-                .flatten()
-                .map(PathBuf::from)
-                .collect(),
-            mcp_servers: self.mcp_servers,
-            system_prompt: self.system_prompt,
-            meta: self.meta,
-            client: session.client().clone(),
-            session,
+    for root in &asked.additional_directories {
+        absolute("additionalDirectories", root)?; // ROOT-10
+    }
+    for server in &asked.mcp_servers {
+        // MCP-08
+        let (taken, kind) = match server {
+            McpServer::Http(_) => (services.mcp.http, "http"),
+            McpServer::Sse(_) => (services.mcp.sse, "sse"),
+            McpServer::Acp(_) => (services.mcp.acp, "acp"),
+            _ => (true, "stdio"),
+        };
+        if !taken {
+            return Err(Error::invalid_params(format!("this agent takes no MCP servers of type `{kind}`")));
         }
     }
+    asked.system_prompt.as_ref().map_or(Ok(()), |prompt| check_system_prompt(prompt, services))
 }
 
-fn absolute(what: &str, path: &str) -> Result<()> {
-    if Path::new(path).is_absolute() {
+fn absolute(what: &str, path: &Path) -> Result<()> {
+    if path.is_absolute() {
         return Ok(());
     }
+    let path = path.display();
     Err(Error::invalid_params(format!("`{what}` must be an absolute path, not `{path}`")))
 }
 
@@ -110,31 +76,40 @@ fn check_system_prompt(prompt: &SystemPrompt, services: &Services) -> Result<()>
 }
 
 /// The requests that open a session are four types with the same members; a new member is taken over here, for all.
-macro_rules! setup {
-    ($request:ident, $servers:expr) => {
-        Setup {
-            cwd: $request.cwd,
-            additional_directories: $request.additional_directories,
+macro_rules! asked {
+    ($request:ident, $servers:expr, $handle:ident) => {
+        NewSession {
+            id: $handle.id().clone(),
+            cwd: PathBuf::from($request.cwd),
+            additional_directories: match $request.additional_directories {
+                Some(roots) => roots.into_iter().map(PathBuf::from).collect(),
+                None => Vec::new(),
+            },
             mcp_servers: $servers,
             system_prompt: $request.system_prompt,
             meta: $request.meta,
+            client: $handle.client().clone(),
+            session: $handle.clone(),
         }
     };
 }
 
 /// Their answers, likewise.
 macro_rules! with_offers {
-    ($response:expr, $shown:ident) => {
-        $response.modes($shown.modes).models($shown.models).config_options($shown.options)
+    ($response:expr, $offers:expr) => {
+        match $offers {
+            None => $response,
+            Some(offers) => {
+                $response.modes(offers.modes).models(offers.models).config_options(offers.options)
+            }
+        }
     };
 }
 
 /// What the answer of an opened session shows.
 struct Shown {
     id: SessionId,
-    modes: Option<SessionModeState>,
-    models: Option<SessionModelState>,
-    options: Option<Vec<SessionConfigOption>>,
+    offers: Option<Box<Offers>>,
 }
 
 /// One of the ways to open a session.
@@ -146,7 +121,6 @@ struct Way {
 
 /// A session that is being opened.
 struct Opening {
-    core: Arc<Core>,
     responder: Responder,
     handle: SessionHandle,
     way: Way,
@@ -156,149 +130,158 @@ struct Opening {
 fn open(
     core: &Arc<Core>,
     responder: Responder,
-    setup: Setup,
+    asked: NewSession,
     handle: SessionHandle,
-    make: impl FnOnce(&Services, NewSession) -> Option<Boxed<'static, Result<Opened>>>,
+    make: impl FnOnce(&Services, NewSession, Start) -> Option<Boxed<'static, Result<Opened>>>,
     way: Way,
 ) {
-    if let Err(error) = setup.check(&core.services) {
+    if let Err(error) = check(&asked, &core.services) {
         return responder.err(error.to_wire());
     }
-    let Some(mut making) = make(&core.services, setup.request(handle.clone())) else {
+    let Some(mut making) = make(&core.services, asked, core.start) else {
         return responder.err(ErrorObject::internal("this agent cannot open sessions that way"));
     };
-    let opening = Opening { core: core.clone(), responder, handle, way };
+    let opening = Opening { responder, handle, way };
     match core.begin(&mut making) {
-        Some(made) => opening.made(made),
-        None => opening.later(making),
+        Some(made) => {
+            // Nothing of it is left but the box.
+            drop(making);
+            opening.at_once(core, made);
+        }
+        None => drop(core.spawn(opening.run(core.clone(), making))),
     }
 }
 
 impl Opening {
     /// The author's function has ended already.
-    fn made(self, made: Result<Opened>) {
-        let named = made.and_then(|opened| self.name(opened));
-        match named {
-            // Somebody else has to leave first, and that may take a while.
-            Ok((id, opened)) if self.core.sessions.contains(&id) => {
-                self.later(Box::pin(std::future::ready(Ok(opened))));
-            }
-            named => self.finish(named),
+    fn at_once(self, core: &Arc<Core>, made: Result<Opened>) {
+        let made = match made.and_then(checked) {
+            Ok(opened) => opened,
+            Err(error) => return self.failed(&error),
+        };
+        let made = Made::new(&self.way, &self.handle, made);
+        if core.sessions.add(&made.entry) {
+            return self.finish(made);
+        }
+        // The client opened it once more: the older one has to leave first, and that may take a while.
+        drop(core.spawn(self.relieve(core.clone(), made)));
+    }
+
+    async fn run(self, core: Arc<Core>, mut making: Boxed<'static, Result<Opened>>) {
+        let token = self.responder.cancellation();
+        match race(making.as_mut(), pin!(token.cancelled())).await {
+            First::Left(Ok(opened)) => match checked(opened) {
+                Ok(opened) => {
+                    let made = Made::new(&self.way, &self.handle, opened);
+                    self.relieve(core, made).await;
+                }
+                Err(error) => self.failed(&error),
+            },
+            First::Left(Err(error)) => self.failed(&error),
+            First::Right(()) => self.failed(&Error::Cancelled),
         }
     }
 
-    /// The author's function needs its time.
-    fn later(self, making: Boxed<'static, Result<Opened>>) {
-        let core = self.core.clone();
-        core.spawn(self.run(making));
-    }
-
-    async fn run(self, mut making: Boxed<'static, Result<Opened>>) {
+    /// An older session of the same id is over before the new one is there.
+    async fn relieve(self, core: Arc<Core>, made: Made) {
         let token = self.responder.cancellation();
-        let made = async {
-            let (id, opened) = self.name(making.as_mut().await?)?;
-            // The client opened it once more: the older one is over before the new one is there.
-            while let Some(older) = self.core.sessions.remove(&id) {
-                self.core.end(older).await;
+        let leaving = async {
+            while let Some(older) = core.sessions.remove(&made.entry.id) {
+                core.end(older).await;
             }
-            Ok((id, opened))
         };
-        let made: Result<_> = match race(pin!(made), pin!(token.cancelled())).await {
-            First::Left(made) => made,
-            First::Right(()) => Err(Error::Cancelled),
-        };
+        if let First::Right(()) = race(pin!(leaving), pin!(token.cancelled())).await {
+            return self.failed(&Error::Cancelled);
+        }
+        if let Some(older) = core.sessions.replace(&made.entry) {
+            // Somebody else opened it in the same moment; the last one counts.
+            drop(core.end(older));
+        }
         self.finish(made);
     }
 
-    /// Checks what the author made, and finds its id.
-    fn name(&self, opened: Opened) -> Result<(SessionId, Opened)> {
-        opened.offers.as_deref().map_or(Ok(()), options::check_offers)?;
-        let id = opened.id.as_ref().filter(|_| self.way.names).unwrap_or(self.handle.id()).clone();
-        Ok((id, opened))
+    /// The answer is written after the session can be found and before any update of it that was held back (SESS-31).
+    fn finish(self, made: Made) {
+        let Opening { responder, handle, way } = self;
+        let Made { entry, shown, commands } = made;
+        (way.respond)(responder, shown);
+        handle.opened(&entry, commands);
     }
 
-    fn finish(self, made: Result<(SessionId, Opened)>) {
-        let Opening { core, responder, handle, way } = self;
-        match made {
-            Err(error) => {
-                handle.failed();
-                responder.err(error.to_wire());
-            }
-            Ok((id, opened)) => opened_as(&core, responder, &handle, &way, id, opened),
-        }
+    fn failed(self, error: &Error) {
+        self.handle.failed();
+        self.responder.err(error.to_wire());
     }
 }
 
-/// The answer is written after the session can be found and before any update of it that was held back (SESS-31).
-fn opened_as(
-    core: &Arc<Core>,
-    responder: Responder,
-    handle: &SessionHandle,
-    way: &Way,
-    id: SessionId,
-    opened: Opened,
-) {
-    let Opened { session, offers, commands, .. } = opened;
-    let shown = match &offers {
-        None => Shown { id: id.clone(), modes: None, models: None, options: None },
-        Some(offers) => Shown {
-            id: id.clone(),
-            modes: offers.modes.clone(),
-            models: offers.models.clone(),
-            options: options::visible(offers, handle.client()),
-        },
-    };
-    let entry = Entry::new(id, session, offers);
-    if let Some(older) = core.sessions.insert(entry.clone()) {
-        // Somebody else opened it in the same moment; the last one counts.
-        drop(core.end(older));
+fn checked(opened: Opened) -> Result<Opened> {
+    opened.offers.as_deref().map_or(Ok(()), options::check_offers)?;
+    Ok(opened)
+}
+
+/// A session on its way into the table.
+struct Made {
+    entry: Arc<Entry>,
+    shown: Shown,
+    commands: Option<Vec<AvailableCommand>>,
+}
+
+impl Made {
+    fn new(way: &Way, handle: &SessionHandle, opened: Opened) -> Made {
+        let Opened { session, id, offers, commands } = opened;
+        let id = id.filter(|_| way.names).unwrap_or_else(|| handle.id().clone());
+        let visible = |offers: &Offers| {
+            let options = options::visible(offers, handle.client());
+            Box::new(Offers { modes: offers.modes.clone(), models: offers.models.clone(), options })
+        };
+        let shown = Shown { id: id.clone(), offers: offers.as_deref().map(visible) };
+        Made { entry: Entry::new(id, session, offers), shown, commands }
     }
-    (way.respond)(responder, shown);
-    handle.opened(&entry, commands);
 }
 
 pub(super) fn new(core: &Arc<Core>, client: Client, request: NewSessionRequest, responder: Responder) {
-    let setup = setup!(request, request.mcp_servers);
     let respond = |responder: Responder, shown: Shown| {
-        responder.ok(&with_offers!(NewSessionResponse::new(shown.id), shown));
+        responder.ok(&with_offers!(NewSessionResponse::new(shown.id), shown.offers));
     };
     let handle = SessionHandle::shut(client, fresh_id());
-    let make = |services: &Services, request| Some((services.open)(request));
-    open(core, responder, setup, handle, make, Way { names: true, respond });
+    let asked = asked!(request, request.mcp_servers, handle);
+    let make = |services: &Services, asked, start| Some((services.open)(asked, start));
+    open(core, responder, asked, handle, make, Way { names: true, respond });
 }
 
 pub(super) fn load(core: &Arc<Core>, client: Client, request: LoadSessionRequest, responder: Responder) {
-    let setup = setup!(request, request.mcp_servers);
     let respond = |responder: Responder, shown: Shown| {
-        responder.ok(&with_offers!(LoadSessionResponse::new(), shown));
+        responder.ok(&with_offers!(LoadSessionResponse::new(), shown.offers));
     };
     // The client knows the id, so the replay needs no gate: it is sent as it comes, before the answer (SESS-12).
     let handle = SessionHandle::replay(client, request.session_id);
-    let make = |services: &Services, request| services.load.as_ref().map(|load| load(request));
-    open(core, responder, setup, handle, make, Way { names: false, respond });
+    let asked = asked!(request, request.mcp_servers, handle);
+    let make = |services: &Services, asked, start| services.load.as_ref().map(|load| load(asked, start));
+    open(core, responder, asked, handle, make, Way { names: false, respond });
 }
 
 pub(super) fn resume(core: &Arc<Core>, client: Client, request: ResumeSessionRequest, responder: Responder) {
-    let setup = setup!(request, request.mcp_servers.unwrap_or_default());
     let respond = |responder: Responder, shown: Shown| {
-        responder.ok(&with_offers!(ResumeSessionResponse::new(), shown));
+        responder.ok(&with_offers!(ResumeSessionResponse::new(), shown.offers));
     };
     // SESS-23: nothing comes before the answer.
     let handle = SessionHandle::shut(client, request.session_id);
-    let make = |services: &Services, request| services.resume.as_ref().map(|resume| resume(request));
-    open(core, responder, setup, handle, make, Way { names: false, respond });
+    let asked = asked!(request, request.mcp_servers.unwrap_or_default(), handle);
+    let make =
+        |services: &Services, asked, start| services.resume.as_ref().map(|resume| resume(asked, start));
+    open(core, responder, asked, handle, make, Way { names: false, respond });
 }
 
 pub(super) fn fork(core: &Arc<Core>, client: Client, request: ForkSessionRequest, responder: Responder) {
-    let setup = setup!(request, request.mcp_servers.unwrap_or_default());
     let respond = |responder: Responder, shown: Shown| {
-        responder.ok(&with_offers!(ForkSessionResponse::new(shown.id), shown));
+        responder.ok(&with_offers!(ForkSessionResponse::new(shown.id), shown.offers));
     };
     // FORK-02: a session of its own, with an id of its own.
     let handle = SessionHandle::shut(client, fresh_id());
+    let asked = asked!(request, request.mcp_servers.unwrap_or_default(), handle);
     let source = request.session_id;
-    let make = |services: &Services, request| services.fork.as_ref().map(|fork| fork(source, request));
-    open(core, responder, setup, handle, make, Way { names: true, respond });
+    let make = |services: &Services, asked, _| services.fork.as_ref().map(|fork| fork(source, asked));
+    open(core, responder, asked, handle, make, Way { names: true, respond });
 }
 
 /// SESS-27: cancels what runs, waits for its answer, then frees the session. SESS-30: whatever the client sends behind this

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod agent_begin;
 mod agent_cancel;
 mod agent_extra;
 mod agent_flow;

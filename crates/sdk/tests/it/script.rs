@@ -29,6 +29,11 @@ impl Script {
         Script { reader, writer }
     }
 
+    /// The two directions, for those who speak and listen at once.
+    pub(crate) fn halves(self) -> (FrameReader, FrameWriter) {
+        (self.reader, self.writer)
+    }
+
     /// The next line as text; `None` at the end.
     pub(crate) async fn text(&mut self) -> Option<String> {
         let next = tokio::time::timeout(PATIENCE, self.reader.next()).await.expect("the peer says nothing");
@@ -95,12 +100,13 @@ impl Script {
     }
 
     pub(crate) async fn request(&mut self, id: impl Into<Value>, method: &str, params: Value) {
+        // Members in the order in which programs write them; `json!` sorts them.
         let id = id.into();
-        self.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
+        self.raw(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)).await;
     }
 
     pub(crate) async fn notify(&mut self, method: &str, params: Value) {
-        self.send(json!({"jsonrpc": "2.0", "method": method, "params": params})).await;
+        self.raw(&format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)).await;
     }
 
     pub(crate) async fn update(&mut self, session: &str, update: Value) {
