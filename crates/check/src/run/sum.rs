@@ -71,7 +71,10 @@ fn found<'a>(
     let mut pass = None;
     let mut failures: Vec<(usize, Finding)> = Vec::new();
     for (scene, finding) in findings.filter(|(_, finding)| finding.rule == rule.id) {
+        // Two who saw the same thing in the same place say it once.
+        let known = |(place, other): &(usize, Finding)| *place == scene && other.at == finding.at;
         match finding.verdict {
+            Verdict::Fail if failures.iter().any(known) => {}
             Verdict::Fail if failures.len() < KEPT => failures.push((scene, finding.clone())),
             Verdict::Fail => {}
             Verdict::Pass => pass = pass.or_else(|| Some((scene, finding.clone()))),

@@ -1,0 +1,150 @@
+//! Reports as they are printed. `ATTACHE_BLESS=1 cargo test -p attache-check report` writes the snapshots anew.
+
+use std::path::PathBuf;
+
+use attache_check::report::{self, Look, Mark};
+use attache_check::run::{Conclusion, Options, Report, judge_trace};
+use attache_check::{Party, Tier};
+
+use crate::talk::begun;
+
+const PROMPT: &str = r#"c {"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"<b>hi & \"bye\"</b>\u0007"}]}}"#;
+
+/// A conversation with one duty broken, one piece of advice not followed, and text that must be escaped.
+fn sample() -> Report {
+    let mut trace = begun(
+        "{}",
+        "{}",
+        &[
+            PROMPT,
+            "a <starting & \"ready\">\u{7}",
+            r#"a {"jsonrpc":"2.0","id":2,"result":{"stopReason":"done"}}"#,
+            r#"a {"jsonrpc":"2.0","id":null,"method":"_later","params":{}}"#,
+        ],
+    );
+    trace.head.command = vec!["agent".to_owned(), "--acp".to_owned()];
+    let only = ["PROMPT-08", "STDIO-08", "RPC-07", "RPC-01", "TERM-05", "NES-05"].map(str::to_owned).into();
+    judge_trace(trace, Some(Party::Agent), &Options { only, ..Options::new(Party::Agent) })
+}
+
+fn snapshot(name: &str, text: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
+    if std::env::var_os("ATTACHE_BLESS").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+    }
+    let wanted = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        text == wanted,
+        "{} is not what is printed now; look at it and bless it:\n{text}",
+        path.display()
+    );
+}
+
+#[test]
+fn the_text() {
+    snapshot("report.txt", &report::terminal(&sample(), Look { all: true, ..Look::default() }));
+}
+
+#[test]
+fn the_json() {
+    snapshot("report.json", &format!("{:#}\n", report::json(&sample())));
+}
+
+#[test]
+fn the_junit_xml() {
+    let text = report::junit(&sample());
+    well_formed(&text, &[]);
+    snapshot("report.xml", &text);
+}
+
+#[test]
+fn the_page() {
+    let text = report::html(&sample());
+    well_formed(text.strip_prefix("<!DOCTYPE html>").unwrap(), &["meta"]);
+    assert!(!text.contains("<starting") && !text.contains("<b>hi"), "what a peer says is text");
+    assert!(
+        !text.contains("http://") && !text.contains("https://") && !text.contains("<script"),
+        "the page needs nothing else"
+    );
+    snapshot("report.html", &text);
+}
+
+#[test]
+fn a_failure_is_marked_in_the_drawing() {
+    let report = sample();
+    let mark = Mark { index: 5, rule: "STDIO-08".to_owned(), why: "not <this>".to_owned(), binding: true };
+    let drawn = report::sequence(&report.scenes[0].trace, &[mark], "x");
+    let row = drawn.lines().find(|line| line.contains("id=\"x5\"")).unwrap();
+    assert!(row.contains("marked") && row.contains("STDIO-08: not &lt;this&gt;"), "{row}");
+    assert_eq!(drawn.matches("marked").count(), 1);
+}
+
+#[test]
+fn colours_only_where_they_are_wanted() {
+    let report = sample();
+    assert!(!report::terminal(&report, Look::default()).contains('\x1b'));
+    assert!(report::terminal(&report, Look { color: true, ..Look::default() }).contains("\x1b[31m"));
+}
+
+#[test]
+fn a_run_that_could_not_begin_is_an_error_in_junit() {
+    let report = Report {
+        party: Some(Party::Agent),
+        command: vec!["a&b".to_owned()],
+        rules: Vec::new(),
+        scenes: Vec::new(),
+        conclusion: Conclusion::CouldNotRun("no \"such\" <program>".to_owned()),
+    };
+    let text = report::junit(&report);
+    well_formed(&text, &[]);
+    assert!(text.contains("<error message=\"no &quot;such&quot; &lt;program&gt;\"/>"), "{text}");
+    assert!(report::terminal(&report, Look::default()).contains("could not run"));
+}
+
+#[test]
+fn advice_does_not_fail_a_build() {
+    let report = sample();
+    assert_eq!(report.conclusion, Conclusion::NotConformant);
+    let advice = report.rules.iter().find(|outcome| outcome.rule.id == "RPC-07").unwrap();
+    assert!(advice.failed() && advice.rule.tier() == Tier::Advisory);
+    let text = report::junit(&report);
+    assert!(text.contains("advice not followed"), "{text}");
+    assert_eq!(text.matches("<failure ").count(), 2, "only the two duties fail");
+}
+
+/// Every tag is closed in order, attributes are quoted, and nothing stands in the text that XML does not allow. `void` elements have no end.
+fn well_formed(text: &str, void: &[&str]) {
+    let mut open: Vec<String> = Vec::new();
+    let mut rest = text;
+    while let Some(start) = rest.find('<') {
+        text_is_clean(&rest[..start], open.last().map(String::as_str));
+        let end = start + rest[start..].find('>').expect("a tag ends");
+        let tag = &rest[start + 1..end];
+        rest = &rest[end + 1..];
+        if tag.starts_with('?') {
+            continue;
+        }
+        if let Some(name) = tag.strip_prefix('/') {
+            assert_eq!(open.pop().as_deref(), Some(name), "an end tag without its beginning");
+            continue;
+        }
+        let name = tag.split([' ', '/', '\n']).next().unwrap();
+        assert!(name.chars().all(|c| c.is_ascii_alphanumeric()), "{tag}");
+        assert_eq!(tag.matches('"').count() % 2, 0, "{tag}");
+        if !tag.ends_with('/') && !void.contains(&name) {
+            open.push(name.to_owned());
+        }
+    }
+    assert!(open.is_empty(), "{open:?} are not closed");
+}
+
+fn text_is_clean(text: &str, within: Option<&str>) {
+    assert!(!text.chars().any(|c| c.is_control() && c != '\n' && c != '\t'), "{text:?}");
+    if within != Some("style") {
+        for (place, _) in text.match_indices('&') {
+            let entity = text[place..].split(';').next().unwrap();
+            assert!(["&amp", "&lt", "&gt", "&quot", "&#39"].contains(&entity), "{entity}");
+        }
+    }
+}
