@@ -7,6 +7,7 @@ use attache::agent::{NewSession, Open};
 use attache::wire::v1::SessionId;
 use attache::{Error, Result, code};
 use attache_host::sandbox::{Kind, Sandbox};
+use attache_host::secrets::Mask;
 use tokio::sync::OnceCell;
 
 use crate::http::Http;
@@ -28,7 +29,7 @@ pub(crate) struct House {
 impl House {
     pub(crate) fn new(options: Options) -> Result<Arc<Self>> {
         let store = match &options.store {
-            Some(path) => Store::open(path, attache_host::secrets::Mask::from_env()),
+            Some(path) => Store::open(path, Mask::from_env().with(options.models.secrets())),
             None => Store::memory(),
         };
         let store = store.map_err(internal)?;

@@ -14,11 +14,12 @@
 //!
 //! Reading order: `session.rs` (what a session is), `turn/` (the loop), `tools/` (what the model can do), `permits.rs` and `modes.rs` (what
 //! needs a question), `ground/` (where tools act), `voice.rs` (told and written down), `commands/`, `instructions.rs`; then what stands on
-//! its own: `model/`, `store/`, `shell/`.
+//! its own: `model/`, `auth/`, `store/`, `shell/`.
 //!
 //! What never happens here: a file is changed that was not kept before; something is told to the client that is not in the
 //! log; a permission is decided by what a model, a file or a command says; a turn leaves a session that cannot go on.
 
+pub mod auth;
 mod commands;
 mod ground;
 mod house;
@@ -28,6 +29,7 @@ pub mod model;
 mod modes;
 mod options;
 mod permits;
+pub mod providers;
 mod session;
 pub mod shell;
 pub mod store;
@@ -41,7 +43,9 @@ pub use options::{Limits, Options, Sandbox};
 use attache::agent::{Agent, SystemPrompts};
 use attache::{Link, Result};
 
+use auth::{Keys, Logins};
 use house::House;
+use providers::Routes;
 
 /// Serves one client until it leaves.
 pub async fn serve(options: Options, link: Link) -> Result<()> {
@@ -49,10 +53,19 @@ pub async fn serve(options: Options, link: Link) -> Result<()> {
 }
 
 /// The agent, to be served over any number of links.
-pub fn agent(options: Options) -> Result<Agent> {
+pub fn agent(mut options: Options) -> Result<Agent> {
+    let keys = options.config_dir.as_deref().map_or_else(Keys::nowhere, Keys::new);
+    options.models = options.models.with_keys(|provider| keys.get(provider));
     let house = House::new(options)?;
+    let models = house.models.clone();
+    let logins = Logins::new(models.clone(), keys);
+    let (leaving, status) = (logins.clone(), logins.clone());
     Ok(Agent::new(move |request| house.clone().new_session(request))
         .info("attache-agent", env!("CARGO_PKG_VERSION"))
+        .auth(logins)
+        .logout(move || std::future::ready(leaving.forget()))
+        .auth_status(move || std::future::ready(Ok(status.status())))
+        .providers(Routes::new(models))
         .images()
         .embedded_context()
         .additional_directories()

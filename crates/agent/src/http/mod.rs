@@ -264,6 +264,11 @@ fn reason(error: &hyper::Error) -> String {
     }
 }
 
+/// Whether a URL can be asked.
+pub fn check_url(url: &str) -> Result<(), HttpError> {
+    Target::of(url).map(|_| ())
+}
+
 /// Where a request goes.
 #[derive(Debug, Clone)]
 struct Target {

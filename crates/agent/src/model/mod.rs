@@ -35,7 +35,7 @@ pub use info::{ModelInfo, Price};
 pub use key::Key;
 pub use message::{Message, Part, Request, Role, Thinking, ToolCall, ToolSpec};
 pub use models::Models;
-pub use provider::{Provider, Providers};
+pub use provider::{KeyFrom, Provider, Providers};
 pub use remote::Patience;
 pub use settings::Settings;
 

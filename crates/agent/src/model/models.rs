@@ -7,7 +7,7 @@ use super::provider::{Provider, Providers};
 use super::remote::{Patience, Remote};
 use super::script::Scripted;
 use super::settings::Settings;
-use super::{Model, ModelInfo, discover, known};
+use super::{Api, Model, ModelInfo, discover, known};
 use crate::http::Http;
 
 /// The models that are known and reachable. Cheap to clone; all clones share what was found and what was set.
@@ -56,6 +56,7 @@ impl Models {
             .all()
             .into_iter()
             .filter(|provider| provider.is_ready() && provider.key_vars.is_empty() && provider.is_local())
+            .filter(|provider| matches!(provider.api, Api::Chat | Api::Ollama))
             .collect();
         let found = discover::models(&self.0.http, &asked, self.0.patience.look).await;
         if let Ok(mut place) = self.0.found.write() {

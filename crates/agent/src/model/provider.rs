@@ -18,12 +18,28 @@ pub struct Provider {
     pub base_url: String,
     /// The key, if it needs one and we have it.
     pub key: Option<Key>,
+    /// Where the key is from.
+    pub key_from: KeyFrom,
     /// Further headers, whose values may be secrets too.
     pub headers: Vec<(String, Key)>,
     /// Whether it may be used at all.
     pub enabled: bool,
     /// The variables in which its key is looked for; none if it needs no key.
     pub key_vars: Vec<String>,
+}
+
+/// Where a key is from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum KeyFrom {
+    /// There is none, or it was set by hand.
+    #[default]
+    Settings,
+    /// This variable of the environment.
+    Env(String),
+    /// The store of a former login.
+    Store,
+    /// The client that we work for.
+    Client,
 }
 
 impl Provider {

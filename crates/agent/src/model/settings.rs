@@ -1,6 +1,6 @@
 //! What is set about models before anybody is asked: by the environment, by files, by flags.
 
-use super::provider::Provider;
+use super::provider::{KeyFrom, Provider};
 use super::remote::Patience;
 use super::{Api, Key};
 use crate::http::Http;
@@ -96,6 +96,7 @@ impl Settings {
             && anthropic.key.is_none()
         {
             anthropic.headers.push(("authorization".to_owned(), token));
+            anthropic.key_from = KeyFrom::Env("ANTHROPIC_AUTH_TOKEN".to_owned());
         }
         Settings { model: None, providers, look_around: true, patience: Patience::default(), http: None }
     }
@@ -109,6 +110,7 @@ impl Settings {
                 api: Api::Chat,
                 base_url: String::new(),
                 key: None,
+                key_from: KeyFrom::Settings,
                 headers: Vec::new(),
                 enabled: true,
                 key_vars: Vec::new(),
@@ -118,10 +120,19 @@ impl Settings {
         &mut self.providers[place]
     }
 
+    /// All secrets in here, for those who must keep them out of what they write.
+    pub fn secrets(&self) -> impl Iterator<Item = &str> {
+        self.providers.iter().flat_map(|provider| {
+            let headers = provider.headers.iter().map(|(_, value)| value);
+            provider.key.iter().chain(headers).map(Key::reveal)
+        })
+    }
+
     /// Takes keys from a store for the providers that have none yet.
     pub fn with_keys(mut self, lookup: impl Fn(&str) -> Option<Key>) -> Self {
         for provider in self.providers.iter_mut().filter(|provider| !provider.is_ready()) {
             provider.key = lookup(&provider.id);
+            provider.key_from = KeyFrom::Store;
         }
         self
     }
@@ -130,7 +141,7 @@ impl Settings {
 impl Usual {
     fn provider(&self, var: &impl Fn(&str) -> Option<String>) -> Provider {
         let url = self.url_vars.iter().find_map(|name| var(name));
-        let key = self.key_vars.iter().find_map(|name| var(name));
+        let key = self.key_vars.iter().find_map(|name| Some((*name, Key::new(&var(name)?)?)));
         let api = match &url {
             // Whoever stands in for OpenAI rarely speaks its newer language.
             Some(url) if self.api == Api::Responses && !url.contains("api.openai.com") => Api::Chat,
@@ -141,7 +152,8 @@ impl Usual {
             name: self.name.to_owned(),
             api,
             base_url: url.map_or_else(|| self.base_url.to_owned(), |url| address(&url)),
-            key: key.as_deref().and_then(Key::new),
+            key_from: key.as_ref().map_or(KeyFrom::Settings, |(name, _)| KeyFrom::Env((*name).to_owned())),
+            key: key.map(|(_, key)| key),
             headers: Vec::new(),
             enabled: true,
             key_vars: self.key_vars.iter().map(|name| (*name).to_owned()).collect(),

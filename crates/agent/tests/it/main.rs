@@ -6,6 +6,7 @@
 mod models;
 mod models_faults;
 mod models_found;
+mod models_logins;
 mod models_server;
 mod rig;
 mod slice;

@@ -192,7 +192,8 @@ fn through(port: u16) -> Proxies {
 
 #[tokio::test]
 async fn encrypted_connections_lead_through_a_proxy_and_trust_only_known_authorities() {
-    let (seen, asked): (Arc<Mutex<Vec<Seen>>>, Arc<Mutex<Vec<String>>>) = Default::default();
+    let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
+    let asked: Arc<Mutex<Vec<String>>> = Arc::default();
     let port = proxy(seen.clone(), asked.clone(), true).await;
     let mut settings = settings(Api::Chat, "https://models.test/v1");
     settings.patience.retries = 0;
