@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use attache::client::{ElicitationAsk, Event, PermissionAsk, Speaker, Wanted};
-use attache::wire::v1::{RequestPermissionRequest, SessionId, SessionInfo, StopReason, Usage};
+use attache::wire::v1::{ElicitationId, RequestPermissionRequest, SessionId, SessionInfo, StopReason, Usage};
 use attache_host::budget::Budget;
 use attache_host::policy::{Decision, Policy};
 
@@ -141,6 +141,7 @@ impl App {
         self.state = state;
         self.transcript.plans.clear();
         self.transcript.changes.clear();
+        self.transcript.kin = super::kin::Kin::default();
         self.usage = None;
     }
 
@@ -164,6 +165,7 @@ impl App {
             {
                 self.event(*inner);
             }
+            Event::ElicitationComplete(id) => self.visited(&id),
             // Some agents repeat the prompt; it is on the screen already.
             Event::User(chunk) if self.is_running() && self.sent.contains(chunk.text.trim()) => {}
             event => self.transcript.event(event),
@@ -211,6 +213,16 @@ impl App {
         self.ask(question);
     }
 
+    /// What a page was for is done. A question that is still open needs no answer any more.
+    pub(crate) fn visited(&mut self, id: &ElicitationId) {
+        let front = self.questions.front().is_some_and(|question| question.is(id));
+        self.questions.retain(|question| !question.is(id));
+        if front {
+            self.next_question();
+        }
+        self.notice(Severity::Info, "what the agent asked for is done");
+    }
+
     pub(crate) fn ask(&mut self, question: Question) {
         if self.questions.is_empty() {
             self.introduced = false;
@@ -254,6 +266,7 @@ impl App {
         self.phase = Phase::Running { since: now, cancelling: false };
         self.transcript.plans.clear();
         self.transcript.say(Speaker::User, None, text, false);
+        self.transcript.end_message();
         if !attached.is_empty() {
             self.notice(Severity::Info, format!("attached: {}", attached.join(", ")));
         }

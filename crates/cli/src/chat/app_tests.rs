@@ -72,7 +72,7 @@ fn a_prompt_is_sent_and_the_next_one_waits() {
     app.event(text("answer"));
     let (up, live) = frame(&mut app);
     assert_eq!(up, "> one\n");
-    assert_eq!(live, "\nanswer\n\nqueued: two\n⠋ 0s working, Ctrl-C cancels\nagent\n>\n");
+    assert_eq!(live, "\nanswer\n\nqueued: two (Up takes it back)\n⠋ 0s working, Ctrl-C cancels\nagent\n>\n");
     ended(&mut app, &ENDED, None);
     assert_eq!(effects(&mut app), [Effect::Prompt("two".to_owned())]);
     assert_eq!(frame(&mut app), ("\nanswer\n".to_owned(), "\nagent\n>\n".to_owned()));

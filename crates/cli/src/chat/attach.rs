@@ -51,9 +51,17 @@ fn mentions(text: &str) -> Vec<String> {
 fn find(name: &str, cwd: &Path) -> Option<(String, PathBuf)> {
     let shorter = name.trim_end_matches([',', '.', ';', ':', '!', '?', ')', ']', '}', '>', '"', '\'']);
     [name, shorter].into_iter().filter(|name| !name.is_empty()).find_map(|name| {
-        let path = cwd.join(name);
+        let path = place(name, cwd);
         fs::metadata(&path).is_ok_and(|meta| meta.is_file() || meta.is_dir()).then(|| (name.to_owned(), path))
     })
+}
+
+/// Where a name leads, from here or from home.
+pub(crate) fn place(name: &str, cwd: &Path) -> PathBuf {
+    match name.strip_prefix("~/") {
+        Some(rest) => crate::paths::home().join(rest),
+        None => cwd.join(name),
+    }
 }
 
 fn attach(prompt: Prompt, name: &str, path: &Path, can: &PromptCapabilities) -> (Prompt, String) {
@@ -83,10 +91,16 @@ fn attach(prompt: Prompt, name: &str, path: &Path, can: &PromptCapabilities) -> 
         let resource = EmbeddedResource::new(TextResourceContents::new(uri(path), text));
         return (prompt.with(resource), format!("{lines} lines"));
     }
+    let why = match mime {
+        Some(_) if size.is_some_and(|size| size > MEDIA) => " only: it is too large",
+        Some(mime) if mime.starts_with("image/") => " only: the agent takes no pictures",
+        Some(_) => " only: the agent takes no sound",
+        None => "",
+    };
     let mut link = ResourceLink::new(name, uri(path));
     link.size = size.and_then(|size| i64::try_from(size).ok());
     link.mime_type = mime.map(str::to_owned);
-    (prompt.with(link), "link".to_owned())
+    (prompt.with(link), format!("link{why}"))
 }
 
 fn beginning(path: &Path) -> Vec<u8> {
@@ -188,7 +202,8 @@ mod tests {
         let text = "Look at @a.rs. and @a.rs and @\"sub dir/p.png\" and @bin and @gone";
 
         let mut can = PromptCapabilities::new();
-        let (prompt, _) = super::prompt(text, &dir, &can);
+        let (prompt, notes) = super::prompt(text, &dir, &can);
+        assert_eq!(notes[1], "sub dir/p.png (link only: the agent takes no pictures)");
         let kinds = |prompt: &Prompt| -> Vec<&'static str> {
             let kind = |block: &ContentBlock| match block {
                 ContentBlock::Text(_) => "text",

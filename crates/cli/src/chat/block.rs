@@ -19,8 +19,9 @@ const DIFF_ROWS: usize = 24;
 const OUTPUT_ROWS: usize = 8;
 /// Lines of what still goes on.
 const LIVE_ROWS: usize = 6;
-/// Lines of a thought.
+/// Lines of a thought, and of a long prompt.
 const THOUGHT_ROWS: usize = 6;
+const SAID_ROWS: usize = 20;
 
 /// How much of a block is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +58,13 @@ fn message_lines(message: &Message, extent: Extent, canvas: &Canvas) -> Vec<Line
     let indent = usize::from(message.inner) * 2;
     let text = &message.text;
     match message.speaker {
-        Speaker::User => said(text, canvas),
+        Speaker::User => {
+            let lines = said(text, canvas);
+            if lines.len() <= SAID_ROWS || extent.is_open() {
+                return lines;
+            }
+            fold_end(lines, SAID_ROWS / 2, extent, canvas.columns, canvas)
+        }
         Speaker::Thought => {
             let columns = canvas.columns.saturating_sub(2 + indent);
             let lines = markdown::render(text, columns, Style::DIM.italic(), canvas.look);
@@ -77,17 +84,21 @@ fn fold_thought(mut lines: Vec<Line>, extent: Extent, columns: usize, canvas: &C
     if over <= 1 || extent.is_open() {
         return lines;
     }
-    let line = cut_line(&fold_line(over, extent, canvas), columns, canvas.look);
     match extent {
         Extent::Live => {
             lines.drain(..over);
-            lines.insert(0, line);
+            lines.insert(0, cut_line(&fold_line(over, extent, canvas), columns, canvas.look));
         }
-        _ => {
-            lines.truncate(THOUGHT_ROWS);
-            lines.push(line);
-        }
+        _ => lines = fold_end(lines, THOUGHT_ROWS, extent, columns, canvas),
     }
+    lines
+}
+
+/// The beginning of something, and how much more there is.
+fn fold_end(mut lines: Vec<Line>, kept: usize, extent: Extent, columns: usize, canvas: &Canvas) -> Vec<Line> {
+    let over = lines.len().saturating_sub(kept);
+    lines.truncate(kept);
+    lines.push(cut_line(&fold_line(over, extent, canvas), columns, canvas.look));
     lines
 }
 
@@ -150,7 +161,9 @@ pub(crate) fn tool_row(tool: &ToolState, canvas: &Canvas) -> Line {
         ToolCallStatus::InProgress => (canvas.spinner(), Style::of(Colour::Yellow), ""),
         _ => (canvas.spinner(), Style::DIM, " (waiting)"),
     };
-    let mut line = Line::styled(mark, style).with(format!(" {} ", kind_name(tool.kind)), Style::DIM);
+    let mut line = Line::from(if tool.inner { "  " } else { "" });
+    line.push(mark, style);
+    line.push(format!(" {} ", kind_name(tool.kind)), Style::DIM);
     let title = clean(&tool.title, look);
     let title = title.lines().next().unwrap_or_default();
     line.push(if title.is_empty() { tool.id.as_str() } else { title }, Style::PLAIN);

@@ -59,7 +59,11 @@ impl Driver<'_> {
     /// Until the user leaves; the exit code.
     pub(crate) async fn begin_and_run(&mut self, first: First) -> crate::error::Result<u8> {
         match self.begin(first).await? {
-            Ok(session) => self.run(session).await.context("the terminal"),
+            Ok(session) => {
+                // What was written while the history came.
+                self.app.next_prompt();
+                self.run(session).await.context("the terminal")
+            }
             Err(code) => Ok(code),
         }
     }
@@ -72,7 +76,11 @@ impl Driver<'_> {
                 Next::Quit(code) => return Ok(code),
                 Next::Open(Opening::Again) => match self.restart(&session).await? {
                     Err(code) => return Ok(code),
-                    Ok(next) => session = next.unwrap_or(session),
+                    Ok(Some(next)) => {
+                        session = next;
+                        self.app.next_prompt();
+                    }
+                    Ok(None) => self.app.requeue(),
                 },
                 Next::Open(opening) => match self.open(&opening, &session).await? {
                     Err(code) => return Ok(code),

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::app::{App, Phase};
 use super::render::style::{Colour, Line, Style};
-use super::render::text::{clean, cut_line};
+use super::render::text::{clean, cut_line, width};
 use super::state::{money, tokens};
 use super::view::plans;
 
@@ -32,6 +32,8 @@ impl App {
 
     pub(crate) fn frame(&mut self, now: Instant) -> Frame {
         if !self.introduced && !self.questions.is_empty() {
+            // What led to the question stands above it.
+            self.transcript.end_message();
             self.settle();
             if let Some(question) = self.questions.front() {
                 let intro = question.intro(&self.canvas);
@@ -78,9 +80,14 @@ impl App {
             plan.push(Line::styled(format!("  {} {hidden} more", canvas.look.pick("…", "...")), Style::DIM));
         }
         lines.extend(plan);
-        for waiting in &self.queue {
+        lines.extend(self.transcript.kin.lines(canvas));
+        for (at, waiting) in self.queue.iter().enumerate() {
+            let last = at + 1 == self.queue.len() && self.editor.is_empty();
+            let how = if last { " (Up takes it back)" } else { "" };
             let text = clean(waiting, canvas.look).replace('\n', " ");
             let line = Line::styled("queued: ", Style::DIM).with(text, Style::DIM);
+            let mut line = cut_line(&line, canvas.columns.saturating_sub(width(how)).max(12), canvas.look);
+            line.push(how, Style::DIM);
             lines.push(cut_line(&line, canvas.columns, canvas.look));
         }
         if let Some(question) = self.questions.front() {

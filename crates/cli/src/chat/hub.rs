@@ -232,8 +232,18 @@ async fn next_news(events: &mut Option<Events>) -> Option<AgentEvent> {
 fn news(event: AgentEvent, app: &mut App) {
     match event {
         AgentEvent::Elicitation(ask) => app.elicitation(ask),
-        AgentEvent::ElicitationComplete(_) => app.notice(Severity::Info, "what the agent asked for is done"),
-        // Log lines on the wrong stream and messages of other sessions are for the log, not for the conversation.
+        AgentEvent::ElicitationComplete(id) => app.visited(&id),
+        // Lines on the wrong stream and messages of other sessions are no part of the conversation.
+        _ if !app.verbose => {}
+        AgentEvent::Noise { line, why } => {
+            app.notice(Severity::Info, format!("not a message: {line} ({why})"))
+        }
+        AgentEvent::Notification { method, .. } => {
+            app.notice(Severity::Info, format!("a notification that is not known: {method}"));
+        }
+        AgentEvent::Stray { session_id, .. } => {
+            app.notice(Severity::Info, format!("an update of another session: {session_id}"));
+        }
         _ => {}
     }
 }

@@ -27,6 +27,7 @@ mod face;
 mod hub;
 mod kept;
 mod keys;
+mod kin;
 mod open;
 mod output;
 mod page;
@@ -205,6 +206,7 @@ pub(crate) async fn run(mut setup: Setup<'_>) -> Result<u8> {
     let mut app = App::new(canvas, setup.name, SessionState::empty(), policy, editor);
     app.transcript.screens = setup.screens;
     app.verbose = setup.verbose;
+    app.transcript.verbose = setup.verbose;
     app.budget = setup.budget;
     app.time = setup.time;
     for notice in setup.notices {

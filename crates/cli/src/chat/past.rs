@@ -51,7 +51,12 @@ impl Past {
     /// The number of a block that is about to be kept, if it is of a kind that can be shown in full.
     pub(crate) fn number(&mut self, block: &Block) -> Option<usize> {
         let showable = match block {
-            Block::Message(message) => message.speaker == Speaker::Thought,
+            Block::Message(message) => match message.speaker {
+                Speaker::Thought => true,
+                // A prompt that may be folded.
+                Speaker::User => message.text.len() > 1_000 || message.text.lines().nth(9).is_some(),
+                _ => false,
+            },
             Block::Tool(_) | Block::Terminal(_) => true,
             Block::Notice(..) => false,
         };
@@ -140,7 +145,8 @@ impl Past {
                 }
                 Block::Message(message) => {
                     let text = clean(&message.text, canvas.look).replace('\n', " ");
-                    line.push(format!("thought: {text}"), Style::DIM);
+                    let who = if message.speaker == Speaker::User { "prompt" } else { "thought" };
+                    line.push(format!("{who}: {text}"), Style::DIM);
                 }
                 Block::Notice(..) => {}
             }

@@ -19,6 +19,8 @@ pub(crate) struct ToolState {
     pub(crate) raw_output: Option<Json>,
     /// Its turn is over and nobody will say more.
     pub(crate) over: bool,
+    /// A subagent does it.
+    pub(crate) inner: bool,
     /// Its changes were already shown in full, when somebody was asked about them.
     pub(crate) shown: bool,
 }
@@ -35,6 +37,7 @@ impl ToolState {
             raw_input: None,
             raw_output: None,
             over: false,
+            inner: false,
             shown: false,
             id,
         }

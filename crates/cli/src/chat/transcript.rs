@@ -3,11 +3,14 @@
 use std::collections::{HashMap, VecDeque};
 
 use attache::client::{Event, Speaker};
+use attache::wire::Patch;
 use attache::wire::v1::{
-    CompactionStatus, ContentBlock, EmbeddedResourceResource, MessageId, NoticeSeverity, PlanEntry,
-    PlanEntryStatus, PlanUpdateContent, ToolCallId, ToolCallStatus, ToolCallUpdate,
+    CompactionId, CompactionStatus, CompactionUpdate, ContentBlock, EmbeddedResourceResource, MessageId,
+    NoticeSeverity, PlanEntry, PlanEntryStatus, PlanUpdateContent, ToolCallId, ToolCallStatus,
+    ToolCallUpdate,
 };
 
+use super::kin::Kin;
 use super::output::Screens;
 use super::tool::ToolState;
 
@@ -67,12 +70,25 @@ pub(crate) struct Transcript {
     pub(crate) plans: Vec<(String, PlanBody)>,
     pub(crate) screens: Screens,
     pub(crate) changes: VecDeque<FileChange>,
+    pub(crate) kin: Kin,
+    /// Tell also what nobody knows what to do with.
+    pub(crate) verbose: bool,
+    /// What was told last about a compaction, and whether its summary has come in pieces.
+    compaction: Option<(CompactionId, CompactionStatus, bool)>,
     away: HashMap<ToolCallId, Box<ToolState>>,
 }
 
 impl Transcript {
     /// Takes in an event. Questions and what is a state of the session are not for here and do nothing.
     pub(crate) fn event(&mut self, event: Event) {
+        // Whose words they are is said when somebody else begins to speak.
+        if let Event::FromSubagent(id, _) = &event {
+            if let Some(name) = self.kin.speaks(Some(id)) {
+                self.notice(Severity::Info, format!("subagent {name}"));
+            }
+        } else if matches!(event, Event::Text(_) | Event::Thought(_) | Event::User(_) | Event::ToolCall(_)) {
+            self.kin.speaks(None);
+        }
         self.fold(event, false);
     }
 
@@ -84,7 +100,13 @@ impl Transcript {
             Event::Content(piece) => {
                 self.say(piece.speaker, piece.message_id, &describe(&piece.block), inner)
             }
-            Event::ToolCall(change) => self.tool(change.created, *change.update),
+            Event::ToolCall(change) => {
+                let id = change.update.tool_call_id.clone();
+                self.tool(change.created, *change.update);
+                if inner && let Some(tool) = self.find_tool(&id) {
+                    tool.inner = true;
+                }
+            }
             Event::Plan(plan) => self.set_plan(String::new(), PlanBody::Entries(plan.entries)),
             Event::PlanUpdate(update) => match update.plan {
                 PlanUpdateContent::Items(plan) => {
@@ -111,24 +133,64 @@ impl Transcript {
                 };
                 self.notice(severity, text);
             }
-            Event::Compaction(update) => match update.status {
-                CompactionStatus::InProgress => {
-                    self.notice(Severity::Info, "the conversation is being compacted")
+            Event::Compaction(update) => self.compacted(*update),
+            Event::CompactionSummary(chunk) => {
+                if let Some((id, _, in_pieces)) = &mut self.compaction
+                    && *id == chunk.compaction_id
+                {
+                    *in_pieces = true;
                 }
-                CompactionStatus::Completed => self.notice(Severity::Info, "the conversation was compacted"),
-                CompactionStatus::Failed => {
-                    self.notice(Severity::Warning, "the conversation could not be compacted")
+                let id = MessageId::from(chunk.compaction_id.as_str());
+                self.say(Speaker::Thought, Some(id), &describe(&chunk.content), inner);
+            }
+            Event::Subagent(update) => {
+                if let Some((severity, text)) = self.kin.update(*update) {
+                    self.notice(severity, text);
                 }
-                _ => {}
-            },
+            }
+            Event::SessionMessage(letter) => {
+                let id = letter.message_id.clone();
+                let (head, text) = self.kin.letter(*letter);
+                self.notice(Severity::Info, head);
+                if !text.is_empty() {
+                    self.say(Speaker::Agent, Some(id), &text, true);
+                }
+            }
+            Event::SessionMessageChunk(chunk) => {
+                self.say(Speaker::Agent, Some(chunk.message_id), &describe(&chunk.content), true);
+            }
             Event::FromSubagent(_, event) => self.fold(*event, true),
-            Event::ElicitationComplete(_) => self.notice(Severity::Info, "what the agent asked for is done"),
-            // PROMPT-16: what is not known is shown, not hidden and not fatal.
-            Event::Other(unknown) => {
+            // PROMPT-16: what is not known is passed over; who wants to know is told.
+            Event::Other(unknown) if self.verbose => {
                 self.notice(Severity::Info, format!("the agent sent something unknown: {}", unknown.tag));
             }
             _ => {}
         }
+    }
+
+    fn compacted(&mut self, update: CompactionUpdate) {
+        let same = self.compaction.as_ref().filter(|(id, ..)| *id == update.compaction_id);
+        let in_pieces = same.is_some_and(|(_, _, in_pieces)| *in_pieces);
+        if same.is_none_or(|(_, status, _)| *status != update.status) {
+            let why = match &update.error {
+                Patch::Set(why) => format!(": {why}"),
+                _ => String::new(),
+            };
+            let (severity, text) = match &update.status {
+                CompactionStatus::InProgress => (Severity::Info, "the conversation is being compacted"),
+                CompactionStatus::Completed => (Severity::Info, "the conversation was compacted"),
+                CompactionStatus::Failed => (Severity::Warning, "the conversation could not be compacted"),
+                CompactionStatus::Cancelled => (Severity::Warning, "the conversation was not compacted"),
+                _ => (Severity::Info, "the conversation is compacted in a way that is not known"),
+            };
+            self.notice(severity, format!("{text}{why}"));
+        }
+        if let (Patch::Set(summary), false) = (&update.summary, in_pieces) {
+            let text: Vec<String> = summary.iter().map(describe).collect();
+            let id = MessageId::from(update.compaction_id.as_str());
+            self.say(Speaker::Thought, Some(id), &text.join("\n\n"), false);
+        }
+        self.compaction = Some((update.compaction_id, update.status, in_pieces));
     }
 
     /// MSG-01, MSG-04: pieces of one message follow each other; another id or another kind starts the next.
@@ -155,7 +217,8 @@ impl Transcript {
         self.blocks.push_back(block);
     }
 
-    fn end_message(&mut self) {
+    /// What was being said is said: whatever comes next is another message.
+    pub(crate) fn end_message(&mut self) {
         if let Some(Block::Message(last)) = self.blocks.back_mut() {
             last.done = true;
         }

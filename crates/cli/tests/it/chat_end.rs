@@ -87,14 +87,15 @@ async fn ctrl_d_leaves_on_an_empty_line_only() {
 
 #[tokio::test]
 async fn signals_leave_the_terminal_as_it_was() {
-    let mut chat = start(Start::new()).await;
-    chat.say("wait");
-    chat.sees("listening").await;
-    let killed =
-        std::process::Command::new("kill").args(["-TERM", &chat.pid().to_string()]).status().unwrap();
-    assert!(killed.success());
-    assert_eq!(chat.exit().await.code(), Some(130));
-    restored(&chat);
+    for signal in ["-TERM", "-HUP", "-INT"] {
+        let mut chat = start(Start::new()).await;
+        chat.say("wait");
+        chat.sees("listening").await;
+        let id = chat.pid().to_string();
+        assert!(std::process::Command::new("kill").args([signal, &id]).status().unwrap().success());
+        assert_eq!(chat.exit().await.code(), Some(130), "{signal}");
+        restored(&chat);
+    }
 }
 
 #[tokio::test]

@@ -135,6 +135,68 @@ async fn files_are_completed_and_go_along() {
 }
 
 #[tokio::test]
+async fn pictures_that_the_agent_does_not_take_are_linked_and_that_is_said() {
+    // shows PROMPT-02
+    let echo = Echo::default();
+    let start = Start::new();
+    std::fs::write(start.place().work().join("a.png"), b"\x89PNG\r\n\x1a\n").unwrap();
+    std::fs::write(start.place().home().join("notes here.txt"), "text\n").unwrap();
+    std::fs::write(start.place().work().join("q\"uote.txt"), "text\n").unwrap();
+    let mut chat = start.with(echo.agent()).await;
+    chat.say("see @a.png");
+    chat.sees("attached: a.png (link only: the agent takes no pictures)").await;
+    chat.sees("echo: see").await;
+    assert!(matches!(
+        &echo.prompts.lock().unwrap()[0][..],
+        [ContentBlock::Text(_), ContentBlock::ResourceLink(_)]
+    ));
+    chat.keys(&format!("@~/no{TAB}"));
+    chat.prompts("@\"~/notes here.txt\"").await;
+    chat.keys(&format!("and @q{TAB}"));
+    chat.prompts("@\"~/notes here.txt\" and @q\"uote.txt").await;
+    chat.keys(ENTER);
+    chat.sees("attached: ~/notes here.txt (link), q\"uote.txt (link)").await;
+}
+
+#[tokio::test]
+async fn a_paste_as_long_as_a_book_is_one_prompt() {
+    let echo = Echo::default();
+    let mut chat = Start::new().with(echo.agent()).await;
+    let book: String = (0..20_000).map(|number| format!("line {number} of a long book\n")).collect();
+    chat.keys(&format!("\x1b[200~{book}\x1b[201~"));
+    chat.sees("line 19999 of a long book").await;
+    // The keys are as quick as ever.
+    chat.keys("the end");
+    chat.sees("  the end").await;
+    chat.keys(ENTER);
+    chat.sees("lines (Ctrl-O, /show 1)").await;
+    chat.sees("echo: line 0 of a long book").await;
+    chat.sees_no_more("working").await;
+    assert_eq!(echo.texts(), [format!("{book}the end")]);
+}
+
+#[tokio::test]
+async fn what_waits_can_be_taken_back_and_thrown_away() {
+    let echo = Echo::default();
+    let mut chat = Start::new().with(echo.agent()).await;
+    chat.say("wait one");
+    chat.sees("working").await;
+    chat.say("two");
+    chat.sees("queued: two (Up takes it back)").await;
+    chat.keys(UP);
+    chat.prompts("two").await;
+    chat.sees_no_more("queued").await;
+    chat.keys("\x15");
+    chat.prompts("").await;
+    chat.say("three");
+    chat.sees("queued: three").await;
+    chat.say("/cancel");
+    chat.sees("! cancelled").await;
+    chat.sees_no_more("queued").await;
+    assert_eq!(echo.texts(), ["wait one"]);
+}
+
+#[tokio::test]
 async fn prompts_wait_in_line_and_come_back_after_a_cancel() {
     let echo = Echo::default();
     let mut chat = Start::new().with(echo.agent()).await;

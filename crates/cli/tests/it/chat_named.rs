@@ -82,7 +82,10 @@ async fn what_is_said_goes_on_with_prompt_and_the_other_way_round() {
 
     let output = attache(&chat, &agent, &["prompt", "-s", "api", "from a script"]);
     let said = text(&output);
-    assert!(output.status.success() && said.contains("turn 2 of") && said.contains("from a script"), "{said}");
+    assert!(
+        output.status.success() && said.contains("turn 2 of") && said.contains("from a script"),
+        "{said}"
+    );
 
     // The owner that waits for the next prompt lets the session go.
     let mut again = open(Start::new().after(&chat), &agent).await;

@@ -65,6 +65,8 @@ impl Drop for Place {
 
 struct Shown {
     parser: Mutex<vt100::Parser<Titles>>,
+    /// All that was written, as it came.
+    raw: Mutex<Vec<u8>>,
     changed: Notify,
 }
 
@@ -157,6 +159,16 @@ impl Start {
         self
     }
 
+    /// Starts the program with an agent that does what a script says, and waits for its prompt.
+    pub(crate) async fn with_script(self, script: &str) -> Chat {
+        let file = self.place.path().join("script");
+        fs::write(&file, script).unwrap();
+        let agent = format!("{} {}", crate::world::test_agent().display(), file.display());
+        let mut chat = self.run_with(&agent);
+        chat.sees("> ").await;
+        chat
+    }
+
     /// Starts the program with a command as its agent, and does not wait for anything.
     pub(crate) fn run_with(self, agent: &str) -> Chat {
         self.run(agent, tokio::spawn(std::future::pending()))
@@ -184,13 +196,15 @@ impl Start {
             .args(self.args);
         let child = command.spawn_borrowed(&pts).unwrap();
         let parser = vt100::Parser::new_with_callbacks(rows, columns, 1000, Titles::default());
-        let shown = Arc::new(Shown { parser: Mutex::new(parser), changed: Notify::new() });
+        let shown =
+            Arc::new(Shown { parser: Mutex::new(parser), raw: Mutex::default(), changed: Notify::new() });
         let pty = Arc::new(pty);
         let (reader, screen) = (pty.clone(), shown.clone());
         // It ends with the terminal, which its test closes.
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(count @ 1..) = (&*reader).read(&mut bytes) {
+                screen.raw.lock().unwrap().extend_from_slice(&bytes[..count]);
                 screen.parser.lock().unwrap().process(&bytes[..count]);
                 screen.changed.notify_waiters();
             }
@@ -236,6 +250,11 @@ impl Chat {
         screen.set_scrollback(0);
         lines.push(screen.contents());
         lines.join("\n")
+    }
+
+    /// All that was written to the terminal.
+    pub(crate) fn written(&self) -> String {
+        String::from_utf8_lossy(&self.shown.raw.lock().unwrap()).into_owned()
     }
 
     pub(crate) fn titles(&self) -> Vec<String> {

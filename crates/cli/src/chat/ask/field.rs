@@ -3,9 +3,11 @@
 use attache::client::ElicitationAsk;
 use attache::wire::v1::{
     ElicitationContentValue as Value, ElicitationPropertySchema as Property, ElicitationSchema, EnumOption,
-    Fields, MultiSelectItems,
+    Fields, MultiSelectItems, StringFormat,
 };
 use crossterm::event::{KeyCode, KeyEvent};
+
+use super::pattern;
 
 /// Something to choose.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +34,10 @@ pub(crate) struct Field {
     pub(crate) name: String,
     pub(crate) title: String,
     pub(crate) about: String,
+    /// What an answer has to be like, in words.
+    pub(crate) limits: String,
+    /// What a text has to look like.
+    pattern: Option<String>,
     pub(crate) required: bool,
     pub(crate) kind: Kind,
     /// What was typed.
@@ -53,6 +59,8 @@ impl Field {
             name: name.to_owned(),
             title: name.to_owned(),
             about: String::new(),
+            limits: limits(property),
+            pattern: None,
             required,
             kind: Kind::Unknown,
             typed: String::new(),
@@ -73,6 +81,7 @@ impl Field {
                     (Some(options), _) => field.choices(titled(options), default),
                     (None, Some(values)) => field.choices(plain(values), default),
                     (None, None) => {
+                        field.pattern.clone_from(&schema.pattern);
                         field.kind = Kind::Text;
                         field.typed = default.unwrap_or_default();
                     }
@@ -227,6 +236,11 @@ impl Field {
         if self.required && value == Value::String(String::new()) {
             return Err("is required".to_owned());
         }
+        if let (Value::String(text), Some(pattern)) = (&value, &self.pattern)
+            && pattern::fits(pattern, text) == Some(false)
+        {
+            return Err(format!("must look like {pattern}"));
+        }
         let problems = ask.problems(&Fields::from([(self.name.clone(), value)]));
         match problems.into_iter().find(|problem| problem.property == self.name) {
             Some(problem) => Err(problem.reason),
@@ -272,4 +286,45 @@ fn titled(options: &[EnumOption]) -> Vec<Choosable> {
         about: option.description.clone(),
     };
     options.iter().map(option).collect()
+}
+
+/// What an answer has to be like, so that nobody has to guess.
+fn limits(property: &Property) -> String {
+    let mut all: Vec<String> = Vec::new();
+    match property {
+        Property::String(schema) if schema.one_of.is_none() && schema.values.is_none() => {
+            all.extend(match schema.format {
+                Some(StringFormat::Email) => Some("an e-mail address".to_owned()),
+                Some(StringFormat::Uri) => Some("a URI".to_owned()),
+                Some(StringFormat::Date) => Some("a date such as 2026-01-31".to_owned()),
+                Some(StringFormat::DateTime) => {
+                    Some("a date and time such as 2026-01-31T12:00:00Z".to_owned())
+                }
+                _ => None,
+            });
+            all.extend(between(schema.min_length, schema.max_length, "characters"));
+            all.extend(schema.pattern.as_ref().map(|pattern| format!("like {pattern}")));
+        }
+        Property::Number(schema) => {
+            all.push("a number".to_owned());
+            all.extend(between(schema.minimum, schema.maximum, ""));
+        }
+        Property::Integer(schema) => {
+            all.push("a whole number".to_owned());
+            all.extend(between(schema.minimum, schema.maximum, ""));
+        }
+        Property::Array(schema) => all.extend(between(schema.min_items, schema.max_items, "of them")),
+        _ => {}
+    }
+    all.join(", ")
+}
+
+fn between<T: std::fmt::Display>(least: Option<T>, most: Option<T>, what: &str) -> Option<String> {
+    let text = match (least, most) {
+        (Some(least), Some(most)) => format!("{least} to {most}"),
+        (Some(least), None) => format!("at least {least}"),
+        (None, Some(most)) => format!("at most {most}"),
+        (None, None) => return None,
+    };
+    Some(format!("{text} {what}").trim_end().to_owned())
 }

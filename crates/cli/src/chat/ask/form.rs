@@ -106,6 +106,10 @@ impl Form {
         for line in clean(&field.about, look).lines() {
             lines.extend(wrap(&Line::styled(line, Style::DIM), canvas.columns, &prefix, &prefix));
         }
+        if !field.limits.is_empty() {
+            let line = Line::styled(clean(&field.limits, look), Style::DIM.italic());
+            lines.extend(wrap(&line, canvas.columns, &prefix, &prefix));
+        }
         let options = match &field.kind {
             Kind::One(options) | Kind::Many(options) => options,
             Kind::Unknown => {

@@ -6,10 +6,12 @@
 pub(crate) mod choice;
 mod field;
 pub(crate) mod form;
+mod pattern;
 pub(crate) mod url;
 
 use std::time::Duration;
 
+use attache::wire::v1::ElicitationId;
 use crossterm::event::KeyEvent;
 
 use self::choice::Choice;
@@ -70,6 +72,11 @@ impl Question {
             Question::Form(form) => form.key(key, canvas),
             Question::Page(page) => page.key(key, canvas),
         }
+    }
+
+    /// Whether it is the one of this id.
+    pub(crate) fn is(&self, id: &ElicitationId) -> bool {
+        matches!(self, Question::Page(page) if page.is(id))
     }
 
     pub(crate) fn paste(&mut self, text: &str) {

@@ -1,6 +1,7 @@
 //! A page that the agent wants the user to visit. It is opened when the user says so, and not before.
 
 use attache::client::{ElicitationAsk, Wanted};
+use attache::wire::v1::ElicitationId;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::super::render::style::{Colour, Line, Style};
@@ -23,6 +24,11 @@ impl Page {
             _ => String::new(),
         };
         Page { ask: Some(ask), agent: agent.to_owned(), url }
+    }
+
+    pub(crate) fn is(&self, wanted: &ElicitationId) -> bool {
+        let ask = self.ask.as_ref().and_then(ElicitationAsk::wanted);
+        matches!(ask, Some(Wanted::Url { id, .. }) if id == wanted)
     }
 
     /// ELIC-29: the whole address and its host. ELIC-30: the host stands out, and what is odd about it is said.

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use super::super::attach::place;
+
 /// Entries of a directory that are looked at.
 const LOOKED_AT: usize = 5000;
 /// Candidates that are offered.
@@ -112,13 +114,15 @@ fn mention(before: &str) -> Option<usize> {
 fn files(token: &str, from: usize, cwd: &Path) -> Option<Menu> {
     let typed = token.trim_start_matches('@').trim_start_matches('"');
     let (dir, prefix) = typed.rfind('/').map_or(("", typed), |at| typed.split_at(at + 1));
-    let entries = fs::read_dir(cwd.join(dir)).ok()?;
+    let entries = fs::read_dir(place(dir, cwd)).ok()?;
     let mut items: Vec<Item> = Vec::new();
     for entry in entries.take(LOOKED_AT).filter_map(Result::ok) {
         // A name that is not text cannot be written into a prompt.
         let Ok(name) = entry.file_name().into_string() else { continue };
         let hidden = name.starts_with('.') && !prefix.starts_with('.');
-        if hidden || name.chars().any(char::is_control) || !name.starts_with(prefix) {
+        // Nor one that would end its own quotation.
+        let split = name.contains('"') && name.contains(char::is_whitespace);
+        if hidden || split || name.chars().any(char::is_control) || !name.starts_with(prefix) {
             continue;
         }
         let is_dir = fs::metadata(entry.path()).is_ok_and(|meta| meta.is_dir());

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 /// Entries that are kept.
 const KEPT: usize = 1000;
+/// A prompt that is longer is kept for this run only.
+const LONGEST: usize = 32 << 10;
 
 /// Lines of a file, one for each entry: `\n` stands for a line break, `\\` for a backslash.
 #[derive(Debug, Default)]
@@ -52,7 +54,7 @@ impl History {
             return;
         }
         self.entries.push(text.to_owned());
-        if let Some(file) = &self.file {
+        if let Some(file) = self.file.as_ref().filter(|_| text.len() <= LONGEST) {
             let _ = append(file, text);
         }
     }

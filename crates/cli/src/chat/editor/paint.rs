@@ -23,7 +23,7 @@ impl Editor {
             let line = cut_line(&line.with("  ", Style::PLAIN).with(found, Style::DIM), columns, look);
             return Painted { lines: vec![line], row: 0, column };
         }
-        let mut painted = self.paint_text(prompt, columns.max(8), look);
+        let mut painted = self.paint_text(prompt, columns.max(8), rows, look);
         let first = painted.row.saturating_sub(rows.saturating_sub(1));
         painted.lines.drain(..first);
         painted.lines.truncate(rows.max(1));
@@ -31,12 +31,24 @@ impl Editor {
         painted
     }
 
-    fn paint_text(&self, prompt: &Line, columns: usize, look: Look) -> Painted {
+    /// What can be seen of the text at most: a paste may be as long as a book.
+    fn window(&self, columns: usize, rows: usize) -> (usize, usize) {
+        let most = (columns * rows).max(256);
+        let back = self.before().char_indices().rev().nth(most).map_or(0, |(at, _)| at);
+        // From the beginning of a line, if there is one near.
+        let from = self.text.get(back..self.at).and_then(|near| near.find('\n')).filter(|_| back > 0);
+        let ahead = self.after().char_indices().nth(most).map_or(self.text.len(), |(at, _)| self.at + at);
+        (from.map_or(back, |at| back + at + 1), ahead)
+    }
+
+    fn paint_text(&self, prompt: &Line, columns: usize, rows: usize, look: Look) -> Painted {
         let rest = Line::from(" ".repeat(prompt.width()));
-        let mut lines = vec![prompt.clone()];
+        let (from, to) = self.window(columns, rows);
+        let mut lines = vec![if from == 0 { prompt.clone() } else { rest.clone() }];
         let (mut row, mut column) = (0, prompt.width());
         let mut used = prompt.width();
-        for (at, c) in self.text.char_indices() {
+        let seen = self.text.get(from..to).unwrap_or_default();
+        for (at, c) in seen.char_indices().map(|(at, c)| (from + at, c)) {
             let shown = match c {
                 '\n' => String::new(),
                 '\t' => "    ".to_owned(),
@@ -60,7 +72,7 @@ impl Editor {
                 last.push(shown, Style::PLAIN);
             }
         }
-        if self.at == self.text.len() {
+        if self.at == to {
             if used >= columns {
                 lines.push(rest.clone());
                 used = rest.width();
