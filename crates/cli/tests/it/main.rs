@@ -34,6 +34,7 @@ mod lent;
 mod misbehave;
 mod permissions;
 mod prompt;
+mod recordings;
 mod registry;
 mod registry_server;
 mod sessions;

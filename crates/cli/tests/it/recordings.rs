@@ -1,0 +1,183 @@
+//! Conversations kept, played again and looked at.
+
+use std::fs;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::world::{World, eventually, is_running, test_agent};
+
+const SCRIPT: &str = "on session/prompt\n  say you said $prompt\n  done end_turn\n";
+
+/// A world, and the command of its scripted agent.
+fn world() -> (World, String) {
+    let world = World::new().agent(SCRIPT);
+    let agent = format!("{} {}", test_agent().display(), world.path("scripted.script").display());
+    (world, agent)
+}
+
+fn attache() -> &'static str {
+    env!("CARGO_BIN_EXE_attache")
+}
+
+#[test]
+fn a_recorded_agent_is_the_same_agent() {
+    let (world, agent) = world();
+    let plain = world.run(&["exec", "hello"]).ok();
+    let command = format!("{} record talk.jsonl -- {agent}", attache());
+    assert_eq!(world.run(&["--agent", &command, "exec", "hello"]).ok(), plain);
+    let lines: Vec<Value> =
+        world.read("talk.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["attache"], "recording");
+    assert!(lines.iter().any(
+        |line| line["from"] == "client" && line["text"].as_str().unwrap().contains("\"session/prompt\"")
+    ));
+    assert!(
+        lines
+            .iter()
+            .any(|line| line["from"] == "agent" && line["text"].as_str().unwrap().contains("you said hello"))
+    );
+    assert_eq!(lines.last().unwrap()["exit"], 0);
+}
+
+#[test]
+fn a_recording_stands_in_for_its_agent() {
+    let (world, agent) = world();
+    let command = format!("{} record talk.jsonl -- {agent}", attache());
+    let plain = world.run(&["--agent", &command, "exec", "hello"]).ok();
+    let replay = format!("{} replay talk.jsonl --report report.json", attache());
+    assert_eq!(world.run(&["--agent", &replay, "exec", "hello"]).ok(), plain);
+    let report: Value = serde_json::from_str(&world.read("report.json")).unwrap();
+    assert_eq!((&report["faithful"], &report["matched"]), (&Value::Bool(true), &report["expected"]));
+    // Other words are other content, which counts only if it is asked for.
+    let strict = format!("{} replay talk.jsonl --strict --report strict.json", attache());
+    assert_eq!(world.run(&["--agent", &strict, "exec", "good bye"]).ok(), plain);
+    let report: Value = serde_json::from_str(&world.read("strict.json")).unwrap();
+    assert_eq!(report["faithful"], false);
+}
+
+#[test]
+fn a_recording_stands_in_for_its_client() {
+    let (world, agent) = world();
+    let command = format!("{} record talk.jsonl -- {agent}", attache());
+    world.run(&["--agent", &command, "exec", "hello"]).ok();
+    let mut args = vec!["replay", "talk.jsonl", "--patience", "1", "--as", "client", "--"];
+    args.extend(agent.split(' '));
+    world.run(&args).code(0);
+    // An agent that does something else is told apart.
+    fs::write(world.path("scripted.script"), "on session/prompt\n  call session/request_permission {\"sessionId\":\"$session\",\"toolCall\":{\"toolCallId\":\"t\"},\"options\":[{\"optionId\":\"y\",\"name\":\"Y\",\"kind\":\"allow_once\"}]}\n  done end_turn\n").unwrap();
+    let run = world.run(&args).code(1);
+    assert!(run.stderr.contains("not in the recording: session/request_permission"), "{}", run.stderr);
+}
+
+#[test]
+fn the_exit_code_and_the_last_words_are_the_agents() {
+    let (world, _) = world();
+    let run = world.run(&["record", "a.jsonl", "--", "sh", "-c", "echo out; echo err >&2; exit 7"]).code(7);
+    assert_eq!((run.stdout.as_str(), run.stderr.trim_end()), ("out\n", "err"));
+    let text = world.read("a.jsonl");
+    assert!(text.contains("\"stderr\":\"err\"") && text.contains("\"exit\":7"), "{text}");
+    world.run(&["record", "b.jsonl", "--", "sh", "-c", "kill -9 $$"]).code(137);
+}
+
+#[test]
+fn what_cannot_be_recorded_is_told() {
+    let (world, _) = world();
+    world.run(&["record"]).code(2);
+    world.run(&["record", "a.jsonl"]).code(2);
+    let run = world.run(&["record", "a.jsonl", "--", "no-such-agent"]).code(1);
+    assert!(run.stderr.contains("no-such-agent"), "{}", run.stderr);
+    let run = world.run(&["record", "a.jsonl", "--", "true"]).code(1);
+    assert!(run.stderr.contains("--overwrite"), "{}", run.stderr);
+    world.run(&["record", "--overwrite", "a.jsonl", "--", "true"]).code(0);
+    let run = world.run(&["record", "no/such/directory/a.jsonl", "--", "true"]).code(1);
+    assert!(run.stderr.contains("cannot be made"), "{}", run.stderr);
+}
+
+#[test]
+fn a_directory_takes_one_recording_per_run() {
+    let (world, _) = world();
+    fs::create_dir(world.dir.join("talks")).unwrap();
+    world.run(&["record", "talks", "--", "true"]).code(0);
+    world.run(&["record", "talks", "--", "true"]).code(0);
+    assert_eq!(fs::read_dir(world.dir.join("talks")).unwrap().count(), 2);
+}
+
+#[test]
+fn secrets_of_the_environment_can_be_left_out() {
+    let world = World::new().agent(SCRIPT).env("MY_API_KEY", "s3cret-value-of-mine");
+    let run = world
+        .pipe(&["record", "--mask", "a.jsonl", "--", "cat"], "{\"a\":\"s3cret-value-of-mine\"}\n")
+        .code(0);
+    assert!(run.stdout.contains("s3cret-value-of-mine"));
+    assert!(!world.read("a.jsonl").contains("s3cret-value-of-mine"));
+    assert!(world.read("a.jsonl").contains("\"masked\":true"));
+}
+
+#[test]
+fn a_killed_recorder_leaves_no_agent_and_a_readable_recording() {
+    let (world, _) = world();
+    let mark = world.dir.join("agent-of-the-killed").display().to_string();
+    let script = format!("echo one; sleep 1000 # {mark}");
+    let mut child = world
+        .command(&["record", "a.jsonl", "--", "sh", "-c", &script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    eventually("the first line", || {
+        fs::read_to_string(world.dir.join("a.jsonl")).unwrap_or_default().contains("\"one\"")
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    eventually("the agent's end", || !is_running(&mark));
+    let shown = world.run(&["trace", "--lines", "a.jsonl"]).ok();
+    assert!(shown.contains("one"), "{shown}");
+}
+
+#[test]
+fn a_recording_is_shown_in_every_way() {
+    let (world, agent) = world();
+    let command = format!("{} record talk.jsonl -- {agent}", attache());
+    world.run(&["--agent", &command, "exec", "hello"]).ok();
+    let all = world.run(&["trace", "talk.jsonl"]).ok();
+    assert!(
+        all.contains("user     hello") && all.contains("agent    you said hello") && all.contains("1 turn"),
+        "{all}"
+    );
+    let summary = world.run(&["trace", "--summary", "talk.jsonl"]).ok();
+    assert!(summary.contains("session/prompt") && !summary.contains("you said"), "{summary}");
+    assert!(world.run(&["trace", "--timing", "talk.jsonl"]).ok().contains("session/prompt of the client"));
+    let lines = world.run(&["trace", "--method", "session/prompt", "talk.jsonl"]).ok();
+    assert_eq!(lines.lines().count(), 2, "{lines}");
+    let raw = world.run(&["--format", "json", "trace", "--kind", "agent_message_chunk", "talk.jsonl"]);
+    assert!(raw.json().iter().all(|line| line["from"] == "agent") && !raw.json().is_empty());
+    assert!(world.run(&["trace", "--follow", "talk.jsonl"]).ok().contains("the agent ended with 0"));
+    world.run(&["trace", "--html", "talk.html", "talk.jsonl"]).code(0);
+    let page = world.read("talk.html");
+    assert!(
+        page.starts_with("<!DOCTYPE html>") && page.contains("you said hello") && !page.contains("http://"),
+        "{page}"
+    );
+}
+
+#[test]
+fn what_is_no_recording_is_told() {
+    let (world, _) = world();
+    world.write("other.txt", "hello\n");
+    for args in [
+        &["trace", "other.txt"][..],
+        &["replay", "other.txt"],
+        &["trace", "--follow", "other.txt"],
+        &["trace", "missing"],
+    ] {
+        let run = world.run(args).code(1);
+        assert!(
+            run.stderr.contains("other.txt: line 1") || run.stderr.contains("cannot be read"),
+            "{}",
+            run.stderr
+        );
+    }
+    world.run(&["trace"]).code(2);
+    world.run(&["replay", "--patience", "long", "other.txt"]).code(1);
+}
