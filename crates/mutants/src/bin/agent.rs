@@ -1,10 +1,19 @@
-//! The good agent on standard streams, or a variant of it: `mutant-agent [VARIANT]`.
+//! The good agent on standard streams, or a variant of it: `mutant-agent [--locked] [VARIANT]`.
 
 use attache_conn::Link;
 
 fn main() -> std::io::Result<()> {
-    let variant = std::env::args().nth(1);
+    let mut words: Vec<String> = std::env::args().skip(1).collect();
+    let locked = words.iter().any(|word| word == "--locked");
+    words.retain(|word| word != "--locked");
+    let variant = words.first().map(String::as_str);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(attache_mutants::agent(Link::stdio(), variant.as_deref()));
+    runtime.block_on(async {
+        if locked {
+            attache_mutants::agent::locked_agent(Link::stdio(), variant).await;
+        } else {
+            attache_mutants::agent(Link::stdio(), variant).await;
+        }
+    });
     Ok(())
 }

@@ -17,7 +17,7 @@ pub(super) async fn perform(client: &Client) -> Result<(), Halt> {
     if client.is("EXT-05") {
         let _ = client.call("attache/hello", json!({})).await;
     }
-    if client.is("PROMPT-01") {
+    if client.is("PROMPT-01") && client.acts("prompt") {
         let _ = client.prompt("sess-early", Vec::new()).await;
     }
     match client.setup.act.as_str() {
@@ -142,7 +142,7 @@ impl Client {
         // SESS-02: the id that the agent gave.
         let other = self.state().agent.pointer("/agentInfo/name").is_some_and(|name| name == "another-agent");
         let named = match self.setup.variant.as_deref() {
-            Some("SESS-02") => "sess-made-up",
+            Some("SESS-02") if session == "sess-attache-new" => "sess-made-up",
             // SESS-04: an id is worth something only to who gave it.
             Some("SESS-04") if other => "sess-attache-new",
             _ => session,

@@ -53,6 +53,10 @@ async fn heard(client: &Arc<Client>, line: &[u8]) {
     let id_fits = id.is_none_or(|id| id.is_string() || id.is_i64() || id.is_u64() || id.is_null());
     let (Some(method), true, true) = (method.and_then(Value::as_str), fits, id_fits || client.is("RPC-06"))
     else {
+        // RPC-10: what is no message at all is answered too.
+        if client.is("RPC-10") && method.is_none() {
+            return;
+        }
         return broken(client, -32600, "this is no message of JSON-RPC 2.0").await;
     };
     let params = object.get("params").cloned().unwrap_or(Value::Null);
@@ -64,11 +68,7 @@ async fn heard(client: &Arc<Client>, line: &[u8]) {
 
 /// RPC-09, RPC-10: what is no message is answered without an id, and life goes on.
 async fn broken(client: &Arc<Client>, code: i64, message: &str) {
-    let skip = match code {
-        -32700 => client.is("RPC-09"),
-        _ => client.is("RPC-10"),
-    };
-    if !skip {
+    if code != -32700 || !client.is("RPC-09") {
         client.answer(&Value::Null, "", Err(failure(code, message))).await;
     }
 }
@@ -93,7 +93,10 @@ async fn answered(client: &Arc<Client>, message: &Value) {
 
 async fn requested(client: &Arc<Client>, id: &Value, method: &str, params: Value) {
     // RPC-08: the ids of the two directions have nothing to do with each other.
-    if client.is("RPC-08/shared") && client.state().waiting.contains_key(&id.to_string()) {
+    if client.is("RPC-08/shared")
+        && method == "_attache/same"
+        && client.state().waiting.contains_key(&id.to_string())
+    {
         return;
     }
     let (client, id, method) = (Arc::clone(client), id.clone(), method.to_owned());
@@ -114,8 +117,10 @@ async fn requested(client: &Arc<Client>, id: &Value, method: &str, params: Value
 
 async fn serve(client: &Arc<Client>, id: &Value, method: &str, params: &Value) -> Answer {
     // RPC-25: positions are no params.
-    let positional = params.is_array() && !client.is("RPC-25");
-    if positional || !(params.is_object() || params.is_null() || params.is_array()) {
+    if params.is_array() && client.is("RPC-25") && method == "session/request_permission" {
+        return Ok(json!({ "outcome": { "outcome": "cancelled" } }));
+    }
+    if !(params.is_object() || params.is_null()) {
         return Err(bad_params("params are an object"));
     }
     // EXT-01: what others write into _meta is theirs.
@@ -160,7 +165,7 @@ pub(super) fn unknown(client: &Client, method: &str) -> Answer {
     if method.starts_with('_') && client.is("EXT-07") {
         return Err(Failure::Silence);
     }
-    if client.is("RPC-12") && !method.starts_with('_') {
+    if client.is("RPC-12") && method == "no/such" {
         return Ok(Value::Null);
     }
     Err(Failure::Error(json!({ "code": -32601, "message": format!("there is no method `{method}`") })))

@@ -18,11 +18,12 @@ impl Client {
             let early = if self.is("SESS-01") { "session/new" } else { "authenticate" };
             let with = if self.is("SESS-01") { self.opening() } else { json!({ "methodId": "first" }) };
             let _ = self.ask(early, with).await;
-            let agent = self.outcome(id, answer).await?;
-            self.state().agent = agent;
-            return Ok(());
+            return self.introduced(self.outcome(id, answer).await?);
         }
-        let agent = self.call("initialize", params).await?;
+        self.introduced(self.call("initialize", params).await?)
+    }
+
+    fn introduced(&self, agent: Value) -> Result<(), Halt> {
         let version = agent.get("protocolVersion").and_then(Value::as_u64);
         self.state().agent = agent;
         // INIT-09: what we do not speak we do not try to speak.

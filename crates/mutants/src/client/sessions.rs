@@ -38,6 +38,8 @@ impl Client {
         match self.setup.act.as_str() {
             "resume" | "resume_roots" => self.resume(&id).await?,
             "attach" => {
+                // SESS-02: an id that the agent has named before.
+                self.list().await?;
                 let status = self.status(&id).await?;
                 let open = status == "open" && self.is("SSTAT-03");
                 if !open {
@@ -65,8 +67,8 @@ impl Client {
         let mut params = self.opening();
         params["sessionId"] = json!(id);
         // ROOT-13: the whole list again.
-        if self.is("ROOT-13") {
-            drop(params["additionalDirectories"].as_array_mut().and_then(Vec::pop));
+        if let (true, Some(list)) = (self.is("ROOT-13"), params.get_mut("additionalDirectories")) {
+            drop(list.as_array_mut().and_then(Vec::pop));
         }
         params
     }
@@ -142,7 +144,11 @@ impl Client {
             let cursor = match (cursor, self.setup.variant.as_deref()) {
                 (Some(cursor), Some("LIST-06")) => cursor.trim().to_lowercase(),
                 (Some(cursor), _) => cursor.to_owned(),
-                (None, Some("LIST-05")) if params.contains_key("cursor") => String::new(),
+                (None, Some("LIST-05")) => match params.get("cursor").and_then(Value::as_str) {
+                    // The last cursor once more.
+                    Some(last) => last.to_owned(),
+                    None => break,
+                },
                 (None, _) => break,
             };
             params.insert("cursor".to_owned(), json!(cursor));

@@ -59,7 +59,7 @@ async fn update(client: &Client, params: &Value) {
     if client.is("PROMPT-15") {
         client.say(&json!({ "jsonrpc": "2.0", "id": null, "result": { "ok": true } })).await;
     }
-    if trips(client, session, update) {
+    if trips(client, session, update) || (client.is("PROMPT-18") && params.get("kind").is_some()) {
         client.halt();
     }
     match update.get("sessionUpdate").and_then(Value::as_str) {
@@ -98,7 +98,6 @@ fn trips(client: &Client, session: &str, update: &Value) -> bool {
         Some("TOOL-19") => update.get("rawInput").is_some_and(Value::is_string),
         Some("TOOL-21") => kind == "tool_call_update" && is("/toolCallId", "call-nobody-announced"),
         Some("PROMPT-16") => kind == "future_update",
-        Some("PROMPT-18") => update.is_null(),
         Some("PLAN-10") => update.pointer("/entries/0").is_some_and(|entry| !entry.is_object()),
         Some("CONT-06") => update.pointer("/content/annotations").is_some(),
         Some("CONT-07") => is("/content/type", "hologram"),

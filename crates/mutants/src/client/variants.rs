@@ -179,7 +179,6 @@ static VARIANTS: &[Variant] = &[
     breaks("RPC-24"),
     breaks("RPC-24/twice"),
     breaks("RPC-25"),
-    breaks("RPC-25/own"),
     breaks("SESS-01"),
     breaks("SESS-02"),
     breaks("SESS-04"),

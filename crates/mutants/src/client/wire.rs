@@ -95,7 +95,7 @@ impl Client {
         };
         match self.setup.variant.as_deref() {
             Some("RPC-06/own") => json!({ "n": id }),
-            Some("RPC-07") => json!(id as f64 + 0.5),
+            Some("RPC-07") if !self.acts("two") => Value::Null,
             _ => json!(id),
         }
     }
@@ -158,7 +158,6 @@ impl Client {
     fn spoil_request(&self, method: &str, request: &mut Value) {
         match (self.setup.variant.as_deref(), method) {
             (Some("RPC-01"), "session/prompt") => request["jsonrpc"] = json!("1.0"),
-            (Some("RPC-25/own"), "session/prompt") => request["params"] = json!([request["params"].clone()]),
             (Some("EXT-02"), "session/prompt") => request["params"]["attacheFlavour"] = json!("mint"),
             (Some("RPC-19"), "session/prompt") => {
                 let params = &mut request["params"];

@@ -1,8 +1,25 @@
 //! Watchers of what clients say.
+//!
+//! Shapes, order and capabilities are judged for both sides elsewhere; here is what only a look at the values shows: paths that are
+//! absolute, ids that were offered, content that is what it says.
+
+mod choices;
+mod opening;
+mod setup;
 
 use super::Watcher;
+use serde_json::Value;
 
 /// A fresh set for one conversation.
 pub fn watchers() -> Vec<Box<dyn Watcher>> {
-    Vec::new()
+    vec![
+        Box::new(opening::Opening),
+        Box::new(setup::Setups::default()),
+        Box::new(choices::Choices::default()),
+    ]
+}
+
+/// The items of a list, none if it is no list.
+fn items(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
 }

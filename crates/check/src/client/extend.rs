@@ -1,0 +1,129 @@
+//! `_meta`, unknown members and methods of extensions.
+
+use serde_json::{Value, json};
+
+use super::play::{Turn, end, everything, find, open_turn, scene, serve_rest};
+use crate::{BoxFuture, Need, Scenario, Stage, Step, Stop};
+
+pub(super) const SCENARIOS: &[Scenario] = &[
+    scene(
+        "meta",
+        "what others write into _meta changes nothing",
+        &["EXT-01", "EXT-04", "EXT-11", "EXT-12"],
+        &[],
+        meta,
+    ),
+    scene("unknown-members", "unknown members change nothing", &["EXT-03"], &[], members),
+    scene(
+        "extension-request",
+        "a request of an extension that the client does not know",
+        &["EXT-07"],
+        &[],
+        request,
+    ),
+    scene(
+        "extension",
+        "an extension is used where it is announced",
+        &["EXT-05", "EXT-06", "EXT-09"],
+        &[Need::Act("extension")],
+        extension,
+    ),
+];
+
+/// A request that this client serves.
+fn service(stage: &Stage, turn: &Turn) -> Result<(&'static str, Value), Stop> {
+    let notes = stage.cwd().join("notes.txt");
+    if stage.need("fs.readTextFile").is_ok() {
+        return Ok(("fs/read_text_file", turn.with(json!({ "path": notes }))));
+    }
+    if stage.need("terminal").is_ok() {
+        return Ok(("terminal/create", turn.with(json!({ "command": "pwd", "args": [] }))));
+    }
+    Err(Stop::NotExercised("the client lends neither files nor terminals".to_owned()))
+}
+
+/// Asks twice, plain and changed, and sees that the change makes no difference.
+async fn ignores(stage: &mut Stage, turn: &Turn, rule: &'static str, name: &str, value: Value) -> Step {
+    let (method, plain) = service(stage, turn)?;
+    let before = stage.call(method, plain.clone()).await?;
+    let mut changed = plain;
+    changed[name] = value;
+    let shown = changed[name].to_string();
+    match stage.call(method, changed).await {
+        Ok(after) => {
+            let kept = before.is_ok() == after.is_ok();
+            stage.check(rule, kept, format!("with `{name}` of {shown} {method} is answered {after:?}"));
+            Ok(())
+        }
+        Err(Stop::Deadline(_)) => {
+            stage.fail(rule, format!("with `{name}` of {shown} {method} is not answered"));
+            Ok(())
+        }
+        Err(stop) => Err(stop),
+    }
+}
+
+fn meta(stage: &mut Stage) -> BoxFuture<'_, Step> {
+    Box::pin(async move {
+        let turn = open_turn(stage).await?;
+        ignores(
+            stage,
+            &turn,
+            "EXT-01",
+            "_meta",
+            json!({ "attache.dev/foreign": "text", "traceparent": "00-0-0-00" }),
+        )
+        .await?;
+        ignores(
+            stage,
+            &turn,
+            "EXT-04",
+            "_meta",
+            json!({ "attache.dev/odd": [null, { "deep": [] }], "n": 5 }),
+        )
+        .await?;
+        ignores(stage, &turn, "EXT-11", "_meta", json!(5)).await?;
+        ignores(stage, &turn, "EXT-12", "_meta", Value::Null).await?;
+        end(stage, &turn).await
+    })
+}
+
+fn members(stage: &mut Stage) -> BoxFuture<'_, Step> {
+    Box::pin(async move {
+        let turn = open_turn(stage).await?;
+        ignores(stage, &turn, "EXT-03", "zz", json!(1)).await?;
+        end(stage, &turn).await
+    })
+}
+
+fn request(stage: &mut Stage) -> BoxFuture<'_, Step> {
+    Box::pin(async move {
+        let turn = open_turn(stage).await?;
+        match stage.call("_attache.dev/unknown", json!({ "x": 1 })).await {
+            Ok(Err(error)) => {
+                stage.check("EXT-07", error.code == -32601, format!("it was refused with {}", error.code))
+            }
+            Ok(Ok(result)) => stage.fail("EXT-07", format!("it was answered with the result {result}")),
+            Err(Stop::Deadline(_)) => stage.fail("EXT-07", "it was not answered"),
+            Err(stop) => return Err(stop),
+        }
+        end(stage, &turn).await
+    })
+}
+
+fn extension(stage: &mut Stage) -> BoxFuture<'_, Step> {
+    Box::pin(async move {
+        stage.accept(everything()).await?;
+        let said = serve_rest(stage, |_, _| None).await?;
+        let used = said
+            .iter()
+            .filter_map(|heard| heard.method())
+            .find(|method| method.starts_with('_'))
+            .map(str::to_owned);
+        let why =
+            format!("`{}` was used, which the agent does not announce", used.as_deref().unwrap_or_default());
+        stage.check("EXT-09", used.is_none(), why);
+        let _ = find(&said, "session/prompt");
+        Ok(())
+    })
+}

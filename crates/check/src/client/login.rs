@@ -1,0 +1,189 @@
+//! Authentication.
+
+use serde_json::{Value, json};
+
+use super::play::{end, everything, find, leaves, lives, open_turn, scene, serve_rest, without};
+use crate::judge::Message;
+use crate::{BoxFuture, Need, Scenario, Stage, Step, Stop};
+
+pub(super) const SCENARIOS: &[Scenario] = &[
+    scene(
+        "login-needed",
+        "a session only after authentication",
+        &["AUTH-02", "AUTH-03", "AUTH-20"],
+        &[],
+        needed,
+    ),
+    scene(
+        "login-untyped",
+        "a method without a type is the agent's own",
+        &["AUTH-07", "AUTH-03"],
+        &[Need::Act("login")],
+        untyped,
+    ),
+    scene(
+        "login-terminal",
+        "a terminal method is not passed to authenticate",
+        &["AUTH-10"],
+        &[Need::Act("login")],
+        terminal,
+    ),
+    scene(
+        "login-unknown-kind",
+        "a method of an unknown kind is left alone",
+        &["AUTH-21"],
+        &[Need::Act("login")],
+        unknown_kind,
+    ),
+    scene(
+        "logout-missing",
+        "no logout where the agent has none",
+        &["AUTH-16"],
+        &[Need::Act("logout")],
+        logout_missing,
+    ),
+    scene("logout", "logout where the agent has it", &["AUTH-16"], &[Need::Act("logout")], logout),
+    scene("auth-state", "a state of authentication that nobody knows", &["AUTH-23"], &[], state),
+    scene(
+        "auth-status",
+        "the same in answer to a question",
+        &["AUTH-23"],
+        &[Need::Act("auth_status")],
+        status,
+    ),
+    scene("login-again", "a turn that wants authentication again", &["AUTH-19"], &[], again),
+];
+
+fn offering(methods: Value) -> Value {
+    json!({ "protocolVersion": 1, "agentCapabilities": everything(), "authMethods": methods })
+}
+
+fn needed(stage: &mut Stage) -> BoxFuture<'_, Step> {
+    Box::pin(async move {
+        let methods = json!([{ "id": "attache-key", "name": "A key", "description": "Log in with a key" }]);
+        stage.accept_with(offering(methods)).await?;
+        let mut known = false;
+        let mut refused = None;
+        loop {
+            let asked = stage.next().await.map_err(|stop| match stop {
+                Stop::PeerGone | Stop::Deadline(_) => {
+                    Stop::NotExercised("the client does not authenticate by itself".to_owned())
+                }
+                stop => stop,
+            })?;
+            let Message::Request { id, method, params } = &asked.message else { continue };
+            match method.as_str() {
+                "authenticate" => {
+                    known = true;
+                    stage.answer(id, json!({})).await?;
+                }
+                "session/new" if known => {
+                    stage.pass("AUTH-02");
+                    stage.answer(id, json!({ "sessionId": super::play::NEW })).await?;
+                    return serve_rest(stage, |_, _| None).await.map(drop);
+                }
+                "session/new" if refused.is_some_and(|refused| asked.index > refused) => {
+                    stage.fail("AUTH-02", "session/new came again without authentication");
+                    return Ok(());
+                }
+                "session/new" => {
+                    refused = Some(stage.trace().entries.len());
+                    stage.answer_error(id, -32000, "Authentication required").await?;
+                }
+                method => match super::play::good_answer(method, params) {
+                    Ok(result) => stage.answer(id, result).await?,
+                    Err((code, message)) => stage.answer_error(id, code, message).await?,
+                },
+            }
+        }
+    })
+}
+
+/// Serves a client that was told to log in, and gives back the method that it authenticates with.
+async fn login(stage: &mut Stage, methods: Value) -> Result<Option<Value>, Stop> {
+    stage.accept_with(offering(methods)).await?;
+    let said = serve_rest(stage, |_, _| None).await?;
+    Ok(find(&said, "authenticate").map(|asked| asked.params()["methodId"].clone()))
+}
+
+fn untyped(stage: &mut Stage) -> BoxFuture<'_, Step> {
+    Box::pin(async move {
+        let with = login(stage, json!([{ "id": "attache-key", "name": "A key" }])).await?;
+        stage.check("AUTH-07", with.is_some(), "a method without a type was not used for authenticate");
+        Ok(())
+    })
+}
+
+fn terminal(stage: &mut Stage) -> BoxFuture<'_, Step> {
+    Box::pin(async move {
+        let methods = json!([{ "id": "attache-tty", "name": "In a terminal", "type": "terminal", "args": ["--login"] }]);
+        let with = login(stage, methods).await?;
+        stage.check("AUTH-10", with.is_none(), "authenticate was called with a terminal method");
+        Ok(())
+    })
+}
+
+fn unknown_kind(stage: &mut Stage) -> BoxFuture<'_, Step> {
+    Box::pin(async move {
+        let vars = json!([{ "name": "ATTACHE_KEY" }]);
+        let with = login(
+            stage,
+            json!([{ "id": "attache-env", "name": "A variable", "type": "env_var", "vars": vars }]),
+        )
+        .await?;
+        stage.check("AUTH-21", with.is_none(), "authenticate was called with a method of an unknown kind");
+        Ok(())
+    })
+}
+
+fn logout_missing(stage: &mut Stage) -> BoxFuture<'_, Step> {
+    Box::pin(async move {
+        stage.accept(without("/auth/logout")).await?;
+        let said = serve_rest(stage, |_, _| None).await?;
+        stage.check(
+            "AUTH-16",
+            find(&said, "logout").is_none(),
+            "logout was called, which the agent does not announce",
+        );
+        Ok(())
+    })
+}
+
+fn logout(stage: &mut Stage) -> BoxFuture<'_, Step> {
+    Box::pin(async move {
+        stage.accept(everything()).await?;
+        let said = serve_rest(stage, |_, _| None).await?;
+        if find(&said, "logout").is_none() {
+            return Err(Stop::NotExercised("the client was told to log out and did not".to_owned()));
+        }
+        stage.pass("AUTH-16");
+        Ok(())
+    })
+}
+
+fn state(stage: &mut Stage) -> BoxFuture<'_, Step> {
+    Box::pin(async move {
+        let turn = open_turn(stage).await?;
+        stage.notify("auth/status_update", json!({ "state": "_x" })).await?;
+        lives(stage, &turn, &["AUTH-23"], "the state `_x` of authentication").await?;
+        end(stage, &turn).await
+    })
+}
+
+fn status(stage: &mut Stage) -> BoxFuture<'_, Step> {
+    Box::pin(async move {
+        stage.accept(everything()).await?;
+        let asked = stage.until_asked("auth/status").await?;
+        stage.reply(&asked, json!({ "state": "_x" })).await?;
+        leaves(stage, &["AUTH-23"], "the state `_x` of authentication").await?;
+        serve_rest(stage, |_, _| None).await.map(drop)
+    })
+}
+
+fn again(stage: &mut Stage) -> BoxFuture<'_, Step> {
+    Box::pin(async move {
+        let turn = open_turn(stage).await?;
+        stage.answer_error(&turn.prompt.clone(), -32000, "Authentication required").await?;
+        leaves(stage, &["AUTH-19"], "a turn that wants authentication").await
+    })
+}

@@ -1,0 +1,255 @@
+//! What the scenarios share: an agent that can do everything, a turn to do things in, and ways to see that a client lives on.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::judge::{Heard, Message};
+use crate::stage::{Id, WireError};
+use crate::{BoxFuture, Need, Party, Scenario, Stage, Step, Stop};
+
+/// A scenario that judges a client.
+pub(crate) const fn scene(
+    name: &'static str,
+    about: &'static str,
+    rules: &'static [&'static str],
+    needs: &'static [Need],
+    run: for<'a> fn(&'a mut Stage) -> BoxFuture<'a, Step>,
+) -> Scenario {
+    Scenario { name, about, judges: Party::Client, rules, needs, fault: false, run }
+}
+
+/// Everything that an agent can announce in version 1, drafts included.
+pub(crate) fn everything() -> Value {
+    json!({
+        "loadSession": true,
+        "promptCapabilities": { "image": true, "audio": true, "embeddedContext": true },
+        "mcpCapabilities": { "http": true, "sse": true, "acp": true },
+        "sessionCapabilities": {
+            "list": {}, "delete": {}, "resume": {}, "close": {}, "fork": {}, "additionalDirectories": {},
+            "archive": {}, "status": {}, "title": {}, "systemPrompt": { "mode": { "override": {} } },
+        },
+        "auth": { "logout": {}, "status": {} },
+        "providers": {},
+        "nes": {
+            "events": { "document": {
+                "didOpen": {}, "didChange": { "syncKind": "incremental" }, "didClose": {}, "didSave": {}, "didFocus": {},
+            } },
+            "context": { "diagnostics": {}, "recentFiles": { "maxCount": 2 } },
+        },
+    })
+}
+
+/// [`everything`] without what stands at `pointer`.
+pub(crate) fn without(pointer: &str) -> Value {
+    let mut capabilities = everything();
+    if let Some((parent, name)) = pointer.rsplit_once('/')
+        && let Some(Value::Object(parent)) = capabilities.pointer_mut(parent)
+    {
+        parent.remove(name);
+    }
+    capabilities
+}
+
+/// A turn of the client that waits for its end.
+pub(crate) struct Turn {
+    pub(crate) session: String,
+    pub(crate) prompt: Id,
+    /// Whether the client answers requests that it does not know, so that it can be asked whether it is still there.
+    answers: bool,
+}
+
+impl Turn {
+    /// Params that name the session, and more.
+    pub(crate) fn with(&self, more: Value) -> Value {
+        let mut params = more;
+        params["sessionId"] = json!(self.session);
+        params
+    }
+
+    pub(crate) fn answers_unknown(&self) -> bool {
+        self.answers
+    }
+
+    /// Ends scenarios that see by an answer what came before it.
+    pub(crate) fn must_answer(&self) -> Step {
+        if self.answers {
+            return Ok(());
+        }
+        Err(Stop::NotExercised(
+            "the client does not answer unknown requests, so silence cannot be judged".to_owned(),
+        ))
+    }
+}
+
+/// The id of the session that the checker gives out.
+pub(crate) const NEW: &str = "sess-attache-new";
+
+/// Takes the client through initialize and a new session up to its first prompt, which stays open.
+pub(crate) async fn open_turn(stage: &mut Stage) -> Result<Turn, Stop> {
+    open_turn_with(stage, everything(), json!({})).await
+}
+
+pub(crate) async fn open_turn_with(
+    stage: &mut Stage,
+    capabilities: Value,
+    session: Value,
+) -> Result<Turn, Stop> {
+    stage.accept(capabilities).await?;
+    stage.accept_session(NEW, session).await?;
+    first_prompt(stage, NEW).await
+}
+
+/// Waits for the prompt, and sees whether the client answers a question that it does not know.
+pub(crate) async fn first_prompt(stage: &mut Stage, session: &str) -> Result<Turn, Stop> {
+    let (prompt, _) = stage.accept_prompt().await?;
+    let answers = match probe(stage).await {
+        Ok(()) => true,
+        Err(Stop::Deadline(_)) => false,
+        Err(stop) => return Err(stop),
+    };
+    Ok(Turn { session: session.to_owned(), prompt, answers })
+}
+
+/// Waits for the answer to a request that may wait for a person, or for something else that is nobody's duty to hurry.
+pub(crate) async fn answer_to(stage: &mut Stage, id: &Id) -> Result<Result<Value, WireError>, Stop> {
+    let deadline = stage.deadline();
+    let answers = |heard: &Heard| matches!(&heard.message, Message::Answer { id: other, .. } if other == id);
+    let heard = timeout(deadline, stage.until("an answer", answers))
+        .await
+        .map_err(|_| Stop::Deadline("the answer".to_owned()))??;
+    match &heard.message {
+        Message::Answer { outcome: Ok(result), .. } => Ok(Ok(result.clone())),
+        Message::Answer { outcome: Err(error), .. } => Ok(Err(WireError::of(error))),
+        _ => Err(Stop::Broken("an answer that is none".to_owned())),
+    }
+}
+
+/// Asks something that nobody knows and waits for the answer, whatever it is: what came before it came before.
+pub(crate) async fn probe(stage: &mut Stage) -> Step {
+    let id = stage.request("_attache/probe", json!({})).await?;
+    answer_to(stage, &id).await.map(drop)
+}
+
+/// Ends the turn and lets the client go.
+pub(crate) async fn end(stage: &mut Stage, turn: &Turn) -> Step {
+    stage.end_turn(&turn.prompt, "end_turn").await
+}
+
+/// After something that a client has to take it is still there: it answers, or if it answers nothing that it does not know, it
+/// finishes its turn and leaves.
+///
+/// # Errors
+/// When it is not: nothing more can be seen with this client.
+pub(crate) async fn lives(stage: &mut Stage, turn: &Turn, rules: &[&'static str], what: &str) -> Step {
+    let alive = if turn.answers {
+        probe(stage).await
+    } else {
+        end(stage, turn).await?;
+        stage.closed().await
+    };
+    match alive {
+        Ok(()) => {
+            rules.iter().for_each(|rule| stage.pass(rule));
+            Ok(())
+        }
+        Err(Stop::Deadline(_)) if !turn.answers => {
+            Err(Stop::NotExercised("the client neither answers unknown requests nor leaves".to_owned()))
+        }
+        Err(stop) => {
+            for rule in rules {
+                stage.fail(rule, format!("the client did not get over {what}: {stop}"));
+            }
+            Err(Stop::Broken(format!("the client did not get over {what}")))
+        }
+    }
+}
+
+/// The client's work is over, whether it leaves, or stays and answers.
+///
+/// # Errors
+/// As [`lives`].
+pub(crate) async fn leaves(stage: &mut Stage, rules: &[&'static str], what: &str) -> Step {
+    // Time to take it in.
+    stage.quiet(Duration::from_secs(1)).await?;
+    let alive = match probe(stage).await {
+        Err(Stop::PeerGone) => Ok(()),
+        Err(Stop::Deadline(_)) => stage.closed().await,
+        other => other,
+    };
+    match alive {
+        Ok(()) => {
+            rules.iter().for_each(|rule| stage.pass(rule));
+            Ok(())
+        }
+        Err(stop) => {
+            for rule in rules {
+                stage.fail(rule, format!("the client did not get over {what}: {stop}"));
+            }
+            Err(Stop::Broken(format!("the client did not get over {what}")))
+        }
+    }
+}
+
+/// What an agent answers that does as it is told: how the rest of a client's act is served.
+pub(crate) fn good_answer(method: &str, params: &Value) -> Result<Value, (i64, &'static str)> {
+    Ok(match method {
+        "session/new" => json!({ "sessionId": NEW }),
+        "session/fork" => json!({ "sessionId": "sess-attache-forked" }),
+        "session/list" => {
+            json!({ "sessions": [{ "sessionId": super::SESSION, "cwd": "/", "title": "A session" }] })
+        }
+        "session/prompt" => json!({ "stopReason": "end_turn" }),
+        "session/status" => json!({ "status": "saved" }),
+        "session/set_title" => json!({ "title": params["title"] }),
+        "session/set_config_option" => json!({ "configOptions": [] }),
+        "auth/status" => json!({ "state": "authenticated" }),
+        "providers/list" => json!({ "providers": [] }),
+        "nes/start" => json!({ "sessionId": "nes-attache" }),
+        "nes/suggest" => json!({ "suggestions": [] }),
+        "authenticate" | "logout" | "session/load" | "session/resume" | "session/close"
+        | "session/delete" | "session/archive" | "session/unarchive" | "session/set_mode"
+        | "session/set_model" | "providers/set" | "providers/disable" | "nes/close" => json!({}),
+        _ => return Err((-32601, "there is no such method")),
+    })
+}
+
+/// Serves whatever the client asks until it leaves, or says nothing more for a deadline. `own` may answer first.
+pub(crate) async fn serve_rest(
+    stage: &mut Stage,
+    mut own: impl FnMut(&str, &Value) -> Option<Result<Value, (i64, &'static str)>>,
+) -> Result<Vec<Rc<Heard>>, Stop> {
+    let mut said = Vec::new();
+    loop {
+        let heard = match stage.next().await {
+            Ok(heard) => heard,
+            Err(Stop::PeerGone | Stop::Deadline(_)) => return Ok(said),
+            Err(stop) => return Err(stop),
+        };
+        if let Message::Request { id, method, params } = &heard.message {
+            let answer = own(method, params).unwrap_or_else(|| good_answer(method, params));
+            let sent = match answer {
+                Ok(result) => stage.answer(id, result).await,
+                Err((code, message)) => stage.answer_error(id, code, message).await,
+            };
+            if let Err(Stop::PeerGone) = sent {
+                return Ok(said);
+            }
+            sent?;
+        }
+        said.push(heard);
+    }
+}
+
+/// Accepts the client with these capabilities, serves its whole act, and gives back what it said.
+pub(crate) async fn whole_act(stage: &mut Stage, capabilities: Value) -> Result<Vec<Rc<Heard>>, Stop> {
+    stage.accept(capabilities).await?;
+    serve_rest(stage, |_, _| None).await
+}
+
+/// The first of `said` that asks for, or tells, `method`.
+pub(crate) fn find<'a>(said: &'a [Rc<Heard>], method: &str) -> Option<&'a Rc<Heard>> {
+    said.iter().find(|heard| heard.method() == Some(method))
+}

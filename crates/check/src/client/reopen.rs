@@ -1,0 +1,155 @@
+//! Sessions that are opened again.
+
+use serde_json::{Value, json};
+
+use super::play::{everything, find, leaves, scene, serve_rest, without};
+use super::{SESSION, roots};
+use crate::judge::Message;
+use crate::{BoxFuture, Need, Scenario, Stage, Step, Stop};
+
+pub(super) const SCENARIOS: &[Scenario] = &[
+    scene(
+        "load-null",
+        "session/load answered with null",
+        &["SESS-13", "RPC-22", "SESS-18"],
+        &[Need::Act("load")],
+        load_null,
+    ),
+    scene(
+        "load-roots",
+        "session/load repeats the other roots",
+        &["ROOT-13"],
+        &[Need::Act("load_roots")],
+        load_roots,
+    ),
+    scene(
+        "resume-roots",
+        "session/resume repeats the other roots",
+        &["ROOT-13"],
+        &[Need::Act("resume_roots")],
+        resume_roots,
+    ),
+    scene(
+        "status-unknown",
+        "a status that nobody knows counts as saved",
+        &["SSTAT-02"],
+        &[Need::Act("attach")],
+        status_unknown,
+    ),
+    scene(
+        "status-open",
+        "a session that is open is attached to before it is prompted",
+        &["SSTAT-03"],
+        &[Need::Act("attach")],
+        status_open,
+    ),
+    scene(
+        "archived",
+        "an archived session is taken out of the archive first",
+        &["SSTAT-10"],
+        &[Need::Act("archived")],
+        archived,
+    ),
+];
+
+fn load_null(stage: &mut Stage) -> BoxFuture<'_, Step> {
+    Box::pin(async move {
+        stage.accept(everything()).await?;
+        let asked = stage.until_asked("session/load").await?;
+        stage.reply(&asked, Value::Null).await?;
+        match stage.accept_prompt().await {
+            Ok((prompt, asked)) => {
+                stage.pass("SESS-13");
+                stage.pass("RPC-22");
+                let session = &asked.params()["sessionId"];
+                stage.check(
+                    "SESS-18",
+                    *session == SESSION,
+                    format!("after loading {SESSION} the prompt names {session}"),
+                );
+                stage.end_turn(&prompt, "end_turn").await
+            }
+            Err(Stop::PeerGone) => Err(Stop::NotExercised("the client only loads the session".to_owned())),
+            Err(Stop::Deadline(_)) => {
+                leaves(stage, &["SESS-13", "RPC-22"], "session/load answered with null").await
+            }
+            Err(stop) => Err(stop),
+        }
+    })
+}
+
+async fn repeats(stage: &mut Stage, method: &str) -> Step {
+    stage.accept(everything()).await?;
+    let said = serve_rest(stage, |_, _| None).await?;
+    let Some(asked) = find(&said, method) else {
+        return Err(Stop::NotExercised(format!("the client was told to use {method} and did not")));
+    };
+    let sent = asked.params()["additionalDirectories"].clone();
+    let wanted = roots(stage.cwd()).map(|root| json!(root));
+    let has = |root: &Value| sent.as_array().is_some_and(|sent| sent.contains(root));
+    stage.check("ROOT-13", wanted.iter().all(has), format!("of the other roots {} were named", json!(sent)));
+    Ok(())
+}
+
+fn load_roots(stage: &mut Stage) -> BoxFuture<'_, Step> {
+    Box::pin(repeats(stage, "session/load"))
+}
+
+fn resume_roots(stage: &mut Stage) -> BoxFuture<'_, Step> {
+    Box::pin(repeats(stage, "session/resume"))
+}
+
+/// Answers session/status with `status`; whether the client then attached before it prompted, or prompted at all.
+async fn attach(stage: &mut Stage, status: &str) -> Result<(bool, bool), Stop> {
+    stage.accept(everything()).await?;
+    let status = status.to_owned();
+    let said =
+        serve_rest(stage, |method, _| (method == "session/status").then(|| Ok(json!({ "status": status }))))
+            .await?;
+    if find(&said, "session/status").is_none() {
+        return Err(Stop::NotExercised("the client does not ask for the status of a session".to_owned()));
+    }
+    let place = |wanted: &[&str]| {
+        said.iter().position(|heard| matches!(&heard.message, Message::Request { method, .. } if wanted.contains(&method.as_str())))
+    };
+    let attached = place(&["session/load", "session/resume"]);
+    let prompted = place(&["session/prompt"]);
+    Ok((attached.is_some() && prompted.is_none_or(|prompted| attached < Some(prompted)), prompted.is_some()))
+}
+
+fn status_unknown(stage: &mut Stage) -> BoxFuture<'_, Step> {
+    Box::pin(async move {
+        let (attached, _) = attach(stage, "_x").await?;
+        stage.check("SSTAT-02", attached, "a session of an unknown status was not loaded as a saved one");
+        Ok(())
+    })
+}
+
+fn status_open(stage: &mut Stage) -> BoxFuture<'_, Step> {
+    Box::pin(async move {
+        let (attached, prompted) = attach(stage, "open").await?;
+        if !attached && !prompted {
+            return Err(Stop::NotExercised("the client neither attached nor prompted".to_owned()));
+        }
+        stage.check("SSTAT-03", attached, "a session that is open was prompted without load or resume");
+        Ok(())
+    })
+}
+
+fn archived(stage: &mut Stage) -> BoxFuture<'_, Step> {
+    Box::pin(async move {
+        stage.accept(without("/auth/status")).await?;
+        let said = serve_rest(stage, |method, _| {
+            let info = json!({ "sessionId": SESSION, "cwd": "/", "archived": true });
+            (method == "session/list").then(|| Ok(json!({ "sessions": [info] })))
+        })
+        .await?;
+        let place = |method: &str| said.iter().position(|heard| heard.asks(method));
+        let Some(opened) = place("session/load").or(place("session/resume")) else {
+            return Err(Stop::NotExercised("the client opened no archived session".to_owned()));
+        };
+        let first = place("session/unarchive").is_some_and(|place| place < opened);
+        stage.check("SSTAT-10", first, "an archived session was opened without session/unarchive");
+        Ok(())
+    })
+}

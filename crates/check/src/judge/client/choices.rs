@@ -1,0 +1,109 @@
+//! Choices among what the agent offered: options, modes, values, cursors.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::super::{Book, Findings, Kind, Said, Watcher};
+use super::items;
+use crate::Party;
+
+#[derive(Debug, Default)]
+pub(super) struct Choices {
+    /// Cursors that the agent gave out.
+    cursors: BTreeSet<String>,
+}
+
+impl Watcher for Choices {
+    fn rules(&self) -> &'static [&'static str] {
+        &["PERM-04", "MODE-03", "CONF-14", "LIST-06", "RPC-15"]
+    }
+
+    fn see(&mut self, book: &Book, said: &Said<'_>, out: &mut Findings) {
+        if let Some((_, page)) = said.result_of("session/list") {
+            self.cursors.extend(page["nextCursor"].as_str().map(str::to_owned));
+        }
+        if said.from != Party::Client {
+            return;
+        }
+        if let Some((asked, answer)) = said.result_of("session/request_permission") {
+            return permission(said, &asked.params["options"], &answer["outcome"], out);
+        }
+        if let Kind::Answer { id, outcome: Err(error), .. } = said.kind {
+            return code(said, id, error, out);
+        }
+        match said.call(Party::Client) {
+            Some(("session/set_mode", params)) => mode(book, said, params, out),
+            Some(("session/set_config_option", params)) => option(book, said, params, out),
+            Some(("session/list", params)) => {
+                if let Some(cursor) = params["cursor"].as_str() {
+                    let known = self.cursors.contains(cursor);
+                    out.check("LIST-06", said, known, || {
+                        format!("the cursor {cursor:?} is none that the agent gave")
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn permission(said: &Said<'_>, options: &Value, outcome: &Value, out: &mut Findings) {
+    match outcome["outcome"].as_str() {
+        Some("selected") => {
+            let id = &outcome["optionId"];
+            let offered = items(options).any(|option| option["optionId"] == *id);
+            out.check("PERM-04", said, offered, || format!("the option {id} was not offered"));
+        }
+        Some("cancelled") => out.pass("PERM-04", said),
+        // Whatever else it is, shapes speak about it.
+        _ => {}
+    }
+}
+
+/// RPC-15: codes that cannot be meant by a client.
+fn code(said: &Said<'_>, id: &Value, error: &Value, out: &mut Findings) {
+    match error["code"].as_i64() {
+        Some(-32000) => out.fail("RPC-15", said, "-32000 asks for authentication, which no client does"),
+        Some(-32700) if !id.is_null() => {
+            out.fail("RPC-15", said, "-32700 is for lines that are no JSON, this one was a request")
+        }
+        _ => {}
+    }
+}
+
+fn mode(book: &Book, said: &Said<'_>, params: &Value, out: &mut Findings) {
+    let Some(session) = book.session(params) else { return };
+    let id = &params["modeId"];
+    if !session.modes.is_object() || !id.is_string() {
+        return;
+    }
+    let offered = items(&session.modes["availableModes"]).any(|mode| mode["id"] == *id);
+    out.check("MODE-03", said, offered, || format!("the mode {id} is none of availableModes"));
+}
+
+fn option(book: &Book, said: &Said<'_>, params: &Value, out: &mut Findings) {
+    let Some(session) = book.session(params) else { return };
+    let known = items(&session.config).find(|option| option["id"] == params["configId"]);
+    let value = &params["value"];
+    let Some(option) = known else {
+        if session.config.is_array() {
+            out.fail("CONF-14", said, format!("there is no option {}", params["configId"]));
+        }
+        return;
+    };
+    let kept = match option["type"].as_str() {
+        Some("boolean") => value.is_boolean() && params["type"] == "boolean",
+        Some("select") => {
+            let entries = items(&option["options"]);
+            let mut values = entries.flat_map(|entry| match entry["options"].as_array() {
+                Some(group) => group.iter().collect(),
+                None => vec![entry],
+            });
+            values.any(|entry| entry["value"] == *value)
+        }
+        // An option of an unknown type has no values to compare with; CONF-06 says to leave it alone.
+        _ => return,
+    };
+    out.check("CONF-14", said, kept, || format!("{value} is no value of the option {}", params["configId"]));
+}

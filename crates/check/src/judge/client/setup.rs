@@ -1,0 +1,147 @@
+//! What a client opens sessions with and puts into prompts.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::super::{Book, Findings, Said, Watcher};
+use super::items;
+use crate::Party;
+
+#[derive(Debug, Default)]
+pub(super) struct Setups {
+    /// Ids of MCP servers over ACP that are passed, each with the session that it was passed for.
+    servers: BTreeSet<(String, String)>,
+}
+
+impl Watcher for Setups {
+    fn rules(&self) -> &'static [&'static str] {
+        &[
+            "ROOT-01",
+            "ROOT-04",
+            "ROOT-09",
+            "ROOT-19",
+            "MCP-06",
+            "MCPA-02",
+            "MCPA-06",
+            "SYSP-03",
+            "CONT-03",
+            "CONT-04",
+            "PROMPT-05",
+        ]
+    }
+
+    fn see(&mut self, _: &Book, said: &Said<'_>, out: &mut Findings) {
+        let Some((method, params)) = said.call(Party::Client) else { return };
+        match method {
+            "session/new" | "session/load" | "session/resume" | "session/fork" => {
+                directories(said, params, out);
+                self.servers(said, params, out);
+                system_prompt(said, params, out);
+            }
+            "session/prompt" => items(&params["prompt"]).for_each(|block| content(said, block, out)),
+            _ => {}
+        }
+    }
+}
+
+/// Absolute here or on the platform where it was recorded.
+fn is_absolute(path: &str) -> bool {
+    let drive = |path: &str| {
+        path.as_bytes().get(1) == Some(&b':') && matches!(path.as_bytes().get(2), Some(b'\\' | b'/'))
+    };
+    Path::new(path).is_absolute() || path.starts_with('/') || path.starts_with("\\\\") || drive(path)
+}
+
+fn directories(said: &Said<'_>, params: &Value, out: &mut Findings) {
+    let cwd = params["cwd"].as_str();
+    if let Some(cwd) = cwd {
+        let absolute = is_absolute(cwd);
+        out.check("ROOT-01", said, absolute, || format!("the directory {cwd:?} is not absolute"));
+        if absolute {
+            out.pass("ROOT-04", said);
+        }
+    }
+    let roots: Vec<&str> = items(&params["additionalDirectories"]).filter_map(Value::as_str).collect();
+    if roots.is_empty() {
+        return;
+    }
+    let relative = roots.iter().find(|root| !is_absolute(root));
+    out.check("ROOT-09", said, relative.is_none(), || {
+        format!("the root {:?} is not absolute", relative.unwrap_or(&""))
+    });
+    let twice = roots
+        .iter()
+        .enumerate()
+        .find(|(place, root)| cwd == Some(**root) || roots.iter().take(*place).any(|other| other == *root));
+    out.check("ROOT-19", said, twice.is_none(), || {
+        format!("the root {:?} is named twice", twice.map_or("", |(_, root)| root))
+    });
+}
+
+impl Setups {
+    fn servers(&mut self, said: &Said<'_>, params: &Value, out: &mut Findings) {
+        let session = params["sessionId"].as_str().map_or_else(|| format!("#{}", said.index), str::to_owned);
+        let mut here = BTreeSet::new();
+        for server in items(&params["mcpServers"]) {
+            match server["type"].as_str() {
+                Some("acp") => {
+                    let key = server["serverId"].as_str();
+                    out.check("MCPA-06", said, key.is_some(), || {
+                        "a server over ACP is not named by `serverId`".to_owned()
+                    });
+                    let Some(id) = key else { continue };
+                    let again = !here.insert(id)
+                        || self.servers.iter().any(|(known, of)| known == id && *of != session);
+                    self.servers.insert((id.to_owned(), session.clone()));
+                    out.check("MCPA-02", said, !again, || format!("two servers have the id {id:?}"));
+                }
+                None | Some("stdio") => {
+                    if let Some(command) = server["command"].as_str() {
+                        let absolute = is_absolute(command);
+                        out.check("MCP-06", said, absolute, || {
+                            format!("the command {command:?} is not absolute")
+                        });
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn system_prompt(said: &Said<'_>, params: &Value, out: &mut Findings) {
+    let Some(content) = params["systemPrompt"]["content"].as_array() else { return };
+    let kept = !content.is_empty() && content.iter().all(|block| block["type"] == "text");
+    out.check("SYSP-03", said, kept, || "the system prompt is empty or holds more than text".to_owned());
+}
+
+/// What shapes cannot tell of a content block.
+fn content(said: &Said<'_>, block: &Value, out: &mut Findings) {
+    match block["type"].as_str() {
+        Some(kind @ ("image" | "audio")) => {
+            if let Some(data) = block["data"].as_str() {
+                out.check("CONT-03", said, is_base64(data), || {
+                    format!("the data of a block of type {kind} is not base64")
+                });
+            }
+        }
+        Some("resource") => {
+            let resource = &block["resource"];
+            if let Some(blob) = resource["blob"].as_str() {
+                out.check("CONT-04", said, is_base64(blob), || {
+                    "the blob of a resource is not base64".to_owned()
+                });
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Base64 with the usual alphabet, padded or not.
+fn is_base64(text: &str) -> bool {
+    let body = text.trim_end_matches('=');
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/';
+    !body.is_empty() && text.len() - body.len() <= 2 && body.len() % 4 != 1 && body.bytes().all(known)
+}
