@@ -13,7 +13,8 @@
 //! ```
 //!
 //! Reading order: `session.rs` (what a session is), `turn/` (the loop), `tools/` (what the model can do), `permits.rs` and `modes.rs` (what
-//! needs a question), `ground/` (where tools act), `voice.rs` (told and written down), `commands/`, `instructions.rs`; then what stands on
+//! needs a question), `ground/` (where tools act), `voice.rs` (told and written down), `history.rs` (sessions that
+//! were there before), `commands/`, `instructions.rs`; then what stands on
 //! its own: `model/`, `auth/`, `store/`, `shell/`.
 //!
 //! What never happens here: a file is changed that was not kept before; something is told to the client that is not in the
@@ -22,6 +23,7 @@
 pub mod auth;
 mod commands;
 mod ground;
+mod history;
 mod house;
 pub mod http;
 mod instructions;
@@ -60,7 +62,9 @@ pub fn agent(mut options: Options) -> Result<Agent> {
     let models = house.models.clone();
     let logins = Logins::new(models.clone(), keys);
     let (leaving, status) = (logins.clone(), logins.clone());
-    Ok(Agent::new(move |request| house.clone().new_session(request))
+    let open = house.clone();
+    let agent = Agent::new(move |request| open.clone().new_session(request));
+    Ok(history::offer(agent, &house)
         .info("attache-agent", env!("CARGO_PKG_VERSION"))
         .auth(logins)
         .logout(move || std::future::ready(leaving.forget()))

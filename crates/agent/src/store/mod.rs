@@ -27,7 +27,7 @@ use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
 
 pub use entry::{Change, Entry, FileState, Logged, Mark};
 pub use files::{Snapshot, SnapshotLimits};
-pub use sessions::{Filter, NewRow, Page, Row};
+pub use sessions::{Archived, Filter, NewRow, Page, Row};
 pub use undo::{Undo, UndoError};
 
 /// How long a write waits for another process.

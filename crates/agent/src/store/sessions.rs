@@ -34,6 +34,8 @@ pub struct Row {
     pub created: i64,
     /// Milliseconds since 1970 of its last entry.
     pub updated: i64,
+    /// The same as ISO 8601 in UTC.
+    pub updated_at: String,
     /// Whether it was put away.
     pub archived: bool,
     /// From which session it was forked.
@@ -45,8 +47,20 @@ pub struct Row {
 pub struct Filter {
     /// Only those of this directory.
     pub cwd: Option<PathBuf>,
-    /// Those that were put away, too.
-    pub archived: bool,
+    /// What of those that were put away.
+    pub archived: Archived,
+}
+
+/// Whether sessions that were put away are wanted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Archived {
+    /// They are not.
+    #[default]
+    Not,
+    /// They too.
+    Too,
+    /// Nothing else.
+    Only,
 }
 
 /// Some of the list.
@@ -58,7 +72,8 @@ pub struct Page {
     pub next: Option<String>,
 }
 
-const COLUMNS: &str = "id, cwd, roots, title, named, created, updated, archived, parent";
+const COLUMNS: &str = "id, cwd, roots, title, named, created, updated, archived, parent, \
+                       strftime('%Y-%m-%dT%H:%M:%fZ', updated / 1000.0, 'unixepoch')";
 
 impl Store {
     /// Makes a session.
@@ -101,11 +116,16 @@ impl Store {
         let connection = self.connection();
         let mut select = connection.prepare_cached(&format!(
             "SELECT {COLUMNS} FROM session
-             WHERE (updated < ?1 OR (updated = ?1 AND id > ?2)) AND (?3 IS NULL OR cwd = ?3) AND (?4 OR NOT archived)
-             ORDER BY updated DESC, id LIMIT ?5"
+             WHERE (updated < ?1 OR (updated = ?1 AND id > ?2)) AND (?3 IS NULL OR cwd = ?3) AND archived BETWEEN ?4 AND ?5
+             ORDER BY updated DESC, id LIMIT ?6"
         ))?;
+        let (least, most) = match filter.archived {
+            Archived::Not => (0, 0),
+            Archived::Too => (0, 1),
+            Archived::Only => (1, 1),
+        };
         let wanted = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
-        let rows = select.query_map(params![before, after_id, cwd, filter.archived, wanted], read_row)?;
+        let rows = select.query_map(params![before, after_id, cwd, least, most, wanted], read_row)?;
         let mut rows = rows.collect::<std::result::Result<Vec<Row>, _>>()?;
         let more = rows.len() > limit;
         rows.truncate(limit);
@@ -199,6 +219,7 @@ fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
         updated: row.get(6)?,
         archived: row.get(7)?,
         parent: row.get(8)?,
+        updated_at: row.get(9)?,
     })
 }
 

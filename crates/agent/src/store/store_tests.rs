@@ -358,7 +358,11 @@ fn pages_hold_every_session_once_though_they_move() {
     unique.dedup();
     assert_eq!((seen.len(), unique.len()), (24, 24), "{seen:?}");
     assert_eq!(
-        store.list(&Filter { cwd: Some("/a".into()), archived: false }, None, 100).unwrap().rows.len(),
+        store
+            .list(&Filter { cwd: Some("/a".into()), archived: Archived::Not }, None, 100)
+            .unwrap()
+            .rows
+            .len(),
         5
     );
     assert!(store.list(&Filter::default(), Some("nonsense"), 4).is_err());
@@ -526,4 +530,20 @@ fn a_project_too_large_to_keep_is_known_as_such() {
     // An unknown file is not taken for a new one.
     assert_eq!(store.settle("s", &[scratch.project()], &before).unwrap(), Vec::<PathBuf>::new());
     assert!(matches!(store.undo("s"), Err(UndoError::Nothing)));
+}
+
+#[test]
+fn what_was_put_away_is_found_if_it_is_looked_for() {
+    let store = session();
+    store.create(&NewRow { id: "t", cwd: std::path::Path::new("/p"), roots: &[] }).unwrap();
+    store.set_archived("t", true).unwrap();
+    let ids = |archived| -> Vec<String> {
+        let filter = Filter { archived, ..Filter::default() };
+        store.list(&filter, None, 9).unwrap().rows.into_iter().map(|row| row.id).collect()
+    };
+    assert_eq!(ids(Archived::Not), ["s"]);
+    assert_eq!(ids(Archived::Only), ["t"]);
+    assert_eq!(ids(Archived::Too).len(), 2);
+    let at = store.row("t").unwrap().updated_at;
+    assert!(at.len() == 24 && at.ends_with('Z') && at.as_bytes()[10] == b'T', "{at}");
 }

@@ -22,6 +22,7 @@ use attache::{Error, Prompt, Result, StopReason};
 use serde_json::json;
 
 use crate::commands::{self, Asked};
+use crate::history;
 use crate::model::{Message, Part, Role, Usage};
 use crate::modes::Mode;
 use crate::session::Live;
@@ -33,6 +34,7 @@ pub(crate) async fn run(live: &Arc<Live>, turn: Turn<'_>, prompt: Prompt) -> Res
     // PROMPT-04: what the model does not take starts no turn.
     prompt::check(live, &prompt)?;
     begin(live, &prompt)?;
+    history::title(live, &prompt).await?;
     let cx = Cx { live: live.clone(), turn: turn.detach() };
     let mut usage = Usage::default();
     let outcome = act(&cx, prompt, &mut usage).await;
