@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::edit::keep;
 use super::{Arguments, Boxed, Cx, Job, Output, Tool, spec, text};
-use crate::ground::Place;
+use crate::ground::{Ground, Place};
 use crate::model::ToolSpec;
 use crate::modes::Mode;
 use crate::permits::Action;
@@ -100,6 +100,7 @@ impl Tool for Move {
     fn prepare<'a>(&'a self, cx: &'a Cx, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job, String>> {
         Box::pin(async move {
             let (from, to) = (cx.place(arguments.text("from")?)?, cx.place(arguments.text("to")?)?);
+            expect_no_directory(cx, &from)?;
             let title = format!("Move {} to {}", cx.short(&from), cx.short(&to));
             let action = Action::Displace(vec![from.clone(), to.clone()]);
             let (start, end) = (from.clone(), to.clone());
@@ -112,6 +113,14 @@ impl Tool for Move {
             };
             Ok(Job::new(title, ToolKind::Move, action, work).at(&start, None).at(&end, None))
         })
+    }
+}
+
+/// What a directory holds could not all be kept for `/undo`.
+fn expect_no_directory(cx: &Cx, place: &Place) -> Result<(), String> {
+    match Ground::is_dir(place) {
+        true => Err(format!("{} is a directory; use `run`", cx.short(place))),
+        false => Ok(()),
     }
 }
 
@@ -133,6 +142,7 @@ impl Tool for Delete {
     fn prepare<'a>(&'a self, cx: &'a Cx, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job, String>> {
         Box::pin(async move {
             let place = cx.place(arguments.text("path")?)?;
+            expect_no_directory(cx, &place)?;
             let title = format!("Delete {}", cx.short(&place));
             let (at, action) = (place.clone(), Action::Displace(vec![place.clone()]));
             let work = move |cx: Cx, _| async move {

@@ -3,14 +3,22 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod cancel;
+mod commands;
+mod compact;
 mod history;
+mod injection;
 mod lent;
+mod limits;
 mod models;
 mod models_faults;
 mod models_found;
 mod models_logins;
 mod models_server;
+mod modes;
 mod permits;
+mod prompts;
 mod rig;
 mod slice;
+mod tasks;
 mod tools;

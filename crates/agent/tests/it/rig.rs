@@ -118,12 +118,20 @@ impl Seen {
 
     /// All content of tool calls as JSON.
     pub(crate) fn contents(&self) -> String {
-        self.calls.iter().map(|call| serde_json::to_string(&call.content).unwrap()).collect::<Vec<_>>().join("\n")
+        self.calls
+            .iter()
+            .map(|call| serde_json::to_string(&call.content).unwrap())
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 }
 
 /// Sends a prompt and answers every question with an option of this kind.
-pub(crate) async fn run(session: &mut Session, prompt: impl Into<Prompt>, kind: PermissionOptionKind) -> Seen {
+pub(crate) async fn run(
+    session: &mut Session,
+    prompt: impl Into<Prompt>,
+    kind: PermissionOptionKind,
+) -> Seen {
     run_with(session, prompt, |ask| ask.choose_kind(kind)).await
 }
 
@@ -161,7 +169,8 @@ pub(crate) fn take(seen: &mut Seen, event: Event, decide: &mut impl FnMut(Permis
         Event::Thought(text) => seen.thoughts.push_str(&text),
         Event::ToolCall(change) => seen.calls.push(*change.update),
         Event::Plan(plan) => {
-            let entry = |entry: &attache::wire::v1::PlanEntry| format!("{} {}", entry.status.as_str(), entry.content);
+            let entry =
+                |entry: &attache::wire::v1::PlanEntry| format!("{} {}", entry.status.as_str(), entry.content);
             seen.plans.push(plan.entries.iter().map(entry).collect());
         }
         Event::Notice(notice) => seen.notices.push(notice.title.clone()),

@@ -47,5 +47,9 @@ say It says Hello now.
         ]
     );
     assert_eq!(seen.titles_asked(), ["Edit greet.sh", "`sh greet.sh`"]);
-    assert!(seen.contents().contains(r#""newText":"echo Hello\n","oldText":"echo Helo\n""#), "{}", seen.contents());
+    assert!(
+        seen.contents().contains(r#""newText":"echo Hello\n","oldText":"echo Helo\n""#),
+        "{}",
+        seen.contents()
+    );
 }

@@ -1,0 +1,112 @@
+//! A conversation that does not fit the model's window any more.
+
+use attache::StopReason;
+use attache::client::{Client, Event};
+use attache::wire::v1::CompactionStatus;
+use attache_agent::{Mode, Options};
+
+use crate::rig::{Project, allow, connect, session, session_of};
+
+/// The model fills its window with the first answer; what it is told afterwards decides what it says.
+const SCRIPT: &str = r#"window: 1000
+== when system "You shorten a conversation"
+say SUMMARY: the user likes green.
+== when "green"
+usage input=900 output=50
+say Noted.
+== when "colour"
+say I was told: ${text}
+== when "What was said before"
+say It was green.
+"#;
+
+#[tokio::test]
+async fn a_full_window_is_compacted_with_a_notice() {
+    let project = Project::new();
+    let mut session = session(&project, SCRIPT, Mode::Ask).await;
+    allow(&mut session, "I like green").await;
+    let seen = allow(&mut session, "which colour?").await;
+    assert_eq!(seen.stop, Some(StopReason::EndTurn), "{seen:#?}");
+    assert_eq!(seen.notices, ["The conversation is being shortened to a summary"]);
+    assert_eq!(seen.text, "I was told: which colour?", "what is to be answered stays as it is");
+    let mut plain = session_of(Client::new(), &project, SCRIPT, Mode::Ask).await;
+    allow(&mut plain, "I like green").await;
+    let seen = allow(&mut plain, "which colour?").await;
+    assert!(seen.text.starts_with("*The conversation is being shortened"), "{}", seen.text);
+}
+
+#[tokio::test]
+async fn clients_that_know_compactions_see_one_with_its_summary() {
+    // shows NOTE-06, NOTE-07, NOTE-08, NOTE-12
+    let project = Project::new();
+    let store = project.outside("agent.db");
+    let options = Options { store: Some(store.clone()), ..project.script(SCRIPT) };
+    let agent = connect(Client::new().compaction().notices(), options).await;
+    let mut session = agent.new_session(project.path()).await.unwrap();
+    allow(&mut session, "I like green").await;
+    let mut turn = session.prompt("/compact the colour").await.unwrap();
+    let mut seen = Vec::new();
+    while let Some(event) = turn.next().await.unwrap() {
+        if let Event::Compaction(compaction) = event {
+            seen.push((compaction.compaction_id.clone(), compaction.status.clone(), format!("{:?}", compaction.summary)));
+        }
+    }
+    assert_eq!(turn.stop_reason(), Some(StopReason::EndTurn));
+    drop(turn);
+    assert_eq!(seen.len(), 2, "{seen:?}");
+    assert_eq!(seen[0].0, seen[1].0);
+    assert_eq!((&seen[0].1, &seen[1].1), (&CompactionStatus::InProgress, &CompactionStatus::Completed));
+    assert!(seen[1].2.contains("SUMMARY: the user likes green."), "{seen:?}");
+    // The conversation that goes on is the summary, in memory and on disk.
+    let kept = attache_agent::store::Store::open(&store, attache_host::secrets::Mask::new()).unwrap();
+    let context = kept.context(session.id().as_str()).unwrap();
+    assert_eq!(context.len(), 1, "{context:?}");
+    assert!(context[0].text().contains("SUMMARY"), "{context:?}");
+}
+
+#[tokio::test]
+async fn a_provider_that_says_too_long_is_asked_again_after_a_compaction() {
+    let project = Project::new();
+    let script = r#"
+== when system "You shorten a conversation"
+say SUMMARY
+== when "first"
+say one
+== when "second"
+--
+fail too_long by 3 tokens
+== when "third"
+say three
+"#;
+    let mut session = session(&project, script, Mode::Ask).await;
+    allow(&mut session, "first").await;
+    let seen = allow(&mut session, "second").await;
+    // Once only: the script says it each time.
+    assert_eq!(seen.notices.len(), 1, "{seen:#?}");
+    let error = seen.error.expect("the second refusal is told").to_string();
+    assert!(error.contains("by 3 tokens") && error.contains("start a new session"), "{error}");
+    assert_eq!(allow(&mut session, "third").await.text, "three");
+}
+
+#[tokio::test]
+async fn a_compaction_that_fails_ends_the_turn_and_not_the_session() {
+    // shows NOTE-08
+    let project = Project::new();
+    let script = "== when system \"You shorten\"\nfail overloaded\n== when \"first\"\nsay one\n== when \"again\"\nsay here\n";
+    let mut session = session_of(Client::new().compaction(), &project, script, Mode::Ask).await;
+    allow(&mut session, "first").await;
+    let mut turn = session.prompt("/compact").await.unwrap();
+    let mut last = None;
+    let error = loop {
+        match turn.next().await {
+            Ok(Some(Event::Compaction(compaction))) => last = Some(compaction.status.clone()),
+            Ok(Some(_)) => {}
+            Ok(None) => panic!("it should fail"),
+            Err(error) => break error,
+        }
+    };
+    drop(turn);
+    assert_eq!(last, Some(CompactionStatus::Failed));
+    assert!(error.to_string().contains("could not be shortened"), "{error}");
+    assert_eq!(allow(&mut session, "again").await.text, "here");
+}

@@ -1,0 +1,76 @@
+//! A client that lends its files and terminals.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use attache::client::{Client, Cx};
+use attache::wire::v1::{ReadTextFileRequest, ToolCallContent, WriteTextFileRequest};
+use attache_agent::Mode;
+use attache_host::Host;
+use attache_host::policy::{Mode as Policing, Policy};
+
+use crate::rig::{Project, allow, session_of};
+
+#[tokio::test]
+async fn unsaved_text_counts_and_edits_go_through_the_client() {
+    // shows FS-01, FS-04, FS-09, TOOL-22
+    let project = Project::new();
+    project.write("a.txt", "on disk\n");
+    let buffers =
+        Arc::new(Mutex::new(HashMap::from([(project.path_of("a.txt"), "in the editor\n".to_owned())])));
+    let (reading, writing) = (buffers.clone(), buffers.clone());
+    let client = Client::new()
+        .read_files(move |_: Cx, request: ReadTextFileRequest| {
+            let text = reading.lock().unwrap().get(&request.path).cloned();
+            async move { text.ok_or_else(|| attache::Error::not_found("no such buffer")) }
+        })
+        .write_files(move |_: Cx, request: WriteTextFileRequest| {
+            writing.lock().unwrap().insert(request.path, request.content);
+            async { Ok(()) }
+        });
+    let script = r#"==
+--
+call read {"path": "a.txt"}
+--
+call edit {"path": "a.txt", "old": "editor", "new": "buffer"}
+call write {"path": "b.txt", "content": "new"}
+--
+say done
+"#;
+    let mut session = session_of(client, &project, script, Mode::Code).await;
+    let seen = allow(&mut session, "go").await;
+    assert_eq!(seen.text, "done", "{seen:#?}");
+    assert_eq!(buffers.lock().unwrap()[&project.path_of("a.txt")], "in the buffer\n");
+    assert_eq!(buffers.lock().unwrap()[&project.path_of("b.txt")], "new");
+    assert_eq!(project.read("a.txt"), "on disk\n", "the client writes, and this one keeps it in memory");
+    assert!(!project.has("b.txt"));
+}
+
+#[tokio::test]
+async fn a_client_that_lends_only_reading_gets_no_unsaved_text_on_its_disk() {
+    // shows FS-02
+    let project = Project::new();
+    project.write("a.txt", "on disk\n");
+    let client =
+        Client::new().read_files(|_: Cx, _: ReadTextFileRequest| async { Ok("unsaved\n".to_owned()) });
+    let script = "==\n--\ncall edit {\"path\": \"a.txt\", \"old\": \"disk\", \"new\": \"the disk\"}\n--\nsay ${result}\n";
+    let mut session = session_of(client, &project, script, Mode::Code).await;
+    let seen = allow(&mut session, "go").await;
+    assert_eq!(project.read("a.txt"), "on the disk\n", "{seen:#?}");
+}
+
+#[tokio::test]
+async fn commands_run_in_the_clients_terminals_and_are_released() {
+    // shows TERM-01, TERM-05, TOOL-16
+    let project = Project::new();
+    let host = Host::new(Policy::new(Policing::ApproveAll));
+    let client = Client::new().terminals(host.terminals());
+    let script = "==\n--\ncall run {\"command\": \"echo $((6 * 7))\"}\n--\nsay ${result}\n";
+    let mut session = session_of(client, &project, script, Mode::Auto).await;
+    let seen = allow(&mut session, "go").await;
+    assert_eq!(seen.text, "42\n(exit code 0)", "{seen:#?}");
+    let embedded = seen.calls.iter().flat_map(|call| call.content.iter().flatten());
+    assert!(embedded.clone().any(|content| matches!(content, ToolCallContent::Terminal(_))), "{seen:#?}");
+    let last = seen.calls.last().unwrap();
+    assert!(last.content.is_none(), "the terminal stays in the call: {last:?}");
+}
