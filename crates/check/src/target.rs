@@ -82,6 +82,15 @@ pub struct Exit {
     pub signal: Option<i32>,
 }
 
+/// What an agent's program was started with beyond its usual command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Launch {
+    /// Arguments behind the usual ones.
+    pub args: Vec<String>,
+    /// Variables whose names begin with `ATTACHE_CHECK_`; others are nobody's business.
+    pub env: Vec<(String, String)>,
+}
+
 /// The program behind a connection.
 pub trait Life {
     /// Waits for its end; `None` at once if nothing can be known of it.
@@ -101,6 +110,13 @@ pub trait Life {
     fn act(&mut self, act: &str) -> io::Result<()> {
         let _ = act;
         Ok(())
+    }
+
+    /// Waits until a client starts the agent's program once more beside the one that runs, as for a login in a terminal, lets it end with
+    /// `code` and tells what it was started with; `None` at once if such a start cannot be seen.
+    fn relaunched(&mut self, code: u8) -> BoxFuture<'_, Option<Launch>> {
+        let _ = code;
+        Box::pin(async { None })
     }
 
     /// Ends it, and waits until it is gone.

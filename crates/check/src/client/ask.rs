@@ -59,13 +59,12 @@ fn permission(stage: &mut Stage) -> BoxFuture<'_, Step> {
         let turn = open_turn(stage).await?;
         let id = ask(stage, &turn, "call-1").await?;
         let outcome = decided(stage, &id).await?;
-        let offered = ["opt/1 é", "opt/2", "opt/3"].map(|id| json!(id));
         let option = &outcome["optionId"];
         if outcome["outcome"] == "selected" {
             let named_by_kind =
                 ["allow_once", "reject_once", "Allow", "Reject"].iter().any(|name| *option == *name);
             let why = format!("the option was named {option}, which is not its id");
-            stage.check("PERM-11", !named_by_kind && offered.contains(option), why);
+            stage.check("PERM-11", !named_by_kind, why);
         }
         end(stage, &turn).await
     })
@@ -77,8 +76,11 @@ fn two(stage: &mut Stage) -> BoxFuture<'_, Step> {
         let one = ask(stage, &turn, "call-1").await?;
         let two = ask(stage, &turn, "call-2").await?;
         decided(stage, &one).await?;
-        decided(stage, &two).await?;
-        stage.pass("PERM-12");
+        match decided(stage, &two).await {
+            Ok(_) => stage.pass("PERM-12"),
+            Err(Stop::NotExercised(_)) => stage.fail("PERM-12", "of two questions only one was answered"),
+            Err(stop) => return Err(stop),
+        }
         end(stage, &turn).await
     })
 }

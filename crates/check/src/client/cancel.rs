@@ -113,11 +113,11 @@ fn permission(stage: &mut Stage) -> BoxFuture<'_, Step> {
 fn updates(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
         let turn = open_turn(stage).await?;
-        let call = json!({ "sessionUpdate": "tool_call", "toolCallId": "call-1", "title": "A tool", "status": "in_progress" });
+        let call = json!({ "sessionUpdate": "tool_call", "toolCallId": "call-1", "title": "A tool", "kind": "read", "status": "in_progress" });
         stage.update(&turn.session, call).await?;
         cancelled(stage).await?;
         let update =
-            json!({ "sessionUpdate": "tool_call_update", "toolCallId": "call-1", "status": "failed" });
+            json!({ "sessionUpdate": "tool_call_update", "toolCallId": "call-1", "status": "completed" });
         stage.update(&turn.session, update).await?;
         lives(stage, &turn, &["CANCEL-09"], "an update after the cancel").await?;
         end_cancelled(stage, &turn).await
@@ -163,6 +163,7 @@ fn withdrawn_unknown(stage: &mut Stage) -> BoxFuture<'_, Step> {
         stage.check("CANCEL-20", !said, "the withdrawal of an unknown request was answered");
         // The client has a request with this id, the agent has none.
         stage.notify("$/cancel_request", json!({ "requestId": turn.prompt })).await?;
+        stage.quiet(Duration::from_millis(500)).await?;
         lives(stage, &turn, &["CANCEL-21"], "a withdrawal with the id of its own prompt").await?;
         end(stage, &turn).await
     })

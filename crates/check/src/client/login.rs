@@ -1,9 +1,12 @@
 //! Authentication.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
-use super::play::{end, everything, find, leaves, lives, open_turn, scene, serve_rest, without};
+use super::play::{end, everything, find, goes_on, leaves, lives, open_turn, scene, serve_rest, without};
 use crate::judge::Message;
+use crate::target::Launch;
 use crate::{BoxFuture, Need, Scenario, Stage, Step, Stop};
 
 pub(super) const SCENARIOS: &[Scenario] = &[
@@ -27,6 +30,20 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         &["AUTH-10"],
         &[Need::Act("login")],
         terminal,
+    ),
+    scene(
+        "login-in-terminal",
+        "the agent's program is started once more, with what the method adds",
+        &["AUTH-11", "AUTH-12"],
+        &[Need::Act("login"), Need::Client("auth.terminal")],
+        in_terminal,
+    ),
+    scene(
+        "login-in-vain",
+        "a program that ends badly is no login",
+        &["AUTH-12"],
+        &[Need::Act("login"), Need::Client("auth.terminal")],
+        in_vain,
     ),
     scene(
         "login-unknown-kind",
@@ -87,6 +104,8 @@ fn needed(stage: &mut Stage) -> BoxFuture<'_, Step> {
                     return Ok(());
                 }
                 "session/new" => {
+                    // Another that is on its way already is no answer to the refusal.
+                    stage.quiet(Duration::from_millis(200)).await?;
                     refused = Some(stage.trace().entries.len());
                     stage.answer_error(id, -32000, "Authentication required").await?;
                 }
@@ -119,6 +138,36 @@ fn terminal(stage: &mut Stage) -> BoxFuture<'_, Step> {
         let methods = json!([{ "id": "attache-tty", "name": "In a terminal", "type": "terminal", "args": ["--login"] }]);
         let with = login(stage, methods).await?;
         stage.check("AUTH-10", with.is_none(), "authenticate was called with a terminal method");
+        Ok(())
+    })
+}
+
+/// Offers a login in a terminal and lets its program end with `code`.
+async fn launched(stage: &mut Stage, code: u8) -> Result<Launch, Stop> {
+    let env = json!({ "ATTACHE_CHECK_LOGIN": "yes" });
+    let args = ["--attache-login", "two words"];
+    let method =
+        json!({ "id": "attache-tty", "name": "In a terminal", "type": "terminal", "args": args, "env": env });
+    stage.accept_with(offering(json!([method]))).await?;
+    stage.relaunched(code).await
+}
+
+fn in_terminal(stage: &mut Stage) -> BoxFuture<'_, Step> {
+    Box::pin(async move {
+        let launch = launched(stage, 0).await?;
+        let args = launch.args == ["--attache-login", "two words"];
+        let env = launch.env.iter().any(|(name, value)| name == "ATTACHE_CHECK_LOGIN" && value == "yes");
+        stage.check("AUTH-11", args && env, format!("the program was started with {launch:?}"));
+        serve_rest(stage, |_, _| None).await.map(drop)
+    })
+}
+
+fn in_vain(stage: &mut Stage) -> BoxFuture<'_, Step> {
+    Box::pin(async move {
+        launched(stage, 1).await?;
+        let said = serve_rest(stage, |_, _| None).await?;
+        let went_on = find(&said, "session/new").is_some();
+        stage.check("AUTH-12", !went_on, "after a login that failed the client went on to a session");
         Ok(())
     })
 }
@@ -175,8 +224,7 @@ fn status(stage: &mut Stage) -> BoxFuture<'_, Step> {
         stage.accept(everything()).await?;
         let asked = stage.until_asked("auth/status").await?;
         stage.reply(&asked, json!({ "state": "_x" })).await?;
-        leaves(stage, &["AUTH-23"], "the state `_x` of authentication").await?;
-        serve_rest(stage, |_, _| None).await.map(drop)
+        goes_on(stage, &["AUTH-23"], "the state `_x` of authentication").await
     })
 }
 

@@ -79,7 +79,7 @@ fn context(stage: &mut Stage) -> BoxFuture<'_, Step> {
 
 fn login(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
-        let methods = json!([{ "id": "attache-key", "name": "A key" }]);
+        let methods = json!([{ "id": "attache-key", "name": "A key", "type": "agent" }]);
         stage
             .accept_with(
                 json!({ "protocolVersion": 1, "agentCapabilities": everything(), "authMethods": methods }),

@@ -5,10 +5,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::play::{
-    Turn, end, everything, find, first_prompt, leaves, open_turn_with, scene, serve_rest, whole_act,
+    Turn, end, everything, find, first_prompt, leaves, open_turn_with, readable, scene, serve_rest, whole_act,
 };
 use crate::judge::Message;
-use crate::{BoxFuture, Need, Scenario, Stage, Step, Stop};
+use crate::schema::Method;
+use crate::{BoxFuture, Need, Party, Scenario, Stage, Step, Stop};
 
 pub(super) const SCENARIOS: &[Scenario] = &[
     scene(
@@ -122,17 +123,24 @@ fn no_capabilities(stage: &mut Stage) -> BoxFuture<'_, Step> {
         let used = said
             .iter()
             .filter_map(|heard| heard.method())
-            .find(|method| !BASELINE.contains(method))
+            .find(|method| needs_more(method))
             .map(str::to_owned);
         let why =
             format!("`{}` was used, which the agent does not announce", used.as_deref().unwrap_or_default());
         let extension =
             used.as_deref().is_some_and(|method| method.starts_with('_') || method.starts_with("$/"));
         stage.check("INIT-15", used.is_none() || extension, why);
+        readable(stage)?;
         let prompted = find(&said, "session/prompt").is_some();
         stage.check("INIT-16", prompted, "with an agent that announces nothing no prompt came");
         Ok(())
     })
+}
+
+/// Whether it is a method that not every agent serves.
+fn needs_more(method: &str) -> bool {
+    let theirs = Method::of(method).is_some_and(|method| method.is_sent_by(Party::Client));
+    theirs && !BASELINE.contains(&method)
 }
 
 /// What every agent serves.
@@ -174,6 +182,7 @@ fn odd_capabilities(stage: &mut Stage) -> BoxFuture<'_, Step> {
             .accept_with(json!({ "protocolVersion": 1, "agentCapabilities": "all", "authMethods": 5 }))
             .await?;
         let said = serve_rest(stage, |_, _| None).await?;
+        readable(stage)?;
         stage.check(
             "INIT-20",
             find(&said, "session/prompt").is_some(),

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use super::play::{everything, find, leaves, scene, serve_rest};
+use super::play::{everything, find, goes_on, leaves, scene, serve_rest};
 use crate::judge::Heard;
 use crate::{BoxFuture, Need, Scenario, Stage, Step, Stop};
 
@@ -43,12 +43,13 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         boolean,
     ),
     scene("model", "another of the models that there are", &["MODEL-02"], &[Need::Act("model")], model),
+    scene("providers-off", "providers that are off", &["PROV-04"], &[Need::Act("providers")], providers_off),
     scene(
         "providers-odd",
-        "providers that are off, or speak what nobody knows",
-        &["PROV-04", "PROV-10"],
+        "a provider that speaks what nobody knows",
+        &["PROV-10"],
         &[Need::Act("providers")],
-        providers,
+        providers_odd,
     ),
     scene(
         "provider-required",
@@ -207,21 +208,31 @@ async fn with_providers(stage: &mut Stage, providers: Value) -> Result<(), Stop>
     Err(Stop::NotExercised("the client did not ask for the providers".to_owned()))
 }
 
-fn providers(stage: &mut Stage) -> BoxFuture<'_, Step> {
+/// Answers providers/list with these and sees that the client goes on.
+async fn takes(stage: &mut Stage, providers: Value, rule: &'static str, what: &str) -> Step {
+    stage.accept(everything()).await?;
+    let asked = stage.until_asked("providers/list").await?;
+    stage.reply(&asked, json!({ "providers": providers })).await?;
+    goes_on(stage, &[rule], what).await
+}
+
+fn providers_off(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
-        stage.accept(everything()).await?;
-        let asked = stage.until_asked("providers/list").await?;
         let off = json!([
             { "providerId": "attache-off", "supported": ["openai"], "required": false, "current": null },
             { "providerId": "attache-gone", "supported": ["openai"], "required": false },
         ]);
+        takes(stage, off, "PROV-04", "providers that are off").await
+    })
+}
+
+fn providers_odd(stage: &mut Stage) -> BoxFuture<'_, Step> {
+    Box::pin(async move {
         let odd = json!([{
             "providerId": "attache-odd", "supported": ["_x", "zz"], "required": true,
             "current": { "apiType": "_x", "baseUrl": "https://example.com" },
         }]);
-        stage.reply(&asked, json!({ "providers": off.as_array().into_iter().chain(odd.as_array()).flatten().collect::<Vec<_>>() })).await?;
-        leaves(stage, &["PROV-04", "PROV-10"], "providers that are off or speak what nobody knows").await?;
-        serve_rest(stage, |_, _| None).await.map(drop)
+        takes(stage, odd, "PROV-10", "a provider that speaks what nobody knows").await
     })
 }
 

@@ -193,6 +193,27 @@ pub(crate) async fn leaves(stage: &mut Stage, rules: &[&'static str], what: &str
     }
 }
 
+/// After an answer that a client has to take it goes on with its act, or leaves, or stays and answers.
+///
+/// # Errors
+/// As [`lives`].
+pub(crate) async fn goes_on(stage: &mut Stage, rules: &[&'static str], what: &str) -> Step {
+    let said = serve_rest(stage, |_, _| None).await?;
+    if said.is_empty() {
+        return leaves(stage, rules, what).await;
+    }
+    rules.iter().for_each(|rule| stage.pass(rule));
+    Ok(())
+}
+
+/// Ends scenarios that miss something the client may well have said, but not so that it could be read.
+pub(crate) fn readable(stage: &Stage) -> Step {
+    match stage.heard(0).iter().any(|heard| matches!(heard.message, Message::Broken { .. })) {
+        true => Err(Stop::Broken("the client said something that is no message".to_owned())),
+        false => Ok(()),
+    }
+}
+
 /// What an agent answers that does as it is told: how the rest of a client's act is served.
 pub(crate) fn good_answer(method: &str, params: &Value) -> Result<Value, (i64, &'static str)> {
     Ok(match method {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::play::{everything, find, scene, serve_rest, whole_act, without};
+use super::play::{everything, find, readable, scene, serve_rest, whole_act, without};
 use crate::{BoxFuture, Need, Scenario, Stage, Step, Stop};
 
 /// Two scenarios per capability: without it the client leaves the method alone; with it the method comes, as evidence that the
@@ -196,7 +196,8 @@ fn odd_id(stage: &mut Stage) -> BoxFuture<'_, Step> {
         let said =
             serve_rest(stage, |method, _| (method == "session/new").then(|| Ok(json!({ "sessionId": id }))))
                 .await?;
-        match find(&said, "session/prompt") {
+        readable(stage)?;
+        match said.iter().rfind(|heard| heard.asks("session/prompt")) {
             Some(asked) => {
                 let named = &asked.params()["sessionId"];
                 stage.check("SESS-05", *named == id, "an odd session id came back changed");

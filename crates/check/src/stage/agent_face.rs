@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Id, Stage, WireError};
 use crate::judge::Heard;
+use crate::target::Launch;
 use crate::{Step, Stop};
 
 impl Stage {
@@ -124,6 +125,20 @@ impl Stage {
     ) -> Result<Result<Value, WireError>, Stop> {
         self.call("fs/write_text_file", json!({ "sessionId": session, "path": path, "content": content }))
             .await
+    }
+
+    /// Waits until the client starts the agent's program once more, lets that end with `code`, and tells what it was started with.
+    ///
+    /// # Errors
+    /// [`Stop::NotExercised`] if such a start cannot be seen or does not come.
+    pub async fn relaunched(&mut self, code: u8) -> Result<Launch, Stop> {
+        let deadline = self.deadline();
+        let Some(life) = &mut self.life else { return Err(Stop::PeerGone) };
+        match tokio::time::timeout(deadline, life.relaunched(code)).await {
+            Ok(Some(launch)) => Ok(launch),
+            Ok(None) => Err(Stop::NotExercised("another start of the agent cannot be seen here".to_owned())),
+            Err(_) => Err(Stop::NotExercised("the client did not start the agent once more".to_owned())),
+        }
     }
 
     /// Ends the turn of this prompt.

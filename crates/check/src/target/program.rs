@@ -1,7 +1,7 @@
 //! A client as a program: it is started with an agent command that leads back to the checker.
 //!
 //! The client's command line has holes. `{agent}` becomes the command of a bridge which connects the client's pipes with a socket
-//! of ours; `{prompt}` and `{cwd}` are the scenario's. What else than one prompt a client can be made to do is said by actions.
+//! of ours; `{prompt}` and `{cwd}` are the scenario's, `{session}`, `{root}` and `{root:2}` what acts such as `load` and `roots` are about. What else than one prompt a client can be made to do is said by actions.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,11 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use attache_conn::process::{ChildGuard, ChildStdout, Command};
-use tokio::io::AsyncReadExt as _;
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixListener;
 
 use super::process::exit_of;
-use super::{Exit, Fresh, Life, Opened, Target};
+use super::{Exit, Fresh, Launch, Life, Opened, Target};
+use crate::client::{SESSION, roots};
 use crate::{BoxFuture, Need};
 
 /// How a client is made to do something.
@@ -71,7 +73,7 @@ impl Target for Program {
                 }
             };
             let (reader, writer) = stream.into_split();
-            let life = Client { guard, signal, _listener: listener, _place: place };
+            let life = Client { guard, signal, listener, _place: place };
             Ok(Opened { reader: Box::new(reader), writer: Box::new(writer), life: Box::new(life) })
         })
     }
@@ -109,6 +111,7 @@ fn filled(template: &[String], agent: &[String], fresh: &Fresh) -> Vec<String> {
     let quoted = agent.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
     let json = serde_json::Value::from(agent.to_vec()).to_string();
     let cwd = fresh.cwd.to_string_lossy();
+    let [one, two] = roots(&fresh.cwd).map(|root| root.to_string_lossy().into_owned());
     let mut words = Vec::with_capacity(template.len());
     for word in template {
         if word == "{agent:argv}" {
@@ -117,6 +120,7 @@ fn filled(template: &[String], agent: &[String], fresh: &Fresh) -> Vec<String> {
         }
         // The prompt comes last: what it says is nobody's hole.
         let word = word.replace("{agent:json}", &json).replace("{agent}", &quoted);
+        let word = word.replace("{session}", SESSION).replace("{root}", &one).replace("{root:2}", &two);
         words.push(word.replace("{cwd}", &cwd).replace("{prompt}", &fresh.prompt));
     }
     words
@@ -154,7 +158,7 @@ impl Drop for Place {
 struct Client {
     guard: ChildGuard,
     signal: Option<String>,
-    _listener: UnixListener,
+    listener: UnixListener,
     _place: Place,
 }
 
@@ -175,6 +179,24 @@ impl Life for Client {
             .stderr(std::process::Stdio::null())
             .status()?;
         if sent.success() { Ok(()) } else { Err(io::Error::other(format!("no signal {signal} for {act}"))) }
+    }
+
+    /// The bridge of such a start says in its first line what it was started with, and ends as it is told in ours.
+    fn relaunched(&mut self, code: u8) -> BoxFuture<'_, Option<Launch>> {
+        Box::pin(async move {
+            let (stream, _) = self.listener.accept().await.ok()?;
+            let mut stream = BufReader::new(stream);
+            let mut line = String::new();
+            stream.read_line(&mut line).await.ok()?;
+            let said: Value = serde_json::from_str(&line).ok()?;
+            stream.get_mut().write_all(format!("{code}\n").as_bytes()).await.ok()?;
+            let text = |value: &Value| value.as_str().map(str::to_owned);
+            let env = said["env"].as_object().into_iter().flatten();
+            Some(Launch {
+                args: said["args"].as_array().into_iter().flatten().filter_map(text).collect(),
+                env: env.filter_map(|(name, value)| Some((name.clone(), text(value)?))).collect(),
+            })
+        })
     }
 
     fn end(self: Box<Self>) -> BoxFuture<'static, Option<Exit>> {

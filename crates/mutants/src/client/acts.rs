@@ -11,8 +11,9 @@ pub(super) async fn perform(client: &Client) -> Result<(), Halt> {
         client.stop().await;
     }
     client.initialize().await?;
-    if client.is("INIT-15") {
-        let _ = client.list().await;
+    // INIT-15: what the agent does not say that it can, it cannot.
+    if client.is("INIT-15") && !client.agent_has("/auth/status") {
+        let _ = client.call("auth/status", json!({})).await;
     }
     if client.is("EXT-05") {
         let _ = client.call("attache/hello", json!({})).await;
@@ -34,6 +35,8 @@ pub(super) async fn perform(client: &Client) -> Result<(), Halt> {
         "delete" => client.delete().await,
         "load" | "load_roots" | "resume" | "resume_roots" | "attach" | "archived" => {
             let session = client.reopen().await?;
+            // SESS-18: what was loaded is what goes on.
+            let session = if client.is("SESS-18") { client.new_session().await?.0 } else { session };
             client.prompt(&session, Vec::new()).await
         }
         "fork" => {
@@ -53,6 +56,10 @@ pub(super) async fn perform(client: &Client) -> Result<(), Halt> {
 /// A session, what the act wants of it, a prompt.
 async fn once(client: &Client) -> Result<(), Halt> {
     let (session, opened) = client.new_session().await?;
+    if client.is("INIT-10") {
+        // A method that only clients serve.
+        client.tell("session/update", json!({ "sessionId": session, "update": {} })).await;
+    }
     match client.setup.act.as_str() {
         "mode" => client.change_mode(&session, &opened).await?,
         "config" => client.change_option(&session, &opened).await?,
@@ -121,7 +128,8 @@ impl Client {
                 .collect()
         };
         for session in sessions {
-            self.tell("session/cancel", json!({ "sessionId": session })).await;
+            let named = if self.is("CANCEL-01") { "sess-another" } else { &*session };
+            self.tell("session/cancel", json!({ "sessionId": named })).await;
             self.cancel_questions(&session);
         }
     }
@@ -156,7 +164,11 @@ impl Client {
         if let Some(session) = self.state().sessions.get_mut(session) {
             session.prompting = false;
         }
-        outcome.map(drop)
+        let outcome = outcome?;
+        if self.is("PROMPT-14") && outcome.get("stopReason").is_some_and(|reason| reason == "refusal") {
+            self.stop().await;
+        }
+        Ok(())
     }
 
     /// Blocks beside the text, each only if the agent takes its kind (CONT-02).

@@ -127,14 +127,26 @@ pub(super) fn read(client: &Client, params: &Value) -> Answer {
         Err(_) => return Err(failure(-32603, "the file is no text")),
     };
     let content = if client.is("FS-16") { content.replace("\r\n", "\n") } else { content };
-    Ok(json!({ "content": lines(client, &content, line, limit) }))
+    if client.is("FS-14") && line.is_some_and(|line| line > content.lines().count()) {
+        return Err(failure(-32603, "there is no such line"));
+    }
+    // FS-08: members that no schema has mean nothing.
+    let from = params.get("startLine").and_then(Value::as_u64).and_then(|line| usize::try_from(line).ok());
+    Ok(json!({ "content": lines(client, &content, line, limit, from) }))
 }
 
 /// FS-05, FS-06, FS-14: lines count from 1, a limit is a number of lines, and past the end there is nothing.
-fn lines(client: &Client, content: &str, line: Option<usize>, limit: Option<usize>) -> String {
+fn lines(
+    client: &Client,
+    content: &str,
+    line: Option<usize>,
+    limit: Option<usize>,
+    from: Option<usize>,
+) -> String {
     let from_zero = client.is("FS-05") || client.is("ROOT-05");
     let skip = line.map_or(0, |line| if from_zero { line } else { line.saturating_sub(1) });
     let take = if client.is("FS-06") { usize::MAX } else { limit.unwrap_or(usize::MAX) };
+    let skip = if client.is("FS-08") { from.unwrap_or(skip) } else { skip };
     content.split_inclusive('\n').skip(skip).take(take).collect()
 }
 

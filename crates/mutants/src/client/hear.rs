@@ -101,8 +101,9 @@ async fn requested(client: &Arc<Client>, id: &Value, method: &str, params: Value
     }
     let (client, id, method) = (Arc::clone(client), id.clone(), method.to_owned());
     let one_by_one = client.is("RPC-20");
+    // Before anything else is heard, which may be that it is withdrawn.
+    client.serve(&id);
     let work = async move {
-        client.serve(&id);
         let outcome = serve(&client, &id, &method, &params).await;
         client.served(&id);
         client.answer(&id, &method, outcome).await;
@@ -140,8 +141,9 @@ async fn serve(client: &Arc<Client>, id: &Value, method: &str, params: &Value) -
         return Err(bad_params("unknown member"));
     }
     // FS-03: what was not offered is not there.
-    let lent = ["fs/", "terminal/", "elicitation/"].iter().any(|family| method.starts_with(family));
-    if lent && client.acts("bare") && !client.is("FS-03") {
+    let files = method.starts_with("fs/") && !client.is("FS-03");
+    let terminals = method.starts_with("terminal/") && !client.is("TERM-03");
+    if client.acts("bare") && (files || terminals || method.starts_with("elicitation/")) {
         return unknown(client, method);
     }
     let params = if params.is_null() { &json!({}) } else { params };

@@ -60,9 +60,6 @@ impl Client {
 
     async fn authenticate(&self, id: &str) -> Result<(), Halt> {
         let id = if self.is("AUTH-03") { "somebody-else" } else { id };
-        if self.is("INIT-10") {
-            self.call("auth/login", json!({ "methodId": id })).await?;
-        }
         let params = match self.setup.variant.as_deref() {
             Some("AUTH-20") => json!({ "methodId": id, "credentials": { "token": "t" } }),
             _ => json!({ "methodId": id }),
@@ -80,8 +77,16 @@ impl Client {
     /// Asks, and once more after authenticating if the agent says that it is needed (AUTH-02, NES-07).
     pub(super) async fn call_known(&self, method: &str, params: Value) -> Result<Value, Halt> {
         match self.call(method, params.clone()).await {
+            // AUTH-19: also in the middle of a session.
+            Err(halt) if halt.code() == Some(-32000) && method == "session/prompt" => {
+                if self.is("AUTH-19") {
+                    self.stop().await;
+                }
+                Err(halt)
+            }
             Err(halt) if halt.code() == Some(-32000) => {
-                let skips = self.is("AUTH-02") || (self.is("NES-07") && method == "nes/start");
+                let skips = (self.is("AUTH-02") && method == "session/new")
+                    || (self.is("NES-07") && method == "nes/start");
                 if self.is("NES-07") && skips {
                     return Err(halt);
                 }

@@ -86,7 +86,12 @@ pub async fn client(link: Link, mut setup: Setup) -> u8 {
     };
     // TERM-20: what was started for the agent does not outlive it.
     client.end_terminals();
-    let _ = client.out.lock().await.close().await;
+    let mut out = client.out.lock().await;
+    // STDIO-10: the end comes after the last message, not within one.
+    if client.is("STDIO-10") {
+        out.feed(b"{\"jsonrpc\":\"2.0\",");
+    }
+    let _ = out.close().await;
     u8::from(ended.is_err())
 }
 
@@ -116,6 +121,8 @@ pub(crate) struct State {
     pub(crate) commands: Vec<String>,
     /// How many terminals were made.
     pub(crate) made: u64,
+    /// Set by a variant that remembers that somebody waits.
+    pub(crate) waited: bool,
     /// Set by variants that stop.
     stopped: bool,
 }

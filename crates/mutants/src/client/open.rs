@@ -15,9 +15,11 @@ impl Client {
         if self.is("INIT-02") || self.is("SESS-01") {
             // Asked before the answer to initialize is there; what becomes of it does not matter.
             let (id, answer) = self.ask("initialize", params).await;
-            let early = if self.is("SESS-01") { "session/new" } else { "authenticate" };
-            let with = if self.is("SESS-01") { self.opening() } else { json!({ "methodId": "first" }) };
-            let _ = self.ask(early, with).await;
+            if self.is("SESS-01") {
+                let _ = self.ask("session/new", self.opening()).await;
+            } else {
+                self.tell("session/cancel", json!({ "sessionId": "sess-early" })).await;
+            }
             return self.introduced(self.outcome(id, answer).await?);
         }
         self.introduced(self.call("initialize", params).await?)
@@ -25,6 +27,15 @@ impl Client {
 
     fn introduced(&self, agent: Value) -> Result<(), Halt> {
         let version = agent.get("protocolVersion").and_then(Value::as_u64);
+        // INIT-16, INIT-20: whatever the agent can, or says that it can.
+        let capabilities = agent.get("agentCapabilities");
+        let stumbles = match capabilities {
+            None => self.is("INIT-16"),
+            Some(capabilities) => self.is("INIT-20") && !capabilities.is_object(),
+        };
+        if stumbles {
+            return Err(Halt::Unsupported);
+        }
         self.state().agent = agent;
         // INIT-09: what we do not speak we do not try to speak.
         match version {
@@ -104,7 +115,7 @@ impl Client {
             "/loadSession" => &["SESS-07", "SESS-08"],
             "/sessionCapabilities/resume" => &["SESS-20", "SESS-21"],
             "/sessionCapabilities/close" => &["SESS-25", "SESS-26"],
-            "/sessionCapabilities/list" => &["LIST-01", "LIST-02", "INIT-15"],
+            "/sessionCapabilities/list" => &["LIST-01", "LIST-02"],
             "/sessionCapabilities/delete" => &["DEL-01", "DEL-02"],
             "/sessionCapabilities/fork" => &["FORK-01"],
             "/sessionCapabilities/additionalDirectories" => &["ROOT-08"],

@@ -24,6 +24,10 @@ pub(super) async fn ask(client: &Client, id: &Value, params: &Value) -> Answer {
     let (Some(session), Some(options), Some(_)) = (session, options, call) else {
         return Err(bad_params("sessionId, toolCall and options are needed"));
     };
+    // PERM-12: several questions may be open.
+    if client.is("PERM-12") && call == Some("call-2") {
+        return Err(super::wire::Failure::Silence);
+    }
     // PERM-05, PERM-06: nobody decides for the user, who may have decided beforehand (PERM-07).
     let undecided = ["ask", "cancel"].contains(&client.setup.act.as_str())
         && !client.is("PERM-05")

@@ -21,7 +21,10 @@ impl Exit {
     }
 
     /// TERM-16: a signal has no exit code.
-    fn json(&self) -> Value {
+    fn json(&self, client: &Client) -> Value {
+        if client.is("TERM-16") && self.signal.is_some() {
+            return json!({ "exitCode": 137, "signal": self.signal });
+        }
         json!({ "exitCode": self.code, "signal": self.signal })
     }
 }
@@ -194,7 +197,7 @@ pub(super) fn output(client: &Client, params: &Value) -> Answer {
     let output = if client.is("TERM-19") { output.replace('\u{FFFD}', "") } else { output.into_owned() };
     let mut answer = json!({ "output": output, "truncated": shown.truncated });
     match terminal.exit() {
-        Some(exit) => answer["exitStatus"] = exit.json(),
+        Some(exit) => answer["exitStatus"] = exit.json(client),
         None if client.is("TERM-08") => answer["exitStatus"] = json!({ "exitCode": 0, "signal": null }),
         None => {}
     }
@@ -205,11 +208,14 @@ pub(super) fn output(client: &Client, params: &Value) -> Answer {
 pub(super) async fn wait(client: &Client, id: &Value, params: &Value) -> Answer {
     let terminal = client.terminal(params)?;
     let withdrawn = client.serve(id);
+    if client.is("TERM-17") && std::mem::replace(&mut client.state().waited, true) {
+        return Err(Failure::Silence);
+    }
     if client.is("TERM-09") {
         return Ok(json!({ "exitCode": 0, "signal": null }));
     }
     tokio::select! {
-        exit = terminal.ended() => Ok(exit.map_or(json!({}), |exit| exit.json())),
+        exit = terminal.ended() => Ok(exit.map_or(json!({}), |exit| exit.json(client))),
         // CANCEL-16: a request that was withdrawn is answered too.
         () = withdrawn.notified() => match client.is("CANCEL-16") {
             true => Err(Failure::Silence),
@@ -231,6 +237,9 @@ pub(super) async fn kill(client: &Client, params: &Value) -> Answer {
 
 /// TERM-11: the command ends and the terminal with it.
 pub(super) async fn release(client: &Client, params: &Value) -> Answer {
+    if client.is("TERM-21") && client.terminal(params).is_err() {
+        return Err(failure(-32603, "it was released before"));
+    }
     let terminal = client.terminal(params)?;
     terminal.kill.send_replace(true);
     if !client.is("TERM-11") {

@@ -102,6 +102,7 @@ fn trips(client: &Client, session: &str, update: &Value) -> bool {
         Some("CONT-06") => update.pointer("/content/annotations").is_some(),
         Some("CONT-07") => is("/content/type", "hologram"),
         Some("NOTE-03") => is("/severity", "_x"),
+        Some("CANCEL-09") => client.state().sessions.get(session).is_some_and(|session| session.cancelled),
         Some("SESS-32") => !client.state().sessions.contains_key(session),
         Some("CONF-10") => {
             update.pointer("/configOptions/0/category").is_some_and(|category| category == "zz")

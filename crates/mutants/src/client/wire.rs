@@ -76,8 +76,12 @@ impl Client {
             Ok(Ok(result)) => Ok(result),
             // RPC-16, ELIC-34: a code that nobody knows is a refusal like any other.
             Ok(Err(error)) => {
-                let odd = error.get("code").and_then(Value::as_i64).is_some_and(|code| code == -31999);
-                if odd && self.is("RPC-16") {
+                let stumbles = match error.get("code").and_then(Value::as_i64) {
+                    Some(-31999) => self.is("RPC-16"),
+                    Some(-32042) => self.is("ELIC-34"),
+                    _ => false,
+                };
+                if stumbles {
                     self.stop().await;
                 }
                 Err(Halt::Refused(error))
@@ -198,9 +202,7 @@ impl Client {
 
     /// A mark by which a request of the agent at work hears that the agent withdraws it.
     pub(crate) fn serve(&self, id: &Value) -> Arc<Notify> {
-        let mark = Arc::new(Notify::new());
-        self.state().serving.insert(id.to_string(), Arc::clone(&mark));
-        mark
+        Arc::clone(self.state().serving.entry(id.to_string()).or_default())
     }
 
     pub(crate) fn served(&self, id: &Value) {

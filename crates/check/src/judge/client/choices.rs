@@ -16,7 +16,7 @@ pub(super) struct Choices {
 
 impl Watcher for Choices {
     fn rules(&self) -> &'static [&'static str] {
-        &["PERM-04", "MODE-03", "CONF-14", "LIST-06", "RPC-15"]
+        &["PERM-04", "MODE-03", "CONF-14", "LIST-06", "RPC-15", "ELIC-18"]
     }
 
     fn see(&mut self, book: &Book, said: &Said<'_>, out: &mut Findings) {
@@ -28,6 +28,11 @@ impl Watcher for Choices {
         }
         if let Some((asked, answer)) = said.result_of("session/request_permission") {
             return permission(said, &asked.params["options"], &answer["outcome"], out);
+        }
+        if let Some((_, answer)) = said.result_of("elicitation/create") {
+            let action = &answer["action"];
+            let known = ["accept", "decline", "cancel"].iter().any(|known| *action == *known);
+            return out.check("ELIC-18", said, known, || format!("the action is {action}"));
         }
         if let Kind::Answer { id, outcome: Err(error), .. } = said.kind {
             return code(said, id, error, out);
