@@ -1,15 +1,24 @@
 //! `attache agent`: this program as an agent, for editors and for itself.
 
+mod login;
+mod providers;
+
 use attache::Link;
-use attache_agent::model::{Settings, Thinking};
+use attache_agent::model::Thinking;
 use attache_agent::{Limits, Options, Sandbox};
 
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
 use crate::run::runtime;
 
-/// Serves one client on standard input and output.
+/// Serves one client on standard input and output, or only logs in to a provider of models or out of it.
 pub(crate) fn agent(cx: &Cx) -> Result<()> {
+    if let Some(provider) = cx.call.value("login") {
+        return login::login(cx, provider);
+    }
+    if let Some(provider) = cx.call.value("logout") {
+        return login::logout(cx, provider);
+    }
     let options = options(cx)?;
     runtime(async { attache_agent::serve(options, Link::stdio()).await.map_err(Failure::runtime) })
 }
@@ -18,7 +27,7 @@ fn options(cx: &Cx) -> Result<Options> {
     let call = &cx.call;
     let mut options = Options {
         model: call.value("model").map(str::to_owned),
-        models: Settings::from_env(),
+        models: providers::settings(cx)?,
         store: Some(cx.paths.data.join("agent.db")),
         config_dir: Some(cx.paths.config.clone()),
         ..Options::default()

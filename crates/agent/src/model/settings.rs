@@ -3,7 +3,7 @@
 use super::provider::{KeyFrom, Provider};
 use super::remote::Patience;
 use super::{Api, Key};
-use crate::http::Http;
+use crate::http::{self, Http};
 
 /// Providers and habits.
 #[derive(Debug, Clone)]
@@ -120,6 +120,48 @@ impl Settings {
         &mut self.providers[place]
     }
 
+    /// Takes one line of a file of settings about a provider: `api`, `base_url`, `name`, `key_env`, `enabled`, or `headers.NAME`.
+    /// `var` looks up variables of the environment.
+    pub fn apply(
+        &mut self,
+        id: &str,
+        field: &str,
+        value: &str,
+        var: impl Fn(&str) -> Option<String>,
+    ) -> Result<(), String> {
+        let provider = self.provider(id);
+        match field {
+            "api" => {
+                let words = Api::ALL.map(Api::word).join(", ");
+                provider.api = Api::from_word(value)
+                    .ok_or_else(|| format!("`{value}` is no language; there are {words}"))?;
+            }
+            "base_url" => {
+                http::check_url(value).map_err(|error| error.to_string())?;
+                provider.base_url = value.trim_end_matches('/').to_owned();
+            }
+            "name" => provider.name = value.to_owned(),
+            "key_env" => {
+                provider.key = var(value).as_deref().and_then(Key::new);
+                provider.key_from = KeyFrom::Env(value.to_owned());
+                provider.key_vars = vec![value.to_owned()];
+            }
+            "enabled" => {
+                provider.enabled =
+                    value.parse().map_err(|_| format!("`{value}` is neither true nor false"))?;
+            }
+            field => match (field.strip_prefix("headers."), Key::new(value)) {
+                (Some(name), Some(value)) => provider.headers.push((name.to_owned(), value)),
+                (Some(name), None) => return Err(format!("the header `{name}` is empty")),
+                (None, _) => {
+                    let known = "api, base_url, name, key_env, enabled and headers";
+                    return Err(format!("`{field}` is not known; there are {known}"));
+                }
+            },
+        }
+        Ok(())
+    }
+
     /// All secrets in here, for those who must keep them out of what they write.
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
         self.providers.iter().flat_map(|provider| {
@@ -226,6 +268,29 @@ mod tests {
         let text = format!("{found:?} {found:#?}");
         assert!(!text.contains("sk-secret"), "{text}");
         assert!(text.contains("x-token"));
+    }
+
+    #[test]
+    fn files_of_settings_add_and_change_providers() {
+        let mut found = settings(&[]);
+        let var = |name: &str| (name == "MY_KEY").then(|| "sk-mine".to_owned());
+        let mut apply = |id: &str, field: &str, value: &str| found.apply(id, field, value, var);
+        apply("mine", "base_url", "https://models.example/v1/").unwrap();
+        apply("mine", "key_env", "MY_KEY").unwrap();
+        apply("mine", "headers.x-team", "blue").unwrap();
+        apply("openai", "api", "chat").unwrap();
+        apply("gemini", "enabled", "false").unwrap();
+        for (field, value) in
+            [("api", "smoke"), ("base_url", "nowhere"), ("enabled", "maybe"), ("colour", "red")]
+        {
+            assert!(apply("mine", field, value).is_err(), "{field}");
+        }
+        let mine = get(&found, "mine");
+        assert!(mine.is_ready() && mine.key == Key::new("sk-mine") && mine.headers[0].0 == "x-team");
+        assert_eq!((mine.api, mine.base_url.as_str()), (Api::Chat, "https://models.example/v1"));
+        assert_eq!(get(&found, "openai").api, Api::Chat);
+        assert!(!get(&found, "gemini").enabled);
+        assert_eq!(found.secrets().collect::<Vec<_>>(), ["sk-mine", "blue"]);
     }
 
     #[test]

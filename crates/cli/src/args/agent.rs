@@ -26,6 +26,14 @@ static FLAGS: &[Flag] = &[
         Section::Own,
         "How often the model is asked in one turn, at most",
     ),
+    option(
+        "login",
+        "PROVIDER",
+        Hint::Text,
+        Section::Own,
+        "Only ask for the key of a provider of models, and keep it",
+    ),
+    option("logout", "PROVIDER", Hint::Text, Section::Own, "Only forget the key of a provider"),
 ];
 
 pub(super) const AGENT: Verb = Verb {
@@ -34,7 +42,11 @@ pub(super) const AGENT: Verb = Verb {
     more: "This is how editors start it. The model is given with --model (anthropic/…, openai/…, gemini/…, ollama/…, or \
            script:FILE for one that is played from a file); without it, the best that can be reached is taken.",
     flags: &[FLAGS],
-    examples: &["attache agent", "attache agent --model ollama/qwen3 --mode code"],
+    examples: &[
+        "attache agent",
+        "attache agent --model ollama/qwen3 --mode code",
+        "attache agent --login anthropic",
+    ],
     ..NOTHING
 };
 

@@ -230,6 +230,7 @@ pages! {
     troubleshooting "troubleshooting.md"
     from_acpx "from-acpx.md"
     chat "chat.md"
+    providers "providers.md"
 }
 
 #[test]

@@ -1,0 +1,41 @@
+//! `[providers.NAME]` in the user's file of settings: who offers models, and where. A project's file cannot say so: whoever is named
+//! there gets to read the project.
+
+use attache_agent::model::Settings;
+
+use crate::cx::Cx;
+use crate::error::{Failure, Result};
+
+/// What the environment and the file say about providers.
+pub(super) fn settings(cx: &Cx) -> Result<Settings> {
+    let mut settings = Settings::from_env();
+    let Some(table) = cx.config.tables.get("providers") else { return Ok(settings) };
+    let wrong = |why: String| Failure::usage(format_args!("{}: {why}", cx.config.user_file.display()));
+    let providers = table.value.as_table().ok_or_else(|| wrong("`providers` is a table".to_owned()))?;
+    for (id, entry) in providers {
+        let entry = entry.as_table().ok_or_else(|| wrong(format!("`providers.{id}` is a table")))?;
+        for (field, value) in fields(entry) {
+            let text =
+                value.as_str().map(str::to_owned).or_else(|| value.as_bool().map(|value| value.to_string()));
+            let text = text.ok_or_else(|| wrong(format!("`providers.{id}.{field}` is a text")))?;
+            settings
+                .apply(id, &field, &text, |name| std::env::var(name).ok())
+                .map_err(|why| wrong(format!("`providers.{id}.{field}`: {why}")))?;
+        }
+    }
+    Ok(settings)
+}
+
+/// The fields of an entry; those of `headers` with their names behind a dot.
+fn fields(entry: &toml::Table) -> Vec<(String, &toml::Value)> {
+    let mut fields = Vec::new();
+    for (field, value) in entry {
+        match value {
+            toml::Value::Table(inner) if field == "headers" => {
+                fields.extend(inner.iter().map(|(name, value)| (format!("headers.{name}"), value)));
+            }
+            value => fields.push((field.clone(), value)),
+        }
+    }
+    fields
+}
