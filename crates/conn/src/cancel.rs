@@ -1,5 +1,6 @@
 //! A flag that is raised once and can be waited for.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Notify;
@@ -43,6 +44,36 @@ impl CancelToken {
                 return;
             }
             notified.await;
+        }
+    }
+}
+
+/// The tokens of open requests. They are made when somebody asks for them: most requests are answered before.
+#[derive(Debug, Default)]
+pub(crate) struct Tokens {
+    next: u64,
+    made: BTreeMap<u64, CancelToken>,
+}
+
+/// An open request, and the token that it has or will have.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TokenId(u64);
+
+impl Tokens {
+    pub(crate) fn reserve(&mut self) -> TokenId {
+        self.next += 1;
+        TokenId(self.next)
+    }
+
+    /// The token; the same one whoever asks, until it is [forgotten](Self::forget).
+    pub(crate) fn get(&mut self, TokenId(id): TokenId) -> CancelToken {
+        self.made.entry(id).or_default().clone()
+    }
+
+    /// The request is answered.
+    pub(crate) fn forget(&mut self, TokenId(id): TokenId) {
+        if !self.made.is_empty() {
+            self.made.remove(&id);
         }
     }
 }

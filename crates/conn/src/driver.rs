@@ -4,7 +4,7 @@
 use crate::link::{Flow, Found, FrameReader, FrameWriter, Tap};
 use crate::shared::{Shared, wake};
 use crate::ticket::{Fate, Ticket};
-use crate::{CallError, CancelToken, Closed, Link, Reason, Responder};
+use crate::{CallError, Closed, Link, Reason, Responder};
 use attache_rpc::{Event, Frame, Unread};
 use serde_json::value::RawValue;
 use std::fmt;
@@ -234,12 +234,7 @@ impl Engine {
             self.dispatch.notification(method, *params);
             return 0;
         }
-        let event = {
-            let mut state = self.shared.lock();
-            let state = &mut *state;
-            state.machine.accept(frame, line, &mut state.out, CancelToken::new)
-        };
-        match event {
+        match self.shared.accept(frame, line) {
             Event::Request { id, method, params, token } => {
                 let responder = Responder::new(&self.shared, id, token);
                 self.dispatch.request(&method, params, responder);
@@ -247,7 +242,10 @@ impl Engine {
             }
             Event::Notification { method, params } => self.dispatch.notification(&method, params),
             Event::Answer { waiter, outcome, .. } => waiter.settle(outcome.map_err(CallError::Refused)),
-            Event::CancelRequest { token } => token.cancel(),
+            Event::CancelRequest { token } => {
+                let token = self.shared.lock().tokens.get(token);
+                token.cancel();
+            }
             Event::Noise { line, reason } => self.dispatch.noise(line, &reason),
             Event::Ignored { .. } => {}
         }
@@ -258,12 +256,8 @@ impl Engine {
     fn oversize(&mut self, size: usize) {
         let head = self.reader.head();
         let why = format!("a message of {size} bytes is larger than {} bytes", self.reader.limit());
-        let event = {
-            let mut state = self.shared.lock();
-            let state = &mut *state;
-            state.machine.accept(Frame::parse_head(head, &why), head, &mut state.out, CancelToken::new)
-        };
-        if let Event::Answer { waiter, outcome, .. } = event {
+        if let Event::Answer { waiter, outcome, .. } = self.shared.accept(Frame::parse_head(head, &why), head)
+        {
             waiter.settle(outcome.map_err(CallError::Refused));
         }
         self.dispatch.noise(head, &why);
@@ -388,8 +382,7 @@ impl Engine {
     /// Nothing more is heard: whoever waits for an answer learns it, and open requests are told to come to an end.
     fn silence(&mut self, closed: &Closed) {
         self.shared.deafen(closed);
-        let tokens: Vec<CancelToken> = self.shared.lock().machine.open_tokens().cloned().collect();
-        for token in tokens {
+        for token in self.shared.open_tokens() {
             token.cancel();
         }
         self.dispatch.closed(closed);

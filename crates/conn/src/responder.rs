@@ -1,6 +1,7 @@
 //! The duty to answer.
 
 use crate::CancelToken;
+use crate::cancel::TokenId;
 use crate::shared::Shared;
 use attache_rpc::{ErrorObject, Id};
 use serde::Serialize;
@@ -14,12 +15,12 @@ use std::sync::Arc;
 pub struct Responder {
     shared: Arc<Shared>,
     id: Id,
-    token: CancelToken,
+    token: TokenId,
     answered: bool,
 }
 
 impl Responder {
-    pub(crate) fn new(shared: &Arc<Shared>, id: Id, token: CancelToken) -> Self {
+    pub(crate) fn new(shared: &Arc<Shared>, id: Id, token: TokenId) -> Self {
         Responder { shared: Arc::clone(shared), id, token, answered: false }
     }
 
@@ -31,7 +32,7 @@ impl Responder {
     /// Raised when the peer no longer wants this request to be executed, or is gone. It wants an answer all the same
     /// (CANCEL-16).
     pub fn cancellation(&self) -> CancelToken {
-        self.token.clone()
+        self.shared.lock().tokens.get(self.token)
     }
 
     /// Answers with a result.
@@ -46,6 +47,7 @@ impl Responder {
 
     fn answer<T: Serialize + ?Sized>(&mut self, outcome: Result<&T, &ErrorObject>) {
         self.shared.write(|state| {
+            state.tokens.forget(self.token);
             if !state.is_mute() {
                 state.machine.answer(&self.id, outcome, &mut state.out);
             }

@@ -5,8 +5,9 @@
 //! Under the lock nobody waits, no callback runs, and nothing of a user is dropped.
 
 use crate::call::Waiter;
+use crate::cancel::{TokenId, Tokens};
 use crate::{Backlog, CallError, CancelToken, Closed, Limits, Reason, Side};
-use attache_rpc::Machine;
+use attache_rpc::{Event, Frame, Machine};
 use serde_json::value::RawValue;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -23,7 +24,8 @@ pub(crate) struct Shared {
 }
 
 pub(crate) struct State {
-    pub(crate) machine: Machine<Waiter, CancelToken>,
+    pub(crate) machine: Machine<Waiter, TokenId>,
+    pub(crate) tokens: Tokens,
     /// Whole lines that the writer has not taken yet.
     pub(crate) out: Vec<u8>,
     pub(crate) room: Room,
@@ -47,6 +49,7 @@ impl Shared {
         });
         let state = State {
             machine,
+            tokens: Tokens::default(),
             out: Vec::new(),
             room: Room::default(),
             asleep: false,
@@ -78,6 +81,20 @@ impl Shared {
         drop(state);
         wake(driver);
         result
+    }
+
+    /// What a line means.
+    pub(crate) fn accept<'a>(&self, frame: Frame<'a>, line: &'a [u8]) -> Event<'a, Waiter, TokenId> {
+        let mut state = self.lock();
+        let State { machine, tokens, out, .. } = &mut *state;
+        machine.accept(frame, line, out, || tokens.reserve())
+    }
+
+    /// The tokens of all requests of the peer that are not answered.
+    pub(crate) fn open_tokens(&self) -> Vec<CancelToken> {
+        let mut state = self.lock();
+        let State { machine, tokens, .. } = &mut *state;
+        machine.open_tokens().map(|id| tokens.get(*id)).collect()
     }
 
     /// Whoever still waits for an answer gets `closed` instead, and so does everybody who asks from now on.

@@ -1,7 +1,7 @@
 //! Requests that are not taken yet.
 
+use crate::Responder;
 use crate::shared::Shared;
-use crate::{CancelToken, Responder};
 use attache_rpc::{Event, Frame, Id};
 use std::borrow::Cow;
 use std::fmt;
@@ -34,12 +34,7 @@ impl<'a> Ticket<'a> {
         let Fate::Open(id) = std::mem::replace(self.fate, Fate::Taken) else { return None };
         // What is asked for, and with what, is the taker's business now.
         let request = Frame::Request { id, method: Cow::Borrowed(""), params: None };
-        let event = {
-            let mut state = self.shared.lock();
-            let state = &mut *state;
-            state.machine.accept(request, self.line, &mut state.out, CancelToken::new)
-        };
-        match event {
+        match self.shared.accept(request, self.line) {
             Event::Request { id, token, .. } => return Some(Responder::new(self.shared, id, token)),
             Event::Noise { reason, .. } => *self.fate = Fate::Refused(reason),
             _ => {}

@@ -15,10 +15,7 @@ pub fn request<P: Serialize + ?Sized>(
     method: &str,
     params: &P,
 ) -> Result<(), Error> {
-    let mut line = Line::begin(out);
-    line.text(br#","id":"#);
-    line.value(id)?;
-    line.call(method, params)
+    Line::numbered(out, id)?.call(method, params)
 }
 
 /// Writes a notification. `params` as with [`request`].
@@ -28,9 +25,7 @@ pub fn notification<P: Serialize + ?Sized>(out: &mut Vec<u8>, method: &str, para
 
 /// Writes the answer to a request that succeeded. RPC-02: the member `result` is there even if it is null.
 pub fn result<T: Serialize + ?Sized>(out: &mut Vec<u8>, id: &Id, result: &T) -> Result<(), Error> {
-    let mut line = Line::begin(out);
-    line.text(br#","id":"#);
-    line.value(id)?;
+    let mut line = Line::numbered(out, id)?;
     line.text(br#","result":"#);
     line.value(result)?;
     line.end();
@@ -39,9 +34,7 @@ pub fn result<T: Serialize + ?Sized>(out: &mut Vec<u8>, id: &Id, result: &T) -> 
 
 /// Writes the answer to a request that failed.
 pub fn error(out: &mut Vec<u8>, id: &Id, error: &ErrorObject) -> Result<(), Error> {
-    let mut line = Line::begin(out);
-    line.text(br#","id":"#);
-    line.value(id)?;
+    let mut line = Line::numbered(out, id)?;
     line.text(br#","error":"#);
     line.value(error)?;
     line.end();
@@ -58,8 +51,21 @@ struct Line<'o> {
 
 impl<'o> Line<'o> {
     fn begin(out: &'o mut Vec<u8>) -> Self {
+        Line::with(out, br#"{"jsonrpc":"2.0""#)
+    }
+
+    /// With an id.
+    fn numbered(out: &'o mut Vec<u8>, id: &Id) -> Result<Self, Error> {
+        let mut line = Line::with(out, br#"{"jsonrpc":"2.0","id":"#);
+        line.value(id)?;
+        Ok(line)
+    }
+
+    fn with(out: &'o mut Vec<u8>, opening: &[u8]) -> Self {
         let start = out.len();
-        out.extend_from_slice(br#"{"jsonrpc":"2.0""#);
+        // Room for most lines in one go.
+        out.reserve(128);
+        out.extend_from_slice(opening);
         Line { out, start, ended: false }
     }
 

@@ -1,6 +1,6 @@
 //! Messages whose params nobody has looked at.
 
-use crate::kit::Wire;
+use crate::kit::{Wire, connect};
 use attache_conn::{Dispatch, Limits, Responder, Side, Ticket, open};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -124,4 +124,30 @@ async fn a_ticket_is_refused_where_a_request_is() {
     assert!(heard.recv().await.unwrap().ends_with("too many requests are open"));
     let refusal = wire.json().await;
     assert_eq!((&refusal["id"], &refusal["error"]["code"]), (&json!(3), &json!(-32603)));
+}
+
+#[tokio::test]
+async fn a_token_that_is_asked_for_late_knows_what_happened() {
+    // shows CANCEL-15
+    let (link, mut wire) = Wire::new();
+    let (_peer, driver, mut heard) = connect(link, Limits::default(), Side::Agent);
+    tokio::spawn(driver);
+    for id in 1..=3 {
+        wire.write(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"a\",\"params\":{{}}}}\n")).await;
+    }
+    let [(_, _, first), (_, _, second), (_, _, third)] =
+        [heard.request().await, heard.request().await, heard.request().await];
+    wire.write("{\"jsonrpc\":\"2.0\",\"method\":\"$/cancel_request\",\"params\":{\"requestId\":1}}\n").await;
+    wire.write("{\"jsonrpc\":\"2.0\",\"method\":\"b\"}\n").await;
+    heard.notification().await;
+    assert!(first.cancellation().is_cancelled());
+    assert!(!second.cancellation().is_cancelled());
+    // One token for one request, whoever asks.
+    let (one, same) = (second.cancellation(), second.cancellation());
+    one.cancel();
+    assert!(same.is_cancelled());
+    // What is over before anybody asked is over for those who ask.
+    drop(wire);
+    heard.closed().await;
+    assert!(third.cancellation().is_cancelled());
 }
