@@ -130,6 +130,8 @@ pub struct Rule {
     pub source: &'static str,
     /// Whether a peer can see if it is kept.
     pub observable: bool,
+    /// Whether the source uses the word of the level. If not, it says the same as a plain fact, in lower case, or by its schema.
+    pub keyword: bool,
     /// The capability whose advertisement makes it binding: `agent.loadSession`, `client.terminal`.
     pub when: Option<&'static str>,
     /// Why no conversation over stdio can show it.
@@ -145,6 +147,12 @@ impl Rule {
             Level::Should | Level::ShouldNot => Tier::Advisory,
             Level::May | Level::Rec => Tier::Informational,
         }
+    }
+
+    /// The word of its level, with a mark where the source does not use it: `MUST°`.
+    pub fn level_shown(&self) -> String {
+        let plain = self.keyword || self.level == Level::Rec;
+        format!("{}{}", self.level.name(), if plain { "" } else { "°" })
     }
 
     /// The letters of its id: `CANCEL`.
@@ -191,6 +199,7 @@ fn read(line: &'static str) -> Option<Rule> {
         text: text("text")?,
         source: text("source")?,
         observable: entry.get("observable")?.as_bool()?,
+        keyword: entry.get("keyword")?.as_bool()?,
         when: text("when"),
         why_not: text("why_not"),
     })

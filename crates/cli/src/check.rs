@@ -9,7 +9,8 @@ pub(crate) use bridge::bridge;
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, BufWriter};
+use std::path::Path;
 use std::time::Duration;
 
 use attache_check::report::{self, Look};
@@ -126,6 +127,9 @@ fn finish(cx: &Cx, report: &Report) -> Result<()> {
         let text = rendered(report, format, Look { color: false, ..look(cx) })?;
         std::fs::write(path, text).context(path)?;
     }
+    if let Some(dir) = cx.call.value("traces") {
+        write_traces(report, Path::new(dir))?;
+    }
     let format = cx.call.value("format").unwrap_or("text");
     match cx.call.value("out") {
         Some(path) => {
@@ -142,6 +146,16 @@ fn finish(cx: &Cx, report: &Report) -> Result<()> {
     let mut failure = Failure::new(kind, "see the report");
     failure.shown = true;
     Err(failure)
+}
+
+fn write_traces(report: &Report, dir: &Path) -> Result<()> {
+    std::fs::create_dir_all(dir).context(dir.display())?;
+    for scene in &report.scenes {
+        let path = dir.join(format!("{}.jsonl", scene.name));
+        let file = File::create(&path).context(path.display())?;
+        scene.trace.write(BufWriter::new(file)).context(path.display())?;
+    }
+    Ok(())
 }
 
 fn rendered(report: &Report, format: &str, look: Look) -> Result<String> {

@@ -115,7 +115,11 @@ fn is_conversation(kind: &str) -> bool {
 }
 
 fn update(book: &Book, said: &Said<'_>, id: &str, kind: &str, out: &mut Findings) {
-    let known = book.sessions.get(id).filter(|session| session.opened || session.opening);
+    // A client that names a session of its own making has named it.
+    let known = book
+        .sessions
+        .get(id)
+        .filter(|session| session.opened || session.opening || !session.prompts.is_empty());
     let Some(session) = known else {
         let opening = ["session/new", "session/fork"]
             .iter()

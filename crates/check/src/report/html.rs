@@ -87,7 +87,7 @@ fn failures(report: &Report, body: &mut String) {
         let _ = writeln!(
             body,
             "<section class=\"{class}\" id=\"{id}\"><h3>{id} <small>{} · {}</small></h3>\n<p>{}</p>\n<ul>",
-            rule.level.name(),
+            rule.level_shown(),
             rule.tier().name(),
             escape(rule.text),
             id = rule.id,
@@ -115,7 +115,7 @@ fn rules(report: &Report, body: &mut String) {
             "<tr class=\"{}\"><td>{}</td><td>{}</td><td>{status}</td><td>{}</td><td>{}</td></tr>",
             status.replace(' ', "-"),
             rule.id,
-            rule.level.name(),
+            rule.level_shown(),
             escape(rule.text),
             escape(why),
         );

@@ -36,6 +36,7 @@ fn rule(outcome: &Outcome, scenes: &[Scene]) -> Value {
         "id": rule.id,
         "side": rule.side.name(),
         "level": rule.level.name(),
+        "keyword": rule.keyword,
         "tier": rule.tier().name(),
         "status": status_name(&outcome.status),
         "text": rule.text,

@@ -72,7 +72,7 @@ pub fn terminal(report: &Report, look: Look) -> String {
 fn broken(report: &Report, outcome: &Outcome, look: Look, out: &mut String) {
     let rule = outcome.rule;
     let color = if rule.tier().binds() { RED } else { YELLOW };
-    let head = format!("{} {}", rule.id, rule.level.name());
+    let head = format!("{} {}", rule.id, rule.level_shown());
     let _ = writeln!(out, "\n  {}", look.paint(color, &head));
     for line in wrapped(rule.text, look.width.saturating_sub(4)) {
         let _ = writeln!(out, "    {line}");
@@ -207,7 +207,7 @@ pub fn explain(rule: &Rule, look: Look) -> String {
     let _ = writeln!(
         out,
         "{}",
-        look.paint(BOLD, &format!("{} ({}, {})", rule.id, rule.level.name(), rule.tier().name()))
+        look.paint(BOLD, &format!("{} ({}, {})", rule.id, rule.level_shown(), rule.tier().name()))
     );
     for line in wrapped(rule.text, look.width.saturating_sub(2)) {
         let _ = writeln!(out, "  {line}");
@@ -217,6 +217,12 @@ pub fn explain(rule: &Rule, look: Look) -> String {
         let _ = writeln!(out, "  once:     `{when}` is advertised");
     }
     let _ = writeln!(out, "  source:   {}", rule.source);
+    if rule.level_shown().ends_with('°') {
+        let _ = writeln!(
+            out,
+            "  level:    the source says it as a plain fact or by its schema, without the word"
+        );
+    }
     if let Some(why) = rule.why_not {
         let _ = writeln!(out, "  not seen: {why}");
     }

@@ -89,6 +89,9 @@ pub struct Stage {
     skipped: Vec<(&'static str, String)>,
     excused: Vec<(&'static str, String)>,
     next_id: u64,
+    /// The entry of the last line that was sent.
+    asked: Option<usize>,
+    /// The entry of the last message that was waited for.
     last: Option<usize>,
 }
 
@@ -109,6 +112,7 @@ impl Stage {
             skipped: Vec::new(),
             excused: Vec::new(),
             next_id: 0,
+            asked: None,
             last: None,
             setup,
         }
@@ -158,16 +162,23 @@ impl Stage {
 
     // What was found.
 
-    /// The peer kept the rule, as its last message shows.
+    /// The peer kept the rule, as the last line that was sent and the last message that was waited for show.
     pub fn pass(&mut self, rule: &'static str) {
-        let at: Vec<usize> = self.last.into_iter().collect();
+        let at = self.shown();
         self.pass_at(rule, &at);
     }
 
-    /// The peer broke the rule, as its last message shows.
+    /// The peer broke the rule, as the last line that was sent and the last message that was waited for show.
     pub fn fail(&mut self, rule: &'static str, why: impl Into<String>) {
-        let at: Vec<usize> = self.last.into_iter().collect();
+        let at = self.shown();
         self.fail_at(rule, &at, why);
+    }
+
+    fn shown(&self) -> Vec<usize> {
+        let mut at: Vec<usize> = self.asked.into_iter().chain(self.last).collect();
+        at.sort_unstable();
+        at.dedup();
+        at
     }
 
     /// Pass if `kept`, else fail.
@@ -283,6 +294,7 @@ impl Stage {
 
     fn sent(&mut self, line: Vec<u8>, end: End) {
         let index = self.record(What::Line { from: self.setup.plays, text: line, end });
+        self.asked = Some(index);
         if let What::Line { text, .. } = &self.trace.entries[index].what {
             let heard = Heard::read(index, self.trace.entries[index].at, self.setup.plays, text, end);
             self.book.take(&heard);

@@ -95,10 +95,17 @@ impl Stage {
     /// Judges silence: asks something harmless and gives back everything that came before its answer and was not a request that was
     /// served. What must not be answered shows here if it was.
     pub async fn probe(&mut self) -> Result<Vec<Rc<Heard>>, Stop> {
+        let asked = self.asked;
         let id = self.request("_attache/probe", json!({})).await?;
+        // What a finding shows is what was asked before, not this.
+        self.asked = asked;
         // Whatever the answer is, it was one.
         let _ = self.expect(&id).await?;
-        Ok(self.inbox.drain(..).collect())
+        let said: Vec<Rc<Heard>> = self.inbox.drain(..).collect();
+        if let Some(heard) = said.last() {
+            self.last = Some(heard.index);
+        }
+        Ok(said)
     }
 
     /// Really waits; gives back what came, served or not. Only where [`probe`](Self::probe) cannot tell.

@@ -37,6 +37,13 @@ const CHECK_REPORT: &[Flag] = &[
     option("out", "FILE", Hint::File, Section::Own, "Write the report to this file"),
     option("report", "FORMAT=FILE", Hint::Text, Section::Own, "Write a further report").repeats(),
     option(
+        "traces",
+        "DIR",
+        Hint::Dir,
+        Section::Own,
+        "Write each conversation as a recording into this directory",
+    ),
+    option(
         "explain",
         "RULE",
         Hint::Text,
