@@ -141,8 +141,8 @@ impl Core {
         }
     }
 
-    /// Waits for a result, in a task of its own if it is not there at once, and answers with it. CANCEL-15, CANCEL-16: when the peer cancels the
-    /// request the handler is dropped and the answer is `cancelled`.
+    /// Waits for a result, in a task of its own if it is not there at once, and answers with it. CANCEL-15, CANCEL-16: when
+    /// the peer cancels the request the handler is dropped and the answer is `cancelled`.
     pub(super) fn answer_later(
         self: &Arc<Self>,
         responder: Responder,

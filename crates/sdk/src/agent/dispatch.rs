@@ -1,5 +1,6 @@
 //! Where every message of a client goes. Dispatch is a plain function: it reads, registers and spawns, and never waits,
-//! so no handler can hold up the reader.
+//! so no handler can hold up the reader. Where the runtime has one thread, and so nothing else could run meanwhile, a
+//! handler is polled once before it is spawned (`Core::begin`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
