@@ -15,7 +15,7 @@
 //! Reading order: `session.rs` (what a session is), `turn/` (the loop), `tools/` (what the model can do), `permits.rs` and `modes.rs` (what
 //! needs a question), `ground/` (where tools act), `voice.rs` (told and written down), `history.rs` (sessions that
 //! were there before), `commands/`, `instructions.rs`; then what stands on
-//! its own: `model/`, `auth/`, `store/`, `shell/`.
+//! its own: `mcp/`, `model/`, `auth/`, `store/`, `shell/`.
 //!
 //! What never happens here: a file is changed that was not kept before; something is told to the client that is not in the
 //! log; a permission is decided by what a model, a file or a command says; a turn leaves a session that cannot go on.
@@ -27,6 +27,7 @@ mod history;
 mod house;
 pub mod http;
 mod instructions;
+mod mcp;
 pub mod model;
 mod modes;
 mod options;
@@ -73,5 +74,7 @@ pub fn agent(mut options: Options) -> Result<Agent> {
         .images()
         .embedded_context()
         .additional_directories()
+        .mcp_over_http()
+        .mcp_over_sse()
         .system_prompts(SystemPrompts::Append))
 }

@@ -17,6 +17,7 @@ use crate::commands;
 use crate::ground::Ground;
 use crate::house::House;
 use crate::instructions;
+use crate::mcp::Servers;
 use crate::model::{Message, Model, ModelInfo, Thinking};
 use crate::modes::Mode;
 use crate::permits::Grants;
@@ -34,6 +35,7 @@ pub(crate) struct Live {
     pub(crate) ground: Ground,
     pub(crate) voice: Voice,
     pub(crate) handle: SessionHandle,
+    pub(crate) servers: Servers,
     /// What AGENTS.md and its like say, and what the client adds.
     pub(crate) instructions: String,
     id: String,
@@ -47,6 +49,8 @@ pub(crate) struct State {
     pub(crate) thinking: Thinking,
     pub(crate) granted: Grants,
     pub(crate) tools: ToolBox,
+    /// Whether the tools of MCP servers are among them.
+    pub(crate) servers_joined: bool,
     /// What the model is told, oldest first.
     pub(crate) context: Vec<Message>,
     /// How many tokens of the window the last request took, with its answer.
@@ -71,6 +75,7 @@ impl Session {
         let models = house.models().await;
         let model = house.first_model(setting("model"));
         let ground = Ground::new(request.cwd.clone(), request.additional_directories.clone());
+        let servers = Servers::reach(request.mcp_servers, request.cwd.clone(), house.http());
         let config_dir = house.options.config_dir.as_deref();
         let mut instructions = instructions::gather(&request.cwd, config_dir);
         instructions.push_str(&instructions::of_client(request.system_prompt.as_ref()));
@@ -78,6 +83,7 @@ impl Session {
             voice: Voice::new(house.store.clone(), request.id.as_str()),
             id: request.id.as_str().to_owned(),
             handle: request.session,
+            servers,
             ground,
             instructions,
             state: Mutex::new(State {
@@ -86,6 +92,7 @@ impl Session {
                 thinking,
                 granted: Grants::default(),
                 tools: ToolBox::usual(),
+                servers_joined: false,
                 context,
                 used: 0,
                 cost: Some(0.0),

@@ -13,6 +13,11 @@ impl<'a> Arguments<'a> {
         }
     }
 
+    /// All of them, as they are.
+    pub(crate) fn object(&self) -> &'a Map<String, Value> {
+        self.0
+    }
+
     fn get(&self, name: &str) -> Option<&'a Value> {
         // Models like to say `null` for what they leave out.
         self.0.get(name).filter(|value| !value.is_null())

@@ -11,6 +11,7 @@ mod calls;
 mod compact;
 mod missing;
 mod prompt;
+mod servers;
 mod steps;
 mod system;
 
@@ -66,6 +67,7 @@ fn begin(live: &Live, prompt: &Prompt) -> Result<()> {
 async fn act(cx: &Cx, prompt: Prompt, usage: &mut Usage) -> Result<StopReason> {
     let live = &cx.live;
     let command = prompt.command().and_then(|(name, input)| commands::asked(live, name, input));
+    servers::join(cx).await?;
     let mut parts = prompt::parts(cx, &prompt).await?;
     match command {
         None => {}
