@@ -81,7 +81,7 @@ impl Target for Program {
     fn lacks(&self, need: &Need) -> Option<String> {
         match need {
             Need::Act(act) if *act != "prompt" && !self.actions.contains_key(*act) => {
-                Some(format!("nobody said how the client is made to {act}: --action {act}=…"))
+                Some(format!("needs --action {act}=… to make the client do so"))
             }
             _ => None,
         }
