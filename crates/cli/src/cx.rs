@@ -35,7 +35,13 @@ impl Cx {
         };
         let made = (|| {
             let cwd = directory(call.global("cwd").unwrap_or("."))?;
-            let config = config::load(&paths, &cwd, Some(&call))?;
+            let config = match config::load(&paths, &cwd, Some(&call)) {
+                Err(failure) if needs_no_settings(&call) => {
+                    output.warn(failure);
+                    config::fallback(&paths, &cwd)
+                }
+                config => config?,
+            };
             Ok((cwd, config))
         })();
         match made {
@@ -126,6 +132,15 @@ impl Cx {
             ));
         }
     }
+}
+
+/// What can be done with settings that are wrong, mending them first of all.
+fn needs_no_settings(call: &Call) -> bool {
+    let path = call.path();
+    matches!(
+        path.as_slice(),
+        ["config", "set" | "path" | "init" | "trust" | "untrust"] | ["completions"] | ["man"]
+    )
 }
 
 /// A directory that exists, absolute, links followed, so that one place has one name.

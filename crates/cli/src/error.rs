@@ -115,6 +115,19 @@ impl Failure {
         Failure::new(Kind::Interrupted, "interrupted")
     }
 
+    /// The output cannot be written. Whoever closed it knows, anything else is told.
+    pub(crate) fn unwritten(error: &std::io::Error) -> Self {
+        let mut failure =
+            Failure::runtime(format_args!("cannot write the output: {error}")).detail("OUTPUT_CLOSED");
+        failure.shown = error.kind() == std::io::ErrorKind::BrokenPipe;
+        failure
+    }
+
+    /// Whether it is about the output itself.
+    pub(crate) fn is_unwritten(&self) -> bool {
+        self.detail.as_deref() == Some("OUTPUT_CLOSED")
+    }
+
     #[must_use]
     pub(crate) fn detail(mut self, detail: &str) -> Self {
         self.detail = Some(detail.to_owned());

@@ -57,10 +57,13 @@ fn main() -> ExitCode {
     let known = known_agents(&paths);
     let call = match args::parse(arguments, |word| known.iter().any(|name| name == word)) {
         Ok(Parsed::Run(call)) => call,
-        Ok(Parsed::Help(verbs)) => return help(&verbs),
+        Ok(Parsed::Help(verbs)) => {
+            help(&verbs);
+            return done(&Output::plain());
+        }
         Ok(Parsed::Version) => {
             Output::plain().line(format_args!("attache {}", env!("CARGO_PKG_VERSION")));
-            return ExitCode::SUCCESS;
+            return done(&Output::plain());
         }
         Err(failure) => return failed(&failure, &early_output()),
     };
@@ -69,8 +72,16 @@ fn main() -> ExitCode {
         Err((failure, output)) => return failed(&failure, &output),
     };
     match command(&cx) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => done(&cx.output),
         Err(failure) => failed(&failure, &cx.output),
+    }
+}
+
+/// All is done, and all of it was written.
+fn done(output: &Output) -> ExitCode {
+    match output::unwritten() {
+        Some(failure) => failed(&failure, output),
+        None => ExitCode::SUCCESS,
     }
 }
 
@@ -192,10 +203,9 @@ fn known_agents(paths: &Paths) -> Vec<String> {
     config.agents.keys().cloned().chain(builtin.map(str::to_owned)).collect()
 }
 
-fn help(verbs: &[&'static Verb]) -> ExitCode {
+fn help(verbs: &[&'static Verb]) {
     let width = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(100);
     Output::plain().print(&args::help(verbs, width));
-    ExitCode::SUCCESS
 }
 
 /// How a failure is printed before the command line was understood.

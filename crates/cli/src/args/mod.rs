@@ -19,3 +19,8 @@ pub(crate) use man::man;
 pub(crate) use near::nearest;
 pub(crate) use parse::{Call, Parsed, parse};
 pub(crate) use table::{Hint, Verb};
+
+/// The command whose name is nearly this.
+pub(crate) fn nearest_command(word: &str) -> Option<&'static str> {
+    nearest(word, table::TOP.verbs.iter().map(|verb| verb.name))
+}

@@ -214,6 +214,7 @@ impl<I: Iterator<Item = String>, K: Fn(&str) -> bool> Parser<I, K> {
             }
         }
         self.check_words()?;
+        self.check_flags()?;
         if self.call.agent.is_some() && self.call.has("agent") {
             return Err(self.usage("name an agent or give --agent, not both".to_owned()));
         }
@@ -224,6 +225,17 @@ impl<I: Iterator<Item = String>, K: Fn(&str) -> bool> Parser<I, K> {
             words: std::mem::take(words),
             given: std::mem::take(given),
         }))
+    }
+
+    /// A flag that came before its command must be one of it.
+    fn check_flags(&self) -> Result<()> {
+        let verb = self.call.verb();
+        let foreign =
+            |given: &&Given| given.own && !verb.own_flags().any(|flag| flag.name == given.flag.name);
+        match self.call.given.iter().find(foreign) {
+            Some(given) => Err(self.usage(format!("`{}` takes no --{}", self.name(), given.flag.name))),
+            None => Ok(()),
+        }
     }
 
     fn check_words(&self) -> Result<()> {
@@ -346,6 +358,8 @@ mod tests {
         assert_eq!(message("sessions|nwe"), "`attache sessions` has no command `nwe`");
         assert_eq!(message("--agent|x|codex|exec|hi"), "name an agent or give --agent, not both");
         assert_eq!(message("--agent|x|mine|exec|hi"), "name an agent or give --agent, not both");
+        assert_eq!(message("exec|--session|x|hi"), "`attache exec` takes no --session");
+        assert_eq!(message("-s|x|exec|hi"), "`attache exec` takes no --session");
         assert_eq!(message("--timeout"), "--timeout needs a value: SECONDS");
     }
 

@@ -41,6 +41,18 @@ pub(crate) fn load(paths: &Paths, cwd: &Path, call: Option<&Call>) -> Result<Con
     Ok(config)
 }
 
+/// The settings where those of the user cannot be read: what is built in.
+pub(crate) fn fallback(paths: &Paths, cwd: &Path) -> Config {
+    let mut config =
+        Config { user_file: paths.config_file(), project_file: project_file(cwd), ..Config::default() };
+    for key in KEYS {
+        if let Some(value) = key.default.and_then(|text| parse_value(key, text).ok()) {
+            config.settings.insert(key.name, Setting { value, source: Source::Default });
+        }
+    }
+    config
+}
+
 /// The project's file: the nearest one up to the root of the repository, or where it would be.
 fn project_file(cwd: &Path) -> PathBuf {
     let root = repository(cwd).unwrap_or(cwd);

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 
 pub(crate) use edit::set as edit;
 pub(crate) use keys::{ENVIRONMENT, FILES, KEYS, Key};
-pub(crate) use layers::load;
+pub(crate) use layers::{fallback, load};
 pub(crate) use show::{init, path, set, show, to_json, trust, untrust};
 
 use crate::error::{Failure, Result};

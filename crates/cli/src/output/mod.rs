@@ -12,6 +12,7 @@ mod tool;
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
@@ -40,6 +41,14 @@ impl Format {
             _ => Format::Text,
         }
     }
+}
+
+/// Why something that was printed did not get to where it should.
+static UNWRITTEN: OnceLock<io::Error> = OnceLock::new();
+
+/// The failure that printing has met, if it has met one.
+pub(crate) fn unwritten() -> Option<Failure> {
+    UNWRITTEN.get().map(Failure::unwritten)
 }
 
 /// How things are printed.
@@ -79,10 +88,13 @@ impl Output {
         self.color_stderr = may && io::stderr().is_terminal();
     }
 
-    /// Prints on stdout. Whoever closed it does not want to hear more.
+    /// Prints on stdout. Whoever closed it does not want to hear more; what else goes wrong is kept for [`unwritten`].
     pub(crate) fn print(&self, text: &str) {
         let mut stdout = io::stdout().lock();
-        let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+        match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => drop(UNWRITTEN.set(error)),
+            _ => {}
+        }
     }
 
     /// Prints a line on stdout.
@@ -121,6 +133,7 @@ impl Output {
         }
         let failure = &without_secrets(failure);
         match self.format {
+            _ if failure.is_unwritten() => self.tell(format_args!("error: {}", failure.message)),
             // What the agent answered is in the stream already.
             Format::Json if failure.answered.is_some() => {}
             Format::Json => self.json(&failure_json(failure, None)),

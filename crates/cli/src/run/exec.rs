@@ -64,6 +64,8 @@ pub(super) async fn end(front: &mut Front, result: Result<Ended>) -> Result<()> 
             local.finish().await;
             Ok(())
         }
+        // What cannot be written cannot be told there.
+        Err(failure) if failure.is_unwritten() => Err(failure),
         Err(mut failure) => {
             local.failure(&mut failure).await;
             Err(failure)

@@ -29,11 +29,18 @@ pub(crate) fn find(cx: &Cx, setup: &Setup) -> Result<Record> {
         (None, None) => String::new(),
     };
     let name = name.map(|name| format!(" --name {}", crate::agents::join([name]))).unwrap_or_default();
-    Err(Failure::new(
+    let failure = Failure::new(
         Kind::NoSession,
         format_args!("there is no session here (searched up to {})", boundary(&cx.cwd).display()),
     )
-    .hint(format!("create one: attache{agent} sessions new{name}")))
+    .hint(format!("create one: attache{agent} sessions new{name}"));
+    // Words without a command are a prompt; a command that was mistyped is one too.
+    let mistyped = cx.call.word(0).filter(|_| cx.call.path().is_empty());
+    let mistyped = mistyped.filter(|word| word.len() > 3).and_then(crate::args::nearest_command);
+    Err(match mistyped {
+        Some(command) => failure.hint(format!("or was the command `{command}` meant?")),
+        None => failure,
+    })
 }
 
 /// How long the owner stays when there is nothing to do.
@@ -202,8 +209,8 @@ async fn follow(cx: &Cx, record: &Record, mut link: super::ipc::Link, local: &mu
         question = None;
         match got {
             Got::Lines => {
-                if local.write().await.is_err() {
-                    return Err(Failure::runtime("nobody reads the output").detail("OUTPUT_CLOSED"));
+                if let Err(error) = local.write().await {
+                    return Err(Failure::unwritten(&error));
                 }
             }
             Got::Own(value) => {

@@ -37,8 +37,8 @@ pub(crate) struct Ended {
 /// What came in between.
 enum Cause {
     Why(Why),
-    /// Nobody reads what is printed.
-    Unheard,
+    /// What is printed cannot be written, because nobody reads it perhaps.
+    Unheard(std::io::Error),
     Time(Duration),
     Budget(Exceeded),
     /// Somebody should have been asked.
@@ -137,8 +137,8 @@ impl Running<'_, '_> {
         let over = loop {
             // While events come one after the other, their lines are gathered.
             let shown = if quiet { self.show.drain().await } else { self.show.drain_if_much().await };
-            if shown.is_err() && self.cause.is_none() {
-                self.cause = Some(Cause::Unheard);
+            if let (Err(error), None) = (shown, &self.cause) {
+                self.cause = Some(Cause::Unheard(error));
                 turn.cancel();
             }
             let wire = self.show.wire.clone();
@@ -197,7 +197,7 @@ impl Running<'_, '_> {
         match (&self.cause, over) {
             // Also an agent that dies when it is told to stop has stopped.
             (Some(Cause::Why(Why::Interrupted)), _) => Err(Failure::interrupted()),
-            (Some(Cause::Unheard), _) => Err(Failure::runtime("nobody reads the output").detail("OUTPUT_CLOSED")),
+            (Some(Cause::Unheard(error)), _) => Err(Failure::unwritten(error)),
             (Some(Cause::Unattended(why)), _) => Err(Failure::new(Kind::PromptUnavailable, why)
                 .hint("nobody could be asked: allow it beforehand with --approve-reads, --approve-all or --permission-policy")),
             (Some(Cause::Budget(exceeded)), _) => {

@@ -98,8 +98,18 @@ fn mistakes_in_files_are_told() {
     assert!(run.stderr.contains("config.toml: `timeout` is a number above 0"), "{}", run.stderr);
     let run = world.run(&["--format", "json", "exec", "x"]).code(2);
     assert_eq!(run.json()[0]["error"]["data"]["acpxCode"], "USAGE");
+    // What is needed to mend it works all the same.
+    let run = world.run(&["config", "set", "timeout", "3"]).code(0);
+    assert!(
+        run.stderr.contains("warning: ") && run.stderr.contains("`timeout` is a number"),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(setting(&world, &[], "timeout").0, 3);
     fs::write(world.home().join("config.toml"), "timeout = ").unwrap();
     world.run(&["exec", "x"]).code(2);
+    assert!(world.run(&["config", "path"]).ok().contains("config.toml"));
+    world.run(&["completions", "bash"]).ok();
     let world = World::new().agent(ECHO);
     world.settings("timeot = 3");
     let run = world.run(&["exec", "x"]).code(0);

@@ -123,11 +123,34 @@ fn a_reader_that_leaves_ends_the_turn() {
     command
         .stdin(std::process::Stdio::null())
         .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::null());
+        .stderr(std::process::Stdio::piped());
     let mut child = command.spawn().unwrap();
     drop(child.stdout.take());
-    let status = child.wait().unwrap();
-    assert_eq!(status.code(), Some(1));
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    // Whoever left knows, and whoever stays need not hear of it.
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[test]
+fn a_disk_that_is_full_is_told() {
+    let world = World::new().agent("on session/prompt\n  flood 20000 some text\\n\n  done end_turn\n");
+    for args in [
+        &["exec", "hi"][..],
+        &["--format", "json", "exec", "hi"],
+        &["--format", "quiet", "exec", "hi"],
+        &["--help"],
+        &["config", "show"],
+        &["--format", "json", "agents"],
+    ] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut command = world.command(args);
+        command.stdin(std::process::Stdio::null()).stdout(full);
+        let output = command.output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {stderr}");
+        assert!(stderr.contains("cannot write the output: No space left on device"), "{args:?}: {stderr}");
+    }
 }
 
 #[test]

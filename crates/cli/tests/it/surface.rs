@@ -32,6 +32,15 @@ fn slips_are_usage_errors_with_advice() {
     let run = world.run(&["sessions", "nwe"]).code(2);
     assert!(run.stderr.contains("did you mean `new`?"), "{}", run.stderr);
     world.run(&["help", "nothing"]).code(2);
+    // What would have no effect is refused, wherever it stands.
+    for args in [&["exec", "-s", "x", "hi"][..], &["-s", "x", "exec", "hi"], &["sessions", "--local", "new"]]
+    {
+        let run = world.run(args).code(2);
+        assert!(run.stderr.contains("takes no --"), "{}", run.stderr);
+    }
+    // A mistyped command is a prompt, and there is no session for it.
+    let run = world.run(&["sesions", "new"]).code(4);
+    assert!(run.stderr.contains("or was the command `sessions` meant?"), "{}", run.stderr);
     world.run(&["--cwd", "/nowhere/at/all", "exec", "x"]).code(2);
     world.run(&["completions", "tcsh"]).code(2);
 }
