@@ -19,6 +19,7 @@ mod modes;
 mod permits;
 mod prompts;
 mod rig;
+mod servers;
 mod slice;
 mod tasks;
 mod tools;
