@@ -81,7 +81,7 @@ impl Cx {
 
     /// The agent that is meant: by flag, by name, or the default one.
     pub(crate) fn agent(&self) -> Result<AgentSpec> {
-        let default = self.config.text("default_agent").unwrap_or("codex");
+        let default = self.config.text("default_agent").unwrap_or(agents::OWN);
         // Some commands take the name behind them: `attache doctor gemini`.
         let behind = self.call.verb().words.first().is_some_and(|word| word.hint == Hint::Agent);
         let named = self.call.agent.as_deref().or_else(|| self.call.word(0).filter(|_| behind));

@@ -58,11 +58,24 @@ impl Builtin {
 
     fn spec_of(&self, command: &'static [&'static str]) -> AgentSpec {
         let mut words = command.iter().map(|&word| word.to_owned());
-        let command = words.next().unwrap_or_default();
+        let mut command = words.next().unwrap_or_default();
+        if self.name == OWN {
+            command = own_program(command);
+        }
         let mut spec = AgentSpec::new(self.name, Address::Command { command, args: words.collect() });
         spec.missing_files_are_empty = self.missing_files_are_empty;
         spec
     }
+}
+
+/// This program's own agent.
+pub(crate) const OWN: &str = "attache";
+
+/// This program, whether it is installed or not: by its name if that leads here, else by its path.
+fn own_program(name: String) -> String {
+    let Ok(here) = std::env::current_exe().and_then(std::fs::canonicalize) else { return name };
+    let found = super::on_path(&name).and_then(|path| path.canonicalize().ok());
+    if found.as_ref() == Some(&here) { name } else { here.to_string_lossy().into_owned() }
 }
 
 /// The agent of this name.
@@ -72,6 +85,7 @@ pub(crate) fn builtin(name: &str) -> Option<&'static Builtin> {
 
 /// The table. Programs that are installed come before packages that are fetched.
 pub(crate) static BUILTIN: &[Builtin] = &[
+    agent(OWN, "Attaché's own agent", &[&["attache", "agent"]], ""),
     agent(
         "claude",
         "Claude Code",

@@ -8,7 +8,7 @@ mod words;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-pub(crate) use builtin::{BUILTIN, builtin};
+pub(crate) use builtin::{BUILTIN, OWN, builtin};
 pub(crate) use entry::{check_entry, describe_entry, spec as entry_spec};
 pub(crate) use list::{list, on_path};
 pub(crate) use words::{join, split};

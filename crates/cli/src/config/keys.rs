@@ -59,7 +59,7 @@ pub(crate) static KEYS: &[Key] = &[
     key!(
         "default_agent",
         Kind::Text,
-        Some("codex"),
+        Some("attache"),
         "ATTACHE_AGENT",
         None,
         Free,

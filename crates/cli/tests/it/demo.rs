@@ -60,3 +60,23 @@ fn on_a_terminal_a_person_is_asked_and_no_means_no() {
         assert_eq!(screen.contains("stays as it is"), code == 1, "{screen}");
     }
 }
+
+#[test]
+fn without_any_agent_or_model_the_own_agent_says_what_can_be_done() {
+    let world = World::new();
+    let mut command = world.command(&["--deny-all", "exec", "hello"]);
+    for provider in ["ANTHROPIC", "OPENAI", "GEMINI", "GOOGLE", "OPENROUTER"] {
+        command.env_remove(format!("{provider}_API_KEY"));
+    }
+    command.env_remove("ANTHROPIC_AUTH_TOKEN");
+    // Nobody listens there.
+    for server in ["OLLAMA_HOST", "LMSTUDIO_BASE_URL", "LLAMACPP_BASE_URL", "VLLM_BASE_URL"] {
+        command.env(server, "http://127.0.0.1:9");
+    }
+    let output = command.stdin(std::process::Stdio::null()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    for words in ["I have no language model", "ANTHROPIC_API_KEY", "ollama serve", "attache demo"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}

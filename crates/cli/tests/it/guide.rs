@@ -231,6 +231,7 @@ pages! {
     from_acpx "from-acpx.md"
     chat "chat.md"
     providers "providers.md"
+    agent "agent.md"
 }
 
 #[test]

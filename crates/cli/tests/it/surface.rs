@@ -92,6 +92,6 @@ fn known_agents() {
     let find = |name: &str| agents.iter().find(|agent| agent["name"] == name).unwrap();
     assert_eq!((&find("mine")["source"], &find("mine")["installed"]), (&"config".into(), &true.into()));
     assert_eq!(find("gemini")["command"], "my-gemini");
-    assert_eq!(find("codex")["default"], true);
+    assert_eq!(find("attache")["default"], true);
     assert!(world.run(&["agents", "--all"]).ok().contains("goose acp"));
 }
