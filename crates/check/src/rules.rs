@@ -2,7 +2,7 @@
 //!
 //! `rules.jsonl` holds one rule per line: `id`, `side` (A, C, B), `level`, `text`, `source`, `observable`, `keyword` (whether the source uses the level's own
 //! word), and where they apply `when` (the capability whose advertisement makes the rule binding, `agent.…` or `client.…`) and `why_not`
-//! (why no conversation over stdio can show the rule; such a rule is never exercised and is left out of the coverage).
+//! or `why_not_client` (why no conversation over stdio can show the rule; such a rule is never exercised and is left out of the coverage).
 
 use std::sync::LazyLock;
 
@@ -136,6 +136,8 @@ pub struct Rule {
     pub when: Option<&'static str>,
     /// Why no conversation over stdio can show it.
     pub why_not: Option<&'static str>,
+    /// Why no conversation over stdio can show it of a client, where it can of an agent.
+    pub why_not_client: Option<&'static str>,
 }
 
 impl Rule {
@@ -153,6 +155,11 @@ impl Rule {
     pub fn level_shown(&self) -> String {
         let plain = self.keyword || self.level == Level::Rec;
         format!("{}{}", self.level.name(), if plain { "" } else { "°" })
+    }
+
+    /// Why no conversation over stdio can show it of `party`.
+    pub fn why_not_of(&self, party: Party) -> Option<&'static str> {
+        self.why_not.or(self.why_not_client.filter(|_| party == Party::Client))
     }
 
     /// The letters of its id: `CANCEL`.
@@ -202,5 +209,6 @@ fn read(line: &'static str) -> Option<Rule> {
         keyword: entry.get("keyword")?.as_bool()?,
         when: text("when"),
         why_not: text("why_not"),
+        why_not_client: text("why_not_client"),
     })
 }

@@ -348,7 +348,6 @@ fn notifications(stage: &mut Stage) -> BoxFuture<'_, Step> {
         stage.notify("_attache/later", json!({ "x": 1 })).await?;
         stage.notify("attache/later", json!({})).await?;
         lives(stage, &turn, &["EXT-08"], "a notification that nobody knows").await?;
-        stage.notify("session/update", json!(5)).await?;
         stage.notify("session/update", json!({ "sessionId": turn.session })).await?;
         stage.send_line("{\"jsonrpc\":\"2.0\",\"method\":\"session/update\"}").await?;
         probe(stage).await?;

@@ -17,7 +17,7 @@ mod login;
 mod nes;
 mod opening;
 mod options;
-mod play;
+pub(crate) mod play;
 mod reopen;
 mod roots;
 mod sessions;

@@ -226,6 +226,9 @@ pub fn explain(rule: &Rule, look: Look) -> String {
     if let Some(why) = rule.why_not {
         let _ = writeln!(out, "  not seen: {why}");
     }
+    if let Some(why) = rule.why_not_client {
+        let _ = writeln!(out, "  not seen: {why} (agents show it)");
+    }
     for party in [Party::Agent, Party::Client] {
         let shows = crate::scenarios(party).into_iter().filter(|scenario| scenario.rules.contains(&rule.id));
         for scenario in shows {

@@ -100,7 +100,7 @@ fn outcome(rule: &'static Rule, party: Party, played: &[Done], all: &[Scenario])
 
 /// Why there is nothing to say about a rule.
 fn unseen(rule: &Rule, party: Party, played: &[Done], all: &[Scenario]) -> Status {
-    if let Some(why) = rule.why_not {
+    if let Some(why) = rule.why_not_of(party) {
         return Status::NotExercised(why.to_owned());
     }
     if let Some(why) = not_advertised(rule, party, played) {

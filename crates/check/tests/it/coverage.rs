@@ -18,7 +18,7 @@ const LEVELS: [(&str, &[Level]); 3] = [
 fn observable(party: Party) -> Vec<&'static Rule> {
     rules::all()
         .iter()
-        .filter(|rule| rule.side.binds(party) && rule.observable && rule.why_not.is_none())
+        .filter(|rule| rule.side.binds(party) && rule.observable && rule.why_not_of(party).is_none())
         .collect()
 }
 

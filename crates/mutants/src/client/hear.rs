@@ -32,7 +32,19 @@ pub(super) async fn hear(client: &Arc<Client>, reader: FrameReader) {
 }
 
 async fn heard(client: &Arc<Client>, line: &[u8]) {
+    // STDIO-11: long lines and other line ends are lines too.
+    if (client.is("STDIO-11") && line.len() > 1 << 20) || (client.is("STDIO-11/cr") && line.ends_with(b"\r"))
+    {
+        return client.halt();
+    }
+    // STDIO-16: no other character ends a line.
+    if client.is("STDIO-16") && line.windows(3).any(|bytes| bytes == "\u{2028}".as_bytes()) {
+        return broken(client, -32700, "half a line").await;
+    }
     let Ok(message) = serde_json::from_slice::<Value>(line) else {
+        if client.is("RPC-09/ends") {
+            return client.halt();
+        }
         return broken(client, -32700, "this is not JSON").await;
     };
     if message.is_array() && client.is("RPC-11") {

@@ -17,7 +17,7 @@ impl Client {
             let (id, answer) = self.ask("initialize", params).await;
             if self.is("SESS-01") {
                 let _ = self.ask("session/new", self.opening()).await;
-            } else {
+            } else if !self.acts("cancel") {
                 self.tell("session/cancel", json!({ "sessionId": "sess-early" })).await;
             }
             return self.introduced(self.outcome(id, answer).await?);

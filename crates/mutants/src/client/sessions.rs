@@ -9,7 +9,7 @@ impl Client {
     /// A new session: its id and the whole answer.
     pub(super) async fn new_session(&self) -> Result<(String, Value), Halt> {
         let opened = self.call_known("session/new", self.opening()).await?;
-        let id = opened.get("sessionId").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let id = opened.get("sessionId").and_then(Value::as_str).ok_or(Halt::Unsupported)?.to_owned();
         // SESS-05: any text is an id.
         if self.is("SESS-05") && !id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
             self.stop().await;
