@@ -72,8 +72,16 @@ pub(super) fn info(provider: &str, id: &str) -> ModelInfo {
     let fitting = TABLE.iter().filter(|known| known.provider == provider && id.starts_with(known.id));
     match fitting.max_by_key(|known| known.id.len()) {
         Some(known) => known.info(id),
-        None => unknown(provider, id),
+        None => kin(provider, id).unwrap_or_else(|| unknown(provider, id)),
     }
+}
+
+/// A model that somebody else passes on is what its name says, but has another price.
+fn kin(provider: &str, id: &str) -> Option<ModelInfo> {
+    let bare = id.rsplit('/').next()?;
+    let family = provider_of(bare).filter(|family| *family != provider)?;
+    let (provider, id) = (provider.to_owned(), id.to_owned());
+    Some(ModelInfo { provider, name: id.clone(), id, price: None, ..info(family, bare) })
 }
 
 /// The models of a provider that are offered by themselves.
@@ -91,7 +99,9 @@ pub(super) fn provider_of(id: &str) -> Option<&'static str> {
         ("o4", "openai"),
         ("gemini-", "gemini"),
     ];
-    fronts.iter().find(|(front, _)| id.starts_with(front)).map(|(_, provider)| *provider)
+    // The open models of OpenAI run elsewhere and can less.
+    let mut fitting = fronts.iter().filter(|(front, _)| id.starts_with(front) && !id.starts_with("gpt-oss"));
+    fitting.next().map(|(_, provider)| *provider)
 }
 
 impl Known {
@@ -148,6 +158,10 @@ mod tests {
         assert_eq!(info("anthropic", "claude-next").window, 200_000);
         assert_eq!(info("ollama", "qwen3").window, 32_000);
         assert_eq!(provider_of("claude-x"), Some("anthropic"));
+        assert_eq!((provider_of("gpt-oss-20b"), info("vllm", "gpt-oss-20b").images), (None, false));
+        let passed_on = info("mine", "anthropic/claude-sonnet-5-5");
+        assert_eq!((passed_on.window, passed_on.thinking, passed_on.price), (1_000_000, true, None));
+        assert_eq!(passed_on.spec(), "mine/anthropic/claude-sonnet-5-5");
         assert_eq!(provider_of("qwen3"), None);
     }
 

@@ -76,7 +76,8 @@ impl Models {
         ready
             .flat_map(|provider| {
                 let own = found.iter().filter(|model| model.provider == provider.id).cloned();
-                known::listed(&provider.id).into_iter().chain(own).collect::<Vec<_>>()
+                let named = provider.models.iter().map(|id| known::info(&provider.id, id));
+                known::listed(&provider.id).into_iter().chain(named).chain(own).collect::<Vec<_>>()
             })
             .collect()
     }

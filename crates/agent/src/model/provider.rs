@@ -22,6 +22,8 @@ pub struct Provider {
     pub key_from: KeyFrom,
     /// Further headers, whose values may be secrets too.
     pub headers: Vec<(String, Key)>,
+    /// Models to offer, besides those that are known or found.
+    pub models: Vec<String>,
     /// Whether it may be used at all.
     pub enabled: bool,
     /// The variables in which its key is looked for; none if it needs no key.

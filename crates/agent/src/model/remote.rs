@@ -270,6 +270,14 @@ impl Form {
     }
 
     fn push(&mut self, bytes: &[u8]) -> Result<Vec<String>, TooLong> {
+        // Some call a stream of events JSON.
+        if let Form::Whole(all) = self
+            && all.is_empty()
+            && !bytes.trim_ascii_start().starts_with(b"{")
+            && !bytes.trim_ascii_start().starts_with(b"[")
+        {
+            *self = Form::Events(Sse::default());
+        }
         let mut messages = Vec::new();
         match self {
             Form::Events(sse) => {

@@ -112,6 +112,7 @@ impl Settings {
                 key: None,
                 key_from: KeyFrom::Settings,
                 headers: Vec::new(),
+                models: Vec::new(),
                 enabled: true,
                 key_vars: Vec::new(),
             });
@@ -120,8 +121,8 @@ impl Settings {
         &mut self.providers[place]
     }
 
-    /// Takes one line of a file of settings about a provider: `api`, `base_url`, `name`, `key_env`, `enabled`, or `headers.NAME`.
-    /// `var` looks up variables of the environment.
+    /// Takes one line of a file of settings about a provider: `api`, `base_url`, `name`, `key_env`, `models` (separated by
+    /// commas), `enabled`, or `headers.NAME`. `var` looks up variables of the environment.
     pub fn apply(
         &mut self,
         id: &str,
@@ -146,6 +147,10 @@ impl Settings {
                 provider.key_from = KeyFrom::Env(value.to_owned());
                 provider.key_vars = vec![value.to_owned()];
             }
+            "models" => {
+                let names = value.split(',').map(str::trim).filter(|name| !name.is_empty());
+                provider.models = names.map(str::to_owned).collect();
+            }
             "enabled" => {
                 provider.enabled =
                     value.parse().map_err(|_| format!("`{value}` is neither true nor false"))?;
@@ -154,7 +159,7 @@ impl Settings {
                 (Some(name), Some(value)) => provider.headers.push((name.to_owned(), value)),
                 (Some(name), None) => return Err(format!("the header `{name}` is empty")),
                 (None, _) => {
-                    let known = "api, base_url, name, key_env, enabled and headers";
+                    let known = "api, base_url, name, key_env, models, enabled and headers";
                     return Err(format!("`{field}` is not known; there are {known}"));
                 }
             },
@@ -197,6 +202,7 @@ impl Usual {
             key_from: key.as_ref().map_or(KeyFrom::Settings, |(name, _)| KeyFrom::Env((*name).to_owned())),
             key: key.map(|(_, key)| key),
             headers: Vec::new(),
+            models: Vec::new(),
             enabled: true,
             key_vars: self.key_vars.iter().map(|name| (*name).to_owned()).collect(),
         }
@@ -278,6 +284,7 @@ mod tests {
         apply("mine", "base_url", "https://models.example/v1/").unwrap();
         apply("mine", "key_env", "MY_KEY").unwrap();
         apply("mine", "headers.x-team", "blue").unwrap();
+        apply("mine", "models", "big, small").unwrap();
         apply("openai", "api", "chat").unwrap();
         apply("gemini", "enabled", "false").unwrap();
         for (field, value) in
@@ -288,6 +295,7 @@ mod tests {
         let mine = get(&found, "mine");
         assert!(mine.is_ready() && mine.key == Key::new("sk-mine") && mine.headers[0].0 == "x-team");
         assert_eq!((mine.api, mine.base_url.as_str()), (Api::Chat, "https://models.example/v1"));
+        assert_eq!(mine.models, ["big", "small"]);
         assert_eq!(get(&found, "openai").api, Api::Chat);
         assert!(!get(&found, "gemini").enabled);
         assert_eq!(found.secrets().collect::<Vec<_>>(), ["sk-mine", "blue"]);

@@ -91,6 +91,8 @@ async fn an_answer_that_is_complete_needs_no_proper_end() {
         vec![Step::Send(chunked), Step::Send(chunk)],
         // No content type at all.
         vec![Step::Send(b"HTTP/1.1 200 OK\r\n\r\n".to_vec()), Step::Send(said.as_bytes().to_vec())],
+        // A stream that says it is none.
+        vec![Step::Send(head(200, "application/json", "")), Step::Send(said.as_bytes().to_vec())],
         // Not a stream although it was asked for.
         whole(200, "", "{\"choices\":[{\"message\":{\"content\":\"all\"},\"finish_reason\":\"stop\"}]}"),
     ] {
@@ -115,7 +117,7 @@ async fn an_answer_that_is_none_is_said_to_be_none() {
         (text("text/html", "", "<html>login</html>"), "text/html"),
         (text("text/event-stream", "", "data: {not json\n\n"), "no JSON"),
         (text("text/event-stream", "", "data: {\"hello\":1}\n\n"), "without choices"),
-        (text("application/json", "", "oops"), "no JSON"),
+        (text("application/json", "", "{oops"), "no JSON"),
     ] {
         let server = Server::start(vec![reply, good(Api::Chat)]).await;
         let (_, error) = ask(&*open(&settings(Api::Chat, &server.url))).await;

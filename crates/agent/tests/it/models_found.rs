@@ -104,6 +104,8 @@ async fn a_key_makes_a_provider_the_usual_choice() {
     let models = Models::new(&settings).unwrap();
     assert!(models.choose().unwrap().starts_with("gemini/"));
     assert!(models.list().iter().all(|model| model.provider == "gemini"));
+    settings.provider("test").models = vec!["big".to_owned()];
+    assert!(Models::new(&settings).unwrap().list().iter().any(|model| model.spec() == "test/big"));
     settings.model = Some("test/wanted".to_owned());
     assert_eq!(Models::new(&settings).unwrap().choose().as_deref(), Some("test/wanted"));
     for (spec, expected) in [

@@ -39,3 +39,40 @@ fn fields(entry: &toml::Table) -> Vec<(String, &toml::Value)> {
     }
     fields
 }
+
+/// A text, yes or no, or a list of texts, which commas separate then.
+fn text(value: &toml::Value) -> Option<String> {
+    match value {
+        toml::Value::String(text) => Some(text.clone()),
+        toml::Value::Boolean(yes) => Some(yes.to_string()),
+        toml::Value::Array(list) => {
+            let texts: Option<Vec<&str>> = list.iter().map(|item| item.as_str()).collect();
+            texts.map(|texts| texts.join(","))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn entries_become_lines() {
+        let entry: toml::Table = toml::from_str(
+            "api = 'chat'\nenabled = false\nmodels = ['a', 'b']\nheaders = { x = 'y' }\nbad = 1",
+        )
+        .unwrap();
+        let lines: Vec<_> = fields(&entry).into_iter().map(|(field, value)| (field, text(value))).collect();
+        let line = |field: &str, text: &str| (field.to_owned(), Some(text.to_owned()));
+        let expected = [
+            line("api", "chat"),
+            ("bad".to_owned(), None),
+            line("enabled", "false"),
+            line("headers.x", "y"),
+            line("models", "a,b"),
+        ];
+        assert_eq!(lines, expected);
+    }
+}

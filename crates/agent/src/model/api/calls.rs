@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
+use super::text;
 use crate::model::{BadCall, Event, Part, Request, Stop, ToolCall};
 
 /// The calls of one answer.
@@ -43,10 +44,6 @@ impl Calls {
             _ => None,
         });
         Calls { used: used.collect(), all: Vec::new() }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.all.len()
     }
 
     /// How an answer ended that its provider says is done: some forget that they called.
@@ -142,8 +139,31 @@ impl Calls {
         }
     }
 
+    /// A call that comes whole.
+    pub(super) fn whole(
+        &mut self,
+        call: &Value,
+        arguments: &Value,
+        seal: Option<Value>,
+        out: &mut Vec<Event>,
+    ) {
+        let json = arguments.is_object().then(|| arguments.to_string());
+        // An index that its provider may give is not relied on: it is the place at which the call came.
+        let index = self.all.len() as u64;
+        let (id, name) = (text(call, "id"), text(call, "name").or_else(|| text(&call["function"], "name")));
+        self.take(Piece { index: Some(index), id, name, json, seal }, out);
+        self.end(index, None, out);
+    }
+
+    /// The last events of an answer, given how it says that it ends.
+    pub(super) fn finish(&mut self, stop: Option<Stop>, out: &mut Vec<Event>) {
+        self.end_all(out);
+        let stop = stop.unwrap_or_else(|| self.stop());
+        out.push(Event::End(stop));
+    }
+
     /// All calls are complete.
-    pub(super) fn end_all(&mut self, out: &mut Vec<Event>) {
+    fn end_all(&mut self, out: &mut Vec<Event>) {
         for (number, call) in self.all.iter_mut().enumerate() {
             call.end(number, out);
         }

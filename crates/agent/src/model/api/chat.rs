@@ -169,7 +169,6 @@ impl Decode for Decoder {
             out.push(if kind == Kind::Thought { Event::Thought(piece) } else { Event::Text(piece) });
         }
         self.thought_ends(out);
-        self.calls.end_all(out);
-        out.push(Event::End(self.stop.take().unwrap_or_else(|| self.calls.stop())));
+        self.calls.finish(self.stop.take(), out);
     }
 }

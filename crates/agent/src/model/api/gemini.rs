@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::calls::{Calls, Piece};
+use super::calls::Calls;
 use super::{Decode, Fault, count, error_in, nonsense, own_seal, result_text, seal, text};
 use crate::model::{Event, Message, ModelInfo, Part, Request, Role, Stop, Thinking, ToolSpec, Usage};
 
@@ -131,18 +131,7 @@ impl Decoder {
             text(part, "thoughtSignature").map(|sign| seal(&self.provider, json!({ "signature": sign })));
         let call = &part["functionCall"];
         if call.is_object() {
-            let json = call["args"].is_object().then(|| call["args"].to_string());
-            // Calls come whole, so each has an index of its own: the place at which it came.
-            let index = self.calls.len() as u64;
-            let piece = Piece {
-                index: Some(index),
-                id: text(call, "id"),
-                name: text(call, "name"),
-                json,
-                seal: signature,
-            };
-            self.calls.take(piece, out);
-            self.calls.end(index, None, out);
+            self.calls.whole(call, &call["args"], signature, out);
             return;
         }
         if let Some(said) = text(part, "text") {
@@ -208,7 +197,6 @@ impl Decode for Decoder {
     }
 
     fn finish(&mut self, out: &mut Vec<Event>) {
-        self.calls.end_all(out);
-        out.push(Event::End(self.stop.take().unwrap_or_else(|| self.calls.stop())));
+        self.calls.finish(self.stop.take(), out);
     }
 }

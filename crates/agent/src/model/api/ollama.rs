@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::calls::{Calls, Piece};
+use super::calls::Calls;
 use super::{Decode, Fault, chat_body, count, error_in, nonsense, result_text, text};
 use crate::model::{Event, Message, ModelInfo, Part, Request, Role, Stop, Thinking, Usage};
 
@@ -108,19 +108,7 @@ impl Decode for Decoder {
         out.extend(text(said, "thinking").map(|text| Event::Thought(text.to_owned())));
         out.extend(text(said, "content").map(|text| Event::Text(text.to_owned())));
         for call in said["tool_calls"].as_array().into_iter().flatten() {
-            let function = &call["function"];
-            let json = function["arguments"].is_object().then(|| function["arguments"].to_string());
-            // Calls come whole; an index that servers give is not to be relied on.
-            let index = self.calls.len() as u64;
-            let piece = Piece {
-                index: Some(index),
-                id: text(call, "id"),
-                name: text(function, "name"),
-                json,
-                seal: None,
-            };
-            self.calls.take(piece, out);
-            self.calls.end(index, None, out);
+            self.calls.whole(call, &call["function"]["arguments"], None, out);
         }
         if message["done"].as_bool() == Some(true) {
             out.push(Event::Usage(Usage {
@@ -142,7 +130,6 @@ impl Decode for Decoder {
     }
 
     fn finish(&mut self, out: &mut Vec<Event>) {
-        self.calls.end_all(out);
-        out.push(Event::End(self.stop.take().unwrap_or_else(|| self.calls.stop())));
+        self.calls.finish(self.stop.take(), out);
     }
 }

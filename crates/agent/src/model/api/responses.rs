@@ -207,7 +207,6 @@ impl Decode for Decoder {
     }
 
     fn finish(&mut self, out: &mut Vec<Event>) {
-        self.calls.end_all(out);
-        out.push(Event::End(self.stop.take().unwrap_or_else(|| self.calls.stop())));
+        self.calls.finish(self.stop.take(), out);
     }
 }
