@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{begin, is_open, is_question, ping, scene, served, unseen};
-use crate::judge::Heard;
+use crate::judge::{Heard, Message};
 use crate::stage::{Id, PromptKind};
 use crate::{Need, Scenario, Stage, Step, Stop};
 
@@ -164,7 +164,7 @@ async fn late(stage: &mut Stage) -> Step {
     stage.turn(&session, PromptKind::Say).await?.ok();
     stage.cancel(&session).await?;
     let heard = stage.probe().await?;
-    let silent = heard.iter().all(|heard| heard.json.get("method").is_some());
+    let silent = !heard.iter().any(|heard| matches!(heard.message, Message::Answer { .. }));
     stage.check("CANCEL-10", silent, "a cancel of an idle session was answered");
     again(stage, &session).await
 }

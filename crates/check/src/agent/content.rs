@@ -1,5 +1,7 @@
 //! Prompts of every content, extensions, and what else a prompt can be.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::{begin, ping, prompt, scene, turn, unseen, words};
@@ -160,7 +162,7 @@ async fn two(stage: &mut Stage) -> Step {
         return unseen("the agent asked for no permission");
     };
     let two = stage.prompt(&session, PromptKind::Say).await?;
-    ping(stage).await?;
+    stage.quiet(Duration::from_millis(500)).await?;
     let book = stage.book();
     let open = book.sessions.get(&session).map(|known| known.prompts.clone()).unwrap_or_default();
     // Queued, refused, or the first one is cancelled: all of it is allowed. Serving the second beside the first is not.
@@ -274,22 +276,5 @@ async fn commands(stage: &mut Stage) -> Step {
 async fn own_names(stage: &mut Stage) -> Step {
     let session = begin(stage).await?;
     stage.turn(&session, PromptKind::Say).await?.ok();
-    // EXT-05: what an agent calls by a name of its own begins with an underscore. Names of drafts are the protocol's too.
-    let strange = stage.heard(0).iter().find_map(|heard| {
-        let method = heard.method()?;
-        let known = method.starts_with(['_', '$'])
-            || crate::schema::Method::of(method).is_some()
-            || is_of_a_draft(method);
-        (!known).then(|| (heard.index, method.to_owned()))
-    });
-    match strange {
-        Some((at, method)) => stage.fail_at("EXT-05", &[at], format!("the method {method:?} is reserved")),
-        None => stage.pass("EXT-05"),
-    }
-    Ok(())
-}
-
-fn is_of_a_draft(method: &str) -> bool {
-    ["nes/", "document/", "mcp/", "proxy/"].iter().any(|prefix| method.starts_with(prefix))
-        || method == "session/set_model"
+    ping(stage).await
 }

@@ -1,5 +1,7 @@
 //! Sessions that come back: load and resume.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::{begin, reopening, scene, turn, unseen, words};
@@ -11,7 +13,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     scene(
         "load",
         "a loaded session tells all that was said, and then is open",
-        &["SESS-11", "SESS-12", "SESS-15", "SESS-16", "SESS-17"],
+        &["SESS-11", "SESS-12", "SESS-15", "SESS-16", "SESS-17", "TOOL-06"],
         &[Need::Agent("loadSession")],
         |stage| Box::pin(load(stage)),
     ),
@@ -67,10 +69,13 @@ async fn load(stage: &mut Stage) -> Step {
         return unseen("the prompt failed, so there is nothing to load");
     }
     stage.turn(&session, PromptKind::Say).await?.ok();
+    stage.turn(&session, PromptKind::Read).await?.ok();
+    let live = contents(stage, &session, mark);
     let said = words(stage, &session, mark);
     put_down(stage, &session).await?;
     let mark = stage.mark();
-    if let Err(error) = stage.call("session/load", reopening(stage, &session)).await? {
+    let id = stage.request("session/load", reopening(stage, &session)).await?;
+    if let Err(error) = stage.expect(&id).await? {
         // Whether a session can be loaded in the process that made it is nowhere said.
         return unseen(&format!("session/load was refused: {} {}", error.code, error.message));
     }
@@ -85,15 +90,20 @@ async fn load(stage: &mut Stage) -> Step {
         stage.heard(mark).iter().any(|heard| heard.update().is_some_and(|(kind, _)| kind == "notice"));
     let ids: Vec<Value> =
         replay(stage, &session, mark).map(|(_, _, update)| update["messageId"].clone()).collect();
+    let again = contents(stage, &session, mark);
     stage.check("SESS-11", whole, why);
+    replaced(stage, &live, &again);
     stage.check("SESS-16", !noticed, "a notice was replayed");
     if whole {
         stage.pass("SESS-15");
     }
     // SESS-12: what comes after the answer is not replay any more.
-    let mark = stage.mark();
     stage.probe().await?;
-    let late = replay(stage, &session, mark).next().map(|(heard, kind, _)| (heard.index, kind.to_owned()));
+    let answer =
+        stage.heard(mark).iter().position(|heard| heard.id() == Some(&id) && heard.method().is_none());
+    let late = replay(stage, &session, mark + answer.unwrap_or_default())
+        .next()
+        .map(|(heard, kind, _)| (heard.index, kind.to_owned()));
     match late {
         Some((at, kind)) => {
             stage.fail_at("SESS-12", &[at], format!("`{kind}` comes after the answer to session/load"))
@@ -113,6 +123,40 @@ async fn load(stage: &mut Stage) -> Step {
         );
     }
     Ok(())
+}
+
+/// By tool call: the content of each update that brought some.
+type Contents = BTreeMap<String, Vec<Vec<Value>>>;
+
+fn contents(stage: &Stage, session: &str, mark: usize) -> Contents {
+    let mut found = Contents::new();
+    for (_, kind, update) in replay(stage, session, mark) {
+        if let ("tool_call" | "tool_call_update", Some(id), Some(content)) =
+            (kind, update["toolCallId"].as_str(), update["content"].as_array())
+        {
+            found.entry(id.to_owned()).or_default().push(content.clone());
+        }
+    }
+    found
+}
+
+/// TOOL-06: the content of an update stands in the place of what was there. An agent that thinks it is added shows so when it tells
+/// the call again: at its end there is everything that ever was.
+fn replaced(stage: &mut Stage, live: &Contents, again: &Contents) {
+    for (id, parts) in live.iter().filter(|(_, parts)| parts.len() > 1) {
+        let (Some(last), Some(told)) = (parts.last(), again.get(id).and_then(|parts| parts.last())) else {
+            continue;
+        };
+        let all = parts.concat();
+        if told == last {
+            stage.pass("TOOL-06");
+        } else if *told == all {
+            stage.fail(
+                "TOOL-06",
+                format!("told again, the tool call {id:?} has the content of all its updates together"),
+            );
+        }
+    }
 }
 
 /// A replay that runs past its answer has its ids in another order of ours.

@@ -77,6 +77,12 @@ async fn list(stage: &mut Stage) -> Step {
         let session = stage.new_session().await?;
         stage.turn(&session, PromptKind::Say).await?.ok();
     }
+    // One more that is elsewhere, the last.
+    let elsewhere = stage.cwd().join("elsewhere");
+    super::roots::make_dir(stage, &elsewhere);
+    let elsewhere = elsewhere.to_string_lossy().into_owned();
+    let session = open_with(stage, json!({ "cwd": elsewhere })).await?;
+    stage.turn(&session, PromptKind::Say).await?.ok();
     let cwd = stage.cwd().to_string_lossy().into_owned();
     let everything = match all(stage, json!({})).await? {
         Ok(Some(list)) => list,
@@ -88,7 +94,9 @@ async fn list(stage: &mut Stage) -> Step {
     };
     let here = all(stage, json!({ "cwd": cwd })).await?.ok().flatten().unwrap_or_default();
     // LIST-05: without a cursor there is no more, so what a filter finds must have been on those pages.
-    let hidden = ids(&here).difference(&ids(&everything)).next().map(|id| (*id).to_owned());
+    let there = all(stage, json!({ "cwd": elsewhere })).await?.ok().flatten().unwrap_or_default();
+    let found: BTreeSet<&str> = ids(&here).union(&ids(&there)).copied().collect();
+    let hidden = found.difference(&ids(&everything)).next().map(|id| (*id).to_owned());
     stage.check(
         "LIST-05",
         hidden.is_none(),

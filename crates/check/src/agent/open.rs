@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{begin, capabilities, opening, prompt, scene, turn};
-use crate::judge::agent::Gate;
+use super::{begin, capabilities, opening, prompt, scene, turn, unseen};
+use crate::judge::agent::needed;
 use crate::stage::PromptKind;
 use crate::{Scenario, Stage, Step, Stop};
 
@@ -11,7 +11,10 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     scene(
         "version-1",
         "version 1 is asked for",
-        &["INIT-05", "INIT-06", "INIT-11", "INIT-13", "INIT-18", "INIT-29", "AUTH-14"],
+        &[
+            "INIT-05", "INIT-06", "INIT-11", "INIT-13", "INIT-18", "INIT-24", "INIT-27", "INIT-29",
+            "AUTH-14", "MCP-04",
+        ],
         &[],
         |stage| Box::pin(version_1(stage)),
     ),
@@ -62,11 +65,17 @@ async fn version_1(stage: &mut Stage) -> Step {
     let result = stage.call("initialize", json!({ "protocolVersion": 1, "clientCapabilities": {} })).await?;
     let result = match result {
         Ok(result) => result,
+        // INIT-24: whoever authenticates does so later, by a method of the answer.
+        Err(error) if error.code == -32000 => {
+            stage.fail("INIT-24", "initialize itself wants credentials");
+            return Ok(());
+        }
         Err(error) => {
             stage.fail("INIT-29", format!("initialize without clientInfo was refused: {}", error.message));
             return Ok(());
         }
     };
+    stage.pass("INIT-24");
     stage.pass("INIT-29");
     let version = &result["protocolVersion"];
     if version.is_u64() {
@@ -87,6 +96,8 @@ async fn version_1(stage: &mut Stage) -> Step {
                 able["sessionCapabilities"].is_null() || able["sessionCapabilities"].is_object(),
             ),
         ];
+        let http = able["mcpCapabilities"]["http"] == true;
+        stage.check("MCP-04", http, "MCP servers over http are not supported");
         let wrong = wrong.into_iter().find(|(_, fits)| !fits);
         stage.check(
             "INIT-18",
@@ -110,7 +121,9 @@ async fn version_unknown(stage: &mut Stage, version: u64) -> Step {
             );
         }
         // An agent of version 2 only has nothing to answer to a version below; that it says in its own code.
-        Err(error) if error.code == -32022 => stage.skip("INIT-07", "the agent does not speak version 1"),
+        Err(error) if matches!(error.code, -32022 | -32000) => {
+            stage.skip("INIT-07", "the agent does not speak version 1")
+        }
         Err(error) => stage.fail(
             "INIT-07",
             format!("refused with {} in place of a version that the agent knows", error.code),
@@ -179,7 +192,10 @@ async fn bare_client(stage: &mut Stage) -> Step {
         let ended = stage.turn(&session, kind).await?;
         match (kind, ended.is_ok()) {
             (PromptKind::Elicit, true) => stage.pass("ELIC-03"),
-            (PromptKind::Elicit, false) => stage.fail("ELIC-03", "without elicitation the turn fails"),
+            // One that cannot be prompted at all has another fault.
+            (PromptKind::Elicit, false) if !ended.is_err_and(|error| error.code == -32601) => {
+                stage.fail("ELIC-03", "without elicitation the turn fails");
+            }
             (_, true) => stage.pass("INIT-16"),
             (_, false) => {}
         }
@@ -188,7 +204,7 @@ async fn bare_client(stage: &mut Stage) -> Step {
         let ended = turn(stage, &session, text).await?;
         // NOTE-04: nothing hangs on a notice, so without them a turn ends as it does with them.
         match ended {
-            Err(error) if at == 0 && error.code != -32602 => {
+            Err(error) if at == 0 && !matches!(error.code, -32601 | -32602) => {
                 stage.fail(
                     "NOTE-04",
                     format!("without notices the turn fails: {} {}", error.code, error.message),
@@ -198,7 +214,7 @@ async fn bare_client(stage: &mut Stage) -> Step {
             _ => {}
         }
     }
-    if !stage.heard(mark).iter().any(|heard| Gate::of(heard).is_some()) {
+    if !stage.heard(mark).iter().any(|heard| needed(heard).is_some()) {
         let rules = [
             "INIT-15", "FS-01", "FS-02", "TERM-01", "TERM-02", "ELIC-01", "PLAN-07", "NOTE-01", "NOTE-06",
             "SUBA-01", "AUTH-08",
@@ -222,7 +238,7 @@ async fn null_capabilities(stage: &mut Stage) -> Step {
     for text in WISHES {
         turn(stage, &session, text).await?.ok();
     }
-    let used = stage.heard(0).iter().find_map(|heard| Gate::of(heard).map(|gate| (heard.index, gate.path)));
+    let used = stage.heard(0).iter().find_map(|heard| needed(heard).map(|path| (heard.index, path)));
     match used {
         Some((at, path)) => {
             stage.fail_at("INIT-19", &[at], format!("`{path}` was null and is used all the same"))
@@ -244,6 +260,9 @@ async fn half_files(stage: &mut Stage, which: &str) -> Step {
 async fn odd_capabilities(stage: &mut Stage) -> Step {
     let params = json!({ "protocolVersion": 1, "clientCapabilities": "x" });
     let answer = stage.call("initialize", params).await?;
+    if answer.as_ref().is_err_and(|error| error.code == -32000) {
+        return unseen("initialize wants credentials");
+    }
     stage.check(
         "INIT-20",
         answer.is_ok(),

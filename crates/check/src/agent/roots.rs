@@ -54,9 +54,16 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     scene(
         "mcp-acp",
         "an MCP server that the client serves over the connection",
-        &["MCPA-03", "MCPA-04"],
+        &["MCPA-04"],
         &[Need::Agent("mcpCapabilities.acp")],
-        |stage| Box::pin(served(stage)),
+        |stage| Box::pin(served(stage, true)),
+    ),
+    scene(
+        "mcp-acp-old",
+        "the same in the form of August 2026",
+        &["MCPA-03"],
+        &[Need::Agent("mcpCapabilities.acp")],
+        |stage| Box::pin(served(stage, false)),
     ),
 ];
 
@@ -142,7 +149,7 @@ async fn roots(stage: &mut Stage) -> Step {
     Ok(())
 }
 
-fn make_dir(stage: &Stage, path: &Path) {
+pub(super) fn make_dir(stage: &Stage, path: &Path) {
     if super::on_disk(stage) {
         // If it cannot be made the agent will not find it, and the scenario shows nothing.
         std::fs::create_dir_all(path).ok();
@@ -272,7 +279,8 @@ async fn outside(stage: &mut Stage) -> Step {
     .await?
     .ok();
     let seen = |stage: &Stage, mark: usize| {
-        !read(stage, mark).is_empty() || words(stage, &session, mark).contains("attache-secret")
+        let theirs = |path: &String| Path::new(path).starts_with(&inner) || Path::new(path) == secret;
+        read(stage, mark).iter().any(theirs) || words(stage, &session, mark).contains("attache-secret")
     };
     let direct = seen(stage, mark);
     stage.check("ROOT-03", !direct, "a file outside of the session's directory was read");
@@ -361,14 +369,15 @@ async fn wrong_servers(stage: &mut Stage) -> Step {
     Ok(())
 }
 
-async fn served(stage: &mut Stage) -> Step {
+async fn served(stage: &mut Stage, modern: bool) -> Step {
     stage.initialize(capabilities()).await?;
     let server = json!([{ "type": "acp", "name": "attache", "serverId": "attache-server" }]);
     let session = open_with(stage, json!({ "mcpServers": server })).await?;
-    for modern in [true, false] {
-        serve_mcp(stage, modern);
-        turn(stage, &session, "Use the tool `time` of the MCP server named attache.").await?.ok();
+    serve_mcp(stage, modern);
+    if !modern {
+        stage.excuse("MCPA-04", "the scenario asks for the form of August");
     }
+    turn(stage, &session, "Use the tool `time` of the MCP server named attache.").await?.ok();
     Ok(())
 }
 

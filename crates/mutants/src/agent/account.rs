@@ -29,6 +29,9 @@ fn capabilities() -> Value {
 
 impl Agent {
     pub(crate) fn initialize(&self, params: &Value) -> Reply {
+        if self.is("INIT-24") && params["_meta"]["apiKey"].is_null() {
+            return Err(Refusal::new(-32000, "Authentication required"));
+        }
         let version = self.version(&params["protocolVersion"])?;
         // INIT-20: capabilities that are no object are none.
         let client = Some(&params["clientCapabilities"]).filter(|given| given.is_object());
@@ -103,11 +106,11 @@ impl Agent {
         if state.locked_out && self.is("AUTH-22") {
             return Err(Refusal::new(-32000, "Authentication required"));
         }
+        let known = if state.locked_out { "unauthenticated" } else { "authenticated" };
+        let accounts = json!([{ "label": "key", "active": !state.locked_out }]);
         if self.is("AUTH-22/changes") {
             state.locked_out = false;
         }
-        let known = if state.locked_out { "unauthenticated" } else { "authenticated" };
-        let accounts = json!([{ "label": "key", "active": !state.locked_out }]);
         Ok(json!({ "state": known, "accounts": accounts }))
     }
 

@@ -35,7 +35,7 @@ impl Agent {
             (None, None) => None,
         };
         match (message.get("method").and_then(Value::as_str), outcome) {
-            (Some(method), _) if known_id && (message["jsonrpc"] == "2.0" || self.is("RPC-01/accepts")) => {
+            (Some(method), _) if known_id && message["jsonrpc"] == "2.0" => {
                 let params = message.get("params").unwrap_or(&Value::Null);
                 match id {
                     Some(id) => self.request(id.clone(), method.to_owned(), params.clone()).await,
@@ -95,11 +95,13 @@ impl Agent {
 
     /// CANCEL-11: the turn of this session and of no other.
     fn cancelled_turn(&self, session: &str) -> Option<CancelToken> {
-        let state = self.state();
+        let mut state = self.state();
         if self.is("CANCEL-11") {
             state.sessions.values().filter_map(|session| session.turn.as_ref()).for_each(CancelToken::cancel);
         }
-        state.sessions.get(session)?.turn.clone()
+        let session = state.sessions.get_mut(session)?;
+        session.told_to_stop = true;
+        session.turn.clone()
     }
 
     fn cancel_request(&self, id: &Value) {
@@ -133,7 +135,7 @@ impl Agent {
 
     /// RPC-20: one that does everything in its order waits for the turn first.
     fn busy_for(&self, method: &str) -> Option<CancelToken> {
-        if !self.is("RPC-20") || method == "session/prompt" {
+        if !self.is("RPC-20") || method != "session/new" {
             return None;
         }
         self.state()
@@ -152,6 +154,7 @@ impl Agent {
             "session/load" => return self.clone().load(id, params).await,
             "session/close" | "session/archive" => return self.clone().close(id, method, params).await,
             "nes/suggest" => return self.clone().suggest(id, params).await,
+            "session/resume" if self.is("SESS-23") => self.repeat(&params).await,
             _ => {}
         }
         let reply = self.call(&method, &params);
@@ -183,7 +186,10 @@ impl Agent {
     /// The methods that are answered at once.
     fn call(&self, method: &str, params: &Value) -> Reply {
         // RPC-25: members have names.
-        if !(params.is_object() || params.is_null() || self.is("RPC-25")) {
+        if self.is("RPC-25") && method == "session/new" && params.is_array() {
+            return self.new_session(&json!({ "cwd": params.get(0), "mcpServers": params.get(1) }));
+        }
+        if !(params.is_object() || params.is_null()) {
             return Err(Refusal::params("`params` must be an object"));
         }
         if params.is_null() && self.is("RPC-21") && method != "no/such" {

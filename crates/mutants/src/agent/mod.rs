@@ -27,9 +27,19 @@ use wire::Agent;
 
 /// Plays the agent on `link` until its input ends: the good one, or a variant of it.
 pub async fn agent(link: Link, variant: Option<&str>) {
+    play(link, variant, false).await;
+}
+
+/// [`agent`](fn@agent) as it is before anybody has logged in: sessions are refused until then.
+pub async fn locked_agent(link: Link, variant: Option<&str>) {
+    play(link, variant, true).await;
+}
+
+async fn play(link: Link, variant: Option<&str>, locked: bool) {
     let (mut reader, writer) = link.split();
     let gone = CancelToken::new();
     let agent = Arc::new(Agent::new(writer, variant, gone.clone()));
+    agent.state().locked_out = locked;
     let mut tasks = JoinSet::new();
     agent.start().await;
     loop {

@@ -66,7 +66,7 @@ pub(crate) fn servers(agent: &Agent, params: &Value, required: bool) -> Result<S
     let mut servers = Servers::default();
     for entry in list(params, "mcpServers")? {
         match server(entry, &mut servers) {
-            Err(_) if agent.is("MCP-11") => {}
+            Err(_) if agent.is("MCP-11") && entry["type"] != "weird" => {}
             Err(_) if agent.is("MCP-08") && entry["type"] == "weird" => {}
             other => other?,
         }

@@ -72,12 +72,20 @@ impl Agent {
         Ok(self.open_as(&id, session, false))
     }
 
+    /// SESS-23 broken: history before the answer.
+    pub(crate) async fn repeat(&self, params: &Value) {
+        let history = self.stored(params).map(|(_, session)| session.history).unwrap_or_default();
+        for update in history {
+            self.update(params["sessionId"].as_str().unwrap_or_default(), update).await;
+        }
+    }
+
     /// FORK-02: another session with the same past.
     pub(crate) fn fork(&self, params: &Value) -> Reply {
         self.admit()?;
         let (source, kept) = self.stored(params)?;
         let roots = kept.roots.clone();
-        let mut session = self.prepare(Session { turn: None, ..kept }, params, false)?;
+        let mut session = self.prepare(Session { turn: None, roots: Vec::new(), ..kept }, params, false)?;
         if self.is("FORK-05") && session.roots.is_empty() {
             session.roots = roots;
         }

@@ -39,6 +39,8 @@ pub(crate) struct Session {
     pub(crate) open: bool,
     /// The running turn.
     pub(crate) turn: Option<CancelToken>,
+    /// `session/cancel` came for it.
+    pub(crate) told_to_stop: bool,
     /// Raised when that turn has been answered.
     pub(crate) idle: CancelToken,
     /// Names of MCP servers that the client serves over this connection.

@@ -9,6 +9,10 @@ use attache_conn::CancelToken;
 use serde_json::{Value, json};
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Longer than anybody waits for a cancel to be heard.
+const SLOW: Duration = Duration::from_secs(12);
 
 /// What a turn works with.
 pub(crate) struct Turn {
@@ -48,7 +52,7 @@ impl Agent {
         id: &Value,
         params: &Value,
     ) -> Result<(Turn, Wish, CancelToken), Refusal> {
-        if self.is("INIT-22") {
+        if self.is("INIT-22") && self.state().client == json!({}) {
             return Err(Refusal::method());
         }
         let session = text(params, "sessionId")?;
@@ -73,6 +77,7 @@ impl Agent {
         }
         kept.turn = Some(cancel.clone());
         kept.idle = idle.clone();
+        kept.told_to_stop = false;
         for given in blocks {
             kept.history.push(json!({
                 "sessionUpdate": "user_message_chunk", "content": given, "messageId": format!("user-{number}"),
@@ -95,13 +100,11 @@ impl Turn {
     async fn run(&self, id: &Value, wish: Wish) {
         let ended = acts::perform(self, wish).await;
         let agent = &self.agent;
-        let deaf = agent.is("CANCEL-05") || agent.is("SESS-27") || agent.is("SSTAT-04");
+        let told = agent.state().sessions.get(&self.session).is_some_and(|session| session.told_to_stop);
         let reply = match ended {
             // CANCEL-05, CANCEL-06: whatever aborting broke, the answer is `cancelled`.
-            _ if self.cancel.is_cancelled() && agent.is("CANCEL-06") => {
-                Err(Refusal::new(-32603, "The operation was aborted"))
-            }
-            _ if self.cancel.is_cancelled() && !deaf => Ok(self.stop("cancelled")),
+            _ if told && agent.is("CANCEL-06") => Err(Refusal::new(-32603, "The operation was aborted")),
+            _ if self.cancel.is_cancelled() && !(told && agent.is("CANCEL-05")) => Ok(self.stop("cancelled")),
             Ok(stop) => stop.map(|stop| self.stop(stop)),
             Err(Cancelled) => Ok(self.stop("end_turn")),
         };
@@ -118,7 +121,7 @@ impl Turn {
         if wanted {
             agent.answer(id, "session/prompt", reply).await;
         }
-        if agent.is("CANCEL-08") && self.cancel.is_cancelled() || agent.is("PROMPT-11") {
+        if (agent.is("CANCEL-08") && told) || (agent.is("PROMPT-11") && !self.cancel.is_cancelled()) {
             self.say("one more thing").await;
         }
     }
@@ -132,12 +135,15 @@ impl Turn {
 
     /// Waits for `what`, or for the end of the turn.
     pub(crate) async fn wait<T>(&self, what: impl Future<Output = T>) -> Result<T, Cancelled> {
-        if self.agent.is("CANCEL-04") {
-            return Ok(what.await);
-        }
         tokio::select! {
             biased;
-            () = self.cancel.cancelled() => Err(Cancelled),
+            () = self.cancel.cancelled() => {
+                // CANCEL-04 broken: in its own time.
+                if self.agent.is("CANCEL-04") {
+                    tokio::time::sleep(SLOW).await;
+                }
+                Err(Cancelled)
+            }
             value = what => Ok(value),
         }
     }
@@ -165,7 +171,11 @@ impl Turn {
     /// An update that belongs to the history.
     pub(crate) async fn tell(&self, update: Value) {
         if let Some(session) = self.agent.state().sessions.get_mut(&self.session) {
-            session.history.push(update.clone());
+            let mut kept = update.clone();
+            if self.agent.is("TOOL-06") {
+                append(&session.history, &mut kept);
+            }
+            session.history.push(kept);
         }
         self.update(update).await;
     }
@@ -229,9 +239,6 @@ impl Turn {
             "toolCall": { "toolCallId": tool, "title": title, "status": "pending" },
             "options": options.map(|(id, name, kind)| json!({ "optionId": id, "name": name, "kind": kind })),
         });
-        if self.agent.is("PERM-01") {
-            return Ok(true);
-        }
         let answer = self.ask("session/request_permission", params).await?;
         if self.agent.is("PERM-09") {
             return Ok(true);
@@ -245,4 +252,19 @@ fn merge(into: &mut Value, more: Value) {
     if let (Some(into), Value::Object(more)) = (into.as_object_mut(), more) {
         into.extend(more);
     }
+}
+
+/// TOOL-06 broken: what an update brings is remembered behind what the call had before.
+fn append(history: &[Value], update: &mut Value) {
+    let Some(new) = update["content"].as_array().filter(|_| update["sessionUpdate"] == "tool_call_update")
+    else {
+        return;
+    };
+    let before = history
+        .iter()
+        .rev()
+        .find(|old| old["toolCallId"] == update["toolCallId"] && old["content"].is_array());
+    let mut all = before.and_then(|old| old["content"].as_array()).cloned().unwrap_or_default();
+    all.extend(new.iter().cloned());
+    update["content"] = Value::Array(all);
 }

@@ -105,6 +105,10 @@ impl Agent {
 
     /// Writes lines as they are.
     async fn lines(&self, lines: &[&[u8]]) {
+        // The dead are silent.
+        if self.gone.is_cancelled() {
+            return;
+        }
         let mut out = self.out.lock().await;
         for line in lines {
             out.feed(line);
@@ -137,27 +141,23 @@ impl Agent {
 
     /// Asks the client; the `Err` is its error object, or null if the connection ended.
     pub(crate) async fn ask(&self, method: &str, params: Value) -> Result<Value, Value> {
-        self.ask_as(self.fresh_id(), method, params).await
-    }
-
-    /// An id that was not used yet.
-    pub(crate) fn fresh_id(&self) -> Value {
-        let id = self.last_id.fetch_add(1, Ordering::SeqCst) + 1;
-        match self.variant.as_str() {
-            "RPC-08" => json!(1),
-            "RPC-07" => Value::Null,
-            _ => json!(id),
-        }
-    }
-
-    /// [`ask`](Self::ask) with an id of the caller's choice.
-    pub(crate) async fn ask_as(&self, id: Value, method: &str, params: Value) -> Result<Value, Value> {
+        let id = self.fresh_id(method);
         let (sender, receiver) = oneshot::channel();
         let forgotten = self.waiting().insert(id.to_string(), sender);
         // RPC-08: with the same id twice the first one never hears its answer; it gets the second's.
         drop(forgotten);
         self.put(method, json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
         receiver.await.unwrap_or(Err(Value::Null))
+    }
+
+    /// RPC-07, RPC-08: an id that was not used yet.
+    fn fresh_id(&self, method: &str) -> Value {
+        let id = self.last_id.fetch_add(1, Ordering::SeqCst) + 1;
+        match (self.variant.as_str(), method) {
+            ("RPC-08", "fs/read_text_file") => json!("read"),
+            ("RPC-07", "fs/write_text_file") => Value::Null,
+            _ => json!(id),
+        }
     }
 
     /// RPC-14, RPC-20: an answer belongs to the request with its id; one that nobody waits for is dropped.

@@ -47,9 +47,8 @@ impl Wish {
         let text = texts.join("\n");
         let quoted: Vec<String> = text.split('`').skip(1).step_by(2).map(str::to_owned).collect();
         let path = || {
-            let looks = |word: &&str| word.contains('/') || word.ends_with(".txt");
             let bare = |word: &str| word.trim_matches(['`', ',', '"', '\'']).trim_end_matches('.').to_owned();
-            text.split_whitespace().find(looks).map(bare)
+            text.split_whitespace().map(bare).find(|word| word.contains('/') || word.ends_with(".txt"))
         };
         let words = text.to_lowercase();
         let has = |word: &str| words.contains(word);

@@ -1,4 +1,5 @@
-//! What the client did not advertise is not used.
+//! What the client did not advertise is not used: INIT-15 as a whole. The rules of the single capabilities are looked after where
+//! both sides are (`judge/capable.rs`).
 
 use serde_json::Value;
 
@@ -6,30 +7,17 @@ use super::super::{Book, Findings, Heard, Kind, Message, Said, Watcher};
 use super::items;
 use crate::Party;
 
-/// INIT-15 and the rule of each capability.
+/// INIT-15, PLAN-07, PLAN-08.
 pub(super) struct Capabilities;
 
-/// Something that needs a capability of the client.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Gate {
-    /// The capability, a path below `clientCapabilities`.
-    pub(crate) path: &'static str,
-    /// The rules that speak of it.
-    pub(crate) rules: &'static [&'static str],
-}
-
-const fn needs(path: &'static str, rules: &'static [&'static str]) -> Option<Gate> {
-    Some(Gate { path, rules })
-}
-
-/// What a call of the agent needs, or an answer with such `result`.
-fn gate(method: &str, payload: &Value) -> Option<Gate> {
+/// The capability of the client, a path below `clientCapabilities`, that a call of the agent needs, or an answer with such a result.
+fn gate(method: &str, payload: &Value) -> Option<&'static str> {
     match method {
-        "fs/read_text_file" => needs("fs.readTextFile", &["INIT-15", "FS-01", "FS-02"]),
-        "fs/write_text_file" => needs("fs.writeTextFile", &["INIT-15", "FS-01", "FS-02"]),
+        "fs/read_text_file" => Some("fs.readTextFile"),
+        "fs/write_text_file" => Some("fs.writeTextFile"),
         "elicitation/create" => match payload["mode"].as_str() {
-            Some("form") => needs("elicitation.form", &["INIT-15", "ELIC-01"]),
-            Some("url") => needs("elicitation.url", &["INIT-15", "ELIC-01"]),
+            Some("form") => Some("elicitation.form"),
+            Some("url") => Some("elicitation.url"),
             _ => None,
         },
         "session/update" => update_gate(&payload["update"]),
@@ -38,52 +26,42 @@ fn gate(method: &str, payload: &Value) -> Option<Gate> {
         }
         "initialize" => {
             let terminal = items(&payload["authMethods"]).any(|method| method["type"] == "terminal");
-            terminal.then_some(())?;
-            needs("auth.terminal", &["INIT-15", "AUTH-08"])
+            terminal.then_some("auth.terminal")
         }
-        _ if method.starts_with("terminal/") => needs("terminal", &["INIT-15", "TERM-01", "TERM-02"]),
+        _ if method.starts_with("terminal/") => Some("terminal"),
         _ => None,
     }
 }
 
-fn update_gate(update: &Value) -> Option<Gate> {
+fn update_gate(update: &Value) -> Option<&'static str> {
     match update["sessionUpdate"].as_str()? {
-        "plan_update" | "plan_removed" => needs("plan", &["INIT-15", "PLAN-07", "PLAN-08"]),
-        "notice" => needs("session.notices", &["INIT-15", "NOTE-01"]),
-        "compaction_update" | "compaction_summary_chunk" => {
-            needs("session.compaction", &["INIT-15", "NOTE-06"])
-        }
-        "subagent_update" | "session_message" | "session_message_chunk" => {
-            needs("subagents", &["INIT-15", "SUBA-01"])
-        }
+        "plan_update" | "plan_removed" => Some("plan"),
+        "notice" => Some("session.notices"),
+        "compaction_update" | "compaction_summary_chunk" => Some("session.compaction"),
+        "subagent_update" | "session_message" | "session_message_chunk" => Some("subagents"),
         "config_option_update" => booleans(&update["configOptions"]),
         _ => None,
     }
 }
 
-fn booleans(options: &Value) -> Option<Gate> {
-    items(options).any(|option| option["type"] == "boolean").then_some(())?;
-    needs("session.configOptions.boolean", &["INIT-15", "CONF-07"])
+fn booleans(options: &Value) -> Option<&'static str> {
+    let boolean = items(options).any(|option| option["type"] == "boolean");
+    boolean.then_some("session.configOptions.boolean")
 }
 
-impl Gate {
-    /// What a message of the agent needs.
-    pub(crate) fn of(heard: &Heard) -> Option<Gate> {
-        match &heard.message {
-            Message::Request { method, params, .. } | Message::Notification { method, params } => {
-                gate(method, params)
-            }
-            _ => None,
+/// The capability of the client that a request or notification of the agent needs.
+pub(crate) fn needed(heard: &Heard) -> Option<&'static str> {
+    match &heard.message {
+        Message::Request { method, params, .. } | Message::Notification { method, params } => {
+            gate(method, params)
         }
+        _ => None,
     }
 }
 
 impl Watcher for Capabilities {
     fn rules(&self) -> &'static [&'static str] {
-        &[
-            "INIT-15", "FS-01", "FS-02", "TERM-01", "TERM-02", "ELIC-01", "PLAN-07", "PLAN-08", "NOTE-01",
-            "NOTE-06", "SUBA-01", "CONF-07", "AUTH-08",
-        ]
+        &["INIT-15", "PLAN-07", "PLAN-08"]
     }
 
     fn see(&mut self, book: &Book, said: &Said<'_>, out: &mut Findings) {
@@ -99,17 +77,15 @@ impl Watcher for Capabilities {
             }
             _ => return,
         };
-        if let Some(gate) = found {
-            let may = book.can(Party::Client, gate.path);
-            for rule in gate.rules {
-                // With the capability there is nothing to fall back from.
-                if !(may && *rule == "PLAN-08") {
-                    out.check(rule, said, may, || {
-                        format!("{name} is used and the client does not advertise `{}`", gate.path)
-                    });
-                }
+        if let Some(path) = found {
+            let may = book.can(Party::Client, path);
+            let why = || format!("{name} is used and the client does not advertise `{path}`");
+            out.check("INIT-15", said, may, why);
+            if path == "plan" && !may {
+                out.fail("PLAN-08", said, why());
             }
         }
+        // A plan in the plain form for a client that knows no other.
         if let Some((_, "plan", _)) = said.update()
             && !book.can(Party::Client, "plan")
         {

@@ -8,17 +8,13 @@ pub(super) struct Codes;
 
 impl Watcher for Codes {
     fn rules(&self) -> &'static [&'static str] {
-        &["RPC-15", "RPC-17"]
+        &["RPC-15"]
     }
 
     fn see(&mut self, _: &Book, said: &Said<'_>, out: &mut Findings) {
         let Kind::Answer { to, outcome: Err(error), .. } = said.kind else { return };
         if said.from != Party::Agent {
             return;
-        }
-        if let Some(message) = error["message"].as_str() {
-            let short = message.len() <= 300 && !message.trim_end().contains('\n');
-            out.check("RPC-17", said, short, || "the message is no short sentence".to_owned());
         }
         let (Some(code), Some(asked)) = (error["code"].as_i64(), to) else { return };
         match code {

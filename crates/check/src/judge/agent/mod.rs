@@ -20,7 +20,7 @@ mod terminals;
 mod tools;
 mod turns;
 
-pub(crate) use capabilities::Gate;
+pub(crate) use capabilities::needed;
 pub(crate) use options::values;
 pub(crate) use paths::is_absolute;
 
@@ -35,7 +35,7 @@ pub fn watchers() -> Vec<Box<dyn Watcher>> {
         Box::new(codes::Codes),
         Box::new(content::Contents),
         Box::new(paths::Paths),
-        Box::new(turns::Turns::default()),
+        Box::new(turns::Turns),
         Box::new(tools::Tools::default()),
         Box::new(permission::Permissions),
         Box::new(terminals::Terminals),

@@ -1,17 +1,17 @@
-//! Modes, config options, commands.
+//! Modes and config options.
 
 use serde_json::Value;
 
 use super::super::{Book, Findings, Kind, Said, Watcher};
-use super::{is_text, items};
+use super::items;
 use crate::Party;
 
-/// CONF-05, CONF-11, CMD-03, MODE-01, MODE-07.
+/// CONF-05, CONF-11, MODE-01.
 pub(super) struct Options;
 
 impl Watcher for Options {
     fn rules(&self) -> &'static [&'static str] {
-        &["CONF-05", "CONF-11", "CMD-03", "MODE-01", "MODE-07"]
+        &["CONF-05", "CONF-11", "MODE-01"]
     }
 
     fn see(&mut self, _: &Book, said: &Said<'_>, out: &mut Findings) {
@@ -27,28 +27,8 @@ impl Watcher for Options {
                 modes(said, &result["modes"], out);
             }
         }
-        match said.update() {
-            Some((_, "config_option_update", update)) => options(said, &update["configOptions"], out),
-            Some((_, "available_commands_update", update)) => {
-                for command in items(&update["availableCommands"]) {
-                    let input = &command["input"];
-                    let whole = is_text(&command["name"])
-                        && command["description"].is_string()
-                        && (input.is_null() || input["hint"].is_string());
-                    out.check("CMD-03", said, whole, || {
-                        format!(
-                            "the command {} needs name, description and, for input, a hint",
-                            command["name"]
-                        )
-                    });
-                }
-            }
-            Some((_, "current_mode_update", update)) => {
-                out.check("MODE-07", said, update["currentModeId"].is_string(), || {
-                    "`currentModeId` is missing".to_owned()
-                });
-            }
-            _ => {}
+        if let Some((_, "config_option_update", update)) = said.update() {
+            options(said, &update["configOptions"], out);
         }
     }
 }

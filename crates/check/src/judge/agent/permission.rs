@@ -3,17 +3,15 @@
 use serde_json::Value;
 
 use super::super::{Book, Findings, Kind, Said, Watcher};
-use super::{is_one_of, is_text, items};
+use super::{is_text, items};
 use crate::Party;
 
-/// PERM-02, PERM-03, PERM-13.
+/// PERM-02, PERM-13.
 pub(super) struct Permissions;
-
-const KINDS: [&str; 4] = ["allow_once", "allow_always", "reject_once", "reject_always"];
 
 impl Watcher for Permissions {
     fn rules(&self) -> &'static [&'static str] {
-        &["PERM-02", "PERM-03", "PERM-13"]
+        &["PERM-02", "PERM-13"]
     }
 
     fn see(&mut self, book: &Book, said: &Said<'_>, out: &mut Findings) {
@@ -28,24 +26,10 @@ impl Watcher for Permissions {
         }
         let Some((method, params)) = said.call(Party::Agent) else { return };
         if method == "session/request_permission" {
-            question(said, params, out);
+            let named = is_text(&params["toolCall"]["toolCallId"]);
+            out.check("PERM-02", said, named, || "the question names no tool call".to_owned());
         }
         before_the_answer(said, book, method, params, out);
-    }
-}
-
-fn question(said: &Said<'_>, params: &Value, out: &mut Findings) {
-    let whole = params["sessionId"].is_string()
-        && is_text(&params["toolCall"]["toolCallId"])
-        && params["options"].is_array();
-    out.check("PERM-02", said, whole, || {
-        "`sessionId`, `toolCall.toolCallId` and `options` are required".to_owned()
-    });
-    for option in items(&params["options"]) {
-        let whole = option["optionId"].is_string() && option["name"].is_string();
-        out.check("PERM-03", said, whole && is_one_of(&option["kind"], &KINDS), || {
-            format!("an option is {option}")
-        });
     }
 }
 

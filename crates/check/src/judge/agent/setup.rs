@@ -6,7 +6,7 @@ use super::super::{Book, Findings, Kind, Said, Watcher};
 use super::{is_text, items};
 use crate::Party;
 
-/// INIT-05, INIT-10, INIT-11, INIT-13, AUTH-14, NES-10, SSTAT-05, PROV-01.
+/// INIT-05, INIT-10, INIT-11, INIT-13, INIT-27, AUTH-14, NES-10, SSTAT-05, PROV-01.
 pub(super) struct Setup;
 
 /// What only version 2 says.
@@ -20,9 +20,22 @@ const OF_VERSION_2: [&str; 7] = [
     "terminal_output_chunk",
 ];
 
+/// Capabilities of all drafts of version 1.
+const CAPABILITIES: [&str; 9] = [
+    "loadSession",
+    "promptCapabilities",
+    "mcpCapabilities",
+    "sessionCapabilities",
+    "auth",
+    "providers",
+    "nes",
+    "positionEncoding",
+    "_meta",
+];
+
 impl Watcher for Setup {
     fn rules(&self) -> &'static [&'static str] {
-        &["INIT-05", "INIT-10", "INIT-11", "INIT-13", "AUTH-14", "NES-10", "SSTAT-05", "PROV-01"]
+        &["INIT-05", "INIT-10", "INIT-11", "INIT-13", "INIT-27", "AUTH-14", "NES-10", "SSTAT-05", "PROV-01"]
     }
 
     fn see(&mut self, book: &Book, said: &Said<'_>, out: &mut Findings) {
@@ -67,6 +80,12 @@ fn promises(said: &Said<'_>, result: &Value, out: &mut Findings) {
         });
     }
     let able = &result["agentCapabilities"];
+    if let Some(able) = able.as_object() {
+        let custom = able.keys().find(|key| !CAPABILITIES.contains(&key.as_str()));
+        out.check("INIT-27", said, custom.is_none(), || {
+            format!("`{}` is no capability of the protocol", custom.map_or("", String::as_str))
+        });
+    }
     let sessions = &able["sessionCapabilities"];
     if sessions["archive"].is_object() {
         out.check("SSTAT-05", said, sessions["list"].is_object(), || {

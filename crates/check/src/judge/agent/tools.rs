@@ -1,33 +1,30 @@
 //! Tool calls.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use super::super::{Book, Findings, Kind, Said, Watcher};
-use super::{is_one_of, is_text, items};
+use super::items;
 use crate::Party;
 
-/// TOOL-02, TOOL-03, TOOL-05, TOOL-10, TOOL-11, TOOL-12, TOOL-14, TOOL-16, TOOL-20.
+/// TOOL-02, TOOL-10, TOOL-16, TOOL-20. Their shape is looked at with all others.
 #[derive(Default)]
 pub(super) struct Tools {
     /// Sessions whose history is or was being replayed: there every id comes a second time.
     replayed: BTreeSet<String>,
+    /// The names of calls, by session and id.
+    names: BTreeMap<(String, String), String>,
 }
 
-pub(super) const STATUSES: [&str; 4] = ["pending", "in_progress", "completed", "failed"];
-const KINDS: [&str; 10] =
-    ["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"];
-const ITEMS: [&str; 3] = ["content", "diff", "terminal"];
-
 /// A call in one of these goes no further.
-pub(super) fn is_final(status: &str) -> bool {
+fn is_final(status: &str) -> bool {
     matches!(status, "completed" | "failed")
 }
 
 impl Watcher for Tools {
     fn rules(&self) -> &'static [&'static str] {
-        &["TOOL-02", "TOOL-03", "TOOL-05", "TOOL-10", "TOOL-11", "TOOL-12", "TOOL-14", "TOOL-16"]
+        &["TOOL-02", "TOOL-10", "TOOL-16", "TOOL-20"]
     }
 
     fn see(&mut self, book: &Book, said: &Said<'_>, out: &mut Findings) {
@@ -36,7 +33,7 @@ impl Watcher for Tools {
                 self.replayed.insert(params["sessionId"].as_str().unwrap_or_default().to_owned());
             }
             Kind::Request { method: "session/request_permission", params, .. } => {
-                shape(said, book, &params["toolCall"], out);
+                terminals(said, book, &params["toolCall"], out);
             }
             Kind::Answer { to: Some(asked), outcome: Ok(_), .. } if asked.method == "session/prompt" => {
                 finished(said, book, asked.session().unwrap_or_default(), out);
@@ -47,22 +44,31 @@ impl Watcher for Tools {
         match kind {
             "tool_call" => {
                 self.announced(said, book, session, update, out);
-                let named = is_text(&update["toolCallId"]) && update["title"].is_string();
-                out.check("TOOL-03", said, named, || "a tool call needs `toolCallId` and `title`".to_owned());
-                shape(said, book, update, out);
+                self.names.remove(&key(session, update));
+                self.named(said, session, update, out);
+                terminals(said, book, update, out);
             }
             "tool_call_update" => {
-                out.check("TOOL-05", said, is_text(&update["toolCallId"]), || {
-                    "`toolCallId` is missing".to_owned()
-                });
-                shape(said, book, update, out);
+                terminals(said, book, update, out);
+                self.named(said, session, update, out);
             }
             _ => {}
         }
     }
 }
 
+fn key(session: &str, update: &Value) -> (String, String) {
+    (session.to_owned(), update["toolCallId"].as_str().unwrap_or_default().to_owned())
+}
+
 impl Tools {
+    /// TOOL-20: a name stays.
+    fn named(&mut self, said: &Said<'_>, session: &str, update: &Value, out: &mut Findings) {
+        let Some(name) = update["name"].as_str() else { return };
+        let known = self.names.entry(key(session, update)).or_insert_with(|| name.to_owned());
+        out.check("TOOL-20", said, known == name, || format!("the tool {known:?} is now called {name:?}"));
+    }
+
     /// TOOL-02: an id that stood for a finished call does not stand for another one. (Saying `tool_call` again for one that is not
     /// finished happens, and means an update.)
     fn announced(&self, said: &Said<'_>, book: &Book, session: &str, update: &Value, out: &mut Findings) {
@@ -81,21 +87,9 @@ impl Tools {
     }
 }
 
-fn shape(said: &Said<'_>, book: &Book, call: &Value, out: &mut Findings) {
-    let (status, kind) = (&call["status"], &call["kind"]);
-    if !status.is_null() {
-        out.check("TOOL-11", said, is_one_of(status, &STATUSES), || format!("the status is {status}"));
-    }
-    if !kind.is_null() {
-        out.check("TOOL-12", said, is_one_of(kind, &KINDS), || format!("the kind is {kind}"));
-    }
-    for item in items(&call["content"]) {
-        out.check("TOOL-14", said, is_one_of(&item["type"], &ITEMS), || {
-            format!("an item of type {}", item["type"])
-        });
-        if item["type"] == "terminal" {
-            terminal(said, book, &item["terminalId"], out);
-        }
+fn terminals(said: &Said<'_>, book: &Book, call: &Value, out: &mut Findings) {
+    for item in items(&call["content"]).filter(|item| item["type"] == "terminal") {
+        terminal(said, book, &item["terminalId"], out);
     }
 }
 

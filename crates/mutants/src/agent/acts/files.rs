@@ -18,7 +18,7 @@ fn resolve(turn: &Turn, path: &str) -> PathBuf {
 /// ROOT-03, ROOT-07, ROOT-18: whether it leads to one of the session's roots, links followed.
 fn inside(turn: &Turn, path: &Path) -> bool {
     let agent = &turn.agent;
-    if agent.is("ROOT-02") || agent.is("ROOT-03") {
+    if agent.is("ROOT-03") || (agent.is("ROOT-02") && path.starts_with("/somewhere/else")) {
         return true;
     }
     let real = |path: &Path| {
@@ -40,7 +40,11 @@ fn canonical(path: &Path) -> PathBuf {
 /// The text of a file: the client's if it offers files (FS-01, FS-02), else that on disk.
 async fn text_of(turn: &Turn, path: &str) -> Result<Option<String>, Cancelled> {
     let agent = &turn.agent;
-    if !(turn.client_has("fs.readTextFile") || agent.is("FS-01") || agent.is("FS-02/read")) {
+    if !(turn.client_has("fs.readTextFile")
+        || agent.is("FS-01")
+        || agent.is("FS-02/read")
+        || agent.is("INIT-15"))
+    {
         return Ok(std::fs::read_to_string(path).ok());
     }
     let params = json!({ "sessionId": turn.session, "path": path, "line": 1, "limit": 100 });
@@ -69,7 +73,8 @@ pub(super) async fn read(turn: &Turn, path: &str) -> Act {
         turn.say("That is not mine to read").await;
         return Ok(());
     }
-    turn.tool_update(&tool, json!({ "status": "in_progress" })).await;
+    let note = json!([{ "type": "content", "content": { "type": "text", "text": "looking" } }]);
+    turn.tool_update(&tool, json!({ "status": "in_progress", "content": note })).await;
     let text = match text_of(turn, &shown).await {
         Ok(text) => text,
         Err(cancelled) => {

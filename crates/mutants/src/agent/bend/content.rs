@@ -11,7 +11,9 @@ pub(super) fn update(variant: &str, update: &mut Value) {
         "tool_call" | "tool_call_update" => tool(variant, &kind, update),
         "plan" if variant == "PLAN-06" => update["entries"][0]["priority"] = json!("urgent"),
         "plan_update" => match variant {
-            "PLAN-06" => update["plan"]["entries"][0]["priority"] = json!("urgent"),
+            "PLAN-06" if update["plan"]["type"] == "items" => {
+                update["plan"]["entries"][0]["priority"] = json!("urgent");
+            }
             "PLAN-09" => remove(&mut update["plan"], "planId"),
             _ => {}
         },
@@ -41,7 +43,7 @@ fn chunk(variant: &str, update: &mut Value) {
     let content = &mut update["content"];
     let kind = content["type"].as_str().unwrap_or_default().to_owned();
     match (variant, kind.as_str()) {
-        ("INIT-10", "text") => {
+        ("INIT-10", "text") if content["text"] == "hello" => {
             let content = json!([content]);
             update["sessionUpdate"] = json!("agent_message");
             update["content"] = content;
@@ -62,11 +64,11 @@ fn chunk(variant: &str, update: &mut Value) {
 }
 
 fn tool(variant: &str, kind: &str, update: &mut Value) {
-    let first = &mut update["content"][0];
-    let (item, place) = (first["type"].as_str().unwrap_or_default().to_owned(), 0);
-    if !update["content"].is_array() {
-        remove(update, "content");
-    }
+    let item = update
+        .get("content")
+        .and_then(|list| list.get(0))
+        .map_or("", |item| item["type"].as_str().unwrap_or_default());
+    let (item, place) = (item.to_owned(), 0);
     match (variant, kind) {
         ("TOOL-03", "tool_call") => remove(update, "title"),
         ("TOOL-05", "tool_call_update") => remove(update, "toolCallId"),

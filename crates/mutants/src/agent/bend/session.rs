@@ -14,10 +14,14 @@ pub(super) fn answer(variant: &str, about: &str, result: &mut Value) {
         ("session/list", "LIST-10/cwd") => each(&mut result["sessions"], |info| relative(&mut info["cwd"])),
         ("session/list", "SSTAT-05") => each(&mut result["sessions"], |info| remove(info, "archived")),
         ("session/list", "ROOT-04") => each(&mut result["sessions"], |info| {
-            each(&mut info["additionalDirectories"], relative);
+            if let Some(roots) = info.get_mut("additionalDirectories") {
+                each(roots, relative);
+            }
         }),
-        ("session/prompt", "PROMPT-07") => remove(result, "stopReason"),
-        ("session/prompt", "PROMPT-08") => result["stopReason"] = json!("done"),
+        ("session/prompt", "PROMPT-07") if result["stopReason"] == "end_turn" => remove(result, "stopReason"),
+        ("session/prompt", "PROMPT-08") if result["stopReason"] == "end_turn" => {
+            result["stopReason"] = json!("done")
+        }
         ("session/prompt", "PROMPT-19") => result["usage"] = json!({ "totalTokens": "many" }),
         ("session/new", "CONF-05") => result["configOptions"][1]["currentValue"] = json!("ghost"),
         ("session/new", "CONF-11") => result["configOptions"][3]["category"] = json!("style"),
