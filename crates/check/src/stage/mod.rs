@@ -32,6 +32,9 @@ use crate::trace::{End, Entry, What};
 use crate::{Need, Party, Step, Stop, Trace};
 use wire::Wire;
 
+/// The harmless request that [`Stage::probe`] sends.
+pub const PROBE: &str = "_attache/probe";
+
 /// An id of a request.
 pub type Id = Value;
 
@@ -294,7 +297,11 @@ impl Stage {
 
     fn sent(&mut self, line: Vec<u8>, end: End) {
         let index = self.record(What::Line { from: self.setup.plays, text: line, end });
-        self.asked = Some(index);
+        // What a finding shows is what was asked before a probe.
+        let probes = |line: &[u8]| line.windows(PROBE.len()).any(|part| part == PROBE.as_bytes());
+        if self.trace.line(index).is_some_and(|(_, line)| line.len() > 200 || !probes(line)) {
+            self.asked = Some(index);
+        }
         if let What::Line { text, .. } = &self.trace.entries[index].what {
             let heard = Heard::read(index, self.trace.entries[index].at, self.setup.plays, text, end);
             self.book.take(&heard);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
 use super::wire::Came;
-use super::{Id, Reply, Stage, WireError};
+use super::{Id, PROBE, Reply, Stage, WireError};
 use crate::judge::{Heard, Message};
 use crate::target::Exit;
 use crate::trace::{End, What};
@@ -95,10 +95,7 @@ impl Stage {
     /// Judges silence: asks something harmless and gives back everything that came before its answer and was not a request that was
     /// served. What must not be answered shows here if it was.
     pub async fn probe(&mut self) -> Result<Vec<Rc<Heard>>, Stop> {
-        let asked = self.asked;
-        let id = self.request("_attache/probe", json!({})).await?;
-        // What a finding shows is what was asked before, not this.
-        self.asked = asked;
+        let id = self.request(PROBE, json!({})).await?;
         // Whatever the answer is, it was one.
         let _ = self.expect(&id).await?;
         let said: Vec<Rc<Heard>> = self.inbox.drain(..).collect();
