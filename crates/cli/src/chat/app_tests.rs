@@ -190,3 +190,41 @@ fn every_size_has_room_for_the_prompt() {
         }
     }
 }
+
+#[test]
+fn whatever_the_size_everything_fits() {
+    for columns in 1..=40 {
+        for rows in [2, 3, 5, 24] {
+            let mut app = app();
+            app.canvas.columns = columns;
+            app.canvas.rows = rows;
+            app.time = Some(Duration::from_secs(100));
+            app.budget = Budget::new().tokens(Some(1000));
+            app.wire.extend(["-> {\"jsonrpc\":\"2.0\"}".to_owned(), "!! 日本語".to_owned()]);
+            app.turn_started(
+                "a prompt with 日本語 and e\u{301} in it, longer than a line",
+                &[],
+                Instant::now(),
+            );
+            app.event(text("# Heading\n\n- 😀 item\n\n| a | b |\n|--|--|\n| long cell | 日本語 |\n\n```rust\nfn main() {}\n```\n\nrest"));
+            let output: String = (0..20).map(|n| format!("output line {n} 日本語日本語日本語\n")).collect();
+            let update = ToolCallUpdate::new("t").title("A tool with a long title 日本語".to_owned());
+            app.transcript.tool(true, update.status(ToolCallStatus::Completed).content(vec![output.into()]));
+            app.queue.push_back("a prompt that waits in line".to_owned());
+            say(&mut app, "/help");
+            press(&mut app, KeyCode::Char('/'), KeyModifiers::NONE);
+            for anew in [false, true, true] {
+                app.anew = anew;
+                app.canvas.unfold = !app.canvas.unfold;
+                let frame = app.frame(Instant::now());
+                assert!(frame.live.len() <= rows, "{columns}x{rows}: {} lines", frame.live.len());
+                for line in frame.up.iter().chain(&frame.live) {
+                    assert!(line.width() <= columns, "{columns}x{rows}: {:?}", line.plain());
+                }
+                if let Some((row, column)) = frame.cursor {
+                    assert!(row < rows && column <= columns, "{columns}x{rows}: {row} {column}");
+                }
+            }
+        }
+    }
+}

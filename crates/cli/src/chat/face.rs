@@ -66,6 +66,13 @@ impl App {
             let room = rows.saturating_sub(live.len());
             up = self.view.past.last(room, &self.transcript.screens.lock(), &self.canvas);
         }
+        // On a screen of a few columns not everything can be wrapped. What is too long would make the terminal wrap it, and the next
+        // frame would be drawn in the wrong place.
+        let columns = self.canvas.columns;
+        for line in up.iter_mut().chain(&mut live).filter(|line| line.width() > columns) {
+            *line = cut_line(line, columns, self.canvas.look);
+        }
+        let cursor = cursor.map(|(row, column)| (row, column.min(columns)));
         Frame { anew, up, live, cursor }
     }
 

@@ -11,7 +11,7 @@ use attache::wire::v1::ToolCallContent;
 use super::block::{self, Extent};
 use super::output::Outputs;
 use super::render::style::{Colour, Line, Style};
-use super::render::text::{clean, cut_line, wrap_hard};
+use super::render::text::{clean, cut_line, wrap};
 use super::transcript::{Block, describe};
 use super::view::{Above, Canvas};
 
@@ -165,12 +165,20 @@ impl Piece {
                 let extent = if canvas.unfold { Extent::Open } else { Extent::Folded(self.number) };
                 block::render(block, extent, outputs, canvas)
             }
-            What::Lines(lines) => {
-                let none = Line::new();
-                lines.iter().flat_map(|line| wrap_hard(line, canvas.columns, &none, &none)).collect()
-            }
+            What::Lines(lines) => lines.iter().flat_map(|line| again(line, canvas)).collect(),
         }
     }
+}
+
+/// A line that was drawn for another width.
+fn again(line: &Line, canvas: &Canvas) -> Vec<Line> {
+    if line.width() <= canvas.columns {
+        return vec![line.clone()];
+    }
+    // What it was indented by, it stays indented by, if there is room.
+    let text = line.plain();
+    let indent = (text.len() - text.trim_start_matches(' ').len()).min(canvas.columns / 4);
+    wrap(line, canvas.columns, &Line::new(), &Line::from(" ".repeat(indent)))
 }
 
 /// How many bytes a block holds, more or less.

@@ -19,7 +19,7 @@ fn commands(written: &str) -> Vec<String> {
         match c {
             '\x1b' => {
                 let mut sequence = String::new();
-                while let Some(c) = chars.next() {
+                for c in chars.by_ref() {
                     sequence.push(c);
                     let first = sequence.len() == 1;
                     if (first && c != '[') || (!first && ('\x40'..='\x7e').contains(&c)) {
