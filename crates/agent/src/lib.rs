@@ -15,7 +15,7 @@
 //! Reading order: `session.rs` (what a session is), `turn/` (the loop), `tools/` (what the model can do), `permits.rs` and `modes.rs` (what
 //! needs a question), `ground/` (where tools act), `voice.rs` (told and written down), `history.rs` (sessions that
 //! were there before), `commands/`, `instructions.rs`; then what stands on
-//! its own: `mcp/`, `model/`, `auth/`, `store/`, `shell/`.
+//! its own: `mcp/`, `nes/`, `model/`, `auth/`, `store/`, `shell/`.
 //!
 //! What never happens here: a file is changed that was not kept before; something is told to the client that is not in the
 //! log; a permission is decided by what a model, a file or a command says; a turn leaves a session that cannot go on.
@@ -30,6 +30,7 @@ mod instructions;
 mod mcp;
 pub mod model;
 mod modes;
+mod nes;
 mod options;
 mod permits;
 pub mod providers;
@@ -64,6 +65,7 @@ pub fn agent(mut options: Options) -> Result<Agent> {
     let logins = Logins::new(models.clone(), keys);
     let (leaving, status) = (logins.clone(), logins.clone());
     let open = house.clone();
+    let suggestions = nes::Suggestions::new(house.clone());
     let agent = Agent::new(move |request| open.clone().new_session(request));
     Ok(history::offer(agent, &house)
         .info("attache-agent", env!("CARGO_PKG_VERSION"))
@@ -71,6 +73,7 @@ pub fn agent(mut options: Options) -> Result<Agent> {
         .logout(move || std::future::ready(leaving.forget()))
         .auth_status(move || std::future::ready(Ok(status.status())))
         .providers(Routes::new(models))
+        .next_edits(suggestions)
         .images()
         .embedded_context()
         .additional_directories()

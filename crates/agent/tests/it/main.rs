@@ -21,5 +21,6 @@ mod prompts;
 mod rig;
 mod servers;
 mod slice;
+mod suggestions;
 mod tasks;
 mod tools;
