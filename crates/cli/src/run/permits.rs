@@ -76,9 +76,18 @@ impl Permits {
         }
         let project = roots.first().map_or(Path::new("/"), PathBuf::as_path);
         let project = crate::paths::repository(project).unwrap_or(project);
-        let memory = Memory::open(&paths.state, project).context("what is always allowed")?;
-        crate::paths::private_dir(&paths.state).context(paths.state.display())?;
-        let audit = Audit::open(&paths.state.join("audit.jsonl")).context("the audit log")?;
+        let open = || {
+            crate::paths::private_dir(&paths.state).context(paths.state.display())?;
+            let memory = Memory::open(&paths.state, project).context("what is always allowed")?;
+            let audit = Audit::open(&paths.state.join("audit.jsonl")).context("the audit log")?;
+            Ok((memory, audit))
+        };
+        // Without a record of what was decided nothing is lent.
+        let (memory, audit) = open().map_err(|failure: Failure| {
+            failure.hint(
+                "what is decided is written down there; ATTACHE_HOME names a place where that is possible",
+            )
+        })?;
         Ok(policy.roots(roots).agent(agent).memory(memory).audit(audit).mask(mask))
     }
 

@@ -151,3 +151,15 @@ fn credentials_are_never_shown() {
         assert!(!shown.contains("sekret"), "{shown}");
     }
 }
+
+#[test]
+fn a_place_that_cannot_be_written_is_told_with_another_one() {
+    let world = World::new().agent(ECHO);
+    // Root may write anywhere, but nobody makes a directory where a file is.
+    fs::write(world.home().join("state"), "a file").unwrap();
+    for args in [&["exec", "x"][..], &["sessions", "new"]] {
+        let run = world.run(args).code(1);
+        let said = format!("{}{}", run.stdout, run.stderr);
+        assert!(said.contains("/state: ") && said.contains("ATTACHE_HOME"), "{said}");
+    }
+}
