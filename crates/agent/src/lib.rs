@@ -67,6 +67,11 @@ pub fn agent(mut options: Options) -> Result<Agent> {
     let open = house.clone();
     let suggestions = nes::Suggestions::new(house.clone());
     let agent = Agent::new(move |request| open.clone().new_session(request));
+    // What a prompt may hold is said before a session chooses its model; sound is taken by few.
+    let agent = match house.first_model(None).is_some_and(|model| model.info().audio) {
+        true => agent.audio(),
+        false => agent,
+    };
     Ok(history::offer(agent, &house)
         .info("attache-agent", env!("CARGO_PKG_VERSION"))
         .auth(logins)

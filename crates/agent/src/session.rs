@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use attache::agent::{self, NewSession, Open, OptionValue, SessionHandle, Turn};
 use attache::wire::v1::{
-    ModelId, ModelInfo as WireModel, SessionConfigId, SessionConfigOption, SessionConfigOptionCategory,
-    SessionConfigSelectOption, SessionModeId, SessionModelState,
+    AvailableCommand, ModelId, ModelInfo as WireModel, SessionConfigId, SessionConfigOption,
+    SessionConfigOptionCategory, SessionConfigSelectOption, SessionModeId, SessionModelState,
 };
 use attache::{Error, Prompt, Result, StopReason};
 use serde_json::Value;
@@ -57,6 +57,8 @@ pub(crate) struct State {
     pub(crate) used: u64,
     /// US dollars so far, if every answer had a price.
     pub(crate) cost: Option<f64>,
+    /// The slash commands that the client knows of.
+    pub(crate) commands: Vec<AvailableCommand>,
     /// The files as they were when the last command began.
     pub(crate) snapshot: Option<Arc<Snapshot>>,
 }
@@ -96,6 +98,7 @@ impl Session {
                 context,
                 used: 0,
                 cost: Some(0.0),
+                commands: Vec::new(),
                 snapshot: None,
             }),
             house,
@@ -144,6 +147,18 @@ impl Live {
         self.handle.set_mode(mode.id()).await
     }
 
+    /// CMD-02: files of commands come and go; the client is told when they have.
+    async fn renew_commands(&self) -> Result<()> {
+        let commands = commands::offered(self);
+        let changed = {
+            let mut state = self.state();
+            let changed = state.commands != commands;
+            state.commands.clone_from(&commands);
+            changed
+        };
+        if changed { self.handle.set_commands(commands).await } else { Ok(()) }
+    }
+
     fn keep_setting(&self, key: &str, value: &str) -> Result<()> {
         self.voice.keep(&[Entry::Setting { key: key.to_owned(), value: value.into() }])
     }
@@ -161,6 +176,7 @@ impl Live {
             options.push(thinking_option(thinking));
         }
         let commands = commands::offered(&self);
+        self.state().commands.clone_from(&commands);
         let open = Open::new(Session(self)).modes(mode.state()).options(options).commands(commands);
         match models {
             Some(models) => open.models(models),
@@ -234,6 +250,7 @@ fn thinking_option(level: Thinking) -> SessionConfigOption {
 
 impl agent::Session for Session {
     async fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
+        self.0.renew_commands().await?;
         turn::run(&self.0, turn, prompt).await
     }
 

@@ -44,22 +44,23 @@ impl Voice {
         turn.send(update).await
     }
 
-    /// As [`tell`](Self::tell), for what only some clients understand; others are not told.
+    /// As [`tell`](Self::tell), for what only some clients understand; others are not told, and this says so.
     pub(crate) async fn tell_if_known(
         &self,
         turn: Turn<'_>,
         update: impl Into<SessionUpdate>,
     ) -> Result<bool> {
         let update = update.into();
-        let _order = self.order.lock().await;
-        match turn.send(update.clone()).await {
-            Err(Error::Unsupported(_)) => Ok(false),
-            // Only afterwards, because what a client does not understand must not be in its history either.
-            sent => {
-                self.note(&update)?;
-                sent.map(|()| true)
-            }
+        let session = turn.client().capabilities().session.as_ref();
+        let known = match &update {
+            SessionUpdate::Notice(_) => session.is_some_and(|session| session.notices.is_some()), // NOTE-01
+            SessionUpdate::CompactionUpdate(_) => session.is_some_and(|session| session.compaction.is_some()), // NOTE-06
+            _ => true,
+        };
+        if known {
+            self.tell(turn, update).await?;
         }
+        Ok(known)
     }
 
     /// Reports a new tool call (TOOL-01).

@@ -57,6 +57,8 @@ pub(super) fn conversation(log: &[Logged]) -> Vec<Message> {
     }
     // What the client saw of an answer that did not become a message.
     let mut spoken = String::new();
+    // Where the present turn begins.
+    let mut began = messages.len();
     for logged in log.iter().filter(|logged| logged.seq > from) {
         match &logged.entry {
             Entry::Update(update) => {
@@ -72,7 +74,15 @@ pub(super) fn conversation(log: &[Logged]) -> Vec<Message> {
                 }
                 messages.push(message.clone());
             }
-            Entry::Mark(Mark::Began) => break_off(&mut messages, &mut spoken),
+            Entry::Mark(Mark::Began) => {
+                break_off(&mut messages, &mut spoken);
+                began = messages.len();
+            }
+            // PROMPT-14: what was refused, and what followed, is not part of the conversation any more.
+            Entry::Mark(Mark::Ended { stop, .. }) if stop == "refusal" => {
+                messages.truncate(began);
+                spoken.clear();
+            }
             // What was said outside of the model's answers (of a command, of an error) is not the model's.
             Entry::Mark(Mark::Ended { .. }) if !awaits_model(&messages) => spoken.clear(),
             _ => {}

@@ -182,14 +182,14 @@ impl Progress {
     }
 }
 
-/// The tools of a session.
+/// The tools of a session, each with what the model is told about it.
 #[derive(Clone, Default)]
-pub(crate) struct ToolBox(Vec<Arc<dyn Tool>>);
+pub(crate) struct ToolBox(Vec<(ToolSpec, Arc<dyn Tool>)>);
 
 impl ToolBox {
     /// The tools that every session has.
     pub(crate) fn usual() -> Self {
-        ToolBox(vec![
+        let usual: [Arc<dyn Tool>; 12] = [
             Arc::new(read::Read),
             Arc::new(place::List),
             Arc::new(find::Find),
@@ -202,25 +202,29 @@ impl ToolBox {
             Arc::new(place::Delete),
             Arc::new(plan::Plan),
             Arc::new(plan::LeavePlanMode),
-        ])
+        ];
+        let mut tools = ToolBox::default();
+        tools.add(usual);
+        tools
     }
 
     /// Adds tools. One whose name is taken is left out: nobody may pass for another.
     pub(crate) fn add(&mut self, more: impl IntoIterator<Item = Arc<dyn Tool>>) {
         for tool in more {
-            if self.get(&tool.spec().name).is_none() {
-                self.0.push(tool);
+            let spec = tool.spec();
+            if self.get(&spec.name).is_none() {
+                self.0.push((spec, tool));
             }
         }
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        self.0.iter().find(|tool| tool.spec().name == name)
+        self.0.iter().find(|(spec, _)| spec.name == name).map(|(_, tool)| tool)
     }
 
     /// What the model is offered.
     pub(crate) fn specs(&self, mode: Mode) -> Vec<ToolSpec> {
-        self.0.iter().filter(|tool| tool.offered_in(mode)).map(|tool| tool.spec()).collect()
+        self.0.iter().filter(|(_, tool)| tool.offered_in(mode)).map(|(spec, _)| spec.clone()).collect()
     }
 }
 

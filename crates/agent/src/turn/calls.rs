@@ -16,6 +16,9 @@ use crate::model::Part;
 use crate::permits::{self, Action, Verdict};
 use crate::tools::{Arguments, Cx, Job, Output, Progress, Tool};
 
+/// What the model is told when the user says no.
+const DENIED: &str = "the user did not allow this";
+
 /// Runs the calls and returns their results, one for each, in order.
 pub(super) async fn run(cx: &Cx, called: Vec<Called>) -> Vec<Part> {
     let mut results = Vec::with_capacity(called.len());
@@ -107,7 +110,8 @@ async fn end(cx: &Cx, report: &Call, outcome: &Result<Output, String>) {
             output.failed
         }
         Err(why) => {
-            change.content = Some(vec![why.as_str().into()]);
+            // What was not allowed stays to be seen: the user has just read it.
+            change.content = (why != DENIED).then(|| vec![why.as_str().into()]);
             change.raw_output = Some(Value::from(why.as_str()).into());
             true
         }
@@ -178,7 +182,7 @@ async fn permit(cx: &Cx, report: Option<&Call>, action: &Action) -> Result<(), S
     let choice = choice.map_err(|error| error.to_string())?;
     // PERM-09, PERM-10
     if !choice.is_allowed() {
-        return Err("the user did not allow this".to_owned());
+        return Err(DENIED.to_owned());
     }
     // PERM-14
     let always = choice.option().is_some_and(|option| option.kind == PermissionOptionKind::AllowAlways);

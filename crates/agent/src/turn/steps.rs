@@ -7,7 +7,7 @@ use attache::{Error, ErrorObject, Result, StopReason, code};
 
 use super::answer::{self, Called, Cut};
 use super::{calls, compact, say, system};
-use crate::model::{Answer, Message, Model, ModelError, Request, Role, Stop, Usage};
+use crate::model::{Answer, Message, Model, ModelError, Request, Role, Stop, Thinking, Usage};
 use crate::tools::Cx;
 
 /// Runs the turn. What was used is added to `usage`.
@@ -55,11 +55,12 @@ fn request(cx: &Cx) -> Request {
     let state = live.state();
     let info = state.model.as_ref().map(|model| model.info().clone());
     let has_tools = info.as_ref().is_none_or(|info| info.tools);
+    let can_think = info.as_ref().is_none_or(|info| info.thinking);
     Request {
         system: system::prompt(live, state.mode),
         messages: state.context.clone(),
         tools: if has_tools { state.tools.specs(state.mode) } else { Vec::new() },
-        thinking: state.thinking,
+        thinking: if can_think { state.thinking } else { Thinking::Off },
         max_output: None,
         cache_key: Some(live.id().to_owned()),
     }

@@ -10,7 +10,10 @@ use crate::rig::{Project, allow, connect, session};
 async fn commands_are_announced_the_projects_own_among_them() {
     // shows CMD-01, CMD-03
     let project = Project::new();
-    project.write(".attache/commands/fix.md", "---\ndescription: Fix an issue\nargument-hint: number\n---\nFix issue $ARGUMENTS.\n");
+    project.write(
+        ".attache/commands/fix.md",
+        "---\ndescription: Fix an issue\nargument-hint: number\n---\nFix issue $ARGUMENTS.\n",
+    );
     project.write(".attache/commands/undo.md", "not yours");
     project.write(".attache/commands/no command.md", "x");
     let mut session = session(&project, "==\nsay ${text}\n", Mode::Ask).await;
@@ -22,6 +25,10 @@ async fn commands_are_announced_the_projects_own_among_them() {
     // shows CMD-04, CMD-05, CMD-06
     assert_eq!(allow(&mut session, "/fix 7 now").await.text, "Fix issue 7 now.");
     assert_eq!(allow(&mut session, "/nothing 7").await.text, "/nothing 7");
+    // shows CMD-02
+    project.write(".attache/commands/late.md", "Late $ARGUMENTS");
+    assert_eq!(allow(&mut session, "/late bird").await.text, "Late bird");
+    assert!(session.commands().iter().any(|command| command.name == "late"));
     assert!(allow(&mut session, "/init").await.text.contains("AGENTS.md"));
     assert!(allow(&mut session, "/review src").await.text.ends_with("Review this: src"));
 }
@@ -29,7 +36,9 @@ async fn commands_are_announced_the_projects_own_among_them() {
 #[tokio::test]
 async fn plan_switches_the_mode() {
     let project = Project::new();
-    let mut session = session(&project, "== when system \"You are in plan mode\"\nsay planning ${text}\n", Mode::Code).await;
+    let mut session =
+        session(&project, "== when system \"You are in plan mode\"\nsay planning ${text}\n", Mode::Code)
+            .await;
     assert_eq!(allow(&mut session, "/plan a tower").await.text, "planning a tower");
     assert_eq!(session.modes().unwrap().current_mode_id.as_str(), "plan");
     assert!(allow(&mut session, "/plan").await.text.contains("What shall I plan?"));

@@ -48,7 +48,11 @@ async fn clients_that_know_compactions_see_one_with_its_summary() {
     let mut seen = Vec::new();
     while let Some(event) = turn.next().await.unwrap() {
         if let Event::Compaction(compaction) = event {
-            seen.push((compaction.compaction_id.clone(), compaction.status.clone(), format!("{:?}", compaction.summary)));
+            seen.push((
+                compaction.compaction_id.clone(),
+                compaction.status.clone(),
+                format!("{:?}", compaction.summary),
+            ));
         }
     }
     assert_eq!(turn.stop_reason(), Some(StopReason::EndTurn));

@@ -33,7 +33,10 @@ async fn tokens_are_limited() {
     assert_eq!(seen.stop, Some(StopReason::MaxTokens));
     assert_eq!(seen.states().iter().filter(|state| state.ends_with("completed")).count(), 2, "{seen:#?}");
     let seen = allow(&mut session, "called").await;
-    assert_eq!((seen.stop, seen.states().last().unwrap().as_str()), (Some(StopReason::MaxTokens), "list: failed"));
+    assert_eq!(
+        (seen.stop, seen.states().last().unwrap().as_str()),
+        (Some(StopReason::MaxTokens), "list: failed")
+    );
     assert_eq!(allow(&mut session, "again").await.text, "here");
 }
 
@@ -42,12 +45,22 @@ async fn refusals_end_the_turn_and_leave_the_conversation() {
     // shows PROMPT-14
     let project = Project::new();
     let script = "== when \"bad\"\nsay I will not\nstop refused\n== when \"worse\"\nfail refused not this\n== when \"again\"\nsay here\n";
-    let mut session = session(&project, script, Mode::Ask).await;
+    let store = project.outside("agent.db");
+    let options = Options { store: Some(store.clone()), ..project.script(script) };
+    let mut session = connect(Client::new(), options).await.new_session(project.path()).await.unwrap();
     assert_eq!(allow(&mut session, "bad").await.stop, Some(StopReason::Refusal));
     let seen = allow(&mut session, "worse").await;
     assert_eq!(seen.stop, Some(StopReason::Refusal));
     assert!(seen.text.contains("not this"), "{}", seen.text);
     assert_eq!(allow(&mut session, "again").await.text, "here");
+    let kept = attache_agent::store::Store::open(&store, attache_host::secrets::Mask::new()).unwrap();
+    let said: Vec<String> = kept
+        .context(session.id().as_str())
+        .unwrap()
+        .iter()
+        .map(attache_agent::model::Message::text)
+        .collect();
+    assert_eq!(said, ["again", "here"]);
 }
 
 #[tokio::test]
@@ -58,7 +71,9 @@ async fn failures_of_the_model_are_errors_that_say_what_to_do() {
                   == when \"busy\"\nfail overloaded\n== when \"call\"\n--\ncall read {\"path\": \"a\"}\nfail network gone\n== when \"again\"\nsay here\n";
     let mut session = session(&project, script, Mode::Ask).await;
     let failed = |seen: crate::rig::Seen| match seen.error {
-        Some(attache::Error::Refused(error)) => (error.code, error.message.to_string(), seen.text, seen.calls),
+        Some(attache::Error::Refused(error)) => {
+            (error.code, error.message.to_string(), seen.text, seen.calls)
+        }
         other => panic!("{other:?}"),
     };
     let (number, message, ..) = failed(allow(&mut session, "auth").await);

@@ -6,6 +6,7 @@
 mod cancel;
 mod commands;
 mod compact;
+mod fetch;
 mod history;
 mod injection;
 mod lent;

@@ -23,7 +23,10 @@ async fn the_three_windows_on_the_settings_stay_in_step() {
     let control = session.control();
     let modes = session.modes().unwrap();
     let ids: Vec<&str> = modes.available_modes.iter().map(|mode| mode.id.as_str()).collect();
-    assert_eq!((ids.as_slice(), modes.current_mode_id.as_str()), (["ask", "plan", "code", "auto"].as_slice(), "ask"));
+    assert_eq!(
+        (ids.as_slice(), modes.current_mode_id.as_str()),
+        (["ask", "plan", "code", "auto"].as_slice(), "ask")
+    );
     control.set_mode("code").await.unwrap();
     assert_eq!(session.modes().unwrap().current_mode_id.as_str(), "code");
     assert_eq!(current(&session, &SessionConfigOptionCategory::Mode), "code");
@@ -105,7 +108,8 @@ async fn another_model_can_be_chosen() {
     std::fs::write(project.outside("other"), "== \nsay I am the other\n").unwrap();
     let options = project.script("==\nsay I am the first\n");
     let other = format!("script:{}", project.outside("other").display());
-    let agent = connect(attache::client::Client::new(), Options { model: Some(other), ..options.clone() }).await;
+    let agent =
+        connect(attache::client::Client::new(), Options { model: Some(other), ..options.clone() }).await;
     let mut session = agent.new_session(project.path()).await.unwrap();
     assert_eq!(allow(&mut session, "x").await.text, "I am the other");
     // Only what was offered can be chosen.

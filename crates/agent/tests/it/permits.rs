@@ -28,6 +28,7 @@ async fn a_question_shows_the_change_and_no_means_no() {
     assert_eq!(seen.text, "the user did not allow this");
     assert_eq!(seen.stop, Some(StopReason::EndTurn));
     assert_eq!(seen.states(), ["edit: pending", "Edit a.txt: failed"]);
+    assert!(seen.calls.last().unwrap().content.is_none(), "the change that was not made is still shown");
     let content = seen.asked[0].content.as_ref().unwrap();
     assert!(matches!(&content[0], ToolCallContent::Diff(diff) if diff.new_text == "b\n"), "{content:?}");
 }

@@ -1,6 +1,5 @@
 //! What a prompt may hold.
 
-use attache::client::Client;
 use attache::wire::v1::{BlobResourceContents, EmbeddedResource};
 use attache::{Prompt, StopReason, code};
 use attache_agent::Mode;
@@ -13,7 +12,10 @@ async fn links_and_included_resources_reach_the_model() {
     let project = Project::new();
     let mut session = session(&project, "==\nsay ${text}\n", Mode::Ask).await;
     let uri = format!("file://{}", project.path_of("src/my%20file.rs"));
-    let prompt = Prompt::from("look ").link("my file", &uri).embed("file:///elsewhere/b.rs", "fn b() {}").link("docs", "https://example.com/x");
+    let prompt = Prompt::from("look ")
+        .link("my file", &uri)
+        .embed("file:///elsewhere/b.rs", "fn b() {}")
+        .link("docs", "https://example.com/x");
     let seen = allow(&mut session, prompt).await;
     assert_eq!(
         seen.text,
@@ -26,7 +28,7 @@ async fn links_and_included_resources_reach_the_model() {
 }
 
 #[tokio::test]
-async fn pictures_only_if_the_model_takes_them_and_sound_not_at_all() {
+async fn pictures_and_sound_only_if_the_model_takes_them() {
     // shows PROMPT-04
     let project = Project::new();
     let mut takes = session(&project, "==\nsay seen\n", Mode::Ask).await;
@@ -42,6 +44,10 @@ async fn pictures_only_if_the_model_takes_them_and_sound_not_at_all() {
     }
     assert_eq!(allow(&mut blind, "x").await.text, "seen", "no turn was begun, and the next one works");
     let agent = blind.agent();
-    assert!(agent.capabilities().prompt_capabilities.image && !agent.capabilities().prompt_capabilities.audio);
-    let _ = Client::new();
+    assert!(
+        agent.capabilities().prompt_capabilities.image && !agent.capabilities().prompt_capabilities.audio
+    );
+    let mut hears = session(&project, "audio: yes\n==\nsay heard\n", Mode::Ask).await;
+    assert!(hears.agent().capabilities().prompt_capabilities.audio);
+    assert_eq!(allow(&mut hears, Prompt::from("x").audio("AAAA", "audio/wav")).await.text, "heard");
 }

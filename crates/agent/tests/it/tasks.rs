@@ -14,14 +14,16 @@ async fn task(project: &Project, mode: Mode, prompt: &str, script: &str) -> Seen
 
 /// Runs a shell line in the project, as the user would to check.
 fn sh(project: &Project, line: &str) -> (bool, String) {
-    let output = std::process::Command::new("sh").args(["-c", line]).current_dir(project.path()).output().unwrap();
+    let output =
+        std::process::Command::new("sh").args(["-c", line]).current_dir(project.path()).output().unwrap();
     (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 #[tokio::test]
 async fn fix_a_failing_test() {
     let project = Project::new();
-    project.write("sum.sh", "total=0\nfor n in \"$@\"; do\n    total=$((total - n))\ndone\necho \"$total\"\n");
+    project
+        .write("sum.sh", "total=0\nfor n in \"$@\"; do\n    total=$((total - n))\ndone\necho \"$total\"\n");
     project.write("test.sh", "[ \"$(sh sum.sh 1 2 3)\" = 6 ] && echo pass || { echo FAIL; exit 1; }\n");
     assert!(!sh(&project, "sh test.sh").0);
     let script = r#"== when "failing test"
@@ -84,7 +86,8 @@ call search {"pattern": "get_user|lib\\.sh"}
 -- when result "no line matches"
 say Renamed in three files.
 "#;
-    let seen = task(&project, Mode::Code, "rename get_user to find_user and lib.sh to users.sh", script).await;
+    let seen =
+        task(&project, Mode::Code, "rename get_user to find_user and lib.sh to users.sh", script).await;
     assert_eq!(seen.text, "Renamed in three files.");
     assert_eq!(project.read("src/users.sh"), "find_user() { echo \"user $1\"; }\n");
     assert_eq!(project.read("README.md"), "Call `find_user`.\n");
