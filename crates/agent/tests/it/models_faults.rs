@@ -58,14 +58,14 @@ async fn nothing_is_sent_before_somebody_reads() {
 
 #[tokio::test]
 async fn silence_is_noticed() {
-    let said = "data: {\"choices\":[{\"delta\":{\"content\":\"half\"}}]}\n\n".as_bytes().to_vec();
-    let silent_head = vec![Step::Hold];
-    let silent_body = vec![Step::Send(head(200, "text/event-stream", "")), Step::Send(said), Step::Hold];
-    for (reply, text) in [(silent_head, ""), (silent_body, "half")] {
+    let said = "data: {\"choices\":[{\"delta\":{\"content\":\"half\"}}]}\n\n";
+    let half = [head(200, "text/event-stream", ""), said.as_bytes().to_vec()].concat();
+    for (reply, text) in [(vec![Step::Hold], ""), (vec![Step::Send(half), Step::Hold], "half")] {
         let server = Server::start(vec![reply]).await;
         let mut settings = settings(Api::Chat, &server.url);
-        settings.patience.first = Duration::from_millis(80);
-        settings.patience.idle = Duration::from_millis(80);
+        // Each limit only where it is meant, so that a slow machine does not run into the other one.
+        let limit = if text.is_empty() { &mut settings.patience.first } else { &mut settings.patience.idle };
+        *limit = Duration::from_millis(300);
         settings.patience.retries = 0;
         let (events, error) = ask(&*open(&settings)).await;
         assert!(matches!(&error, Some(ModelError::Network(why)) if why.contains("silent")), "{error:?}");
@@ -237,4 +237,18 @@ async fn plain_requests_tell_a_proxy_the_whole_url() {
     assert_eq!(error, None);
     assert_eq!(server.seen()[0].path(), "http://models.test/v1/chat/completions");
     assert!(server.seen()[0].header("proxy-authorization").is_some());
+}
+
+#[tokio::test]
+async fn a_way_that_leads_nowhere_is_given_up() {
+    let silent = Server::start(vec![vec![Step::Hold]]).await;
+    let mut settings = settings(Api::Chat, "https://models.test/v1");
+    settings.patience.retries = 0;
+    let http = Http::new(None).unwrap().with_proxies(through(silent.port));
+    settings.http = Some(http.with_connect_timeout(Duration::from_millis(80)));
+    let (_, error) = ask(&*open(&settings)).await;
+    assert!(
+        matches!(&error, Some(ModelError::Network(why)) if why.contains("no answer within")),
+        "{error:?}"
+    );
 }
