@@ -1,8 +1,357 @@
 //! What a client does that no kind one would, and what must hold for the agent afterwards.
 
-use crate::Scenario;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::agent::{begin, capabilities, is_question, on_disk, opening, ping, prompt, scene, unseen, words};
+use crate::judge::Message;
+use crate::stage::{PromptKind, Reply};
+use crate::{Need, Scenario, Stage, Step, Stop};
 
 /// All of them, in the order in which they are played.
 pub fn scenarios() -> Vec<Scenario> {
-    Vec::new()
+    let list = [
+        scene("fault-split", "a line that comes byte by byte", &["RPC-24", "STDIO-04"], &[], |stage| {
+            Box::pin(split(stage))
+        }),
+        scene(
+            "fault-joined",
+            "several lines in one write, one of them halved",
+            &["RPC-24", "RPC-20"],
+            &[],
+            |stage| Box::pin(joined(stage)),
+        ),
+        scene("fault-line-ends", "carriage returns and blank lines", &["STDIO-11"], &[], |stage| {
+            Box::pin(line_ends(stage))
+        }),
+        scene("fault-long-line", "a line of ten megabytes", &["STDIO-11"], &[], |stage| {
+            Box::pin(long_line(stage))
+        }),
+        scene("fault-deep", "a line that is nested deeply", &["RPC-09"], &[], |stage| Box::pin(deep(stage))),
+        scene("fault-garbage", "many lines that are no messages", &["RPC-09", "RPC-10"], &[], |stage| {
+            Box::pin(garbage(stage))
+        }),
+        scene("fault-same-id", "two requests with one id", &["RPC-24"], &[], |stage| {
+            Box::pin(same_id(stage))
+        }),
+        scene("fault-answers", "answers that nobody asked for, late, and twice", &["RPC-14"], &[], |stage| {
+            Box::pin(stray_answers(stage))
+        }),
+        scene(
+            "fault-codes",
+            "errors with codes that nobody knows",
+            &["RPC-16"],
+            &[Need::Prompt(PromptKind::Run)],
+            |stage| Box::pin(codes(stage)),
+        ),
+        scene(
+            "fault-null",
+            "a permission that is answered with nothing, or with something unknown",
+            &["PERM-09"],
+            &[Need::Prompt(PromptKind::Write)],
+            |stage| Box::pin(null_permission(stage)),
+        ),
+        scene(
+            "fault-null-form",
+            "a form that is answered with nothing",
+            &["ELIC-20", "ELIC-33"],
+            &[Need::Prompt(PromptKind::Elicit)],
+            |stage| Box::pin(null_form(stage)),
+        ),
+        scene("fault-deaf", "the client does not read for a while", &["RPC-24"], &[], |stage| {
+            Box::pin(deaf(stage))
+        }),
+        scene("fault-leaving", "the client leaves in the middle of a turn", &["STDIO-08"], &[], |stage| {
+            Box::pin(leaving(stage))
+        }),
+    ];
+    list.into_iter().map(|scenario| Scenario { fault: true, ..scenario }).collect()
+}
+
+/// RPC-24: after whatever was done, a request gets its answer.
+async fn still_answers(stage: &mut Stage, rule: &'static str, after: &str) -> Step {
+    match ping(stage).await {
+        Ok(()) => {
+            stage.pass(rule);
+            Ok(())
+        }
+        Err(Stop::PeerGone) => {
+            stage.fail(rule, format!("the agent ended after {after}"));
+            Err(Stop::PeerGone)
+        }
+        Err(Stop::Deadline(what)) => {
+            stage.fail(rule, format!("nothing is answered after {after}"));
+            Err(Stop::Deadline(what))
+        }
+        Err(stop) => Err(stop),
+    }
+}
+
+async fn split(stage: &mut Stage) -> Step {
+    let params = json!({ "protocolVersion": 1, "clientCapabilities": capabilities() });
+    let line =
+        json!({ "jsonrpc": "2.0", "id": "split", "method": "initialize", "params": params }).to_string();
+    for byte in line.as_bytes() {
+        stage.send_bytes([*byte]).await?;
+        // So that each byte is a read of its own.
+        tokio::task::yield_now().await;
+    }
+    stage.send_bytes("\n").await?;
+    match stage.expect(&json!("split")).await {
+        Ok(_) => ["RPC-24", "STDIO-04"].into_iter().for_each(|rule| stage.pass(rule)),
+        Err(Stop::Deadline(_)) => stage.fail("STDIO-04", "a line that came in pieces is not answered"),
+        Err(stop) => return Err(stop),
+    }
+    Ok(())
+}
+
+async fn joined(stage: &mut Stage) -> Step {
+    stage.initialize(json!({})).await?;
+    let ask = |id: &str| json!({ "jsonrpc": "2.0", "id": id, "method": "_attache/probe" }).to_string();
+    let third = ask("three");
+    let (head, tail) = third.split_at(third.len() / 2);
+    stage.send_bytes(format!("{}\n{}\n{head}", ask("one"), ask("two"))).await?;
+    for id in ["one", "two"] {
+        stage.expect(&json!(id)).await?.ok();
+    }
+    stage.send_bytes(format!("{tail}\n")).await?;
+    stage.expect(&json!("three")).await?.ok();
+    ["RPC-24", "RPC-20"].into_iter().for_each(|rule| stage.pass(rule));
+    Ok(())
+}
+
+async fn line_ends(stage: &mut Stage) -> Step {
+    stage.initialize(json!({})).await?;
+    let ask = |id: &str| json!({ "jsonrpc": "2.0", "id": id, "method": "_attache/probe" }).to_string();
+    stage.send_bytes(format!("{}\r\n", ask("cr"))).await?;
+    tolerated(stage, "cr", "a line that ends with a carriage return").await?;
+    stage.send_bytes(format!("\n\r\n  \n{}\n", ask("blank"))).await?;
+    tolerated(stage, "blank", "blank lines").await
+}
+
+/// STDIO-11: the request with this id is answered as if nothing were odd.
+async fn tolerated(stage: &mut Stage, id: &str, what: &str) -> Step {
+    match stage.expect(&json!(id)).await {
+        Ok(_) => stage.pass("STDIO-11"),
+        Err(Stop::Deadline(_)) => {
+            stage.fail("STDIO-11", format!("{what} prevented an answer"));
+            return Ok(());
+        }
+        Err(Stop::PeerGone) => {
+            stage.fail("STDIO-11", format!("the agent ended at {what}"));
+            return Err(Stop::PeerGone);
+        }
+        Err(stop) => return Err(stop),
+    }
+    Ok(())
+}
+
+async fn long_line(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    // In memory a smaller one says the same.
+    let size = if on_disk(stage) { 10 << 20 } else { 256 << 10 };
+    let text = format!("{} {}", stage.prompt_text(PromptKind::Say), "x".repeat(size));
+    let id = prompt(stage, &session, &text).await?;
+    match stage.expect(&id).await {
+        // A model may well refuse so much text; the line was read.
+        Ok(_) => stage.pass("STDIO-11"),
+        Err(Stop::PeerGone) => stage.fail("STDIO-11", format!("the agent ended at a line of {size} bytes")),
+        Err(Stop::Deadline(_)) => return still_answers(stage, "STDIO-11", "a long line").await,
+        Err(stop) => return Err(stop),
+    }
+    Ok(())
+}
+
+async fn deep(stage: &mut Stage) -> Step {
+    stage.initialize(json!({})).await?;
+    let depth = 20_000;
+    let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    stage
+        .send_line(format!(
+            "{{\"jsonrpc\":\"2.0\",\"method\":\"_attache/deep\",\"params\":{{\"x\":{deep}}}}}"
+        ))
+        .await?;
+    still_answers(stage, "RPC-09", "a line that is nested deeply").await
+}
+
+async fn garbage(stage: &mut Stage) -> Step {
+    stage.initialize(json!({})).await?;
+    let lines: [&[u8]; 8] = [
+        b"\x00\x01\x02",
+        b"}}}}",
+        b"{\"jsonrpc\":\"2.0\",\"method\":5}",
+        b"null",
+        b"[]",
+        b"\xef\xbb\xbf{}",
+        b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"x\"",
+        b"Content-Length: 5",
+    ];
+    for line in lines {
+        stage.send_line(line).await?;
+    }
+    still_answers(stage, "RPC-09", "lines that are no messages").await?;
+    stage.pass("RPC-10");
+    Ok(())
+}
+
+async fn same_id(stage: &mut Stage) -> Step {
+    stage.initialize(json!({})).await?;
+    // Whatever becomes of the second one: the fault is the client's.
+    stage.excuse("RPC-24", "the client used an id twice");
+    for _ in 0..2 {
+        stage.request_as(json!("twice"), "_attache/probe", json!({})).await?;
+    }
+    still_answers(stage, "RPC-24", "two requests with one id").await
+}
+
+async fn stray_answers(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    for id in [json!(0), json!("attache-ghost"), Value::Null, json!(1.5)] {
+        stage.answer(&id, json!({ "outcome": { "outcome": "selected", "optionId": "x" } })).await?;
+        stage.answer_error(&id, -32603, "no").await?;
+    }
+    still_answers(stage, "RPC-14", "answers that it did not ask for").await?;
+    stage.services.hold("session/request_permission");
+    let id = stage.prompt(&session, PromptKind::Ask).await?;
+    let Some(question) = stage.during(&id, is_question).await? else {
+        return Ok(());
+    };
+    let question = question.id().cloned().unwrap_or_default();
+    for _ in 0..2 {
+        stage.answer(&question, json!({ "outcome": { "outcome": "cancelled" } })).await?;
+    }
+    stage.services.release("session/request_permission");
+    stage.expect(&id).await?.ok();
+    // Late: the turn is over.
+    stage.answer(&question, json!({ "outcome": { "outcome": "cancelled" } })).await?;
+    still_answers(stage, "RPC-14", "an answer that came twice, and late").await
+}
+
+async fn codes(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    for code in [400_i64, 0, 1, -31_999, i64::from(i32::MAX), i64::from(i32::MIN)] {
+        stage.services.answer_with("terminal/create", move |_| Reply::Error(code, "{\"a\":1}".to_owned()));
+        let mark = stage.mark();
+        let ended = stage.turn(&session, PromptKind::Run).await;
+        if !stage.heard(mark).iter().any(|heard| heard.asks("terminal/create")) {
+            ended?.ok();
+            return unseen("the agent ran no command in a terminal of the client");
+        }
+        match ended {
+            Ok(_) => stage.pass("RPC-16"),
+            Err(Stop::PeerGone) => {
+                stage.fail("RPC-16", format!("the agent ended when its request was refused with {code}"));
+                return Err(Stop::PeerGone);
+            }
+            Err(Stop::Deadline(_)) => {
+                stage
+                    .fail("RPC-16", format!("the turn does not end after a request was refused with {code}"));
+                return Ok(());
+            }
+            Err(stop) => return Err(stop),
+        }
+    }
+    Ok(())
+}
+
+/// PERM-09: nothing is no approval.
+async fn null_permission(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    let answers = [
+        Value::Null,
+        json!({}),
+        json!({ "outcome": null }),
+        json!({ "outcome": { "outcome": "_attache" } }),
+        json!("yes"),
+    ];
+    for answer in answers {
+        let reply = answer.clone();
+        stage.services.answer_with("session/request_permission", move |_| Reply::Result(reply.clone()));
+        let mark = stage.mark();
+        let ended = stage.turn(&session, PromptKind::Write).await;
+        let Some(question) = stage.heard(mark).iter().position(|heard| is_question(heard)) else {
+            ended?.ok();
+            return unseen("the agent asked for no permission");
+        };
+        let written = stage.heard(mark + question).iter().any(|heard| heard.asks("fs/write_text_file"));
+        stage.check("PERM-09", !written, format!("the answer {answer} was taken for an approval"));
+        match ended {
+            Ok(_) => {}
+            Err(Stop::Deadline(_)) => return unseen("the turn does not end"),
+            Err(stop) => return Err(stop),
+        }
+    }
+    Ok(())
+}
+
+async fn null_form(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    for answer in
+        [Value::Null, json!({}), json!({ "action": 5 }), json!({ "content": { "colour": "attache-null" } })]
+    {
+        let reply = answer.clone();
+        stage.services.answer_with("elicitation/create", move |_| Reply::Result(reply.clone()));
+        let mark = stage.mark();
+        let ended = stage.turn(&session, PromptKind::Elicit).await;
+        if !stage.heard(mark).iter().any(|heard| heard.asks("elicitation/create")) {
+            ended?.ok();
+            return unseen("the agent asked for nothing with a form");
+        }
+        match ended {
+            Ok(_) => {
+                let taken = words(stage, &session, mark).contains("attache-null");
+                stage.check("ELIC-33", !taken, "content without an action was taken for `accept`");
+                stage.pass("ELIC-20");
+            }
+            Err(Stop::PeerGone) => {
+                stage.fail("ELIC-20", format!("the agent ended when its form was answered with {answer}"));
+                return Err(Stop::PeerGone);
+            }
+            Err(Stop::Deadline(_)) => {
+                stage.fail(
+                    "ELIC-20",
+                    format!("the turn does not end after its form was answered with {answer}"),
+                );
+                return Ok(());
+            }
+            Err(stop) => return Err(stop),
+        }
+    }
+    Ok(())
+}
+
+/// A client that is busy does not read; what was written meanwhile is there when it does.
+async fn deaf(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    let text = format!("Say `{}` again. Use no tools.", "attache ".repeat(20_000));
+    let id = prompt(stage, &session, &text).await?;
+    let asked: Vec<Value> = (0..20).map(|number| json!(format!("deaf-{number}"))).collect();
+    for id in &asked {
+        stage.request_as(id.clone(), "_attache/probe", json!({})).await?;
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    for id in &asked {
+        stage.expect(id).await?.ok();
+    }
+    stage.pass("RPC-24");
+    stage.expect(&id).await?.ok();
+    Ok(())
+}
+
+/// STDIO-08: also a surprised agent says nothing but messages, while its input is closed and its turn goes on.
+async fn leaving(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    let params = opening(stage, json!({}));
+    stage.request("session/new", params).await?;
+    stage.prompt(&session, PromptKind::Think).await?;
+    stage.close_input();
+    let heard = stage.quiet(Duration::from_millis(500)).await?;
+    let broken =
+        heard.iter().find(|heard| matches!(heard.message, Message::Broken { .. })).map(|heard| heard.index);
+    match broken {
+        Some(at) => stage.fail_at("STDIO-08", &[at], "a line that is no message"),
+        None => stage.pass("STDIO-08"),
+    }
+    Ok(())
 }

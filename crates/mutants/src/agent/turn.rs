@@ -240,7 +240,7 @@ impl Turn {
             "options": options.map(|(id, name, kind)| json!({ "optionId": id, "name": name, "kind": kind })),
         });
         let answer = self.ask("session/request_permission", params).await?;
-        if self.agent.is("PERM-09") {
+        if self.agent.is("PERM-09") || (self.agent.is("PERM-09/null") && answer == Ok(Value::Null)) {
             return Ok(true);
         }
         let outcome = answer.map(|answer| answer["outcome"].clone()).unwrap_or_default();

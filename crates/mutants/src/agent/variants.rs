@@ -15,7 +15,7 @@ const fn with(name: &'static str, also: &'static [&'static str]) -> Variant {
     Variant { name, also }
 }
 
-static VARIANTS: [Variant; 224] = [
+static VARIANTS: [Variant; 227] = [
     alone("RPC-01"),
     with("RPC-02", &["RPC-24"]),
     alone("RPC-03"),
@@ -48,6 +48,8 @@ static VARIANTS: [Variant; 224] = [
     alone("STDIO-05"),
     alone("STDIO-08"),
     alone("STDIO-08/log"),
+    with("STDIO-11", &["RPC-24"]),
+    alone("STDIO-11/long"),
     with("INIT-03", &["INIT-10"]),
     alone("INIT-05"),
     alone("INIT-05/accepts"),
@@ -155,6 +157,7 @@ static VARIANTS: [Variant; 224] = [
     with("PERM-02/tool", &["TOOL-05", "PERM-10"]),
     alone("PERM-03"),
     alone("PERM-09"),
+    alone("PERM-09/null"),
     with("PERM-10", &["TOOL-10"]),
     alone("PERM-13"),
     with("FS-01", &["INIT-15", "INIT-19", "FS-02"]),
