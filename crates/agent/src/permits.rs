@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(verdict(Mode::Auto, run("make"), &[]), Verdict::Go);
         let make = Grant::Line("make".into());
         assert_eq!(verdict(Mode::Code, run("make"), &[]), Verdict::Ask(Some(make.clone())));
-        assert_eq!(verdict(Mode::Code, run("make"), &[make.clone()]), Verdict::Go);
+        assert_eq!(verdict(Mode::Code, run("make"), std::slice::from_ref(&make)), Verdict::Go);
         assert_ne!(verdict(Mode::Code, run("make && rm -rf ."), &[make]), Verdict::Go);
     }
 }

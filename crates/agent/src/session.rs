@@ -121,10 +121,6 @@ impl Live {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn mode(&self) -> Mode {
-        self.state().mode
-    }
-
     pub(crate) fn model(&self) -> Option<Arc<dyn Model>> {
         self.state().model.clone()
     }
