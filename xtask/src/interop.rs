@@ -7,6 +7,7 @@
 //! Read on in `install` (where the SDKs come from), `pair` (one client, one agent), `wire` (what must hold of any
 //! exchange), `shipped` (the example programs that the SDKs carry themselves) and `real` (agents that people use).
 
+mod conform;
 mod install;
 mod pair;
 mod real;
@@ -54,6 +55,11 @@ enum What {
     Peers,
     /// Ours with agents that people use.
     Real,
+}
+
+/// Judges the peers with `attache check`.
+pub(crate) fn conformance(args: &[String]) -> Result<(), String> {
+    conform::run(args)
 }
 
 /// Runs the chore.

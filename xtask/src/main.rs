@@ -24,6 +24,11 @@ const CHORES: &[Chore] = &[
         "which rules the checker covers, and which of its checks have been shown to fail",
         coverage::run,
     ),
+    (
+        "conformance",
+        "judge our peers, the official ones and real ones, for docs/conformance.md",
+        interop::conformance,
+    ),
     ("examples", "run example messages against the crates (FILE…, or the repository's own)", examples::run),
     ("fuzz", "run the fuzz targets for a bounded time (--seconds N)", fuzz::run),
     (

@@ -41,7 +41,8 @@ pub(super) fn run(only: &[&str], by: &[&str], cache: &Path) -> Result<(), String
     let drivers: Vec<Driver> = all.into_iter().filter(|driver| by.contains(&driver.name())).collect();
     let programs = Programs::get(&wanted, &drivers, cache)?;
     if !seal::is_sealed() {
-        if let Some(outcome) = seal::again(only, by) {
+        let chore = ["interop", "--real", "--only", &only.join(","), "--by", &by.join(",")];
+        if let Some(outcome) = seal::again(&chore.map(str::to_owned)) {
             return outcome;
         }
         println!(
@@ -64,7 +65,65 @@ pub(super) fn run(only: &[&str], by: &[&str], cache: &Path) -> Result<(), String
     report.finish(started.elapsed())
 }
 
+/// Whether there is no network here but the loopback.
+pub(super) fn is_sealed() -> bool {
+    seal::is_sealed()
+}
+
+/// Runs a chore once more, without a network. `None` if that is not possible here.
+pub(super) fn sealed(chore: &[String]) -> Option<Result<(), String>> {
+    seal::again(chore)
+}
+
+/// An agent with its fake model, for other chores.
+pub(super) struct Modelled {
+    agent: &'static Agent,
+    programs: std::rc::Rc<Programs>,
+    cache: std::path::PathBuf,
+}
+
+/// The agents of these names.
+pub(super) fn modelled(cache: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Modelled>, String> {
+    let agents: Vec<&'static Agent> = AGENTS.iter().filter(|agent| wanted(agent.name)).collect();
+    if agents.is_empty() {
+        return Ok(Vec::new());
+    }
+    let programs = std::rc::Rc::new(Programs::get(&agents, &[], cache)?);
+    let one = |agent| Modelled { agent, programs: std::rc::Rc::clone(&programs), cache: cache.to_owned() };
+    Ok(agents.into_iter().map(one).collect())
+}
+
+impl Modelled {
+    pub(super) fn name(&self) -> &'static str {
+        self.agent.name
+    }
+
+    pub(super) fn version(&self) -> String {
+        self.programs.version(self.agent)
+    }
+
+    fn place(&self, url: &str) -> place::Place {
+        let dir = self.cache.join("runs").join(format!("check-{}", self.agent.name));
+        place::Place::new(&dir, url, self.agent, &self.programs)
+    }
+
+    /// Its command line; it does not depend on the model.
+    pub(super) fn command(&self) -> Vec<String> {
+        (self.agent.setup)(&self.place("")).command
+    }
+
+    /// Starts the model and says in which environment the agent runs; the model ends when it is dropped.
+    pub(super) fn begin(&self, cache: &Path) -> Result<(impl Drop + use<>, Vec<(String, String)>), String> {
+        let dir = cache.join("runs").join(format!("check-{}", self.agent.name));
+        place::Place::clear(&dir)?;
+        let model = model::Model::start(&self.programs.model, &dir.join("model.log"))?;
+        let place = self.place(&model.url);
+        let env = place.settle(&(self.agent.setup)(&place))?;
+        Ok((model, env))
+    }
+}
+
 /// Installs what the lock file of this name in `tests/interop/real` lists.
-fn package(name: &str, cache: &Path) -> Result<std::path::PathBuf, String> {
+pub(super) fn package(name: &str, cache: &Path) -> Result<std::path::PathBuf, String> {
     install::npm(&super::home().join("real").join(name), &cache.join("real").join(name), name)
 }

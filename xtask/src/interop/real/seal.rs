@@ -12,8 +12,8 @@ pub(super) fn is_sealed() -> bool {
     std::env::var_os(SEALED).is_some()
 }
 
-/// Runs this chore once more, inside. `None` if that is not possible here.
-pub(super) fn again(only: &[&str], by: &[&str]) -> Option<Result<(), String>> {
+/// Runs a chore once more, inside. `None` if that is not possible here.
+pub(super) fn again(chore: &[String]) -> Option<Result<(), String>> {
     let mut test = Command::new("unshare");
     test.args(UNSHARE).args([INSIDE, "sh", "true"]).stdout(Stdio::null()).stderr(Stdio::null());
     if !test.status().is_ok_and(|status| status.success()) {
@@ -22,7 +22,7 @@ pub(super) fn again(only: &[&str], by: &[&str]) -> Option<Result<(), String>> {
     let xtask = std::env::current_exe().ok()?;
     let mut command = Command::new("unshare");
     command.args(UNSHARE).args([INSIDE, "sh"]).arg(xtask);
-    command.args(["interop", "--real", "--only", &only.join(","), "--by", &by.join(",")]);
+    command.args(chore);
     // Everything is installed and built by now; cargo must not look for news.
     command.env(SEALED, "yes").env("CARGO_NET_OFFLINE", "true");
     Some(match command.status() {
