@@ -11,6 +11,7 @@ use crate::paths::Paths;
 use crate::session_store::{Record, Store};
 
 /// What another command wants from the chat.
+#[cfg_attr(not(unix), allow(dead_code, reason = "others can ask on Unix only"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wish {
     /// Cancel what runs.
