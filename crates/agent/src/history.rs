@@ -61,6 +61,7 @@ impl House {
         // ROOT-12: only the roots of this request count from here on.
         let placed = self.store.set_place(request.id.as_str(), &request.cwd, &request.additional_directories);
         placed.map_err(|error| missing(&request.id, error))?;
+        self.store.sweep(request.id.as_str()).map_err(internal)?;
         self.open(request).await
     }
 

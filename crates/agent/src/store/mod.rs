@@ -5,8 +5,7 @@
 //! ([`Store::context`]) and what a client is told again ([`Store::replay`]) are folds over it.
 //!
 //! Read `entry.rs` (what is kept), this file (how), `fold.rs` (what is made of it), `sessions.rs` (the list of them), `files.rs`
-//! (the files as they were) and
-//! `undo.rs` (how they come back).
+//! (the files as they were), `undo.rs` (how they come back) and `leftovers.rs` (what a crash leaves beside them).
 //!
 //! What never happens here: an entry changes; a secret from the environment is written; a call waits for the network or for
 //! another lock than the database's own.
@@ -14,6 +13,7 @@
 mod entry;
 mod files;
 mod fold;
+mod leftovers;
 mod sessions;
 mod undo;
 

@@ -519,6 +519,25 @@ fn a_crash_in_the_middle_of_a_command_loses_nothing() {
 }
 
 #[test]
+fn what_a_killed_process_left_is_swept_up() {
+    let scratch = Scratch::new("sweep");
+    let store = scratch.open();
+    let file = scratch.write("src/a.txt", "old");
+    let dead = scratch.write(&format!("src/.attache-{}-0.tmp", u32::MAX), "half");
+    let alive = scratch.write(&format!("src/.attache-{}-0.tmp", std::process::id()), "half");
+    let foreign = scratch.write("src/.notes.tmp", "mine");
+    store.append("s", &[Entry::Mark(Mark::Began)]).unwrap();
+    store.about_to_change("s", &file, Some(b"new")).unwrap();
+    store.append("s", &[Entry::Mark(Mark::Ended { stop: "end_turn".into(), usage: json!({}) })]).unwrap();
+    store.sweep("s").unwrap();
+    assert!(dead.exists(), "nothing broke off");
+    store.append("s", &[Entry::Mark(Mark::Began)]).unwrap();
+    store.sweep("s").unwrap();
+    assert!(!dead.exists() || !std::path::Path::new("/proc/self").exists());
+    assert!(alive.exists() && foreign.exists() && file.exists());
+}
+
+#[test]
 fn a_project_too_large_to_keep_is_known_as_such() {
     let scratch = Scratch::new("large");
     let store = scratch.open();

@@ -5,6 +5,7 @@ use std::fmt;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::files::state_of;
 use super::{Change, Entry, FileState, Mark, Store, StoreError};
@@ -149,11 +150,12 @@ fn same_bytes(one: Option<&FileState>, other: Option<&FileState>) -> bool {
 
 /// Puts a file back whole or not at all.
 fn restore(path: &Path, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
     let directory = path.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(directory)?;
-    let mut beside = path.file_name().unwrap_or_default().to_owned();
-    beside.push(format!(".attache-undo-{}", std::process::id()));
-    let beside = directory.join(beside);
+    // A name that says whose it is, should this process be killed now; see `leftovers.rs`.
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let beside = directory.join(format!(".attache-{}-undo{number}.tmp", std::process::id()));
     let written = write_beside(&beside, bytes, mode).and_then(|()| fs::rename(&beside, path));
     if written.is_err() {
         let _ = fs::remove_file(&beside);
