@@ -71,6 +71,11 @@ impl Asked {
 }
 
 impl Meaning {
+    /// Whether it is a piece of a text, which may go on in the next message.
+    pub(super) fn is_piece(&self) -> bool {
+        matches!(self, Meaning::Call { kind: Some(kind), .. } if kind.ends_with("_chunk"))
+    }
+
     /// `None`: this is no message.
     pub(super) fn of(message: &Value, asked: &Asked, from: Party) -> Option<Meaning> {
         let id = message.get("id");

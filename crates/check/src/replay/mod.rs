@@ -132,7 +132,7 @@ pub async fn replay(trace: &Trace, link: Link, options: &Options, hear: impl FnM
     }
     let expected = expected(trace, options.part.other());
     let outcome = Outcome { expected: expected.len(), ..Outcome::default() };
-    let mut play = Play { reader, writer, expected, names, outcome, options, hear, open: true };
+    let mut play = Play { reader, writer, expected, names, outcome, options, hear, open: true, last: None };
     play.run(trace).await;
     play.outcome
 }
@@ -141,6 +141,8 @@ pub async fn replay(trace: &Trace, link: Link, options: &Options, hear: impl FnM
 fn expected(trace: &Trace, peer: Party) -> VecDeque<Expected> {
     let mut asked = meaning::Asked::default();
     let mut all = VecDeque::new();
+    // Whether our side has said something since.
+    let mut spoke = false;
     for (entry, recorded) in trace.entries.iter().enumerate() {
         let What::Line { from, text, .. } = &recorded.what else { continue };
         // What is no message is noise, which nobody needs to repeat.
@@ -148,7 +150,15 @@ fn expected(trace: &Trace, peer: Party) -> VecDeque<Expected> {
         let Some(meaning) = Meaning::of(&message, &asked, *from) else { continue };
         asked.note(&message, *from);
         if *from == peer {
-            all.push_back(Expected { entry, meaning, message });
+            // How a text is cut into pieces is not repeated from run to run.
+            let goes_on = meaning.is_piece()
+                && all.back().is_some_and(|last: &Expected| last.meaning == meaning && !spoke);
+            spoke = false;
+            if !goes_on {
+                all.push_back(Expected { entry, meaning, message });
+            }
+        } else {
+            spoke = true;
         }
     }
     all
@@ -170,6 +180,8 @@ struct Play<'a, H> {
     options: &'a Options,
     hear: H,
     open: bool,
+    /// What came last.
+    last: Option<Meaning>,
 }
 
 impl<H: FnMut(&Deviation)> Play<'_, H> {
@@ -242,6 +254,10 @@ impl<H: FnMut(&Deviation)> Play<'_, H> {
 
     async fn take(&mut self, message: &Value) {
         let Some(meaning) = self.names.meaning(message, self.options.part.other()) else { return };
+        if meaning.is_piece() && self.last.as_ref() == Some(&meaning) {
+            return;
+        }
+        self.last = Some(meaning.clone());
         let Some(at) = self.expected.iter().position(|expected| expected.meaning == meaning) else {
             self.deviate(Deviation::Unexpected { said: meaning.to_string() });
             return self.refuse(message).await;
@@ -259,7 +275,7 @@ impl<H: FnMut(&Deviation)> Play<'_, H> {
         self.outcome.matched += 1;
         self.names.learn(&expected.message, message);
         let at = differences(&self.names.put(&expected.message), message);
-        if !at.is_empty() {
+        if !at.is_empty() && !meaning.is_piece() {
             self.deviate(Deviation::Different { said: meaning.to_string(), entry: expected.entry, at });
         }
     }

@@ -185,3 +185,30 @@ async fn recorded_delays_are_kept() {
     // Five lines of the agent, each a second after what was before it.
     assert!(before.elapsed() >= Duration::from_secs(5), "{:?}", before.elapsed());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_text_may_be_cut_in_other_pieces() {
+    let piece = |text: &str| {
+        let update = json!({"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":text}});
+        json!({"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":update}})
+    };
+    let lines = [
+        r#"> {"jsonrpc":"2.0","id":0,"method":"session/prompt","params":{"sessionId":"s","prompt":[]}}"#
+            .to_owned(),
+        format!("< {}", piece("one ")),
+        format!("< {}", piece("two")),
+        r#"< {"jsonrpc":"2.0","id":0,"result":{"stopReason":"end_turn"}}"#.to_owned(),
+    ];
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    for pieces in [vec!["one two"], vec!["o", "n", "e", " two"]] {
+        let outcome = play(&trace(&lines), &options(Party::Client), |mut peer| async move {
+            let prompt = peer.hear().await;
+            for text in pieces {
+                peer.say(piece(text)).await;
+            }
+            peer.say(json!({"jsonrpc":"2.0","id":prompt["id"],"result":{"stopReason":"end_turn"}})).await;
+        })
+        .await;
+        assert!(outcome.deviations.is_empty() && outcome.matched == 2, "{outcome:?}");
+    }
+}

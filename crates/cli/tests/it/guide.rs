@@ -232,6 +232,8 @@ pages! {
     chat "chat.md"
     providers "providers.md"
     agent "agent.md"
+    checking "checking.md"
+    recordings "recordings.md"
 }
 
 #[test]
