@@ -5,7 +5,7 @@
 mod bridge;
 mod progress;
 
-pub(crate) use bridge::bridge;
+pub(crate) use bridge::{bridge, login};
 
 use std::collections::BTreeMap;
 use std::fs::File;

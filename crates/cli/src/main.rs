@@ -180,6 +180,8 @@ fn hidden(paths: &Paths, arguments: &[String]) -> Option<ExitCode> {
         [attache_host::sandbox::WORD, words @ ..] => agent::sandboxed(words),
         #[cfg(unix)]
         ["check-bridge", socket] => check::bridge(socket),
+        #[cfg(unix)]
+        ["check-bridge", socket, words @ ..] => check::login(socket, words),
         ["__complete", "agents"] => {
             known_agents(paths).iter().for_each(|name| Output::plain().line(name));
             Ok(())

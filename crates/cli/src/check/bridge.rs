@@ -1,5 +1,8 @@
 //! `attache check-bridge SOCKET`: what a client under test starts in place of an agent. It carries bytes between its own pipes and
 //! the checker, and knows nothing of them.
+//!
+//! With more words behind the socket it is the program of a login in a terminal: it tells the checker how it was started, and ends as the
+//! checker says.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -19,6 +22,21 @@ pub(crate) fn bridge(socket: &str) -> Result<()> {
     // A client that has closed its end hears no more; that is its right.
     let _ = carry(&stream, io::stdout().lock());
     Ok(())
+}
+
+/// Says what it was started with and ends with the code that comes back.
+pub(crate) fn login(socket: &str, words: &[&str]) -> Result<()> {
+    let mut stream = UnixStream::connect(socket).context(socket)?;
+    let ours = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let env: serde_json::Map<String, serde_json::Value> = ours
+        .filter(|(name, _)| name.starts_with("ATTACHE_CHECK_"))
+        .map(|(name, value)| (name, value.into()))
+        .collect();
+    writeln!(stream, "{}", serde_json::json!({ "args": words, "env": env })).context(socket)?;
+    let mut code = String::new();
+    stream.read_to_string(&mut code).context(socket)?;
+    std::process::exit(code.trim().parse().unwrap_or(1))
 }
 
 /// Each piece is handed on as it came.

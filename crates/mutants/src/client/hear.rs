@@ -39,10 +39,10 @@ async fn heard(client: &Arc<Client>, line: &[u8]) {
     }
     // STDIO-16: no other character ends a line.
     if client.is("STDIO-16") && line.windows(3).any(|bytes| bytes == "\u{2028}".as_bytes()) {
-        return broken(client, -32700, "half a line").await;
+        return;
     }
     let Ok(message) = serde_json::from_slice::<Value>(line) else {
-        if client.is("RPC-09/ends") {
+        if client.is("RPC-09/ends") && line.is_ascii() {
             return client.halt();
         }
         return broken(client, -32700, "this is not JSON").await;
