@@ -12,15 +12,7 @@ use crate::paths::{Paths, repository};
 
 /// All settings for a command in a directory.
 pub(crate) fn load(paths: &Paths, cwd: &Path, call: Option<&Call>) -> Result<Config> {
-    let mut config =
-        Config { user_file: paths.config_file(), project_file: project_file(cwd), ..Config::default() };
-    for key in KEYS {
-        if let Some(text) = key.default {
-            config
-                .settings
-                .insert(key.name, Setting { value: parse_value(key, text)?, source: Source::Default });
-        }
-    }
+    let mut config = fallback(paths, cwd);
     config.merge_installed(paths);
     config.merge_credentials(paths);
     if let Some(table) = read(&config.user_file)? {
