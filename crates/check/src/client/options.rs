@@ -14,7 +14,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     scene(
         "mode",
         "another of the modes that there are",
-        &["MODE-03", "MODE-05", "MODE-11"],
+        &["MODE-03", "MODE-05", "MODE-11", "MODE-12"],
         &[Need::Act("mode")],
         mode,
     ),
@@ -100,6 +100,11 @@ fn mode(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
         // Watchers look at the request; the answer is null.
         let asked = change(stage, json!({ "modes": modes() }), "session/set_mode").await?;
+        stage.check(
+            "MODE-12",
+            asked.is_some(),
+            "there are modes and no options, and the mode was not changed",
+        );
         asked.ok_or_else(|| told("the mode"))?;
         let prompted = stage.heard(0).iter().any(|heard| heard.asks("session/prompt"));
         if prompted {

@@ -30,6 +30,13 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         resume_roots,
     ),
     scene(
+        "load-system-prompt",
+        "session/load repeats the system prompt",
+        &["SYSP-04"],
+        &[Need::Act("load_system")],
+        load_system,
+    ),
+    scene(
         "status-unknown",
         "a status that nobody knows counts as saved",
         &["SSTAT-02"],
@@ -89,6 +96,19 @@ fn load_roots(stage: &mut Stage) -> BoxFuture<'_, Step> {
 
 fn resume_roots(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(repeats(stage, "session/resume"))
+}
+
+fn load_system(stage: &mut Stage) -> BoxFuture<'_, Step> {
+    Box::pin(async move {
+        stage.accept(everything()).await?;
+        let said = serve_rest(stage, |_, _| None).await?;
+        let Some(asked) = find(&said, "session/load") else {
+            return Err(Stop::NotExercised("the client was told to load a session and did not".to_owned()));
+        };
+        let repeated = asked.params()["systemPrompt"].is_object();
+        stage.check("SYSP-04", repeated, "session/load does not repeat the system prompt");
+        Ok(())
+    })
 }
 
 /// Answers session/status with `status`; whether the client then attached before it prompted, or prompted at all.

@@ -33,7 +33,7 @@ pub(super) async fn perform(client: &Client) -> Result<(), Halt> {
         }
         "list" => client.list().await.map(drop),
         "delete" => client.delete().await,
-        "load" | "load_roots" | "resume" | "resume_roots" | "attach" | "archived" => {
+        "load" | "load_roots" | "load_system" | "resume" | "resume_roots" | "attach" | "archived" => {
             let session = client.reopen().await?;
             // SESS-18: what was loaded is what goes on.
             let session = if client.is("SESS-18") { client.new_session().await?.0 } else { session };

@@ -139,6 +139,10 @@ impl Client {
 
     /// What session/new, load, resume and fork have in common.
     pub(super) fn opening(&self) -> Value {
+        // SESS-33: a session needs its directory and the list of servers.
+        if self.is("SESS-33") && self.acts("prompt") {
+            return json!({});
+        }
         // ROOT-01: an absolute directory.
         let cwd = if self.is("ROOT-01") { "." } else { &*self.setup.cwd.to_string_lossy() };
         // MCP-07 and SESS-10: the list is there, also when it is empty.
@@ -148,7 +152,8 @@ impl Client {
         if !roots.is_empty() && self.agent_has("/sessionCapabilities/additionalDirectories") {
             opening["additionalDirectories"] = json!(roots);
         }
-        if self.acts("system_prompt") && self.agent_has("/sessionCapabilities/systemPrompt") {
+        let instructs = self.acts("system_prompt") || self.acts("load_system");
+        if instructs && self.agent_has("/sessionCapabilities/systemPrompt") {
             opening["systemPrompt"] = self.system_prompt();
         }
         opening

@@ -66,6 +66,10 @@ impl Client {
     fn known(&self, id: &str) -> Value {
         let mut params = self.opening();
         params["sessionId"] = json!(id);
+        // SYSP-04: the same system prompt again.
+        if self.is("SYSP-04") {
+            drop(params.as_object_mut().map(|params| params.remove("systemPrompt")));
+        }
         // ROOT-13: the whole list again.
         if let (true, Some(list)) = (self.is("ROOT-13"), params.get_mut("additionalDirectories")) {
             drop(list.as_array_mut().and_then(Vec::pop));
@@ -197,6 +201,10 @@ impl Client {
         let options = opened.get("configOptions").and_then(Value::as_array);
         if options.is_some_and(|options| !options.is_empty()) && !self.is("MODE-09") && !self.is("CONF-02") {
             return self.change_option(id, opened).await;
+        }
+        // MODE-12: without options, modes are what there is.
+        if self.is("MODE-12") {
+            return Ok(());
         }
         let current = opened.pointer("/modes/currentModeId");
         let modes = opened.pointer("/modes/availableModes").and_then(Value::as_array).into_iter().flatten();

@@ -90,7 +90,7 @@ fn trips(client: &Client, session: &str, update: &Value) -> bool {
     let kind = update.get("sessionUpdate").and_then(Value::as_str).unwrap_or_default();
     let uuid = |id: &Value| id.as_str().is_some_and(|id| id.len() == 36);
     match client.setup.variant.as_deref() {
-        Some("MSG-02") => update.get("messageId").is_some_and(|id| !uuid(id)),
+        Some("MSG-02" | "MSG-03") => update.get("messageId").is_some_and(|id| !uuid(id)),
         Some("TOOL-11") => is("/status", "failed"),
         Some("TOOL-12") => is("/kind", "paint"),
         Some("TOOL-04") => kind == "tool_call" && update.get("kind").is_none(),
@@ -101,6 +101,7 @@ fn trips(client: &Client, session: &str, update: &Value) -> bool {
         Some("PLAN-10") => update.pointer("/entries/0").is_some_and(|entry| !entry.is_object()),
         Some("CONT-06") => update.pointer("/content/annotations").is_some(),
         Some("CONT-07") => is("/content/type", "hologram"),
+        Some("NOTE-05") => kind == "notice",
         Some("NOTE-03") => is("/severity", "_x"),
         Some("CANCEL-09") => client.state().sessions.get(session).is_some_and(|session| session.cancelled),
         Some("SESS-32") => !client.state().sessions.contains_key(session),

@@ -18,6 +18,7 @@ pub(super) struct Setups {
 impl Watcher for Setups {
     fn rules(&self) -> &'static [&'static str] {
         &[
+            "SESS-33",
             "ROOT-01",
             "ROOT-04",
             "ROOT-09",
@@ -36,6 +37,12 @@ impl Watcher for Setups {
         let Some((method, params)) = said.call(Party::Client) else { return };
         match method {
             "session/new" | "session/load" | "session/resume" | "session/fork" => {
+                if method == "session/new" {
+                    let whole = params["cwd"].is_string() && params["mcpServers"].is_array();
+                    out.check("SESS-33", said, whole, || {
+                        "session/new lacks `cwd` or `mcpServers`".to_owned()
+                    });
+                }
                 directories(said, params, out);
                 self.servers(said, params, out);
                 system_prompt(said, params, out);
