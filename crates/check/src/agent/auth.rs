@@ -9,7 +9,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     scene(
         "auth",
         "a session is refused until somebody authenticates",
-        &["AUTH-01", "AUTH-05", "AUTH-06", "AUTH-07", "AUTH-17", "AUTH-22"],
+        &["AUTH-01", "AUTH-05", "AUTH-06", "AUTH-07", "AUTH-17", "AUTH-22", "AUTH-24", "AUTH-26"],
         &[],
         |stage| Box::pin(auth(stage)),
     ),

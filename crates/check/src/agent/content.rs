@@ -265,7 +265,7 @@ async fn commands(stage: &mut Stage) -> Step {
         Ok(_) => stage.pass("CMD-06"),
         Err(error) => stage.check(
             "CMD-06",
-            !matches!(error.code, -32602 | -32601 | -32600),
+            !matches!(error.code, -32602..=-32600),
             format!("an unknown slash word was refused: {} {}", error.code, error.message),
         ),
     }

@@ -17,7 +17,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     scene(
         "subagent",
         "the agent lets another one work",
-        &["SUBA-01", "SUBA-02", "SUBA-05", "ROOT-04"],
+        &["SUBA-01", "SUBA-02", "SUBA-05", "SUBA-06", "ROOT-04"],
         &[],
         |stage| Box::pin(wish(stage, "Delegate the question what time it is to a subagent.")),
     ),

@@ -13,7 +13,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     scene(
         "load",
         "a loaded session tells all that was said, and then is open",
-        &["SESS-11", "SESS-12", "SESS-15", "SESS-16", "SESS-17", "TOOL-06"],
+        &["SESS-11", "SESS-12", "SESS-15", "SESS-16", "SESS-17", "TOOL-06", "MSG-06"],
         &[Need::Agent("loadSession")],
         |stage| Box::pin(load(stage)),
     ),
@@ -91,6 +91,14 @@ async fn load(stage: &mut Stage) -> Step {
     let ids: Vec<Value> =
         replay(stage, &session, mark).map(|(_, _, update)| update["messageId"].clone()).collect();
     let again = contents(stage, &session, mark);
+    let named = |wanted: &str| {
+        replay(stage, &session, mark)
+            .any(|(_, kind, update)| kind == wanted && update["messageId"].is_string())
+    };
+    let (agents, users) = (named("agent_message_chunk"), named("user_message_chunk"));
+    if agents {
+        stage.check("MSG-06", users, "messages of the agent have ids, those of the user have none");
+    }
     stage.check("SESS-11", whole, why);
     replaced(stage, &live, &again);
     stage.check("SESS-16", !noticed, "a notice was replayed");

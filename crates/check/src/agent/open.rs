@@ -61,6 +61,12 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     ),
 ];
 
+/// The params of `initialize`.
+fn hello(version: Value, capabilities: Value) -> Value {
+    let info = json!({ "name": "attache-check", "version": env!("CARGO_PKG_VERSION") });
+    json!({ "protocolVersion": version, "clientCapabilities": capabilities, "clientInfo": info })
+}
+
 async fn version_1(stage: &mut Stage) -> Step {
     let result = stage.call("initialize", json!({ "protocolVersion": 1, "clientCapabilities": {} })).await?;
     let result = match result {
@@ -109,8 +115,7 @@ async fn version_1(stage: &mut Stage) -> Step {
 }
 
 async fn version_unknown(stage: &mut Stage, version: u64) -> Step {
-    let answer =
-        stage.call("initialize", json!({ "protocolVersion": version, "clientCapabilities": {} })).await?;
+    let answer = stage.call("initialize", hello(json!(version), json!({}))).await?;
     match answer {
         Ok(result) => {
             let came = &result["protocolVersion"];
@@ -133,8 +138,7 @@ async fn version_unknown(stage: &mut Stage, version: u64) -> Step {
 }
 
 async fn version_text(stage: &mut Stage) -> Step {
-    let answer =
-        stage.call("initialize", json!({ "protocolVersion": "one", "clientCapabilities": {} })).await?;
+    let answer = stage.call("initialize", hello(json!("one"), json!({}))).await?;
     stage.check("INIT-05", answer.is_err(), "the version \"one\" was accepted");
     Ok(())
 }
@@ -148,7 +152,7 @@ async fn too_early(stage: &mut Stage) -> Step {
 
 async fn twice(stage: &mut Stage) -> Step {
     let session = begin(stage).await?;
-    let again = json!({ "protocolVersion": 1, "clientCapabilities": capabilities() });
+    let again = hello(json!(1), capabilities());
     if let Err(error) = stage.call("initialize", again).await? {
         stage.check(
             "INIT-25",
@@ -168,7 +172,8 @@ const WISHES: [&str; 3] = [
     "Compact the context of this session.",
     "Delegate the question what time it is to a subagent.",
 ];
-const KINDS: [PromptKind; 6] = [
+const KINDS: [PromptKind; 7] = [
+    PromptKind::Say,
     PromptKind::Read,
     PromptKind::Write,
     PromptKind::Run,
@@ -190,11 +195,15 @@ async fn bare_client(stage: &mut Stage) -> Step {
     let mark = stage.mark();
     for kind in KINDS {
         let ended = stage.turn(&session, kind).await?;
+        let code = ended.as_ref().err().map(|error| error.code);
         match (kind, ended.is_ok()) {
             (PromptKind::Elicit, true) => stage.pass("ELIC-03"),
             // One that cannot be prompted at all has another fault.
-            (PromptKind::Elicit, false) if !ended.is_err_and(|error| error.code == -32601) => {
+            (PromptKind::Elicit, false) if code != Some(-32601) => {
                 stage.fail("ELIC-03", "without elicitation the turn fails");
+            }
+            (PromptKind::Say, false) if !matches!(code, Some(-32601 | -32000)) => {
+                stage.fail("INIT-16", "a client without capabilities cannot even have a word");
             }
             (_, true) => stage.pass("INIT-16"),
             (_, false) => {}
@@ -258,7 +267,7 @@ async fn half_files(stage: &mut Stage, which: &str) -> Step {
 }
 
 async fn odd_capabilities(stage: &mut Stage) -> Step {
-    let params = json!({ "protocolVersion": 1, "clientCapabilities": "x" });
+    let params = hello(json!(1), json!("x"));
     let answer = stage.call("initialize", params).await?;
     if answer.as_ref().is_err_and(|error| error.code == -32000) {
         return unseen("initialize wants credentials");
@@ -296,7 +305,7 @@ async fn baseline(stage: &mut Stage) -> Step {
     match stage.expect(&id).await? {
         Ok(_) => ["INIT-21", "PROMPT-03"].into_iter().for_each(|rule| stage.pass(rule)),
         // Another failure, of the model for example, says nothing about the link.
-        Err(error) if matches!(error.code, -32602 | -32601 | -32600) => {
+        Err(error) if matches!(error.code, -32602..=-32600) => {
             for rule in ["INIT-21", "PROMPT-03"] {
                 stage.fail(
                     rule,

@@ -45,7 +45,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     scene("outside", "a path outside, directly and through a link", &["ROOT-03", "ROOT-18"], &[], |stage| {
         Box::pin(outside(stage))
     }),
-    scene("mcp-stdio", "an MCP server that is a program", &["MCP-02", "MCP-09"], &[], |stage| {
+    scene("mcp-stdio", "an MCP server that is a program", &["MCP-02", "MCP-05", "MCP-09"], &[], |stage| {
         Box::pin(program(stage))
     }),
     scene("mcp-wrong", "MCP servers that are none", &["MCP-08", "MCP-10", "MCP-11"], &[], |stage| {
@@ -321,32 +321,33 @@ async fn program(stage: &mut Stage) -> Step {
     }
     stage.initialize(json!({})).await?;
     stage.new_session().await?;
-    let mark = stage.cwd().join("started");
-    let server = |command: &str| {
-        json!([{ "name": "attache", "command": command, "env": [],
-            "args": ["-c", SERVER, "sh", mark.to_string_lossy()] }])
+    let marks = ["started", "started-too"].map(|name| stage.cwd().join(name));
+    let server = |command: &str, mark: &Path| {
+        json!({ "name": mark.file_name().map(|name| name.to_string_lossy()), "command": command, "env": [],
+            "args": ["-c", SERVER, "sh", mark.to_string_lossy()] })
     };
-    let answer =
-        stage.call("session/new", opening(stage, json!({ "mcpServers": server("/bin/sh") }))).await?;
+    let both = json!(marks.each_ref().map(|mark| server("/bin/sh", mark)));
+    let answer = stage.call("session/new", opening(stage, json!({ "mcpServers": both }))).await?;
     let session = match answer {
         Ok(result) => result["sessionId"].as_str().unwrap_or_default().to_owned(),
         Err(error) => {
-            stage.fail("MCP-02", format!("a session with a stdio MCP server was refused: {}", error.message));
+            stage.fail("MCP-02", format!("a session with stdio MCP servers was refused: {}", error.message));
             return Ok(());
         }
     };
-    if !mark.exists() {
+    if !marks.iter().all(|mark| mark.exists()) {
         // Some agents start servers when they are needed first.
         turn(stage, &session, "Say hello. Use no tools.").await?.ok();
     }
-    if mark.exists() {
+    let started = marks.iter().filter(|mark| mark.exists()).count();
+    if started > 0 {
         stage.pass("MCP-02");
+        stage.check("MCP-05", started == 2, "of two MCP servers one was started");
     }
-    let answer = stage
-        .call("session/new", opening(stage, json!({ "mcpServers": server("/nonexistent/attache") })))
-        .await?;
+    let missing = json!([server("/nonexistent/attache", &marks[0])]);
+    let answer = stage.call("session/new", opening(stage, json!({ "mcpServers": missing }))).await?;
     stage.check("MCP-09", answer.is_ok(), "a server that does not start prevents the session");
-    if mark.exists() { Ok(()) } else { unseen("the server was accepted and not started") }
+    if started > 0 { Ok(()) } else { unseen("the servers were accepted and not started") }
 }
 
 async fn wrong_servers(stage: &mut Stage) -> Step {

@@ -32,6 +32,13 @@ impl Agent {
         if self.is("INIT-24") && params["_meta"]["apiKey"].is_null() {
             return Err(Refusal::new(-32000, "Authentication required"));
         }
+        let odd = params.get("clientCapabilities").is_some_and(|given| !given.is_object());
+        if (self.is("INIT-29") && params.get("clientInfo").is_none()) || (self.is("INIT-20") && odd) {
+            return Err(Refusal::params("`clientInfo` or `clientCapabilities` is wrong"));
+        }
+        if self.is("INIT-25") {
+            self.state().sessions.clear();
+        }
         let version = self.version(&params["protocolVersion"])?;
         // INIT-20: capabilities that are no object are none.
         let client = Some(&params["clientCapabilities"]).filter(|given| given.is_object());
@@ -100,18 +107,36 @@ impl Agent {
         Ok(json!({}))
     }
 
+    /// AUTH-26: how things stand.
+    fn account(&self) -> Value {
+        let locked = self.state().locked_out;
+        let known = if locked { "unauthenticated" } else { "authenticated" };
+        json!({ "state": known, "accounts": [{ "label": "key", "active": !(locked || self.is("AUTH-26")) }] })
+    }
+
     /// AUTH-22: says how things stand and changes nothing.
     pub(crate) fn auth_status(&self) -> Reply {
-        let mut state = self.state();
-        if state.locked_out && self.is("AUTH-22") {
+        if self.is("AUTH-22") && self.state().locked_out {
             return Err(Refusal::new(-32000, "Authentication required"));
         }
-        let known = if state.locked_out { "unauthenticated" } else { "authenticated" };
-        let accounts = json!([{ "label": "key", "active": !state.locked_out }]);
+        let report = self.account();
+        let mut state = self.state();
         if self.is("AUTH-22/changes") {
             state.locked_out = false;
         }
-        Ok(json!({ "state": known, "accounts": accounts }))
+        state.told = report.clone();
+        Ok(report)
+    }
+
+    /// AUTH-24: tells of a change, once.
+    pub(crate) async fn tell_account(&self) {
+        let report = self.account();
+        if std::mem::replace(&mut self.state().told, report.clone()) == report {
+            return;
+        }
+        for _ in 0..if self.is("AUTH-24") { 2 } else { 1 } {
+            self.notify("auth/status_update", report.clone()).await;
+        }
     }
 
     /// PROV-03: where calls go, without what was put into their headers.

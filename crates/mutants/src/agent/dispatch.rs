@@ -163,6 +163,10 @@ impl Agent {
             _ => {}
         }
         let reply = self.call(&method, &params);
+        if method == "session/new" && self.is("SESS-31") && reply.is_ok() {
+            // Before the client has heard of the session.
+            self.follow(&method, &params).await;
+        }
         let fine = reply.is_ok();
         self.answer(&id, &method, reply).await;
         if fine {
@@ -219,6 +223,9 @@ impl Agent {
             "session/set_mode" => self.set_mode(params),
             "session/set_model" => self.set_model(params),
             "session/set_config_option" => self.set_option(params),
+            "nes/start" if self.is("NES-06") && params["workspaceUri"].is_null() => {
+                Err(Refusal::params("`workspaceUri` is missing"))
+            }
             "nes/start" => self.start_nes(),
             "nes/close" => self.close_nes(params),
             // EXT-06: an extension of its own, advertised in `_meta` of its capabilities.

@@ -60,7 +60,8 @@ impl Agent {
     pub(crate) async fn suggest(self: Arc<Self>, id: Value, params: Value) -> Option<Rest> {
         let found = text(&params, "sessionId").and_then(|session| {
             let state = self.state();
-            state.nes.get(session).cloned().ok_or_else(|| Refusal::session(session))
+            let ghost = self.is("NES-16").then(Nes::default);
+            state.nes.get(session).cloned().or(ghost).ok_or_else(|| Refusal::session(session))
         });
         let nes = match found {
             Ok(nes) => nes,

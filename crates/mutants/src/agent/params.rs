@@ -49,17 +49,22 @@ pub(crate) fn roots(agent: &Agent, params: &Value) -> Result<Vec<String>, Refusa
     Ok(roots)
 }
 
+/// A program to start: command, arguments, environment.
+type Program = (String, Vec<String>, Vec<(String, String)>);
+
 /// What became of the list of MCP servers.
 #[derive(Default)]
 pub(crate) struct Servers {
-    /// Programs to start: command, args, env.
-    pub(crate) programs: Vec<(String, Vec<String>, Vec<(String, String)>)>,
+    pub(crate) programs: Vec<Program>,
     /// Ids of servers behind this connection.
     pub(crate) acp: Vec<String>,
 }
 
 /// MCP-02, MCP-08, MCP-11: every entry is understood, or all are refused.
 pub(crate) fn servers(agent: &Agent, params: &Value, required: bool) -> Result<Servers, Refusal> {
+    if agent.is("MCP-10") && params["mcpServers"].is_null() {
+        return Err(Refusal::params("`mcpServers` must be a list"));
+    }
     if required && params.get("mcpServers").is_none() {
         return Err(Refusal::params("`mcpServers` is missing"));
     }
@@ -152,7 +157,7 @@ pub(crate) fn block(block: &Value) -> Result<(), Refusal> {
 fn base64(data: &str) -> Result<(), Refusal> {
     let body = data.trim_end_matches('=');
     let plain = body.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'));
-    if plain && data.len() % 4 == 0 && data.len() - body.len() <= 2 {
+    if plain && data.len().is_multiple_of(4) && data.len() - body.len() <= 2 {
         Ok(())
     } else {
         Err(Refusal::params("data must be base64"))

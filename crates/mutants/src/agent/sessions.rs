@@ -36,8 +36,13 @@ impl Agent {
         }
         let servers = servers(self, params, required)?;
         system_prompt(self, params)?;
-        for (command, args, env) in servers.programs {
-            greet_server(&command, &args, env);
+        let most = if self.is("MCP-05") { 1 } else { usize::MAX };
+        for (command, args, env) in servers.programs.into_iter().take(most) {
+            let answered = greet_server(&command, &args, env);
+            // MCP-09: one that does not start is no reason to have no session.
+            if !answered && self.is("MCP-09") {
+                return Err(Refusal::new(-32603, "a server did not start"));
+            }
         }
         session.mcp = servers.acp;
         session.open = true;
@@ -62,6 +67,9 @@ impl Agent {
         let id = text(params, "sessionId")?;
         absolute(params, "cwd")?;
         let found = self.state().sessions.get(id).cloned();
+        if found.is_none() && self.is("SESS-19") {
+            return Err(Refusal::new(-32603, "Internal error"));
+        }
         found.map(|session| (id.to_owned(), session)).ok_or_else(|| Refusal::session(id))
     }
 
@@ -110,7 +118,13 @@ impl Agent {
             history.truncate(1);
         }
         let late = if self.is("SESS-12") { history.pop() } else { None };
-        for update in history {
+        for mut update in history {
+            if update["sessionUpdate"] == "user_message_chunk" && self.is("MSG-06") {
+                update["messageId"] = Value::Null;
+            }
+            if self.is("SESS-17") && update["messageId"].is_string() {
+                update["messageId"] = json!(format!("again-{}", self.state().count()));
+            }
             self.update(&session, update).await;
         }
         let answer = self.open_as(&session, kept, false);
@@ -128,6 +142,9 @@ impl Agent {
             let mut state = self.state();
             let kept = state.sessions.get_mut(session).ok_or_else(|| Refusal::session(session))?;
             let running = kept.turn.clone().map(|turn| (turn, kept.idle.clone()));
+            if kept.archived && method == "session/archive" && self.is("SSTAT-07") {
+                return Err(Refusal::params("it is archived already"));
+            }
             kept.open = false;
             kept.archived |= method == "session/archive";
             Ok(running)
@@ -145,12 +162,16 @@ impl Agent {
                 turn.cancel();
                 idle.cancelled().await;
             }
-            self.answer(&id, &method, Ok(json!({}))).await;
+            let result = if self.is("SESS-29") { json!({ "closed": true }) } else { json!({}) };
+            self.answer(&id, &method, Ok(result)).await;
         }))
     }
 
     pub(crate) fn list_sessions(&self, params: &Value) -> Reply {
-        let cwd = maybe(params, "cwd")?;
+        let cwd = maybe(params, "cwd")?.filter(|_| !self.is("LIST-09"));
+        if self.is("LIST-14") && params.get("additionalDirectories").is_some() {
+            return Err(Refusal::params("an unknown filter"));
+        }
         let archived = maybe(params, "archived")?.unwrap_or("exclude");
         if !matches!(archived, "exclude" | "include" | "only") && !self.is("SSTAT-06") {
             return Err(Refusal::params("an unknown filter"));
@@ -228,6 +249,9 @@ impl Agent {
     /// MODE-04, MODE-05: `modeId` names one of the modes.
     pub(crate) fn set_mode(&self, params: &Value) -> Reply {
         let id = text(params, "sessionId")?;
+        if self.is("MODE-06") && self.state().open(id).is_some_and(|session| session.turn.is_some()) {
+            return Err(Refusal::new(-32600, "A turn is running"));
+        }
         let mode = text(params, if self.is("MODE-05") { "mode" } else { "modeId" })?;
         self.change(id, "mode", &json!(mode), self.is("MODE-04"))?;
         Ok(json!({}))
@@ -248,7 +272,7 @@ impl Agent {
         }
         let value = &params["value"];
         let typed = params["type"] == "boolean";
-        if !value.is_string() && !(value.is_boolean() && typed) {
+        if !(value.is_string() || (value.is_boolean() && typed)) {
             return Err(Refusal::params("`value` must be a string, or a boolean of type boolean"));
         }
         self.change(id, option, value, self.is("CONF-15"))?;
@@ -279,6 +303,9 @@ impl Agent {
 
     /// What is told unasked after a request was served.
     pub(crate) async fn follow(&self, method: &str, params: &Value) {
+        if matches!(method, "authenticate" | "logout") {
+            self.tell_account().await;
+        }
         let Some(session) = self.follows(method, params) else {
             return;
         };
@@ -335,8 +362,8 @@ fn wanted(session: &Session, cwd: Option<&str>, archived: &str) -> bool {
     shown && cwd.is_none_or(|cwd| session.cwd == cwd)
 }
 
-/// MCP-02: starts a server and shakes hands with it. MCP-09: one that does not answer is left alone.
-fn greet_server(command: &str, args: &[String], env: Vec<(String, String)>) {
+/// MCP-02: starts a server and shakes hands with it. Whether it started.
+fn greet_server(command: &str, args: &[String], env: Vec<(String, String)>) -> bool {
     use std::io::{BufRead, BufReader, Write};
     use std::process::{Command, Stdio};
     let child = Command::new(command)
@@ -347,7 +374,7 @@ fn greet_server(command: &str, args: &[String], env: Vec<(String, String)>) {
         .stderr(Stdio::null())
         .spawn();
     let Ok(mut child) = child else {
-        return;
+        return false;
     };
     let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "mutant-agent", "version": "1" },
@@ -362,4 +389,5 @@ fn greet_server(command: &str, args: &[String], env: Vec<(String, String)>) {
     }
     child.kill().ok();
     child.wait().ok();
+    true
 }

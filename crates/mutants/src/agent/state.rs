@@ -11,6 +11,8 @@ pub(crate) struct State {
     pub(crate) initialized: bool,
     /// Set by `logout`: sessions are refused until somebody authenticates.
     pub(crate) locked_out: bool,
+    /// What the client was told last of the account.
+    pub(crate) told: Value,
     pub(crate) sessions: BTreeMap<String, Session>,
     pub(crate) nes: BTreeMap<String, Nes>,
     pub(crate) providers: Vec<Provider>,

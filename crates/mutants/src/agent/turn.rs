@@ -57,7 +57,26 @@ impl Agent {
         }
         let session = text(params, "sessionId")?;
         let blocks = params["prompt"].as_array().ok_or_else(|| Refusal::params("`prompt` must be a list"))?;
+        if blocks.is_empty() && self.is("PROMPT-22") {
+            return Err(Refusal::new(-32603, "Internal error"));
+        }
+        if params.get("messageId").is_some() && self.is("MSG-03") {
+            return Err(Refusal::params("an unknown member"));
+        }
+        let image = self.state().advertised["promptCapabilities"]["image"] == true || self.is("PROMPT-04");
         for given in blocks {
+            if given["type"] == "attache-hologram" && self.is("CONT-07") {
+                continue;
+            }
+            if given["type"] == "image" && !image {
+                return Err(Refusal::params("images are not supported"));
+            }
+            if given["text"].as_str().is_some_and(|text| text.contains('\u{2028}') && self.is("STDIO-16")) {
+                return Err(Refusal::params("half a line"));
+            }
+            if given["text"].as_str().is_some_and(|text| text.starts_with("/attache") && self.is("CMD-06")) {
+                return Err(Refusal::params("an unknown command"));
+            }
             block(given)?;
             if given["type"] == "resource_link" && (self.is("INIT-21") || self.is("PROMPT-03")) {
                 return Err(Refusal::params("links are not supported"));
@@ -71,9 +90,22 @@ impl Agent {
         }
         let cancel = CancelToken::new();
         let idle = CancelToken::new();
-        let kept = state.open(session).ok_or_else(|| Refusal::session(session))?;
+        let Some(kept) = state.open(session) else {
+            let known = state.sessions.contains_key(session);
+            return Err(match () {
+                () if self.is("RPC-18") && !known => Refusal::new(-32603, "Internal error"),
+                () if self.is("SESS-30") && known => Refusal::new(-32603, "Internal error"),
+                () => Refusal::session(session),
+            });
+        };
+        if self.is("FORK-03") && session.starts_with("fork-") {
+            return Err(Refusal::params("load the fork first"));
+        }
         if kept.turn.is_some() && !self.is("PROMPT-13") {
             return Err(Refusal::new(-32600, "A turn is running"));
+        }
+        if kept.told_to_stop && self.is("CANCEL-12") {
+            cancel.cancel();
         }
         kept.turn = Some(cancel.clone());
         kept.idle = idle.clone();

@@ -34,6 +34,7 @@ impl Refusal {
         Refusal::new(-32601, "Method not found")
     }
 
+    /// RPC-18: the session is named.
     pub(crate) fn session(id: &str) -> Refusal {
         Refusal { data: Some(json!({ "sessionId": id })), ..Refusal::new(-32002, "Session not found") }
     }

@@ -3,6 +3,7 @@
 //! Each file is a family of rules. A watcher passes a rule when a message shows it kept and fails it when one shows it broken;
 //! where the protocol leaves freedom nothing is said.
 
+mod account;
 mod capabilities;
 mod codes;
 mod content;
@@ -31,6 +32,7 @@ use serde_json::Value;
 pub fn watchers() -> Vec<Box<dyn Watcher>> {
     vec![
         Box::new(setup::Setup),
+        Box::new(account::Account::default()),
         Box::new(capabilities::Capabilities),
         Box::new(codes::Codes),
         Box::new(content::Contents),

@@ -8,7 +8,7 @@ use super::super::{Book, Findings, Said, Watcher};
 use super::is_text;
 use crate::Party;
 
-/// NOTE-02, NOTE-07, NOTE-08, NOTE-09, NOTE-10, SUBA-02, SUBA-05.
+/// NOTE-02, NOTE-07, NOTE-08, NOTE-09, NOTE-10, SUBA-02, SUBA-05, SUBA-06.
 #[derive(Default)]
 pub(super) struct Notes {
     /// By session and id: whether it is over.
@@ -18,7 +18,7 @@ pub(super) struct Notes {
 
 impl Watcher for Notes {
     fn rules(&self) -> &'static [&'static str] {
-        &["NOTE-02", "NOTE-07", "NOTE-08", "NOTE-09", "NOTE-10", "SUBA-02", "SUBA-05"]
+        &["NOTE-02", "NOTE-07", "NOTE-08", "NOTE-09", "NOTE-10", "SUBA-02", "SUBA-05", "SUBA-06"]
     }
 
     fn see(&mut self, book: &Book, said: &Said<'_>, out: &mut Findings) {
@@ -44,6 +44,12 @@ impl Watcher for Notes {
             "subagent_update" => {
                 self.child(said, book, update, out);
                 patch(said, update, out);
+                let state = &update["state"];
+                if state["stopReason"] == "error" {
+                    out.check("SUBA-06", said, state["error"]["code"].is_i64(), || {
+                        "a child ended with an error that is not told".to_owned()
+                    });
+                }
             }
             _ => self.traffic(said, book, session, out),
         }

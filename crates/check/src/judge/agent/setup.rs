@@ -35,7 +35,10 @@ const CAPABILITIES: [&str; 9] = [
 
 impl Watcher for Setup {
     fn rules(&self) -> &'static [&'static str] {
-        &["INIT-05", "INIT-10", "INIT-11", "INIT-13", "INIT-27", "AUTH-14", "NES-10", "SSTAT-05", "PROV-01"]
+        &[
+            "INIT-05", "INIT-10", "INIT-11", "INIT-13", "INIT-27", "INIT-28", "EXT-09", "AUTH-14", "NES-10",
+            "SSTAT-05", "PROV-01",
+        ]
     }
 
     fn see(&mut self, book: &Book, said: &Said<'_>, out: &mut Findings) {
@@ -46,6 +49,15 @@ impl Watcher for Setup {
             version(said, result, out);
             promises(said, result, out);
             encoding(said, &asked.params, result, out);
+        }
+        // INIT-28, EXT-09: whoever calls by a name of its own has told of it in `_meta` of a capability.
+        if let Some((method, _)) = said.call(Party::Agent).filter(|(method, _)| method.starts_with('_')) {
+            let told = book.capabilities(Party::Agent).to_string().contains("\"_meta\"");
+            for rule in ["INIT-28", "EXT-09"] {
+                out.check(rule, said, told, || {
+                    format!("{method} is called, and no `_meta` of a capability announces anything")
+                });
+            }
         }
         if let (Kind::Notification { .. }, Some((_, kind, _))) = (said.kind, said.update())
             && book.initialized["protocolVersion"] == 1

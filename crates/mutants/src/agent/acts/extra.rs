@@ -93,6 +93,15 @@ pub(super) async fn delegate(turn: &Turn) {
         }))
         .await;
     }
+    if turn.client_has("subagents") {
+        let error = json!({ "code": -32603, "message": "Internal error" });
+        let mut state = json!({ "state": "idle", "stopReason": "error", "error": error });
+        if agent.is("SUBA-06") {
+            state = json!({ "state": "idle", "stopReason": "error" });
+        }
+        let child = format!("child-{}", turn.count());
+        turn.update(json!({ "sessionUpdate": "subagent_update", "sessionId": child, "state": state })).await;
+    }
     turn.say("It is noon").await;
 }
 
@@ -149,7 +158,13 @@ pub(super) async fn option(turn: &Turn) {
         let boolean = state.client_has("session.configOptions.boolean");
         state.open(&turn.session).map(|session| {
             session.config.insert("model".to_owned(), json!("large"));
-            session.options(boolean)
+            let mut options = session.options(boolean);
+            if turn.agent.is("CONF-16")
+                && let Some(list) = options.as_array_mut()
+            {
+                list.retain(|option| option["id"] == "model");
+            }
+            options
         })
     };
     if let Some(options) = options {

@@ -24,7 +24,7 @@ fn inside(turn: &Turn, path: &Path) -> bool {
     let real = |path: &Path| {
         if agent.is("ROOT-18") { path.to_owned() } else { canonical(path) }
     };
-    let cwd = (!(agent.is("ROOT-07") && !turn.roots.is_empty())).then_some(&turn.cwd);
+    let cwd = (!agent.is("ROOT-07") || turn.roots.is_empty()).then_some(&turn.cwd);
     cwd.into_iter().chain(&turn.roots).any(|root| real(path).starts_with(real(Path::new(root))))
 }
 

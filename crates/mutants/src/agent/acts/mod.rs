@@ -26,6 +26,13 @@ pub(crate) async fn perform(turn: &Turn, wish: Wish) -> Result<Result<&'static s
         // PROMPT-20: what broke within is an error, not a stop reason.
         Wish::Fail if turn.agent.is("PROMPT-20") => return Ok(Ok("refusal")),
         Wish::Fail => return Ok(Err(Refusal::new(-32603, "Internal error"))),
+        // INIT-16, ELIC-03 broken: without what the client lacks nothing works.
+        Wish::Say(_) if turn.agent.is("INIT-16") && !turn.client_has("terminal") => {
+            return Ok(Err(Refusal::new(-32603, "Internal error")));
+        }
+        Wish::Form if turn.agent.is("ELIC-03") && !turn.client_has("elicitation.form") => {
+            return Ok(Err(Refusal::new(-32603, "Internal error")));
+        }
         Wish::Say(text) => show::say(turn, &text).await?,
         Wish::Read(path) => files::read(turn, &path).await?,
         Wish::Write { path, text } => files::write(turn, &path, &text).await?,

@@ -6,7 +6,12 @@ use serde_json::{Value, json};
 /// PROMPT-13, SESS-06: the words again, in their session.
 pub(super) async fn say(turn: &Turn, text: &str) -> Act {
     turn.wait(tokio::task::yield_now()).await?;
-    turn.say(text).await;
+    if turn.agent.is("PROMPT-12") {
+        turn.agent.update("another-session", json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } })).await;
+    }
+    // CMD-05 broken: what follows a command is lost.
+    let lost = turn.agent.is("CMD-05") && text.starts_with("/echo");
+    turn.say(if lost { "echo" } else { text }).await;
     turn.update(json!({
         "sessionUpdate": "usage_update", "used": 1200, "size": 200_000,
         "cost": { "amount": 0.02, "currency": "USD" },
@@ -29,6 +34,8 @@ pub(super) async fn everything(turn: &Turn) {
     for block in blocks {
         turn.show(block).await;
     }
+    // INIT-28, EXT-09: a name of its own, announced in `_meta` of its capabilities.
+    turn.agent.notify("_mutants.attache/shown", json!({})).await;
 }
 
 fn entry(content: &str, priority: &str, status: &str) -> Value {

@@ -23,6 +23,7 @@ pub(super) fn answer(variant: &str, about: &str, result: &mut Value) {
             result["stopReason"] = json!("done")
         }
         ("session/prompt", "PROMPT-19") => result["usage"] = json!({ "totalTokens": "many" }),
+        ("session/set_mode", "MODE-11") => *result = json!("done"),
         ("session/new", "CONF-05") => result["configOptions"][1]["currentValue"] = json!("ghost"),
         ("session/new", "CONF-11") => result["configOptions"][3]["category"] = json!("style"),
         ("session/new", "MODE-01") => result["modes"]["currentModeId"] = json!("ghost"),
@@ -38,6 +39,9 @@ fn initialize(variant: &str, result: &mut Value) {
         "INIT-11" => remove(result, "agentCapabilities"),
         "INIT-11/version" => remove(result, "protocolVersion"),
         "INIT-13" => remove(result, "agentInfo"),
+        "INIT-28" | "EXT-09" => remove(able, "_meta"),
+        "AUTH-01" => result["authMethods"] = json!([]),
+        "PROMPT-04" => able["promptCapabilities"]["image"] = json!(false),
         "INIT-18" => able["loadSession"] = json!("yes"),
         "INIT-27" => able["superPowers"] = json!(true),
         "AUTH-14" => result["authMethods"][0]["command"] = json!("login"),

@@ -1,0 +1,42 @@
+//! What is told of the user's account.
+
+use serde_json::Value;
+
+use super::super::{Book, Findings, Said, Watcher};
+use super::items;
+use crate::Party;
+
+/// AUTH-24, AUTH-26.
+#[derive(Default)]
+pub(super) struct Account {
+    /// What was told last, unasked.
+    told: Option<Value>,
+}
+
+impl Watcher for Account {
+    fn rules(&self) -> &'static [&'static str] {
+        &["AUTH-24", "AUTH-26"]
+    }
+
+    fn see(&mut self, _: &Book, said: &Said<'_>, out: &mut Findings) {
+        if let Some((_, result)) = said.result_of("auth/status") {
+            accounts(said, result, out);
+            self.told = Some(result.clone());
+        }
+        if let Some(("auth/status_update", params)) = said.call(Party::Agent) {
+            accounts(said, params, out);
+            out.check("AUTH-24", said, self.told.as_ref() != Some(params), || {
+                "nothing has changed since the last report".to_owned()
+            });
+            self.told = Some(params.clone());
+        }
+    }
+}
+
+/// AUTH-26: of the accounts that are listed, one is in effect while there is an authentication.
+fn accounts(said: &Said<'_>, report: &Value, out: &mut Findings) {
+    if report["state"] == "authenticated" && items(&report["accounts"]).next().is_some() {
+        let active = items(&report["accounts"]).any(|account| account["active"] == true);
+        out.check("AUTH-26", said, active, || "accounts are listed and none is marked as active".to_owned());
+    }
+}
