@@ -21,7 +21,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         "cancel-permission",
         "a question that waits is answered when the turn is cancelled",
         &["CANCEL-03", "CANCEL-22", "PERM-08"],
-        &[Need::Act("cancel")],
+        &[Need::Act("ask"), Need::Act("cancel")],
         permission,
     ),
     scene(

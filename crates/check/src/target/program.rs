@@ -47,14 +47,9 @@ impl Target for Program {
             let place = Place::new()?;
             let socket = place.0.join("s");
             let listener = UnixListener::bind(&socket)?;
-            let mut signal = None;
             let template = match self.actions.get(fresh.act) {
                 Some(Action::Command(words)) => words,
-                Some(Action::Signal(name)) => {
-                    signal = Some(name.clone());
-                    &self.command
-                }
-                None => &self.command,
+                Some(Action::Signal(_)) | None => &self.command,
             };
             let words = filled(template, &self.agent(&socket), fresh);
             let Some((program, args)) = words.split_first() else {
@@ -73,7 +68,7 @@ impl Target for Program {
                 }
             };
             let (reader, writer) = stream.into_split();
-            let life = Client { guard, signal, listener, _place: place };
+            let life = Client { guard, signals: self.signals(), listener, _place: place };
             Ok(Opened { reader: Box::new(reader), writer: Box::new(writer), life: Box::new(life) })
         })
     }
@@ -93,6 +88,14 @@ impl Target for Program {
 }
 
 impl Program {
+    fn signals(&self) -> BTreeMap<String, String> {
+        let signal = |(act, action): (&String, &Action)| match action {
+            Action::Signal(name) => Some((act.clone(), name.clone())),
+            Action::Command(_) => None,
+        };
+        self.actions.iter().filter_map(signal).collect()
+    }
+
     fn agent(&self, socket: &Path) -> Vec<String> {
         let socket = socket.to_string_lossy().into_owned();
         self.bridge.iter().cloned().chain([socket]).collect()
@@ -157,7 +160,7 @@ impl Drop for Place {
 
 struct Client {
     guard: ChildGuard,
-    signal: Option<String>,
+    signals: BTreeMap<String, String>,
     listener: UnixListener,
     _place: Place,
 }
@@ -172,7 +175,7 @@ impl Life for Client {
     }
 
     fn act(&mut self, act: &str) -> io::Result<()> {
-        let Some(signal) = &self.signal else { return Ok(()) };
+        let Some(signal) = self.signals.get(act) else { return Ok(()) };
         // The system's own program sends the signal: this crate has no unsafe code.
         let sent = std::process::Command::new("kill")
             .args(["-s", signal, &self.guard.pid().to_string()])

@@ -125,6 +125,9 @@ pub(super) fn start(program: Program, terminal: Arc<Terminal>) -> bool {
     let mut command = tokio::process::Command::new(&program.command);
     command.args(&program.args).envs(program.env).current_dir(program.cwd);
     command.stdin(Stdio::null()).stdout(input).stderr(errors).kill_on_drop(true);
+    // A group of its own, so that what a shell has started ends with it.
+    #[cfg(unix)]
+    command.process_group(0);
     let Ok(mut child) = command.spawn() else { return false };
     drop(command);
     let printing = Arc::clone(&terminal);
@@ -138,6 +141,7 @@ pub(super) fn start(program: Program, terminal: Arc<Terminal>) -> bool {
         let status = tokio::select! {
             status = child.wait() => status,
             () = terminal.killed() => {
+                kill(&child);
                 let _ = child.start_kill();
                 child.wait().await
             }
@@ -146,4 +150,15 @@ pub(super) fn start(program: Program, terminal: Arc<Terminal>) -> bool {
         terminal.finish(Exit::of(status));
     });
     true
+}
+
+/// The whole group: by the system's own program, since this crate has no unsafe code.
+fn kill(child: &tokio::process::Child) {
+    if let Some(pid) = child.id() {
+        let group = format!("-{pid}");
+        let _ = std::process::Command::new("kill")
+            .args(["-s", "KILL", "--", &group])
+            .stderr(Stdio::null())
+            .status();
+    }
 }
