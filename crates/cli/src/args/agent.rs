@@ -19,6 +19,8 @@ static FLAGS: &[Flag] = &[
     ),
     option("store", "FILE", Hint::File, Section::Own, "Keep sessions in this file"),
     flag("no-store", Section::Own, "Keep sessions only as long as the agent runs"),
+    flag("sandbox", Section::Own, "Let commands write only below the session's directories (Linux)"),
+    flag("no-network", Section::Own, "With --sandbox: no network for commands"),
     option(
         "max-steps",
         "COUNT",

@@ -1,0 +1,78 @@
+//! `attache agent` as editors start it.
+
+use attache::client::{Client, Session};
+use attache::{Command, Link, StopReason};
+
+use crate::world::World;
+
+async fn start(world: &World, script: &str, args: &[&str]) -> Session {
+    let path = world.path("model.script");
+    std::fs::write(&path, script).unwrap();
+    let model = format!("script:{}", path.display());
+    let command = Command::new(env!("CARGO_BIN_EXE_attache"))
+        .args(["agent", "--model", &model])
+        .args(args)
+        .env("ATTACHE_HOME", world.home())
+        // Commands in a sandbox may write where temporary files are; here that is not where everything else is.
+        .env("TMPDIR", world.dir.join(".tmp"))
+        .current_dir(&world.dir);
+    let agent = Client::new().connect(Link::command(command).unwrap()).await.unwrap();
+    agent.new_session(&world.dir).await.unwrap()
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+}
+
+#[test]
+fn it_begins_in_the_mode_that_is_named_and_keeps_sessions_where_it_is_told() {
+    // shows STDIO-10
+    let world = World::new();
+    let store = world.path("sessions.db");
+    block_on(async {
+        let script = "==\n--\ncall write {\"path\": \"a.txt\", \"content\": \"a\"}\n--\nsay done\n";
+        let store = store.display().to_string();
+        let mut session =
+            start(&world, script, &["--mode", "code", "--thinking", "low", "--store", &store]).await;
+        assert_eq!(session.modes().unwrap().current_mode_id.as_str(), "code");
+        let agent = session.agent().clone();
+        let mut turn = session.prompt("go").await.unwrap();
+        assert_eq!(turn.text().await.unwrap(), "done");
+        assert_eq!(turn.stop_reason(), Some(StopReason::EndTurn));
+        drop(turn);
+        assert!(agent.shutdown().await.unwrap().success());
+    });
+    assert_eq!(world.read("a.txt"), "a");
+    assert!(store.exists());
+}
+
+#[test]
+fn slips_in_its_flags_are_told() {
+    let world = World::new();
+    for args in [["agent", "--mode", "yolo"], ["agent", "--thinking", "deep"], ["agent", "--max-steps", "0"]]
+    {
+        let run = world.run(&args).code(2);
+        assert!(run.stderr.contains(args[2]), "{}", run.stderr);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn in_a_sandbox_commands_write_only_below_the_project() {
+    if attache_host::sandbox::Kind::here().is_none() {
+        return;
+    }
+    let world = World::new();
+    let outside = world.path("outside");
+    let script = format!(
+        "==\n--\ncall run {}\n--\nsay ${{result}}\n",
+        serde_json::json!({"command": format!("echo in > inside; echo out > {}", outside.display())})
+    );
+    let text = block_on(async {
+        let mut session = start(&world, &script, &["--mode", "auto", "--no-store", "--sandbox"]).await;
+        session.prompt("go").await.unwrap().text().await.unwrap()
+    });
+    assert!(!outside.exists(), "{text}");
+    assert_eq!(world.read("inside"), "in\n", "{text}");
+    assert!(text.contains("Permission denied") || text.contains("Read-only"), "{text}");
+}
