@@ -6,6 +6,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod agent;
+mod agent_api;
+mod agent_crash;
+mod agent_models;
+#[path = "../../../agent/tests/it/models_server.rs"]
+#[allow(dead_code, reason = "the tests of the agent use all of it")]
+mod agent_models_server;
+mod agent_wire;
 mod asked;
 mod auth;
 mod auth_terminal;
