@@ -62,10 +62,11 @@ fn client(book: &Book, said: &Said<'_>, out: &mut Findings) {
     }
 }
 
-/// Before a version is agreed upon there is nothing that an agent could say by its rules.
+/// Before a version is agreed upon there is nothing that an agent could say by its rules, unless the client went ahead without one.
 fn agent(book: &Book, said: &Said<'_>, out: &mut Findings) {
     let Some((method, _)) = said.call(Party::Agent) else { return };
-    if book.initialized.is_null() && Method::of(method).is_some() {
+    let began = book.open.iter().chain(&book.done).any(|asked| asked.method.starts_with("session/"));
+    if book.initialized.is_null() && !began && Method::of(method).is_some() {
         out.fail("INIT-10", said, format!("`{method}` is sent before `initialize` is answered"));
     }
 }

@@ -77,16 +77,31 @@ fn broken(report: &Report, outcome: &Outcome, look: Look, out: &mut String) {
     for line in wrapped(rule.text, look.width.saturating_sub(4)) {
         let _ = writeln!(out, "    {line}");
     }
-    let failures: Vec<_> = outcome.failures().collect();
-    for (place, finding) in failures.iter().take(SHOWN) {
+    let kinds = alike(outcome);
+    for (place, finding, count) in kinds.iter().take(SHOWN) {
         for line in evidence(report, *place, finding, look.width.saturating_sub(6)) {
             let _ = writeln!(out, "    {line}");
         }
+        if *count > 1 {
+            let _ = writeln!(out, "      and {} more like it", count - 1);
+        }
     }
-    if failures.len() > SHOWN {
-        let _ = writeln!(out, "    and {} more", failures.len() - SHOWN);
+    if kinds.len() > SHOWN {
+        let _ = writeln!(out, "    and {} more", kinds.len() - SHOWN);
     }
     let _ = writeln!(out, "    {}", look.paint(DIM, &format!("source: {}", rule.source)));
+}
+
+/// Failures with the same reason in the same scenario count as one, with their number.
+fn alike(outcome: &Outcome) -> Vec<(usize, &Finding, usize)> {
+    let mut kinds: Vec<(usize, &Finding, usize)> = Vec::new();
+    for (place, finding) in outcome.failures() {
+        match kinds.iter_mut().find(|(scene, known, _)| scene == place && known.why == finding.why) {
+            Some((_, _, count)) => *count += 1,
+            None => kinds.push((*place, finding, 1)),
+        }
+    }
+    kinds
 }
 
 /// What shows a failure: where and why, then the lines of the wire.

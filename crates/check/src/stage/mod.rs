@@ -92,8 +92,9 @@ pub struct Stage {
     skipped: Vec<(&'static str, String)>,
     excused: Vec<(&'static str, String)>,
     next_id: u64,
-    /// The entry of the last line that was sent.
+    /// The entry of the last line that was sent and was no probe.
     asked: Option<usize>,
+    probing: bool,
     /// The entry of the last message that was waited for.
     last: Option<usize>,
 }
@@ -116,6 +117,7 @@ impl Stage {
             excused: Vec::new(),
             next_id: 0,
             asked: None,
+            probing: false,
             last: None,
             setup,
         }
@@ -254,8 +256,10 @@ impl Stage {
     pub async fn request(&mut self, method: &str, params: Value) -> Result<Id, Stop> {
         let id = json!(self.next_id);
         self.next_id += 1;
-        self.request_as(id.clone(), method, params).await?;
-        Ok(id)
+        self.probing = method == PROBE;
+        let sent = self.request_as(id.clone(), method, params).await;
+        self.probing = false;
+        sent.map(|()| id)
     }
 
     /// Asks with an id of one's own. Null params are left out.
@@ -298,8 +302,7 @@ impl Stage {
     fn sent(&mut self, line: Vec<u8>, end: End) {
         let index = self.record(What::Line { from: self.setup.plays, text: line, end });
         // What a finding shows is what was asked before a probe.
-        let probes = |line: &[u8]| line.windows(PROBE.len()).any(|part| part == PROBE.as_bytes());
-        if self.trace.line(index).is_some_and(|(_, line)| line.len() > 200 || !probes(line)) {
+        if !self.probing {
             self.asked = Some(index);
         }
         if let What::Line { text, .. } = &self.trace.entries[index].what {

@@ -5,7 +5,6 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod agent;
 mod agent_api;
 mod agent_crash;
 mod agent_models;
@@ -13,6 +12,7 @@ mod agent_models;
 #[allow(dead_code, reason = "the tests of the agent use all of it")]
 mod agent_models_server;
 mod agent_wire;
+mod agent;
 mod asked;
 mod auth;
 mod auth_terminal;
@@ -29,6 +29,7 @@ mod chat_keys;
 mod chat_named;
 mod chat_news;
 mod chat_rig;
+mod check;
 mod compat;
 mod config;
 mod demo;
