@@ -12,6 +12,8 @@
 //! # }
 //! ```
 //!
+//! It works on Unix: where there is no client that lends files and terminals, those of `attache-host` are needed, which are Unix's.
+//!
 //! Reading order: `session.rs` (what a session is), `turn/` (the loop), `tools/` (what the model can do), `permits.rs` and `modes.rs` (what
 //! needs a question), `ground/` (where tools act), `voice.rs` (told and written down), `history.rs` (sessions that
 //! were there before), `commands/`, `instructions.rs`; then what stands on

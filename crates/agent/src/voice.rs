@@ -2,7 +2,7 @@
 //!
 //! Several tools may talk at once. The log and the wire have the same order, because both happen under one lock.
 
-use attache::agent::{Tool, ToolBuilder, Turn};
+use attache::agent::{SessionHandle, Tool, ToolBuilder, Turn};
 use attache::wire::v1::{SessionUpdate, ToolCallStatus, ToolCallUpdate};
 use attache::{Error, Result};
 use serde::Serialize;
@@ -61,6 +61,19 @@ impl Voice {
             self.tell(turn, update).await?;
         }
         Ok(known)
+    }
+
+    /// Tells an update of a turn that may have been cancelled, for what must have an end (CANCEL-07). It goes before the turn's
+    /// answer, because the turn waits for this.
+    pub(crate) async fn tell_after_all(
+        &self,
+        session: &SessionHandle,
+        update: impl Into<SessionUpdate>,
+    ) -> Result<()> {
+        let update = update.into();
+        let _order = self.order.lock().await;
+        self.note(&update)?;
+        session.send(update).await
     }
 
     /// Reports a new tool call (TOOL-01).

@@ -9,6 +9,7 @@
 // A failure says a lot, and a program has only one.
 #![expect(clippy::result_large_err, reason = "failures end the program; their size does not matter")]
 
+#[cfg(unix)]
 mod agent;
 mod agents;
 mod args;
@@ -112,6 +113,7 @@ fn command(cx: &Cx) -> Result<()> {
         ["permissions", "list"] => permissions::list(cx),
         ["permissions", "revoke"] => permissions::revoke(cx),
         ["permissions", "clear"] => permissions::clear(cx),
+        #[cfg(unix)]
         ["agent"] => agent::agent(cx),
         #[cfg(unix)]
         ["demo"] => demo::demo(cx),
@@ -177,6 +179,7 @@ fn hidden(paths: &Paths, arguments: &[String]) -> Option<ExitCode> {
     let result = match arguments.as_slice() {
         #[cfg(unix)]
         ["__owner"] => run::run_owner(paths),
+        #[cfg(unix)]
         [attache_host::sandbox::WORD, words @ ..] => agent::sandboxed(words),
         #[cfg(unix)]
         ["check-bridge", socket] => check::bridge(socket),

@@ -19,11 +19,14 @@ next step is. Leave out what is settled and no longer needed. Write plain text, 
 /// How much of one part is shown to the model that shortens.
 const PART: usize = 4 << 10;
 
-/// Whether the window is as full as it may be. Without numbers from the provider, four bytes count as a token.
+/// Whether the window is as full as it may be: by the provider's last count and what was added since then, or by a guess
+/// where it does not count. Four bytes are about a token.
 pub(super) fn is_due(live: &Live, info: &ModelInfo) -> bool {
     let state = live.state();
     let said: usize = state.context.iter().map(size).sum();
-    let used = state.used.max(said as u64 / 4);
+    let added: usize =
+        state.context.iter().rev().take_while(|message| message.role == Role::User).map(size).sum();
+    let used = (state.used + added as u64 / 4).max(said as u64 / 4);
     // A single message cannot be shortened.
     state.context.len() > 2 && used > info.window / 100 * u64::from(live.house.options.limits.compact_at)
 }
@@ -81,7 +84,9 @@ pub(super) async fn run(cx: &Cx, model: &dyn Model, wish: &str, usage: &mut Usag
                 _ => CompactionStatus::Failed,
             };
             let update = CompactionUpdate::new(id, status).error(Patch::from(error.to_string()));
-            let _ = ends(cx, told, update).await;
+            if told {
+                let _ = cx.live.voice.tell_after_all(&cx.live.handle, update).await;
+            }
             Err(error)
         }
     }

@@ -114,3 +114,25 @@ async fn a_compaction_that_fails_ends_the_turn_and_not_the_session() {
     assert!(error.to_string().contains("could not be shortened"), "{error}");
     assert_eq!(allow(&mut session, "again").await.text, "here");
 }
+
+#[tokio::test]
+async fn a_compaction_that_is_cancelled_has_an_end_too() {
+    // shows NOTE-08, CANCEL-08
+    let project = Project::new();
+    let script =
+        "== when system \"You shorten\"\nhang\n== when \"first\"\nsay one\n== when \"again\"\nsay here\n";
+    let mut session = session_of(Client::new().compaction(), &project, script, Mode::Ask).await;
+    allow(&mut session, "first").await;
+    let mut turn = session.prompt("/compact").await.unwrap();
+    let mut seen = Vec::new();
+    while let Some(event) = turn.next().await.unwrap() {
+        if let Event::Compaction(compaction) = event {
+            seen.push(compaction.status.clone());
+            turn.cancel();
+        }
+    }
+    assert_eq!(turn.stop_reason(), Some(StopReason::Cancelled));
+    drop(turn);
+    assert_eq!(seen, [CompactionStatus::InProgress, CompactionStatus::Cancelled]);
+    assert_eq!(allow(&mut session, "again").await.text, "here");
+}

@@ -20,14 +20,25 @@ async fn server() -> String {
             }
             let head = String::from_utf8(head).unwrap();
             let (status, more, body) = match head.split(' ').nth(1).unwrap() {
-                "/page" => ("200 OK", "content-type: text/html\r\n".to_owned(), "<h1>Hi</h1><script>x</script><p>there</p>"),
+                "/page" => (
+                    "200 OK",
+                    "content-type: text/html\r\n".to_owned(),
+                    "<h1>Hi</h1><script>x</script><p>there</p>",
+                ),
                 "/moved" => ("302 Found", "location: page\r\n".to_owned(), ""),
-                "/away" => ("302 Found", format!("location: http://localhost:{}/page\r\n", own.rsplit(':').next().unwrap()), ""),
+                "/away" => (
+                    "302 Found",
+                    format!("location: http://localhost:{}/page\r\n", own.rsplit(':').next().unwrap()),
+                    "",
+                ),
                 "/circle" => ("302 Found", "location: /circle\r\n".to_owned(), ""),
                 "/binary" => ("200 OK", String::new(), "\0\u{1}"),
                 _ => ("404 Not Found", "content-type: text/plain\r\n".to_owned(), "nothing here"),
             };
-            let answer = format!("HTTP/1.1 {status}\r\n{more}content-length: {}\r\nconnection: close\r\n\r\n{body}", body.len());
+            let answer = format!(
+                "HTTP/1.1 {status}\r\n{more}content-length: {}\r\nconnection: close\r\n\r\n{body}",
+                body.len()
+            );
             stream.write_all(answer.as_bytes()).await.unwrap();
         }
     });
@@ -39,7 +50,8 @@ async fn pages_are_told_as_text_and_redirections_stay_on_the_host() {
     let project = Project::new();
     let address = server().await;
     let paths = ["/page", "/moved", "/away", "/circle", "/binary", "/none"];
-    let calls: Vec<String> = paths.iter().map(|path| format!("call fetch {{\"url\": \"http://{address}{path}\"}}")).collect();
+    let calls: Vec<String> =
+        paths.iter().map(|path| format!("call fetch {{\"url\": \"http://{address}{path}\"}}")).collect();
     let script = format!("==\n--\n{}\n--\nsay ${{result}}\n", calls.join("\n"));
     // This machine is asked for, also in the mode that asks for nothing else.
     let mut session = session(&project, &script, Mode::Auto).await;
@@ -59,7 +71,9 @@ async fn pages_are_told_as_text_and_redirections_stay_on_the_host() {
 async fn nothing_is_fetched_without_permission() {
     let project = Project::new();
     let address = server().await;
-    let script = format!("==\n--\ncall fetch {{\"url\": \"http://{address}/page\"}}\ncall fetch {{\"url\": \"file:///etc/passwd\"}}\n--\nsay ${{result}}\n");
+    let script = format!(
+        "==\n--\ncall fetch {{\"url\": \"http://{address}/page\"}}\ncall fetch {{\"url\": \"file:///etc/passwd\"}}\n--\nsay ${{result}}\n"
+    );
     let mut session = session(&project, &script, Mode::Ask).await;
     let seen = run(&mut session, "go", PermissionOptionKind::RejectOnce).await;
     assert_eq!(seen.text, "the user did not allow this\n`url` must begin with https:// or http://");
