@@ -138,56 +138,26 @@ impl Driver<'_> {
         Ok(opened.map(|opened| opened.unwrap_or(Err(Error::Cancelled))))
     }
 
-    /// Waits for something while the screen stays alive. `None` if the user does not want to wait.
+    /// Waits for something that makes a session.
     async fn wait<T>(&mut self, work: impl Future<Output = T>) -> io::Result<OrLeft<Option<T>>> {
         self.app.phase = Phase::Opening(Instant::now());
         self.hub.dirty = true;
-        let mut work = pin!(work);
-        let done = loop {
-            match self.interim() {
-                Some(Interim::Cancel) => break None,
-                Some(Interim::Leave(code)) => return Ok(Err(code)),
-                None => {}
-            }
-            tokio::select! {
-                biased;
-                happening = self.hub.next(&mut self.app) => {
-                    if self.hub.happened(happening?, &mut self.app) {
-                        return Ok(Err(130));
-                    }
-                }
-                done = &mut work => break Some(done),
-            }
-        };
+        let done = self.meanwhile(work).await;
         self.app.phase = Phase::Idle;
-        Ok(Ok(done))
+        done
     }
 
     /// Shows the history of a session that is being loaded.
     async fn load(&mut self, mut loading: Loading) -> io::Result<OrLeft<Result<Session>>> {
         self.app.phase = Phase::Opening(Instant::now());
-        self.hub.dirty = true;
         let failed = loop {
-            match self.interim() {
-                Some(Interim::Cancel) => break Some(Error::Cancelled),
-                Some(Interim::Leave(code)) => return Ok(Err(code)),
-                None => {}
-            }
-            tokio::select! {
-                biased;
-                happening = self.hub.next(&mut self.app) => {
-                    if self.hub.happened(happening?, &mut self.app) {
-                        return Ok(Err(130));
-                    }
-                }
-                event = loading.next() => match event {
-                    Ok(Some(event)) => {
-                        self.hub.dirty = true;
-                        self.app.event(event);
-                    }
-                    Ok(None) => break None,
-                    Err(error) => break Some(error),
-                },
+            self.hub.dirty = true;
+            match self.meanwhile(loading.next()).await? {
+                Err(code) => return Ok(Err(code)),
+                Ok(None) => break Some(Error::Cancelled),
+                Ok(Some(Ok(Some(event)))) => self.app.event(event),
+                Ok(Some(Ok(None))) => break None,
+                Ok(Some(Err(error))) => break Some(error),
             }
         };
         self.app.phase = Phase::Idle;
@@ -195,6 +165,27 @@ impl Driver<'_> {
         match failed {
             Some(error) => Ok(Ok(Err(error))),
             None => Ok(Ok(loading.finish().await)),
+        }
+    }
+
+    /// Waits for something while the screen stays alive. `None` if the user does not want to wait.
+    async fn meanwhile<T>(&mut self, work: impl Future<Output = T>) -> io::Result<OrLeft<Option<T>>> {
+        let mut work = pin!(work);
+        loop {
+            match self.interim() {
+                Some(Interim::Cancel) => return Ok(Ok(None)),
+                Some(Interim::Leave(code)) => return Ok(Err(code)),
+                None => {}
+            }
+            tokio::select! {
+                biased;
+                happening = self.hub.next(&mut self.app) => {
+                    if self.hub.happened(happening?, &mut self.app) {
+                        return Ok(Err(130));
+                    }
+                }
+                done = &mut work => return Ok(Ok(Some(done))),
+            }
         }
     }
 
