@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::ask::ask;
-use super::play::{Turn, answer_to, end, leaves, lives, open_turn, probe, scene};
+use super::play::{Turn, answer_to, end, leaves, lives, open_turn, probe, scene, soon};
 use super::terminals;
 use crate::{BoxFuture, Need, Scenario, Stage, Step, Stop};
 
@@ -50,12 +50,13 @@ pub(super) const SCENARIOS: &[Scenario] = &[
 /// Makes the client cancel its turn and waits until it says so.
 async fn cancelled(stage: &mut Stage) -> Result<Value, Stop> {
     stage.act("cancel")?;
-    let told = stage.until_told("session/cancel").await.map_err(|stop| match stop {
-        Stop::Deadline(_) | Stop::PeerGone => {
-            Stop::NotExercised("the client was told to cancel and did not".to_owned())
-        }
-        stop => stop,
-    })?;
+    let told =
+        soon(stage.deadline(), stage.until_told("session/cancel")).await.map_err(|stop| match stop {
+            Stop::Deadline(_) | Stop::PeerGone => {
+                Stop::NotExercised("the client was told to cancel and did not".to_owned())
+            }
+            stop => stop,
+        })?;
     Ok(told.params()["sessionId"].clone())
 }
 

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use super::play::{Turn, answer_to, end, leaves, lives, open_turn, probe, scene};
+use super::play::{Turn, answer_to, end, leaves, lives, open_turn, probe, scene, soon};
 use crate::judge::{Heard, Message};
 use crate::stage::Id;
 use crate::{BoxFuture, Need, Scenario, Stage, Step, Stop};
@@ -424,11 +424,11 @@ fn one_answer(stage: &mut Stage) -> BoxFuture<'_, Step> {
 
 fn two_turns(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
-        stage.accept(super::play::everything()).await?;
-        stage.accept_session("sess-attache-one", json!({})).await?;
-        stage.accept_session("sess-attache-two", json!({})).await?;
-        let (first, _) = stage.accept_prompt().await?;
-        let (second, _) = stage.accept_prompt().await?;
+        soon(stage.deadline(), stage.accept(super::play::everything())).await?;
+        soon(stage.deadline(), stage.accept_session("sess-attache-one", json!({}))).await?;
+        soon(stage.deadline(), stage.accept_session("sess-attache-two", json!({}))).await?;
+        let (first, _) = soon(stage.deadline(), stage.accept_prompt()).await?;
+        let (second, _) = soon(stage.deadline(), stage.accept_prompt()).await?;
         stage.check("RPC-08", first != second, format!("two requests at once have the id {first}"));
         // RPC-20: the later one may be answered first.
         stage.end_turn(&second, "end_turn").await?;

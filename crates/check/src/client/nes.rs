@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use super::play::{everything, find, scene, serve_rest, whole_act};
+use super::play::{everything, find, scene, serve_rest, soon, whole_act};
 use crate::judge::{Heard, Message};
 use crate::{BoxFuture, Need, Scenario, Stage, Step, Stop};
 
@@ -80,11 +80,13 @@ fn context(stage: &mut Stage) -> BoxFuture<'_, Step> {
 fn login(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
         let methods = json!([{ "id": "attache-key", "name": "A key", "type": "agent" }]);
-        stage
-            .accept_with(
+        soon(
+            stage.deadline(),
+            stage.accept_with(
                 json!({ "protocolVersion": 1, "agentCapabilities": everything(), "authMethods": methods }),
-            )
-            .await?;
+            ),
+        )
+        .await?;
         let mut known = false;
         let mut started = false;
         serve_rest(stage, |method, _| match method {
@@ -142,16 +144,9 @@ fn positions(stage: &mut Stage) -> BoxFuture<'_, Step> {
             stage.check("NES-10", character <= units(found), why);
         }
         let version = &asked.params()["version"];
-        let newest = said
-            .iter()
-            .filter_map(|heard| {
-                heard
-                    .method()
-                    .filter(|method| method.starts_with("document/"))
-                    .map(|_| &heard.params()["version"])
-            })
-            .filter(|version| version.is_i64())
-            .next_back();
+        let events =
+            said.iter().filter(|heard| heard.method().is_some_and(|method| method.starts_with("document/")));
+        let newest = events.map(|heard| &heard.params()["version"]).rfind(|version| version.is_i64());
         if let Some(newest) = newest {
             stage.check(
                 "NES-12",

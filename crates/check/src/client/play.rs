@@ -1,5 +1,6 @@
 //! What the scenarios share: an agent that can do everything, a turn to do things in, and ways to see that a client lives on.
 
+use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -97,20 +98,25 @@ pub(crate) async fn open_turn_with(
     capabilities: Value,
     session: Value,
 ) -> Result<Turn, Stop> {
-    stage.accept(capabilities).await?;
-    stage.accept_session(NEW, session).await?;
+    soon(stage.deadline(), stage.accept(capabilities)).await?;
+    soon(stage.deadline(), stage.accept_session(NEW, session)).await?;
     first_prompt(stage, NEW).await
 }
 
 /// Waits for the prompt, and sees whether the client answers a question that it does not know.
 pub(crate) async fn first_prompt(stage: &mut Stage, session: &str) -> Result<Turn, Stop> {
-    let (prompt, _) = stage.accept_prompt().await?;
+    let (prompt, _) = soon(stage.deadline(), stage.accept_prompt()).await?;
     let answers = match probe(stage).await {
         Ok(()) => true,
         Err(Stop::Deadline(_)) => false,
         Err(stop) => return Err(stop),
     };
     Ok(Turn { session: session.to_owned(), prompt, answers })
+}
+
+/// Waits no longer than for one thing: no model works on the client's side.
+pub(crate) async fn soon<T>(time: Duration, what: impl Future<Output = Result<T, Stop>>) -> Result<T, Stop> {
+    timeout(time, what).await.unwrap_or_else(|_| Err(Stop::Deadline("the client's next step".to_owned())))
 }
 
 /// Waits for the answer to a request that may wait for a person, or for something else that is nobody's duty to hurry.
@@ -266,7 +272,7 @@ pub(crate) async fn serve_rest(
 
 /// Accepts the client with these capabilities, serves its whole act, and gives back what it said.
 pub(crate) async fn whole_act(stage: &mut Stage, capabilities: Value) -> Result<Vec<Rc<Heard>>, Stop> {
-    stage.accept(capabilities).await?;
+    soon(stage.deadline(), stage.accept(capabilities)).await?;
     serve_rest(stage, |_, _| None).await
 }
 

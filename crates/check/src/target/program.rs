@@ -51,6 +51,9 @@ impl Target for Program {
                 Some(Action::Command(words)) => words,
                 Some(Action::Signal(_)) | None => &self.command,
             };
+            if template.iter().any(|word| word.contains("{root")) {
+                roots(&fresh.cwd).iter().try_for_each(std::fs::create_dir_all)?;
+            }
             let words = filled(template, &self.agent(&socket), fresh);
             let Some((program, args)) = words.split_first() else {
                 return Err(io::Error::other("no command: say what to start behind `--`"));
