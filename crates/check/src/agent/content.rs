@@ -126,8 +126,10 @@ async fn failing(stage: &mut Stage) -> Step {
     let session = begin(stage).await?;
     match stage.turn(&session, PromptKind::Fail).await? {
         Err(_) => stage.pass("PROMPT-20"),
-        // An agent that does not know how to fail has simply answered.
-        Ok(result) if result["stopReason"] == "end_turn" => return unseen("the agent did not fail"),
+        // An agent that does not know how to fail has simply answered, or would not.
+        Ok(result) if ["end_turn", "refusal"].iter().any(|reason| result["stopReason"] == *reason) => {
+            return unseen("the agent did not fail");
+        }
         Ok(result) => {
             stage.fail("PROMPT-20", format!("a failure was told as the stop reason {}", result["stopReason"]))
         }
@@ -190,6 +192,9 @@ async fn two(stage: &mut Stage) -> Step {
 
 async fn meta(stage: &mut Stage) -> Step {
     let session = begin(stage).await?;
+    if stage.turn(&session, PromptKind::Say).await?.is_err() {
+        return unseen("a prompt without anything odd fails too");
+    }
     let text = json!([{ "type": "text", "text": stage.prompt_text(PromptKind::Say), "_meta": { "attache": { "x": 1 } } }]);
     let cases = [
         ("EXT-01", "_meta", json!({ "attache.example": { "x": [1, null, "y"] } })),

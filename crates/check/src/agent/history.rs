@@ -1,12 +1,14 @@
 //! Sessions that come back: load and resume.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::{begin, reopening, scene, turn, unseen, words};
 use crate::judge::Heard;
-use crate::stage::PromptKind;
+use crate::stage::{Id, PromptKind};
 use crate::{Need, Scenario, Stage, Step, Stop};
 
 pub(super) const SCENARIOS: &[Scenario] = &[
@@ -62,16 +64,18 @@ async fn put_down(stage: &mut Stage, session: &str) -> Step {
     Ok(())
 }
 
+/// A word that comes back.
+const TOKEN: &str = "attache-remember";
+
 async fn load(stage: &mut Stage) -> Step {
     let session = begin(stage).await?;
     let mark = stage.mark();
-    if turn(stage, &session, "Notice: say attache-remember again. Use no tools.").await?.is_err() {
+    if turn(stage, &session, &format!("Notice: say {TOKEN} again. Use no tools.")).await?.is_err() {
         return unseen("the prompt failed, so there is nothing to load");
     }
     stage.turn(&session, PromptKind::Say).await?.ok();
     stage.turn(&session, PromptKind::Read).await?.ok();
-    let live = contents(stage, &session, mark);
-    let said = words(stage, &session, mark);
+    let (live, said) = (contents(stage, &session, mark), words(stage, &session, mark));
     put_down(stage, &session).await?;
     let mark = stage.mark();
     let id = stage.request("session/load", reopening(stage, &session)).await?;
@@ -79,58 +83,68 @@ async fn load(stage: &mut Stage) -> Step {
         // Whether a session can be loaded in the process that made it is nowhere said.
         return unseen(&format!("session/load was refused: {} {}", error.code, error.message));
     }
-    let gather = |wanted: &str| -> String {
-        let texts = replay(stage, &session, mark).filter(|(_, kind, _)| *kind == wanted);
-        texts.filter_map(|(_, _, update)| update["content"]["text"].as_str()).collect()
-    };
-    let (user, agent) = (gather("user_message_chunk"), gather("agent_message_chunk"));
-    let whole = user.contains("attache-remember") && (said.is_empty() || agent.contains(said.trim()));
-    let why = format!("of what was said {said:?}, the replay repeats {agent:?} after {user:?}");
-    let noticed =
-        stage.heard(mark).iter().any(|heard| heard.update().is_some_and(|(kind, _)| kind == "notice"));
-    let ids: Vec<Value> =
-        replay(stage, &session, mark).map(|(_, _, update)| update["messageId"].clone()).collect();
+    stage.quiet(Duration::from_millis(500)).await?;
+    on_time(stage, &session, mark, &id);
+    whole(stage, &session, mark, &said);
     let again = contents(stage, &session, mark);
-    let named = |wanted: &str| {
-        replay(stage, &session, mark)
-            .any(|(_, kind, update)| kind == wanted && update["messageId"].is_string())
-    };
-    let (agents, users) = (named("agent_message_chunk"), named("user_message_chunk"));
-    if agents {
-        stage.check("MSG-06", users, "messages of the agent have ids, those of the user have none");
-    }
-    stage.check("SESS-11", whole, why);
     replaced(stage, &live, &again);
-    stage.check("SESS-16", !noticed, "a notice was replayed");
-    if whole {
-        stage.pass("SESS-15");
-    }
-    // SESS-12: what comes after the answer is not replay any more.
-    stage.probe().await?;
-    let answer =
-        stage.heard(mark).iter().position(|heard| heard.id() == Some(&id) && heard.method().is_none());
-    let late = replay(stage, &session, mark + answer.unwrap_or_default())
-        .next()
-        .map(|(heard, kind, _)| (heard.index, kind.to_owned()));
-    match late {
-        Some((at, kind)) => {
-            stage.fail_at("SESS-12", &[at], format!("`{kind}` comes after the answer to session/load"))
-        }
-        None => stage.pass("SESS-12"),
-    }
+    let ids = message_ids(stage, &session, mark);
     put_down(stage, &session).await?;
     let mark = stage.mark();
     if stage.call("session/load", reopening(stage, &session)).await?.is_ok() {
-        stage.probe().await?;
-        let again: Vec<Value> =
-            replay(stage, &session, mark).map(|(_, _, update)| update["messageId"].clone()).collect();
-        stage.check(
-            "SESS-17",
-            again == ids || late_ids(&again, &ids),
-            "the message ids of two replays differ",
-        );
+        stage.quiet(Duration::from_millis(500)).await?;
+        let again = message_ids(stage, &session, mark);
+        stage.check("SESS-17", again == ids, "the message ids of two replays differ");
     }
     Ok(())
+}
+
+fn message_ids(stage: &Stage, session: &str, mark: usize) -> Vec<Value> {
+    replay(stage, session, mark).map(|(_, _, update)| update["messageId"].clone()).collect()
+}
+
+/// SESS-12: what comes after the answer is not replay any more.
+fn on_time(stage: &mut Stage, session: &str, mark: usize, id: &Id) {
+    let answers = |heard: &Rc<Heard>| heard.id() == Some(id) && heard.method().is_none();
+    let answer = stage.heard(mark).iter().position(answers).unwrap_or_default();
+    let late =
+        replay(stage, session, mark + answer).next().map(|(heard, kind, _)| (heard.index, kind.to_owned()));
+    match late {
+        Some((at, kind)) => {
+            stage.fail_at("SESS-12", &[at], format!("`{kind}` comes after the answer to session/load"));
+        }
+        None => stage.pass("SESS-12"),
+    }
+}
+
+/// SESS-11: what the user said and what the agent said, on time or not. Blanks and the cutting into pieces may differ.
+fn whole(stage: &mut Stage, session: &str, mark: usize, said: &str) {
+    let gather = |wanted: &str| -> String {
+        let texts = replay(stage, session, mark).filter(|(_, kind, _)| *kind == wanted);
+        texts.filter_map(|(_, _, update)| update["content"]["text"].as_str()).collect()
+    };
+    let named = |wanted: &str| {
+        replay(stage, session, mark)
+            .any(|(_, kind, update)| kind == wanted && update["messageId"].is_string())
+    };
+    let (user, agent) = (gather("user_message_chunk"), gather("agent_message_chunk"));
+    let (agents, users) = (named("agent_message_chunk"), named("user_message_chunk"));
+    let noticed =
+        stage.heard(mark).iter().any(|heard| heard.update().is_some_and(|(kind, _)| kind == "notice"));
+    let spoke = said.is_empty() || !agent.trim().is_empty();
+    let whole = user.contains(TOKEN) && spoke && (!said.contains(TOKEN) || agent.contains(TOKEN));
+    stage.check(
+        "SESS-11",
+        whole,
+        format!("of what was said {said:?}, the replay repeats {agent:?} after {user:?}"),
+    );
+    if whole {
+        stage.pass("SESS-15");
+    }
+    if agents {
+        stage.check("MSG-06", users, "messages of the agent have ids, those of the user have none");
+    }
+    stage.check("SESS-16", !noticed, "a notice was replayed");
 }
 
 /// By tool call: the content of each update that brought some.
@@ -165,11 +179,6 @@ fn replaced(stage: &mut Stage, live: &Contents, again: &Contents) {
             );
         }
     }
-}
-
-/// A replay that runs past its answer has its ids in another order of ours.
-fn late_ids(again: &[Value], before: &[Value]) -> bool {
-    again.len() != before.len() && before.iter().all(|id| again.contains(id))
 }
 
 async fn load_unknown(stage: &mut Stage) -> Step {

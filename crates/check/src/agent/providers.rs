@@ -28,8 +28,9 @@ async fn announced(stage: &mut Stage) -> Step {
     stage.initialize(json!({})).await?;
     let said = stage.need("providers").is_ok();
     let answer = stage.call("providers/list", json!({})).await?;
-    match (said, answer.is_ok()) {
-        (true, _) => stage.check("PROV-01", answer.is_ok(), "providers are announced and cannot be listed"),
+    let listed = answer.is_ok_and(|result| result["providers"].is_array());
+    match (said, listed) {
+        (true, _) => stage.check("PROV-01", listed, "providers are announced and cannot be listed"),
         (false, true) => stage.fail("PROV-01", "providers are listed and were not announced"),
         (false, false) => {
             return Err(Stop::NotApplicable("the agent does not advertise `providers`".to_owned()));

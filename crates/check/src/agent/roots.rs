@@ -1,6 +1,7 @@
 //! Where a session works: its directory, additional ones, MCP servers.
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -338,6 +339,7 @@ async fn program(stage: &mut Stage) -> Step {
     if !marks.iter().all(|mark| mark.exists()) {
         // Some agents start servers when they are needed first.
         turn(stage, &session, "Say hello. Use no tools.").await?.ok();
+        stage.quiet(Duration::from_secs(1)).await?;
     }
     let started = marks.iter().filter(|mark| mark.exists()).count();
     if started > 0 {

@@ -164,8 +164,8 @@ async fn waits(stage: &mut Stage) -> Step {
     let Some(question) = stage.during(&id, is_question).await? else {
         return unseen("the agent asked for no permission");
     };
-    if written(stage, mark) {
-        stage.fail("PERM-13", "the file was written before the permission was asked for");
+    if !question.params().to_string().contains("out.txt") {
+        return unseen("the agent asked for a permission of something else");
     }
     // Time for one who does not wait.
     ping(stage).await?;

@@ -24,7 +24,7 @@ pub(crate) async fn perform(turn: &Turn, wish: Wish) -> Result<Result<&'static s
     }
     match wish {
         // PROMPT-20: what broke within is an error, not a stop reason.
-        Wish::Fail if turn.agent.is("PROMPT-20") => return Ok(Ok("refusal")),
+        Wish::Fail if turn.agent.is("PROMPT-20") => return Ok(Ok("max_tokens")),
         Wish::Fail => return Ok(Err(Refusal::new(-32603, "Internal error"))),
         // INIT-16, ELIC-03 broken: without what the client lacks nothing works.
         Wish::Say(_) if turn.agent.is("INIT-16") && !turn.client_has("terminal") => {
