@@ -5,8 +5,10 @@
 //! the messages that went over the wire between the two, and counts the processes that are left at the end.
 //!
 //! Read on in `install` (where the SDKs come from), `pair` (one client, one agent), `wire` (what must hold of any
-//! exchange), `shipped` (the example programs that the SDKs carry themselves) and `real` (agents that people use).
+//! exchange), `shipped` (the example programs that the SDKs carry themselves), `coder` (our coding agent with clients of
+//! others) and `real` (agents that people use).
 
+mod coder;
 mod conform;
 mod install;
 mod pair;
@@ -25,9 +27,10 @@ use report::Report;
 const OFFICIAL: &[&str] = &["ts", "py", "rust"];
 const OURS: &str = "ours";
 
-const USAGE: &str = "usage: cargo xtask interop [--only ts,py,rust] [--peers]
+const USAGE: &str = "usage: cargo xtask interop [--only ts,py,rust] [--coder | --peers]
        cargo xtask interop --real [--only gemini,opencode,claude,codex,qwen] [--by sdk,attache]
   --only    which official SDKs, or with --real which agents, to run against (default: all of both)
+  --coder   run only our coding agent, with the clients of the official SDKs and npm's acpx
   --peers   run the official peers against one another instead: this checks the scenarios themselves
   --real    run our clients against agents that people use, with a fake model
   --by      which of our clients: a small one on the SDK, the program, or both (the default)";
@@ -51,6 +54,8 @@ enum What {
     All,
     /// Ours with some of the official SDKs.
     Ours,
+    /// Our coding agent with clients of others.
+    Coder,
     /// The official SDKs with one another.
     Peers,
     /// Ours with agents that people use.
@@ -76,6 +81,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let mut report = Report::default();
     match wanted.what {
         What::All | What::Ours => ours(&wanted.only, &cache, &mut report)?,
+        What::Coder => coder::run(&wanted.only, &cache, &mut report)?,
         What::Peers => peers(&wanted.only, &cache, &mut report)?,
         What::Real => return real::run(&wanted.only, &wanted.by, &cache),
     }
@@ -98,7 +104,8 @@ fn ours(only: &[&'static str], cache: &Path, report: &mut Report) -> Result<(), 
         pair::run(&ours.client, agent, cache, report)?;
     }
     pair::run(&ours.client, &ours.agent, cache, report)?;
-    shipped::run(only, cache, report)
+    shipped::run(only, cache, report)?;
+    coder::run(only, cache, report)
 }
 
 /// Every official client with every official agent.
@@ -123,6 +130,7 @@ fn wanted(args: &[String]) -> Result<Wanted, String> {
         match arg.as_str() {
             "--only" => only = Some(args.next().ok_or(USAGE)?),
             "--by" => by = Some(args.next().ok_or(USAGE)?),
+            "--coder" => what = What::Coder,
             "--peers" => what = What::Peers,
             "--real" => what = What::Real,
             _ => return Err(USAGE.to_owned()),

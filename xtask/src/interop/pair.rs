@@ -37,11 +37,26 @@ pub(super) fn run(
     cache: &Path,
     report: &mut Report,
 ) -> Result<(), String> {
+    play(client, agent, &scenarios("scenarios.json")?, &Some, cache, report)
+}
+
+/// Runs these scenarios with one pair. `tidy` is what is made of a line that the client prints before it is looked at.
+pub(super) fn play(
+    client: &Program,
+    agent: &Program,
+    scenarios: &[Value],
+    tidy: &dyn Fn(String) -> Option<String>,
+    cache: &Path,
+    report: &mut Report,
+) -> Result<(), String> {
     Report::start(client.name, agent.name);
     let started = Instant::now();
-    let scenarios = scenarios()?;
-    let (mut skip, mut left_out) = (Vec::new(), Vec::new());
-    for scenario in &scenarios {
+    let all = self::scenarios("scenarios.json")?;
+    let is_played = |id: &Value| scenarios.iter().any(|scenario| scenario["id"] == *id);
+    let others = all.iter().map(|scenario| &scenario["id"]).filter(|id| !is_played(id));
+    let mut skip: Vec<&str> = others.filter_map(Value::as_str).collect();
+    let mut left_out = Vec::new();
+    for scenario in scenarios {
         let id = scenario["id"].as_str().unwrap_or_default();
         let sides = [(client.name, "client"), (agent.name, "agent")];
         let lack = sides.iter().find_map(|(name, side)| {
@@ -63,7 +78,8 @@ pub(super) fn run(
     command.extend(tap::command(&log, &agent.command)?);
     let ended = finish(&command, &dir.join("work"), "")?;
 
-    let (good, mut bad) = judge(&scenarios, &skip, &ended.stdout);
+    let seen: Vec<String> = ended.stdout.iter().cloned().filter_map(tidy).collect();
+    let (good, mut bad) = judge(scenarios, &skip, &seen);
     if ended.code != Some(0) {
         bad.push(format!("the client ended with {:?}", ended.code));
     }
@@ -89,8 +105,9 @@ pub(super) fn run(
     Ok(())
 }
 
-fn scenarios() -> Result<Vec<Value>, String> {
-    let path = home().join("scenarios.json");
+/// The scenarios of a file of ours.
+pub(super) fn scenarios(file: &str) -> Result<Vec<Value>, String> {
+    let path = home().join(file);
     let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
 }

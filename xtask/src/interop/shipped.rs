@@ -15,17 +15,17 @@ use super::wire;
 const WORDS: &str = "good morning";
 
 /// What was looked at, and whether it was so.
-type Checks = Vec<(&'static str, bool)>;
+pub(super) type Checks = Vec<(&'static str, bool)>;
 
 /// One run: who plays what, and what must have been exchanged.
-struct Run<'a> {
-    client: &'a str,
-    agent: &'a str,
+pub(super) struct Run<'a> {
+    pub(super) client: &'a str,
+    pub(super) agent: &'a str,
     /// The client's command, given the agent's.
-    command: &'a dyn Fn(&[String]) -> Vec<String>,
-    agent_command: &'a [String],
-    input: &'a str,
-    judge: &'a dyn Fn(&Ended, &Log) -> Checks,
+    pub(super) command: &'a dyn Fn(&[String]) -> Vec<String>,
+    pub(super) agent_command: &'a [String],
+    pub(super) input: &'a str,
+    pub(super) judge: &'a dyn Fn(&Ended, &Log) -> Checks,
 }
 
 /// Runs the examples of the wanted SDKs.
@@ -130,7 +130,8 @@ pub(super) fn run(only: &[&str], cache: &Path, report: &mut Report) -> Result<()
     Ok(())
 }
 
-fn play(cache: &Path, report: &mut Report, run: &Run<'_>) -> Result<(), String> {
+/// Runs one, and looks at what was exchanged.
+pub(super) fn play(cache: &Path, report: &mut Report, run: &Run<'_>) -> Result<(), String> {
     Report::start(run.client, run.agent);
     let started = Instant::now();
     let dir = pair::workspace(cache, &format!("{}-{}", run.client, run.agent).replace([' ', '/'], "_"))?;
@@ -179,7 +180,8 @@ fn shown(ended: &Ended, log: &Log) -> bool {
     prompt.is_some_and(|words| !words.is_empty() && ended.stdout.join("\n").contains(&words))
 }
 
-fn stop(log: &Log) -> String {
+/// How the first turn ended.
+pub(super) fn stop(log: &Log) -> String {
     let answer = answer(log, "session/prompt").unwrap_or_default();
     answer["result"]["stopReason"].as_str().unwrap_or_default().to_owned()
 }
