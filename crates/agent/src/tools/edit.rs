@@ -10,7 +10,6 @@ use super::patch::{self, Patched, Replace};
 use super::{Arguments, Boxed, Cx, Job, Output, Tool, location, spec, text};
 use crate::ground::Place;
 use crate::model::{Part, ToolSpec};
-use crate::modes::Mode;
 use crate::permits::Action;
 
 pub(crate) struct Edit;
@@ -40,10 +39,6 @@ impl Tool for Edit {
 
     fn kind(&self) -> ToolKind {
         ToolKind::Edit
-    }
-
-    fn offered_in(&self, mode: Mode) -> bool {
-        mode != Mode::Plan
     }
 
     fn prepare<'a>(&'a self, cx: &'a Cx, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job, String>> {

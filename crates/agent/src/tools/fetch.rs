@@ -35,10 +35,6 @@ impl Tool for Fetch {
         ToolKind::Fetch
     }
 
-    fn only_looks(&self) -> bool {
-        true
-    }
-
     fn prepare<'a>(&'a self, _: &'a Cx, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job, String>> {
         Box::pin(async move {
             let url = arguments.text("url")?.trim().to_owned();

@@ -35,10 +35,6 @@ impl Tool for Find {
         ToolKind::Search
     }
 
-    fn only_looks(&self) -> bool {
-        true
-    }
-
     fn prepare<'a>(&'a self, cx: &'a Cx, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job, String>> {
         Box::pin(async move {
             let pattern = arguments.text("pattern")?.to_owned();

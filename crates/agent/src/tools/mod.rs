@@ -48,13 +48,13 @@ pub(crate) trait Tool: Send + Sync {
 
     /// Whether it only looks: then it may run beside others.
     fn only_looks(&self) -> bool {
-        false
+        matches!(self.kind(), ToolKind::Read | ToolKind::Search | ToolKind::Fetch | ToolKind::Think)
     }
 
-    /// Whether the model is offered it in this mode.
+    /// Whether the model is offered it in this mode. In plan mode nothing is changed.
     fn offered_in(&self, mode: Mode) -> bool {
-        let _ = mode;
-        true
+        let changes = matches!(self.kind(), ToolKind::Edit | ToolKind::Delete | ToolKind::Move);
+        mode != Mode::Plan || !changes
     }
 
     /// Whether it is reported as a tool call; what shows itself in another way is not.

@@ -7,7 +7,6 @@ use super::edit::keep;
 use super::{Arguments, Boxed, Cx, Job, Output, Tool, spec, text};
 use crate::ground::{Ground, Place};
 use crate::model::ToolSpec;
-use crate::modes::Mode;
 use crate::permits::Action;
 
 /// The most entries of one list.
@@ -28,10 +27,6 @@ impl Tool for List {
 
     fn kind(&self) -> ToolKind {
         ToolKind::Read
-    }
-
-    fn only_looks(&self) -> bool {
-        true
     }
 
     fn prepare<'a>(&'a self, cx: &'a Cx, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job, String>> {
@@ -93,10 +88,6 @@ impl Tool for Move {
         ToolKind::Move
     }
 
-    fn offered_in(&self, mode: Mode) -> bool {
-        mode != Mode::Plan
-    }
-
     fn prepare<'a>(&'a self, cx: &'a Cx, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job, String>> {
         Box::pin(async move {
             let (from, to) = (cx.place(arguments.text("from")?)?, cx.place(arguments.text("to")?)?);
@@ -133,10 +124,6 @@ impl Tool for Delete {
 
     fn kind(&self) -> ToolKind {
         ToolKind::Delete
-    }
-
-    fn offered_in(&self, mode: Mode) -> bool {
-        mode != Mode::Plan
     }
 
     fn prepare<'a>(&'a self, cx: &'a Cx, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job, String>> {

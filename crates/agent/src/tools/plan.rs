@@ -36,10 +36,6 @@ impl Tool for Plan {
         ToolKind::Think
     }
 
-    fn only_looks(&self) -> bool {
-        true
-    }
-
     /// PLAN-01: it shows itself as the plan.
     fn is_reported(&self) -> bool {
         false

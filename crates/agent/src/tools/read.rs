@@ -37,10 +37,6 @@ impl Tool for Read {
         ToolKind::Read
     }
 
-    fn only_looks(&self) -> bool {
-        true
-    }
-
     fn prepare<'a>(&'a self, cx: &'a Cx, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job, String>> {
         Box::pin(async move {
             let place = cx.place(arguments.text("path")?)?;

@@ -8,7 +8,6 @@ use super::edit::replace;
 use super::{Arguments, Boxed, Cx, Job, Output, Tool, spec, text};
 use crate::ground::{Ground, Place};
 use crate::model::{Part, ToolSpec};
-use crate::modes::Mode;
 use crate::permits::Action;
 
 pub(crate) struct Write;
@@ -24,10 +23,6 @@ impl Tool for Write {
 
     fn kind(&self) -> ToolKind {
         ToolKind::Edit
-    }
-
-    fn offered_in(&self, mode: Mode) -> bool {
-        mode != Mode::Plan
     }
 
     fn prepare<'a>(&'a self, cx: &'a Cx, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job, String>> {
