@@ -24,4 +24,5 @@ mod servers;
 mod slice;
 mod suggestions;
 mod tasks;
+mod tasks_real;
 mod tools;
