@@ -4,6 +4,7 @@
 //! word), and where they apply `when` (the capability whose advertisement makes the rule binding, `agent.…` or `client.…`) and `why_not`
 //! or `why_not_client` (why no conversation over stdio can show the rule; such a rule is never exercised and is left out of the coverage).
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use serde_json::Value;
@@ -175,7 +176,10 @@ pub fn all() -> &'static [Rule] {
 
 /// The rule of this id.
 pub fn get(id: &str) -> Option<&'static Rule> {
-    RULES.iter().find(|rule| rule.id == id)
+    // Watchers ask for every message, so there is an index.
+    static INDEX: LazyLock<HashMap<&'static str, &'static Rule>> =
+        LazyLock::new(|| RULES.iter().map(|rule| (rule.id, rule)).collect());
+    INDEX.get(id).copied()
 }
 
 static RULES: LazyLock<Vec<Rule>> =

@@ -84,6 +84,9 @@ const OLDER: &[(&str, &str)] = &[
     ("LoadSessionResponse", "models"),
     ("ResumeSessionResponse", "models"),
     ("ForkSessionResponse", "models"),
+    // Not older, but the protocol's own name in an answer that does not need it: all ways to open a session answer alike.
+    ("LoadSessionResponse", "sessionId"),
+    ("ResumeSessionResponse", "sessionId"),
     ("SetSessionModeResponse", "meta"),
     ("PromptRequest", "messageId"),
     ("PromptResponse", "userMessageId"),

@@ -20,12 +20,19 @@ struct Fit {
     inner: Fits,
 }
 
-/// Where we are.
-#[derive(Clone)]
-struct Place {
+/// Where we are: a step of the value or a definition of the schema, and where that is. Only a fault makes a path of it.
+#[derive(Clone, Copy)]
+struct Place<'a> {
     defs: Schema,
-    path: Vec<String>,
-    within: Vec<&'static str>,
+    step: Step<'a>,
+    parent: Option<&'a Place<'a>>,
+}
+
+#[derive(Clone, Copy)]
+enum Step<'a> {
+    Member(&'a str),
+    Item(usize),
+    Definition(&'static str),
 }
 
 pub(super) fn validate(
@@ -34,21 +41,37 @@ pub(super) fn validate(
     schema: Schema,
     value: &Value,
 ) -> Result<Fits, Fault> {
-    let place = Place { defs, path: Vec::new(), within: vec![name] };
+    let place = Place { defs, step: Step::Definition(name), parent: None };
     let mut fits = place.location(schema, value)?;
     fits.met.insert(name);
     Ok(fits)
 }
 
-impl Place {
+impl Place<'_> {
     fn fault(&self, why: impl Into<String>) -> Fault {
-        Fault { path: self.path.join("."), why: why.into(), within: self.within.clone() }
+        let mut within: Vec<&'static str> = self.ways().filter_map(Step::definition).collect();
+        within.reverse();
+        Fault { path: self.path(), why: why.into(), within }
     }
 
-    fn inside(&self, step: impl Into<String>) -> Place {
-        let mut place = self.clone();
-        place.path.push(step.into());
-        place
+    /// The steps from here outwards.
+    fn ways(&self) -> impl Iterator<Item = Step<'_>> {
+        std::iter::successors(Some(self), |place| place.parent).map(|place| place.step)
+    }
+
+    fn path(&self) -> String {
+        let name = |step: Step<'_>| match step {
+            Step::Member(name) => Some(name.to_owned()),
+            Step::Item(number) => Some(number.to_string()),
+            Step::Definition(_) => None,
+        };
+        let mut steps: Vec<String> = self.ways().filter_map(name).collect();
+        steps.reverse();
+        steps.join(".")
+    }
+
+    fn inside<'a>(&'a self, step: Step<'a>) -> Place<'a> {
+        Place { defs: self.defs, step, parent: Some(self) }
     }
 
     /// A value at a place of its own: everything that applies to it has been said when this is done, so what is unknown is unknown.
@@ -57,7 +80,7 @@ impl Place {
         if let (Value::Object(members), false, false) = (value, fit.open, fit.known.is_empty()) {
             let unknown = members.keys().filter(|key| *key != "_meta" && !fit.known.contains(key.as_str()));
             fit.inner.extras.extend(unknown.map(|member| Extra {
-                path: self.path.join("."),
+                path: self.path(),
                 member: member.clone(),
                 within: self.definition(schema),
             }));
@@ -68,14 +91,13 @@ impl Place {
     /// The name of the definition that `schema` leads to, or of the one that it stands in.
     fn definition(&self, schema: Schema) -> &'static str {
         let named = schema["$ref"].as_str().and_then(|name| name.rsplit('/').next());
-        named.or(self.within.last().copied()).unwrap_or_default()
+        named.or_else(|| self.ways().find_map(Step::definition)).unwrap_or_default()
     }
 
     fn check(&self, schema: Schema, value: &Value) -> Result<Fit, Fault> {
         let mut fit = Fit::default();
         if let Some(name) = schema["$ref"].as_str().and_then(|name| name.rsplit('/').next()) {
-            let mut place = self.clone();
-            place.within.push(name);
+            let place = self.inside(Step::Definition(name));
             fit.inner.met.insert(name);
             fit.take(place.check(&self.defs[name], value)?);
         }
@@ -173,7 +195,7 @@ impl Place {
         for (name, property) in properties.into_iter().flatten() {
             fit.known.insert(name);
             if let Some(value) = members.get(name) {
-                fit.inner.take(self.inside(name).location(property, value)?);
+                fit.inner.take(self.inside(Step::Member(name)).location(property, value)?);
             }
         }
         if schema["unevaluatedProperties"] == true {
@@ -185,7 +207,7 @@ impl Place {
             match rest {
                 Value::Bool(false) => return Err(self.fault(format!("`{name}` is not allowed"))),
                 Value::Bool(true) => {}
-                _ => fit.inner.take(self.inside(name).location(rest, value)?),
+                _ => fit.inner.take(self.inside(Step::Member(name)).location(rest, value)?),
             }
         }
         Ok(())
@@ -194,7 +216,7 @@ impl Place {
     fn check_items(&self, schema: Schema, items: &[Value], fit: &mut Fit) -> Result<(), Fault> {
         let Some(wanted) = schema.get("items") else { return Ok(()) };
         for (number, item) in items.iter().enumerate() {
-            fit.inner.take(self.inside(number.to_string()).location(wanted, item)?);
+            fit.inner.take(self.inside(Step::Item(number)).location(wanted, item)?);
         }
         Ok(())
     }
@@ -221,7 +243,7 @@ impl Place {
         }
         match best {
             Some((true, fault)) => Err(fault),
-            Some((false, fault)) if fault.path.len() > self.path.join(".").len() && !is_tagged(branches) => {
+            Some((false, fault)) if fault.path.len() > self.path().len() && !is_tagged(branches) => {
                 Err(fault)
             }
             _ => Err(self.fault(format!("{} is none of the known forms", shown(value)))),
@@ -240,6 +262,15 @@ impl Place {
             Some(_) => tags.all(|(name, tag)| value[name] == *tag),
             // The one form of something that may also be null.
             None => !value.is_null() && branch.get("$ref").is_some(),
+        }
+    }
+}
+
+impl Step<'_> {
+    fn definition(self) -> Option<&'static str> {
+        match self {
+            Step::Definition(name) => Some(name),
+            Step::Member(_) | Step::Item(_) => None,
         }
     }
 }
