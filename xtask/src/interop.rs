@@ -10,7 +10,7 @@
 
 mod coder;
 mod conform;
-mod install;
+pub(crate) mod install;
 mod pair;
 mod real;
 mod report;

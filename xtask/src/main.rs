@@ -9,6 +9,7 @@ mod coverage;
 mod examples;
 mod fuzz;
 mod interop;
+mod real_model;
 mod repo;
 mod rules;
 mod tidy;
@@ -36,6 +37,7 @@ const CHORES: &[Chore] = &[
         "run our agent and clients against the official SDKs and real agents (--help says how)",
         interop::run,
     ),
+    ("real-model", "let a language model on this machine drive our agent (--if-available)", real_model::run),
     ("rules", "write docs/rules.md; --check says which duties are open", rules::run),
     ("tidy", "check what docs/STYLE.md asks and a program can see", tidy::run),
 ];

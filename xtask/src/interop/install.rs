@@ -19,7 +19,7 @@ pub(super) struct Ours {
 }
 
 /// The cache directory, made if it is missing.
-pub(super) fn cache() -> Result<PathBuf, String> {
+pub(crate) fn cache() -> Result<PathBuf, String> {
     let base = match (std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME")) {
         (Some(cache), _) if !cache.is_empty() => PathBuf::from(cache),
         (_, Some(home)) => PathBuf::from(home).join(".cache"),
@@ -153,7 +153,7 @@ pub(super) fn apart<const N: usize>(
 }
 
 /// Builds the program `attache`.
-pub(super) fn program() -> Result<String, String> {
+pub(crate) fn program() -> Result<String, String> {
     let mut cargo = cargo();
     cargo.args(["build", "--quiet", "--package", "attache-cli", "--bin", "attache"]);
     cargo.args(["--message-format", "json-render-diagnostics"]);
@@ -180,7 +180,7 @@ fn python(cache: &Path) -> Result<PathBuf, String> {
 }
 
 /// Runs `install` unless it has succeeded before with the same `what`.
-fn once(dir: &Path, what: &str, install: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+pub(crate) fn once(dir: &Path, what: &str, install: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
     let stamp = dir.join(".installed");
     if fs::read_to_string(&stamp).is_ok_and(|before| before == what) {
         return Ok(());
@@ -234,7 +234,7 @@ fn built<const N: usize>(cargo: &mut Command, names: [&str; N]) -> Result<[Strin
     }
 }
 
-fn ok(command: &mut Command) -> Result<(), String> {
+pub(crate) fn ok(command: &mut Command) -> Result<(), String> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{command:?}: {error}"))?;
     if output.status.success() {
         return Ok(());
