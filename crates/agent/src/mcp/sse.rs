@@ -84,10 +84,10 @@ impl Transport<RoleClient> for Sse {
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         loop {
             let event = self.next().await?;
-            if event.event.as_deref().is_none_or(|kind| kind == "message") {
-                if let Ok(message) = serde_json::from_str(event.data.as_deref().unwrap_or_default()) {
-                    return Some(message);
-                }
+            if event.event.as_deref().is_none_or(|kind| kind == "message")
+                && let Ok(message) = serde_json::from_str(event.data.as_deref().unwrap_or_default())
+            {
+                return Some(message);
             }
         }
     }

@@ -173,11 +173,12 @@ fn follow_calls(update: &Value, open: &mut Vec<String>) {
     };
     match update.get("status").and_then(Value::as_str) {
         Some("completed" | "failed") => open.retain(|known| known != id),
-        _ if !open.iter().any(|known| known == id) => {
-            // An update without a status says nothing about one that was closed already.
-            if kind(update) == Some("tool_call") || update.get("status").is_some() {
-                open.push(id.to_owned());
-            }
+        // An update without a status says nothing about one that was closed already.
+        status
+            if !open.iter().any(|known| known == id)
+                && (status.is_some() || kind(update) == Some("tool_call")) =>
+        {
+            open.push(id.to_owned());
         }
         _ => {}
     }

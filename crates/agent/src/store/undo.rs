@@ -61,6 +61,9 @@ struct Step {
     new_directories: u32,
 }
 
+/// What a turn did, file by file.
+type Steps = BTreeMap<PathBuf, Step>;
+
 impl Store {
     /// Takes back the file changes of the last turn that has any. All or nothing as far as files changed by others go; a
     /// crash in the middle is mended by asking again.
@@ -97,7 +100,7 @@ impl Store {
         Ok(Undo { files: steps.into_keys().collect() })
     }
 
-    fn last_changes(&self, session: &str) -> Result<Option<(i64, BTreeMap<PathBuf, Step>)>, StoreError> {
+    fn last_changes(&self, session: &str) -> Result<Option<(i64, Steps)>, StoreError> {
         let mut turns: BTreeMap<i64, Vec<Change>> = BTreeMap::new();
         let mut turn = 0;
         // A list of files whose command has not been seen to end.
@@ -130,8 +133,8 @@ impl Store {
 }
 
 /// The first `before` and the last `after` of every file.
-fn fold(changes: Vec<Change>) -> BTreeMap<PathBuf, Step> {
-    let mut steps: BTreeMap<PathBuf, Step> = BTreeMap::new();
+fn fold(changes: Vec<Change>) -> Steps {
+    let mut steps = Steps::new();
     for change in changes {
         let step = steps.entry(change.path).or_insert(Step {
             before: change.before,

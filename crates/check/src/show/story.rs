@@ -213,10 +213,10 @@ impl Fold {
                 |error| format!("error: {error}"),
             );
             self.story.sessions[session].events.push((at, Event::Ended(stop)));
-        } else if let Some((session, event)) = open.event {
-            if let (_, Event::Asked { answer, .. }) = &mut self.story.sessions[session].events[event] {
-                *answer = Some(error.map_or_else(|| outcome(result), |error| format!("error: {error}")));
-            }
+        } else if let Some((session, event)) = open.event
+            && let (_, Event::Asked { answer, .. }) = &mut self.story.sessions[session].events[event]
+        {
+            *answer = Some(error.map_or_else(|| outcome(result), |error| format!("error: {error}")));
         }
     }
 
