@@ -105,8 +105,7 @@ async fn edit(cx: &Cx, place: &Place, edits: &[Replace]) -> Result<Output, Strin
         parts: vec![Part::Text(told)],
         content: Some(vec![diff(&place.named, Some(old), patched.text)]),
         locations,
-        raw: Some(json!({"edits": edits.len()})),
-        failed: false,
+        ..Output::default()
     })
 }
 

@@ -7,7 +7,6 @@ use std::time::SystemTime;
 
 use attache::wire::v1::ToolKind;
 use globset::{GlobBuilder, GlobMatcher};
-use serde_json::json;
 
 use super::{Arguments, Boxed, Cx, Job, Output, Tool, spec, text};
 use crate::model::ToolSpec;
@@ -98,7 +97,7 @@ fn tell(base: &str, found: Vec<(SystemTime, String)>) -> Output {
     if count > MOST {
         told.push_str(&format!("\n(and {} more; narrow the pattern)", count - MOST));
     }
-    Output::shown(told).raw(json!({"files": count}))
+    Output::shown(told)
 }
 
 /// Work that looks at many files, on a thread of its own; told to stop when nobody waits for it any more.

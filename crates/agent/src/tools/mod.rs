@@ -159,6 +159,15 @@ impl Output {
         Output { content: Some(vec![text.clone().into()]), ..Output::text(text) }
     }
 
+    /// The text that the model is told.
+    pub(crate) fn told(&self) -> String {
+        let texts = self.parts.iter().filter_map(|part| match part {
+            Part::Text(text) => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect()
+    }
+
     pub(crate) fn raw(mut self, raw: Value) -> Self {
         self.raw = Some(raw);
         self

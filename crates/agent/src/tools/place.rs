@@ -1,7 +1,6 @@
 //! `list`, `move` and `delete`: what is done with places and not with what is in them.
 
 use attache::wire::v1::ToolKind;
-use serde_json::json;
 
 use super::edit::keep;
 use super::{Arguments, Boxed, Cx, Job, Output, Tool, spec, text};
@@ -70,7 +69,7 @@ fn list(place: &Place) -> Result<Output, String> {
     if count > MOST {
         told.push_str(&format!("\n(and {} more; use `glob`)", count - MOST));
     }
-    Ok(Output::shown(told).raw(json!({"entries": count})))
+    Ok(Output::shown(told))
 }
 
 pub(crate) struct Move;

@@ -1,7 +1,6 @@
 //! `read`: a file, or some lines of it; a picture, if the model takes those.
 
 use attache::wire::v1::{ContentBlock, ImageContent, ToolKind};
-use serde_json::json;
 
 use super::{Arguments, Boxed, Cx, Job, Output, Tool, clip, number, spec, text};
 use crate::ground::{Ground, Place};
@@ -74,7 +73,7 @@ async fn read(cx: &Cx, place: &Place, line: Option<u32>, limit: u32) -> Result<O
     if let Some(next) = more {
         answer.push_str(&format!("(there is more; read on with line={next})\n"));
     }
-    Ok(Output::text(answer).raw(json!({"lines": read.lines().count().min(limit as usize)})))
+    Ok(Output::text(answer))
 }
 
 /// Lines with their numbers, and the first line that found no room.

@@ -8,7 +8,6 @@ use globset::GlobMatcher;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::sinks::Lossy;
 use grep_searcher::{BinaryDetection, SearcherBuilder};
-use serde_json::json;
 
 use super::find::{blocking, glob, walk};
 use super::{Arguments, Boxed, Cx, Job, Output, Tool, clip, flag, spec, text};
@@ -137,6 +136,5 @@ fn tell(cx: &Cx, place: &Place, found: Found) -> Output {
         ToolCallLocation::new(path.to_string_lossy().into_owned()).line(line)
     };
     let locations: Vec<_> = found.hits.iter().take(LOCATIONS).map(location).collect();
-    let output = Output::shown(told).raw(json!({"lines": found.hits.len()}));
-    Output { locations: (!locations.is_empty()).then_some(locations), ..output }
+    Output { locations: (!locations.is_empty()).then_some(locations), ..Output::shown(told) }
 }

@@ -2,7 +2,6 @@
 
 use attache::agent::diff;
 use attache::wire::v1::ToolKind;
-use serde_json::json;
 
 use super::edit::replace;
 use super::{Arguments, Boxed, Cx, Job, Output, Tool, spec, text};
@@ -59,7 +58,6 @@ async fn write(cx: &Cx, place: &Place, content: String) -> Result<Output, String
     Ok(Output {
         parts: vec![Part::Text(told)],
         content: Some(vec![diff(&place.named, old, content)]),
-        raw: Some(json!({"lines": lines})),
         ..Output::default()
     })
 }

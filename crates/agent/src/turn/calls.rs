@@ -106,7 +106,9 @@ async fn end(cx: &Cx, report: &Call, outcome: &Result<Output, String>) {
         Ok(output) => {
             change.content.clone_from(&output.content);
             change.locations.clone_from(&output.locations);
-            change.raw_output = output.raw.clone().map(Into::into);
+            // TOOL-19: what the model is told, unless the tool has something better for programs.
+            let raw = output.raw.clone().unwrap_or_else(|| output.told().into());
+            change.raw_output = Some(raw.into());
             output.failed
         }
         Err(why) => {

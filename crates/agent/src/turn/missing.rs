@@ -27,7 +27,7 @@ pub(super) fn no_model(live: &Live) -> String {
     }
     text.push_str(
         "Ways to one:\n\
-         - set a key, `ANTHROPIC_API_KEY`, `OPENAI_API_KEY` or `GEMINI_API_KEY`, or store one with `attache agent --login`\n\
+         - set a key, `ANTHROPIC_API_KEY`, `OPENAI_API_KEY` or `GEMINI_API_KEY`, or have one kept with `attache agent --login anthropic` (or `openai`, `gemini`)\n\
          - start a model on this machine, such as `ollama serve`, LM Studio, `llama-server` or vLLM; it is found by itself\n\
          - see everything work without a model: `attache demo`\n",
     );
