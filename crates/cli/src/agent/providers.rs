@@ -15,9 +15,9 @@ pub(super) fn settings(cx: &Cx) -> Result<Settings> {
     for (id, entry) in providers {
         let entry = entry.as_table().ok_or_else(|| wrong(format!("`providers.{id}` is a table")))?;
         for (field, value) in fields(entry) {
-            let text =
-                value.as_str().map(str::to_owned).or_else(|| value.as_bool().map(|value| value.to_string()));
-            let text = text.ok_or_else(|| wrong(format!("`providers.{id}.{field}` is a text")))?;
+            let text = text(value).ok_or_else(|| {
+                wrong(format!("`providers.{id}.{field}` is a text, yes or no, or a list of texts"))
+            })?;
             settings
                 .apply(id, &field, &text, |name| std::env::var(name).ok())
                 .map_err(|why| wrong(format!("`providers.{id}.{field}`: {why}")))?;

@@ -221,11 +221,10 @@ fn obtain(
     let what = format!("{} {}", found.entry.id, found.entry.version);
     let token = found.source.token_for(&url)?;
     let received = settings.web()?.archive(&url, token.as_deref(), &part, &what, &cx.output);
-    let settled = received.and_then(|sha256| {
+    received.and_then(|sha256| {
         fs::rename(&part, archive).context(archive.display())?;
         Ok((archive.to_owned(), sha256))
-    });
-    settled
+    })
 }
 
 /// Compares with what the registry says and, if it says nothing, with what was installed before: an archive does not change.
