@@ -148,7 +148,7 @@ async fn while_it_is_open_others_are_told() {
     // A second chat cannot have it either.
     let mut second = Start::new().after(&chat).args(&["--ask", "-s", "api"]).run_with(&agent);
     assert_eq!(second.exit().await.code(), Some(1));
-    assert!(second.text().contains("is open in another chat"), "{}", second.text());
+    second.sees("is open in another chat").await;
     // What runs in it can be cancelled from elsewhere.
     chat.say("long");
     chat.sees("turn 1 of").await;
@@ -158,7 +158,7 @@ async fn while_it_is_open_others_are_told() {
     let close = attache(&chat, &agent, &["sessions", "close", "api"]);
     assert!(close.status.success(), "{}", text(&close));
     assert!(chat.exit().await.success());
-    assert!(chat.text().contains("the session was closed by another command"), "{}", chat.text());
+    chat.sees("the session was closed by another command").await;
     assert!(chat.is_cooked());
 }
 
