@@ -1,6 +1,7 @@
 //! `attache agent` as an editor starts it: a process that speaks ACP on its standard streams, line by line.
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
@@ -32,8 +33,8 @@ pub(crate) struct AgentWire {
     pub(crate) history: Vec<Value>,
     /// The tool calls that permission was asked for.
     pub(crate) asked: Vec<Value>,
-    /// What questions are answered with: the kind of an option.
-    pub(crate) answer: &'static str,
+    /// What the question about a tool call is answered with: the kind of an option.
+    pub(crate) answer: fn(&Value) -> &'static str,
     /// How many messages have come.
     pub(crate) received: usize,
     /// After how many messages the agent is killed.
@@ -62,7 +63,7 @@ impl AgentWire {
             last_id: 0,
             history: Vec::new(),
             asked: Vec::new(),
-            answer: "allow_once",
+            answer: |_| "allow_once",
             received: 0,
             fuse: None,
         };
@@ -76,9 +77,14 @@ impl AgentWire {
         self.fuse = Some(self.received + messages);
     }
 
-    /// Opens a session in the world's directory, or in another one.
-    pub(crate) fn open(&mut self, dir: &std::path::Path) -> String {
-        let opened = self.call("session/new", json!({"cwd": dir, "mcpServers": []})).unwrap();
+    /// Opens a session in a directory.
+    pub(crate) fn open(&mut self, dir: &Path) -> String {
+        self.open_with(dir, json!([]))
+    }
+
+    /// As [`open`](Self::open), with these MCP servers.
+    pub(crate) fn open_with(&mut self, dir: &Path, servers: Value) -> String {
+        let opened = self.call("session/new", json!({"cwd": dir, "mcpServers": servers})).unwrap();
         opened["sessionId"].as_str().unwrap().to_owned()
     }
 
@@ -162,7 +168,8 @@ impl AgentWire {
         let params = &question["params"];
         self.asked.push(params["toolCall"].clone());
         let options = params["options"].as_array().unwrap();
-        let option = options.iter().find(|option| option["kind"] == self.answer).unwrap();
+        let kind = (self.answer)(&params["toolCall"]);
+        let option = options.iter().find(|option| option["kind"] == kind).unwrap();
         let outcome = json!({"outcome": {"outcome": "selected", "optionId": option["optionId"]}});
         self.write(&json!({"jsonrpc": "2.0", "id": question["id"], "result": outcome}));
     }

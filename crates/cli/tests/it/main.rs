@@ -7,6 +7,7 @@
 
 mod agent_api;
 mod agent_crash;
+mod agent_injection;
 mod agent_models;
 #[path = "../../../agent/tests/it/models_server.rs"]
 #[allow(dead_code, reason = "the tests of the agent use all of it")]
