@@ -26,9 +26,13 @@ impl Peer {
         format!("{}-{}", self.side(), self.name.replace([' ', '/', '.'], "-"))
     }
 
-    /// Big programs take all of a small machine while they start.
+    /// Big programs take all of a small machine while they start, and codex cannot be started twice in a new home.
     pub(super) fn jobs(&self) -> &'static str {
-        if self.needs_model { "2" } else { "4" }
+        match self.name.as_str() {
+            "codex" => "1",
+            _ if self.needs_model => "2",
+            _ => "4",
+        }
     }
 }
 
