@@ -14,7 +14,7 @@ const PROMPT: &str = r#"c {"jsonrpc":"2.0","id":2,"method":"session/prompt","par
 fn sample() -> Report {
     let mut trace = begun(
         "{}",
-        "{}",
+        r#"{"_meta":{"later":true}}"#,
         &[
             PROMPT,
             "a <starting & \"ready\">\u{7}",

@@ -3,6 +3,8 @@
 use crate::talk::{begun, broken, kept, trace};
 
 const PROMPT: &str = r#"c {"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"hi"}]}}"#;
+/// The agents of these tests say that they have extensions (EXT-09).
+const META: &str = r#"{"_meta":{"x":true,"craft":true}}"#;
 const END: &str = r#"a {"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}"#;
 const SAYS: &str = r#"a {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hey"}}}}"#;
 
@@ -29,7 +31,7 @@ fn a_good_conversation_breaks_nothing() {
 
 #[test]
 fn envelopes() {
-    let breaks = |line: &str| broken(&begun("{}", "{}", &[PROMPT, line]));
+    let breaks = |line: &str| broken(&begun("{}", META, &[PROMPT, line]));
     assert_eq!(breaks(r#"a {"id":2,"result":{"stopReason":"end_turn"}}"#), ["RPC-01"]);
     assert_eq!(breaks(r#"a {"jsonrpc":"2.0","id":2}"#), ["RPC-02"]);
     assert_eq!(breaks(r#"a {"jsonrpc":"2.0","id":2,"error":"no"}"#), ["RPC-03"]);
@@ -39,7 +41,7 @@ fn envelopes() {
     assert_eq!(breaks(r#"a {"jsonrpc":"2.0","id":null,"method":"_x","params":{}}"#), ["RPC-07"]);
     assert_eq!(breaks(r#"a {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}"#), ["RPC-24"]);
     let twice = r#"a {"jsonrpc":"2.0","id":7,"method":"_x","params":{}}"#;
-    assert_eq!(broken(&begun("{}", "{}", &[twice, twice])), ["RPC-08"]);
+    assert_eq!(broken(&begun("{}", META, &[twice, twice])), ["RPC-08"]);
 }
 
 #[test]
@@ -51,7 +53,7 @@ fn an_error_without_an_id_may_answer_what_was_no_message() {
 
 #[test]
 fn lines() {
-    let breaks = |lines: &[&str]| broken(&begun("{}", "{}", lines));
+    let breaks = |lines: &[&str]| broken(&begun("{}", META, lines));
     assert_eq!(breaks(&["a Listening on stdio"]), ["STDIO-08"]);
     assert_eq!(breaks(&["c hello?"]), ["STDIO-09"]);
     assert_eq!(
@@ -68,7 +70,7 @@ fn lines() {
 
 #[test]
 fn shapes_break_the_rule_about_their_type() {
-    let breaks = |line: &str| broken(&begun("{}", "{}", &[PROMPT, line]));
+    let breaks = |line: &str| broken(&begun("{}", META, &[PROMPT, line]));
     let update = |update: &str| {
         format!(
             r#"a {{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{update}}}}}"#
