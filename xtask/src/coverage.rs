@@ -9,13 +9,20 @@ use crate::repo;
 
 /// The tests, by what their names contain.
 const TESTS: &[&str] = &["coverage", "agent_mutants", "client_mutants"];
+const USAGE: &str = "usage: cargo xtask check-coverage [--count]
+  --count   only count: the tests have just been run";
 
-pub(crate) fn run(_: &[String]) -> Result<(), String> {
+pub(crate) fn run(args: &[String]) -> Result<(), String> {
+    let tests = match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        [] => TESTS,
+        ["--count"] => &TESTS[..1],
+        _ => return Err(USAGE.to_owned()),
+    };
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let output = Command::new(cargo)
         .args(["test", "--quiet", "-p", "attache-check", "--test", "it", "--"])
         .args(["--nocapture", "--test-threads=1"])
-        .args(TESTS)
+        .args(tests)
         .current_dir(repo::root())
         .stderr(Stdio::inherit())
         .output()
