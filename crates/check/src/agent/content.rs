@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{begin, ping, prompt, scene, turn, unseen, words};
+use super::{begin, is_open, ping, prompt, scene, turn, unseen, words};
 use crate::stage::PromptKind;
 use crate::{Scenario, Stage, Step, Stop};
 
@@ -143,7 +143,17 @@ async fn long(stage: &mut Stage) -> Step {
     stage.probe().await?;
     let mark = stage.mark();
     let began = stage.trace().entries.last().map(|entry| entry.at).unwrap_or_default();
-    stage.turn(&session, PromptKind::Think).await?.ok();
+    let id = stage.prompt(&session, PromptKind::Think).await?;
+    if stage.during(&id, |heard| heard.update().is_some()).await?.is_some() {
+        stage.quiet(Duration::from_secs(1)).await?;
+        if is_open(stage, &session, &id) {
+            stage.pass("PROMPT-10");
+            stage.cancel(&session).await?;
+            stage.expect(&id).await?.ok();
+            return Ok(());
+        }
+    }
+    stage.expect(&id).await?.ok();
     let heard = stage.heard(mark);
     let end = heard.last().map(|heard| heard.at).unwrap_or_default();
     if end.saturating_sub(began).as_secs() < 2 {
@@ -164,29 +174,23 @@ async fn two(stage: &mut Stage) -> Step {
         return unseen("the agent asked for no permission");
     };
     let two = stage.prompt(&session, PromptKind::Say).await?;
-    stage.quiet(Duration::from_millis(500)).await?;
-    let book = stage.book();
-    let open = book.sessions.get(&session).map(|known| known.prompts.clone()).unwrap_or_default();
-    // Queued, refused, or the first one is cancelled: all of it is allowed. Serving the second beside the first is not.
-    let refused =
-        stage.heard(0).iter().any(|heard| heard.id() == Some(&two) && heard.json.get("error").is_some());
-    let queued = open.contains(&two);
-    let replaced = !open.contains(&one);
-    stage.check(
-        "PROMPT-13",
-        refused || queued || replaced,
-        "a second turn ran beside the first in one session",
-    );
-    let id = question.id().cloned().unwrap_or_default();
+    stage.quiet(Duration::from_secs(1)).await?;
+    let (waits, queued) = (is_open(stage, &session, &one), is_open(stage, &session, &two));
+    let served =
+        stage.heard(0).iter().any(|heard| heard.id() == Some(&two) && heard.json.get("result").is_some());
     stage.services.release("session/request_permission");
-    if !replaced {
-        stage.cancel(&session).await?;
-        stage.answer(&id, json!({ "outcome": { "outcome": "cancelled" } })).await?;
-        stage.expect(&one).await?.ok();
+    if waits {
+        let option = question.params()["options"][0]["optionId"].clone();
+        let id = question.id().cloned().unwrap_or_default();
+        stage.answer(&id, json!({ "outcome": { "outcome": "selected", "optionId": option } })).await?;
     }
+    let first = stage.expect(&one).await?;
     if queued {
         stage.expect(&two).await?.ok();
     }
+    // Queued, refused, or the first one is given up: all of it is allowed. Two turns that both run to their end are not.
+    let beside = waits && served && first.is_ok_and(|result| result["stopReason"] == "end_turn");
+    stage.check("PROMPT-13", !beside, "a second turn ran beside the first in one session");
     Ok(())
 }
 

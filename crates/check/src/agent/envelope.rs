@@ -1,9 +1,11 @@
 //! The envelope: ids, errors, notifications, lines.
 
+use std::rc::Rc;
+
 use serde_json::{Value, json};
 
 use super::{anonymous_errors, begin, is_question, opening, ping, prompt, scene, unseen};
-use crate::judge::Message;
+use crate::judge::{Heard, Message};
 use crate::stage::{PromptKind, Reply};
 use crate::{Need, Scenario, Stage, Step, Stop};
 
@@ -171,32 +173,34 @@ async fn no_message(stage: &mut Stage) -> Step {
     stage.initialize(json!({})).await?;
     stage.probe().await?;
     for line in ["5", "\"x\"", "{}", "{\"jsonrpc\":\"2.0\",\"id\":7}"] {
-        stage.send_line(line).await?;
-        let heard = match stage.probe().await {
-            Err(Stop::PeerGone) => {
-                stage.fail("RPC-10", format!("the agent ended when it got {line}"));
-                return Err(Stop::PeerGone);
-            }
-            other => other?,
-        };
+        let heard = after(stage, line, "RPC-10").await?;
         // The id may be taken from the line where there is one.
         let refused = heard.iter().any(|heard| {
             matches!(&heard.message, Message::Answer { outcome: Err(error), .. } if error["code"] == -32600)
         });
         stage.check("RPC-10", refused, format!("{line} was not answered with -32600"));
     }
-    stage.send_line("{\"id\":7,\"result\":1}").await?;
-    let silent = !stage.probe().await?.iter().any(|heard| matches!(heard.message, Message::Answer { .. }));
+    let heard = after(stage, "{\"id\":7,\"result\":1}", "RPC-10").await?;
+    let silent = !heard.iter().any(|heard| matches!(heard.message, Message::Answer { .. }));
     stage.check("RPC-10", silent, "something shaped like an answer was answered");
     let one = json!({ "jsonrpc": "2.0", "id": "batch", "method": "_attache/probe" });
-    stage.send(json!([one, one])).await?;
-    let codes = anonymous_errors(&stage.probe().await?);
+    let codes = anonymous_errors(&after(stage, &json!([one, one]).to_string(), "RPC-11").await?);
     stage.check(
         "RPC-11",
         codes == [-32600],
         format!("a batch was answered with {codes:?}, not with one -32600"),
     );
     Ok(())
+}
+
+/// What comes after a line that is no message; an agent that ends there has broken `rule`.
+async fn after(stage: &mut Stage, line: &str, rule: &'static str) -> Result<Vec<Rc<Heard>>, Stop> {
+    stage.send_line(line).await?;
+    let heard = stage.probe().await;
+    if matches!(heard, Err(Stop::PeerGone)) {
+        stage.fail(rule, format!("the agent ended when it got {line}"));
+    }
+    heard
 }
 
 async fn unknown_method(stage: &mut Stage) -> Step {
@@ -309,7 +313,7 @@ async fn two_reads(stage: &mut Stage) -> Step {
     let text = "Compare the files `notes.txt` and `old.txt`: read both at the same time, then tell me whether they differ.";
     let id = prompt(stage, &session, text).await?;
     stage.services.hold("fs/read_text_file");
-    let read = |heard: &crate::judge::Heard| heard.asks("fs/read_text_file");
+    let read = |heard: &Heard| heard.asks("fs/read_text_file");
     let Some(first) = stage.during(&id, read).await? else {
         return unseen("the agent read no file through the client");
     };

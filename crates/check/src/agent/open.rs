@@ -144,6 +144,8 @@ async fn version_text(stage: &mut Stage) -> Step {
 }
 
 async fn too_early(stage: &mut Stage) -> Step {
+    // What an agent says of a session that it should not have opened is INIT-03's affair.
+    stage.excuse("INIT-10", "the scenario began before initialize");
     let params = opening(stage, json!({}));
     let answer = stage.call("session/new", params).await?;
     stage.check("INIT-03", answer.is_err(), "a session was opened before initialize");

@@ -104,7 +104,10 @@ fn terminal(said: &Said<'_>, book: &Book, id: &Value, out: &mut Findings) {
 
 /// TOOL-10: what was announced in a turn has ended with it.
 fn finished(said: &Said<'_>, book: &Book, session: &str, out: &mut Findings) {
-    let Some(session) = book.sessions.get(session) else { return };
+    // With two turns at once nobody can say to which one a call belongs.
+    let Some(session) = book.sessions.get(session).filter(|session| session.prompts.len() == 1) else {
+        return;
+    };
     for (id, tool) in session.tools.iter().filter(|(_, tool)| tool.announced && tool.turn == session.turns) {
         out.check("TOOL-10", said, is_final(&tool.status), || {
             format!("the tool call {id:?} is still `{}` at the end of its turn", tool.status)

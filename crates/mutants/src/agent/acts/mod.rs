@@ -13,7 +13,7 @@ use serde_json::json;
 use std::time::Duration;
 
 /// How long the agent thinks if nobody stops it.
-const LONG: Duration = Duration::from_secs(30);
+const LONG: Duration = Duration::from_secs(5);
 
 /// Does what is wished; gives the stop reason back, or the error that the prompt is answered with.
 pub(crate) async fn perform(turn: &Turn, wish: Wish) -> Result<Result<&'static str, Refusal>, Cancelled> {
