@@ -83,8 +83,7 @@ fn version(said: &Said<'_>, result: &Value, out: &mut Findings) {
 
 fn promises(said: &Said<'_>, result: &Value, out: &mut Findings) {
     // An agent that answers with a later version says it under that version's name.
-    let later = result["protocolVersion"].as_u64().is_some_and(|version| version > 1);
-    let info = &result[if later { "info" } else { "agentInfo" }];
+    let info = &result[if result["info"].is_object() { "info" } else { "agentInfo" }];
     out.check("INIT-13", said, is_text(&info["name"]) && is_text(&info["version"]), || {
         "`agentInfo` with name and version is missing".to_owned()
     });
