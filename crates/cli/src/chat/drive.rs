@@ -16,7 +16,7 @@ use super::kept::Kept;
 use super::start::Starter;
 use super::state::{SessionState, Target};
 use super::transcript::Severity;
-use super::{Opener, attach, terminal};
+use super::{Opener, attach};
 use crate::error::Context as _;
 use crate::run::{Connection, Setting};
 
@@ -212,7 +212,7 @@ impl Driver<'_> {
                 Effect::ListSessions => self.list(session),
                 Effect::OpenUrl(url) => {
                     // Nobody waits for this one: if sixteen others are still unread, it is not told.
-                    let _ = self.hub.outcomes.0.try_send(Outcome::Browsed(terminal::browse(&url)));
+                    let _ = self.hub.outcomes.0.try_send(Outcome::Browsed(crate::forms::open(&url)));
                 }
             }
         }

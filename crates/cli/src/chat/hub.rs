@@ -33,7 +33,7 @@ pub(crate) enum Outcome {
     Listed(attache::Result<Vec<SessionInfo>>),
     /// Something was set; the text says so.
     Set(attache::Result<(Setting, String)>),
-    Browsed(io::Result<()>),
+    Browsed(Result<(), String>),
 }
 
 #[derive(Debug)]

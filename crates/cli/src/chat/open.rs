@@ -12,7 +12,7 @@ use super::app::{Effect, Opening, Phase};
 use super::drive::{Driver, First, OrLeft};
 use super::start::lost;
 use super::transcript::Severity;
-use super::{Opener, terminal};
+use super::Opener;
 use crate::error::{Context as _, Failure};
 use crate::run;
 
@@ -195,7 +195,7 @@ impl Driver<'_> {
             match effect {
                 Effect::Cancel => return Some(Interim::Cancel),
                 Effect::Quit(code) => return Some(Interim::Leave(code)),
-                Effect::OpenUrl(url) => drop(terminal::browse(&url)),
+                Effect::OpenUrl(url) => drop(crate::forms::open(&url)),
                 Effect::Prompt(text) => self.app.queue.push_back(text),
                 Effect::Set(..) | Effect::ListSessions | Effect::Open(_) => {
                     self.app.notice(Severity::Warning, "not before there is a session");

@@ -101,30 +101,6 @@ pub(crate) fn keys() -> io::Result<mpsc::Receiver<Event>> {
     Ok(receiver)
 }
 
-/// Opens a page in the user's browser.
-pub(crate) fn browse(url: &str) -> io::Result<()> {
-    use std::process::{Command, Stdio};
-    let browser = std::env::var("BROWSER").ok().filter(|browser| !browser.is_empty());
-    let program = browser.unwrap_or_else(|| {
-        if cfg!(target_os = "macos") {
-            "open".to_owned()
-        } else if cfg!(windows) {
-            "explorer".to_owned()
-        } else {
-            "xdg-open".to_owned()
-        }
-    });
-    let mut child = Command::new(program)
-        .arg(url)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()?;
-    // Somebody has to wait for it, or it stays as a zombie.
-    std::thread::Builder::new().name("browser".to_owned()).spawn(move || drop(child.wait()))?;
-    Ok(())
-}
-
 /// The locale says whether characters are Unicode.
 pub(crate) fn is_unicode() -> bool {
     if cfg!(windows) {

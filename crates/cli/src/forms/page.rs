@@ -57,7 +57,10 @@ pub(crate) fn open(url: &str) -> Result<(), String> {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn();
-    started.map(|_| ()).map_err(|_| program)
+    let Ok(mut child) = started else { return Err(program) };
+    // Somebody has to wait for it, or it stays as a zombie.
+    let waiting = std::thread::Builder::new().name("browser".to_owned()).spawn(move || drop(child.wait()));
+    waiting.map(drop).map_err(|_| program)
 }
 
 #[cfg(test)]
