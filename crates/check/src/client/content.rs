@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::play::{everything, find, scene, soon, whole_act};
+use super::play::{everything, find, new_session, prompted, scene, whole_act};
 use crate::{BoxFuture, Need, Scenario, Stage, Step, Stop};
 
 /// Two scenarios per kind of block: without the capability it stays out, with it watchers look at it.
@@ -114,13 +114,13 @@ fn link(stage: &mut Stage) -> BoxFuture<'_, Step> {
 
 fn command(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
-        soon(stage.deadline(), stage.accept(everything())).await?;
-        soon(stage.deadline(), stage.accept_session(super::play::NEW, json!({}))).await?;
+        stage.accept(everything()).await?;
+        new_session(stage, super::play::NEW, json!({})).await?;
         let commands =
             json!([{ "name": "attache", "description": "A command", "input": { "hint": "what" } }]);
         let update = json!({ "sessionUpdate": "available_commands_update", "availableCommands": commands });
         stage.update(super::play::NEW, update).await?;
-        let (prompt, asked) = soon(stage.deadline(), stage.accept_prompt()).await?;
+        let (prompt, asked) = prompted(stage).await?;
         let text = &asked.params()["prompt"][0]["text"];
         if let Some(text) = text.as_str() {
             stage.check(
@@ -135,9 +135,9 @@ fn command(stage: &mut Stage) -> BoxFuture<'_, Step> {
 
 fn refusal(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
-        soon(stage.deadline(), stage.accept(everything())).await?;
-        soon(stage.deadline(), stage.accept_session(super::play::NEW, json!({}))).await?;
-        let (prompt, _) = soon(stage.deadline(), stage.accept_prompt()).await?;
+        stage.accept(everything()).await?;
+        new_session(stage, super::play::NEW, json!({})).await?;
+        let (prompt, _) = prompted(stage).await?;
         stage.end_turn(&prompt, "refusal").await?;
         super::play::leaves(stage, &["PROMPT-14"], "a refused turn").await
     })

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use super::play::{Turn, answer_to, end, leaves, lives, open_turn, probe, scene, soon};
+use super::play::{Turn, answer_to, end, leaves, lives, new_session, open_turn, probe, prompted, scene};
 use crate::judge::{Heard, Message};
 use crate::stage::Id;
 use crate::{BoxFuture, Need, Scenario, Stage, Step, Stop};
@@ -189,8 +189,11 @@ async fn refused(stage: &mut Stage, rule: &'static str, line: &[u8], code: i64) 
     let shown = String::from_utf8_lossy(line).into_owned();
     match probe(stage).await {
         Ok(()) => {
+            // Who could make out an id may name it.
+            let own = serde_json::from_slice::<Value>(line).unwrap_or_default()["id"].clone();
+            let fits = |id: &Value| id.is_null() || *id == own;
             let count = answers(stage.heard(mark))
-                .filter(|(id, outcome)| id.is_null() && *outcome == Err(code))
+                .filter(|(id, outcome)| fits(id) && *outcome == Err(code))
                 .count();
             stage.check(
                 rule,
@@ -424,11 +427,11 @@ fn one_answer(stage: &mut Stage) -> BoxFuture<'_, Step> {
 
 fn two_turns(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
-        soon(stage.deadline(), stage.accept(super::play::everything())).await?;
-        soon(stage.deadline(), stage.accept_session("sess-attache-one", json!({}))).await?;
-        soon(stage.deadline(), stage.accept_session("sess-attache-two", json!({}))).await?;
-        let (first, _) = soon(stage.deadline(), stage.accept_prompt()).await?;
-        let (second, _) = soon(stage.deadline(), stage.accept_prompt()).await?;
+        stage.accept(super::play::everything()).await?;
+        new_session(stage, "sess-attache-one", json!({})).await?;
+        new_session(stage, "sess-attache-two", json!({})).await?;
+        let (first, _) = prompted(stage).await?;
+        let (second, _) = prompted(stage).await?;
         stage.check("RPC-08", first != second, format!("two requests at once have the id {first}"));
         // RPC-20: the later one may be answered first.
         stage.end_turn(&second, "end_turn").await?;

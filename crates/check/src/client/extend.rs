@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::play::{Turn, end, everything, find, open_turn, scene, serve_rest, soon};
+use super::play::{Turn, end, everything, find, open_turn, scene, serve_rest};
 use crate::{BoxFuture, Need, Scenario, Stage, Step, Stop};
 
 pub(super) const SCENARIOS: &[Scenario] = &[
@@ -113,7 +113,7 @@ fn request(stage: &mut Stage) -> BoxFuture<'_, Step> {
 
 fn extension(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
-        soon(stage.deadline(), stage.accept(everything())).await?;
+        stage.accept(everything()).await?;
         let said = serve_rest(stage, |_, _| None).await?;
         let used = said
             .iter()

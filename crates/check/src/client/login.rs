@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::play::{
-    end, everything, find, goes_on, leaves, lives, open_turn, scene, serve_rest, soon, without,
+    end, everything, find, goes_on, leaves, lives, open_turn, scene, serve_rest, serve_until, without,
 };
 use crate::judge::Message;
 use crate::target::Launch;
@@ -80,7 +80,7 @@ fn offering(methods: Value) -> Value {
 fn needed(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
         let methods = json!([{ "id": "attache-key", "name": "A key", "description": "Log in with a key" }]);
-        soon(stage.deadline(), stage.accept_with(offering(methods))).await?;
+        stage.accept_with(offering(methods)).await?;
         let mut known = false;
         let mut refused = None;
         loop {
@@ -122,7 +122,7 @@ fn needed(stage: &mut Stage) -> BoxFuture<'_, Step> {
 
 /// Serves a client that was told to log in, and gives back the method that it authenticates with.
 async fn login(stage: &mut Stage, methods: Value) -> Result<Option<Value>, Stop> {
-    soon(stage.deadline(), stage.accept_with(offering(methods))).await?;
+    stage.accept_with(offering(methods)).await?;
     let said = serve_rest(stage, |_, _| None).await?;
     Ok(find(&said, "authenticate").map(|asked| asked.params()["methodId"].clone()))
 }
@@ -150,7 +150,7 @@ async fn launched(stage: &mut Stage, code: u8) -> Result<Launch, Stop> {
     let args = ["--attache-login", "two words"];
     let method =
         json!({ "id": "attache-tty", "name": "In a terminal", "type": "terminal", "args": args, "env": env });
-    soon(stage.deadline(), stage.accept_with(offering(json!([method])))).await?;
+    stage.accept_with(offering(json!([method]))).await?;
     stage.relaunched(code).await
 }
 
@@ -190,7 +190,7 @@ fn unknown_kind(stage: &mut Stage) -> BoxFuture<'_, Step> {
 
 fn logout_missing(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
-        soon(stage.deadline(), stage.accept(without("/auth/logout"))).await?;
+        stage.accept(without("/auth/logout")).await?;
         let said = serve_rest(stage, |_, _| None).await?;
         stage.check(
             "AUTH-16",
@@ -203,7 +203,7 @@ fn logout_missing(stage: &mut Stage) -> BoxFuture<'_, Step> {
 
 fn logout(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
-        soon(stage.deadline(), stage.accept(everything())).await?;
+        stage.accept(everything()).await?;
         let said = serve_rest(stage, |_, _| None).await?;
         if find(&said, "logout").is_none() {
             return Err(Stop::NotExercised("the client was told to log out and did not".to_owned()));
@@ -224,8 +224,8 @@ fn state(stage: &mut Stage) -> BoxFuture<'_, Step> {
 
 fn status(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
-        soon(stage.deadline(), stage.accept(everything())).await?;
-        let asked = soon(stage.deadline(), stage.until_asked("auth/status")).await?;
+        stage.accept(everything()).await?;
+        let asked = serve_until(stage, "auth/status").await?;
         stage.reply(&asked, json!({ "state": "_x" })).await?;
         goes_on(stage, &["AUTH-23"], "the state `_x` of authentication").await
     })

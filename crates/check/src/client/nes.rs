@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use super::play::{everything, find, scene, serve_rest, soon, whole_act};
+use super::play::{everything, find, scene, serve_rest, whole_act};
 use crate::judge::{Heard, Message};
 use crate::{BoxFuture, Need, Scenario, Stage, Step, Stop};
 
@@ -80,13 +80,11 @@ fn context(stage: &mut Stage) -> BoxFuture<'_, Step> {
 fn login(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
         let methods = json!([{ "id": "attache-key", "name": "A key", "type": "agent" }]);
-        soon(
-            stage.deadline(),
-            stage.accept_with(
+        stage
+            .accept_with(
                 json!({ "protocolVersion": 1, "agentCapabilities": everything(), "authMethods": methods }),
-            ),
-        )
-        .await?;
+            )
+            .await?;
         let mut known = false;
         let mut started = false;
         serve_rest(stage, |method, _| match method {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::play::{
-    Turn, end, everything, find, first_prompt, leaves, open_turn_with, readable, scene, serve_rest, soon,
-    whole_act,
+    Turn, end, everything, find, first_prompt, leaves, new_session, open_turn_with, readable, scene,
+    serve_rest, whole_act,
 };
 use crate::judge::Message;
 use crate::schema::Method;
@@ -98,13 +98,11 @@ fn first_words(stage: &mut Stage) -> BoxFuture<'_, Step> {
 
 fn unknown_version(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
-        soon(
-            stage.deadline(),
-            stage.accept_with(
+        stage
+            .accept_with(
                 json!({ "protocolVersion": 999, "agentCapabilities": everything(), "authMethods": [] }),
-            ),
-        )
-        .await?;
+            )
+            .await?;
         let answered = stage.trace().entries.len();
         let said = serve_rest(stage, |_, _| None).await?;
         // What was said before the answer was not said because of it.
@@ -121,7 +119,7 @@ fn unknown_version(stage: &mut Stage) -> BoxFuture<'_, Step> {
 
 fn no_capabilities(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
-        soon(stage.deadline(), stage.accept_with(json!({ "protocolVersion": 1 }))).await?;
+        stage.accept_with(json!({ "protocolVersion": 1 })).await?;
         let said = serve_rest(stage, |_, _| None).await?;
         let used = said
             .iter()
@@ -181,11 +179,9 @@ fn empty_capabilities(stage: &mut Stage) -> BoxFuture<'_, Step> {
 
 fn odd_capabilities(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
-        soon(
-            stage.deadline(),
-            stage.accept_with(json!({ "protocolVersion": 1, "agentCapabilities": "all", "authMethods": 5 })),
-        )
-        .await?;
+        stage
+            .accept_with(json!({ "protocolVersion": 1, "agentCapabilities": "all", "authMethods": 5 }))
+            .await?;
         let said = serve_rest(stage, |_, _| None).await?;
         readable(stage)?;
         stage.check(
@@ -207,15 +203,13 @@ fn agreed_version(stage: &mut Stage) -> BoxFuture<'_, Step> {
 
 fn another_agent(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
-        soon(
-            stage.deadline(),
-            stage.accept_with(json!({
+        stage
+            .accept_with(json!({
                 "protocolVersion": 1, "agentCapabilities": everything(), "authMethods": [],
                 "agentInfo": { "name": "another-agent", "version": "9" },
-            })),
-        )
-        .await?;
-        soon(stage.deadline(), stage.accept_session("sess-of-another-agent", json!({}))).await?;
+            }))
+            .await?;
+        new_session(stage, "sess-of-another-agent", json!({})).await?;
         let turn = first_prompt(stage, "sess-of-another-agent").await?;
         let prompt = stage.heard(0).iter().rev().find(|heard| heard.asks("session/prompt"));
         let session = prompt.map(|prompt| prompt.params()["sessionId"].clone()).unwrap_or_default();

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use super::play::{everything, find, goes_on, leaves, scene, serve_rest, soon};
+use super::play::{everything, find, goes_on, leaves, scene, serve_rest, serve_until};
 use crate::judge::Heard;
 use crate::{BoxFuture, Need, Scenario, Stage, Step, Stop};
 
@@ -62,7 +62,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
 
 /// Serves the client's act in a session that is opened with `session`, and gives back the first request for `method`.
 async fn change(stage: &mut Stage, session: Value, method: &str) -> Result<Option<Rc<Heard>>, Stop> {
-    soon(stage.deadline(), stage.accept(everything())).await?;
+    stage.accept(everything()).await?;
     let mut opened = session.clone();
     opened["sessionId"] = json!(super::play::NEW);
     let options = session["configOptions"].clone();
@@ -202,7 +202,7 @@ fn model(stage: &mut Stage) -> BoxFuture<'_, Step> {
 
 /// Serves the client's act with these providers, and sees that it goes on to a session or leaves.
 async fn with_providers(stage: &mut Stage, providers: Value) -> Result<(), Stop> {
-    soon(stage.deadline(), stage.accept(everything())).await?;
+    stage.accept(everything()).await?;
     serve_rest(stage, |method, _| {
         (method == "providers/list").then(|| Ok(json!({ "providers": providers })))
     })
@@ -215,8 +215,8 @@ async fn with_providers(stage: &mut Stage, providers: Value) -> Result<(), Stop>
 
 /// Answers providers/list with these and sees that the client goes on.
 async fn takes(stage: &mut Stage, providers: Value, rule: &'static str, what: &str) -> Step {
-    soon(stage.deadline(), stage.accept(everything())).await?;
-    let asked = soon(stage.deadline(), stage.until_asked("providers/list")).await?;
+    stage.accept(everything()).await?;
+    let asked = serve_until(stage, "providers/list").await?;
     stage.reply(&asked, json!({ "providers": providers })).await?;
     goes_on(stage, &[rule], what).await
 }

@@ -98,14 +98,54 @@ pub(crate) async fn open_turn_with(
     capabilities: Value,
     session: Value,
 ) -> Result<Turn, Stop> {
-    soon(stage.deadline(), stage.accept(capabilities)).await?;
-    soon(stage.deadline(), stage.accept_session(NEW, session)).await?;
+    stage.accept(capabilities).await?;
+    new_session(stage, NEW, session).await?;
     first_prompt(stage, NEW).await
+}
+
+/// Waits until the client asks for `method`, and serves what else it asks before: one that can do much may well begin by looking
+/// around.
+pub(crate) async fn serve_until(stage: &mut Stage, method: &str) -> Result<Rc<Heard>, Stop> {
+    loop {
+        let heard = stage.next().await.map_err(|stop| match stop {
+            Stop::Deadline(_) => Stop::Deadline(format!("a request for {method}")),
+            stop => stop,
+        })?;
+        match &heard.message {
+            Message::Request { method: asked, .. } if asked == method => return Ok(heard),
+            Message::Request { id, method, params } => {
+                respond(stage, id, good_answer(method, params)).await?
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Answers session/new with this id, and members of one's own beside it.
+pub(crate) async fn new_session(stage: &mut Stage, id: &str, more: Value) -> Result<Rc<Heard>, Stop> {
+    let asked = serve_until(stage, "session/new").await?;
+    let mut result = more;
+    result["sessionId"] = json!(id);
+    stage.reply(&asked, result).await?;
+    Ok(asked)
+}
+
+/// Waits for a prompt; gives back its id and the request.
+pub(crate) async fn prompted(stage: &mut Stage) -> Result<(Id, Rc<Heard>), Stop> {
+    let asked = serve_until(stage, "session/prompt").await?;
+    Ok((asked.id().cloned().unwrap_or_default(), asked))
+}
+
+async fn respond(stage: &mut Stage, id: &Id, answer: Result<Value, (i64, &'static str)>) -> Step {
+    match answer {
+        Ok(result) => stage.answer(id, result).await,
+        Err((code, message)) => stage.answer_error(id, code, message).await,
+    }
 }
 
 /// Waits for the prompt, and sees whether the client answers a question that it does not know.
 pub(crate) async fn first_prompt(stage: &mut Stage, session: &str) -> Result<Turn, Stop> {
-    let (prompt, _) = soon(stage.deadline(), stage.accept_prompt()).await?;
+    let (prompt, _) = prompted(stage).await?;
     let answers = match probe(stage).await {
         Ok(()) => true,
         Err(Stop::Deadline(_)) => false,
@@ -257,10 +297,7 @@ pub(crate) async fn serve_rest(
         };
         if let Message::Request { id, method, params } = &heard.message {
             let answer = own(method, params).unwrap_or_else(|| good_answer(method, params));
-            let sent = match answer {
-                Ok(result) => stage.answer(id, result).await,
-                Err((code, message)) => stage.answer_error(id, code, message).await,
-            };
+            let sent = respond(stage, id, answer).await;
             if let Err(Stop::PeerGone) = sent {
                 return Ok(said);
             }
@@ -272,7 +309,7 @@ pub(crate) async fn serve_rest(
 
 /// Accepts the client with these capabilities, serves its whole act, and gives back what it said.
 pub(crate) async fn whole_act(stage: &mut Stage, capabilities: Value) -> Result<Vec<Rc<Heard>>, Stop> {
-    soon(stage.deadline(), stage.accept(capabilities)).await?;
+    stage.accept(capabilities).await?;
     serve_rest(stage, |_, _| None).await
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::play::{everything, find, leaves, scene, serve_rest, soon, without};
+use super::play::{everything, find, leaves, scene, serve_rest, serve_until, without};
 use super::{SESSION, roots};
 use crate::judge::Message;
 use crate::{BoxFuture, Need, Scenario, Stage, Step, Stop};
@@ -61,8 +61,8 @@ pub(super) const SCENARIOS: &[Scenario] = &[
 
 fn load_null(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
-        soon(stage.deadline(), stage.accept(everything())).await?;
-        let asked = soon(stage.deadline(), stage.until_asked("session/load")).await?;
+        stage.accept(everything()).await?;
+        let asked = serve_until(stage, "session/load").await?;
         stage.reply(&asked, Value::Null).await?;
         let said = serve_rest(stage, |_, _| None).await?;
         let Some(prompt) = find(&said, "session/prompt") else {
@@ -78,7 +78,7 @@ fn load_null(stage: &mut Stage) -> BoxFuture<'_, Step> {
 }
 
 async fn repeats(stage: &mut Stage, method: &str) -> Step {
-    soon(stage.deadline(), stage.accept(everything())).await?;
+    stage.accept(everything()).await?;
     let said = serve_rest(stage, |_, _| None).await?;
     let Some(asked) = find(&said, method) else {
         return Err(Stop::NotExercised(format!("the client was told to use {method} and did not")));
@@ -100,7 +100,7 @@ fn resume_roots(stage: &mut Stage) -> BoxFuture<'_, Step> {
 
 fn load_system(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
-        soon(stage.deadline(), stage.accept(everything())).await?;
+        stage.accept(everything()).await?;
         let said = serve_rest(stage, |_, _| None).await?;
         let Some(asked) = find(&said, "session/load") else {
             return Err(Stop::NotExercised("the client was told to load a session and did not".to_owned()));
@@ -113,7 +113,7 @@ fn load_system(stage: &mut Stage) -> BoxFuture<'_, Step> {
 
 /// Answers session/status with `status`; whether the client then attached before it prompted, or prompted at all.
 async fn attach(stage: &mut Stage, status: &str) -> Result<(bool, bool), Stop> {
-    soon(stage.deadline(), stage.accept(everything())).await?;
+    stage.accept(everything()).await?;
     let status = status.to_owned();
     let said =
         serve_rest(stage, |method, _| (method == "session/status").then(|| Ok(json!({ "status": status }))))
@@ -150,7 +150,7 @@ fn status_open(stage: &mut Stage) -> BoxFuture<'_, Step> {
 
 fn archived(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
-        soon(stage.deadline(), stage.accept(without("/auth/status"))).await?;
+        stage.accept(without("/auth/status")).await?;
         let said = serve_rest(stage, |method, _| {
             let info = json!({ "sessionId": SESSION, "cwd": "/", "archived": true });
             (method == "session/list").then(|| Ok(json!({ "sessions": [info] })))

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::play::{end, lives, open_turn, probe, scene};
+use crate::judge::Message;
 use crate::{BoxFuture, Need, Scenario, Stage, Step};
 
 pub(super) const SCENARIOS: &[Scenario] = &[
@@ -142,8 +143,14 @@ fn many(stage: &mut Stage) -> BoxFuture<'_, Step> {
             stage.say(&turn.session, &format!("{number} ")).await?;
         }
         probe(stage).await?;
-        let said = stage.heard(mark).len();
-        stage.check("PROMPT-15", said == 1, format!("to 100 updates the client said {} lines", said - 1));
+        // One answer is that to the question whether the client is there.
+        let said =
+            stage.heard(mark).iter().filter(|heard| matches!(heard.message, Message::Answer { .. })).count();
+        stage.check(
+            "PROMPT-15",
+            said == 1,
+            format!("to 100 updates came {} answers", said.saturating_sub(1)),
+        );
         end(stage, &turn).await
     })
 }

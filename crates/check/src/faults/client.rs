@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::client::play::{
-    NEW, Turn, answer_to, end, everything, first_prompt, leaves, lives, open_turn, probe, readable, scene,
-    serve_rest, soon,
+    NEW, Turn, answer_to, end, everything, first_prompt, leaves, lives, new_session, open_turn, probe,
+    prompted, readable, scene, serve_rest, serve_until,
 };
 use crate::{BoxFuture, Need, Scenario, Stage, Step, Stop};
 
@@ -142,7 +142,7 @@ fn deep(stage: &mut Stage) -> BoxFuture<'_, Step> {
 
 fn garbage(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
-        let asked = soon(stage.deadline(), stage.until_asked("initialize")).await?;
+        let asked = stage.until_asked("initialize").await?;
         stage.send_line("[INFO] agent 1.0 starts").await?;
         let answer = json!({ "protocolVersion": 1, "agentCapabilities": everything(), "authMethods": [] });
         stage.reply(&asked, answer).await?;
@@ -161,7 +161,7 @@ fn garbage(stage: &mut Stage) -> BoxFuture<'_, Step> {
 }
 
 async fn opened(stage: &mut Stage) -> Result<Turn, Stop> {
-    soon(stage.deadline(), stage.accept_session(NEW, json!({}))).await?;
+    new_session(stage, NEW, json!({})).await?;
     first_prompt(stage, NEW).await
 }
 
@@ -179,10 +179,10 @@ fn not_utf8(stage: &mut Stage) -> BoxFuture<'_, Step> {
 
 fn doubles(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
-        let asked = soon(stage.deadline(), stage.accept(everything())).await?;
+        let asked = stage.accept(everything()).await?;
         let again = json!({ "protocolVersion": 1, "agentCapabilities": {}, "authMethods": [] });
         stage.reply(&asked, again).await?;
-        let asked = soon(stage.deadline(), stage.accept_session(NEW, json!({}))).await?;
+        let asked = new_session(stage, NEW, json!({})).await?;
         stage.reply(&asked, json!({ "sessionId": "sess-attache-again" })).await?;
         let turn = first_prompt(stage, NEW).await?;
         let prompt = stage.heard(0).iter().rev().find(|heard| heard.asks("session/prompt"));
@@ -222,7 +222,7 @@ fn odd_error(stage: &mut Stage) -> BoxFuture<'_, Step> {
 
 fn null_session(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
-        soon(stage.deadline(), stage.accept(everything())).await?;
+        stage.accept(everything()).await?;
         let said =
             serve_rest(stage, |method, _| (method == "session/new").then_some(Ok(Value::Null))).await?;
         let prompt = said.iter().find(|heard| heard.asks("session/prompt"));
@@ -233,12 +233,12 @@ fn null_session(stage: &mut Stage) -> BoxFuture<'_, Step> {
 
 fn early_update(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
-        soon(stage.deadline(), stage.accept(everything())).await?;
-        let asked = soon(stage.deadline(), stage.until_asked("session/new")).await?;
+        stage.accept(everything()).await?;
+        let asked = serve_until(stage, "session/new").await?;
         let commands = json!({ "sessionUpdate": "available_commands_update", "availableCommands": [] });
         stage.update(NEW, commands).await?;
         stage.reply(&asked, json!({ "sessionId": NEW })).await?;
-        match soon(stage.deadline(), stage.accept_prompt()).await {
+        match prompted(stage).await {
             Ok((prompt, _)) => {
                 stage.pass("SESS-32");
                 stage.end_turn(&prompt, "end_turn").await
