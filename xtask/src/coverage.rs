@@ -28,11 +28,11 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
         .output()
         .map_err(|error| format!("cargo: {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let table =
-        text.lines().skip_while(|line| !line.starts_with("side ")).take_while(|line| !line.is_empty());
     if output.status.success() {
-        let lines: Vec<&str> = table.filter(|line| !line.starts_with("running")).collect();
-        lines.iter().filter(|line| line.len() > 3).for_each(|line| println!("{line}"));
+        // Dots of the tests stand before the first line of the table.
+        let lines = text.lines().map(|line| line.trim_start_matches('.'));
+        let table = lines.skip_while(|line| !line.starts_with("side ")).take_while(|line| line.len() > 3);
+        table.for_each(|line| println!("{line}"));
         return Ok(());
     }
     print!("{text}");
