@@ -150,7 +150,10 @@ fn each_variant_is_found_out() {
 fn every_duty_has_a_variant() {
     let broken: BTreeSet<&str> = variants().iter().map(attache_mutants::Variant::rule).collect();
     let must = |rule: &&attache_check::Rule| {
-        rule.side.binds(Party::Agent) && rule.level.is_must() && rule.observable && rule.why_not_of(Party::Agent).is_none()
+        rule.side.binds(Party::Agent)
+            && rule.level.is_must()
+            && rule.observable
+            && rule.why_not_of(Party::Agent).is_none()
     };
     let alone: Vec<&str> =
         rules::all().iter().filter(must).map(|rule| rule.id).filter(|id| !broken.contains(id)).collect();
