@@ -9,6 +9,7 @@ mod coverage;
 mod examples;
 mod fuzz;
 mod interop;
+mod program;
 mod real_model;
 mod repo;
 mod rules;
@@ -20,6 +21,7 @@ type Chore = (&'static str, &'static str, fn(&[String]) -> Result<(), String>);
 
 const CHORES: &[Chore] = &[
     ("bench", "measure ours beside the other SDKs (--help says how)", bench::run),
+    ("bench-program", "measure the program beside npm's acpx (--help says how)", program::run),
     (
         "check-coverage",
         "which rules the checker covers, and which of its checks have been shown to fail",
