@@ -75,8 +75,11 @@ async fn attempt(task: &Task, model: &str) -> (Seen, bool) {
     };
     let mut session = connect(Client::new(), options).await.new_session(project.path()).await.unwrap();
     let seen = allow(&mut session, task.prompt).await;
-    let checked =
-        std::process::Command::new("sh").args(["-c", task.check]).current_dir(project.path()).status().unwrap();
+    let checked = std::process::Command::new("sh")
+        .args(["-c", task.check])
+        .current_dir(project.path())
+        .status()
+        .unwrap();
     (seen, checked.success())
 }
 
