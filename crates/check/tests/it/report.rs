@@ -17,7 +17,7 @@ fn sample() -> Report {
         r#"{"_meta":{"later":true}}"#,
         &[
             PROMPT,
-            "a <starting & \"ready\">\u{7}",
+            "a <starting & \u{7}\"ready\">",
             r#"a {"jsonrpc":"2.0","id":2,"result":{"stopReason":"done"}}"#,
             r#"a {"jsonrpc":"2.0","id":null,"method":"_later","params":{}}"#,
         ],
