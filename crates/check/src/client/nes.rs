@@ -12,12 +12,12 @@ const NES: &[Need] = &[Need::Act("nes")];
 
 pub(super) const SCENARIOS: &[Scenario] = &[
     scene("nes-events", "only events that were announced", &["NES-02"], NES, events),
-    scene("nes-context", "only context that was announced", &["NES-03", "NES-18"], NES, context),
+    scene("nes-context", "only context that was announced", &["NES-03"], NES, context),
     scene("nes-login", "nes/start after authentication", &["NES-07"], NES, login),
     scene(
         "nes-positions",
         "positions count from 0, in units of UTF-16",
-        &["NES-09", "NES-10", "NES-12", "NES-17", "ROOT-05"],
+        &["NES-09", "NES-10", "NES-12", "NES-17", "NES-18", "ROOT-05"],
         NES,
         positions,
     ),

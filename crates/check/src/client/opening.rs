@@ -213,7 +213,11 @@ fn another_agent(stage: &mut Stage) -> BoxFuture<'_, Step> {
         let turn = first_prompt(stage, "sess-of-another-agent").await?;
         let prompt = stage.heard(0).iter().rev().find(|heard| heard.asks("session/prompt"));
         let session = prompt.map(|prompt| prompt.params()["sessionId"].clone()).unwrap_or_default();
-        let foreign = session == super::play::NEW || session == super::SESSION;
+        let given = session
+            .as_str()
+            .and_then(|id| stage.book().sessions.get(id))
+            .is_some_and(|session| session.opened);
+        let foreign = !given && (session == super::play::NEW || session == super::SESSION);
         stage.check("SESS-04", !foreign, format!("the session {session} belongs to another agent"));
         end(stage, &turn).await
     })
