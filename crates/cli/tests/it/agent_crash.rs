@@ -59,9 +59,13 @@ fn nothing_is_lost_whenever_the_agent_is_killed() {
             let world = &world;
             scope.spawn(move || {
                 for run in (lane..runs).step_by(AT_ONCE as usize) {
-                    let after = chance(seed, run) % messages + 1;
-                    let told = format!("ATTACHE_SEED={seed}, run {run}, killed after message {after}");
-                    killed(world, run, after as usize, &told);
+                    // Every fourth is killed once more, when it has just got over the first time.
+                    let again = chance(seed, run).is_multiple_of(4).then(|| chance(!seed, run));
+                    let kills = std::iter::once(chance(seed, run) >> 8).chain(again);
+                    let kills: Vec<usize> = kills.map(|kill| (kill % messages + 1) as usize).collect();
+                    let told =
+                        format!("ATTACHE_SEED={seed}, run {run}, killed after so many messages: {kills:?}");
+                    killed(world, run, &kills, &told);
                 }
             });
         }
@@ -84,28 +88,28 @@ fn undisturbed(world: &World) -> u64 {
     messages as u64
 }
 
-fn killed(world: &World, run: u64, after: usize, told: &str) {
+fn killed(world: &World, run: u64, kills: &[usize], told: &str) {
     let dir = project(world, &format!("run-{run}"));
     let before = files(&dir);
     let mut agent = start(world);
     let session = agent.open(&dir);
-    agent.kill_after(after);
-    match converse(&mut agent, &session) {
-        // The last message was the one; or it came in fewer pieces than usual.
-        Ok(()) => agent.kill(),
-        Err(Fault::Gone) => {}
-        Err(Fault::Refused(error)) => panic!("{told}: {error}"),
+    for after in kills {
+        agent.kill_after(*after);
+        match converse(&mut agent, &session) {
+            // The last message was the one; or it came in fewer pieces than usual.
+            Ok(()) => agent.kill(),
+            Err(Fault::Gone) => {}
+            Err(Fault::Refused(error)) => panic!("{told}: {error}"),
+        }
+        agent.drain();
+        let seen = history(&agent.history);
+        // What it had started is ended by its guardian.
+        eventually("the end of its commands", || !is_anybody_in(&dir));
+        agent = start(world);
+        let place = json!({"sessionId": session, "cwd": dir, "mcpServers": []});
+        agent.call("session/load", place).unwrap_or_else(|fault| panic!("{told}: {fault:?}"));
+        compare(&seen, &history(&agent.history), told);
     }
-    agent.drain();
-    let seen = history(&agent.history);
-    // What it had started is ended by its guardian.
-    eventually("the end of its commands", || !is_anybody_in(&dir));
-
-    let mut agent = start(world);
-    let place = json!({"sessionId": session, "cwd": dir, "mcpServers": []});
-    agent.call("session/load", place).unwrap_or_else(|fault| panic!("{told}: {fault:?}"));
-    let replay = history(&agent.history);
-    compare(&seen, &replay, told);
     let said = agent.history.len();
     let stop =
         agent.prompt(&session, "are you still there").unwrap_or_else(|fault| panic!("{told}: {fault:?}"));
@@ -126,8 +130,8 @@ fn converse(agent: &mut AgentWire, session: &str) -> Result<(), Fault> {
 }
 
 fn take_all_back(agent: &mut AgentWire, session: &str) {
-    // Each turn of the conversation at most once.
-    for _ in 0..3 {
+    // Each turn at most once.
+    for _ in 0..6 {
         let said = agent.history.len();
         agent.prompt(session, "/undo").unwrap();
         let said = agent.said(said);
@@ -230,4 +234,12 @@ fn chance(seed: u64, n: u64) -> u64 {
     word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     word ^ (word >> 31)
+}
+
+#[test]
+#[should_panic(expected = "lost")]
+fn a_loss_would_be_noticed() {
+    let chunk = |text: &str| json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}});
+    let call = json!({"sessionUpdate": "tool_call", "toolCallId": "c", "status": "completed"});
+    compare(&history(&[chunk("a "), chunk("b"), call]), &[chunk("a b")], "");
 }
