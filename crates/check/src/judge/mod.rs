@@ -19,6 +19,8 @@ mod shape;
 pub use book::{Asked, Book, Session, Terminal, ToolCall};
 pub use message::{Heard, Kind, Message, Said};
 
+use std::collections::HashSet;
+
 use crate::trace::What;
 use crate::{Party, Trace};
 
@@ -50,6 +52,7 @@ pub struct Finding {
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     list: Vec<Finding>,
+    passed: HashSet<(&'static str, Party)>,
 }
 
 impl Findings {
@@ -65,10 +68,7 @@ impl Findings {
 
     /// `party` kept the rule, as these entries show.
     pub fn pass_at(&mut self, rule: &'static str, party: Party, at: &[usize]) {
-        let known = |finding: &Finding| {
-            finding.verdict == Verdict::Pass && finding.rule == rule && finding.party == party
-        };
-        if !self.list.iter().any(known) {
+        if self.passed.insert((rule, party)) {
             self.list.push(Finding {
                 rule,
                 party,

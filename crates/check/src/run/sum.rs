@@ -1,5 +1,7 @@
 //! One status per rule of all that was found.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use super::play::Done;
@@ -16,7 +18,20 @@ pub(super) fn sum(command: Vec<String>, options: &Options, played: Vec<Done>) ->
     let wanted =
         rules::all().iter().filter(|rule| rule.side.binds(options.party) && is_wanted(rule, options));
     let all = crate::scenarios(options.party);
-    let rules: Vec<Outcome> = wanted.map(|rule| outcome(rule, options.party, &played, &all)).collect();
+    let by_rule = by_rule(
+        played
+            .iter()
+            .enumerate()
+            .flat_map(|(scene, done)| done.findings.iter().map(move |finding| (scene, finding))),
+    );
+    let rules: Vec<Outcome> = wanted
+        .map(|rule| match by_rule.get(rule.id).and_then(|findings| found(findings)) {
+            Some((status, findings)) => Outcome { rule, status, findings },
+            None => {
+                Outcome { rule, status: unseen(rule, options.party, &played, &all), findings: Vec::new() }
+            }
+        })
+        .collect();
     let conclusion = could_not_run(&played).unwrap_or_else(|| conclude(&rules));
     let scenes = played.into_iter().map(|done| done.scene).collect();
     Report { party: Some(options.party), command, rules, scenes, conclusion }
@@ -24,12 +39,15 @@ pub(super) fn sum(command: Vec<String>, options: &Options, played: Vec<Done>) ->
 
 pub(super) fn sum_trace(trace: Trace, party: Option<Party>, options: &Options) -> Report {
     let findings = judge::judge(&trace, party);
+    let by_rule = by_rule(findings.iter().map(|finding| (0, finding)));
     let binds = |rule: &Rule| party.is_none_or(|party| rule.side.binds(party));
     let rules: Vec<Outcome> = rules::all()
         .iter()
         .filter(|rule| binds(rule) && is_wanted(rule, options))
         .map(|rule| {
-            let (status, findings) = found(rule, findings.iter().map(|finding| (0, finding)))
+            let (status, findings) = by_rule
+                .get(rule.id)
+                .and_then(|findings| found(findings))
                 .unwrap_or_else(|| (Status::NotExercised(silent(rule)), Vec::new()));
             Outcome { rule, status, findings }
         })
@@ -63,14 +81,22 @@ fn silent(rule: &Rule) -> String {
     rule.why_not.unwrap_or("nothing in the conversation shows it").to_owned()
 }
 
-/// Fail wins over pass; `None` if there is neither.
-fn found<'a>(
-    rule: &Rule,
+/// Findings by the rule that they are about, each with the number of its scenario.
+fn by_rule<'a>(
     findings: impl Iterator<Item = (usize, &'a Finding)>,
-) -> Option<(Status, Vec<(usize, Finding)>)> {
+) -> HashMap<&'static str, Vec<(usize, &'a Finding)>> {
+    let mut index: HashMap<&'static str, Vec<(usize, &Finding)>> = HashMap::new();
+    for (scene, finding) in findings {
+        index.entry(finding.rule).or_default().push((scene, finding));
+    }
+    index
+}
+
+/// Fail wins over pass; `None` if there is neither.
+fn found(findings: &[(usize, &Finding)]) -> Option<(Status, Vec<(usize, Finding)>)> {
     let mut pass = None;
     let mut failures: Vec<(usize, Finding)> = Vec::new();
-    for (scene, finding) in findings.filter(|(_, finding)| finding.rule == rule.id) {
+    for (scene, finding) in findings.iter().copied() {
         // Two who saw the same thing in the same place say it once.
         let known = |(place, other): &(usize, Finding)| *place == scene && other.at == finding.at;
         match finding.verdict {
@@ -85,17 +111,6 @@ fn found<'a>(
         (true, Some(pass)) => Some((Status::Pass, vec![pass])),
         (true, None) => None,
     }
-}
-
-fn outcome(rule: &'static Rule, party: Party, played: &[Done], all: &[Scenario]) -> Outcome {
-    let findings = played
-        .iter()
-        .enumerate()
-        .flat_map(|(scene, done)| done.findings.iter().map(move |finding| (scene, finding)));
-    if let Some((status, findings)) = found(rule, findings) {
-        return Outcome { rule, status, findings };
-    }
-    Outcome { rule, status: unseen(rule, party, played, all), findings: Vec::new() }
 }
 
 /// Why there is nothing to say about a rule.
