@@ -148,45 +148,39 @@ fn interrupted(call: String) -> Part {
 /// The updates that a log holds, as a client is to see them again.
 pub(super) fn updates(log: &[Logged]) -> Vec<Value> {
     let mut seen: Vec<Value> = Vec::new();
-    let mut open: Vec<String> = Vec::new();
+    let mut open: Vec<Value> = Vec::new();
     for logged in log {
         match &logged.entry {
             Entry::Update(update) => {
-                follow_calls(update, &mut open);
+                follow(update, &mut open);
                 if !seen.last_mut().is_some_and(|last| joined(last, update)) {
                     seen.push(update.clone());
                 }
             }
-            Entry::Mark(Mark::Began) => close_calls(&mut seen, &mut open),
+            Entry::Mark(Mark::Began) => seen.append(&mut open),
             _ => {}
         }
     }
-    close_calls(&mut seen, &mut open);
+    seen.append(&mut open);
     seen
 }
 
-fn follow_calls(update: &Value, open: &mut Vec<String>) {
-    let (Some("tool_call" | "tool_call_update"), Some(id)) =
-        (kind(update), update.get("toolCallId").and_then(Value::as_str))
-    else {
-        return;
+/// Keeps for everything that is still going on the update that would end it (NOTE-08).
+fn follow(update: &Value, open: &mut Vec<Value>) {
+    let (name, end) = match kind(update) {
+        Some("tool_call" | "tool_call_update") => ("toolCallId", "tool_call_update"),
+        Some("compaction_update") => ("compactionId", "compaction_update"),
+        _ => return,
     };
+    let Some(id) = update.get(name).filter(|id| id.is_string()) else { return };
+    let is_it = |known: &Value| known.get(name) == Some(id);
     match update.get("status").and_then(Value::as_str) {
-        Some("completed" | "failed") => open.retain(|known| known != id),
+        Some("completed" | "failed" | "cancelled") => open.retain(|known| !is_it(known)),
         // An update without a status says nothing about one that was closed already.
-        status
-            if !open.iter().any(|known| known == id)
-                && (status.is_some() || kind(update) == Some("tool_call")) =>
-        {
-            open.push(id.to_owned());
+        status if !open.iter().any(is_it) && (status.is_some() || kind(update) == Some("tool_call")) => {
+            open.push(json!({ "sessionUpdate": end, name: id, "status": "failed" }));
         }
         _ => {}
-    }
-}
-
-fn close_calls(seen: &mut Vec<Value>, open: &mut Vec<String>) {
-    for id in open.drain(..) {
-        seen.push(json!({ "sessionUpdate": "tool_call_update", "toolCallId": id, "status": "failed" }));
     }
 }
 

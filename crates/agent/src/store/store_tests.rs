@@ -566,3 +566,16 @@ fn what_was_put_away_is_found_if_it_is_looked_for() {
     let at = store.row("t").unwrap().updated_at;
     assert!(at.len() == 24 && at.ends_with('Z') && at.as_bytes()[10] == b'T', "{at}");
 }
+
+#[test]
+fn a_compaction_that_broke_off_has_an_end() {
+    // shows NOTE-08
+    let store = session();
+    let begun = json!({ "sessionUpdate": "compaction_update", "compactionId": "c", "status": "in_progress" });
+    store.append("s", &[Entry::Update(begun)]).unwrap();
+    let replay = store.replay("s").unwrap();
+    assert_eq!(
+        replay.last().unwrap(),
+        &json!({ "sessionUpdate": "compaction_update", "compactionId": "c", "status": "failed" })
+    );
+}
