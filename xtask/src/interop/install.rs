@@ -180,7 +180,11 @@ fn python(cache: &Path) -> Result<PathBuf, String> {
 }
 
 /// Runs `install` unless it has succeeded before with the same `what`.
-pub(crate) fn once(dir: &Path, what: &str, install: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+pub(crate) fn once(
+    dir: &Path,
+    what: &str,
+    install: impl FnOnce() -> Result<(), String>,
+) -> Result<(), String> {
     let stamp = dir.join(".installed");
     if fs::read_to_string(&stamp).is_ok_and(|before| before == what) {
         return Ok(());

@@ -192,9 +192,8 @@ async fn refused(stage: &mut Stage, rule: &'static str, line: &[u8], code: i64) 
             // Who could make out an id may name it.
             let own = serde_json::from_slice::<Value>(line).unwrap_or_default()["id"].clone();
             let fits = |id: &Value| id.is_null() || *id == own;
-            let count = answers(stage.heard(mark))
-                .filter(|(id, outcome)| fits(id) && *outcome == Err(code))
-                .count();
+            let count =
+                answers(stage.heard(mark)).filter(|(id, outcome)| fits(id) && *outcome == Err(code)).count();
             stage.check(
                 rule,
                 count == 1,

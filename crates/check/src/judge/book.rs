@@ -161,6 +161,11 @@ impl Book {
         *found == Value::Bool(true) || found.is_object()
     }
 
+    /// Whether the two agreed upon a later version, whose messages have other shapes.
+    pub fn is_later(&self) -> bool {
+        is_later(&self.initialized)
+    }
+
     /// The session that a message's params name.
     pub fn session(&self, params: &Value) -> Option<&Session> {
         self.sessions.get(params["sessionId"].as_str()?)
@@ -361,6 +366,11 @@ impl Book {
             _ => {}
         }
     }
+}
+
+/// Whether a result of `initialize` names a later version than ours.
+pub(crate) fn is_later(initialized: &Value) -> bool {
+    initialized["protocolVersion"].as_u64().is_some_and(|version| version > 1)
 }
 
 impl Session {

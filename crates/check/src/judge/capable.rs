@@ -93,6 +93,9 @@ impl Watcher for Capable {
     }
 
     fn see(&mut self, book: &Book, said: &Said<'_>, out: &mut Findings) {
+        if book.is_later() {
+            return;
+        }
         match said.from {
             Party::Client => client(book, said, out),
             Party::Agent => agent(book, said, out),

@@ -3,6 +3,7 @@
 //! A value that does not fit breaks the rule that speaks about its type, by the table below; where none does, INIT-10 holds: both sides
 //! follow the version they agreed upon.
 
+use super::book::is_later;
 use super::{Book, Findings, Kind, Said, Watcher};
 use crate::rules;
 use crate::schema::{Fault, Fits, Method};
@@ -126,7 +127,11 @@ impl Watcher for Shape {
         &RULES
     }
 
-    fn see(&mut self, _: &Book, said: &Said<'_>, out: &mut Findings) {
+    fn see(&mut self, book: &Book, said: &Said<'_>, out: &mut Findings) {
+        let answers_later = said.result_of("initialize").is_some_and(|(_, result)| is_later(result));
+        if book.is_later() || answers_later {
+            return;
+        }
         match said.kind {
             Kind::Request { method, params, .. } => {
                 if let Some(known) = named(said, method, out)

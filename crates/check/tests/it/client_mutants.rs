@@ -181,7 +181,7 @@ fn wrong(number: usize, variant: &'static Variant, whole: bool) -> String {
         scenario.rules.iter().any(|rule| *rule == variant.rule() || variant.also.contains(rule))
     };
     // With ten megabytes in a line, faults are not the quickest.
-    let turn = |place: usize, scenario: &Scenario| !scenario.fault && (place + number) % 5 == 0;
+    let turn = |place: usize, scenario: &Scenario| !scenario.fault && (place + number).is_multiple_of(5);
     let wanted = |place: usize, scenario: &Scenario| whole || concerns(scenario) || turn(place, scenario);
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();

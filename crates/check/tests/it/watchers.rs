@@ -146,3 +146,12 @@ fn capabilities_are_looked_at_first() {
     );
     assert_eq!(broken(&begun("{}", "{}", &[&image])), ["CONT-02", "PROMPT-02"]);
 }
+
+#[test]
+fn what_another_version_says_is_not_judged_by_the_shapes_of_this_one() {
+    let ask = r#"c {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"clientCapabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
+    let answer = r#"a {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":2,"info":{"name":"a","version":"1"},"capabilities":{},"authMethods":[{"methodId":"m"}]}}"#;
+    assert_eq!(broken(&trace(&[ask, answer])), [""; 0]);
+    let now = answer.replace("\"protocolVersion\":2", "\"protocolVersion\":1");
+    assert!(broken(&trace(&[ask, &now])).contains(&"INIT-11"));
+}

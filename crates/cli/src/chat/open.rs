@@ -8,11 +8,11 @@ use attache::client::{Loading, Session, Speaker};
 use attache::{Error, Result};
 use tokio::sync::mpsc;
 
+use super::Opener;
 use super::app::{Effect, Opening, Phase};
 use super::drive::{Driver, First, OrLeft};
 use super::start::lost;
 use super::transcript::Severity;
-use super::Opener;
 use crate::error::{Context as _, Failure};
 use crate::run;
 

@@ -226,7 +226,12 @@ impl Plan {
         };
         let (secret, open): (BTreeMap<_, _>, BTreeMap<_, _>) =
             env.into_iter().partition(|(name, _)| is_secret_name(name));
-        let wanted = merge::agent_section(&name, &argv, &open, [("mode", mode.as_deref()), ("model", model.as_deref())]);
+        let wanted = merge::agent_section(
+            &name,
+            &argv,
+            &open,
+            [("mode", mode.as_deref()), ("model", model.as_deref())],
+        );
         let wanted_value = wanted.parse::<toml::Table>().ok().and_then(|table| entry(&table, &name).cloned());
         let builtin = BUILTIN.iter().find(|known| known.name == name);
         let known = builtin.is_some_and(|known| {

@@ -85,7 +85,8 @@ fn this_program_is_a_client_like_any_other() {
     let world = World::new();
     let program = env!("CARGO_BIN_EXE_attache");
     let exec = ["--", program, "--agent", "{agent}", "--approve-all", "exec", "{prompt}"];
-    let args = ["check", "client", "--scenario", "first-words", "--scenario", "terminal-run", "--format", "json"];
+    let args =
+        ["check", "client", "--scenario", "first-words", "--scenario", "terminal-run", "--format", "json"];
     let run = world.run(&[&args[..], &exec].concat());
     let report: Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(report["conclusion"], "conformant", "{}", run.stdout);

@@ -5,6 +5,7 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod agent;
 mod agent_api;
 mod agent_crash;
 mod agent_injection;
@@ -13,7 +14,6 @@ mod agent_models;
 #[allow(dead_code, reason = "the tests of the agent use all of it")]
 mod agent_models_server;
 mod agent_wire;
-mod agent;
 mod asked;
 mod auth;
 mod auth_terminal;
@@ -44,6 +44,7 @@ mod lent;
 mod misbehave;
 mod permissions;
 mod prompt;
+mod quirks;
 mod recordings;
 mod registry;
 mod registry_server;
