@@ -1,7 +1,7 @@
 //! The good agent and its variants.
 //!
-//! Read [`wire`] for how it talks, `dispatch` for where a message goes, `sessions` and `account` for the methods, `turn` for what
-//! a turn can do and `acts` for what it does, chosen by `wish`. A variant is a name: behaviour asks [`Agent::is`], the shape of
+//! Read `wire` for how it talks, `dispatch` for where a message goes, `sessions` and `account` for the methods, `turn` for what
+//! a turn can do and `acts` for what it does, chosen by `wish`. A variant is a name: behaviour asks `Agent::is`, the shape of
 //! what is sent is changed on its way out by `bend`.
 
 mod account;

@@ -2,7 +2,7 @@
 //!
 //! [`client`] plays one client over a link: it performs the act of its [`Setup`] and leaves, as a command-line client does,
 //! and serves everything of v1 meanwhile. It speaks plain JSON, so that a variant can say what no typed client
-//! would let it say. A variant changes one behaviour, at the one place that asks [`Client::is`] for it.
+//! would let it say. A variant changes one behaviour, at the one place that asks `Client::is` for it.
 //!
 //! Read `wire` (what it says), `hear` (what it hears), `acts` (what it does), then the services by topic.
 
