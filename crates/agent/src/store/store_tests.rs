@@ -579,3 +579,14 @@ fn a_compaction_that_broke_off_has_an_end() {
         &json!({ "sessionUpdate": "compaction_update", "compactionId": "c", "status": "failed" })
     );
 }
+
+#[test]
+fn directories_that_a_crash_left_half_made_are_removed() {
+    let scratch = Scratch::new("half");
+    let store = scratch.open();
+    store.append("s", &[Entry::Mark(Mark::Began)]).unwrap();
+    store.about_to_change("s", &scratch.project().join("one/two/made.txt"), Some(b"x")).unwrap();
+    std::fs::create_dir(scratch.project().join("one")).unwrap();
+    store.undo("s").unwrap();
+    assert!(!scratch.project().join("one").exists());
+}

@@ -186,8 +186,11 @@ fn remove(path: &Path, new_directories: u32) -> io::Result<()> {
         _ => {}
     }
     for directory in path.ancestors().skip(1).take(new_directories as usize) {
-        if fs::remove_dir(directory).is_err() {
-            break;
+        match fs::remove_dir(directory) {
+            Ok(()) => {}
+            // A crash may have come between two of them.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(_) => break,
         }
     }
     Ok(())
