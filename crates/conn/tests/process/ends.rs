@@ -85,6 +85,8 @@ async fn a_child_that_listens_to_term_is_asked_once() {
     // Its input stays open, so that only SIGTERM can end the read; the long grace shows that it is not killed.
     let mut child = script(&mark, text).term_grace(Duration::from_secs(600)).spawn().unwrap();
     heard(&mut child, &["ready"]).await;
+    // A signal between the shell's look at `n` and its `read` would be noted and not interrupt anything.
+    proc::await_state(child.guard.pid(), 'S');
     child.guard.terminate();
     assert_eq!(child.guard.wait().await.code(), Some(41));
 }
@@ -97,7 +99,7 @@ async fn a_stopped_child_is_woken_to_be_terminated() {
     let mut child = command.spawn().unwrap();
     heard(&mut child, &["ready"]).await;
     let pid = child.guard.pid();
-    proc::until("the child stopped", || proc::status(pid, "State").is_some_and(|s| s.starts_with('T')));
+    proc::await_state(pid, 'T');
     assert_eq!(child.shutdown().await.code(), Some(7));
     mark.assert_none();
 }
@@ -120,7 +122,8 @@ async fn grandchildren_that_hold_stdout_do_not_hold_us() {
     let mut child = script(&mark, &format!("{FAMILY} read go; exit 5")).spawn().unwrap();
     heard(&mut child, &NAMES).await;
     let guardian = guardian(&child);
-    assert_eq!(mark.alive().len(), 1 + NAMES.len() + 1, "the child, its family, and the shell above `deep`");
+    // The child, its family, and the shell above `deep`.
+    mark.await_count(1 + NAMES.len() + 1);
     drop(child.stdin);
     let mut rest = Vec::new();
     child.stdout.read_to_end(&mut rest).await.unwrap();

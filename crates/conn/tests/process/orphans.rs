@@ -78,12 +78,8 @@ fn end_by(how: &str, text: &str) -> (ExitStatus, Mark) {
     let started = |line: &String| line.starts_with("started ");
     stderr.lines().map(Result::unwrap).find(started).expect("the helper did not start its child");
     if how == "killed" {
-        let expected = if text == STUBBORN { 8 } else { 3 };
-        assert_eq!(
-            mark.alive().len(),
-            expected,
-            "the helper, the guardian, the child, its four, one above `deep`"
-        );
+        // The helper, the guardian and the child; the child's four and the one above `deep`.
+        mark.await_count(if text == STUBBORN { 8 } else { 3 });
         helper.kill().unwrap();
     }
     let _ = std::fs::remove_dir_all(&dir);
@@ -155,7 +151,8 @@ async fn a_child_with_guarded_children_of_its_own_leaves_nothing() {
         .spawn()
         .unwrap();
     while !told.recv().await.expect("the helper did not start its child") {}
-    assert_eq!(mark.alive().len(), 8, "as above, the helper's own guardian included");
+    // As above, the helper's own guardian included.
+    mark.await_count(8);
     child.guard.kill();
     assert_eq!(child.guard.wait().await.signal(), Some(9));
     mark.assert_none();

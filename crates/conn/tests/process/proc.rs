@@ -33,6 +33,12 @@ impl Mark {
         pids().filter(carries).collect()
     }
 
+    /// Waits until exactly `count` processes carry the mark. One that is just becoming another program has no
+    /// environment for a moment, so a single look may see too few.
+    pub(crate) fn await_count(&self, count: usize) {
+        until(&format!("{count} processes with mark {}", self.0), || self.alive().len() == count);
+    }
+
     pub(crate) fn assert_none(&self) {
         let left = self.alive();
         assert!(left.is_empty(), "left behind: {left:?}");
@@ -69,6 +75,13 @@ pub(crate) fn status(pid: u32, field: &str) -> Option<String> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let value = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
     Some(value.trim().to_owned())
+}
+
+/// Waits until the kernel has put `pid` into this state: `S` asleep, `T` stopped.
+pub(crate) fn await_state(pid: u32, letter: char) {
+    until(&format!("process {pid} in state {letter}"), || {
+        status(pid, "State").is_some_and(|s| s.starts_with(letter))
+    });
 }
 
 pub(crate) fn parent(pid: u32) -> u32 {
