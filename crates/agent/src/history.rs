@@ -10,9 +10,9 @@ use attache::wire::v1::{
 };
 use attache::{Error, Prompt, Result};
 
-use crate::house::{House, internal};
+use crate::house::{House, internal, missing};
 use crate::session::{Live, Session};
-use crate::store::{Archived, Filter, NewRow, Row, StoreError};
+use crate::store::{Archived, Filter, Log, NewRow, Row, StoreError};
 
 /// How many sessions a page has.
 const PAGE: usize = 50;
@@ -42,9 +42,8 @@ pub(crate) fn offer(agent: Agent, house: &Arc<House>) -> Agent {
 impl House {
     /// SESS-11, SESS-12: everything that the client had seen, in order, and then the answer.
     async fn load(self: Arc<Self>, request: NewSession) -> Result<Open<Session>> {
-        let id = request.id.clone();
-        let updates = self.store.replay(id.as_str()).map_err(|error| missing(&id, error))?;
-        for update in updates {
+        let log = self.kept(&request.id)?;
+        for update in log.replay() {
             // An update that this version cannot read any more must not make the whole session unreadable.
             let Ok(update) = serde_json::from_value::<SessionUpdate>(update) else { continue };
             match request.session.send(update).await {
@@ -53,23 +52,33 @@ impl House {
                 Err(error) => return Err(error),
             }
         }
-        self.resume(request).await
+        self.take_up(request, &log).await
     }
 
     /// SESS-21: the conversation goes on, without being told again.
     async fn resume(self: Arc<Self>, request: NewSession) -> Result<Open<Session>> {
+        let log = self.kept(&request.id)?;
+        self.take_up(request, &log).await
+    }
+
+    async fn take_up(self: Arc<Self>, request: NewSession, log: &Log) -> Result<Open<Session>> {
         // ROOT-12: only the roots of this request count from here on.
         let placed = self.store.set_place(request.id.as_str(), &request.cwd, &request.additional_directories);
         placed.map_err(|error| missing(&request.id, error))?;
-        self.store.sweep(request.id.as_str()).map_err(internal)?;
-        self.open(request).await
+        log.sweep();
+        Ok(self.open(request, log).await)
     }
 
     async fn fork(self: Arc<Self>, source: SessionId, request: NewSession) -> Result<Open<Session>> {
         let new =
             NewRow { id: request.id.as_str(), cwd: &request.cwd, roots: &request.additional_directories };
         self.store.fork(source.as_str(), &new).map_err(|error| missing(&source, error))?;
-        self.open(request).await
+        let log = self.kept(&request.id)?;
+        Ok(self.open(request, &log).await)
+    }
+
+    fn kept(&self, id: &SessionId) -> Result<Log> {
+        self.store.read(id.as_str()).map_err(|error| missing(id, error))
     }
 
     fn list(&self, request: &ListSessionsRequest) -> Result<ListSessionsResponse> {
@@ -146,14 +155,6 @@ fn info(row: Row) -> SessionInfo {
     let roots: Vec<String> = row.roots.iter().map(|root| root.to_string_lossy().into_owned()).collect();
     info.additional_directories = (!roots.is_empty()).then_some(roots);
     info
-}
-
-/// RPC-18
-fn missing(id: &SessionId, error: StoreError) -> Error {
-    match error {
-        StoreError::Unknown(_) => Error::not_found(format!("there is no session `{id}`")),
-        error => internal(error),
-    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::http::Http;
 use crate::model::{Model, ModelInfo, Models, Settings};
 use crate::options::Options;
 use crate::session::Session;
-use crate::store::{NewRow, Store};
+use crate::store::{Log, NewRow, Store, StoreError};
 
 /// What all sessions of one agent share.
 pub(crate) struct House {
@@ -43,15 +43,12 @@ impl House {
         let new =
             NewRow { id: request.id.as_str(), cwd: &request.cwd, roots: &request.additional_directories };
         self.store.create(&new).map_err(internal)?;
-        self.open(request).await
+        Ok(self.open(request, &Log::default()).await)
     }
 
-    /// Opens a session that is in the store, with what is kept of it.
-    pub(crate) async fn open(self: Arc<Self>, request: NewSession) -> Result<Open<Session>> {
-        let messages =
-            self.store.context(request.id.as_str()).map_err(|error| unknown(&request.id, error))?;
-        let settings = self.store.settings(request.id.as_str()).map_err(internal)?;
-        Ok(Session::open(self, request, messages, &settings).await)
+    /// Opens a session with what is kept of it.
+    pub(crate) async fn open(self: Arc<Self>, request: NewSession, log: &Log) -> Open<Session> {
+        Session::open(self, request, log.context(), &log.settings()).await
     }
 
     /// The models that can be chosen.
@@ -98,9 +95,9 @@ impl House {
 }
 
 /// RPC-18
-fn unknown(id: &SessionId, error: crate::store::StoreError) -> Error {
+pub(crate) fn missing(id: &SessionId, error: StoreError) -> Error {
     match error {
-        crate::store::StoreError::Unknown(_) => Error::not_found(format!("there is no session `{id}`")),
+        StoreError::Unknown(_) => Error::not_found(format!("there is no session `{id}`")),
         error => internal(error),
     }
 }

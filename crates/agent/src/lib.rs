@@ -35,6 +35,7 @@ mod modes;
 mod nes;
 mod options;
 mod permits;
+mod project;
 pub mod providers;
 mod session;
 pub mod shell;

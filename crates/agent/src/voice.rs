@@ -3,7 +3,9 @@
 //! Several tools may talk at once. The log and the wire have the same order, because both happen under one lock.
 
 use attache::agent::{SessionHandle, Tool, ToolBuilder, Turn};
-use attache::wire::v1::{SessionUpdate, ToolCallStatus, ToolCallUpdate};
+use attache::wire::v1::{
+    ContentChunk, Notice, NoticeSeverity, SessionUpdate, ToolCallStatus, ToolCallUpdate,
+};
 use attache::{Error, Result};
 use serde::Serialize;
 
@@ -61,6 +63,16 @@ impl Voice {
             self.tell(turn, update).await?;
         }
         Ok(known)
+    }
+
+    /// As a notice to a client that knows those, else as words in the answer.
+    pub(crate) async fn notify(&self, turn: Turn<'_>, severity: NoticeSeverity, title: &str) -> Result<()> {
+        let notice = Notice::new(severity, title);
+        if !self.tell_if_known(turn, SessionUpdate::Notice(notice)).await? {
+            let chunk = ContentChunk::new(format!("*{title}*\n\n"));
+            self.tell(turn, SessionUpdate::AgentMessageChunk(chunk)).await?;
+        }
+        Ok(())
     }
 
     /// Tells an update of a turn that may have been cancelled, for what must have an end (CANCEL-07). It goes before the turn's

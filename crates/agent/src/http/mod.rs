@@ -10,6 +10,7 @@
 mod body;
 mod connect;
 mod proxy;
+mod url;
 
 use std::fmt;
 use std::future::poll_fn;
@@ -29,6 +30,7 @@ use body::Whole;
 use connect::Io;
 pub use proxy::Proxies;
 pub(crate) use proxy::is_loopback;
+pub(crate) use url::{absolute, same_server};
 
 /// How long a connection may take until it is there, name lookup and encryption included.
 const CONNECT: Duration = Duration::from_secs(15);

@@ -10,7 +10,7 @@ use rmcp::transport::Transport;
 use sse_stream::Sse as Event;
 
 use super::http::events;
-use crate::http::{Http, HttpError, Request};
+use crate::http::{Http, HttpError, Request, absolute, same_server};
 
 /// A server behind server-sent events.
 pub(super) struct Sse {
@@ -46,24 +46,12 @@ impl Sse {
 
 /// The address that an event names, which must be of the server that was asked: credentials go there.
 fn join(base: &str, named: &str) -> Result<String, String> {
-    let scheme = base.find("://").map_or(0, |at| at + 3);
-    let origin = base[scheme..].find('/').map_or(base, |at| &base[..scheme + at]);
-    if named.contains("://") {
-        let same =
-            named.strip_prefix(origin).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']));
-        return if same {
-            Ok(named.to_owned())
-        } else {
-            Err("it wants to be talked to through another server".to_owned())
-        };
+    let address = absolute(base, named);
+    if same_server(base, &address) {
+        Ok(address)
+    } else {
+        Err("it wants to be talked to through another server".to_owned())
     }
-    if named.starts_with('/') {
-        return Ok(format!("{origin}{named}"));
-    }
-    let path = base.split(['?', '#']).next().unwrap_or(base);
-    let directory =
-        path[scheme..].rfind('/').map_or(origin.to_owned() + "/", |at| path[..=scheme + at].to_owned());
-    Ok(format!("{directory}{named}"))
 }
 
 impl Transport<RoleClient> for Sse {

@@ -96,21 +96,13 @@ impl NextEdits for Suggestions {
 
     async fn start(&self, id: &SessionId, _: StartNesRequest, client: Client) -> Result<()> {
         let capabilities = client.capabilities();
-        let offered = capabilities.position_encodings.as_deref().unwrap_or_default();
-        // NES-10: the same choice that was announced.
-        let encoding = self
-            .encodings()
-            .iter()
-            .find(|encoding| offered.contains(encoding))
-            .copied()
-            .unwrap_or(PositionEncodingKind::Utf16);
         let kinds = capabilities.nes.as_ref().map_or_else(Kinds::default, |nes| Kinds {
             jump: nes.jump.is_some(),
             rename: nes.rename.is_some(),
             search_and_replace: nes.search_and_replace.is_some(),
         });
         let editor = Editor {
-            documents: Documents::new(encoding),
+            documents: Documents::new(self.encoding_for(capabilities)),
             kinds,
             made: 0,
             open: HashMap::new(),

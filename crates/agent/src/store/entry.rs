@@ -6,6 +6,27 @@ use serde_json::{Map, Value, json};
 
 use crate::model::Message;
 
+/// The log of one session, oldest first. What it means is asked of it (`fold.rs`, `leftovers.rs`), so that it is read from disk once.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Log(pub(super) Vec<Logged>);
+
+impl std::ops::Deref for Log {
+    type Target = [Logged];
+
+    fn deref(&self) -> &[Logged] {
+        &self.0
+    }
+}
+
+impl IntoIterator for Log {
+    type Item = Logged;
+    type IntoIter = std::vec::IntoIter<Logged>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
 /// An entry with its place and time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Logged {

@@ -235,22 +235,9 @@ fn differences(
 
 /// The files below these directories that a project counts as its own.
 fn regular_files(roots: &[PathBuf]) -> impl Iterator<Item = (PathBuf, Metadata)> {
-    let walk = roots.split_first().map(|(first, more)| {
-        let mut builder = ignore::WalkBuilder::new(first);
-        for root in more {
-            builder.add(root);
-        }
-        builder
-            .hidden(false)
-            .follow_links(false)
-            .require_git(false)
-            .filter_entry(|entry| !matches!(entry.file_name().to_str(), Some(".git" | ".hg" | ".jj")))
-            .build()
-    });
-    walk.into_iter().flatten().filter_map(|entry| {
-        let entry = entry.ok()?;
+    roots.iter().flat_map(|root| crate::project::files(root)).filter_map(|entry| {
         let metadata = entry.metadata().ok()?;
-        metadata.is_file().then(|| (entry.into_path(), metadata))
+        Some((entry.into_path(), metadata))
     })
 }
 

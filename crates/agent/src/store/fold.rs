@@ -4,48 +4,37 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::{Entry, Logged, Mark, Result, Store};
+use super::{Entry, Log, Logged, Mark};
 use crate::model::{Message, Part, Role};
 
 /// What the model is told where an answer broke off.
 const BROKEN_OFF: &str = "[The answer broke off here.]";
 
-impl Store {
+impl Log {
     /// The conversation as the model is to see it: whole messages, summaries in place of what they stand for, and a turn that
     /// broke off mended so that every provider accepts it.
-    ///
-    /// # Errors
-    /// When the session cannot be read.
-    pub fn context(&self, session: &str) -> Result<Vec<Message>> {
-        Ok(conversation(&self.read(session)?))
+    pub fn context(&self) -> Vec<Message> {
+        conversation(self)
     }
 
     /// Every update that the client had seen, in order, for `session/load`. Text that came in pieces is joined; tool calls that
     /// nobody finished are closed, so that nothing spins forever.
-    ///
-    /// # Errors
-    /// When the session cannot be read.
-    pub fn replay(&self, session: &str) -> Result<Vec<Value>> {
-        Ok(updates(&self.read(session)?))
+    pub fn replay(&self) -> Vec<Value> {
+        updates(self)
     }
 
     /// The last value of every setting.
-    ///
-    /// # Errors
-    /// When the session cannot be read.
-    pub fn settings(&self, session: &str) -> Result<BTreeMap<String, Value>> {
-        let log = self.read(session)?;
-        Ok(log
-            .into_iter()
-            .filter_map(|logged| {
-                if let Entry::Setting { key, value } = logged.entry { Some((key, value)) } else { None }
-            })
-            .collect())
+    pub fn settings(&self) -> BTreeMap<String, Value> {
+        let setting = |logged: &Logged| match &logged.entry {
+            Entry::Setting { key, value } => Some((key.clone(), value.clone())),
+            _ => None,
+        };
+        self.iter().filter_map(setting).collect()
     }
 }
 
 /// The conversation that a log holds.
-pub(super) fn conversation(log: &[Logged]) -> Vec<Message> {
+fn conversation(log: &[Logged]) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
     let summary = log.iter().rev().find_map(|logged| match &logged.entry {
         Entry::Compacted { upto, summary } => Some((*upto, summary)),
@@ -146,7 +135,7 @@ fn interrupted(call: String) -> Part {
 }
 
 /// The updates that a log holds, as a client is to see them again.
-pub(super) fn updates(log: &[Logged]) -> Vec<Value> {
+fn updates(log: &[Logged]) -> Vec<Value> {
     let mut seen: Vec<Value> = Vec::new();
     let mut open: Vec<Value> = Vec::new();
     for logged in log {

@@ -2,31 +2,27 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::{Entry, Mark, Result, Store};
+use super::{Entry, Log, Mark};
 
-impl Store {
+impl Log {
     /// Removes what the last turn of a session left behind, if it broke off. The files themselves are whole: each is replaced in
-    /// one step, by a file that was written beside it.
-    ///
-    /// # Errors
-    /// When the session cannot be read. What cannot be removed stays; it is in nobody's way.
-    pub fn sweep(&self, session: &str) -> Result<()> {
-        let mut directories: BTreeSet<PathBuf> = BTreeSet::new();
+    /// one step, by a file that was written beside it. What cannot be removed stays; it is in nobody's way.
+    pub fn sweep(&self) {
+        let mut directories: BTreeSet<&Path> = BTreeSet::new();
         let mut broken_off = false;
-        for logged in self.read(session)? {
-            match logged.entry {
-                Entry::Mark(mark) => broken_off = mark == Mark::Began,
+        for logged in self.iter() {
+            match &logged.entry {
+                Entry::Mark(mark) => broken_off = *mark == Mark::Began,
                 // Of earlier turns too: /undo writes to the files that they changed.
-                Entry::Change(change) => directories.extend(change.path.parent().map(Path::to_owned)),
+                Entry::Change(change) => directories.extend(change.path.parent()),
                 _ => {}
             }
         }
         if broken_off {
-            directories.iter().for_each(|directory| sweep(directory));
+            directories.into_iter().for_each(sweep);
         }
-        Ok(())
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A session is a row and a log. What the client sees is in the log *before* it is sent, so whatever happens to this process,
 //! a session loads with everything that its client had seen. The log is only ever appended to; what a model is told
-//! ([`Store::context`]) and what a client is told again ([`Store::replay`]) are folds over it.
+//! ([`Log::context`]) and what a client is told again ([`Log::replay`]) are folds over it.
 //!
 //! Read `entry.rs` (what is kept), this file (how), `fold.rs` (what is made of it), `sessions.rs` (the list of them), `files.rs`
 //! (the files as they were), `undo.rs` (how they come back) and `leftovers.rs` (what a crash leaves beside them).
@@ -25,7 +25,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use attache_host::secrets::Mask;
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
 
-pub use entry::{Change, Entry, FileState, Logged, Mark};
+pub use entry::{Change, Entry, FileState, Log, Logged, Mark};
 pub use files::{Snapshot, SnapshotLimits};
 pub use sessions::{Archived, Filter, NewRow, Page, Row};
 pub use undo::{Undo, UndoError};
@@ -192,9 +192,7 @@ impl Store {
         if touched == 0 {
             return Err(StoreError::Unknown(session.to_owned()));
         }
-        let last: i64 = transaction
-            .prepare_cached("SELECT coalesce(max(seq), 0) FROM entry WHERE session = ?1")?
-            .query_row([session], |row| row.get(0))?;
+        let last = last(&transaction, session)?;
         {
             let mut insert = transaction.prepare_cached(
                 "INSERT INTO entry (session, seq, at, kind, body) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -211,7 +209,7 @@ impl Store {
     ///
     /// # Errors
     /// When there is no such session, or it cannot be read.
-    pub fn read(&self, session: &str) -> Result<Vec<Logged>> {
+    pub fn read(&self, session: &str) -> Result<Log> {
         let connection = self.connection();
         known(&connection, session)?;
         let mut select = connection
@@ -234,13 +232,27 @@ impl Store {
                 log.push(Logged { seq, at, entry });
             }
         }
-        Ok(log)
+        Ok(Log(log))
+    }
+
+    /// The place of the last entry of a session's log; 0 if it has none.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn last(&self, session: &str) -> Result<i64> {
+        last(&self.connection(), session)
     }
 
     fn connection(&self) -> MutexGuard<'_, Connection> {
         // A panic inside a transaction has rolled it back; the connection is as good as before.
         self.0.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn last(connection: &Connection, session: &str) -> Result<i64> {
+    let mut select =
+        connection.prepare_cached("SELECT coalesce(max(seq), 0) FROM entry WHERE session = ?1")?;
+    Ok(select.query_row([session], |row| row.get(0))?)
 }
 
 /// An error unless the session is there.

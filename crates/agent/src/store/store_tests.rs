@@ -93,7 +93,7 @@ fn what_one_process_wrote_another_reads() {
     one.append("s", &[chunk("c")]).unwrap();
     let order: Vec<i64> = two.read("s").unwrap().iter().map(|logged| logged.seq).collect();
     assert_eq!(order, [1, 2, 3]);
-    assert_eq!(two.replay("s").unwrap()[0]["content"]["text"], "abc");
+    assert_eq!(two.read("s").unwrap().replay()[0]["content"]["text"], "abc");
 }
 
 #[test]
@@ -185,13 +185,13 @@ fn a_turn_that_broke_off_is_mended_for_the_model() {
             &[Entry::Mark(Mark::Began), Entry::Message(Message::user("go")), chunk("I will"), chunk(" lo")],
         )
         .unwrap();
-    let context = store.context("s").unwrap();
+    let context = store.read("s").unwrap().context();
     assert_eq!(context.len(), 2);
     assert!(context[1].text().starts_with("I will lo") && context[1].text().contains("broke off"));
     // With the next prompt it stays where it was said.
     store.append("s", &[Entry::Mark(Mark::Began), Entry::Message(Message::user("again"))]).unwrap();
     assert_eq!(
-        store.context("s").unwrap().iter().map(|m| m.role).collect::<Vec<_>>(),
+        store.read("s").unwrap().context().iter().map(|m| m.role).collect::<Vec<_>>(),
         [Role::User, Role::Assistant, Role::User]
     );
 }
@@ -221,7 +221,7 @@ fn whole_messages_stand_for_their_pieces() {
             ],
         )
         .unwrap();
-    let texts: Vec<String> = store.context("s").unwrap().iter().map(Message::text).collect();
+    let texts: Vec<String> = store.read("s").unwrap().context().iter().map(Message::text).collect();
     assert_eq!(texts, ["go", "hello", "more"]);
 }
 
@@ -245,7 +245,7 @@ fn open_calls_get_a_result_right_after_them() {
             ],
         )
         .unwrap();
-    let context = store.context("s").unwrap();
+    let context = store.read("s").unwrap().context();
     let results: Vec<Vec<&str>> = context
         .iter()
         .map(|message| {
@@ -276,7 +276,7 @@ fn a_summary_stands_for_what_it_sums_up() {
             ],
         )
         .unwrap();
-    let texts: Vec<String> = store.context("s").unwrap().iter().map(Message::text).collect();
+    let texts: Vec<String> = store.read("s").unwrap().context().iter().map(Message::text).collect();
     assert_eq!(texts.len(), 2);
     assert!(texts[0].contains("they greeted") && texts[1] == "new");
 }
@@ -301,7 +301,7 @@ fn a_replay_joins_text_and_closes_what_nobody_finished() {
             ],
         )
         .unwrap();
-    let replay = store.replay("s").unwrap();
+    let replay = store.read("s").unwrap().replay();
     let brief: Vec<String> = replay
         .iter()
         .map(|u| {
@@ -387,15 +387,15 @@ fn a_fork_goes_its_own_way() {
     store.append("s", &[Entry::Message(Message::user("one"))]).unwrap();
     store.fork("s", &NewRow { id: "t", cwd: std::path::Path::new("/q"), roots: &["/r".into()] }).unwrap();
     store.append("t", &[Entry::Message(Message::user("two"))]).unwrap();
-    assert_eq!(store.context("s").unwrap().len(), 1);
-    assert_eq!(store.context("t").unwrap().len(), 2);
+    assert_eq!(store.read("s").unwrap().context().len(), 1);
+    assert_eq!(store.read("t").unwrap().context().len(), 2);
     let row = store.row("t").unwrap();
     assert_eq!(
         (row.parent.as_deref(), row.cwd, row.roots),
         (Some("s"), "/q".into(), vec![PathBuf::from("/r")])
     );
     assert!(store.delete("s").unwrap());
-    assert_eq!(store.context("t").unwrap().len(), 2);
+    assert_eq!(store.read("t").unwrap().context().len(), 2);
     assert!(store.read("s").is_err());
 }
 
@@ -529,10 +529,10 @@ fn what_a_killed_process_left_is_swept_up() {
     store.append("s", &[Entry::Mark(Mark::Began)]).unwrap();
     store.about_to_change("s", &file, Some(b"new")).unwrap();
     store.append("s", &[Entry::Mark(Mark::Ended { stop: "end_turn".into(), usage: json!({}) })]).unwrap();
-    store.sweep("s").unwrap();
+    store.read("s").unwrap().sweep();
     assert!(dead.exists(), "nothing broke off");
     store.append("s", &[Entry::Mark(Mark::Began)]).unwrap();
-    store.sweep("s").unwrap();
+    store.read("s").unwrap().sweep();
     assert!(!dead.exists() || !std::path::Path::new("/proc/self").exists());
     assert!(alive.exists() && foreign.exists() && file.exists());
 }
@@ -573,7 +573,7 @@ fn a_compaction_that_broke_off_has_an_end() {
     let store = session();
     let begun = json!({ "sessionUpdate": "compaction_update", "compactionId": "c", "status": "in_progress" });
     store.append("s", &[Entry::Update(begun)]).unwrap();
-    let replay = store.replay("s").unwrap();
+    let replay = store.read("s").unwrap().replay();
     assert_eq!(
         replay.last().unwrap(),
         &json!({ "sessionUpdate": "compaction_update", "compactionId": "c", "status": "failed" })

@@ -1,6 +1,6 @@
 //! `glob`: files by name. The walk that it shares with `search` leaves out what the project ignores.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
@@ -11,6 +11,7 @@ use globset::{GlobBuilder, GlobMatcher};
 use super::{Arguments, Boxed, Cx, Job, Output, Tool, spec, text};
 use crate::model::ToolSpec;
 use crate::permits::Action;
+use crate::project;
 
 /// The most files that are told.
 const MOST: usize = 200;
@@ -59,22 +60,10 @@ pub(super) fn glob(pattern: &str) -> Result<GlobMatcher, String> {
     glob.map(|glob| glob.compile_matcher()).map_err(|error| format!("`{pattern}` is no glob: {error}"))
 }
 
-/// Every file below a directory that the project does not ignore. Links are not followed: they may lead out.
-pub(super) fn walk(base: &Path) -> impl Iterator<Item = PathBuf> + use<> {
-    let mut walk = ignore::WalkBuilder::new(base);
-    walk.hidden(false)
-        .follow_links(false)
-        .require_git(false)
-        .filter_entry(|entry| entry.file_name() != ".git");
-    let files = walk.build().filter_map(Result::ok);
-    files
-        .filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()))
-        .map(ignore::DirEntry::into_path)
-}
-
 fn find(base: &Path, glob: &GlobMatcher, stop: &AtomicBool) -> Vec<(SystemTime, String)> {
     let mut found = Vec::new();
-    for path in walk(base).take_while(|_| !stop.load(Ordering::Relaxed)) {
+    for entry in project::files(base).take_while(|_| !stop.load(Ordering::Relaxed)) {
+        let path = entry.into_path();
         let relative = path.strip_prefix(base).unwrap_or(&path);
         if glob.is_match(relative) {
             let time = path.metadata().and_then(|meta| meta.modified()).unwrap_or(SystemTime::UNIX_EPOCH);

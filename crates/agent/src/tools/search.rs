@@ -9,11 +9,12 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::sinks::Lossy;
 use grep_searcher::{BinaryDetection, SearcherBuilder};
 
-use super::find::{blocking, glob, walk};
+use super::find::{blocking, glob};
 use super::{Arguments, Boxed, Cx, Job, Output, Tool, clip, flag, spec, text};
 use crate::ground::{Ground, Place};
 use crate::model::ToolSpec;
 use crate::permits::Action;
+use crate::project;
 
 /// The most lines that are told.
 const MOST: usize = 200;
@@ -86,7 +87,8 @@ fn search(base: &Path, matcher: &RegexMatcher, files: Option<&GlobMatcher>, stop
     let mut found = Found::default();
     let mut searcher =
         SearcherBuilder::new().binary_detection(BinaryDetection::quit(0)).line_number(true).build();
-    let mut paths: Vec<_> = walk(base).take_while(|_| !stop.load(Ordering::Relaxed)).collect();
+    let entries = project::files(base).take_while(|_| !stop.load(Ordering::Relaxed));
+    let mut paths: Vec<_> = entries.map(ignore::DirEntry::into_path).collect();
     paths.sort();
     for path in paths {
         let relative = path.strip_prefix(base).unwrap_or(&path);

@@ -1,8 +1,6 @@
 //! Keeping the conversation within the model's window: what was said is put into a summary, and the client is told.
 
-use attache::wire::v1::{
-    CompactionStatus, CompactionUpdate, ContentChunk, Notice, NoticeSeverity, SessionUpdate,
-};
+use attache::wire::v1::{CompactionStatus, CompactionUpdate, NoticeSeverity, SessionUpdate};
 use attache::{Error, Patch, Result, StopReason};
 
 use super::{say, steps};
@@ -99,12 +97,7 @@ async fn begins(cx: &Cx, id: &str) -> Result<bool> {
     if voice.tell_if_known(turn, SessionUpdate::CompactionUpdate(Box::new(update))).await? {
         return Ok(true);
     }
-    let title = "The conversation is being shortened to a summary";
-    let notice = Notice::new(NoticeSeverity::Info, title);
-    if !voice.tell_if_known(turn, SessionUpdate::Notice(notice)).await? {
-        let chunk = ContentChunk::new(format!("*{title}.*\n\n"));
-        voice.tell(turn, SessionUpdate::AgentMessageChunk(chunk)).await?;
-    }
+    voice.notify(turn, NoticeSeverity::Info, "The conversation is being shortened to a summary").await?;
     Ok(false)
 }
 
@@ -208,7 +201,7 @@ fn replace(cx: &Cx, summary: &str) -> Result<()> {
     let waiting = live.state().context.last().filter(|last| last.role == Role::User).map(open_words);
     entries.extend(waiting.clone().flatten().map(Entry::Message));
     live.voice.keep(&entries)?;
-    let context = live.store().context(live.id()).map_err(crate::house::internal)?;
+    let context = live.store().read(live.id()).map_err(crate::house::internal)?.context();
     let mut state = live.state();
     state.context = context;
     state.used = 0;
@@ -217,8 +210,7 @@ fn replace(cx: &Cx, summary: &str) -> Result<()> {
 
 /// The place of the last entry in the log.
 fn last(live: &Live) -> Result<i64> {
-    let log = live.store().read(live.id()).map_err(crate::house::internal)?;
-    Ok(log.last().map_or(0, |logged| logged.seq))
+    live.store().last(live.id()).map_err(crate::house::internal)
 }
 
 /// What the user said last, without results of calls: those are in the summary, and their calls are gone.

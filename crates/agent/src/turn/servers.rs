@@ -1,7 +1,7 @@
 //! The tools of MCP servers join those of the session.
 
 use attache::Result;
-use attache::wire::v1::{ContentChunk, Notice, NoticeSeverity, SessionUpdate};
+use attache::wire::v1::NoticeSeverity;
 
 use crate::tools::Cx;
 
@@ -18,11 +18,7 @@ pub(super) async fn join(cx: &Cx) -> Result<()> {
         state.tools.add(found.tools);
     }
     for problem in found.problems {
-        let notice = Notice::new(NoticeSeverity::Warning, problem.clone());
-        if !cx.live.voice.tell_if_known(turn, SessionUpdate::Notice(notice)).await? {
-            let chunk = ContentChunk::new(format!("*{problem}*\n\n"));
-            cx.live.voice.tell(turn, SessionUpdate::AgentMessageChunk(chunk)).await?;
-        }
+        cx.live.voice.notify(turn, NoticeSeverity::Warning, &problem).await?;
     }
     Ok(())
 }

@@ -119,7 +119,7 @@ async fn what_was_said_before_the_cancel_is_part_of_the_conversation() {
     let mut session = agent.new_session(project.path()).await.unwrap();
     cancel_when(&mut session, "talk", |event| matches!(event, Event::Text(_))).await;
     let kept = attache_agent::store::Store::open(&store, attache_host::secrets::Mask::new()).unwrap();
-    let context = kept.context(session.id().as_str()).unwrap();
+    let context = kept.read(session.id().as_str()).unwrap().context();
     let said: Vec<String> = context.iter().map(|message| message.text()).collect();
     assert_eq!(said[0], "talk");
     assert!(said[1].starts_with("one"), "{said:?}");

@@ -63,7 +63,7 @@ async fn clients_that_know_compactions_see_one_with_its_summary() {
     assert!(seen[1].2.contains("SUMMARY: the user likes green."), "{seen:?}");
     // The conversation that goes on is the summary, in memory and on disk.
     let kept = attache_agent::store::Store::open(&store, attache_host::secrets::Mask::new()).unwrap();
-    let context = kept.context(session.id().as_str()).unwrap();
+    let context = kept.read(session.id().as_str()).unwrap().context();
     assert_eq!(context.len(), 1, "{context:?}");
     assert!(context[0].text().contains("SUMMARY"), "{context:?}");
 }

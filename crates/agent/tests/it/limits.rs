@@ -55,8 +55,9 @@ async fn refusals_end_the_turn_and_leave_the_conversation() {
     assert_eq!(allow(&mut session, "again").await.text, "here");
     let kept = attache_agent::store::Store::open(&store, attache_host::secrets::Mask::new()).unwrap();
     let said: Vec<String> = kept
-        .context(session.id().as_str())
+        .read(session.id().as_str())
         .unwrap()
+        .context()
         .iter()
         .map(attache_agent::model::Message::text)
         .collect();

@@ -11,7 +11,6 @@ use serde_json::value::RawValue;
 use super::builder::{Services, SystemPrompts};
 use super::client::Hello;
 use super::core::Core;
-use super::nes;
 use super::open::no_method;
 use crate::{Error, Result};
 
@@ -69,7 +68,7 @@ fn capabilities(services: &Services, client: &ClientCapabilities) -> AgentCapabi
         .auth(auth)
         .providers(services.providers.is_some().then(ProvidersCapabilities::new))
         .nes(next_edits.map(|service| service.capabilities()))
-        .position_encoding(next_edits.map(|service| nes::encoding(service, client)))
+        .position_encoding(next_edits.map(|service| service.encoding_for(client)))
 }
 
 /// AUTH-08: terminal logins only for clients that can run them.

@@ -64,6 +64,14 @@ pub trait NextEdits: Send + Sync + 'static {
         &[]
     }
 
+    /// The encoding of this connection's positions, as it was announced: the first of [`encodings`](Self::encodings) that
+    /// the client has too, else UTF-16 (NES-10).
+    fn encoding_for(&self, client: &ClientCapabilities) -> PositionEncodingKind {
+        let offered = client.position_encodings.as_deref().unwrap_or_default();
+        let common = self.encodings().iter().find(|encoding| offered.contains(encoding));
+        common.copied().unwrap_or(PositionEncodingKind::Utf16)
+    }
+
     /// A NES session starts.
     fn start(
         &self,
@@ -102,7 +110,7 @@ pub trait NextEdits: Send + Sync + 'static {
 
 pub(super) trait AnyNextEdits: Send + Sync {
     fn capabilities(&self) -> NesCapabilities;
-    fn encodings(&self) -> &[PositionEncodingKind];
+    fn encoding_for(&self, client: &ClientCapabilities) -> PositionEncodingKind;
     fn start<'a>(
         &'a self,
         id: &'a SessionId,
@@ -120,8 +128,8 @@ impl<N: NextEdits> AnyNextEdits for N {
     fn capabilities(&self) -> NesCapabilities {
         NextEdits::capabilities(self)
     }
-    fn encodings(&self) -> &[PositionEncodingKind] {
-        NextEdits::encodings(self)
+    fn encoding_for(&self, client: &ClientCapabilities) -> PositionEncodingKind {
+        NextEdits::encoding_for(self, client)
     }
     fn start<'a>(
         &'a self,
@@ -146,13 +154,6 @@ impl<N: NextEdits> AnyNextEdits for N {
     fn closed(&self, id: &SessionId) {
         NextEdits::closed(self, id);
     }
-}
-
-/// NES-10: the first of the agent's encodings that the client has too, else UTF-16.
-pub(super) fn encoding(service: &dyn AnyNextEdits, client: &ClientCapabilities) -> PositionEncodingKind {
-    let offered = client.position_encodings.as_deref().unwrap_or_default();
-    let common = service.encodings().iter().find(|encoding| offered.contains(encoding));
-    common.copied().unwrap_or(PositionEncodingKind::Utf16)
 }
 
 /// The NES sessions of one connection.
