@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{begin, reopening, scene, turn, unseen, words};
-use crate::judge::Heard;
+use crate::judge::{Heard, is_conversation};
 use crate::stage::{Id, PromptKind};
 use crate::{Need, Scenario, Stage, Step, Stop};
 
@@ -43,16 +43,7 @@ fn replay<'a>(
 ) -> impl Iterator<Item = (&'a Heard, &'a str, &'a Value)> {
     stage.heard(mark).iter().filter_map(move |heard| {
         let (kind, update) = heard.update()?;
-        let told = matches!(
-            kind,
-            "user_message_chunk"
-                | "agent_message_chunk"
-                | "agent_thought_chunk"
-                | "tool_call"
-                | "tool_call_update"
-                | "plan"
-        );
-        (told && heard.params()["sessionId"] == *session).then_some((&**heard, kind, update))
+        (is_conversation(kind) && heard.params()["sessionId"] == *session).then_some((&**heard, kind, update))
     })
 }
 

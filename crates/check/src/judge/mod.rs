@@ -18,6 +18,7 @@ mod shape;
 
 pub use book::{Asked, Book, Session, Terminal, ToolCall};
 pub use message::{Heard, Kind, Message, Said};
+pub(crate) use order::is_conversation;
 
 use std::collections::HashSet;
 

@@ -103,7 +103,7 @@ impl Watcher for Updates {
 }
 
 /// Kinds that tell the conversation itself; the others describe the session and may come at any time (SESS-31).
-fn is_conversation(kind: &str) -> bool {
+pub(crate) fn is_conversation(kind: &str) -> bool {
     matches!(
         kind,
         "user_message_chunk"

@@ -5,6 +5,7 @@ mod agent_mutants;
 mod client_mutants;
 mod coverage;
 mod engine;
+mod matrix;
 mod report;
 mod rules;
 mod schema;
