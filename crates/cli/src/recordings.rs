@@ -21,6 +21,7 @@ use serde_json::json;
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Kind, Result};
 use crate::output::{Format, Output};
+use crate::run::runtime;
 use crate::time;
 
 /// `attache record FILE -- COMMAND…`. Ends as the agent ends, with its exit code.
@@ -44,14 +45,12 @@ pub(crate) fn record(cx: &Cx) -> Result<()> {
         heard.note(What::Stderr(line.into()));
         let _ = writeln!(std::io::stderr().lock(), "{line}");
     });
-    // Kept until the exit: letting go of it would wait for the thread that reads stdin, which cannot be called back.
-    let runtime = runtime()?;
-    let status = runtime.block_on(async {
-        let child = command.spawn()?;
-        std::io::Result::Ok(relay(child, tokio::io::stdin(), tokio::io::stdout(), &recorder).await)
-    });
-    let status =
-        status.map_err(|error| Failure::runtime(error).hint("give the agent's command after `--`"))?;
+    let status = runtime(async {
+        let child = command
+            .spawn()
+            .map_err(|error| Failure::runtime(error).hint("give the agent's command after `--`"))?;
+        Ok(relay(child, tokio::io::stdin(), tokio::io::stdout(), &recorder).await)
+    })?;
     if let Some(why) = recorder.failure() {
         cx.output.warn(format_args!("{} is not complete: {why}", path.display()));
     }
@@ -108,19 +107,21 @@ pub(crate) fn replay(cx: &Cx) -> Result<()> {
         cwd: (part == Party::Client && cx.call.global("cwd").is_some()).then(|| cx.cwd.clone()),
     };
     let verbose = options.strict || cx.output.verbose;
-    let outcome = runtime()?.block_on(async {
+    let outcome = runtime(async {
         let link = match command {
             [] => Link::stdio(),
-            [program, args @ ..] => Link::command(Command::new(program).args(args).current_dir(&cx.cwd))?,
+            [program, args @ ..] => {
+                let command = Command::new(program).args(args).current_dir(&cx.cwd);
+                Link::command(command).map_err(Failure::runtime)?
+            }
         };
         let hear = |deviation: &replay::Deviation| {
             if deviation.is_grave() || verbose {
                 cx.output.tell(format_args!("[replay] {deviation}"));
             }
         };
-        std::io::Result::Ok(replay::replay(&trace, link, &options, hear).await)
-    });
-    let outcome = outcome.map_err(Failure::runtime)?;
+        Ok(replay::replay(&trace, link, &options, hear).await)
+    })?;
     if let Some(path) = cx.call.value("report") {
         let text = format!("{:#}\n", outcome_json(&outcome, options.strict));
         std::fs::write(cx.cwd.join(path), text).context(format_args!("{path} cannot be written"))?;
@@ -262,10 +263,6 @@ fn read(cx: &Cx, file: &str) -> Result<Trace> {
     let path = cx.cwd.join(file);
     let input = File::open(&path).context(format_args!("{} cannot be read", path.display()))?;
     Trace::read(BufReader::new(input)).map_err(|error| Failure::runtime(format_args!("{file}: {error}")))
-}
-
-fn runtime() -> Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")
 }
 
 #[cfg(unix)]
