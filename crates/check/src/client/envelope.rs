@@ -296,11 +296,14 @@ fn bad_params(stage: &mut Stage) -> BoxFuture<'_, Step> {
 
 async fn refuses_params(stage: &mut Stage, rule: &'static str, method: &str, params: Value) -> Step {
     let shown = params.to_string();
-    match stage.call(method, params).await? {
-        Err(error) if error.code == -32602 => stage.pass(rule),
-        Err(error) => stage
+    match stage.call(method, params).await {
+        Ok(Err(error)) if error.code == -32602 => stage.pass(rule),
+        Ok(Err(error)) => stage
             .fail(rule, format!("{method} with {shown} was refused with {} in place of -32602", error.code)),
-        Ok(_) => stage.fail(rule, format!("{method} with {shown} was carried out")),
+        Ok(Ok(_)) => stage.fail(rule, format!("{method} with {shown} was carried out")),
+        // Nobody can be asked about it, so nobody is waited for.
+        Err(Stop::Deadline(_)) => stage.fail(rule, format!("{method} with {shown} was not answered")),
+        Err(stop) => return Err(stop),
     }
     Ok(())
 }

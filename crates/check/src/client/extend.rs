@@ -9,7 +9,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     scene(
         "meta",
         "what others write into _meta changes nothing",
-        &["EXT-01", "EXT-04", "EXT-11", "EXT-12"],
+        &["EXT-01", "EXT-04", "EXT-10", "EXT-11", "EXT-12"],
         &[],
         meta,
     ),
@@ -24,7 +24,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     scene(
         "extension",
         "an extension is used where it is announced",
-        &["EXT-05", "EXT-06", "EXT-09"],
+        &["INIT-28", "EXT-05", "EXT-06", "EXT-09"],
         &[Need::Act("extension")],
         extension,
     ),

@@ -166,7 +166,10 @@ fn in_terminal(stage: &mut Stage) -> BoxFuture<'_, Step> {
 
 fn in_vain(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
-        launched(stage, 1).await?;
+        // A start as an agent does not end as a login that fails.
+        if launched(stage, 1).await?.args.is_empty() {
+            return Err(Stop::NotExercised("the client did not log in by the program's words".to_owned()));
+        }
         let ended = stage.trace().entries.len();
         let said = serve_rest(stage, |_, _| None).await?;
         let went_on = said.iter().any(|heard| heard.asks("session/new") && heard.index >= ended);

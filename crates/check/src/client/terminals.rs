@@ -80,6 +80,9 @@ fn has_ended(status: &Value) -> bool {
 fn run(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
         let turn = open_turn(stage).await?;
+        // A client that asks its user first answers neither this nor the next.
+        let first = start(stage, &turn, "true", json!({})).await?;
+        let _ = ask(stage, &turn, "release", &first).await?;
         let terminal = match start(stage, &turn, "echo begun; sleep 600; echo done", json!({})).await {
             Err(Stop::Deadline(_)) => {
                 stage.fail("TERM-04", "terminal/create was not answered while the command ran");

@@ -111,6 +111,9 @@ const OLDER: &[(&str, &str)] = &[
 const OLDER_METHODS: &[&str] = &["session/set_model", "mcp/connect", "mcp/disconnect"];
 const OLDER_FAMILIES: &[&str] = &["nes/", "document/", "proxy/"];
 
+/// Names that only the next version has. They are the protocol's own, so EXT-05 has nothing against them, but INIT-10 has.
+const LATER_METHODS: &[&str] = &["auth/login", "auth/logout", "tool_call/cancel", "terminal/cancel"];
+
 /// Judges shapes and names.
 #[derive(Debug, Default)]
 pub(super) struct Shape;
@@ -167,7 +170,13 @@ fn named(said: &Said<'_>, method: &str, out: &mut Findings) -> Option<Method> {
         let older = OLDER_METHODS.contains(&method)
             || OLDER_FAMILIES.iter().any(|family| method.starts_with(family))
             || method.starts_with("$/");
-        if !older {
+        if LATER_METHODS.contains(&method) {
+            out.fail(
+                "INIT-10",
+                said,
+                format!("`{method}` is a method of version 2, and version 1 was agreed"),
+            );
+        } else if !older {
             let why =
                 format!("`{method}` is no method of the protocol and does not begin with an underscore");
             out.fail("EXT-05", said, why);

@@ -91,6 +91,8 @@ fn shapes_break_the_rule_about_their_type() {
     );
     assert_eq!(breaks(r#"a {"jsonrpc":"2.0","method":"craft/notify","params":{}}"#), ["EXT-05"]);
     assert_eq!(breaks(r#"a {"jsonrpc":"2.0","method":"_craft/notify","params":{}}"#), [""; 0]);
+    // INIT-10: a name of the next version is reserved, not made up.
+    assert_eq!(breaks(r#"c {"jsonrpc":"2.0","id":9,"method":"auth/logout","params":{}}"#), ["INIT-10"]);
     assert_eq!(broken(&begun("{}", r#"{"dancing":true}"#, &[])), ["INIT-27"]);
     assert_eq!(broken(&begun("{}", r#"{"_meta":{"dancing":true}}"#, &[])), [""; 0]);
 }

@@ -18,6 +18,10 @@ pub(super) async fn perform(client: &Client) -> Result<(), Halt> {
     if client.is("EXT-05") {
         let _ = client.call("attache/hello", json!({})).await;
     }
+    // INIT-10: version 1 was agreed, and has no such method.
+    if client.is("INIT-10/later") {
+        let _ = client.call("auth/login", json!({ "methodId": "none" })).await;
+    }
     if client.is("PROMPT-01") && client.acts("prompt") {
         let _ = client.prompt("sess-early", Vec::new()).await;
     }
@@ -92,10 +96,10 @@ async fn two(client: &Client) -> Result<(), Halt> {
     first.and(second)
 }
 
-/// EXT-06, EXT-09: a request of an extension, to an agent that announces it.
+/// EXT-06, EXT-09, INIT-28: a request of an extension, to an agent that announces it.
 async fn greet(client: &Client) {
     let announced = client.state().agent.pointer("/agentCapabilities/_meta/attache.dev").is_some();
-    if announced || client.is("EXT-09") {
+    if announced || client.is("EXT-09") || client.is("INIT-28") {
         let _ = client.call("_attache.dev/hello", json!({})).await;
     }
 }
@@ -159,8 +163,13 @@ impl Client {
         if let Some(session) = self.state().sessions.get_mut(session) {
             (session.prompting, session.cancelled) = (true, false);
         }
-        let outcome =
-            self.call_known("session/prompt", json!({ "sessionId": named, "prompt": prompt })).await;
+        // EXT-10: a trace that the turn belongs to.
+        let trace = match self.is("EXT-10") {
+            true => "the user's",
+            false => "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        };
+        let params = json!({ "sessionId": named, "prompt": prompt, "_meta": { "traceparent": trace } });
+        let outcome = self.call_known("session/prompt", params).await;
         if let Some(session) = self.state().sessions.get_mut(session) {
             session.prompting = false;
         }

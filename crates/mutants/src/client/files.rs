@@ -151,9 +151,6 @@ fn lines(
 }
 
 pub(super) fn write(client: &Client, params: &Value) -> Answer {
-    if client.is("RPC-24") {
-        return Err(Failure::Silence);
-    }
     let (path, content) = (text(params, "path")?, text(params, "content")?);
     let path = within(client, params, path)?;
     // FS-10: what is not there is made, its directory too (FS-11).

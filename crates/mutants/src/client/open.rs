@@ -87,6 +87,10 @@ impl Client {
             "plan": {},
             "subagents": {},
         });
+        if self.is("EXT-09") {
+            // Announced by itself, which says nothing of the agent.
+            capabilities["_meta"] = json!({ "attache.dev": { "hello": true } });
+        }
         if self.acts("nes") {
             capabilities["nes"] = json!({ "jump": {}, "rename": {}, "searchAndReplace": {} });
             capabilities["positionEncodings"] = json!(["utf-16"]);

@@ -191,7 +191,10 @@ pub(super) async fn create(client: &Client, params: &Value) -> Answer {
 
 /// TERM-08: what there is so far, and the end only if there was one.
 pub(super) fn output(client: &Client, params: &Value) -> Answer {
-    let terminal = client.terminal(params)?;
+    let terminal = match client.terminal(params) {
+        Err(_) if client.is("RPC-24") => return Err(Failure::Silence),
+        terminal => terminal?,
+    };
     let shown = terminal.shown();
     let output = String::from_utf8_lossy(&shown.bytes);
     let output = if client.is("TERM-19") { output.replace('\u{FFFD}', "") } else { output.into_owned() };
