@@ -17,9 +17,10 @@ use serde_json::Value;
 use super::{install, real};
 use peers::Peer;
 
-const USAGE: &str = "usage: cargo xtask conformance [--only NAME,…] [--print]
-  --only    these peers only (a part of the name is enough)
-  --print   make the page of the reports that are there, and run nothing";
+const USAGE: &str = "usage: cargo xtask conformance [--only NAME,…] [--deadline SECONDS] [--print]
+  --only      these peers only (a part of the name is enough)
+  --deadline  how long one answer may take, 15 unless told: a slow machine needs more
+  --print     make the page of the reports that are there, and run nothing";
 
 /// What became of one peer.
 struct Judged {
@@ -28,12 +29,13 @@ struct Judged {
 }
 
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
-    let (mut only, mut print) = (Vec::new(), false);
+    let (mut only, mut print, mut deadline) = (Vec::new(), false, "15".to_owned());
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
         match arg.as_str() {
             "--only" => only.extend(rest.next().ok_or(USAGE)?.split(',').map(str::to_owned)),
             "--print" => print = true,
+            "--deadline" => deadline.clone_from(rest.next().ok_or(USAGE)?),
             _ => return Err(USAGE.to_owned()),
         }
     }
@@ -56,7 +58,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
         let kept = dir.join(format!("{}.json", peer.file()));
         let started = Instant::now();
         if !print {
-            judge(&attache, &peer, &cache, &dir)?;
+            judge(&attache, &peer, &deadline, &cache, &dir)?;
         }
         let Ok(text) = fs::read_to_string(&kept) else {
             println!("none    {}: no report", peer.name);
@@ -71,10 +73,10 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     if missing.is_empty() { Ok(()) } else { Err(format!("nobody has looked at: {}", missing.join(", "))) }
 }
 
-fn judge(attache: &str, peer: &Peer, cache: &Path, dir: &Path) -> Result<(), String> {
+fn judge(attache: &str, peer: &Peer, deadline: &str, cache: &Path, dir: &Path) -> Result<(), String> {
     let file = |ext: &str| dir.join(format!("{}.{ext}", peer.file())).to_string_lossy().into_owned();
     let mut command = Command::new(attache);
-    command.args(["check", peer.side(), "--faults", "--deadline", "15", "-j", peer.jobs()]);
+    command.args(["check", peer.side(), "--faults", "--deadline", deadline, "-j", peer.jobs()]);
     for ext in ["json", "html"] {
         let path = file(ext);
         let _ = fs::remove_file(&path);

@@ -48,27 +48,37 @@ const PROMPTS: &[(&str, &str)] = &[
     ("lines", "[[answer grüße, 世界]]"),
 ];
 
+/// The prompts by which our coding agent's script knows what to do.
+const SCENES: &[&str] = &["say", "read", "write", "run", "run-long", "ask", "plan", "think", "lines", "fail"];
+
 /// A client that takes its prompt from standard input.
 const PIPED: &str = r#"prompt=$1; shift; printf '%s\n' "$prompt" | "$@""#;
+
+/// A client that starts its agent by `npx`: what is found under that name is the checker.
+const BY_NPX: &str =
+    r#"printf '#!/bin/sh\nexec %s\n' "$1" > npx; chmod +x npx; PATH=$PWD:$PATH; shift; exec "$@""#;
 
 pub(super) fn all(cache: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Peer>, String> {
     let mut peers = Vec::new();
     ours(wanted, &mut peers)?;
     official(cache, wanted, &mut peers)?;
     for agent in real::modelled(cache, wanted)? {
-        let flags = PROMPTS.iter().flat_map(|(kind, text)| ["--prompt".to_owned(), format!("{kind}={text}")]);
         peers.push(Peer {
             name: agent.name().to_owned(),
             version: agent.version(),
             is_agent: true,
             command: agent.command(),
-            flags: flags.collect(),
+            flags: PROMPTS.iter().flat_map(|(kind, text)| prompt(kind, text)).collect(),
             needs_model: true,
             agent: Some(agent),
         });
     }
     acpx(cache, wanted, &mut peers)?;
     Ok(peers)
+}
+
+fn prompt(kind: &str, text: &str) -> [String; 2] {
+    ["--prompt".to_owned(), format!("{kind}={text}")]
 }
 
 fn agent(name: &str, version: &str, command: Vec<String>) -> Peer {
@@ -103,42 +113,83 @@ fn ours(wanted: &dyn Fn(&str) -> bool, peers: &mut Vec<Peer>) -> Result<(), Stri
         ];
         peers.extend(all.into_iter().filter(|peer| wanted(&peer.name)));
     }
+    if wanted("attache agent") {
+        let model = format!("script:{}", super::super::home().join("conformance.script").display());
+        let command = [install::program()?, "agent".to_owned(), "--model".to_owned(), model].to_vec();
+        let flags = SCENES.iter().flat_map(|kind| prompt(kind, &format!("[[{kind}]]"))).collect();
+        peers.push(Peer { flags, ..agent("attache agent", here, command) });
+    }
     if wanted("attache exec") {
         let program = install::program()?;
         let words = ["--agent", "{agent}", "--approve-all", "exec", "{prompt}"].map(str::to_owned);
-        peers.push(client("attache exec", here, [vec![program], words.to_vec()].concat()));
+        let mut peer = client("attache exec", here, [vec![program.clone()], words.to_vec()].concat());
+        for (act, rest) in ACTIONS {
+            peer.flags.extend(["--action".to_owned(), format!("{act}='{program}' --agent {{agent}} {rest}")]);
+        }
+        peers.push(peer);
     }
     Ok(())
 }
 
+/// How our program is made to do more than one prompt.
+const ACTIONS: &[(&str, &str)] = &[
+    ("ask", "exec {prompt}"),
+    ("bare", "--no-fs --no-terminal --approve-all exec {prompt}"),
+    ("list", "sessions list"),
+    ("login", "auth login"),
+    ("logout", "auth logout"),
+    ("auth_status", "auth status"),
+    ("roots", "--add-dir {root} --add-dir {root:2} --approve-all exec {prompt}"),
+    ("config", "--approve-all exec --config-option attache-effort=attache-high {prompt}"),
+    ("model", "--model attache-big --approve-all exec {prompt}"),
+    ("system_prompt", "--system-prompt short --approve-all exec {prompt}"),
+];
+
 fn official(cache: &Path, wanted: &dyn Fn(&str) -> bool, peers: &mut Vec<Peer>) -> Result<(), String> {
     let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let mut all = Vec::new();
-    if wanted("official TypeScript peer") {
+    let any = |names: &[&str]| names.iter().any(|name| wanted(name));
+    let typescript =
+        ["official TypeScript agent.js", "official TypeScript peer", "official TypeScript client.js"];
+    if any(&typescript) {
+        // The last SDK whose package carries the examples, and one of those that acpx is made with.
+        let sdk = real::package("acpx", cache)?.join("node_modules/@agentclientprotocol/sdk/dist/examples");
+        let script = |name: &str| words(&["node", &sdk.join(name).to_string_lossy()]);
         let (_, peer) = install::official("ts", cache)?;
-        all.push(agent("official TypeScript peer", "2.4.0", peer.command));
+        all.push(agent(typescript[0], "1.9.0", script("agent.js")));
+        all.push(agent(typescript[1], "2.4.0", peer.command));
+        let started = words(&["sh", "-c", BY_NPX, "sh", "{agent}"]);
+        all.push(client(typescript[2], "1.9.0", [started, script("client.js")].concat()));
     }
-    if wanted("official Python") {
+    let python = [
+        "official Python agent.py",
+        "official Python echo_agent.py",
+        "official Python peer",
+        "official Python client.py",
+    ];
+    if any(&python) {
         let (_, peer) = install::official("py", cache)?;
-        let python = peer.command[0].clone();
+        let interpreter = peer.command[0].clone();
         let examples = install::python_examples(cache)?;
-        let script = |name: &str| vec![python.clone(), examples.join(name).to_string_lossy().into_owned()];
-        all.push(agent("official Python agent.py", "0.12.1", script("agent.py")));
-        all.push(agent("official Python echo_agent.py", "0.12.1", script("echo_agent.py")));
-        all.push(agent("official Python peer", "0.12.1", peer.command));
+        let script =
+            |name: &str| vec![interpreter.clone(), examples.join(name).to_string_lossy().into_owned()];
+        all.push(agent(python[0], "0.12.1", script("agent.py")));
+        all.push(agent(python[1], "0.12.1", script("echo_agent.py")));
+        all.push(agent(python[2], "0.12.1", peer.command));
         let piped = words(&["sh", "-c", PIPED, "sh", "{prompt}"]);
         let command = [piped, script("client.py"), words(&["{agent:argv}"])].concat();
-        all.push(client("official Python client.py", "0.12.1", command));
+        all.push(client(python[3], "0.12.1", command));
     }
-    if wanted("official Rust") {
+    let rust = ["official Rust simple_agent", "official Rust peer", "official Rust yolo_one_shot_client"];
+    if any(&rust) {
         let (_, peer) = install::official("rust", cache)?;
         let [simple, yolo] = install::rust_examples(cache, ["simple_agent", "yolo_one_shot_client"])?;
-        all.push(agent("official Rust simple_agent", "5.0.0", vec![simple]));
-        all.push(agent("official Rust peer", "5.0.0", peer.command));
+        all.push(agent(rust[0], "5.0.0", vec![simple]));
+        all.push(agent(rust[1], "5.0.0", peer.command));
         let command = [vec![yolo], words(&["--command", "{agent}", "{prompt}"])].concat();
-        all.push(client("official Rust yolo_one_shot_client", "5.0.0", command));
+        all.push(client(rust[2], "5.0.0", command));
     }
-    peers.extend(all);
+    peers.extend(all.into_iter().filter(|peer| wanted(&peer.name)));
     Ok(())
 }
 
