@@ -57,13 +57,10 @@ pub(crate) fn log(cx: &Cx, setup: &Setup) -> Result<Log> {
 }
 
 /// Shows how it ended.
-pub(super) async fn end(front: &mut Front, result: Result<Ended>) -> Result<()> {
+pub(super) async fn end<T>(front: &mut Front, result: Result<T>) -> Result<()> {
     let Front::Local(local) = front else { return result.map(|_| ()) };
     match result {
-        Ok(_) => {
-            local.finish().await;
-            Ok(())
-        }
+        Ok(_) => local.finish().await.map_err(|error| Failure::unwritten(&error)),
         // What cannot be written cannot be told there.
         Err(failure) if failure.is_unwritten() => Err(failure),
         Err(mut failure) => {

@@ -39,6 +39,8 @@ pub(crate) struct Local {
     color: bool,
     /// Nothing but JSON is wanted.
     strict: bool,
+    /// Why stdout takes nothing more.
+    lost: Option<io::Error>,
 }
 
 impl Local {
@@ -51,6 +53,7 @@ impl Local {
             asker: attended.then(Asker::default),
             color: output.color_stderr,
             strict: output.strict,
+            lost: None,
         }
     }
 
@@ -67,20 +70,26 @@ impl Local {
         self.screen.line(flow, line);
     }
 
-    /// Writes what the screen has. A reader of stdout that is slow is waited for.
+    /// Writes what the screen has. A reader of stdout that is slow is waited for. What once could not be written makes every
+    /// later call fail too, so whoever looks at the end knows.
     pub(crate) async fn write(&mut self) -> io::Result<()> {
         let out = &mut self.screen.out;
-        if !out.stdout.is_empty() {
-            let result = self.stdout.write_all(&out.stdout).await;
-            out.stdout.clear();
-            result?;
-            self.stdout.flush().await?;
+        if !out.stdout.is_empty() && self.lost.is_none() {
+            let written = match self.stdout.write_all(&out.stdout).await {
+                Ok(()) => self.stdout.flush().await,
+                Err(error) => Err(error),
+            };
+            self.lost = written.err();
         }
+        out.stdout.clear();
         if !out.stderr.is_empty() {
             let _ = io::stderr().lock().write_all(&out.stderr);
             out.stderr.clear();
         }
-        Ok(())
+        match &self.lost {
+            Some(error) => Err(same(error)),
+            None => Ok(()),
+        }
     }
 
     /// Asks the person at the terminal. `None` if there is none, or no answer.
@@ -127,10 +136,18 @@ impl Local {
         let _ = self.write().await;
     }
 
-    /// The turn is over.
-    pub(crate) async fn finish(&mut self) {
+    /// The turn is over. An error means that not all of it could be written.
+    pub(crate) async fn finish(&mut self) -> io::Result<()> {
         self.screen.finish();
-        let _ = self.write().await;
+        self.write().await
+    }
+}
+
+/// An error once more.
+fn same(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => io::Error::new(error.kind(), error.to_string()),
     }
 }
 

@@ -76,13 +76,7 @@ pub(crate) fn prompt(cx: &Cx) -> Result<()> {
                 queued(cx, &record, &request);
                 Ok(())
             }
-            Ok(None) => {
-                if let Front::Local(local) = &mut front {
-                    local.finish().await;
-                }
-                Ok(())
-            }
-            Err(failure) => end(&mut front, Err(failure)).await,
+            shown => end(&mut front, shown).await,
         }
     })
 }

@@ -139,6 +139,7 @@ fn a_disk_that_is_full_is_told() {
         &["exec", "hi"][..],
         &["--format", "json", "exec", "hi"],
         &["--format", "quiet", "exec", "hi"],
+        &["--format", "quiet", "prompt", "-s", "kept", "hi"],
         &["--help"],
         &["config", "show"],
         &["--format", "json", "agents"],
