@@ -27,10 +27,11 @@ use report::Report;
 const OFFICIAL: &[&str] = &["ts", "py", "rust"];
 const OURS: &str = "ours";
 
-const USAGE: &str = "usage: cargo xtask interop [--only ts,py,rust] [--coder | --peers]
+const USAGE: &str = "usage: cargo xtask interop [--only ts,py,rust] [--coder | --neovim | --peers]
        cargo xtask interop --real [--only gemini,opencode,claude,codex,qwen] [--by sdk,attache]
   --only    which official SDKs, or with --real which agents, to run against (default: all of both)
-  --coder   run only our coding agent, with the clients of the official SDKs and npm's acpx
+  --coder   run only our coding agent, with the clients of the official SDKs, npm's acpx, and neovim with CodeCompanion
+  --neovim  run only our coding agent with neovim; ATTACHE_CODECOMPANION=DIR names a checkout of CodeCompanion
   --peers   run the official peers against one another instead: this checks the scenarios themselves
   --real    run our clients against agents that people use, with a fake model
   --by      which of our clients: a small one on the SDK, the program, or both (the default)";
@@ -56,6 +57,8 @@ enum What {
     Ours,
     /// Our coding agent with clients of others.
     Coder,
+    /// Our coding agent with neovim.
+    Neovim,
     /// The official SDKs with one another.
     Peers,
     /// Ours with agents that people use.
@@ -82,6 +85,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     match wanted.what {
         What::All | What::Ours => ours(&wanted.only, &cache, &mut report)?,
         What::Coder => coder::run(&wanted.only, &cache, &mut report)?,
+        What::Neovim => coder::neovim(&cache, &mut report)?,
         What::Peers => peers(&wanted.only, &cache, &mut report)?,
         What::Real => return real::run(&wanted.only, &wanted.by, &cache),
     }
@@ -131,6 +135,7 @@ fn wanted(args: &[String]) -> Result<Wanted, String> {
             "--only" => only = Some(args.next().ok_or(USAGE)?),
             "--by" => by = Some(args.next().ok_or(USAGE)?),
             "--coder" => what = What::Coder,
+            "--neovim" => what = What::Neovim,
             "--peers" => what = What::Peers,
             "--real" => what = What::Real,
             _ => return Err(USAGE.to_owned()),

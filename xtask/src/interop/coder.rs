@@ -1,10 +1,13 @@
-//! Our coding agent, `attache agent`, with clients that are not ours: those of the official SDKs, and npm's acpx.
+//! Our coding agent, `attache agent`, with clients that are not ours: those of the official SDKs, npm's acpx, and neovim
+//! with CodeCompanion.
 //!
 //! Its model is a script, `tests/interop/coder.script`, which answers the prompts of the usual scenarios by means of the
 //! agent's own tools. What the clients must then observe is in `coder.json`: the same scenarios, as far as they are not about
 //! what only the agent for the scenarios does.
 
 mod acpx;
+mod neovim;
+mod played;
 
 use std::fs;
 use std::path::Path;
@@ -19,10 +22,9 @@ use super::{Program, home, install};
 
 const NAME: &str = "attache_agent";
 
-/// Runs it with the clients of the wanted SDKs, and with acpx.
+/// Runs it with the clients of the wanted SDKs, with acpx, and with neovim.
 pub(super) fn run(only: &[&'static str], cache: &Path, report: &mut Report) -> Result<(), String> {
-    println!("build   ours: the program, for its agent");
-    let agent = Program { name: NAME, command: command(&install::program()?, cache)? };
+    let agent = agent(cache)?;
     let scenarios = pair::scenarios("coder.json")?;
     let script = home().join("coder.script").display().to_string();
     let tidy = |line: String| tidy(&line, &script, &scenarios);
@@ -37,12 +39,17 @@ pub(super) fn run(only: &[&'static str], cache: &Path, report: &mut Report) -> R
         python_example(&agent, cache, report)?;
     }
     acpx::run(&agent.command, cache, report)?;
-    if !has_neovim() {
-        println!(
-            "note    CodeCompanion is left out: it needs neovim 0.11 or newer, and there is none on PATH"
-        );
-    }
-    Ok(())
+    neovim::run(&agent.command, cache, report)
+}
+
+/// Runs it with neovim alone.
+pub(super) fn neovim(cache: &Path, report: &mut Report) -> Result<(), String> {
+    neovim::run(&agent(cache)?.command, cache, report)
+}
+
+fn agent(cache: &Path) -> Result<Program, String> {
+    println!("build   ours: the program, for its agent");
+    Ok(Program { name: NAME, command: command(&install::program()?, cache)? })
 }
 
 /// The agent with a home of its own, and the script for its model.
@@ -151,13 +158,6 @@ fn plain(line: &str) -> String {
     let line = line.trim_end_matches(":content(text:cancelled)");
     let words = |text: &str, at: char| text.split(at).map(word).collect::<Vec<_>>().join(&at.to_string());
     words(&words(line, ':'), '|')
-}
-
-fn has_neovim() -> bool {
-    let output = std::process::Command::new("nvim").arg("--version").output();
-    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-    let version = text.lines().next().and_then(|line| line.split("v0.").nth(1)).unwrap_or_default();
-    version.split('.').next().and_then(|minor| minor.parse::<u32>().ok()).is_some_and(|minor| minor >= 11)
 }
 
 #[cfg(test)]

@@ -93,7 +93,12 @@ impl Ground {
         match lent_reader(turn.turn(), place) {
             Some(files) => {
                 let read = files.read_lines(&place.named, line, limit).await;
-                read.map_err(|error| told(&self.short(&place.named), error))
+                let text = read.map_err(|error| told(&self.short(&place.named), error))?;
+                // FS-13: some editors say that what is not there is empty, and a model would believe it.
+                if text.is_empty() && !local::exists(self, place).await? {
+                    return Err(format!("no such file: {}", self.short(&place.named)));
+                }
+                Ok(text)
             }
             None => local::read(self, place, line, limit).await,
         }

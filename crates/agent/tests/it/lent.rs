@@ -47,6 +47,20 @@ say done
 }
 
 #[tokio::test]
+async fn what_an_editor_calls_empty_although_it_is_not_there_is_not_there() {
+    // shows FS-13
+    let project = Project::new();
+    project.write("empty.txt", "");
+    let client = Client::new().read_files(|_: Cx, _: ReadTextFileRequest| async { Ok(String::new()) });
+    let script =
+        "==\n--\ncall read {\"path\": \"no.txt\"}\ncall read {\"path\": \"empty.txt\"}\n--\nsay ${result}\n";
+    let mut session = session_of(client, &project, script, Mode::Code).await;
+    let seen = allow(&mut session, "go").await;
+    assert!(seen.text.contains("no such file: no.txt"), "{seen:#?}");
+    assert!(seen.text.contains("the file is empty"), "{seen:#?}");
+}
+
+#[tokio::test]
 async fn a_client_that_lends_only_reading_gets_no_unsaved_text_on_its_disk() {
     // shows FS-02
     let project = Project::new();

@@ -4,11 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::super::pair::{self, Ended, Start};
+use super::super::pair::{self, Start};
+use super::super::real;
 use super::super::report::{Report, Row};
-use super::super::tap::{self, From, Log};
-use super::super::{real, wire};
+use super::super::tap::{self, From};
 use super::NAME;
+use super::played::{Played, Tally};
 
 const TIME: Duration = Duration::from_secs(60);
 /// acpx keeps the agent for a second after a prompt.
@@ -22,26 +23,6 @@ struct Scene {
     /// Interrupted once this has come over the wire.
     interrupted_at: Option<&'static str>,
     judge: fn(&Played<'_>) -> Vec<(&'static str, bool)>,
-}
-
-struct Played<'a> {
-    ended: &'a Ended,
-    log: &'a Log,
-    work: &'a Path,
-}
-
-impl Played<'_> {
-    fn shows(&self, text: &str) -> bool {
-        self.ended.stdout.join("\n").contains(text)
-    }
-
-    fn said(&self, from: From, text: &str) -> bool {
-        self.log.lines.iter().any(|(side, line)| *side == from && line.contains(text))
-    }
-
-    fn draft(&self) -> String {
-        fs::read_to_string(self.work.join("draft.txt")).unwrap_or_default()
-    }
 }
 
 const SCENES: &[Scene] = &[
@@ -73,7 +54,7 @@ const SCENES: &[Scene] = &[
             vec![
                 ("it was asked for", played.said(From::Agent, "session/request_permission")),
                 ("nothing is written", !played.said(From::Agent, "fs/write_text_file")),
-                ("the file is as before", played.draft() == "one\ntwo\n"),
+                ("the file is as before", played.file("draft.txt") == "one\ntwo\n"),
                 ("the answer is printed", played.shows("denied")),
             ]
         },
@@ -86,7 +67,7 @@ const SCENES: &[Scene] = &[
         judge: |played| {
             vec![
                 ("it was asked for", played.said(From::Agent, "session/request_permission")),
-                ("the file is edited", played.draft() == "one\nTWO\n"),
+                ("the file is edited", played.file("draft.txt") == "one\nTWO\n"),
                 ("the answer is printed", played.shows("applied")),
             ]
         },
@@ -175,7 +156,7 @@ fn play(
     let started = Instant::now();
     let dir = pair::workspace(cache, &format!("acpx-{NAME}"))?;
     let env = environment(&dir, node);
-    let (mut good, mut messages, mut bad) = (0, 0, Vec::new());
+    let mut tally = Tally::default();
     for scene in SCENES {
         // acpx finds a session by the agent's command line, so that has to stay the same.
         let log = dir.join("wire.log");
@@ -196,24 +177,19 @@ fn play(
             after: AFTER,
         })?;
         let exchange = tap::read(&log).unwrap_or_default();
-        let mut checks = (scene.judge)(&Played { ended: &ended, log: &exchange, work: &dir.join("work") });
+        let (shown, work) = (ended.stdout.join("\n"), dir.join("work"));
+        let played = Played { ended: &ended, shown: &shown, log: &exchange, work: &work };
+        let mut checks = (scene.judge)(&played);
         checks.push(("it ends with the right code", scene.code.is_none_or(|code| ended.code == Some(code))));
-        good += checks.iter().filter(|(_, held)| *held).count();
-        let wrong: Vec<String> =
-            checks.iter().filter(|(_, held)| !held).map(|(what, _)| format!("not so: {what}")).collect();
-        let told = format!("ended with {:?}; stderr: {}", ended.code, pair::short(ended.stderr.trim()));
-        let details = if wrong.is_empty() { None } else { Some(told) };
-        let wrong = wrong.into_iter().chain(details).chain(wire::check(&exchange)).chain(ended.problems);
-        bad.extend(wrong.map(|problem| format!("{}: {problem}", scene.name)));
-        messages += exchange.lines.len();
+        tally.add(scene.name, &played, &checks);
     }
     let (client, agent) = ("acpx".to_owned(), NAME.to_owned());
     report.add(Row {
         client,
         agent,
-        good,
-        messages,
-        bad,
+        good: tally.good,
+        messages: tally.messages,
+        bad: tally.bad,
         traces: dir,
         left_out: Vec::new(),
         took: started.elapsed(),
