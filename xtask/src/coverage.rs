@@ -1,7 +1,7 @@
 //! `cargo xtask check-coverage`: which rules the checker covers, and which of its checks have been shown to fail.
 //!
 //! The tests of `attache-check` run the checker against the good peers and against every variant that breaks a rule. This runs them and prints the
-//! table that they make; it fails if a variant is not found out, or if a MUST or MUST NOT that can be seen has no check or no variant.
+//! table that they make; it fails if a variant is not found out, or if a MUST or SHOULD that can be seen has no check or no variant.
 
 use std::process::{Command, Stdio};
 

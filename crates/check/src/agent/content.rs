@@ -32,7 +32,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     scene(
         "meta",
         "`_meta` of all kinds, and members that nobody knows",
-        &["EXT-01", "EXT-03", "EXT-04", "EXT-11", "EXT-12"],
+        &["EXT-01", "EXT-03", "EXT-04", "EXT-10", "EXT-11", "EXT-12"],
         &[],
         |stage| Box::pin(meta(stage)),
     ),

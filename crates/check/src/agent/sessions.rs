@@ -1,10 +1,12 @@
 //! Sessions: made, held side by side, closed, forked, archived.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use serde_json::{Value, json};
 
 use super::{begin, is_question, open_with, opening, ping, prompt, reopening, scene, turn, unseen, words};
+use crate::judge::Heard;
 use crate::stage::{Id, PromptKind};
 use crate::{Need, Scenario, Stage, Step, Stop};
 
@@ -63,6 +65,13 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         &["SYSP-02"],
         &[Need::Agent("sessionCapabilities.systemPrompt")],
         |stage| Box::pin(system_prompt(stage)),
+    ),
+    scene(
+        "system-prompt-place",
+        "a system prompt is nothing that the user said",
+        &["SYSP-05"],
+        &[Need::Agent("sessionCapabilities.systemPrompt"), Need::Agent("loadSession")],
+        |stage| Box::pin(system_place(stage)),
     ),
 ];
 
@@ -287,5 +296,33 @@ async fn system_prompt(stage: &mut Stage) -> Step {
     let params = opening(stage, json!({ "systemPrompt": { "mode": "_attache", "content": text } }));
     let answer = stage.call("session/new", params).await?;
     stage.check("SYSP-02", answer.is_err(), "a system prompt of an unknown mode was accepted");
+    Ok(())
+}
+
+/// SYSP-05: what the history shows as words of the user was placed there.
+async fn system_place(stage: &mut Stage) -> Step {
+    const WORD: &str = "attache-saffron";
+    stage.initialize(json!({})).await?;
+    let content = json!([{ "type": "text", "text": format!("The word of the day is {WORD}.") }]);
+    let given = json!({ "systemPrompt": { "mode": "append", "content": content } });
+    let session = open_with(stage, given.clone()).await?;
+    stage.turn(&session, PromptKind::Say).await?.ok();
+    let mark = stage.mark();
+    let mut params = opening(stage, given);
+    params["sessionId"] = json!(session);
+    if let Err(error) = stage.call("session/load", params).await? {
+        return unseen(&format!("session/load was refused: {} {}", error.code, error.message));
+    }
+    let users = |heard: &&Rc<Heard>| heard.update().is_some_and(|(kind, _)| kind == "user_message_chunk");
+    let said: Vec<_> = stage.heard(mark).iter().filter(users).cloned().collect();
+    if said.is_empty() {
+        return unseen("the history repeats nothing that the user said");
+    }
+    match said.iter().find(|heard| heard.params().to_string().contains(WORD)) {
+        Some(heard) => {
+            stage.fail_at("SYSP-05", &[heard.index], "the system prompt comes back as words of the user");
+        }
+        None => stage.pass("SYSP-05"),
+    }
     Ok(())
 }

@@ -1,8 +1,10 @@
 //! Tools: files, commands, plans, permission.
 
+use std::rc::Rc;
+
 use serde_json::{Value, json};
 
-use super::{begin, is_question, ping, scene, unseen};
+use super::{begin, is_question, ping, scene, turn, unseen};
 use crate::judge::Heard;
 use crate::stage::{Permission, PromptKind, Reply};
 use crate::{Need, Scenario, Stage, Step, Stop};
@@ -42,10 +44,13 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     scene(
         "plan-plain",
         "the agent makes a plan for a client that knows one only",
-        &["PLAN-03", "PLAN-06", "PLAN-08"],
+        &["PLAN-01", "PLAN-03", "PLAN-06", "PLAN-08"],
         &[Need::Prompt(PromptKind::Plan)],
         |stage| Box::pin(plan(stage, json!({}))),
     ),
+    scene("plan-progress", "the agent does what it planned", &["PLAN-02"], &[], |stage| {
+        Box::pin(progress(stage))
+    }),
     scene(
         "permission-waits",
         "nothing happens before a permission is given",
@@ -139,15 +144,80 @@ async fn plan(stage: &mut Stage, capabilities: Value) -> Step {
     let session = stage.new_session().await?;
     let mark = stage.mark();
     stage.turn(&session, PromptKind::Plan).await?.ok();
-    let told = stage
-        .heard(mark)
-        .iter()
-        .any(|heard| heard.update().is_some_and(|(kind, _)| kind == "plan" || kind == "plan_update"));
-    if told {
+    if stage.heard(mark).iter().any(|heard| is_plan(heard)) {
         stage.pass("PLAN-01");
         return ping(stage).await;
     }
-    unseen("the agent made no plan")
+    match plan_of_a_tool(stage.heard(mark)) {
+        Some(at) => {
+            stage.fail_at("PLAN-01", &[at], "a tool made a plan, and no `plan` reports it");
+            Ok(())
+        }
+        None => unseen("the agent made no plan"),
+    }
+}
+
+fn is_plan(heard: &Heard) -> bool {
+    heard.update().is_some_and(|(kind, _)| matches!(kind, "plan" | "plan_update" | "plan_removed"))
+}
+
+/// The entry in which a tool that ended well was given a plan: a list of at least two steps that have a status each. The agent was asked
+/// for a plan, so this is it.
+fn plan_of_a_tool(heard: &[Rc<Heard>]) -> Option<usize> {
+    let tools = heard.iter().filter_map(|heard| {
+        let (kind, update) = heard.update()?;
+        kind.starts_with("tool_call").then_some((heard.index, update))
+    });
+    let tools: Vec<(usize, &Value)> = tools.collect();
+    let is_step = |step: &Value| {
+        matches!(step["status"].as_str(), Some("pending" | "in_progress" | "completed"))
+            && step
+                .as_object()
+                .is_some_and(|step| step.values().filter(|value| value.is_string()).count() > 1)
+    };
+    let is_list =
+        |list: &Value| list.as_array().is_some_and(|list| list.len() > 1 && list.iter().all(is_step));
+    let planned =
+        |update: &Value| update["rawInput"].as_object().is_some_and(|input| input.values().any(is_list));
+    let ended = |id: &Value| {
+        tools.iter().any(|(_, update)| update["toolCallId"] == *id && update["status"] == "completed")
+    };
+    tools.iter().find(|(_, update)| planned(update) && ended(&update["toolCallId"])).map(|(at, _)| *at)
+}
+
+/// PLAN-02: a plan that was told before two files were written, and never again after, says nothing of the progress.
+async fn progress(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    let mark = stage.mark();
+    let [one, two] = ["one.txt", "two.txt"].map(|name| stage.cwd().join(name).to_string_lossy().into_owned());
+    let words = format!(
+        "Make a plan of two steps: write `1` to {one}, write `2` to {two}. Then carry it out step by step, and keep the plan up to date."
+    );
+    let ended = turn(stage, &session, &words).await?;
+    let heard = stage.heard(mark);
+    let write = |path: &str| {
+        let writes = |heard: &&Rc<Heard>| heard.asks("fs/write_text_file") && heard.params()["path"] == path;
+        heard.iter().find(writes).map(|heard| heard.index)
+    };
+    let (Some(first), Some(second)) = (write(&one), write(&two)) else {
+        return unseen("the agent did not write both files through the client");
+    };
+    let plans: Vec<usize> = heard.iter().filter(|heard| is_plan(heard)).map(|heard| heard.index).collect();
+    let begun = first.min(second);
+    if plans.first().is_none_or(|plan| *plan > begun) {
+        return unseen("the agent made no plan before it began");
+    }
+    let fine = ended.is_ok_and(|result| result["stopReason"] == "end_turn");
+    if plans.iter().any(|plan| *plan > begun) {
+        stage.pass("PLAN-02");
+    } else if fine {
+        stage.fail_at(
+            "PLAN-02",
+            &[plans[0], begun],
+            "what was planned was done, and the plan was not told again",
+        );
+    }
+    Ok(())
 }
 
 /// What shows that the file was written.

@@ -28,6 +28,13 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         &[Need::Act("extension")],
         extension,
     ),
+    scene(
+        "extension-announced",
+        "an extension that the agent announces",
+        &["INIT-28"],
+        &[Need::Act("extension")],
+        announced,
+    ),
 ];
 
 /// A request that this client serves.
@@ -125,5 +132,17 @@ fn extension(stage: &mut Stage) -> BoxFuture<'_, Step> {
         stage.check("EXT-09", used.is_none(), why);
         let _ = find(&said, "session/prompt");
         Ok(())
+    })
+}
+
+fn announced(stage: &mut Stage) -> BoxFuture<'_, Step> {
+    Box::pin(async move {
+        let mut capabilities = everything();
+        capabilities["_meta"] = json!({ "attache.dev": { "hello": true } });
+        stage.accept(capabilities).await?;
+        let said = serve_rest(stage, |_, _| None).await?;
+        // Whether it was right to use it is for the watchers to say.
+        let used = said.iter().filter_map(|heard| heard.method()).any(|method| method.starts_with('_'));
+        if used { Ok(()) } else { Err(Stop::NotExercised("the client used no extension".to_owned())) }
     })
 }

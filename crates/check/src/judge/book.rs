@@ -161,6 +161,12 @@ impl Book {
         *found == Value::Bool(true) || found.is_object()
     }
 
+    /// INIT-28: whether either party's capabilities hold a `_meta`, the place where extensions are announced.
+    pub fn announces_extensions(&self) -> bool {
+        let told = |party| self.capabilities(party).to_string().contains("\"_meta\"");
+        told(Party::Agent) || told(Party::Client)
+    }
+
     /// Whether the two agreed upon a later version, whose messages have other shapes.
     pub fn is_later(&self) -> bool {
         is_later(&self.initialized)

@@ -1,7 +1,7 @@
 //! Watchers: they look at every message of a conversation, led by the checker or recorded anywhere, and know what each should be.
 //!
 //! `envelope.rs` knows what every line must be, `shape.rs` the types of messages, `order.rs` what may be said when, `capable.rs` who may use
-//! what; `agent/` and `client/` know the rest by topic. [`Watcher::rules`] says which rules a watcher speaks about; a rule that is there already needs no
+//! what, `tracing.rs` whose names are reserved; `agent/` and `client/` know the rest by topic. [`Watcher::rules`] says which rules a watcher speaks about; a rule that is there already needs no
 //! second watcher.
 //!
 //! A watcher judges both parties; whose messages count is decided afterwards ([`judge`]), so that the checker's own, often
@@ -15,6 +15,7 @@ mod envelope;
 mod message;
 mod order;
 mod shape;
+mod tracing;
 
 pub use book::{Asked, Book, Session, Terminal, ToolCall};
 pub use message::{Heard, Kind, Message, Said};
@@ -125,6 +126,7 @@ pub fn watchers(party: Option<Party>) -> Vec<Box<dyn Watcher>> {
         Box::new(order::Beginning),
         Box::new(order::Updates),
         Box::new(capable::Capable),
+        Box::new(tracing::Tracing::default()),
     ];
     if party != Some(Party::Client) {
         list.extend(agent::watchers());

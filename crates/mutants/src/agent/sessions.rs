@@ -17,7 +17,12 @@ impl Agent {
             return Err(Refusal::new(-32603, "Internal error"));
         }
         let cwd = absolute(params, "cwd")?;
-        let session = self.prepare(Session::new(cwd, Vec::new()), params, true)?;
+        let mut session = self.prepare(Session::new(cwd, Vec::new()), params, true)?;
+        if self.is("SYSP-05") {
+            // As if the user had said it.
+            let blocks = params["systemPrompt"]["content"].as_array().into_iter().flatten();
+            session.history.extend(blocks.map(|block| json!({ "sessionUpdate": "user_message_chunk", "content": block, "messageId": "user-0" })));
+        }
         let mut state = self.state();
         let number = state.count();
         // SESS-03: no two sessions have one id.

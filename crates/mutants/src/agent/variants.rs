@@ -15,7 +15,7 @@ const fn with(name: &'static str, also: &'static [&'static str]) -> Variant {
     Variant { name, also }
 }
 
-static VARIANTS: [Variant; 265] = [
+static VARIANTS: [Variant; 271] = [
     alone("RPC-01"),
     with("RPC-02", &["RPC-24"]),
     alone("RPC-03"),
@@ -198,6 +198,8 @@ static VARIANTS: [Variant; 265] = [
     with("TERM-02", &["INIT-15", "INIT-19", "TERM-01"]),
     alone("TERM-05"),
     with("TERM-13", &["ROOT-04"]),
+    alone("PLAN-01"),
+    alone("PLAN-02"),
     alone("PLAN-03"),
     alone("PLAN-06"),
     with("PLAN-07", &["INIT-15", "INIT-19", "PLAN-08"]),
@@ -207,6 +209,7 @@ static VARIANTS: [Variant; 265] = [
     alone("CMD-05"),
     alone("CMD-06"),
     alone("MODE-01"),
+    with("MODE-02", &["EXT-02"]),
     alone("MODE-04"),
     with("MODE-05", &["MODE-06"]),
     alone("MODE-06"),
@@ -245,6 +248,8 @@ static VARIANTS: [Variant; 265] = [
     alone("EXT-07"),
     alone("EXT-08"),
     with("EXT-09", &["INIT-28"]),
+    alone("EXT-10"),
+    alone("EXT-10/state"),
     alone("EXT-11"),
     alone("EXT-12"),
     with("NOTE-01", &["INIT-15", "INIT-19"]),
@@ -281,4 +286,5 @@ static VARIANTS: [Variant; 265] = [
     with("SUBA-05", &["INIT-10"]),
     alone("SUBA-06"),
     alone("SYSP-02"),
+    alone("SYSP-05"),
 ];

@@ -21,6 +21,8 @@ pub(crate) enum Wish {
     /// Something that takes long.
     Think,
     Plan,
+    /// A plan that is carried out: files to write, each a step.
+    Carry(Vec<String>),
     /// Content of every type.
     Show,
     /// Two files at once.
@@ -46,10 +48,12 @@ impl Wish {
         let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
         let text = texts.join("\n");
         let quoted: Vec<String> = text.split('`').skip(1).step_by(2).map(str::to_owned).collect();
-        let path = || {
+        let paths = || {
             let bare = |word: &str| word.trim_matches(['`', ',', '"', '\'']).trim_end_matches('.').to_owned();
-            text.split_whitespace().map(bare).find(|word| word.contains('/') || word.ends_with(".txt"))
+            let words = text.split_whitespace().map(bare);
+            words.filter(|word| word.contains('/') || word.ends_with(".txt")).collect::<Vec<_>>()
         };
+        let path = || paths().into_iter().next();
         let words = text.to_lowercase();
         let has = |word: &str| words.contains(word);
         let first = words.split_whitespace().next().unwrap_or_default().trim_matches([':', '/']);
@@ -71,6 +75,7 @@ impl Wish {
             "ask" | "delete" => Wish::Ask,
             "think" | "count" => Wish::Think,
             "plan" => Wish::Plan,
+            "make" if has("keep the plan up to date") => Wish::Carry(paths()),
             "make" if has("plan") => Wish::Plan,
             "show" => Wish::Show,
             "compare" => Wish::Compare(quoted),

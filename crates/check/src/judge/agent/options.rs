@@ -6,15 +6,15 @@ use super::super::{Book, Findings, Kind, Said, Watcher};
 use super::items;
 use crate::Party;
 
-/// CONF-05, CONF-11, MODE-01.
+/// CONF-05, CONF-11, MODE-01, MODE-02.
 pub(super) struct Options;
 
 impl Watcher for Options {
     fn rules(&self) -> &'static [&'static str] {
-        &["CONF-05", "CONF-11", "MODE-01"]
+        &["CONF-05", "CONF-11", "MODE-01", "MODE-02"]
     }
 
-    fn see(&mut self, _: &Book, said: &Said<'_>, out: &mut Findings) {
+    fn see(&mut self, book: &Book, said: &Said<'_>, out: &mut Findings) {
         if said.from != Party::Agent {
             return;
         }
@@ -25,12 +25,21 @@ impl Watcher for Options {
             options(said, &result["configOptions"], out);
             if result["modes"].is_object() {
                 modes(said, &result["modes"], out);
+                out.pass("MODE-02", said);
+            } else if asked.method == "session/new" && announces_modes(&book.initialized) {
+                out.fail("MODE-02", said, "initialize announced modes, and the session's answer has none");
             }
         }
         if let Some((_, "config_option_update", update)) = said.update() {
             options(said, &update["configOptions"], out);
         }
     }
+}
+
+/// Whether the answer to `initialize` holds modes, where an early draft wanted them.
+fn announces_modes(initialized: &Value) -> bool {
+    let places = [&initialized["modes"], &initialized["agentCapabilities"]["modes"]];
+    places.into_iter().any(|modes| modes.is_object() || modes.is_array())
 }
 
 fn modes(said: &Said<'_>, modes: &Value, out: &mut Findings) {

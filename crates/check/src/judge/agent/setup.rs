@@ -52,7 +52,7 @@ impl Watcher for Setup {
         }
         // INIT-28, EXT-09: whoever calls by a name of its own has told of it in `_meta` of a capability.
         if let Some((method, _)) = said.call(Party::Agent).filter(|(method, _)| method.starts_with('_')) {
-            let told = book.capabilities(Party::Agent).to_string().contains("\"_meta\"");
+            let told = book.announces_extensions();
             for rule in ["INIT-28", "EXT-09"] {
                 out.check(rule, said, told, || {
                     format!("{method} is called, and no `_meta` of a capability announces anything")

@@ -10,13 +10,18 @@ pub(super) struct Opening;
 
 impl Watcher for Opening {
     fn rules(&self) -> &'static [&'static str] {
-        &["INIT-04", "INIT-12", "INIT-17", "INIT-24", "INIT-27", "AUTH-03", "AUTH-10", "AUTH-20"]
+        &["INIT-04", "INIT-12", "INIT-17", "INIT-24", "INIT-27", "INIT-28", "AUTH-03", "AUTH-10", "AUTH-20"]
     }
 
     fn see(&mut self, book: &Book, said: &Said<'_>, out: &mut Findings) {
         match said.call(Party::Client) {
             Some(("initialize", params)) => introduction(said, params, out),
             Some(("authenticate", params)) => authentication(book, said, params, out),
+            Some((method, _)) if method.starts_with('_') => {
+                out.check("INIT-28", said, book.announces_extensions(), || {
+                    format!("{method} is called, and no `_meta` of a capability announces anything")
+                });
+            }
             _ => {}
         }
     }

@@ -3,6 +3,7 @@
 mod ask;
 mod extra;
 mod files;
+mod plan;
 mod shell;
 mod show;
 
@@ -40,7 +41,8 @@ pub(crate) async fn perform(turn: &Turn, wish: Wish) -> Result<Result<&'static s
         Wish::Run(words) => shell::run(turn, &words).await?,
         Wish::Ask => ask::permission(turn).await?,
         Wish::Think => think(turn).await?,
-        Wish::Plan => show::plan(turn).await?,
+        Wish::Plan => plan::plan(turn).await?,
+        Wish::Carry(paths) => plan::carry(turn, &paths).await?,
         Wish::Show => show::everything(turn).await,
         Wish::Form => ask::form(turn).await?,
         Wish::Visit => ask::visit(turn).await?,

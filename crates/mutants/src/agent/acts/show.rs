@@ -1,4 +1,4 @@
-//! Telling: texts, content, plans.
+//! Telling: texts and content.
 
 use crate::agent::turn::{Act, Turn};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ pub(super) async fn say(turn: &Turn, text: &str) -> Act {
     turn.say(if lost { "echo" } else { text }).await;
     turn.update(json!({
         "sessionUpdate": "usage_update", "used": 1200, "size": 200_000,
-        "cost": { "amount": 0.02, "currency": "USD" },
+        "cost": { "amount": 0.02, "currency": "USD" }, "_meta": trace(turn),
     }))
     .await;
     Ok(())
@@ -38,50 +38,12 @@ pub(super) async fn everything(turn: &Turn) {
     turn.agent.notify("_mutants.attache/shown", json!({})).await;
 }
 
-fn entry(content: &str, priority: &str, status: &str) -> Value {
-    json!({ "content": content, "priority": priority, "status": status })
-}
-
-/// PLAN-03, PLAN-07, PLAN-08: each time all of it, in the form that the client knows.
-pub(super) async fn plan(turn: &Turn) -> Act {
-    let steps = [
-        [
-            entry("look", "high", "in_progress"),
-            entry("think", "medium", "pending"),
-            entry("act", "low", "pending"),
-        ],
-        [
-            entry("look", "high", "completed"),
-            entry("think", "medium", "in_progress"),
-            entry("act", "low", "pending"),
-        ],
-        [
-            entry("look", "high", "completed"),
-            entry("think", "medium", "completed"),
-            entry("act", "low", "in_progress"),
-        ],
-    ];
-    let agent = &turn.agent;
-    let modern = turn.client_has("plan") || agent.is("PLAN-07") || agent.is("PLAN-08");
-    for (at, entries) in steps.iter().enumerate() {
-        let entries = match entries.get(at) {
-            // Only what changed.
-            Some(changed) if agent.is("PLAN-03") && at > 0 => json!([changed]),
-            _ => json!(entries),
-        };
-        if modern {
-            let plan = json!({ "type": "items", "planId": "plan", "entries": entries });
-            turn.tell(json!({ "sessionUpdate": "plan_update", "plan": plan })).await;
-        } else {
-            turn.tell(json!({ "sessionUpdate": "plan", "entries": entries })).await;
-        }
-        turn.wait(tokio::task::yield_now()).await?;
+/// EXT-10: under these names nothing but the context of a trace.
+fn trace(turn: &Turn) -> Value {
+    let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    match () {
+        () if turn.agent.is("EXT-10") => json!({ "traceparent": "the usage before" }),
+        () if turn.agent.is("EXT-10/state") => json!({ "traceparent": parent, "tracestate": { "turn": 1 } }),
+        () => json!({ "traceparent": parent, "tracestate": "mutants=1", "baggage": "turn=1" }),
     }
-    if modern {
-        let notes = json!({ "type": "markdown", "planId": "notes", "content": "# Notes" });
-        turn.update(json!({ "sessionUpdate": "plan_update", "plan": notes })).await;
-        turn.update(json!({ "sessionUpdate": "plan_removed", "planId": "notes" })).await;
-    }
-    turn.say("That is the plan").await;
-    Ok(())
 }

@@ -26,6 +26,9 @@ pub(super) fn answer(variant: &str, about: &str, result: &mut Value) {
         ("session/set_mode", "MODE-11") => *result = json!("done"),
         ("session/new", "CONF-05") => result["configOptions"][1]["currentValue"] = json!("ghost"),
         ("session/new", "CONF-11") => result["configOptions"][3]["category"] = json!("style"),
+        ("session/new" | "session/load" | "session/resume" | "session/fork", "MODE-02") => {
+            remove(result, "modes");
+        }
         ("session/new", "MODE-01") => result["modes"]["currentModeId"] = json!("ghost"),
         ("session/new", "EXT-02/answer") => result["mood"] = json!("good"),
         _ => {}
@@ -48,6 +51,10 @@ fn initialize(variant: &str, result: &mut Value) {
         "PROV-01" => able["providers"] = json!(true),
         "PROV-01/hidden" => remove(able, "providers"),
         "SSTAT-05/list" => remove(&mut able["sessionCapabilities"], "list"),
+        "MODE-02" => {
+            let modes = [json!({ "id": "ask", "name": "Ask" }), json!({ "id": "code", "name": "Code" })];
+            result["modes"] = json!({ "currentModeId": "ask", "availableModes": modes });
+        }
         "MCP-04" => able["mcpCapabilities"]["http"] = json!(false),
         _ => {}
     }
