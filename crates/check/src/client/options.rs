@@ -8,6 +8,8 @@ use super::play::{everything, find, goes_on, leaves, scene, serve_rest, serve_un
 use crate::judge::Heard;
 use crate::{BoxFuture, Need, Scenario, Stage, Step, Stop};
 
+/// The option that can be changed: a client is told once by what command it changes one.
+const EFFORT: &str = "attache-effort";
 const CONFIG: &[Need] = &[Need::Act("config")];
 
 pub(super) const SCENARIOS: &[Scenario] = &[
@@ -132,12 +134,9 @@ fn mode_or_option(stage: &mut Stage) -> BoxFuture<'_, Step> {
 
 fn plain(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
-        let asked = change(
-            stage,
-            json!({ "configOptions": [select("attache-effort", None)] }),
-            "session/set_config_option",
-        )
-        .await?;
+        let asked =
+            change(stage, json!({ "configOptions": [select(EFFORT, None)] }), "session/set_config_option")
+                .await?;
         stage.check("CONF-09", asked.is_some(), "an option without a category could not be set");
         Ok(())
     })
@@ -145,7 +144,7 @@ fn plain(stage: &mut Stage) -> BoxFuture<'_, Step> {
 
 fn category(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
-        let options = json!([select("attache-one", Some("zz")), select("attache-two", Some("_x"))]);
+        let options = json!([select(EFFORT, Some("zz")), select("attache-other", Some("_x"))]);
         let asked = change(stage, json!({ "configOptions": options }), "session/set_config_option").await?;
         stage.check("CONF-10", asked.is_some(), "an option of an unknown category could not be set");
         Ok(())
@@ -155,7 +154,7 @@ fn category(stage: &mut Stage) -> BoxFuture<'_, Step> {
 fn unknown(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
         let slider = json!({ "id": "attache-slider", "name": "A slider", "type": "slider", "currentValue": 5, "min": 0, "max": 9 });
-        let options = json!([slider, select("attache-effort", Some("thought_level"))]);
+        let options = json!([slider, select(EFFORT, Some("thought_level"))]);
         let asked = change(stage, json!({ "configOptions": options }), "session/set_config_option").await?;
         let asked = asked.ok_or_else(|| told("an option"))?;
         let kept = asked.params()["configId"] != "attache-slider";
@@ -169,8 +168,8 @@ fn groups(stage: &mut Stage) -> BoxFuture<'_, Step> {
         let value = |value: &str| json!({ "value": value, "name": value });
         let group = |name: &str, values: Value| json!({ "group": name, "name": name, "options": values });
         let option = json!({
-            "id": "attache-model", "name": "Model", "type": "select", "category": "model", "currentValue": "attache-small",
-            "options": [group("one", json!([value("attache-small")])), group("two", json!([value("attache-big")]))],
+            "id": EFFORT, "name": "Effort", "type": "select", "category": "thought_level", "currentValue": "attache-low",
+            "options": [group("one", json!([value("attache-low")])), group("two", json!([value("attache-high")]))],
         });
         let asked = change(stage, json!({ "configOptions": [option] }), "session/set_config_option").await?;
         stage.check("CONF-20", asked.is_some(), "an option whose values are in groups could not be set");
