@@ -1,7 +1,7 @@
 //! What all sessions of one agent share.
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use attache::agent::{NewSession, Open};
 use attache::wire::v1::SessionId;
@@ -13,7 +13,7 @@ use tokio::sync::OnceCell;
 use crate::http::Http;
 use crate::model::{Model, ModelInfo, Models, Settings};
 use crate::options::Options;
-use crate::session::Session;
+use crate::session::{Live, Session};
 use crate::store::{Log, NewRow, Store, StoreError};
 
 /// What all sessions of one agent share.
@@ -24,6 +24,8 @@ pub(crate) struct House {
     /// Servers on this machine are asked once, when somebody wants to know.
     looked: OnceCell<()>,
     http: OnceLock<Result<Http, String>>,
+    /// The sessions that were opened, and perhaps are no more.
+    sessions: Mutex<Vec<Weak<Live>>>,
 }
 
 impl House {
@@ -35,7 +37,8 @@ impl House {
         let store = store.map_err(internal)?;
         let settings = Settings { model: options.model.clone(), ..options.models.clone() };
         let models = Models::new(&settings).map_err(internal)?;
-        Ok(Arc::new(House { options, store, models, looked: OnceCell::new(), http: OnceLock::new() }))
+        let (looked, http, sessions) = (OnceCell::new(), OnceLock::new(), Mutex::default());
+        Ok(Arc::new(House { options, store, models, looked, http, sessions }))
     }
 
     /// A new session.
@@ -49,6 +52,29 @@ impl House {
     /// Opens a session with what is kept of it.
     pub(crate) async fn open(self: Arc<Self>, request: NewSession, log: &Log) -> Open<Session> {
         Session::open(self, request, log.context(), &log.settings()).await
+    }
+
+    /// Remembers a session.
+    pub(crate) fn has_opened(&self, live: &Arc<Live>) {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        // Only when it would have to grow, so that many sessions do not look at one another each time.
+        if sessions.len() == sessions.capacity() {
+            sessions.retain(|session| session.strong_count() > 0);
+        }
+        sessions.push(Arc::downgrade(live));
+    }
+
+    /// Tells every open session which models there are now.
+    async fn tell_models(&self) {
+        let models = self.models().await;
+        let open: Vec<Arc<Live>> = {
+            let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+            sessions.iter().filter_map(Weak::upgrade).collect()
+        };
+        for live in open {
+            // One that is being closed need not know.
+            let _ = live.renew_models(models.clone()).await;
+        }
     }
 
     /// The models that can be chosen.
@@ -91,6 +117,35 @@ impl House {
         words
             .collect::<Result<_, _>>()
             .map_err(|_| "a directory of the session has a name that is no text".to_owned())
+    }
+}
+
+/// For those who change what models there are, over the wire, while sessions are open.
+#[derive(Clone, Default)]
+pub(crate) struct Bell(Option<Arc<House>>);
+
+impl Bell {
+    pub(crate) fn new(house: &Arc<House>) -> Self {
+        Bell(Some(house.clone()))
+    }
+
+    /// Does something, and tells the open sessions if there are other models afterwards.
+    pub(crate) async fn around<T>(&self, models: &Models, work: impl Future<Output = T>) -> T {
+        let names = || models.list().iter().map(ModelInfo::spec).collect::<Vec<_>>();
+        let before = names();
+        let done = work.await;
+        if let Some(house) = &self.0
+            && names() != before
+        {
+            house.tell_models().await;
+        }
+        done
+    }
+}
+
+impl std::fmt::Debug for Bell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Bell")
     }
 }
 

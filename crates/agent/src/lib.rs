@@ -51,7 +51,7 @@ use attache::agent::{Agent, SystemPrompts};
 use attache::{Link, Result};
 
 use auth::{Keys, Logins};
-use house::House;
+use house::{Bell, House};
 use providers::Routes;
 
 /// Serves one client until it leaves.
@@ -65,7 +65,8 @@ pub fn agent(mut options: Options) -> Result<Agent> {
     options.models = options.models.with_keys(|provider| keys.get(provider));
     let house = House::new(options)?;
     let models = house.models.clone();
-    let logins = Logins::new(models.clone(), keys);
+    let bell = Bell::new(&house);
+    let logins = Logins::new(models.clone(), keys).telling(bell.clone());
     let (leaving, status) = (logins.clone(), logins.clone());
     let open = house.clone();
     let suggestions = nes::Suggestions::new(house.clone());
@@ -78,9 +79,12 @@ pub fn agent(mut options: Options) -> Result<Agent> {
     Ok(history::offer(agent, &house)
         .info("attache-agent", env!("CARGO_PKG_VERSION"))
         .auth(logins)
-        .logout(move || std::future::ready(leaving.forget()))
+        .logout(move || {
+            let leaving = leaving.clone();
+            async move { leaving.leave().await }
+        })
         .auth_status(move || std::future::ready(Ok(status.status())))
-        .providers(Routes::new(models))
+        .providers(Routes::new(models).telling(bell))
         .next_edits(suggestions)
         .images()
         .embedded_context()

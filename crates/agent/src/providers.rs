@@ -4,33 +4,33 @@ use attache::agent::Providers;
 use attache::wire::v1::{LlmProtocol, ProviderCurrentConfig, ProviderId, ProviderInfo, SetProviderRequest};
 use attache::{Error, Result};
 
+use crate::house::Bell;
 use crate::http;
 use crate::model::{Api, Key, KeyFrom, Models, Provider};
 
 /// The providers of some models, for a client to see and to change.
 #[derive(Debug, Clone)]
-pub struct Routes(Models);
+pub struct Routes {
+    models: Models,
+    bell: Bell,
+}
 
 impl Routes {
     /// Those of these models.
     pub fn new(models: Models) -> Self {
-        Routes(models)
-    }
-}
-
-impl Providers for Routes {
-    async fn list(&self) -> Result<Vec<ProviderInfo>> {
-        Ok(self.0.providers().all().iter().map(info).collect())
+        Routes { models, bell: Bell::default() }
     }
 
-    async fn set(&self, request: SetProviderRequest) -> Result<()> {
-        http::check_url(&request.base_url).map_err(|error| Error::invalid_params(error.to_string()))?;
-        let mut headers = Vec::new();
-        for (name, value) in request.headers {
-            let Some(value) = Key::new(&value) else { continue };
-            headers.push((name, value));
-        }
-        self.0.providers().change(request.provider_id.as_str(), |provider| {
+    /// CONF-16: with somebody to tell when there are other models.
+    pub(crate) fn telling(self, bell: Bell) -> Self {
+        Routes { bell, ..self }
+    }
+
+    async fn put(&self, request: SetProviderRequest) {
+        let id = request.provider_id.as_str();
+        let named = request.headers.iter().filter_map(|(name, value)| Some((name.clone(), Key::new(value)?)));
+        let headers = named.collect();
+        self.models.providers().change(id, |provider| {
             // PROV-05: nothing of what was set before stays, our own key neither.
             provider.api = api(&request.api_type, &request.base_url, provider.api);
             provider.base_url = request.base_url.trim_end_matches('/').to_owned();
@@ -41,14 +41,28 @@ impl Providers for Routes {
             provider.enabled = true;
         });
         // Somebody on this machine can say which models there are.
-        if self.0.providers().get(request.provider_id.as_str()).is_some_and(|provider| provider.is_local()) {
-            self.0.look_around().await;
+        if self.models.providers().get(id).is_some_and(|provider| provider.is_local()) {
+            self.models.look_around().await;
         }
+    }
+}
+
+impl Providers for Routes {
+    async fn list(&self) -> Result<Vec<ProviderInfo>> {
+        Ok(self.models.providers().all().iter().map(info).collect())
+    }
+
+    async fn set(&self, request: SetProviderRequest) -> Result<()> {
+        http::check_url(&request.base_url).map_err(|error| Error::invalid_params(error.to_string()))?;
+        self.bell.around(&self.models, self.put(request)).await;
         Ok(())
     }
 
     async fn disable(&self, id: ProviderId) -> Result<()> {
-        self.0.providers().change(id.as_str(), |provider| provider.enabled = false);
+        let disabling = async {
+            self.models.providers().change(id.as_str(), |provider| provider.enabled = false);
+        };
+        self.bell.around(&self.models, disabling).await;
         Ok(())
     }
 }

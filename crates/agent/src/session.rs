@@ -103,6 +103,7 @@ impl Session {
             }),
             house,
         });
+        live.house.has_opened(&live);
         live.offer(models)
     }
 }
@@ -161,6 +162,19 @@ impl Live {
 
     /// What the session offers: modes, models, options and commands, the same settings by their old and new names (MODE-10).
     fn offer(self: Arc<Self>, models: Vec<ModelInfo>) -> Open<Session> {
+        let mode = self.state().mode;
+        let (models, options) = self.choices(models);
+        let commands = commands::offered(&self);
+        self.state().commands.clone_from(&commands);
+        let open = Open::new(Session(self)).modes(mode.state()).options(options).commands(commands);
+        match models {
+            Some(models) => open.models(models),
+            None => open,
+        }
+    }
+
+    /// The models, in the way of older clients, and all options.
+    fn choices(&self, models: Vec<ModelInfo>) -> (Option<SessionModelState>, Vec<SessionConfigOption>) {
         let (mode, thinking, model) = {
             let state = self.state();
             (state.mode, state.thinking, state.model.as_ref().map(|model| model.info().clone()))
@@ -171,13 +185,22 @@ impl Live {
         if model.is_none_or(|model| model.thinking) {
             options.push(thinking_option(thinking));
         }
-        let commands = commands::offered(&self);
-        self.state().commands.clone_from(&commands);
-        let open = Open::new(Session(self)).modes(mode.state()).options(options).commands(commands);
-        match models {
-            Some(models) => open.models(models),
-            None => open,
+        (models, options)
+    }
+
+    /// CONF-16: other models are on offer now. One that is in use stays: to send a project to somebody else is not for us to
+    /// decide. Whoever had none gets the best there is.
+    pub(crate) async fn renew_models(&self, models: Vec<ModelInfo>) -> Result<()> {
+        let best = self.house.first_model(None);
+        {
+            let mut state = self.state();
+            state.model = state.model.take().or(best);
         }
+        let (models, options) = self.choices(models);
+        if let Some(models) = models {
+            self.handle.set_models(models)?;
+        }
+        self.handle.set_options(options).await
     }
 
     fn set_model(&self, spec: &str) -> Result<()> {

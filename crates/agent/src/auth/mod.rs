@@ -17,6 +17,7 @@ use attache::{Error, ErrorObject, Result};
 pub use keyring::Keyring;
 pub use keys::Keys;
 
+use crate::house::Bell;
 use crate::model::{KeyFrom, Models, Provider};
 
 /// The auth method that looks again at what there is.
@@ -27,12 +28,34 @@ const LOOK_AGAIN: &str = "look-again";
 pub struct Logins {
     models: Models,
     keys: Keys,
+    bell: Bell,
 }
 
 impl Logins {
     /// Logins that give these models their keys.
     pub fn new(models: Models, keys: Keys) -> Self {
-        Logins { models, keys }
+        Logins { models, keys, bell: Bell::default() }
+    }
+
+    /// CONF-16: with somebody to tell when there are other models.
+    pub(crate) fn telling(self, bell: Bell) -> Self {
+        Logins { bell, ..self }
+    }
+
+    /// Logs out: [`forget`](Self::forget), and open sessions are told which models are left.
+    pub(crate) async fn leave(&self) -> Result<()> {
+        self.bell.around(&self.models, async { self.forget() }).await
+    }
+
+    async fn look_again(&self) {
+        for provider in self.models.providers().all().iter().filter(|provider| !provider.is_ready()) {
+            if let Some(key) = self.keys.get(&provider.id) {
+                self.models.providers().change(&provider.id, |provider| {
+                    (provider.key, provider.key_from) = (Some(key), KeyFrom::Store);
+                });
+            }
+        }
+        self.models.look_around().await;
     }
 
     /// Why no session can begin: there is no model at all. The message says what can be done about it.
@@ -144,14 +167,7 @@ impl Auth for Logins {
     }
 
     async fn login(&self, _: &AuthMethodId) -> Result<()> {
-        for provider in self.models.providers().all().iter().filter(|provider| !provider.is_ready()) {
-            if let Some(key) = self.keys.get(&provider.id) {
-                self.models.providers().change(&provider.id, |provider| {
-                    (provider.key, provider.key_from) = (Some(key), KeyFrom::Store);
-                });
-            }
-        }
-        self.models.look_around().await;
+        self.bell.around(&self.models, self.look_again()).await;
         self.missing().map_or(Ok(()), Err)
     }
 }

@@ -1,6 +1,7 @@
 //! Who offers models, and where: what settings, environment and client say about it.
 
 use std::sync::{Arc, RwLock};
+use std::time::Duration;
 
 use super::{Api, Key};
 use crate::http;
@@ -28,6 +29,8 @@ pub struct Provider {
     pub enabled: bool,
     /// The variables in which its key is looked for; none if it needs no key.
     pub key_vars: Vec<String>,
+    /// How long it may be silent; `None` for as long as anybody.
+    pub timeout: Option<Duration>,
 }
 
 /// Where a key is from.

@@ -29,6 +29,13 @@ pub struct Patience {
     pub look: Duration,
 }
 
+impl Patience {
+    /// The same, but no longer than this for a sign of life, at first and later.
+    pub fn for_silence(self, limit: Duration) -> Self {
+        Patience { first: limit, idle: limit, ..self }
+    }
+}
+
 impl Default for Patience {
     fn default() -> Self {
         Patience {
@@ -71,7 +78,8 @@ impl Model for Remote {
                 provider.name
             )));
         }
-        let (info, http, patience) = (self.info.clone(), self.http.clone(), self.patience);
+        let patience = provider.timeout.map_or(self.patience, |limit| self.patience.for_silence(limit));
+        let (info, http) = (self.info.clone(), self.http.clone());
         Stream::new(|events| Asking { info, http, patience, provider, request, events }.run())
     }
 }
@@ -226,7 +234,10 @@ fn cut_off() -> Fault {
 }
 
 fn silent(limit: Duration) -> Fault {
-    Fault::again(ModelError::Network(format!("the provider has been silent for {} s", limit.as_secs_f32())))
+    let seconds = limit.as_secs_f32();
+    Fault::again(ModelError::Network(format!(
+        "the provider has been silent for {seconds} s; if it needs longer, raise --model-timeout"
+    )))
 }
 
 fn endless(_: TooLong) -> Fault {

@@ -1,5 +1,7 @@
 //! What is set about models before anybody is asked: by the environment, by files, by flags.
 
+use std::time::Duration;
+
 use super::provider::{KeyFrom, Provider};
 use super::remote::Patience;
 use super::{Api, Key};
@@ -115,6 +117,7 @@ impl Settings {
                 models: Vec::new(),
                 enabled: true,
                 key_vars: Vec::new(),
+                timeout: None,
             });
             self.providers.len() - 1
         });
@@ -122,7 +125,7 @@ impl Settings {
     }
 
     /// Takes one line of a file of settings about a provider: `api`, `base_url`, `name`, `key_env`, `models` (separated by
-    /// commas), `enabled`, or `headers.NAME`. `var` looks up variables of the environment.
+    /// commas), `enabled`, `timeout` (seconds), or `headers.NAME`. `var` looks up variables of the environment.
     pub fn apply(
         &mut self,
         id: &str,
@@ -155,15 +158,23 @@ impl Settings {
                 provider.enabled =
                     value.parse().map_err(|_| format!("`{value}` is neither true nor false"))?;
             }
+            "timeout" => provider.timeout = Some(seconds(value)?),
             field => match (field.strip_prefix("headers."), Key::new(value)) {
                 (Some(name), Some(value)) => provider.headers.push((name.to_owned(), value)),
                 (Some(name), None) => return Err(format!("the header `{name}` is empty")),
                 (None, _) => {
-                    let known = "api, base_url, name, key_env, models, enabled and headers";
+                    let known = "api, base_url, name, key_env, models, enabled, timeout and headers";
                     return Err(format!("`{field}` is not known; there are {known}"));
                 }
             },
         }
+        Ok(())
+    }
+
+    /// How long models may be silent, in seconds, whoever offers them and whatever was said before.
+    pub fn set_timeout(&mut self, value: &str) -> Result<(), String> {
+        self.patience = self.patience.for_silence(seconds(value)?);
+        self.providers.iter_mut().for_each(|provider| provider.timeout = None);
         Ok(())
     }
 
@@ -205,6 +216,7 @@ impl Usual {
             models: Vec::new(),
             enabled: true,
             key_vars: self.key_vars.iter().map(|name| (*name).to_owned()).collect(),
+            timeout: None,
         }
     }
 
@@ -212,6 +224,15 @@ impl Usual {
     fn is_at_home(&self, provider: &Provider) -> bool {
         self.base_url == provider.base_url
     }
+}
+
+/// More than none, and no more than a clock can count.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.trim().parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let most = Duration::from_secs(24 * 60 * 60);
+    seconds
+        .filter(|limit| !limit.is_zero() && *limit <= most)
+        .ok_or_else(|| format!("`{text}` is no number of seconds, above 0 and up to {}", most.as_secs()))
 }
 
 /// Whether a provider is where it usually is.
@@ -287,9 +308,14 @@ mod tests {
         apply("mine", "models", "big, small").unwrap();
         apply("openai", "api", "chat").unwrap();
         apply("gemini", "enabled", "false").unwrap();
-        for (field, value) in
-            [("api", "smoke"), ("base_url", "nowhere"), ("enabled", "maybe"), ("colour", "red")]
-        {
+        apply("ollama", "timeout", "600").unwrap();
+        for (field, value) in [
+            ("api", "smoke"),
+            ("base_url", "nowhere"),
+            ("enabled", "maybe"),
+            ("timeout", "0"),
+            ("colour", "red"),
+        ] {
             assert!(apply("mine", field, value).is_err(), "{field}");
         }
         let mine = get(&found, "mine");
@@ -298,7 +324,22 @@ mod tests {
         assert_eq!(mine.models, ["big", "small"]);
         assert_eq!(get(&found, "openai").api, Api::Chat);
         assert!(!get(&found, "gemini").enabled);
+        assert_eq!(get(&found, "ollama").timeout, Some(Duration::from_secs(600)));
         assert_eq!(found.secrets().collect::<Vec<_>>(), ["sk-mine", "blue"]);
+    }
+
+    #[test]
+    fn a_time_for_all_counts_more_than_one_for_some() {
+        let mut found = settings(&[]);
+        found.apply("ollama", "timeout", "600", |_| None).unwrap();
+        for wrong in ["", "0", "-1", "soon", "inf", "NaN", "1e9"] {
+            assert!(found.set_timeout(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(get(&found, "ollama").timeout, Some(Duration::from_secs(600)), "nothing was changed");
+        found.set_timeout("2.5").unwrap();
+        let limit = Duration::from_millis(2500);
+        assert_eq!((found.patience.first, found.patience.idle), (limit, limit));
+        assert_eq!(get(&found, "ollama").timeout, None);
     }
 
     #[test]

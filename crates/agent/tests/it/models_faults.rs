@@ -74,6 +74,17 @@ async fn silence_is_noticed() {
 }
 
 #[tokio::test]
+async fn a_provider_has_a_patience_of_its_own() {
+    let server = Server::start(vec![vec![Step::Hold]]).await;
+    let mut settings = settings(Api::Chat, &server.url);
+    settings.patience.retries = 0;
+    settings.apply("test", "timeout", "0.2", |_| None).unwrap();
+    let (_, error) = ask(&*open(&settings)).await;
+    let Some(ModelError::Network(why)) = &error else { panic!("{error:?}") };
+    assert!(why.contains("silent for 0.2 s") && why.contains("--model-timeout"), "{why}");
+}
+
+#[tokio::test]
 async fn an_answer_that_is_complete_needs_no_proper_end() {
     let said = "data: {\"choices\":[{\"delta\":{\"content\":\"all\"},\"finish_reason\":\"stop\"}]}\n\n";
     let chunk = format!("{:x}\r\n{said}\r\n", said.len()).into_bytes();

@@ -1,7 +1,10 @@
 //! Modes, models and options, switched by either side.
 
-use attache::client::Event;
-use attache::wire::v1::{PermissionOptionKind, SessionConfigKind, SessionConfigOptionCategory};
+use attache::client::{Client, Event, Session};
+use attache::wire::v1::{
+    LlmProtocol, PermissionOptionKind, SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory,
+    SetProviderRequest, SetSessionModelRequest,
+};
 use attache_agent::{Mode, Options};
 
 use crate::rig::{Project, allow, connect, run, session};
@@ -115,4 +118,66 @@ async fn another_model_can_be_chosen() {
     // Only what was offered can be chosen.
     assert!(session.control().set_model("script:/etc/passwd").await.is_err());
     assert_eq!(allow(&mut session, "x").await.text, "I am the other");
+}
+
+/// The models that the client has been told of; the current one first. What is told comes before the answer to what caused it.
+fn models_told(session: &Session) -> Vec<String> {
+    let options = session.config_options();
+    let is_model =
+        |option: &&SessionConfigOption| option.category == Some(SessionConfigOptionCategory::Model);
+    let option = serde_json::to_value(options.iter().find(is_model).unwrap()).unwrap();
+    let values = option["options"].as_array().unwrap().iter().map(|choice| &choice["value"]);
+    let values = std::iter::once(&option["currentValue"]).chain(values);
+    values.map(|value| value.as_str().unwrap().to_owned()).collect()
+}
+
+fn gateway() -> SetProviderRequest {
+    let mut set = SetProviderRequest::new("anthropic", LlmProtocol::Anthropic, "https://gateway.example");
+    set.headers.insert("x-gateway".to_owned(), "token".to_owned());
+    set
+}
+
+#[tokio::test]
+async fn open_sessions_learn_of_models_that_come_and_go() {
+    // shows CONF-05, CONF-16, MODEL-02, MODEL-03
+    let project = Project::new();
+    let agent = connect(Client::new(), project.script("==\nsay hello\n")).await;
+    let mut sessions =
+        [agent.new_session(project.path()).await.unwrap(), agent.new_session(project.path()).await.unwrap()];
+    let scripted = sessions[0].models().unwrap().current_model_id;
+    let providers = agent.providers().unwrap();
+    providers.set(&gateway()).await.unwrap();
+    let mut found = String::new();
+    for session in &mut sessions {
+        let told = models_told(session);
+        assert_eq!(told[0], scripted.as_str(), "what is in use stays");
+        found = told.iter().find(|model| model.starts_with("anthropic/")).unwrap().clone();
+        // An older client, which cannot have been told.
+        agent.request(&SetSessionModelRequest::new(session.id().clone(), found.as_str())).await.unwrap();
+        session.control().set_config_option("model", scripted.as_str()).await.unwrap();
+    }
+    let list = providers.list().await.unwrap();
+    let ours = list.iter().find(|provider| provider.provider_id == "anthropic").unwrap();
+    providers.disable(ours).await.unwrap();
+    for session in &mut sessions {
+        assert_eq!(models_told(session), [scripted.as_str(), scripted.as_str()]);
+        let old = SetSessionModelRequest::new(session.id().clone(), found.as_str());
+        assert!(agent.request(&old).await.is_err());
+        assert!(session.control().set_config_option("model", found.as_str()).await.is_err());
+        assert_eq!(allow(session, "x").await.text, "hello");
+    }
+}
+
+#[tokio::test]
+async fn a_session_without_a_model_takes_the_first_that_comes() {
+    // shows CONF-16
+    let project = Project::new();
+    let agent = connect(Client::new(), Options::default()).await;
+    let session = agent.new_session(project.path()).await.unwrap();
+    assert_eq!(session.models(), None);
+    agent.providers().unwrap().set(&gateway()).await.unwrap();
+    let told = models_told(&session);
+    assert!(told[0].starts_with("anthropic/"), "{told:?}");
+    let old = SetSessionModelRequest::new(session.id().clone(), told[0].as_str());
+    agent.request(&old).await.unwrap();
 }

@@ -6,24 +6,37 @@ use attache_agent::model::Settings;
 use crate::cx::Cx;
 use crate::error::{Failure, Result};
 
-/// What the environment and the file say about providers.
+/// How long models may be silent.
+const TIMEOUT: &str = "ATTACHE_MODEL_TIMEOUT";
+
+/// What the environment, the file and the flags say about providers.
 pub(super) fn settings(cx: &Cx) -> Result<Settings> {
     let mut settings = Settings::from_env();
-    let Some(table) = cx.config.tables.get("providers") else { return Ok(settings) };
+    from_file(cx, &mut settings)?;
+    let of_env = std::env::var(TIMEOUT).ok().filter(|value| !value.is_empty());
+    let flag = cx.call.value("model-timeout").map(|value| ("--model-timeout", value.to_owned()));
+    if let Some((name, value)) = flag.or(of_env.map(|value| (TIMEOUT, value))) {
+        settings.set_timeout(&value).map_err(|why| Failure::usage(format_args!("{name}: {why}")))?;
+    }
+    Ok(settings)
+}
+
+fn from_file(cx: &Cx, settings: &mut Settings) -> Result<()> {
+    let Some(table) = cx.config.tables.get("providers") else { return Ok(()) };
     let wrong = |why: String| Failure::usage(format_args!("{}: {why}", cx.config.user_file.display()));
     let providers = table.value.as_table().ok_or_else(|| wrong("`providers` is a table".to_owned()))?;
     for (id, entry) in providers {
         let entry = entry.as_table().ok_or_else(|| wrong(format!("`providers.{id}` is a table")))?;
         for (field, value) in fields(entry) {
             let text = text(value).ok_or_else(|| {
-                wrong(format!("`providers.{id}.{field}` is a text, yes or no, or a list of texts"))
+                wrong(format!("`providers.{id}.{field}` is a text, a number, yes or no, or a list of texts"))
             })?;
             settings
                 .apply(id, &field, &text, |name| std::env::var(name).ok())
                 .map_err(|why| wrong(format!("`providers.{id}.{field}`: {why}")))?;
         }
     }
-    Ok(settings)
+    Ok(())
 }
 
 /// The fields of an entry; those of `headers` with their names behind a dot.
@@ -40,11 +53,13 @@ fn fields(entry: &toml::Table) -> Vec<(String, &toml::Value)> {
     fields
 }
 
-/// A text, yes or no, or a list of texts, which commas separate then.
+/// A text, a number, yes or no, or a list of texts, which commas separate then.
 fn text(value: &toml::Value) -> Option<String> {
     match value {
         toml::Value::String(text) => Some(text.clone()),
         toml::Value::Boolean(yes) => Some(yes.to_string()),
+        toml::Value::Integer(number) => Some(number.to_string()),
+        toml::Value::Float(number) => Some(number.to_string()),
         toml::Value::Array(list) => {
             let texts: Option<Vec<&str>> = list.iter().map(|item| item.as_str()).collect();
             texts.map(|texts| texts.join(","))
@@ -61,7 +76,7 @@ mod tests {
     #[test]
     fn entries_become_lines() {
         let entry: toml::Table = toml::from_str(
-            "api = 'chat'\nenabled = false\nmodels = ['a', 'b']\nheaders = { x = 'y' }\nbad = 1",
+            "api = 'chat'\nenabled = false\nmodels = ['a', 'b']\nheaders = { x = 'y' }\nbad = [1]\ntimeout = 9",
         )
         .unwrap();
         let lines: Vec<_> = fields(&entry).into_iter().map(|(field, value)| (field, text(value))).collect();
@@ -72,6 +87,7 @@ mod tests {
             line("enabled", "false"),
             line("headers.x", "y"),
             line("models", "a,b"),
+            line("timeout", "9"),
         ];
         assert_eq!(lines, expected);
     }

@@ -29,6 +29,13 @@ static FLAGS: &[Flag] = &[
         "How often the model is asked in one turn, at most",
     ),
     option(
+        "model-timeout",
+        "SECONDS",
+        Hint::Text,
+        Section::Own,
+        "How long a model may be silent: 120, and 300 before it begins (ATTACHE_MODEL_TIMEOUT)",
+    ),
+    option(
         "login",
         "PROVIDER",
         Hint::Text,

@@ -3,6 +3,7 @@
 use attache::client::{Client, Session};
 use attache::{Command, Link, StopReason};
 
+use crate::agent_wire::AgentWire;
 use crate::world::World;
 
 async fn start(world: &World, script: &str, args: &[&str]) -> Session {
@@ -49,11 +50,57 @@ fn it_begins_in_the_mode_that_is_named_and_keeps_sessions_where_it_is_told() {
 #[test]
 fn slips_in_its_flags_are_told() {
     let world = World::new();
-    for args in [["agent", "--mode", "yolo"], ["agent", "--thinking", "deep"], ["agent", "--max-steps", "0"]]
-    {
+    for args in [
+        ["agent", "--mode", "yolo"],
+        ["agent", "--thinking", "deep"],
+        ["agent", "--max-steps", "0"],
+        ["agent", "--model-timeout", "soon"],
+    ] {
         let run = world.run(&args).code(2);
         assert!(run.stderr.contains(args[2]), "{}", run.stderr);
     }
+}
+
+#[test]
+fn the_settings_for_editors_in_the_guide_start_the_agent() {
+    let guide = include_str!("../../../../docs/guide/agent.md");
+    let blocks: Vec<(&str, &str)> = guide
+        .split("\n```")
+        .filter_map(|part| part.split_once('\n'))
+        .filter(|(kind, _)| ["json", "lua", "elisp"].contains(kind))
+        .collect();
+    let mut editors = 0;
+    for (kind, text) in blocks {
+        let line: Vec<String> = match kind {
+            "json" => {
+                let settings: serde_json::Value = serde_json::from_str(text).unwrap();
+                let agent = settings["agent_servers"].as_object().unwrap().values().next().unwrap();
+                let args = agent["args"].as_array().unwrap().iter();
+                std::iter::once(&agent["command"])
+                    .chain(args)
+                    .map(|word| word.as_str().unwrap().to_owned())
+                    .collect()
+            }
+            "lua" => words(text, "commands = { default = {", "}"),
+            _ => words(text, "acp-make-client", ":context-buffer"),
+        };
+        assert_eq!(line, ["attache", "agent"], "{text}");
+        let world = World::new();
+        let more: Vec<&str> = line[2..].iter().map(String::as_str).collect();
+        // It says hello, and can be asked for a session.
+        let mut agent = AgentWire::start(&world, &more);
+        agent.open(&world.dir);
+        agent.end();
+        editors += 1;
+    }
+    assert_eq!(editors, 4, "Zed, JetBrains, Neovim, Emacs");
+}
+
+/// The texts in quotes between these two.
+fn words(text: &str, from: &str, to: &str) -> Vec<String> {
+    let (_, rest) = text.split_once(from).unwrap();
+    let (inner, _) = rest.split_once(to).unwrap();
+    inner.split('"').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
 #[cfg(target_os = "linux")]

@@ -118,6 +118,27 @@ fn a_bad_day_of_every_provider() {
     }
 }
 
+#[test]
+fn how_long_silence_may_last_is_said_by_a_flag_or_the_environment() {
+    let half = b"data: {\"choices\":[{\"delta\":{\"content\":\"half\"}}]}\n\n";
+    let (flag, env) = (vec!["--model-timeout", "0.3"], "ATTACHE_MODEL_TIMEOUT");
+    // The flag counts more: with what the environment says here the test would wait for hours.
+    for (more, seconds) in [(flag, "9999"), (Vec::new(), "0.3")] {
+        let provider = Provider::start("chat");
+        let world = world(&provider).env(env, seconds);
+        let args = [vec!["--model", "test/some-model"], more].concat();
+        let mut agent = AgentWire::start(&world, &args);
+        let session = agent.open(&world.dir);
+        provider.will(vec![provider.head(), Step::Send(half.to_vec()), Step::Hold]);
+        match agent.prompt(&session, "hello?") {
+            Err(Fault::Refused(error)) => assert!(error.to_string().contains("silent for 0.3 s"), "{error}"),
+            other => panic!("{other:?}"),
+        }
+        provider.will_say("here I am");
+        assert_eq!(said(&mut agent, &session, "hello?"), "here I am");
+    }
+}
+
 fn bad_day(provider: &mut Provider, agent: &mut AgentWire, session: &str) {
     let api = provider.api;
     let fail = |status, more: &str| whole(status, more, r#"{"error":{"message":"not now"}}"#);

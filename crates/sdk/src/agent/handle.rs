@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use attache_wire::Patch;
 use attache_wire::v1::{
     AvailableCommand, AvailableCommandsUpdate, ConfigOptionUpdate, CurrentModeUpdate, SessionConfigId,
-    SessionConfigOption, SessionId, SessionInfoUpdate, SessionModeId, SessionUpdate,
+    SessionConfigOption, SessionId, SessionInfoUpdate, SessionModeId, SessionModelState, SessionUpdate,
 };
 
 use super::client::{Client, Outgoing, While};
@@ -167,6 +167,19 @@ impl SessionHandle {
         options::check_options(&options)?;
         self.entry()?.state().offers().options = Some(options);
         self.send_options().await
+    }
+
+    /// Replaces the list of models for older clients, because what is on offer has changed. They have no way to be told
+    /// (MODEL-01), but from now on these can be chosen (MODEL-02); newer ones are told with [`set_options`](Self::set_options).
+    pub fn set_models(&self, models: SessionModelState) -> Result<()> {
+        let entry = self.entry()?;
+        let mut state = entry.state();
+        let before = state.offers().models.replace(models);
+        let checked = options::check_offers(state.offers());
+        if checked.is_err() {
+            state.offers().models = before;
+        }
+        checked
     }
 
     /// Sends the complete list of options, if there is one.
