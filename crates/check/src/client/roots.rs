@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 
+use super::files::reads_the_disk;
 use super::play::{Turn, end, everything, find, open_turn, scene, whole_act, without};
 use crate::{BoxFuture, Need, Scenario, Stage, Step, Stop};
 
@@ -139,6 +140,7 @@ fn outside(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
         let beside = Beside::new(stage.cwd())?;
         let turn = open_turn(stage).await?;
+        reads_the_disk(stage, &turn).await?;
         let system = Path::new(if cfg!(windows) { "C:\\Windows\\win.ini" } else { "/etc/passwd" });
         let around = stage.cwd().join("..").join(beside.0.file_name().unwrap_or_default()).join("secret.txt");
         let given = hands_over(stage, &turn, system).await?;
@@ -170,6 +172,7 @@ fn links(stage: &mut Stage) -> BoxFuture<'_, Step> {
         let made = link(&beside.file(), &file).and_then(|()| link(&beside.0, &dir));
         made.map_err(|error| Stop::NotExercised(format!("no links can be made here: {error}")))?;
         let turn = open_turn(stage).await?;
+        reads_the_disk(stage, &turn).await?;
         let whole = hands_over(stage, &turn, &beside.file()).await?;
         if whole {
             return Err(Stop::NotExercised("the client keeps no roots (ROOT-17)".to_owned()));

@@ -107,6 +107,10 @@ pub(super) fn read(client: &Client, params: &Value) -> Answer {
         Err(failure) => return Err(failure),
     };
     let (line, limit) = (count(params, "line")?, count(params, "limit")?);
+    // An example of a client that touches no disk: what it never reads it reads neither wrongly nor from outside.
+    if client.is("FS-10/pretends") {
+        return Ok(json!({ "content": "made up" }));
+    }
     let path = within(client, params, path)?;
     let bytes = match std::fs::read(&path) {
         Ok(bytes) => bytes,
@@ -152,6 +156,9 @@ fn lines(
 
 pub(super) fn write(client: &Client, params: &Value) -> Answer {
     let (path, content) = (text(params, "path")?, text(params, "content")?);
+    if client.is("FS-10/pretends") {
+        return Ok(json!({}));
+    }
     let path = within(client, params, path)?;
     // FS-10: what is not there is made, its directory too (FS-11).
     if client.is("FS-10") && !path.exists() {
