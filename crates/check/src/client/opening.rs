@@ -106,13 +106,14 @@ fn unknown_version(stage: &mut Stage) -> BoxFuture<'_, Step> {
         let answered = stage.trace().entries.len();
         let said = serve_rest(stage, |_, _| None).await?;
         // What was said before the answer was not said because of it.
-        let later = said.iter().filter(|heard| heard.index >= answered);
-        let went_on = later.filter_map(|heard| heard.method()).next().map(str::to_owned);
-        let why = format!(
-            "after version 999 was agreed the client went on with `{}`",
-            went_on.as_deref().unwrap_or_default()
-        );
-        stage.check("INIT-09", went_on.is_none(), why);
+        let mut later = said.iter().filter(|heard| heard.index >= answered);
+        match later.find_map(|heard| Some((heard.index, heard.method()?))) {
+            None => stage.pass("INIT-09"),
+            Some((index, method)) => {
+                let why = format!("after version 999 was agreed the client went on with `{method}`");
+                stage.fail_at("INIT-09", &[answered.saturating_sub(1), index], why);
+            }
+        }
         Ok(())
     })
 }
