@@ -123,27 +123,34 @@ fn ours(wanted: &dyn Fn(&str) -> bool, peers: &mut Vec<Peer>) -> Result<(), Stri
         let program = install::program()?;
         let words = ["--agent", "{agent}", "--approve-all", "exec", "{prompt}"].map(str::to_owned);
         let mut peer = client("attache exec", here, [vec![program.clone()], words.to_vec()].concat());
-        for (act, rest) in ACTIONS {
-            peer.flags.extend(["--action".to_owned(), format!("{act}='{program}' --agent {{agent}} {rest}")]);
-        }
+        peer.flags.extend([ACTIONS, MORE_ACTIONS].concat().iter().flat_map(|act| action(&[&program], act)));
         peers.push(peer);
     }
     Ok(())
 }
 
-/// How our program is made to do more than one prompt.
+/// How our program and acpx are made to do more than one prompt.
 const ACTIONS: &[(&str, &str)] = &[
     ("ask", "exec {prompt}"),
     ("bare", "--no-fs --no-terminal --approve-all exec {prompt}"),
     ("list", "sessions list"),
-    ("login", "auth login"),
-    ("logout", "auth logout"),
-    ("auth_status", "auth status"),
-    ("roots", "--add-dir {root} --add-dir {root:2} --approve-all exec {prompt}"),
     ("config", "--approve-all exec --config-option attache-effort=attache-high {prompt}"),
     ("model", "--model attache-big --approve-all exec {prompt}"),
     ("system_prompt", "--system-prompt short --approve-all exec {prompt}"),
 ];
+
+/// What only ours can do of it.
+const MORE_ACTIONS: &[(&str, &str)] = &[
+    ("login", "auth login"),
+    ("logout", "auth logout"),
+    ("auth_status", "auth status"),
+    ("roots", "--add-dir {root} --add-dir {root:2} --approve-all exec {prompt}"),
+];
+
+fn action(program: &[&str], (act, rest): &(&str, &str)) -> [String; 2] {
+    let program: Vec<String> = program.iter().map(|word| format!("'{word}'")).collect();
+    ["--action".to_owned(), format!("{act}={} --agent {{agent}} {rest}", program.join(" "))]
+}
 
 fn official(cache: &Path, wanted: &dyn Fn(&str) -> bool, peers: &mut Vec<Peer>) -> Result<(), String> {
     let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
@@ -199,8 +206,10 @@ fn acpx(cache: &Path, wanted: &dyn Fn(&str) -> bool, peers: &mut Vec<Peer>) -> R
     }
     let node = real::package("node", cache)?.join("node_modules/node/bin/node");
     let program = real::package("acpx", cache)?.join("node_modules/acpx/dist/cli.js");
-    let mut command: Vec<String> = [node, program].map(|path| path.to_string_lossy().into_owned()).to_vec();
-    command.extend(["--agent", "{agent}", "--approve-all", "exec", "{prompt}"].map(str::to_owned));
-    peers.push(client("acpx", "0.19.1", command));
+    let program = [node, program].map(|path| path.to_string_lossy().into_owned());
+    let words = ["--agent", "{agent}", "--approve-all", "exec", "{prompt}"].map(str::to_owned);
+    let mut peer = client("acpx", "0.19.1", [program.to_vec(), words.to_vec()].concat());
+    peer.flags.extend(ACTIONS.iter().flat_map(|act| action(&[&program[0], &program[1]], act)));
+    peers.push(peer);
     Ok(())
 }
