@@ -3,7 +3,7 @@
 -- SETTINGS  a file with the Lua that a user pastes, from our guide
 -- PLUGINS   directories for the runtime path, one a line
 -- STEPS     what is done, as a JSON list: {"type": TEXT}, {"press": KEYS}, {"see": TEXT}, {"rest": true},
---           {"open": FILE}, {"resume": TITLE}
+--           {"idle": true}, {"open": FILE}, {"resume": TITLE}
 --
 -- It is started as `nvim --headless --clean -u drive.lua`, because keys need the main loop.
 
@@ -65,12 +65,18 @@ function steps.see(chat, wanted)
   end)
 end
 
--- Also after a stop, for which CodeCompanion does not wait: nobody types as fast as a script.
+-- Until one can type. After a stop CodeCompanion does not wait for the agent's answer.
+function steps.idle(chat)
+  wait("the chat takes text", function()
+    return chat.current_request == nil and vim.bo[chat.bufnr].modifiable
+  end)
+end
+
 function steps.rest(chat)
   wait("the turn has ended", function()
-    local is_answered = chat.acp_connection.pending_responses[request] ~= nil
-    return is_answered and chat.current_request == nil and vim.bo[chat.bufnr].modifiable
+    return chat.acp_connection.pending_responses[request] ~= nil
   end)
+  steps.idle(chat)
 end
 
 function steps.open(_, path)

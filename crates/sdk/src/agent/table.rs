@@ -24,8 +24,12 @@ pub(super) struct Entry {
 }
 
 pub(super) struct State {
-    /// The running turn. Its token is registered by dispatch, before anything waits.
+    /// The running turn, or one that waits for a cancelled one to end. Its token is registered by dispatch, before anything
+    /// waits.
     running: Option<CancelToken>,
+    /// How many turns have begun, and how many of them are over; they end in the order in which they began.
+    begun: u64,
+    ended: u64,
     /// No turn may begin any more.
     shut: bool,
     /// Most sessions have none.
@@ -35,6 +39,14 @@ pub(super) struct State {
 }
 
 impl State {
+    /// A turn is over. Its place may already belong to the next.
+    fn end(&mut self, number: u64) {
+        self.ended = self.ended.max(number);
+        if self.begun == number {
+            self.running = None;
+        }
+    }
+
     pub(super) fn offers(&mut self) -> &mut Offers {
         self.offers.get_or_insert_default()
     }
@@ -42,7 +54,7 @@ impl State {
 
 /// Why a turn may not begin.
 pub(super) enum Refusal {
-    /// Another one runs.
+    /// Another one runs, and nobody has cancelled it.
     Busy,
     /// The session is being closed.
     Shut,
@@ -50,7 +62,8 @@ pub(super) enum Refusal {
 
 impl Entry {
     pub(super) fn new(id: SessionId, session: Box<dyn AnySession>, offers: Option<Box<Offers>>) -> Arc<Self> {
-        let state = Mutex::new(State { running: None, shut: false, offers, changed: None });
+        let state = State { running: None, begun: 0, ended: 0, shut: false, offers, changed: None };
+        let state = Mutex::new(state);
         Arc::new(Entry { id, session, state, idle: Notify::new(), over: AtomicBool::new(false) })
     }
 
@@ -58,17 +71,20 @@ impl Entry {
         lock(&self.state)
     }
 
-    /// Registers a turn. PROMPT-13: only one runs at a time.
+    /// Registers a turn. PROMPT-13: only one runs at a time. CANCEL-12: one that was cancelled and has not ended yet is no
+    /// reason to refuse the next; that waits for it ([`Running::comes`]). Clients do not wait when their user stops something
+    /// and goes on at once.
     pub(super) fn begin(self: &Arc<Self>, token: CancelToken) -> Result<Running, Refusal> {
         let mut state = self.state();
         if state.shut {
             return Err(Refusal::Shut);
         }
-        if state.running.is_some() {
+        if state.running.as_ref().is_some_and(|running| !running.is_cancelled()) {
             return Err(Refusal::Busy);
         }
         state.running = Some(token);
-        Ok(Running { entry: self.clone(), finished: false })
+        state.begun += 1;
+        Ok(Running { entry: self.clone(), number: state.begun, finished: false })
     }
 
     /// CANCEL-10, CANCEL-11: cancels the turn that runs now, in this session, and nothing else.
@@ -113,6 +129,8 @@ impl Entry {
 /// A turn's place in its session; gives it up when dropped.
 pub(super) struct Running {
     entry: Arc<Entry>,
+    /// Which turn of the session it is, counted from 1.
+    number: u64,
     finished: bool,
 }
 
@@ -121,22 +139,32 @@ impl Running {
         &self.entry
     }
 
+    /// Waits until the turns before this one are over, and answered.
+    pub(super) async fn comes(&self) {
+        loop {
+            let notified = self.entry.idle.notified();
+            if self.entry.state().ended + 1 >= self.number {
+                return;
+            }
+            notified.await;
+        }
+    }
+
     /// Gives the place up and answers, as one step: whoever sees the place free also finds the answer queued, so a
     /// `session/close` that waits for the turn is answered behind it (SESS-27), and a client that prompts again at
     /// once is not refused.
     pub(super) fn finish(mut self, answer: impl FnOnce()) {
         self.finished = true;
         let mut state = self.entry.state();
-        state.running = None;
+        state.end(self.number);
         answer();
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // After `finish` the place may already belong to the next turn.
         if !self.finished {
-            self.entry.state().running = None;
+            self.entry.state().end(self.number);
         }
         self.entry.idle.notify_waiters();
     }

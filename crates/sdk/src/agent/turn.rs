@@ -354,6 +354,7 @@ pub(super) async fn run(prompted: Prompted) {
     let outcome = {
         // CANCEL-06: a panic is caught like any other failure, so that a cancelled turn ends as one.
         let handler = pin!(catch(async {
+            running.comes().await;
             if let Some(change) = changing {
                 turn.until_cancelled(change.cancelled()).await?;
             }

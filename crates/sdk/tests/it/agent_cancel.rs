@@ -98,6 +98,33 @@ async fn before_the_first_update() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_prompt_right_behind_a_cancel_waits_for_the_end_of_what_was_cancelled() {
+    // shows CANCEL-05, CANCEL-11, CANCEL-12, PROMPT-13
+    let mut rig = Rig::open(player(), json!({})).await;
+    let cancel = json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": "s1"}});
+    let prompts = |id: &str, text: &str| json!({"jsonrpc": "2.0", "id": id, "method": "session/prompt", "params": prompt("s1", text)});
+    for text in ["wait", "deaf"] {
+        rig.prompt("first", "s1", text).await;
+        rig.is_well().await;
+        rig.client.raw(&format!("{cancel}\n{}", prompts("second", "fine"))).await;
+        rig.ends("first", "cancelled").await;
+        rig.hears("s1", "fine").await;
+        rig.ends("second", "end_turn").await;
+    }
+    // One that waits is a turn like any other: nothing comes beside it, and it can be cancelled itself.
+    rig.prompt("first", "s1", "deaf").await;
+    rig.is_well().await;
+    rig.client.raw(&format!("{cancel}\n{}", prompts("second", "wait"))).await;
+    rig.fails("session/prompt", prompt("s1", "beside"), -32600).await;
+    rig.client.raw(&format!("{cancel}\n{}", prompts("third", "at last"))).await;
+    rig.ends("first", "cancelled").await;
+    rig.ends("second", "cancelled").await;
+    rig.hears("s1", "at last").await;
+    rig.ends("third", "end_turn").await;
+    still_serves(&mut rig).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn right_behind_the_prompt_in_the_same_write() {
     // shows CANCEL-04, CANCEL-05
     let mut rig = Rig::open(player(), json!({})).await;

@@ -132,6 +132,18 @@ const SCENES: &[Scene] = &[
             ]
         },
     },
+    // The next prompt comes before the agent has answered the cancelled one.
+    Scene {
+        name: "cancel-at-once",
+        steps: r#"[{"type":"forever"},{"see":"tick"},{"press":"q"},{"idle":true},{"type":"say one"},{"rest":true}]"#,
+        judge: |played| {
+            vec![
+                ("the first ends as cancelled", played.said(From::Agent, r#""stopReason":"cancelled""#)),
+                ("the second is answered", played.said(From::Agent, r#""text":"one""#)),
+                ("it ends well", played.said(From::Agent, r#""stopReason":"end_turn""#)),
+            ]
+        },
+    },
     Scene {
         name: "cancel-asked",
         steps: r#"[{"type":"ask"},{"see":"Please select"},{"press":"q"},{"rest":true},{"type":"say one"},{"rest":true}]"#,
