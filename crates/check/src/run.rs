@@ -141,20 +141,33 @@ pub enum Progress<'a> {
     Ended(&'a Scene, usize, usize),
 }
 
-/// Plays the scenarios that the options ask for, and judges every conversation.
+/// How many scenarios are begun with a peer that has not taken part in any: one that never says anything is waited for in each.
+const UNHEARD: usize = 4;
+
+/// Plays the scenarios that the options ask for, and judges every conversation. A peer that takes no part in the first few is
+/// not asked for more.
 pub async fn run(target: &dyn Target, options: &Options, progress: &mut dyn FnMut(Progress<'_>)) -> Report {
     let chosen = choose(options);
     let total = chosen.len();
     let mut waiting = chosen.iter().enumerate();
     let mut running: Vec<(usize, BoxFuture<'_, Done>)> = Vec::new();
     let mut played: Vec<Option<Done>> = (0..total).map(|_| None).collect();
+    let mut heard = false;
     for count in 1..=total {
         while running.len() < options.jobs.max(1) {
+            let begun = count - 1 + running.len();
+            if !heard && begun >= UNHEARD {
+                break;
+            }
             let Some((place, scenario)) = waiting.next() else { break };
             progress(Progress::Begins(scenario));
             running.push((place, Box::pin(play::play(target, scenario, options))));
         }
+        if running.is_empty() {
+            break;
+        }
         let (place, done) = first(&mut running).await;
+        heard |= done.heard;
         progress(Progress::Ended(&done.scene, count, total));
         played[place] = Some(done);
     }

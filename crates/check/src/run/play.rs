@@ -5,10 +5,10 @@ use tokio::time::{Instant, timeout};
 
 use super::scratch::Scratch;
 use super::{Options, Scene};
-use crate::judge::{self, Finding, Verdict};
+use crate::judge::{self, Finding, Heard, Message, Verdict};
 use crate::stage::{PromptKind, Setup};
-use crate::trace::Head;
-use crate::{Fresh, Need, Scenario, Stage, Stop, Target, Trace};
+use crate::trace::{Head, What};
+use crate::{Fresh, Need, Party, Scenario, Stage, Stop, Target, Trace};
 
 /// How many times the deadline of one thing a whole scenario may take.
 const WHOLE: u32 = 30;
@@ -19,6 +19,8 @@ pub(super) struct Done {
     pub(super) scene: Scene,
     pub(super) findings: Vec<Finding>,
     pub(super) skipped: Vec<(&'static str, String)>,
+    /// The peer has taken part: an agent has answered something, a client has asked for something.
+    pub(super) heard: bool,
     /// The peer's capabilities, once `initialize` was answered.
     pub(super) capabilities: Option<Value>,
 }
@@ -37,11 +39,13 @@ pub(super) async fn play(target: &dyn Target, scenario: &Scenario, options: &Opt
         },
         findings: Vec::new(),
         skipped: Vec::new(),
+        heard: false,
         capabilities: None,
     };
     if let Err(stop) = on_stage(target, scenario, options, &mut done).await {
         done.scene.stop = Some(stop);
     }
+    done.heard = takes_part(&done.scene.trace, scenario.judges);
     done.scene.failures = done.findings.iter().filter(|finding| finding.verdict == Verdict::Fail).count();
     done.scene.took = started.elapsed();
     done
@@ -81,6 +85,18 @@ async fn on_stage(
         seen.into_iter().filter(|finding| !played.excused.iter().any(|(rule, _)| *rule == finding.rule)),
     );
     ended
+}
+
+fn takes_part(trace: &Trace, peer: Party) -> bool {
+    trace.entries.iter().any(|entry| {
+        let What::Line { from, text, end } = &entry.what else { return false };
+        *from == peer
+            && match Heard::read(0, entry.at, peer, text, *end).message {
+                Message::Answer { .. } => peer == Party::Agent,
+                Message::Request { .. } => peer == Party::Client,
+                _ => false,
+            }
+    })
 }
 
 fn fresh(scenario: &Scenario, options: &Options, scratch: &Scratch) -> Fresh {

@@ -168,7 +168,7 @@ fn conclude(rules: &[Outcome]) -> Conclusion {
 
 /// Without one scenario that got anywhere there is nothing to judge.
 fn could_not_run(played: &[Done]) -> Option<Conclusion> {
-    let began = |done: &Done| done.capabilities.is_some() || done.scene.stop.is_none();
+    let began = |done: &Done| done.heard && (done.capabilities.is_some() || done.scene.stop.is_none());
     if played.iter().any(began) {
         return None;
     }

@@ -9,6 +9,8 @@ use crate::trace::End;
 
 /// How much a peer may say in one scenario before it is called broken.
 const LIMIT: usize = 512 << 20;
+/// The same in lines: each is kept, and a short one takes far more room than its bytes.
+const LINES: usize = 100_000;
 
 pub(super) struct Wire {
     reader: Box<dyn AsyncRead + Unpin>,
@@ -17,6 +19,7 @@ pub(super) struct Wire {
     /// Up to where `buffer` was searched for a line feed.
     searched: usize,
     total: usize,
+    lines: usize,
     /// The beginning of a line that was sent without its end.
     unsent: Vec<u8>,
     ended: bool,
@@ -38,6 +41,7 @@ impl Wire {
             buffer: Vec::new(),
             searched: 0,
             total: 0,
+            lines: 0,
             unsent: Vec::new(),
             ended: false,
         }
@@ -97,7 +101,7 @@ impl Wire {
 
     fn came(&mut self, count: usize) -> io::Result<Came> {
         self.total += count;
-        if self.total > LIMIT {
+        if self.total > LIMIT || self.lines > LINES {
             return Err(io::Error::other("the peer does not stop talking"));
         }
         if count == 0 {
@@ -115,6 +119,7 @@ impl Wire {
             start = end;
             self.searched = end;
         }
+        self.lines += lines.len();
         self.buffer.drain(..start);
         self.searched = self.buffer.len();
         Ok(Came::Lines(lines))

@@ -31,6 +31,7 @@ mod chat_named;
 mod chat_news;
 mod chat_rig;
 mod check;
+mod check_mutants;
 mod compat;
 mod config;
 mod demo;
