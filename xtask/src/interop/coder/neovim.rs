@@ -99,6 +99,19 @@ const SCENES: &[Scene] = &[
             ]
         },
     },
+    // Exactly, although the editor wrote something else than it was given. Agents' commands begin with a backslash there.
+    Scene {
+        name: "undo",
+        steps: r#"[{"open":"kept.txt"},{"type":"edit kept.txt"},{"see":"Please select"},{"press":"g2"},{"rest":true},
+            {"type":"\\undo"},{"rest":true}]"#,
+        judge: |played| {
+            vec![
+                ("the change was made", played.shows("edited kept.txt")),
+                ("the command arrives", played.said(From::Client, r#""/undo""#)),
+                ("the file is as before", played.file("kept.txt") == "one\ntwo\n"),
+            ]
+        },
+    },
     Scene {
         name: "write",
         steps: r#"[{"type":"new.txt"},{"see":"Please select"},{"press":"g2"},{"rest":true}]"#,
@@ -200,6 +213,7 @@ fn play(editor: &Editor, agent: &[String], cache: &Path, report: &mut Report) ->
     for scene in SCENES {
         let log = dir.join(format!("{}.log", scene.name));
         stand_in(&dir, &log, agent)?;
+        write(&work.join("kept.txt"), "one\ntwo\n")?;
         let env = environment(&dir, &settings, scene.steps, editor);
         let ended = pair::finish_as(&Start {
             command: &command,
