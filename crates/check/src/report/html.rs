@@ -28,10 +28,12 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// A page with the style of all pages here; `body` is HTML.
+/// A page with the style of all pages here; `body` is HTML. It shows what strangers said, so that beside the escaping a policy says that
+/// nothing in it runs and nothing is fetched.
 pub fn page(title: &str, body: &str) -> String {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n<title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n\
          <body>\n{body}</body>\n</html>\n",
         escape(title)
@@ -140,10 +142,14 @@ fn conversation(report: &Report, number: usize, scene: &Scene, body: &mut String
         .collect();
     let open = if marks.is_empty() { "" } else { " open" };
     let stop = scene.stop.as_ref().map(|stop| format!(" · ended early: {stop}")).unwrap_or_default();
-    let count = if scene.failures > 0 { format!(" · {} failures", scene.failures) } else { String::new() };
+    let count = match scene.failures {
+        0 => String::new(),
+        1 => " · 1 failure".to_owned(),
+        count => format!(" · {count} failures"),
+    };
     let _ = writeln!(
         body,
-        "<details id=\"s{number}\"{open}><summary><b>{}</b> {}<span class=\"dim\">{}{}</span></summary>",
+        "<details id=\"s{number}\"{open}><summary><b>{}</b> {}<span class=\"bad\">{}</span><span class=\"dim\">{}</span></summary>",
         escape(&scene.name),
         escape(&scene.about),
         escape(&count),

@@ -87,7 +87,8 @@ fn row(heard: &Heard, book: &Book, marks: &[&Mark], id: &str, time: &str, out: &
     );
     for mark in marks {
         let class = if mark.binding { "" } else { " class=\"advice\"" };
-        let _ = write!(out, "<p{class}>{}: {}</p>", escape(&mark.rule), escape(&mark.why));
+        let rule = escape(&mark.rule);
+        let _ = write!(out, "<p{class}><a href=\"#{rule}\">{rule}</a>: {}</p>", escape(&mark.why));
     }
     out.push_str("</div></div>\n");
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use attache_check::report::{self, Look, Mark};
 use attache_check::run::{Conclusion, Options, Report, judge_trace};
-use attache_check::{Party, Tier};
+use attache_check::{Entry, Party, Tier, What};
 
 use crate::talk::begun;
 
@@ -70,13 +70,48 @@ fn the_page() {
     snapshot("report.html", &text);
 }
 
+/// What a stranger says is text wherever it stands: as a line, a label, a method, an error, a name, on stderr, in the command.
+#[test]
+fn nothing_that_a_peer_says_becomes_part_of_the_page() {
+    let evil =
+        "</script></pre></summary></details><img src=x onerror=alert(1)><svg onload='x'>\" onclick=\"x";
+    let quoted = serde_json::Value::from(evil).to_string();
+    let lines = [
+        PROMPT.replace("hi &", &quoted[1..quoted.len() - 1]),
+        format!("a {evil}"),
+        format!(r#"a {{"jsonrpc":"2.0","method":{quoted},"params":{{{quoted}:{quoted}}}}}"#),
+        format!(r#"a {{"jsonrpc":"2.0","id":2,"error":{{"code":{quoted},"message":{quoted}}}}}"#),
+    ];
+    let mut trace = begun("{}", "{}", &lines.each_ref().map(String::as_str));
+    trace.head.command = vec![evil.to_owned()];
+    for what in [What::Stderr(evil.as_bytes().to_vec()), What::Note(evil.to_owned())] {
+        trace.entries.push(Entry { at: std::time::Duration::ZERO, what });
+    }
+    let report = judge_trace(trace, None, &Options::new(Party::Agent));
+    let page = report::html(&report);
+    assert!(page.contains("&lt;img src=x") && page.contains("default-src 'none'"), "{page}");
+    // Every tag is one of ours, and none has a handler.
+    for tag in page.split('<').skip(1).map(|rest| rest.split('>').next().unwrap_or_default()) {
+        let name = tag.trim_start_matches('/').split([' ', '\n']).next().unwrap();
+        let ours = [
+            "!DOCTYPE", "html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "p", "table",
+            "tr", "th", "td", "section", "small", "ul", "li", "a", "details", "summary", "span", "div", "i",
+            "b", "pre",
+        ];
+        assert!(ours.contains(&name) && !tag.contains(" on"), "<{tag}>");
+    }
+}
+
 #[test]
 fn a_failure_is_marked_in_the_drawing() {
     let report = sample();
     let mark = Mark { index: 5, rule: "STDIO-08".to_owned(), why: "not <this>".to_owned(), binding: true };
     let drawn = report::sequence(&report.scenes[0].trace, &[mark], "x");
     let row = drawn.lines().find(|line| line.contains("id=\"x5\"")).unwrap();
-    assert!(row.contains("marked") && row.contains("STDIO-08: not &lt;this&gt;"), "{row}");
+    assert!(
+        row.contains("marked") && row.contains("<a href=\"#STDIO-08\">STDIO-08</a>: not &lt;this&gt;"),
+        "{row}"
+    );
     assert_eq!(drawn.matches("marked").count(), 1);
 }
 
