@@ -2,7 +2,9 @@
 //!
 //! `table.rs` and `groups.rs` are what there is, `parse.rs` reads a command line by it, the rest writes it out.
 
+#[cfg(unix)]
 mod agent;
+#[cfg(unix)]
 mod checking;
 mod complete;
 mod groups;

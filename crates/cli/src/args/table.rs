@@ -356,7 +356,10 @@ static VERBS: &[Verb] = &[
         agent: true,
         ..NOTHING
     },
+    // What is not built for a platform is not offered there.
+    #[cfg(unix)]
     super::agent::AGENT,
+    #[cfg(unix)]
     super::agent::DEMO,
     Verb {
         name: "agents",
@@ -382,6 +385,7 @@ static VERBS: &[Verb] = &[
         ],
         ..NOTHING
     },
+    #[cfg(unix)]
     super::checking::CHECK,
     Verb {
         name: "auth",
