@@ -67,11 +67,13 @@ fn recording_file(cx: &Cx, name: &str, program: &str) -> Result<(PathBuf, File)>
     }
     let mut options = OpenOptions::new();
     options.append(true);
-    if cx.call.has("overwrite") {
+    // Only files are replaced: a device or a pipe of that name stays, and is written to.
+    let special = path.metadata().is_ok_and(|known| !known.is_file());
+    if cx.call.has("overwrite") && !special {
         // Emptied first: the file is opened for appending, so that each line is one write at its end.
         let _ = std::fs::remove_file(&path);
     }
-    let file = options.create_new(true).open(&path).map_err(|error| {
+    let file = options.create_new(!special).open(&path).map_err(|error| {
         let failure = Failure::runtime(format_args!("{} cannot be made: {error}", path.display()));
         if error.kind() == std::io::ErrorKind::AlreadyExists {
             return failure
@@ -88,6 +90,11 @@ pub(crate) fn replay(cx: &Cx) -> Result<()> {
         return Err(Failure::usage("say which recording: attache replay FILE"));
     };
     let trace = read(cx, file)?;
+    if !trace.entries.iter().any(|entry| matches!(entry.what, What::Line { .. })) {
+        return Err(Failure::usage(format_args!(
+            "{file}: nobody says anything in it, so there is nothing to replay"
+        )));
+    }
     let seconds =
         |text: &str| text.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let patience = match cx.call.value("patience") {
@@ -112,7 +119,7 @@ pub(crate) fn replay(cx: &Cx) -> Result<()> {
             [] => Link::stdio(),
             [program, args @ ..] => {
                 let command = Command::new(program).args(args).current_dir(&cx.cwd);
-                Link::command(command).map_err(Failure::runtime)?
+                Link::command(command).map_err(Failure::usage)?
             }
         };
         let hear = |deviation: &replay::Deviation| {
@@ -205,8 +212,7 @@ pub(crate) fn trace(cx: &Cx) -> Result<()> {
 /// Prints entries as they are written, until the agent of the recording has ended.
 fn follow(cx: &Cx, file: &str, lines: &mut Lines<'_>) -> Result<()> {
     let path = cx.cwd.join(file);
-    let mut input =
-        BufReader::new(File::open(&path).context(format_args!("{} cannot be read", path.display()))?);
+    let mut input = BufReader::new(open(&path)?);
     let mut text = String::new();
     let mut head = true;
     loop {
@@ -222,7 +228,7 @@ fn follow(cx: &Cx, file: &str, lines: &mut Lines<'_>) -> Result<()> {
         if std::mem::take(&mut head) {
             // Says what is wrong if this is no recording.
             attache_check::trace::Reader::new(line.as_bytes())
-                .map_err(|error| Failure::runtime(format_args!("{file}: {error}")))?;
+                .map_err(|error| Failure::usage(format_args!("{file}: {error}")))?;
         } else if let Ok(entry) = Entry::read(line.trim_end()) {
             lines.show(&entry);
             if matches!(entry.what, What::Exit { .. }) {
@@ -261,8 +267,12 @@ fn width() -> usize {
 
 fn read(cx: &Cx, file: &str) -> Result<Trace> {
     let path = cx.cwd.join(file);
-    let input = File::open(&path).context(format_args!("{} cannot be read", path.display()))?;
-    Trace::read(BufReader::new(input)).map_err(|error| Failure::runtime(format_args!("{file}: {error}")))
+    Trace::read(BufReader::new(open(&path)?)).map_err(|error| Failure::usage(format_args!("{file}: {error}")))
+}
+
+fn open(path: &Path) -> Result<File> {
+    File::open(path)
+        .map_err(|error| Failure::usage(format_args!("{} cannot be read: {error}", path.display())))
 }
 
 #[cfg(unix)]

@@ -32,7 +32,8 @@ pub(super) fn sum(command: Vec<String>, options: &Options, played: Vec<Done>) ->
             }
         })
         .collect();
-    let conclusion = could_not_run(&played).unwrap_or_else(|| conclude(&rules));
+    let left = super::choose(options).len().saturating_sub(played.len());
+    let conclusion = could_not_run(&played, left).unwrap_or_else(|| conclude(&rules));
     let scenes = played.into_iter().map(|done| done.scene).collect();
     Report { party: Some(options.party), command, rules, scenes, conclusion }
 }
@@ -166,8 +167,8 @@ fn conclude(rules: &[Outcome]) -> Conclusion {
     if rules.iter().any(broken) { Conclusion::NotConformant } else { Conclusion::Conformant }
 }
 
-/// Without one scenario that got anywhere there is nothing to judge.
-fn could_not_run(played: &[Done]) -> Option<Conclusion> {
+/// Without one scenario that got anywhere there is nothing to judge. `left`: how many were not played.
+fn could_not_run(played: &[Done], left: usize) -> Option<Conclusion> {
     let began = |done: &Done| done.heard && (done.capabilities.is_some() || done.scene.stop.is_none());
     if played.iter().any(began) {
         return None;
@@ -176,7 +177,16 @@ fn could_not_run(played: &[Done]) -> Option<Conclusion> {
         return Some(Conclusion::CouldNotRun("no scenario was chosen".to_owned()));
     };
     let mut why = first.scene.stop.as_ref().map(ToString::to_string).unwrap_or_default();
-    for entry in &first.scene.trace.entries {
+    let entries = &first.scene.trace.entries;
+    if first.scene.stop == Some(Stop::PeerGone)
+        && let Some(What::Exit { code: Some(code), .. }) = entries.last().map(|entry| &entry.what)
+    {
+        why = format!("{why} and ended with status {code}");
+    }
+    if left > 0 {
+        why = format!("{why}; it took part in no scenario, so {left} others were not played");
+    }
+    for entry in entries {
         if let What::Stderr(text) = &entry.what {
             let text = String::from_utf8_lossy(text);
             let lines: Vec<&str> = text.trim_end().lines().collect();

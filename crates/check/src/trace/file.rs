@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 use super::{End, Entry, Head, Trace, What, base64};
 use crate::Party;
 
+/// A command line is not longer on any system.
+const LONGEST_HEAD: u64 = 16 << 20;
+
 impl Head {
     /// The first line of a recording, without its line end.
     pub fn to_line(&self) -> String {
@@ -18,8 +21,11 @@ impl Head {
         .to_string()
     }
 
-    fn read(line: &str) -> Result<Head, String> {
-        let head: Value = serde_json::from_str(line).map_err(|error| format!("no JSON: {error}"))?;
+    fn read(line: &[u8]) -> Result<Head, String> {
+        let head: Value = serde_json::from_slice(line).unwrap_or_default();
+        if line.is_empty() {
+            return Err("not a recording: there is nothing in it, make one with `attache record`".to_owned());
+        }
         if head["attache"] != "recording" {
             return Err(
                 "not a recording: the first line must say so, make one with `attache record`".to_owned()
@@ -76,7 +82,7 @@ impl Entry {
 
 /// An entry, and whether it is only a piece of a line whose rest is to come.
 fn read_piece(line: &str) -> Result<(Entry, bool), String> {
-    let entry: Value = serde_json::from_str(line).map_err(|error| format!("no JSON: {error}"))?;
+    let entry: Value = serde_json::from_str(line).map_err(|_| "not an entry: it is no JSON".to_owned())?;
     let seconds = entry["t"].as_f64().unwrap_or(0.0);
     let at = Duration::try_from_secs_f64(seconds).map_err(|error| format!("`t` is no time: {error}"))?;
     Ok((Entry { at, what: what(&entry)? }, entry["more"] == true))
@@ -150,10 +156,12 @@ impl<R: BufRead> Reader<R> {
     /// # Errors
     /// When the input is not a recording.
     pub fn new(mut input: R) -> Result<Reader<R>, ReadError> {
-        let mut line = String::new();
+        let mut line = Vec::new();
         let fault = |why: String| ReadError { line: 1, why };
-        input.read_line(&mut line).map_err(|error| fault(error.to_string()))?;
-        let head = Head::read(line.trim_end()).map_err(fault)?;
+        // What is no recording may have no line ends.
+        let mut start = io::Read::take(&mut input, LONGEST_HEAD);
+        start.read_until(b'\n', &mut line).map_err(|error| fault(error.to_string()))?;
+        let head = Head::read(line.trim_ascii_end()).map_err(fault)?;
         Ok(Reader { input, head, line: 1, pieces: Default::default() })
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::world::World;
+use crate::world::{World, eventually, is_running};
 
 const GOOD: &str = "on session/prompt\n  say It is a parser.\n  done end_turn\n";
 
@@ -64,6 +64,31 @@ fn what_cannot_be_started_cannot_be_judged() {
     world.run(&["check", "agent"]).code(2);
     let run = world.run(&["check", "client", "--", "true"]).code(2);
     assert!(run.stderr.contains("{agent}"), "{}", run.stderr);
+}
+
+/// Programs that are no agents: each is told apart soon, and none is left behind.
+#[test]
+fn what_takes_no_part_is_given_up() {
+    let world = World::new();
+    let mark = world.dir.join("no-agent").display().to_string();
+    let silent = format!("sleep 1000 # {mark}");
+    let chatty = format!("yes # {mark}");
+    let garbage = format!("cat /dev/zero # {mark}");
+    let deadline = ["check", "agent", "--deadline", "0.2"];
+    for (program, flags, why) in [
+        (&*silent, &[][..], "did not come in time; it took part in no scenario, so "),
+        ("exit 3", &[], "closed the connection and ended with status 3"),
+        ("exec cat", &["--scenario", "baseline"], "could not run"),
+        (&chatty, &["--scenario", "baseline"], "could not run"),
+        (&garbage, &["--scenario", "baseline"], "could not run"),
+    ] {
+        let run = world.run(&[&deadline[..], flags, &["--", "sh", "-c", program]].concat()).code(2);
+        assert!(run.stdout.contains(why), "{program}: {}", run.stdout);
+    }
+    let run =
+        world.run(&["check", "client", "--deadline", "0.2", "--", "sh", "-c", &silent, "{agent}"]).code(2);
+    assert!(run.stdout.contains("the client did not start the agent"), "{}", run.stdout);
+    eventually("the end of all of them", || !is_running(&mark));
 }
 
 #[test]

@@ -94,6 +94,20 @@ fn what_cannot_be_recorded_is_told() {
     assert!(run.stderr.contains("cannot be made"), "{}", run.stderr);
 }
 
+/// A device is no file to be replaced: what is always full tells of itself.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_is_told_and_a_device_stays() {
+    let (world, _) = world();
+    let link = world.dir.join("full");
+    std::os::unix::fs::symlink("/dev/full", &link).unwrap();
+    for flag in [&[][..], &["--overwrite"]] {
+        let run = world.run(&[&["record"], flag, &["full", "--", "true"]].concat()).code(1);
+        assert!(run.stderr.contains("No space left"), "{}", run.stderr);
+        assert!(link.is_symlink());
+    }
+}
+
 #[test]
 fn a_directory_takes_one_recording_per_run() {
     let (world, _) = world();
@@ -168,10 +182,12 @@ fn what_is_no_recording_is_told() {
     for args in [
         &["trace", "other.txt"][..],
         &["replay", "other.txt"],
+        &["check", "trace", "other.txt"],
         &["trace", "--follow", "other.txt"],
         &["trace", "missing"],
+        &["replay", "missing"],
     ] {
-        let run = world.run(args).code(1);
+        let run = world.run(args).code(2);
         assert!(
             run.stderr.contains("other.txt: line 1") || run.stderr.contains("cannot be read"),
             "{}",
@@ -179,5 +195,29 @@ fn what_is_no_recording_is_told() {
         );
     }
     world.run(&["trace"]).code(2);
-    world.run(&["replay", "--patience", "long", "other.txt"]).code(1);
+    world.run(&["replay", "--patience", "long", "other.txt"]).code(2);
+    let head = r#"{"attache":"recording","version":1,"started":"","command":["a"],"masked":false}"#;
+    let line = r#"{"t":0,"from":"client","text":"{}"}"#;
+    fs::write(world.dir.join("binary"), [0, 0xff, 0xfe, b'\n', 0x80]).unwrap();
+    for (name, text, why) in [
+        ("empty", String::new(), "nothing in it"),
+        ("later", head.replace("\"version\":1", "\"version\":9"), "version 9"),
+        ("broken", format!("{head}\n{line}\nhello\n{line}\n"), "line 3: not an entry"),
+    ] {
+        world.write(name, &text);
+        for verb in [&["replay"][..], &["trace"], &["check", "trace"]] {
+            let run = world.run(&[verb, &[name]].concat()).code(2);
+            assert!(run.stderr.contains(why), "{name}: {}", run.stderr);
+        }
+    }
+    for name in ["binary", "."] {
+        let run = world.run(&["check", "trace", name]).code(2);
+        assert!(run.stderr.contains("line 1: "), "{}", run.stderr);
+    }
+    // What a crash left is whole up to its last line.
+    world.write("cut", &format!("{head}\n{line}\n{}", &line[..20]));
+    world.run(&["trace", "cut"]).ok();
+    world.write("silent", &format!("{head}\n"));
+    assert!(world.run(&["replay", "silent"]).code(2).stderr.contains("nobody says anything"));
+    assert!(world.run(&["check", "trace", "silent"]).code(2).stdout.contains("could not run"));
 }
