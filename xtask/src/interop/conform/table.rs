@@ -12,7 +12,7 @@ const PAGE: &str = "docs/conformance.md";
 const BEGIN: &str = "<!-- made by `cargo xtask conformance`, do not edit by hand -->";
 const END: &str = "<!-- end -->";
 /// How much of a line of the wire the page shows.
-const SHOWN: usize = 220;
+const SHOWN: usize = 280;
 
 /// What a report says, in a few words.
 pub(super) fn verdict(report: &Value) -> String {
@@ -118,22 +118,72 @@ fn failures(
 }
 
 fn evidence(failure: &Value, count: usize, out: &mut String) {
-    let text = |key: &str| failure[key].as_str().unwrap_or_default().replace('\n', " ");
+    let text = |key: &str| without_places(&failure[key].as_str().unwrap_or_default().replace('\n', " "));
     let more = if count > 1 { format!(" (and {} more)", count - 1) } else { String::new() };
-    let _ = writeln!(out, "\n  `{}`: {}{more}\n\n  ```text", text("scenario"), text("why"));
+    let why = text("why");
+    let _ = writeln!(out, "\n  `{}`: {why}{more}\n\n  ```text", text("scenario"));
     for line in failure["lines"].as_array().into_iter().flatten() {
         let wire = line["text"].as_str().unwrap_or_default();
-        let total = wire.chars().count();
-        let clean: String = wire.chars().map(|c| if c.is_control() { ' ' } else { c }).take(SHOWN).collect();
-        let cut = if total > SHOWN { "…" } else { "" };
-        let _ =
-            writeln!(out, "  {:<6} {}{cut}", line["from"].as_str().unwrap_or_default(), without_home(&clean));
+        let clean: String = wire.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let shown = shown(&without_places(&clean), &why);
+        let _ = writeln!(out, "  {:<6} {shown}", line["from"].as_str().unwrap_or_default());
     }
     out.push_str("  ```\n");
 }
 
-/// Paths of the machine say nothing to readers.
-fn without_home(text: &str) -> String {
+/// The beginning of a line, and if what the reason names comes later, that too.
+fn shown(line: &str, why: &str) -> String {
+    let cut = |from: usize, count: usize| line.chars().skip(from).take(count).collect::<String>();
+    let total = line.chars().count();
+    if total <= SHOWN {
+        return line.to_owned();
+    }
+    let named = why.split(['`', '"']).skip(1).step_by(2).filter(|name| name.len() > 2);
+    let places = named.filter_map(|name| line.find(name)).map(|at| line[..at].chars().count());
+    match places.max().filter(|at| at + 20 > SHOWN) {
+        None => format!("{}…", cut(0, SHOWN)),
+        Some(at) => {
+            let from = at - 60;
+            let end = if from + 160 < total { "…" } else { "" };
+            format!("{}… …{}{end}", cut(0, SHOWN - 160), cut(from, 160))
+        }
+    }
+}
+
+/// Paths of the machine say nothing to readers: a scenario's directory becomes `/…/NAME`, a home `~`.
+fn without_places(text: &str) -> String {
+    const SCRATCH: &str = "attache-check-";
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(SCRATCH) {
+        let from = rest[..at].rfind(|c: char| !(c.is_ascii_alphanumeric() || "/._-".contains(c)));
+        let name = rest[at + SCRATCH.len()..].trim_start_matches(|c: char| c.is_ascii_digit() || c == '-');
+        out.push_str(&rest[..from.map_or(0, |from| from + 1)]);
+        out.push_str("/…/");
+        rest = name;
+    }
+    out.push_str(rest);
     let home = std::env::var("HOME").unwrap_or_default();
-    if home.len() > 1 { text.replace(&home, "~") } else { text.to_owned() }
+    if home.len() > 1 { out.replace(&home, "~") } else { out }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_of_the_machine_are_left_out() {
+        let said =
+            r#"{"cwd":"/tmp/attache-check-12-3-too-early","path":"/tmp/x/attache-check-12-44-read/a.txt"}"#;
+        assert_eq!(without_places(said), r#"{"cwd":"/…/too-early","path":"/…/read/a.txt"}"#);
+        assert_eq!(without_places("plain"), "plain");
+    }
+
+    #[test]
+    fn what_is_named_is_shown() {
+        let line = format!("{}subagents{}", "é".repeat(400), "b".repeat(400));
+        assert!(shown(&line, "`subagents` is no member").contains("subagents"));
+        assert_eq!(shown("short", "`subagents`"), "short");
+        assert_eq!(shown(&line, "no name").chars().count(), SHOWN + 1);
+    }
 }
