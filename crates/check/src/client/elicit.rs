@@ -4,7 +4,7 @@ use std::net::TcpListener;
 
 use serde_json::{Value, json};
 
-use super::play::{Turn, answer_to, end, leaves, lives, open_turn, probe, scene};
+use super::play::{Turn, answer_to, end, leaves, lives, open_turn, probe, scene, told};
 use crate::{BoxFuture, Need, Scenario, Stage, Step, Stop};
 
 const FORM: &[Need] = &[Need::Client("elicitation.form")];
@@ -145,7 +145,7 @@ fn mode_missing(stage: &mut Stage) -> BoxFuture<'_, Step> {
         stage.check(
             "ELIC-02",
             answer == Err(-32602),
-            format!("the mode {mode}, which was not offered, was answered {answer:?}"),
+            format!("the mode {mode}, which was not offered, was answered {answer}", answer = told(&answer)),
         );
         end(stage, &turn).await
     })
@@ -180,7 +180,7 @@ fn url(stage: &mut Stage) -> BoxFuture<'_, Step> {
             Ok(answer) => stage.check(
                 "ELIC-22",
                 answer.is_ok(),
-                format!("the elicitation id {odd:?} was refused: {answer:?}"),
+                format!("the elicitation id {odd:?} was refused: {answer}", answer = told(&answer)),
             ),
             Err(Stop::NotExercised(_)) => {}
             Err(stop) => return Err(stop),

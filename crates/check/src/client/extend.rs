@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::play::{Turn, end, everything, find, open_turn, scene, serve_rest};
+use super::play::{Turn, end, everything, find, open_turn, scene, serve_rest, told};
 use crate::{BoxFuture, Need, Scenario, Stage, Step, Stop};
 
 pub(super) const SCENARIOS: &[Scenario] = &[
@@ -59,7 +59,11 @@ async fn ignores(stage: &mut Stage, turn: &Turn, rule: &'static str, name: &str,
     match stage.call(method, changed).await {
         Ok(after) => {
             let kept = before.is_ok() == after.is_ok();
-            stage.check(rule, kept, format!("with `{name}` of {shown} {method} is answered {after:?}"));
+            stage.check(
+                rule,
+                kept,
+                format!("with `{name}` of {shown} {method} is answered {after}", after = told(&after)),
+            );
             Ok(())
         }
         Err(Stop::Deadline(_)) => {

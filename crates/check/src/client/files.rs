@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::play::{Turn, end, everything, open_turn, open_turn_with, scene};
+use super::play::{Turn, end, everything, open_turn, open_turn_with, scene, told};
 use crate::{BoxFuture, Need, Scenario, Stage, Step, Stop};
 
 const READ: &[Need] = &[Need::Client("fs.readTextFile")];
@@ -74,7 +74,7 @@ fn read_lines(stage: &mut Stage) -> BoxFuture<'_, Step> {
         reads_the_disk(stage, &turn).await?;
         let first = read(stage, &turn, "lines.txt", json!({ "line": 1 })).await?;
         let whole = is_text(&first, "one\ntwo\nthree\nfour\nfive\n");
-        let why = format!("from line 1 on the file reads {first:?}");
+        let why = format!("from line 1 on the file reads {first}", first = told(&first));
         stage.check("FS-05", whole, why.clone());
         stage.check("ROOT-05", whole, why);
         if whole {
@@ -83,15 +83,15 @@ fn read_lines(stage: &mut Stage) -> BoxFuture<'_, Step> {
             stage.check(
                 "FS-06",
                 is_text(&part, "three\nfour\n"),
-                format!("two lines from line 3 on read {part:?}"),
+                format!("two lines from line 3 on read {part}", part = told(&part)),
             );
         }
         let beyond = read(stage, &turn, "lines.txt", json!({ "line": 99 })).await?;
         let kept = beyond.as_ref().is_ok_and(String::is_empty);
-        stage.check("FS-14", kept, format!("a line past the end reads {beyond:?}"));
+        stage.check("FS-14", kept, format!("a line past the end reads {beyond}", beyond = told(&beyond)));
         let zero = read(stage, &turn, "lines.txt", json!({ "line": 0 })).await?;
         let kept = zero == Err(-32602) || is_text(&zero, "one\ntwo\nthree\nfour\nfive\n");
-        stage.check("FS-14", kept, format!("line 0 reads {zero:?}"));
+        stage.check("FS-14", kept, format!("line 0 reads {zero}", zero = told(&zero)));
         end(stage, &turn).await
     })
 }
@@ -102,21 +102,29 @@ fn read_odd(stage: &mut Stage) -> BoxFuture<'_, Step> {
         put(stage, "picture.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\xff\xfe")?;
         let turn = open_turn(stage).await?;
         let missing = read(stage, &turn, "nothing-here.txt", json!({})).await?;
-        stage.check("FS-13", missing == Err(-32002), format!("a missing file reads {missing:?}"));
+        stage.check(
+            "FS-13",
+            missing == Err(-32002),
+            format!("a missing file reads {missing}", missing = told(&missing)),
+        );
         reads_the_disk(stage, &turn).await?;
         let crlf = read(stage, &turn, "crlf.txt", json!({})).await?;
         stage.check(
             "FS-16",
             crlf.as_deref() == Ok("one\r\ntwo"),
-            format!("line ends were changed: {crlf:?}"),
+            format!("line ends were changed: {crlf}", crlf = told(&crlf)),
         );
         let picture = read(stage, &turn, "picture.png", json!({})).await?;
-        stage.check("FS-17", picture.is_err(), format!("a picture reads {picture:?}"));
+        stage.check(
+            "FS-17",
+            picture.is_err(),
+            format!("a picture reads {picture}", picture = told(&picture)),
+        );
         let ranged = read(stage, &turn, "crlf.txt", json!({ "startLine": 2, "endLine": 2 })).await?;
         stage.check(
             "FS-08",
             ranged == crlf || ranged.is_err(),
-            format!("members that no schema has made it {ranged:?}"),
+            format!("members that no schema has made it {ranged}", ranged = told(&ranged)),
         );
         end(stage, &turn).await
     })
@@ -128,7 +136,11 @@ fn write_new(stage: &mut Stage) -> BoxFuture<'_, Step> {
         let path = stage.cwd().join("fresh.txt");
         let written = stage.write_file(&turn.session, &path.to_string_lossy(), "new\n").await?;
         let there = std::fs::read_to_string(&path).is_ok_and(|text| text == "new\n");
-        stage.check("FS-10", written.is_ok() && there, format!("a new file was not made: {written:?}"));
+        stage.check(
+            "FS-10",
+            written.is_ok() && there,
+            format!("a new file was not made: {written}", written = told(&written)),
+        );
         if let Ok(result) = &written {
             let fits = result.is_null() || result.is_object();
             stage.check("FS-12", fits, format!("writing was answered with {result}"));
@@ -154,7 +166,11 @@ fn write_read(stage: &mut Stage) -> BoxFuture<'_, Step> {
         let written = stage.write_file(&turn.session, &path, text).await?;
         let found = read(stage, &turn, "letters.txt", json!({})).await?;
         if written.is_ok() && found.is_ok() {
-            stage.check("STDIO-01", is_text(&found, text), format!("{text:?} came back as {found:?}"));
+            stage.check(
+                "STDIO-01",
+                is_text(&found, text),
+                format!("{text:?} came back as {found}", found = told(&found)),
+            );
         }
         end(stage, &turn).await
     })
@@ -182,7 +198,11 @@ fn not_lent(stage: &mut Stage) -> BoxFuture<'_, Step> {
             }
             let answer = stage.call(method, turn.with(params)).await?;
             let kept = answer.as_ref().is_err_and(|error| error.code == -32601);
-            stage.check(rule, kept, format!("{method}, which is not offered, was answered {answer:?}"));
+            stage.check(
+                rule,
+                kept,
+                format!("{method}, which is not offered, was answered {answer}", answer = told(&answer)),
+            );
         }
         end(stage, &turn).await
     })

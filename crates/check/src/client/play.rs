@@ -317,3 +317,17 @@ pub(crate) async fn whole_act(stage: &mut Stage, capabilities: Value) -> Result<
 pub(crate) fn find<'a>(said: &'a [Rc<Heard>], method: &str) -> Option<&'a Rc<Heard>> {
     said.iter().find(|heard| heard.method() == Some(method))
 }
+
+/// What was answered, in the words of a report.
+pub(super) fn told<T: Clone + Into<Value>, E: std::fmt::Display>(answer: &Result<T, E>) -> String {
+    const MOST: usize = 200;
+    match answer {
+        Ok(value) => {
+            let text: String = value.clone().into().to_string();
+            let cut = text.chars().count() > MOST;
+            let start: String = text.chars().take(MOST).collect();
+            if cut { format!("{start}…") } else { start }
+        }
+        Err(error) => format!("the error {error}"),
+    }
+}

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::{Value, json};
 
 use super::files::reads_the_disk;
-use super::play::{Turn, end, everything, find, open_turn, scene, whole_act, without};
+use super::play::{Turn, end, everything, find, open_turn, scene, told, whole_act, without};
 use crate::{BoxFuture, Need, Scenario, Stage, Step, Stop};
 
 const READ: &[Need] = &[Need::Client("fs.readTextFile")];
@@ -288,7 +288,11 @@ fn with_acp(stage: &mut Stage) -> BoxFuture<'_, Step> {
             let one = |answer: &Value| answer.get("result").is_some() != answer.get("error").is_some();
             // ACP's own errors are for servers that cannot be reached.
             let kept = answer.as_ref().is_ok_and(one);
-            stage.check("MCPA-05", kept, format!("mcp/message for `{method}` was answered {answer:?}"));
+            stage.check(
+                "MCPA-05",
+                kept,
+                format!("mcp/message for `{method}` was answered {answer}", answer = told(&answer)),
+            );
         }
         end(stage, &turn).await
     })

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::play::{Turn, answer_to, end, open_turn, scene};
+use super::play::{Turn, answer_to, end, open_turn, scene, told};
 use crate::{BoxFuture, Need, Scenario, Stage, Step, Stop};
 
 const NEEDS: &[Need] = &[Need::Client("terminal")];
@@ -55,8 +55,9 @@ pub(super) async fn start(stage: &mut Stage, turn: &Turn, script: &str, more: Va
     params["args"] = json!(["-c", script]);
     let answer = stage.call("terminal/create", params).await?;
     let id = answer.as_ref().ok().and_then(|result| result["terminalId"].as_str());
-    id.map(str::to_owned)
-        .ok_or_else(|| Stop::NotExercised(format!("the client starts no terminal: {answer:?}")))
+    id.map(str::to_owned).ok_or_else(|| {
+        Stop::NotExercised(format!("the client starts no terminal: {answer}", answer = told(&answer)))
+    })
 }
 
 async fn ask(
@@ -198,7 +199,12 @@ fn kill(stage: &mut Stage) -> BoxFuture<'_, Step> {
         stage.check(
             "TERM-10",
             kept,
-            format!("kill, wait_for_exit and output answered {killed:?}, {status:?}, {output:?}"),
+            format!(
+                "kill, wait_for_exit and output answered {killed}, {status}, {output}",
+                killed = told(&killed),
+                status = told(&status),
+                output = told(&output)
+            ),
         );
         if let Ok(status) = &status {
             let kept = status["signal"].is_string() != status["exitCode"].is_u64();
@@ -214,13 +220,17 @@ fn release(stage: &mut Stage) -> BoxFuture<'_, Step> {
         let turn = open_turn(stage).await?;
         let terminal = start(stage, &turn, "sleep 600", json!({})).await?;
         let released = ask(stage, &turn, "release", &terminal).await?;
-        stage.check("TERM-11", released.is_ok(), format!("terminal/release answered {released:?}"));
+        stage.check(
+            "TERM-11",
+            released.is_ok(),
+            format!("terminal/release answered {released}", released = told(&released)),
+        );
         for method in ["output", "wait_for_exit", "kill"] {
             match ask(stage, &turn, method, &terminal).await {
                 Ok(answer) => stage.check(
                     "TERM-11",
                     answer.is_err(),
-                    format!("terminal/{method} works after the release: {answer:?}"),
+                    format!("terminal/{method} works after the release: {answer}", answer = told(&answer)),
                 ),
                 Err(Stop::Deadline(_)) => {
                     stage.fail("TERM-11", format!("terminal/{method} waits on a released terminal"))
@@ -230,7 +240,7 @@ fn release(stage: &mut Stage) -> BoxFuture<'_, Step> {
         }
         let again = ask(stage, &turn, "release", &terminal).await?;
         let kept = again.is_ok() || again == Err(-32002);
-        stage.check("TERM-21", kept, format!("a second release answered {again:?}"));
+        stage.check("TERM-21", kept, format!("a second release answered {again}", again = told(&again)));
         end(stage, &turn).await
     })
 }

@@ -59,6 +59,12 @@ impl WireError {
     }
 }
 
+impl std::fmt::Display for WireError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.code, self.message)
+    }
+}
+
 /// What a stage is told from outside.
 #[derive(Clone, Debug)]
 pub struct Setup {
