@@ -122,10 +122,8 @@ fn judge(cx: &Cx, target: &dyn Target, options: &Options) -> Result<()> {
 
 /// Writes what was asked for; the exit code is 0 if all is well, 1 if not, 2 if there was nothing to judge.
 fn finish(cx: &Cx, report: &Report) -> Result<()> {
-    for wanted in cx.call.values("report") {
-        let (format, path) = pair("report", "FORMAT=FILE", wanted)?;
-        let text = rendered(report, format, Look { color: false, ..look(cx) })?;
-        std::fs::write(path, text).context(path)?;
+    for (format, path) in wanted_reports(cx)? {
+        written(path, &rendered(report, format, Look { color: false, ..look(cx) })?)?;
     }
     if let Some(dir) = cx.call.value("traces") {
         write_traces(report, Path::new(dir))?;
@@ -133,8 +131,7 @@ fn finish(cx: &Cx, report: &Report) -> Result<()> {
     let format = cx.call.value("format").unwrap_or("text");
     match cx.call.value("out") {
         Some(path) => {
-            let text = rendered(report, format, Look { color: false, ..look(cx) })?;
-            std::fs::write(path, text).context(path)?;
+            written(path, &rendered(report, format, Look { color: false, ..look(cx) })?)?;
         }
         None => cx.output.print(&rendered(report, format, look(cx))?),
     }
@@ -148,12 +145,36 @@ fn finish(cx: &Cx, report: &Report) -> Result<()> {
     Err(failure)
 }
 
+/// The reports that are wanted, each a format and a file.
+fn wanted_reports(cx: &Cx) -> Result<Vec<(&str, &str)>> {
+    let formats = ["text", "json", "junit", "html"];
+    let mut wanted = Vec::new();
+    for text in cx.call.values("report") {
+        let (format, path) = pair("report", "FORMAT=FILE", text)?;
+        if !formats.contains(&format) {
+            let formats = formats.join(", ");
+            return Err(Failure::usage(format_args!("a report is one of {formats}, not `{format}`")));
+        }
+        wanted.push((format, path));
+    }
+    Ok(wanted)
+}
+
+/// A report that cannot be written is no verdict, so it must not look like one to scripts.
+fn written(path: &str, text: &str) -> Result<()> {
+    std::fs::write(path, text)
+        .map_err(|error| Failure::usage(format_args!("{path} cannot be written: {error}")))
+}
+
 fn write_traces(report: &Report, dir: &Path) -> Result<()> {
-    std::fs::create_dir_all(dir).context(dir.display())?;
+    let failed = |path: &Path, error: std::io::Error| {
+        Failure::usage(format_args!("{} cannot be written: {error}", path.display()))
+    };
+    std::fs::create_dir_all(dir).map_err(|error| failed(dir, error))?;
     for scene in &report.scenes {
         let path = dir.join(format!("{}.jsonl", scene.name));
-        let file = File::create(&path).context(path.display())?;
-        scene.trace.write(BufWriter::new(file)).context(path.display())?;
+        let file = File::create(&path).map_err(|error| failed(&path, error))?;
+        scene.trace.write(BufWriter::new(file)).map_err(|error| failed(&path, error))?;
     }
     Ok(())
 }
@@ -176,6 +197,8 @@ fn look(cx: &Cx) -> Look {
 }
 
 fn options(cx: &Cx, party: Party) -> Result<Options> {
+    // Before minutes are spent on what nobody will read.
+    wanted_reports(cx)?;
     let mut options = Options::new(party);
     for list in cx.call.values("only") {
         for id in list.split(',').map(str::trim).filter(|id| !id.is_empty()) {

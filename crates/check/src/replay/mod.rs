@@ -233,6 +233,10 @@ impl<H: FnMut(&Deviation)> Play<'_, H> {
 
     /// One line of the peer; false if none came in time, or never will.
     async fn hear_one(&mut self, until: Instant) -> bool {
+        // A peer that never stops talking always has the next line ready, so that no timer is ever looked at.
+        if Instant::now() >= until {
+            return false;
+        }
         let line = match timeout_at(until, self.reader.next()).await {
             Err(_) => return false,
             Ok(Ok(Some(line))) => line.to_vec(),
@@ -285,26 +289,26 @@ impl<H: FnMut(&Deviation)> Play<'_, H> {
         if let (Some(id), true) = (message.get("id"), message.get("method").is_some()) {
             let error = json!({ "code": -32603, "message": "this request is not in the recording" });
             let answer = json!({ "jsonrpc": "2.0", "id": id, "error": error });
-            let _ = self.writer.send(answer.to_string().as_bytes()).await;
+            self.send(answer.to_string().as_bytes()).await;
         }
     }
 
     async fn say(&mut self, text: &[u8]) -> bool {
-        let sent = match serde_json::from_slice::<Value>(text) {
-            Ok(message) => {
-                self.names.note_own(&message, self.options.part);
-                let named = self.names.put(&message);
-                // What needs no other names goes out byte by byte as it was.
-                if named == message {
-                    self.writer.send(text).await
-                } else {
-                    self.writer.send(named.to_string().as_bytes()).await
-                }
-            }
-            Err(_) => self.writer.send(text).await,
-        };
-        self.outcome.said += usize::from(sent.is_ok());
-        sent.is_ok()
+        let mut named = None;
+        if let Ok(message) = serde_json::from_slice::<Value>(text) {
+            self.names.note_own(&message, self.options.part);
+            // What needs no other names goes out byte by byte as it was.
+            named = Some(self.names.put(&message)).filter(|named| *named != message).map(|it| it.to_string());
+        }
+        let said = self.send(named.as_deref().map_or(text, str::as_bytes)).await;
+        self.outcome.said += usize::from(said);
+        said
+    }
+
+    /// Whether the peer has taken it in time: one that does not read fills its pipe.
+    async fn send(&mut self, text: &[u8]) -> bool {
+        let sent = timeout_at(Instant::now() + self.options.patience, self.writer.send(text)).await;
+        sent.is_ok_and(|sent| sent.is_ok())
     }
 
     fn give_up(&mut self) {

@@ -235,6 +235,7 @@ impl Trace {
     /// When the output cannot be written.
     pub fn write(&self, mut output: impl Write) -> io::Result<()> {
         writeln!(output, "{}", self.head.to_line())?;
-        self.entries.iter().try_for_each(|entry| writeln!(output, "{}", entry.to_line()))
+        self.entries.iter().try_for_each(|entry| writeln!(output, "{}", entry.to_line()))?;
+        output.flush()
     }
 }

@@ -66,6 +66,23 @@ fn what_cannot_be_started_cannot_be_judged() {
     assert!(run.stderr.contains("{agent}"), "{}", run.stderr);
 }
 
+/// Whatever is wrong with a report, it is no verdict of the peer.
+#[test]
+fn a_report_that_cannot_be_written_is_no_verdict() {
+    let world = World::new().agent(GOOD);
+    let args = ["check", "agent", "scripted", "--scenario", "version-1"];
+    for (more, why) in [
+        (["--report", "pdf=x"], "not `pdf`"),
+        (["--report", "html"], "FORMAT=FILE"),
+        (["--report", "html=no/such/x.html"], "cannot be written"),
+        (["--out", "no/such/x.txt"], "cannot be written"),
+        (["--traces", "/dev/null/x"], "cannot be written"),
+    ] {
+        let run = world.run(&[&args[..], &more].concat()).code(2);
+        assert!(run.stderr.contains(why), "{}", run.stderr);
+    }
+}
+
 /// Programs that are no agents: each is told apart soon, and none is left behind.
 #[test]
 fn what_takes_no_part_is_given_up() {

@@ -70,6 +70,29 @@ fn a_recording_stands_in_for_its_client() {
     assert!(run.stderr.contains("not in the recording: session/request_permission"), "{}", run.stderr);
 }
 
+/// Whoever does not stop talking, does not read or does not speak is not waited for longer than was said.
+#[test]
+fn a_peer_that_does_something_else_altogether_is_given_up() {
+    let (world, _) = world();
+    let head = r#"{"attache":"recording","version":1,"started":"","command":["a"],"masked":false}"#;
+    let said = |from: &str, message: Value| {
+        format!("{}\n", serde_json::json!({ "t": 0, "from": from, "text": message.to_string() }))
+    };
+    let ask = serde_json::json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": { "x": "y".repeat(1 << 20) } });
+    let answer = serde_json::json!({ "jsonrpc": "2.0", "id": 0, "result": {} });
+    world.write("talk.jsonl", &format!("{head}\n{}{}", said("client", ask), said("agent", answer)));
+    let mark = world.dir.join("another-agent").display().to_string();
+    for script in ["yes", "sleep 1000", "exit 0", "cat"] {
+        let script = format!("{script} # {mark}");
+        let args = ["replay", "talk.jsonl", "--patience", "0.2", "--as", "client", "--", "sh", "-c", &script];
+        let run = world.run(&args).code(1);
+        assert!(run.stderr.contains("missing: the answer to initialize"), "{script}: {}", run.stderr);
+    }
+    let run = world.run(&["replay", "talk.jsonl", "--as", "client", "--", "/no/such/agent"]).code(2);
+    assert!(run.stderr.contains("cannot start"), "{}", run.stderr);
+    eventually("the end of all of them", || !is_running(&mark));
+}
+
 #[test]
 fn the_exit_code_and_the_last_words_are_the_agents() {
     let (world, _) = world();
