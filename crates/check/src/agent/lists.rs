@@ -1,6 +1,7 @@
 //! Lists of sessions, and sessions that leave them.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -67,8 +68,10 @@ async fn all(stage: &mut Stage, filter: Value) -> Result<Result<Option<Vec<Value
     Ok(Ok(None))
 }
 
-fn ids(list: &[Value]) -> BTreeSet<&str> {
-    list.iter().filter_map(|info| info["sessionId"].as_str()).collect()
+/// The ids of the sessions beneath a directory: of others an agent that keeps its sessions may have more at any time.
+fn ids<'a>(list: &'a [Value], cwd: &str) -> BTreeSet<&'a str> {
+    let beneath = |info: &&Value| info["cwd"].as_str().is_some_and(|place| Path::new(place).starts_with(cwd));
+    list.iter().filter(beneath).filter_map(|info| info["sessionId"].as_str()).collect()
 }
 
 async fn list(stage: &mut Stage) -> Step {
@@ -95,11 +98,11 @@ async fn list(stage: &mut Stage) -> Step {
     stage.pass("LIST-05");
     let strange = here.iter().find(|info| info["cwd"] != cwd.as_str()).cloned();
     stage.check("LIST-09", strange.is_none(), format!("the list of {cwd:?} holds {strange:?}"));
-    let again = all(stage, json!({ "additionalDirectories": [cwd] })).await?;
+    let again = all(stage, json!({ "additionalDirectories": [&cwd] })).await?;
     match again {
         Ok(again) => {
             stage.pass("LIST-14");
-            let same = again.is_some_and(|again| ids(&again) == ids(&everything));
+            let same = again.is_some_and(|again| ids(&again, &cwd) == ids(&everything, &cwd));
             stage.check("LIST-11", same, "two lists in a row differ");
         }
         Err(error) => {
@@ -165,7 +168,7 @@ async fn delete(stage: &mut Stage) -> Step {
         if let Some(left) = left {
             stage.check(
                 "DEL-03",
-                !ids(&left).contains(session.as_str()),
+                !left.iter().any(|info| info["sessionId"] == session.as_str()),
                 "a deleted session is still listed",
             );
         }
@@ -175,4 +178,19 @@ async fn delete(stage: &mut Stage) -> Step {
         stage.check("DEL-04", again.is_ok(), format!("deleting {id:?}, which is not there, was refused"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_of_others_do_not_count() {
+        let before =
+            [json!({ "sessionId": "a", "cwd": "/w" }), json!({ "sessionId": "b", "cwd": "/w/else" })];
+        let other = json!({ "sessionId": "x", "cwd": "/w2" });
+        let after = [before[1].clone(), other, before[0].clone()];
+        assert_eq!(ids(&before, "/w"), ids(&after, "/w"));
+        assert_ne!(ids(&before[..1], "/w"), ids(&after, "/w"));
+    }
 }
