@@ -91,10 +91,12 @@ fn what_takes_no_part_is_given_up() {
     let silent = format!("sleep 1000 # {mark}");
     let chatty = format!("yes # {mark}");
     let garbage = format!("cat /dev/zero # {mark}");
+    // One that leaves is not waited for.
+    let run = world.run(&["check", "agent", "--", "sh", "-c", "exit 3"]).code(2);
+    assert!(run.stdout.contains("closed the connection and ended with status 3"), "{}", run.stdout);
     let deadline = ["check", "agent", "--deadline", "0.2"];
     for (program, flags, why) in [
         (&*silent, &[][..], "did not come in time; it took part in no scenario, so "),
-        ("exit 3", &[], "closed the connection and ended with status 3"),
         ("exec cat", &["--scenario", "baseline"], "could not run"),
         (&chatty, &["--scenario", "baseline"], "could not run"),
         (&garbage, &["--scenario", "baseline"], "could not run"),
