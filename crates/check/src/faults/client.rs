@@ -179,10 +179,18 @@ fn not_utf8(stage: &mut Stage) -> BoxFuture<'_, Step> {
 
 fn doubles(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
-        let asked = stage.accept(everything()).await?;
+        let first = stage.accept(everything()).await?;
         let again = json!({ "protocolVersion": 1, "agentCapabilities": {}, "authMethods": [] });
-        stage.reply(&asked, again).await?;
+        // RPC-07, RPC-08: where ids do not tell requests apart, an answer that nobody waits for cannot be sent.
+        let untold = || Err(Stop::NotExercised("the client's ids do not tell its requests apart".to_owned()));
+        if first.id() == Some(&Value::Null) {
+            return untold();
+        }
+        stage.reply(&first, again).await?;
         let asked = new_session(stage, NEW, json!({})).await?;
+        if asked.id() == first.id() {
+            return untold();
+        }
         stage.reply(&asked, json!({ "sessionId": "sess-attache-again" })).await?;
         let turn = first_prompt(stage, NEW).await?;
         let prompt = stage.heard(0).iter().rev().find(|heard| heard.asks("session/prompt"));

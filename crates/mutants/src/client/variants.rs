@@ -24,7 +24,7 @@ static VARIANTS: &[Variant] = &[
     breaks("RPC-05"),
     breaks("RPC-06"),
     breaks("RPC-06/own"),
-    with("RPC-07", &["RPC-14"]),
+    breaks("RPC-07"),
     breaks("RPC-08"),
     breaks("RPC-08/shared"),
     breaks("RPC-09"),
