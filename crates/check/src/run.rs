@@ -35,6 +35,8 @@ pub struct Options {
     pub jobs: usize,
     /// What prompts say.
     pub prompts: Prompts,
+    /// The method with which to log in at an agent that opens no session before that.
+    pub login: Option<String>,
 }
 
 impl Options {
@@ -49,6 +51,7 @@ impl Options {
             deadline: Duration::from_secs(10),
             jobs: 4,
             prompts: Prompts::default(),
+            login: None,
         }
     }
 }

@@ -230,6 +230,7 @@ fn options(cx: &Cx, party: Party) -> Result<Options> {
         };
         options.prompts.set(kind, text);
     }
+    options.login = cx.call.value("login").map(str::to_owned);
     // A scenario that was named is wanted, also if it is an unkind one.
     options.faults = cx.call.has("faults") || !options.scenarios.is_empty();
     if let Some(seconds) = cx.call.value("deadline") {

@@ -68,6 +68,8 @@ async fn on_stage(
         plays: scenario.judges.other(),
         deadline: options.deadline,
         prompts: options.prompts.clone(),
+        // Scenarios about authentication log in themselves.
+        login: options.login.clone().filter(|_| !scenario.name.starts_with("auth")),
         cwd: fresh.cwd,
         real: target.is_real(),
         needs: scenario.needs,

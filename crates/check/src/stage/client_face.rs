@@ -24,10 +24,12 @@ impl Stage {
         everything()
     }
 
-    /// Sends `initialize` with these client capabilities and gives back the result. Then the needs of the scenario are looked at.
+    /// Sends `initialize` with these client capabilities and gives back the result. Then the needs of the scenario are looked at,
+    /// and if the user named a method, it is logged in with that.
     ///
     /// # Errors
-    /// [`Stop::NotApplicable`] if the agent lacks a need of the scenario, [`Stop::Broken`] if it refuses.
+    /// [`Stop::NotApplicable`] if the agent lacks a need of the scenario, [`Stop::Broken`] if it refuses,
+    /// [`Stop::NotExercised`] if it lets nobody in.
     pub async fn initialize(&mut self, capabilities: Value) -> Result<Value, Stop> {
         let params = json!({
             "protocolVersion": 1,
@@ -38,6 +40,12 @@ impl Stage {
         let result =
             answer.map_err(|error| Stop::Broken(format!("initialize was refused: {}", error.message)))?;
         self.check_needs()?;
+        if let Some(method) = self.setup.login.clone() {
+            let login = self.call("authenticate", json!({ "methodId": method })).await?;
+            login.map_err(|error| {
+                Stop::NotExercised(format!("the login with `{method}` was refused: {}", error.message))
+            })?;
+        }
         Ok(result)
     }
 
@@ -69,9 +77,7 @@ impl Stage {
     /// As [`new_session`](Self::new_session).
     pub async fn open_session(&mut self, params: Value) -> Result<Value, Stop> {
         self.call("session/new", params).await?.map_err(|error| match error.code {
-            -32000 => Stop::NotExercised(
-                "the agent wants authentication before it opens a session; log in first".to_owned(),
-            ),
+            -32000 => Stop::NotExercised("the agent wants a login before it opens a session".to_owned()),
             _ => Stop::Broken(format!("session/new was refused: {} {}", error.code, error.message)),
         })
     }

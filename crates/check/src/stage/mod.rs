@@ -74,6 +74,8 @@ pub struct Setup {
     pub deadline: Duration,
     /// What prompts say.
     pub prompts: Prompts,
+    /// The authentication method to log in with behind `initialize`.
+    pub login: Option<String>,
     /// The directory of sessions.
     pub cwd: PathBuf,
     /// Whether that directory exists and programs can be run in it.

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use attache_check::run::{Options, Report, run};
+use attache_check::run::{Options, Report, Status, run};
 use attache_check::target::Memory;
 use attache_check::{BoxFuture, Fresh, Opened, Party, Target};
 use attache_conn::Link;
@@ -67,6 +67,26 @@ fn each_variant_is_found_out() {
     matrix::assert_each(variants(), |_, variant| async {
         matrix::wrong(variant, &check(Some(variant.name)).await, true)
     });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_locked_agent_is_judged_behind_its_door() {
+    let locked = Memory::new(|link, _: &Fresh| locked_agent(link, None));
+    let options = |login: Option<&str>| Options {
+        login: login.map(str::to_owned),
+        only: vec!["CANCEL-05".to_owned(), "AUTH-05".to_owned()],
+        ..Options::new(Party::Agent)
+    };
+    for (login, behind) in [(None, false), (Some("key"), true), (Some("no such method"), false)] {
+        let report = run(&locked, &options(login), &mut |_| {}).await;
+        let kept = |id: &str| {
+            report.rules.iter().any(|outcome| outcome.rule.id == id && outcome.status == Status::Pass)
+        };
+        assert_eq!(kept("CANCEL-05"), behind, "{login:?}");
+        // The door itself is judged in each case.
+        assert!(kept("AUTH-05"), "{login:?}");
+        assert!(matrix::failures(&[report]).is_empty(), "{login:?}");
+    }
 }
 
 #[test]

@@ -34,6 +34,7 @@ async fn stage(target: &Memory) -> Stage {
         plays: Party::Client,
         deadline: Duration::from_secs(5),
         prompts: Prompts::names(),
+        login: None,
         cwd: "/w".into(),
         real: false,
         needs: &[],

@@ -32,6 +32,14 @@ const CHECK_RUN: &[Flag] = &[
     option("jobs", "COUNT", Hint::Text, Section::Own, "How many scenarios at once (4)").short('j'),
 ];
 
+const CHECK_LOGIN: &[Flag] = &[option(
+    "login",
+    "METHOD",
+    Hint::Text,
+    Section::Own,
+    "Log in with this authentication method, for an agent that opens no session before that",
+)];
+
 const CHECK_REPORT: &[Flag] = &[
     option("format", "FORMAT", Hint::OneOf(REPORTS), Section::Own, "text, json, junit or html"),
     option("out", "FILE", Hint::File, Section::Own, "Write the report to this file"),
@@ -70,7 +78,7 @@ static VERBS: &[Verb] = &[
             hint: Hint::Command,
             about: "The agent's command line, behind --",
         }],
-        flags: &[CHECK_RUN, CHECK_REPORT],
+        flags: &[CHECK_RUN, CHECK_LOGIN, CHECK_REPORT],
         agent: true,
         examples: &[
             "attache check agent -- my-agent --acp",
