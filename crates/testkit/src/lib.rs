@@ -4,6 +4,7 @@
 //! - [`normal`]: brings two JSON values of one type into a form in which they can be compared.
 //! - [`sample`]: makes values of a type, minimal or random.
 //! - [`registry`]: type names tied to the types of `attache-wire`.
+//! - `processes`: who is left of the processes that a test has started.
 //! - [`line`](mod@line), [`judge`]: example files, and whether each line behaves as it says it should.
 //!
 //! None of this is for users of Attaché; the crate is not published.
@@ -14,6 +15,8 @@ pub mod catalogue;
 pub mod judge;
 pub mod line;
 pub mod normal;
+#[cfg(target_os = "linux")]
+pub mod processes;
 pub mod registry;
 pub mod sample;
 #[cfg(feature = "sdk")]

@@ -1,9 +1,10 @@
-//! Directories that go away, processes that can be found again.
+//! Directories that go away, and processes that can be found again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+
+pub(crate) use attache_testkit::processes::{Mark, until};
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
@@ -52,56 +53,6 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
-}
-
-/// A value in the environment of a process, which all its descendants inherit.
-pub(crate) struct Mark(String);
-
-impl Mark {
-    pub(crate) const NAME: &str = "ATTACHE_HOST_TEST_MARK";
-
-    pub(crate) fn new() -> Self {
-        Mark(format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)))
-    }
-
-    pub(crate) fn value(&self) -> &str {
-        &self.0
-    }
-
-    /// The living processes that carry the mark.
-    pub(crate) fn alive(&self) -> Vec<u32> {
-        let wanted = format!("{}={}", Self::NAME, self.0);
-        let carries = |pid: &u32| {
-            let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            environ.split(|&b| b == 0).any(|var| var == wanted.as_bytes())
-        };
-        pids().filter(carries).collect()
-    }
-
-    pub(crate) fn assert_none(&self) {
-        let left = self.alive();
-        assert!(left.is_empty(), "left behind: {left:?}");
-    }
-
-    /// For ends that nothing in this process can wait for.
-    pub(crate) fn await_none(&self) {
-        until(&format!("no process with mark {}", self.0), || self.alive().is_empty());
-    }
-}
-
-fn pids() -> impl Iterator<Item = u32> {
-    fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-}
-
-/// Looks again and again, for some condition that the kernel does not tell us of, and gives up after a minute.
-pub(crate) fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    for _ in 0..12_000 {
-        if condition() {
-            return;
-        }
-        std::thread::park_timeout(Duration::from_millis(5));
-    }
-    panic!("still waiting for: {what}");
 }
 
 /// A permission request, from its JSON; the options are the four usual ones.
