@@ -360,8 +360,12 @@ async fn lines(stage: &mut Stage) -> Step {
     if stage.turn(&session, PromptKind::Lines).await?.is_err() {
         return unseen("a prompt without anything odd fails too");
     }
-    // STDIO-16: only 0x0A ends a line; U+2028 stands unescaped in this prompt.
-    let id = prompt(stage, &session, "Say `one\u{2028}two\u{85}three` again. Use no tools.").await?;
+    // STDIO-16: only 0x0A ends a line; U+2028 stands unescaped in this prompt. Beside it are words that were just taken, so whoever
+    // refuses it does so for that.
+    let words = stage.prompt_text(PromptKind::Lines);
+    let odd = "one\u{2028}two\u{85}three";
+    let blocks = json!([{ "type": "text", "text": words }, { "type": "text", "text": odd }]);
+    let id = stage.prompt_blocks(&session, blocks).await?;
     match stage.expect(&id).await {
         Ok(Ok(_)) => stage.pass("STDIO-16"),
         Ok(Err(error)) => stage

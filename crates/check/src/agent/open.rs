@@ -221,8 +221,14 @@ async fn bare_client(stage: &mut Stage) -> Step {
         let ended = turn(stage, &session, text).await?;
         // NOTE-04: nothing hangs on a notice, so without them a turn ends as it does with them.
         if at == 0 && worked {
-            let why = ended.as_ref().err().map(|error| format!("{} {}", error.code, error.message));
-            stage.check("NOTE-04", why.is_none(), format!("without notices the turn fails: {why:?}"));
+            match ended {
+                Ok(_) => stage.pass("NOTE-04"),
+                // An agent that refuses any words but some of its own shows nothing.
+                Err(_) if turn(stage, &session, "Say hello again. Use no tools.").await?.is_err() => {
+                    stage.skip("NOTE-04", "the agent takes no words of the checker's own");
+                }
+                Err(error) => stage.fail("NOTE-04", format!("without notices the turn fails: {error}")),
+            }
         }
     }
     if worked && !stage.heard(mark).iter().any(|heard| needed(heard).is_some()) {

