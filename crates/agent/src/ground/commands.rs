@@ -1,6 +1,7 @@
 //! Commands in terminals: the client's if it lends them, else pseudo terminals of this machine.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use attache::agent::{DetachedTurn, Terminal};
 use attache::client::Terminal as _;
@@ -12,6 +13,9 @@ use super::Ground;
 
 /// How much output is kept; the model gets less.
 const KEPT: u64 = 1 << 20;
+
+/// How long a client may take to end a command or to take a terminal back.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A command that runs. Dropping it ends the command (TERM-05).
 pub(crate) enum Running {
@@ -70,6 +74,13 @@ impl Running {
         }
     }
 
+    /// Gives the terminal back (TERM-05). A client's is free before the call that used it is over, unless the client says nothing.
+    pub(crate) async fn release(self) {
+        if let Running::Lent(terminal) = self {
+            let _ = tokio::time::timeout(PATIENCE, terminal.release()).await;
+        }
+    }
+
     /// Waits for its end. Giving up the wait does not end it.
     pub(crate) async fn wait(&self) -> Result<(), String> {
         match self {
@@ -98,6 +109,8 @@ impl Running {
             Running::Lent(terminal) => terminal.kill().await,
             Running::Own(terminal) => terminal.kill().await,
         };
+        // How it ended is known a moment later.
+        let _ = tokio::time::timeout(PATIENCE, self.wait()).await;
     }
 }
 

@@ -141,6 +141,7 @@ async fn attend(
         }
     };
     let ended = command.so_far().await?;
+    command.release().await;
     Ok(tell(&ended, in_time.then_some(()).ok_or(limit), terminal.is_some()))
 }
 
