@@ -36,7 +36,11 @@ pub(super) fn socket(paths: &Paths, id: &str) -> io::Result<PathBuf> {
         private_dir(&paths.runtime)?;
         return Ok(path);
     }
-    let dir = std::env::temp_dir().join(format!("attache-{:016x}", hash(&paths.state.to_string_lossy())));
+    let own = format!("attache-{:016x}", hash(&paths.state.to_string_lossy()));
+    // The usual place for what is temporary may be too deep as well.
+    let temporary = std::env::temp_dir().join(&own);
+    let fits = temporary.join(&name).as_os_str().len() <= LONGEST;
+    let dir = if fits { temporary } else { Path::new("/tmp").join(&own) };
     private_dir(&dir)?;
     private_dir(&paths.state)?;
     // Others can make directories there too.

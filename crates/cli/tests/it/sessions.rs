@@ -203,3 +203,22 @@ fn agents_that_give_the_same_id_twice() {
     world.run(&["-s", "b", "hello"]).ok();
     assert_eq!(world.run(&["--format", "quiet", "sessions", "history", "a"]).ok().lines().count(), 2);
 }
+
+#[test]
+fn a_session_is_reached_however_deep_everything_is() {
+    let world = World::new().agent("on session/prompt\n  say here\n  done end_turn\n");
+    let deep = world.home().join("d".repeat(120));
+    let temporary = deep.join("tmp");
+    std::fs::create_dir_all(&temporary).unwrap();
+    let run = |args: &[&str]| {
+        let mut command = world.command(args);
+        command.env("ATTACHE_HOME", &deep).env("TMPDIR", &temporary).stdin(std::process::Stdio::null());
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    std::fs::copy(world.home().join("config.toml"), deep.join("config.toml")).unwrap();
+    run(&["sessions", "new", "--name", "deep"]);
+    assert!(run(&["--format", "quiet", "prompt", "-s", "deep", "hi"]).contains("here"));
+    run(&["sessions", "close", "deep"]);
+}
