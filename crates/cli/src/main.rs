@@ -33,6 +33,7 @@ mod paths;
 mod permissions;
 mod recordings;
 mod registry;
+mod render;
 mod run;
 mod session_store;
 mod sessions;

@@ -32,7 +32,6 @@ mod open;
 mod output;
 mod page;
 mod past;
-mod render;
 mod screen;
 mod start;
 mod state;
@@ -62,7 +61,6 @@ use self::editor::history::History;
 use self::hub::{Hub, Signals, usable};
 use self::kept::Kept;
 pub(crate) use self::output::Screens;
-use self::render::text::Look;
 use self::screen::Screen;
 use self::start::Starter;
 pub(crate) use self::start::chat;
@@ -72,6 +70,8 @@ use self::traffic::Traffic;
 use self::transcript::Severity;
 use self::view::Canvas;
 use crate::error::{Context as _, Result};
+use crate::render;
+use crate::render::text::Look;
 use crate::run::{Connection, Wish};
 
 /// What a chat needs.
