@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::filter::is_forbidden;
 use super::text::width;
 
 /// A colour of the user's own palette, so that light and dark terminals both stay readable.
@@ -175,14 +176,14 @@ impl Line {
         self.spans.iter().map(|span| span.text.as_str()).collect()
     }
 
-    /// As the terminal reads it; every line leaves the terminal without a style. Controls are dropped here too, so that no
-    /// way around the renderers leads to the terminal.
+    /// As the terminal reads it; every line leaves the terminal without a style. Forbidden characters are dropped here too, so that
+    /// no way around the renderers leads to the terminal.
     pub(crate) fn write(&self, colours: bool, out: &mut String) {
         for span in &self.spans {
             let before = out.len();
             span.style.write(colours, out);
             let styled = out.len() > before;
-            out.extend(span.text.chars().filter(|c| !c.is_control()));
+            out.extend(span.text.chars().filter(|c| !is_forbidden(*c)));
             if styled {
                 out.push_str("\x1b[m");
             }

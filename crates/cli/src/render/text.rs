@@ -1,9 +1,8 @@
-//! Text from strangers: made harmless, measured, wrapped.
-
-use std::borrow::Cow;
+//! Text measured, cut and wrapped.
 
 use unicode_width::UnicodeWidthChar;
 
+pub(crate) use super::filter::{clean, inline, reveal};
 use super::style::{Line, Span, Style};
 
 /// What the terminal can show.
@@ -35,139 +34,8 @@ pub(crate) fn width(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { text.chars().map(char_width).sum() }
 }
 
-/// Whether a character must not reach the terminal as it is: controls, and what reorders text so that it reads as something else.
-fn is_unsafe(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
-}
-
-/// Text for the screen: escape sequences and controls are taken out, line breaks stay, a tab becomes four columns at most.
-pub(crate) fn clean(text: &str, look: Look) -> Cow<'_, str> {
-    let harmless = |c: char| c == '\n' || (!is_unsafe(c) && (look.unicode || c.is_ascii()));
-    if text.chars().all(harmless) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len());
-    let mut column = 0;
-    let mut rest = text.chars();
-    while let Some(c) = rest.next() {
-        match c {
-            '\n' => {
-                out.push('\n');
-                column = 0;
-            }
-            '\t' => {
-                let stop = 4 - column % 4;
-                out.extend(std::iter::repeat_n(' ', stop));
-                column += stop;
-            }
-            '\x1b' => skip_escape(&mut rest),
-            // The eight-bit forms of the same.
-            '\u{9b}' => skip_csi(&mut rest),
-            '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => skip_string(&mut rest),
-            c if is_unsafe(c) => {}
-            c if look.unicode || c.is_ascii() => {
-                out.push(c);
-                column += char_width(c);
-            }
-            c => {
-                let ascii = to_ascii(c);
-                out.push_str(ascii);
-                column += ascii.len();
-            }
-        }
-    }
-    Cow::Owned(out)
-}
-
-/// Text that somebody decides about: nothing is taken out, what would be invisible is shown as `^[` or `<U+202E>`.
-pub(crate) fn reveal(text: &str, look: Look) -> Cow<'_, str> {
-    let harmless =
-        |c: char| c == '\n' || (!is_unsafe(c) && char_width(c) > 0 && (look.unicode || c.is_ascii()));
-    if text.chars().all(harmless) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
-        match c {
-            c if harmless(c) => out.push(c),
-            '\t' => out.push_str("    "),
-            '\0'..='\x1f' => out.extend(['^', char::from(c as u8 + 64)]),
-            '\x7f' => out.push_str("^?"),
-            // Accents are part of what they stand on; joiners and the like have no business in commands and addresses.
-            c if look.unicode && (c.is_alphanumeric() || matches!(c, '\u{300}'..='\u{36f}')) => out.push(c),
-            c => out.push_str(&format!("<U+{:04X}>", c as u32)),
-        }
-    }
-    Cow::Owned(out)
-}
-
-/// After ESC: skips the sequence that it begins.
-fn skip_escape(rest: &mut std::str::Chars<'_>) {
-    let mut ahead = rest.clone();
-    match ahead.next() {
-        Some('[') => {
-            *rest = ahead;
-            skip_csi(rest);
-        }
-        Some(']' | 'P' | 'X' | '^' | '_') => {
-            *rest = ahead;
-            skip_string(rest);
-        }
-        // Designations of character sets have intermediate bytes before their last one.
-        Some('\x20'..='\x2f') => {
-            *rest = ahead;
-            for c in rest.by_ref() {
-                if !matches!(c, '\x20'..='\x2f') {
-                    break;
-                }
-            }
-        }
-        Some('\x30'..='\x7e') => *rest = ahead,
-        _ => {}
-    }
-}
-
-fn skip_csi(rest: &mut std::str::Chars<'_>) {
-    let mut ahead = rest.clone();
-    while let Some(c) = ahead.next() {
-        match c {
-            '\x20'..='\x3f' => *rest = ahead.clone(),
-            '\x40'..='\x7e' => {
-                *rest = ahead;
-                return;
-            }
-            // Not a sequence after all; what follows is text again.
-            _ => return,
-        }
-    }
-}
-
-/// Skips to the end of an OSC, DCS or the like. One that does not end with its line hides no more than that line.
-fn skip_string(rest: &mut std::str::Chars<'_>) {
-    let mut ahead = rest.clone();
-    while let Some(c) = ahead.next() {
-        match c {
-            '\n' => return,
-            '\x07' | '\u{9c}' => {
-                *rest = ahead;
-                return;
-            }
-            '\x1b' => {
-                let mut after = ahead.clone();
-                if after.next() == Some('\\') {
-                    *rest = after;
-                } else {
-                    *rest = ahead;
-                }
-                return;
-            }
-            _ => *rest = ahead.clone(),
-        }
-    }
-}
-
-fn to_ascii(c: char) -> &'static str {
+/// The nearest thing in ASCII.
+pub(super) fn to_ascii(c: char) -> &'static str {
     match c {
         '\u{2018}' | '\u{2019}' | '\u{201a}' | '\u{2032}' => "'",
         '\u{201c}' | '\u{201d}' | '\u{201e}' | '\u{2033}' => "\"",
@@ -331,38 +199,6 @@ mod tests {
 
     const FULL: Look = Look { colours: true, unicode: true };
     const ASCII: Look = Look { colours: true, unicode: false };
-
-    #[test]
-    fn escape_sequences_and_controls_do_not_reach_the_terminal() {
-        for (dirty, cleaned) in [
-            ("\x1b[31mred\x1b[0m", "red"),
-            ("\x1b]0;title\x07text", "text"),
-            ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
-            ("\x1bPq...\x1b\\after", "after"),
-            ("\x1b(Bx\x1b=y\x1bcz", "xyz"),
-            ("a\u{9b}31mb\u{9d}0;t\u{9c}c", "abc"),
-            ("bell\x07 back\x08space \x00nul del\x7f", "bell backspace nul del"),
-            ("over\u{202e}ride", "override"),
-            ("\x1b[", ""),
-            ("\x1b", ""),
-            ("\x1b[12\u{e9}t", "\u{e9}t"),
-            ("\x1b]never ends\nnext", "\nnext"),
-            ("a\tb\n\tc", "a   b\n    c"),
-            ("cr\r\nlf", "cr\nlf"),
-        ] {
-            assert_eq!(clean(dirty, FULL), cleaned, "{dirty:?}");
-            let again = clean(&clean(dirty, FULL), FULL).into_owned();
-            assert_eq!(again, cleaned, "clean twice: {dirty:?}");
-        }
-    }
-
-    #[test]
-    fn what_is_decided_about_is_shown_with_all_its_tricks() {
-        assert_eq!(reveal("rm\x1b[2K\u{202e}x\u{200b}\x7f", FULL), "rm^[[2K<U+202E>x<U+200B>^?");
-        assert_eq!(reveal("plain\ntext", FULL), "plain\ntext");
-        assert_eq!(reveal("e\u{301}\x07", FULL), "e\u{301}^G");
-        assert_eq!(reveal("p\u{430}ypal", ASCII), "p<U+0430>ypal");
-    }
 
     #[test]
     fn without_unicode_everything_is_ascii() {
