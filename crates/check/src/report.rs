@@ -14,7 +14,7 @@ pub use json::json;
 pub use junit::junit;
 pub use label::label;
 pub use sequence::{Mark, sequence};
-pub use terminal::{Look, explain, list, terminal};
+pub use terminal::{Emphasis, Line, Look, explain, list, plain, terminal};
 
 use crate::Party;
 use crate::run::{Conclusion, Outcome, Report, Status};

@@ -13,7 +13,7 @@ use std::io::{BufReader, BufWriter};
 use std::path::Path;
 use std::time::Duration;
 
-use attache_check::report::{self, Look};
+use attache_check::report::{self, Emphasis, Look};
 use attache_check::run::{self, Conclusion, Options, Report};
 use attache_check::stage::PromptKind;
 use attache_check::target::{Action, Process, Program};
@@ -22,8 +22,9 @@ use attache_check::{Party, Target, Tier, Trace, rules};
 use crate::agents::{self, Address};
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Kind, Result};
+use crate::render::style::{Colour, Line, Style};
 use crate::run::{interrupted, runtime};
-use progress::Line;
+use progress::Progress;
 
 /// `attache check agent -- CMD…`
 pub(crate) fn agent(cx: &Cx) -> Result<()> {
@@ -85,11 +86,11 @@ fn asked_something_else(cx: &Cx, party: Party) -> Result<bool> {
     if let Some(id) = cx.call.value("explain") {
         let id = id.to_uppercase();
         let Some(rule) = rules::get(&id) else { return Err(no_rule(&id)) };
-        cx.output.print(&report::explain(rule, look(cx)));
+        print(cx, &report::explain(rule, look(cx)));
         return Ok(true);
     }
     if cx.call.has("list") {
-        cx.output.print(&report::list(party, look(cx)));
+        print(cx, &report::list(party, look(cx)));
         return Ok(true);
     }
     Ok(false)
@@ -108,7 +109,7 @@ fn judge(cx: &Cx, target: &dyn Target, options: &Options) -> Result<()> {
     if run::choose(options).is_empty() {
         return Err(Failure::usage("no scenario was chosen; `--list` lists them"));
     }
-    let mut line = Line::new(cx);
+    let mut line = Progress::new(cx);
     let mut show = |progress: run::Progress<'_>| line.show(&progress);
     let report = runtime(async {
         tokio::select! {
@@ -123,7 +124,7 @@ fn judge(cx: &Cx, target: &dyn Target, options: &Options) -> Result<()> {
 /// Writes what was asked for; the exit code is 0 if all is well, 1 if not, 2 if there was nothing to judge.
 fn finish(cx: &Cx, report: &Report) -> Result<()> {
     for (format, path) in wanted_reports(cx)? {
-        written(path, &rendered(report, format, Look { color: false, ..look(cx) })?)?;
+        written(path, &rendered(report, format, look(cx))?)?;
     }
     if let Some(dir) = cx.call.value("traces") {
         write_traces(report, Path::new(dir))?;
@@ -131,8 +132,10 @@ fn finish(cx: &Cx, report: &Report) -> Result<()> {
     let format = cx.call.value("format").unwrap_or("text");
     match cx.call.value("out") {
         Some(path) => {
-            written(path, &rendered(report, format, Look { color: false, ..look(cx) })?)?;
+            written(path, &rendered(report, format, look(cx))?)?;
         }
+        None if format == "text" => print(cx, &report::terminal(report, look(cx))),
+        None if format == "json" => cx.output.json_line(&report::json(report).to_string()),
         None => cx.output.print(&rendered(report, format, look(cx))?),
     }
     let kind = match &report.conclusion {
@@ -181,7 +184,7 @@ fn write_traces(report: &Report, dir: &Path) -> Result<()> {
 
 fn rendered(report: &Report, format: &str, look: Look) -> Result<String> {
     Ok(match format {
-        "text" => report::terminal(report, look),
+        "text" => report::plain(&report::terminal(report, look)),
         "json" => format!("{}\n", report::json(report)),
         "junit" => report::junit(report),
         "html" => report::html(report),
@@ -193,7 +196,22 @@ fn rendered(report: &Report, format: &str, look: Look) -> Result<String> {
 
 fn look(cx: &Cx) -> Look {
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    Look { color: cx.output.color, width: columns.unwrap_or(110).max(60), all: cx.call.has("verbose") }
+    Look { width: columns.unwrap_or(110).max(60), all: cx.call.has("verbose") }
+}
+
+fn print(cx: &Cx, lines: &[report::Line]) {
+    let styled = |line: &report::Line| {
+        let style = match line.emphasis {
+            Emphasis::Strong => Style::BOLD,
+            Emphasis::Weak => Style::DIM,
+            Emphasis::Good => Style::of(Colour::Green),
+            Emphasis::Bad => Style::of(Colour::Red),
+            Emphasis::Doubtful => Style::of(Colour::Yellow),
+            _ => Style::PLAIN,
+        };
+        Line::styled(&*line.text, style)
+    };
+    cx.output.rows(&lines.iter().map(styled).collect::<Vec<_>>());
 }
 
 fn options(cx: &Cx, party: Party) -> Result<Options> {

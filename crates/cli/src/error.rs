@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde_json::Value;
+
 /// The result of everything in this program.
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
@@ -83,6 +85,8 @@ pub(crate) struct Failure {
     /// A finer name for scripts, for example `AGENT_SPAWN_ENOENT`.
     pub(crate) detail: Option<String>,
     pub(crate) message: String,
+    /// The last lines that the agent printed on its stderr.
+    pub(crate) stderr: Vec<String>,
     /// What to do about it, a line each.
     pub(crate) hints: Vec<String>,
     /// The error that the agent answered with, if it was one.
@@ -97,6 +101,7 @@ impl Failure {
             kind,
             detail: None,
             message: message.to_string(),
+            stderr: Vec::new(),
             hints: Vec::new(),
             answered: None,
             shown: false,
@@ -140,6 +145,29 @@ impl Failure {
         self
     }
 
+    /// Adds what the agent has printed on its stderr: the last lines that the message does not quote already.
+    #[must_use]
+    pub(crate) fn stderr<'a>(mut self, lines: impl DoubleEndedIterator<Item = &'a str>) -> Self {
+        let lines = lines.rev().map(|line| bounded(line.trim_end(), STDERR_LINE));
+        // A word alone may be in any message.
+        let quoted = |line: &str| line.contains(' ') && self.message.contains(line);
+        let new = lines.filter(|line| !line.trim().is_empty() && !quoted(line.trim()));
+        self.stderr = new.take(STDERR_LINES).collect();
+        self.stderr.reverse();
+        self
+    }
+
+    /// All of it as one text, for the chat.
+    pub(crate) fn text(&self) -> String {
+        let mut text = self.message.clone();
+        if !self.stderr.is_empty() {
+            text.push_str("\nstderr:");
+        }
+        let stderr = self.stderr.iter().map(|line| format!("\n  {line}"));
+        text.extend(stderr.chain(self.hints.iter().map(|hint| format!("\nhint: {hint}"))));
+        text
+    }
+
     /// Says where something went wrong.
     #[must_use]
     pub(crate) fn context(mut self, what: impl fmt::Display) -> Self {
@@ -156,20 +184,69 @@ impl fmt::Display for Failure {
 
 impl From<attache::Error> for Failure {
     fn from(error: attache::Error) -> Self {
-        let mut failure = Failure::runtime(&error);
         match error {
             attache::Error::Refused(answer) => {
+                let mut failure = Failure::runtime(reason(&answer));
                 if answer.code == attache::code::AUTH_REQUIRED {
                     failure.detail = Some("AUTH_REQUIRED".to_owned());
                 }
-                failure.message = answer.message.clone();
                 failure.answered = Some(answer);
+                failure
             }
-            attache::Error::Closed(_) => failure.detail = Some("AGENT_DISCONNECTED".to_owned()),
-            attache::Error::Cancelled => failure = Failure::interrupted(),
-            _ => {}
+            attache::Error::Closed(closed) => Failure::runtime(closed.cause())
+                .detail("AGENT_DISCONNECTED")
+                .stderr(closed.stderr_tail.lines()),
+            attache::Error::Cancelled => Failure::interrupted(),
+            error => Failure::runtime(error),
         }
-        failure
+    }
+}
+
+/// How many lines of an agent's stderr are shown, and how much of each.
+const STDERR_LINES: usize = 8;
+const STDERR_LINE: usize = 400;
+/// How much of the details of an error is shown.
+const DETAILS: usize = 2000;
+/// How deep details are looked for.
+const DEPTH: usize = 4;
+
+/// An error that a peer answered with: its message, and the cause in its `data`.
+pub(crate) fn reason(error: &attache::ErrorObject) -> String {
+    let message = bounded(error.message.trim(), DETAILS);
+    let data = error.data.as_ref().and_then(|data| serde_json::from_str(data.get()).ok());
+    match data.as_ref().and_then(|data| details(data, DEPTH)).map(|details| bounded(&details, DETAILS)) {
+        None => message,
+        Some(details) if message.is_empty() || details.contains(&message) => details,
+        Some(details) if message.contains(&details) => message,
+        Some(details) => format!("{message}: {details}"),
+    }
+}
+
+/// The words in the `data` of an error, wherever agents put them.
+fn details(data: &Value, depth: usize) -> Option<String> {
+    const KEYS: [&str; 8] =
+        ["details", "detail", "message", "error", "reason", "cause", "description", "stderr"];
+    match data {
+        Value::String(text) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
+        Value::Object(object) if depth > 0 => {
+            let found = KEYS.iter().find_map(|key| details(object.get(*key)?, depth - 1));
+            found.or_else(|| (!object.is_empty()).then(|| data.to_string()))
+        }
+        Value::Array(items) if depth > 0 => {
+            let parts: Vec<String> =
+                items.iter().take(8).filter_map(|item| details(item, depth - 1)).collect();
+            (!parts.is_empty()).then(|| parts.join("; "))
+        }
+        Value::Null | Value::Bool(_) => None,
+        other => Some(other.to_string()),
+    }
+}
+
+/// The beginning of a text, with an ellipsis for the rest.
+fn bounded(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+        None => text.to_owned(),
     }
 }
 
@@ -181,5 +258,49 @@ pub(crate) trait Context<T> {
 impl<T, E: fmt::Display> Context<T> for std::result::Result<T, E> {
     fn context(self, what: impl fmt::Display) -> Result<T> {
         self.map_err(|error| Failure::runtime(format_args!("{what}: {error}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use serde_json::json;
+
+    fn shown(data: Value) -> String {
+        let error = json!({ "code": -32603, "message": "Internal error", "data": data });
+        reason(&serde_json::from_value(error).unwrap())
+    }
+
+    #[test]
+    fn the_cause_of_an_error_is_shown_wherever_it_is() {
+        for data in [
+            json!("no key"),
+            json!({ "details": "no key" }),
+            json!({ "message": "no key", "code": 7 }),
+            json!({ "error": { "message": "no key" } }),
+            json!({ "error": { "error": { "details": "no key" } } }),
+            json!([{ "message": "no key" }]),
+            json!({ "details": "", "reason": "no key" }),
+        ] {
+            assert_eq!(shown(data.clone()), "Internal error: no key", "{data}");
+        }
+        assert_eq!(shown(json!({ "status": 500 })), "Internal error: {\"status\":500}");
+        for data in [json!(null), json!({}), json!(""), json!([]), json!("Internal error")] {
+            assert_eq!(shown(data), "Internal error");
+        }
+        let deep = (0..100).fold(json!("x"), |data, _| json!({ "error": data }));
+        assert!(shown(deep).len() < 3000);
+        assert!(shown(json!("x".repeat(1 << 20))).len() < 3000);
+    }
+
+    #[test]
+    fn of_stderr_the_end_is_shown_and_nothing_twice() {
+        let lines: Vec<String> = (0..20).map(|n| format!("line {n}")).collect();
+        let failure = Failure::runtime("it ended: line 19").stderr(lines.iter().map(String::as_str));
+        assert_eq!(failure.stderr.first().unwrap(), "line 11");
+        assert_eq!(failure.stderr.last().unwrap(), "line 18");
+        let failure = Failure::runtime("it ended").stderr("a\n\n  b\n".lines()).hint("try again");
+        assert_eq!(failure.text(), "it ended\nstderr:\n  a\n    b\nhint: try again");
     }
 }

@@ -1,13 +1,14 @@
 //! `-v` and `--log`: the messages on the wire, without secrets.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 
 use attache::Flow;
 use attache_host::secrets::Mask;
 
 use crate::error::{Context as _, Result};
+use crate::output::{Mark, Output};
 
 /// How much of a message `-v` shows; the file has all of it.
 const SHOWN: usize = 2000;
@@ -68,7 +69,7 @@ impl Log {
             let cut = text.char_indices().nth(SHOWN).map(|(at, _)| at);
             let shown = cut.and_then(|at| text.get(..at)).unwrap_or(&text);
             let dots = if cut.is_some() { format!(" … ({} bytes)", text.len()) } else { String::new() };
-            let _ = writeln!(io::stderr().lock(), "[attache] {arrow} {shown}{dots}");
+            Output::plain().tell_line(&Mark::Note.then(format!("{arrow} {shown}{dots}")));
         }
     }
 }

@@ -40,7 +40,6 @@ mod sessions;
 mod time;
 mod wire;
 
-use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use args::{Parsed, Verb};
@@ -144,11 +143,11 @@ fn command(cx: &Cx) -> Result<()> {
         ["registry", "update"] => registry::update(cx),
         ["registry", "remove"] => registry::remove(cx),
         ["completions"] => {
-            cx.output.print(&args::completions(cx.call.word(0).unwrap_or("bash")));
+            cx.output.page(&args::completions(cx.call.word(0).unwrap_or("bash")));
             Ok(())
         }
         ["man"] => {
-            cx.output.print(&args::man());
+            cx.output.page(&args::man());
             Ok(())
         }
         other => Err(Failure::usage(format_args!("there is no command `{}`", other.join(" ")))),
@@ -159,7 +158,7 @@ fn command(cx: &Cx) -> Result<()> {
 /// terminal with neither is for a chat.
 fn bare(cx: &Cx) -> Result<()> {
     let said = !cx.call.words.is_empty() || cx.call.has("file");
-    let chats = !run::is_piped() && std::io::stdout().is_terminal();
+    let chats = !run::is_piped() && cx.output.stdout.terminal;
     if said || (cx.call.has("session") && !chats) {
         return run::prompt(cx);
     }
@@ -187,11 +186,11 @@ fn hidden(paths: &Paths, arguments: &[String]) -> Option<ExitCode> {
         #[cfg(unix)]
         ["check-bridge", socket, words @ ..] => check::login(socket, words),
         ["__complete", "agents"] => {
-            known_agents(paths).iter().for_each(|name| Output::plain().line(name));
+            known_agents(paths).iter().for_each(|name| Output::plain().row(name));
             Ok(())
         }
         ["__complete", "sessions"] => session_store::names_here(paths).map(|names| {
-            names.iter().for_each(|name| Output::plain().line(name));
+            names.iter().for_each(|name| Output::plain().row(name));
         }),
         _ => return None,
     };
@@ -211,7 +210,7 @@ fn known_agents(paths: &Paths) -> Vec<String> {
 
 fn help(verbs: &[&'static Verb]) {
     let width = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(100);
-    Output::plain().print(&args::help(verbs, width));
+    Output::plain().page(&args::help(verbs, width));
 }
 
 /// How a failure is printed before the command line was understood.

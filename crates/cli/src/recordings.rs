@@ -1,7 +1,7 @@
 //! `record`, `replay` and `trace`: conversations kept, played again and looked at.
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use serde_json::json;
 
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Kind, Result};
-use crate::output::{Format, Output};
+use crate::output::{Format, Mark, Output, Relay};
 use crate::run::runtime;
 use crate::time;
 
@@ -40,16 +40,16 @@ pub(crate) fn record(cx: &Cx) -> Result<()> {
     let recorder =
         Recorder::new(file, &head, mask).context(format_args!("{} cannot be written", path.display()))?;
     let recorder = Arc::new(recorder);
-    let heard = recorder.clone();
+    let (heard, output) = (recorder.clone(), cx.output.clone());
     let command = Command::new(program).args(args).current_dir(&cx.cwd).on_stderr_line(move |line| {
         heard.note(What::Stderr(line.into()));
-        let _ = writeln!(std::io::stderr().lock(), "{line}");
+        output.tell_row(line);
     });
     let status = runtime(async {
         let child = command
             .spawn()
             .map_err(|error| Failure::runtime(error).hint("give the agent's command after `--`"))?;
-        Ok(relay(child, tokio::io::stdin(), tokio::io::stdout(), &recorder).await)
+        Ok(relay(child, tokio::io::stdin(), Relay::stdout(), &recorder).await)
     })?;
     if let Some(why) = recorder.failure() {
         cx.output.warn(format_args!("{} is not complete: {why}", path.display()));
@@ -116,6 +116,8 @@ pub(crate) fn replay(cx: &Cx) -> Result<()> {
     let verbose = options.strict || cx.output.verbose;
     let outcome = runtime(async {
         let link = match command {
+            // A person at a terminal sees the recording as it may be shown.
+            [] if cx.output.stdout.terminal => Link::from_io(tokio::io::stdin(), Relay::stdout()),
             [] => Link::stdio(),
             [program, args @ ..] => {
                 let command = Command::new(program).args(args).current_dir(&cx.cwd);
@@ -124,7 +126,7 @@ pub(crate) fn replay(cx: &Cx) -> Result<()> {
         };
         let hear = |deviation: &replay::Deviation| {
             if deviation.is_grave() || verbose {
-                cx.output.tell(format_args!("[replay] {deviation}"));
+                cx.output.tell_line(&Mark::Replay.then(deviation.to_string()));
             }
         };
         Ok(replay::replay(&trace, link, &options, hear).await)
@@ -170,7 +172,9 @@ pub(crate) fn trace(cx: &Cx) -> Result<()> {
     };
     let by_line =
         cx.call.has("lines") || wanted.method.is_some() || wanted.kind.is_some() || wanted.from.is_some();
-    let mut lines = Lines { filter: Filter::new(wanted.clone()), output: &cx.output, width: width() };
+    // As wide as the terminal; without one, whole.
+    let width = cx.output.stdout.columns().map_or(usize::MAX, |columns| columns.max(20));
+    let mut lines = Lines { filter: Filter::new(wanted.clone()), output: &cx.output, width };
     if cx.call.has("follow") {
         return follow(cx, file, &mut lines);
     }
@@ -250,19 +254,11 @@ impl Lines<'_> {
             return;
         }
         if self.output.format == Format::Json {
-            self.output.line(entry.to_line());
+            self.output.json_line(&entry.to_line());
         } else {
-            self.output.line(show::line(entry, self.width));
+            self.output.row(show::line(entry, self.width));
         }
     }
-}
-
-/// As wide as the terminal; without one, whole.
-fn width() -> usize {
-    use std::io::IsTerminal as _;
-    let terminal =
-        std::io::stdout().is_terminal().then(crossterm::terminal::size).and_then(std::result::Result::ok);
-    terminal.map_or(usize::MAX, |(columns, _)| usize::from(columns).max(20))
 }
 
 fn read(cx: &Cx, file: &str) -> Result<Trace> {

@@ -56,7 +56,29 @@ impl Deref for Closed {
     }
 }
 
-impl fmt::Display for Closed {
+impl Ending {
+    /// How the connection ended, without what the child printed.
+    pub fn cause(&self) -> impl fmt::Display + '_ {
+        Cause(self)
+    }
+
+    /// Whether we ended it. Such an end needs no explanation.
+    fn is_ours(&self) -> bool {
+        matches!(self.reason, Reason::LocalClose | Reason::Dropped)
+    }
+}
+
+struct Cause<'a>(&'a Ending);
+
+impl Deref for Cause<'_> {
+    type Target = Ending;
+
+    fn deref(&self) -> &Ending {
+        self.0
+    }
+}
+
+impl fmt::Display for Cause<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let peer = self.side.peer();
         match (&self.reason, self.exit) {
@@ -72,12 +94,17 @@ impl fmt::Display for Closed {
         if let Reason::HalfLine(line) = &self.reason {
             write!(f, " in the middle of a line: {line:?}")?;
         }
-        let ours = matches!(self.reason, Reason::LocalClose | Reason::Dropped);
+        Ok(())
+    }
+}
+
+impl fmt::Display for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.cause())?;
         match self.stderr_tail.trim() {
             "" => Ok(()),
-            // An end that we wanted needs no explanation.
-            _ if ours => Ok(()),
-            words => write!(f, "; its last words on stderr: {words}"),
+            _ if self.is_ours() => Ok(()),
+            printed => write!(f, "; stderr: {printed}"),
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The report for people at a terminal: what failed and why first, then a table of the rest.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use super::{counts, headline, judged, reason, status_name};
 use crate::judge::Finding;
@@ -10,11 +9,9 @@ use crate::run::{Outcome, Report, Status};
 use crate::trace::What;
 use crate::{Party, rules};
 
-/// How a report looks.
+/// How much of a report is wanted.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
-    /// With colours.
-    pub color: bool,
     /// How wide a line may be.
     pub width: usize,
     /// Every rule, and not only those that failed.
@@ -23,35 +20,72 @@ pub struct Look {
 
 impl Default for Look {
     fn default() -> Look {
-        Look { color: false, width: 100, all: false }
+        Look { width: 100, all: false }
     }
 }
 
-const BOLD: &str = "1";
-const RED: &str = "31";
-const GREEN: &str = "32";
-const YELLOW: &str = "33";
-const DIM: &str = "2";
+/// How a line stands out. What that looks like is decided by whoever prints it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Emphasis {
+    /// Not at all.
+    None,
+    /// A heading.
+    Strong,
+    /// Of less interest than the rest.
+    Weak,
+    /// As it should be.
+    Good,
+    /// A binding rule is broken.
+    Bad,
+    /// A rule is broken that does not bind.
+    Doubtful,
+}
 
-impl Look {
-    fn paint(self, code: &str, text: &str) -> String {
-        if self.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+/// A line of a report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Its text, which may quote what a peer has sent.
+    pub text: String,
+    /// How it stands out.
+    pub emphasis: Emphasis,
+}
+
+impl Line {
+    fn new(emphasis: Emphasis, text: impl Into<String>) -> Line {
+        Line { text: text.into(), emphasis }
     }
+}
+
+impl From<String> for Line {
+    fn from(text: String) -> Line {
+        Line::new(Emphasis::None, text)
+    }
+}
+
+/// Lines as plain text.
+pub fn plain(lines: &[Line]) -> String {
+    lines.iter().flat_map(|line| [line.text.as_str(), "\n"]).collect()
+}
+
+/// A heading below an empty line.
+fn heading(text: impl Into<String>, emphasis: Emphasis, out: &mut Vec<Line>) {
+    out.push(Line::from(String::new()));
+    out.push(Line::new(emphasis, text));
 }
 
 /// How many failures of one rule are shown.
 const SHOWN: usize = 3;
 
-/// The report as text.
-pub fn terminal(report: &Report, look: Look) -> String {
-    let mut out = String::new();
+/// The report as lines.
+pub fn terminal(report: &Report, look: Look) -> Vec<Line> {
     let title = format!("attache check {} {}", judged(report.party), report.command.join(" "));
-    let _ = writeln!(out, "{}", look.paint(BOLD, title.trim_end()));
+    let mut out = vec![Line::new(Emphasis::Strong, title.trim_end())];
     for tier in Tier::ALL {
         let failed: Vec<&Outcome> =
             report.rules.iter().filter(|outcome| outcome.failed() && outcome.rule.tier() == tier).collect();
         if !failed.is_empty() {
-            let _ = writeln!(out, "\n{}", look.paint(BOLD, &format!("broken, {}", tier.name())));
+            heading(format!("broken, {}", tier.name()), Emphasis::Strong, &mut out);
             failed.iter().for_each(|outcome| broken(report, outcome, look, &mut out));
         }
     }
@@ -60,36 +94,35 @@ pub fn terminal(report: &Report, look: Look) -> String {
     }
     table(report, look, &mut out);
     stopped(report, look, &mut out);
-    let color = if report.rules.iter().any(|outcome| outcome.failed() && outcome.rule.tier().binds()) {
-        RED
+    let emphasis = if report.rules.iter().any(|outcome| outcome.failed() && outcome.rule.tier().binds()) {
+        Emphasis::Bad
     } else {
-        GREEN
+        Emphasis::Good
     };
-    let _ = writeln!(out, "\n{}", look.paint(color, &headline(report)));
+    heading(headline(report), emphasis, &mut out);
     out
 }
 
-fn broken(report: &Report, outcome: &Outcome, look: Look, out: &mut String) {
+fn broken(report: &Report, outcome: &Outcome, look: Look, out: &mut Vec<Line>) {
     let rule = outcome.rule;
-    let color = if rule.tier().binds() { RED } else { YELLOW };
-    let head = format!("{} {}", rule.id, rule.level_shown());
-    let _ = writeln!(out, "\n  {}", look.paint(color, &head));
+    let emphasis = if rule.tier().binds() { Emphasis::Bad } else { Emphasis::Doubtful };
+    heading(format!("  {} {}", rule.id, rule.level_shown()), emphasis, out);
     for line in wrapped(rule.text, look.width.saturating_sub(4)) {
-        let _ = writeln!(out, "    {line}");
+        out.push(format!("    {line}").into());
     }
     let kinds = alike(outcome);
     for (place, finding, count) in kinds.iter().take(SHOWN) {
         for line in evidence(report, *place, finding, look.width.saturating_sub(6)) {
-            let _ = writeln!(out, "    {line}");
+            out.push(format!("    {line}").into());
         }
         if *count > 1 {
-            let _ = writeln!(out, "      and {} more like it", count - 1);
+            out.push(format!("      and {} more like it", count - 1).into());
         }
     }
     if kinds.len() > SHOWN {
-        let _ = writeln!(out, "    and {} more", kinds.len() - SHOWN);
+        out.push(format!("    and {} more", kinds.len() - SHOWN).into());
     }
-    let _ = writeln!(out, "    {}", look.paint(DIM, &format!("source: {}", rule.source)));
+    out.push(Line::new(Emphasis::Weak, format!("    source: {}", rule.source)));
 }
 
 /// Failures with the same reason in the same scenario count as one, with their number.
@@ -132,7 +165,7 @@ fn cut(text: &str, most: usize) -> String {
 }
 
 /// Every rule that did not fail, one line each.
-fn rest(report: &Report, look: Look, out: &mut String) {
+fn rest(report: &Report, look: Look, out: &mut Vec<Line>) {
     for tier in Tier::ALL {
         let mut rules: Vec<&Outcome> =
             report.rules.iter().filter(|outcome| !outcome.failed() && outcome.rule.tier() == tier).collect();
@@ -140,14 +173,15 @@ fn rest(report: &Report, look: Look, out: &mut String) {
             continue;
         }
         rules.sort_by_key(|outcome| matches!(outcome.status, Status::Pass));
-        let _ = writeln!(out, "\n{}", look.paint(BOLD, tier.name()));
+        heading(tier.name(), Emphasis::Strong, out);
         for outcome in rules {
-            let (color, why) = match &outcome.status {
-                Status::Pass => (GREEN, first_scene(report, outcome)),
-                status => (DIM, reason(status).unwrap_or_default()),
+            let (emphasis, why) = match &outcome.status {
+                Status::Pass => (Emphasis::Good, first_scene(report, outcome)),
+                status => (Emphasis::Weak, reason(status).unwrap_or_default()),
             };
             let line = format!("{:<14} {:<10} {why}", status_name(&outcome.status), outcome.rule.id);
-            let _ = writeln!(out, "  {}", look.paint(color, &cut(&line, look.width.saturating_sub(2))));
+            let line = cut(&line, look.width.saturating_sub(2));
+            out.push(Line::new(emphasis, format!("  {line}")));
         }
     }
 }
@@ -158,16 +192,16 @@ fn first_scene<'a>(report: &'a Report, outcome: &Outcome) -> &'a str {
 }
 
 /// Tiers and families with their counts.
-fn table(report: &Report, look: Look, out: &mut String) {
+fn table(report: &Report, look: Look, out: &mut Vec<Line>) {
     let head = format!("{:<24}{:>6}{:>6}{:>16}{:>15}", "", "pass", "fail", "not applicable", "not exercised");
-    let _ = writeln!(out, "\n{}", look.paint(DIM, &head));
+    heading(head, Emphasis::Weak, out);
     for tier in Tier::ALL {
         let rules: Vec<&Outcome> =
             report.rules.iter().filter(|outcome| outcome.rule.tier() == tier).collect();
         if rules.is_empty() {
             continue;
         }
-        let _ = writeln!(out, "{}", look.paint(BOLD, &row(tier.name(), counts(rules.iter().copied()))));
+        out.push(Line::new(Emphasis::Strong, row(tier.name(), counts(rules.iter().copied()))));
         let mut families: BTreeMap<&str, Vec<&Outcome>> = BTreeMap::new();
         for outcome in &rules {
             families.entry(outcome.rule.family()).or_default().push(outcome);
@@ -176,8 +210,8 @@ fn table(report: &Report, look: Look, out: &mut String) {
             let counts = counts(rules.iter().copied());
             // Families of which nothing was seen say nothing in a table.
             if look.all || counts[0] + counts[1] > 0 {
-                let line = row(&format!("  {family}"), counts);
-                let _ = writeln!(out, "{}", if counts[1] > 0 { look.paint(RED, &line) } else { line });
+                let emphasis = if counts[1] > 0 { Emphasis::Bad } else { Emphasis::None };
+                out.push(Line::new(emphasis, row(&format!("  {family}"), counts)));
             }
         }
     }
@@ -195,7 +229,7 @@ fn row(name: &str, [pass, fail, not_applicable, not_exercised]: [usize; 4]) -> S
 }
 
 /// Scenarios that did not come to their end, by reason.
-fn stopped(report: &Report, look: Look, out: &mut String) {
+fn stopped(report: &Report, look: Look, out: &mut Vec<Line>) {
     let mut reasons: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for scene in &report.scenes {
         if let Some(stop) = &scene.stop {
@@ -206,69 +240,64 @@ fn stopped(report: &Report, look: Look, out: &mut String) {
         return;
     }
     let count = reasons.values().map(Vec::len).sum::<usize>();
-    let _ = writeln!(out, "\n{count} of {} scenarios ended early", report.scenes.len());
+    heading(format!("{count} of {} scenarios ended early", report.scenes.len()), Emphasis::None, out);
     for (reason, scenes) in reasons {
         let line = format!("{reason}: {}", scenes.join(", "));
         for (number, line) in wrapped(&line, look.width.saturating_sub(4)).iter().enumerate() {
             let indent = if number == 0 { "  " } else { "    " };
-            let _ = writeln!(out, "{}", look.paint(DIM, &format!("{indent}{line}")));
+            out.push(Line::new(Emphasis::Weak, format!("{indent}{line}")));
         }
     }
 }
 
 /// Everything that is known about a rule, for `--explain`.
-pub fn explain(rule: &Rule, look: Look) -> String {
-    let mut out = String::new();
-    let _ = writeln!(
-        out,
-        "{}",
-        look.paint(BOLD, &format!("{} ({}, {})", rule.id, rule.level_shown(), rule.tier().name()))
-    );
+pub fn explain(rule: &Rule, look: Look) -> Vec<Line> {
+    let title = format!("{} ({}, {})", rule.id, rule.level_shown(), rule.tier().name());
+    let mut out = vec![Line::new(Emphasis::Strong, title)];
+    let mut put = |text: String| out.push(Line::from(text));
     for line in wrapped(rule.text, look.width.saturating_sub(2)) {
-        let _ = writeln!(out, "  {line}");
+        put(format!("  {line}"));
     }
-    let _ = writeln!(out, "\n  binds:    {}", rule.side.name());
+    put(String::new());
+    put(format!("  binds:    {}", rule.side.name()));
     if let Some(when) = rule.when {
-        let _ = writeln!(out, "  once:     `{when}` is advertised");
+        put(format!("  once:     `{when}` is advertised"));
     }
-    let _ = writeln!(out, "  source:   {}", rule.source);
+    put(format!("  source:   {}", rule.source));
     if rule.level_shown().ends_with('°') {
-        let _ = writeln!(
-            out,
-            "  level:    the source says it as a plain fact or by its schema, without the word"
-        );
+        put("  level:    the source says it as a plain fact or by its schema, without the word".to_owned());
     }
     if let Some(why) = rule.why_not {
-        let _ = writeln!(out, "  not seen: {why}");
+        put(format!("  not seen: {why}"));
     }
     if let Some(why) = rule.why_not_client {
-        let _ = writeln!(out, "  not seen: {why} (agents show it)");
+        put(format!("  not seen: {why} (agents show it)"));
     }
     for party in [Party::Agent, Party::Client] {
         let shows = crate::scenarios(party).into_iter().filter(|scenario| scenario.rules.contains(&rule.id));
         for scenario in shows {
             let faults = if scenario.fault { " (with --faults)" } else { "" };
-            let _ = writeln!(out, "  scenario: {party} {}{faults}: {}", scenario.name, scenario.about);
+            put(format!("  scenario: {party} {}{faults}: {}", scenario.name, scenario.about));
         }
     }
     if crate::judge::watchers(None).iter().any(|watcher| watcher.rules().contains(&rule.id)) {
-        let _ = writeln!(out, "  watched:  in every conversation");
+        put("  watched:  in every conversation".to_owned());
     }
     out
 }
 
 /// The scenarios of a side, for `--list`.
-pub fn list(party: Party, look: Look) -> String {
-    let mut out = String::new();
+pub fn list(party: Party, look: Look) -> Vec<Line> {
+    let mut out = Vec::new();
     for scenario in crate::scenarios(party) {
         let faults = if scenario.fault { " (with --faults)" } else { "" };
-        let _ = writeln!(out, "{}{faults}", look.paint(BOLD, scenario.name));
+        out.push(Line::new(Emphasis::Strong, format!("{}{faults}", scenario.name)));
         for line in wrapped(scenario.about, look.width.saturating_sub(4)) {
-            let _ = writeln!(out, "    {line}");
+            out.push(format!("    {line}").into());
         }
         let known: Vec<&str> = scenario.rules.iter().copied().filter(|id| rules::get(id).is_some()).collect();
         for line in wrapped(&known.join(" "), look.width.saturating_sub(4)) {
-            let _ = writeln!(out, "    {}", look.paint(DIM, &line));
+            out.push(Line::new(Emphasis::Weak, format!("    {line}")));
         }
     }
     out

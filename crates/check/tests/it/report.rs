@@ -43,7 +43,10 @@ fn snapshot(name: &str, text: &str) {
 
 #[test]
 fn the_text() {
-    snapshot("report.txt", &report::terminal(&sample(), Look { all: true, ..Look::default() }));
+    snapshot(
+        "report.txt",
+        &report::plain(&report::terminal(&sample(), Look { all: true, ..Look::default() })),
+    );
 }
 
 #[test]
@@ -118,8 +121,9 @@ fn a_failure_is_marked_in_the_drawing() {
 #[test]
 fn colours_only_where_they_are_wanted() {
     let report = sample();
-    assert!(!report::terminal(&report, Look::default()).contains('\x1b'));
-    assert!(report::terminal(&report, Look { color: true, ..Look::default() }).contains("\x1b[31m"));
+    let lines = report::terminal(&report, Look::default());
+    assert!(!report::plain(&lines).contains('\x1b'));
+    assert_eq!(lines.last().map(|line| line.emphasis), Some(report::Emphasis::Bad));
 }
 
 #[test]
@@ -134,7 +138,7 @@ fn a_run_that_could_not_begin_is_an_error_in_junit() {
     let text = report::junit(&report);
     well_formed(&text, &[]);
     assert!(text.contains("<error message=\"no &quot;such&quot; &lt;program&gt;\"/>"), "{text}");
-    assert!(report::terminal(&report, Look::default()).contains("could not run"));
+    assert!(report::plain(&report::terminal(&report, Look::default())).contains("could not run"));
 }
 
 #[test]

@@ -93,7 +93,7 @@ pub(crate) fn list(cx: &Cx) -> Result<()> {
         }
         Format::Quiet => {
             for row in rows.iter().filter(|row| all || row.found.is_some()) {
-                cx.output.line(&row.name);
+                cx.output.row(&row.name);
             }
         }
         Format::Text => {
@@ -108,7 +108,7 @@ pub(crate) fn list(cx: &Cx) -> Result<()> {
                     (None, _) => format!("not installed: {}", row.install),
                 };
                 let (n, t) = (&row.name, &row.title);
-                cx.output.line(format_args!("{mark} {n:<name$}  {t:<title$}  {}  ({state})", row.command));
+                cx.output.row(format_args!("{mark} {n:<name$}  {t:<title$}  {}  ({state})", row.command));
             }
             let hidden = rows.len() - shown.len();
             if hidden > 0 {

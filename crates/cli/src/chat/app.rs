@@ -277,7 +277,7 @@ impl App {
         &mut self,
         end: &attache::Result<Option<StopReason>>,
         usage: Option<&Usage>,
-        mask: impl Fn(&str) -> String,
+        explain: impl Fn(&attache::Error) -> String,
     ) {
         let cancelled = matches!(self.phase, Phase::Running { cancelling: true, .. });
         self.phase = Phase::Idle;
@@ -306,7 +306,7 @@ impl App {
             }
             Ok(Some(StopReason::Refusal)) => self.notice(Severity::Warning, "the agent refuses to go on"),
             Ok(_) => self.notice(Severity::Warning, "the turn ended without saying how"),
-            Err(error) => self.notice(Severity::Error, mask(&error.to_string())),
+            Err(error) => self.notice(Severity::Error, explain(error)),
         }
         if cancelled || end.is_err() {
             self.requeue();

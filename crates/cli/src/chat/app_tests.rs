@@ -56,7 +56,7 @@ fn frame(app: &mut App) -> (String, String) {
 }
 
 fn ended(app: &mut App, how: &attache::Result<Option<StopReason>>, usage: Option<&Usage>) {
-    app.turn_ended(how, usage, str::to_owned);
+    app.turn_ended(how, usage, ToString::to_string);
 }
 
 const ENDED: attache::Result<Option<StopReason>> = Ok(Some(StopReason::EndTurn));

@@ -17,7 +17,7 @@ use super::start::Starter;
 use super::state::{SessionState, Target};
 use super::transcript::Severity;
 use super::{Opener, attach};
-use crate::error::Context as _;
+use crate::error::{Context as _, Failure};
 use crate::run::{Connection, Setting};
 
 /// Events that are taken in before anything else is looked at.
@@ -91,7 +91,7 @@ impl Driver<'_> {
                         tokio::spawn(old.close());
                     }
                     Ok(Err(error)) => {
-                        self.tell(&error);
+                        self.tell(error);
                         self.app.next_prompt();
                     }
                 },
@@ -134,8 +134,8 @@ impl Driver<'_> {
     }
 
     /// An error, without secrets: an agent that fails may quote anything.
-    pub(super) fn tell(&mut self, error: &impl std::fmt::Display) {
-        let text = error.to_string();
+    pub(super) fn tell(&mut self, failure: impl Into<Failure>) {
+        let text = self.connection.with_cause(failure.into()).text();
         let text = self.starter.mask.text(&text).into_owned();
         self.app.notice(Severity::Error, text);
     }
@@ -144,7 +144,7 @@ impl Driver<'_> {
     async fn gone(&mut self) {
         if !std::mem::take(&mut self.told) {
             let closed = self.connection.agent.closed().await;
-            self.tell(&closed);
+            self.tell(Error::Closed(closed));
         }
         self.app.prune();
         self.app.phase = Phase::Gone;
@@ -178,7 +178,7 @@ impl Driver<'_> {
                         }
                     }
                     Err(error) => {
-                        self.tell(&error);
+                        self.tell(error);
                         self.told = true;
                         self.gone().await;
                     }
@@ -284,8 +284,12 @@ impl Driver<'_> {
 
     fn turn_ended(&mut self, end: &End, usage: Option<&attache::wire::v1::Usage>) {
         self.told = matches!(end, Err(Error::Closed(_)));
-        let mask = self.starter.mask.clone();
-        self.app.turn_ended(end, usage, |text| mask.text(text).into_owned());
+        let (mask, connection) = (self.starter.mask.clone(), self.connection.clone());
+        self.app.turn_ended(end, usage, |error| {
+            let failure = connection.with_cause(Failure::from(error.clone()));
+            mask.text(&failure.text()).into_owned()
+        });
+        connection.stderr.clear();
     }
 
     /// Takes in an event of the turn, and those that have come already; the keys have their turn after that. A value is how

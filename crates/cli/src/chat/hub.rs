@@ -253,7 +253,7 @@ fn outcome_of(outcome: Outcome, app: &mut App) {
         Outcome::Listed(Ok(sessions)) => app.listed(sessions),
         Outcome::Set(Ok((_, text))) => app.notice(Severity::Info, text),
         Outcome::Listed(Err(error)) | Outcome::Set(Err(error)) => {
-            app.notice(Severity::Error, error.to_string())
+            app.notice(Severity::Error, crate::error::Failure::from(error).message)
         }
         Outcome::Browsed(Ok(())) => {}
         Outcome::Browsed(Err(error)) => {

@@ -63,7 +63,7 @@ impl Driver<'_> {
         }
         if record.is_some_and(|record| record.turns > 0) {
             self.recall();
-            self.app.notice(Severity::Warning, lost(&error.to_string()));
+            self.app.notice(Severity::Warning, lost(&Failure::from(error).message));
         }
         connection.new_session().await
     }
@@ -77,7 +77,7 @@ impl Driver<'_> {
             let connection = starter.connect().await?;
             let (session, reason) = match connection.find_session(id.as_str()).await {
                 Some(Ok((session, _))) => (session, None),
-                Some(Err(error)) => (connection.new_session().await?, Some(error.to_string())),
+                Some(Err(error)) => (connection.new_session().await?, Some(Failure::from(error).message)),
                 None => (connection.new_session().await?, Some("it cannot restore sessions".to_owned())),
             };
             Ok::<_, Failure>((Opener::of(&connection)?, connection, session, reason))
@@ -86,8 +86,7 @@ impl Driver<'_> {
             Err(code) => return Ok(Err(code)),
             Ok(Some(Ok(started))) => started,
             Ok(Some(Err(failure))) => {
-                let hints: String = failure.hints.iter().map(|hint| format!("\n{hint}")).collect();
-                self.tell(&format!("{failure}{hints}"));
+                self.tell(failure);
                 self.app.phase = Phase::Gone;
                 return Ok(Ok(None));
             }

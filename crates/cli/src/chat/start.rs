@@ -17,7 +17,7 @@ use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
 use crate::lend::Lender;
 use crate::log::Log;
-use crate::run::{self, Connection, Held, Permits, Restored};
+use crate::run::{self, Connection, Held, Permits, Restored, StderrTail};
 use crate::session_store::{Record, Scope, Store};
 use crate::wire::Wire;
 
@@ -67,20 +67,22 @@ impl Starter<'_> {
             .compaction()
             .plans()
             .subagents();
+        let on_stderr = self.stderr.clone().map(|lines| -> OnStderr {
+            // Nobody waits for the screen; what it is too slow for is in the log.
+            Box::new(move |line| drop(lines.try_send(line.to_owned())))
+        });
+        let stderr = StderrTail::new(self.mask.clone());
         let options = ConnectOptions {
             client: lender.offer(client, setup.fs, setup.terminal),
             cwd: setup.cwd.clone(),
             wire: self.wire.clone(),
-            on_stderr: self.stderr.clone().map(|lines| -> OnStderr {
-                // Nobody waits for the screen; what it is too slow for is in the log.
-                Box::new(move |line| drop(lines.try_send(line.to_owned())))
-            }),
+            on_stderr: Some(stderr.listen(on_stderr)),
             timeout: setup.start_timeout,
             credentials: setup.credentials.clone(),
             must_authenticate: setup.must_authenticate,
         };
         let agent = connect(&setup.spec, options).await?;
-        Ok(Connection { setup, agent, lender, questions })
+        Ok(Connection { setup, agent, lender, questions, stderr })
     }
 }
 
@@ -158,7 +160,7 @@ async fn start<'a>(cx: &'a Cx, setup: run::Setup, permits: &'a Permits) -> Resul
         meter: Meter::new(budget.clone()),
         budget,
         time: permits.timeout,
-        colours: cx.output.color,
+        colours: cx.output.stdout.colours,
         verbose: cx.output.verbose,
         history: Some(cx.paths.state.join("history")),
         notices,

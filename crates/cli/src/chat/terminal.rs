@@ -103,13 +103,7 @@ pub(crate) fn keys() -> io::Result<mpsc::Receiver<Event>> {
 
 /// The locale says whether characters are Unicode.
 pub(crate) fn is_unicode() -> bool {
-    if cfg!(windows) {
-        return true;
-    }
-    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default();
-    let locale = locale.to_ascii_lowercase();
-    locale.contains("utf-8") || locale.contains("utf8")
+    crate::output::locale_is_unicode() == Some(true)
 }
 
 #[cfg(all(test, unix))]

@@ -1,41 +1,34 @@
 //! One line on stderr that says how far a run is, where somebody looks at it.
 
-use std::io::{self, IsTerminal as _, Write as _};
-
-use attache_check::run::Progress;
+use attache_check::run;
 
 use crate::cx::Cx;
-use crate::output::Format;
+use crate::output::{Format, StatusLine};
 
-pub(super) struct Line {
-    shown: bool,
+pub(super) struct Progress {
+    line: Option<StatusLine>,
     failures: usize,
 }
 
-impl Line {
-    pub(super) fn new(cx: &Cx) -> Line {
-        let shown = io::stderr().is_terminal() && cx.output.format != Format::Quiet && !cx.output.strict;
-        Line { shown, failures: 0 }
+impl Progress {
+    pub(super) fn new(cx: &Cx) -> Progress {
+        let wanted = cx.output.format != Format::Quiet && !cx.output.strict;
+        Progress { line: if wanted { StatusLine::new(cx.output.stderr) } else { None }, failures: 0 }
     }
 
-    pub(super) fn show(&mut self, progress: &Progress<'_>) {
-        let Progress::Ended(scene, count, total) = progress else { return };
+    pub(super) fn show(&mut self, progress: &run::Progress<'_>) {
+        let run::Progress::Ended(scene, count, total) = progress else { return };
         self.failures += scene.failures;
-        if self.shown {
+        if let Some(line) = &mut self.line {
             let failures =
                 if self.failures > 0 { format!(", {} failures", self.failures) } else { String::new() };
-            self.write(&format!("\r\x1b[2K{count} of {total} scenarios{failures}: {}", scene.name));
+            line.show(&format!("{count} of {total} scenarios{failures}: {}", scene.name));
         }
     }
 
-    pub(super) fn clear(&self) {
-        if self.shown {
-            self.write("\r\x1b[2K");
+    pub(super) fn clear(&mut self) {
+        if let Some(line) = &mut self.line {
+            line.clear();
         }
-    }
-
-    fn write(&self, text: &str) {
-        let mut stderr = io::stderr().lock();
-        let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
     }
 }

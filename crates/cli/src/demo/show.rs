@@ -7,14 +7,15 @@ use attache::client::Event;
 use attache::wire::v1::{PlanEntryStatus, ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdate};
 use attache_host::terminals::TerminalEvent;
 
-use crate::output::Output;
+use crate::output::{Channel, Document, Mark, Output};
+use crate::render::style::Line;
 
 /// The screen. Terminals print from threads of their own, so what is printed is one line at a time.
 #[derive(Clone)]
 pub(super) struct Show(Arc<Mutex<State>>);
 
 struct State {
-    out: Output,
+    out: Channel,
     /// Whose text is on the present line, if any is.
     open: Option<&'static str>,
     titles: HashMap<ToolCallId, String>,
@@ -22,7 +23,11 @@ struct State {
 
 impl Show {
     pub(super) fn new(out: Output) -> Self {
-        Show(Arc::new(Mutex::new(State { out, open: None, titles: HashMap::new() })))
+        Show(Arc::new(Mutex::new(State {
+            out: Channel::new(out.stdout),
+            open: None,
+            titles: HashMap::new(),
+        })))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -64,14 +69,16 @@ impl Show {
     pub(super) fn question(&self, call: &ToolCallUpdate) {
         let mut state = self.state();
         let title = state.title(call);
-        state.line(&format!("? may the agent do this: {title}"));
+        state.line("");
+        let mut document =
+            Document::new().own(Mark::Question.then(format!("may the agent do this: {title}")));
         for content in call.content.iter().flatten() {
             if let ToolCallContent::Diff(diff) = content {
-                for line in changed(diff.old_text.as_deref().unwrap_or_default(), &diff.new_text) {
-                    state.line(&format!("    {line}"));
-                }
+                document = document.change(&diff.path, diff.old_text.as_deref(), &diff.new_text);
             }
         }
+        document.write(&mut state.out);
+        let _ = state.out.write();
     }
 
     /// What happens on a terminal that the agent was lent.
@@ -82,7 +89,7 @@ impl Show {
             TerminalEvent::Output { text, .. } => {
                 text.lines()
                     .filter(|line| !line.trim().is_empty())
-                    .for_each(|line| state.line(&format!("    | {line}")));
+                    .for_each(|line| state.line(&format!("    | {}", inline(line))));
             }
             TerminalEvent::Ended { status, .. } => {
                 let code =
@@ -98,19 +105,21 @@ impl State {
     fn text(&mut self, who: &'static str, text: &str) {
         if self.open != Some(who) {
             self.line("");
-            self.out.print(who);
+            self.out.part(&Line::from(who));
         }
-        self.out.print(text);
+        self.out.foreign(text);
         self.open = Some(who);
+        let _ = self.out.write();
     }
 
     fn line(&mut self, text: &str) {
         if self.open.take().is_some() {
-            self.out.line("");
+            self.out.end_line();
         }
         if !text.is_empty() {
-            self.out.line(text);
+            self.out.one_line(text);
         }
+        let _ = self.out.write();
     }
 
     fn title(&mut self, call: &ToolCallUpdate) -> String {
@@ -130,12 +139,7 @@ impl State {
     }
 }
 
-/// The lines that differ, of texts whose other lines are the same.
-fn changed(old: &str, new: &str) -> Vec<String> {
-    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
-    let same = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
-    let rest = old[same..].iter().rev().zip(new[same..].iter().rev()).take_while(|(a, b)| a == b).count();
-    let minus = old[same..old.len() - rest].iter().map(|line| format!("- {line}"));
-    let plus = new[same..new.len() - rest].iter().map(|line| format!("+ {line}"));
-    minus.chain(plus).collect()
+/// A line of a command's output, without the carriage return that terminals want.
+fn inline(line: &str) -> &str {
+    line.trim_end_matches('\r')
 }

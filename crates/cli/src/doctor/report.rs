@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::agents::AgentSpec;
 use crate::cx::Cx;
-use crate::forms::clean;
-use crate::output::Format;
+use crate::output::{Format, locale_is_unicode};
+use crate::render::style::{Colour, Line, Style};
 
 /// How a step went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl<'a> Report<'a> {
         facts.insert("agent".to_owned(), json!(spec.name));
         facts.insert("command".to_owned(), json!(mask.text(&spec.identity())));
         if cx.output.format == Format::Text {
-            cx.output.line(format_args!("{}: {}", spec.name, mask.text(&spec.identity())));
+            cx.output.row(format_args!("{}: {}", spec.name, mask.text(&spec.identity())));
         }
         let marks = if is_utf8() { ["✓", "!", "✗", "-"] } else { ["ok", "!", "x", "-"] };
         Report { cx, steps: Vec::new(), facts, mask, marks }
@@ -91,35 +91,33 @@ impl<'a> Report<'a> {
         step.lines.drain(..dropped);
         for line in &mut step.lines {
             // Of a long line the beginning says what it is.
-            let short: String = clean(&self.mask.text(line)).chars().take(LONGEST_LINE).collect();
+            let short: String = self.mask.text(line).chars().take(LONGEST_LINE).collect();
             *line = short;
         }
         if self.cx.output.format == Format::Text {
-            self.cx.output.print(&self.text(&step));
+            self.cx.output.styled(&self.lines(&step));
         }
         self.steps.push(step);
     }
 
-    fn text(&self, step: &Step) -> String {
-        let at = match step.state {
-            State::Fine => 0,
-            State::Odd => 1,
-            State::Broken => 2,
-            State::Skipped => 3,
+    fn lines(&self, step: &Step) -> Vec<Line> {
+        let (at, style) = match step.state {
+            State::Fine => (0, Style::of(Colour::Green)),
+            State::Odd => (1, Style::of(Colour::Yellow)),
+            State::Broken => (2, Style::of(Colour::Red)),
+            State::Skipped => (3, Style::DIM),
         };
         let mark = self.marks.get(at).copied().unwrap_or_default();
-        let colour = ["32", "33", "31", "2"].get(at).copied().unwrap_or_default();
-        let mark = format!("{mark:<2}");
-        let mark = if self.cx.output.color { format!("\x1b[{colour}m{mark}\x1b[0m") } else { mark };
         let time = step.time.map(|time| format!(" ({})", duration(time))).unwrap_or_default();
-        let mut text = format!("{mark} {:<12} {}{time}\n", step.name, clean(&step.message));
-        for line in &step.lines {
-            text.push_str(&format!("      | {line}\n"));
-        }
-        for hint in &step.hints {
-            text.push_str(&format!("      {} {hint}\n", if is_utf8() { "→" } else { "->" }));
-        }
-        text
+        let mut message = step.message.lines();
+        let first = message.next().unwrap_or_default();
+        let head = Line::styled(format!("{mark:<2}"), style);
+        let mut lines = vec![head.with(format!(" {:<12} {first}{time}", step.name), Style::PLAIN)];
+        let quoted = message.chain(step.lines.iter().map(String::as_str));
+        lines.extend(quoted.map(|line| Line::from(format!("      | {line}"))));
+        let arrow = if is_utf8() { "→" } else { "->" };
+        lines.extend(step.hints.iter().map(|hint| Line::from(format!("      {arrow} {hint}"))));
+        lines
     }
 
     pub(super) fn is_well(&self) -> bool {
@@ -140,7 +138,7 @@ impl<'a> Report<'a> {
             Format::Text => {
                 let odd = self.steps.iter().filter(|step| step.state == State::Odd).count();
                 let name = self.facts.get("agent").and_then(Value::as_str).unwrap_or_default();
-                output.line(match (self.is_well(), odd) {
+                output.row(match (self.is_well(), odd) {
                     (true, 0) => format!("{name} works"),
                     (true, 1) => format!("{name} works, with 1 remark"),
                     (true, odd) => format!("{name} works, with {odd} remarks"),
@@ -177,10 +175,5 @@ fn duration(time: Duration) -> String {
 
 /// Whether the terminal shows more than ASCII, as far as the environment tells.
 fn is_utf8() -> bool {
-    let locale =
-        ["LC_ALL", "LC_CTYPE", "LANG"].iter().filter_map(std::env::var_os).find(|value| !value.is_empty());
-    locale.is_some_and(|locale| {
-        let locale = locale.to_string_lossy().to_lowercase();
-        locale.contains("utf-8") || locale.contains("utf8")
-    })
+    locale_is_unicode() == Some(true)
 }

@@ -17,7 +17,7 @@ use crate::agents::{Address, AgentSpec, builtin, on_path};
 use crate::auth::{called, method_json, method_text};
 use crate::connect::{client, command, credentials};
 use crate::cx::Cx;
-use crate::error::Result;
+use crate::error::{Failure, Result};
 use crate::registry;
 
 /// An agent that takes longer than this to say hello makes every prompt feel slow.
@@ -372,12 +372,13 @@ async fn session(
         }
         Some(Err(Error::Closed(closed))) => {
             report.add(
-                broken(format!("it ended while it started a session: {closed}")).lines(printed.stderr()),
+                broken(format!("it ended while it started a session: {}", closed.cause()))
+                    .lines(printed.stderr()),
             );
             None
         }
         Some(Err(error)) => {
-            report.add(broken(error.to_string()).lines(printed.stderr()));
+            report.add(broken(Failure::from(error).message).lines(printed.stderr()));
             None
         }
         None => {

@@ -4,10 +4,13 @@ use attache::wire::v1::{
     ElicitationContentValue as Value, ElicitationPropertySchema as Property, EnumOption, MultiSelectItems,
 };
 
+use crate::output::quoted;
+
 /// How a field is asked for.
 pub(super) struct Described {
-    /// What goes before the question, a line each.
+    /// What the agent says before the question, and what can be chosen.
     pub(super) lines: Vec<String>,
+    /// What is asked for. The agent's part of it is quoted.
     pub(super) prompt: String,
     /// ELIC-13: what is taken if nothing is typed.
     pub(super) default: Option<String>,
@@ -44,14 +47,14 @@ pub(super) fn described(name: &str, property: &Property, required: bool) -> Desc
         let title = if choice.title == choice.value { String::new() } else { format!("  {}", choice.title) };
         lines.push(format!("{}. {}{title}", at + 1, choice.value));
     }
-    let mut prompt = title.clone().unwrap_or_else(|| name.to_owned());
+    let mut prompt = quoted(title.as_deref().unwrap_or(name));
     match property {
         Property::Boolean(_) => prompt.push_str(" (yes, no)"),
         Property::Array(_) => prompt.push_str(" (several, separated by commas)"),
         _ => {}
     }
     match &default {
-        Some(default) => prompt.push_str(&format!(" [{default}]")),
+        Some(default) => prompt.push_str(&format!(" [default: {}]", quoted(default))),
         None if !required => prompt.push_str(" (optional)"),
         None => {}
     }
@@ -141,10 +144,10 @@ mod tests {
     #[test]
     fn kinds_and_defaults() {
         let yes = property(r#"{"type":"boolean","default":true}"#);
-        assert_eq!(described("f", &yes, false).prompt, "f (yes, no) [yes]");
+        assert_eq!(described("f", &yes, false).prompt, "\"f\" (yes, no) [default: \"yes\"]");
         assert_eq!(typed(&yes, "No"), Some(false.into()));
         let count = property(r#"{"type":"integer","title":"Count"}"#);
-        assert_eq!(described("f", &count, false).prompt, "Count (optional)");
+        assert_eq!(described("f", &count, false).prompt, "\"Count\" (optional)");
         assert_eq!(typed(&count, "7"), Some(Value::Integer(7)));
         assert_eq!(typed(&count, "many"), Some(Value::String("many".to_owned())));
         assert_eq!(typed(&count, " "), None);

@@ -13,6 +13,8 @@ use attache::client::{ElicitationAsk, Wanted};
 use attache::wire::v1::{ElicitationContentValue as Value, ElicitationSchema, Fields};
 
 use crate::error::{Failure, Result};
+use crate::output::{Mark, in_gutter, quoted};
+use crate::render::text::{Look, inline};
 use fields::{described, typed};
 
 pub(crate) use page::{is_web, open};
@@ -53,8 +55,13 @@ impl Outcome {
 
 /// Asks a person. The future may be dropped when nobody wants the answer any more.
 pub(crate) async fn ask(person: &mut impl Person, agent: &str, ask: &ElicitationAsk) -> Outcome {
-    // ELIC-07, ELIC-09: who asks, and what for.
-    person.tell(&format!("{agent} asks: {}", clean(ask.message()))).await;
+    // ELIC-07, ELIC-09: who asks, and what for. What the agent says stands behind a gutter, so that it cannot ask in our name.
+    let what = match ask.wanted() {
+        Some(Wanted::Url { .. }) => "asks you to visit a page",
+        _ => "asks for input",
+    };
+    person.tell(&format!("{QUESTION} the agent {} {what}:", quoted(agent))).await;
+    tell_foreign(person, ask.message()).await;
     match ask.wanted() {
         Some(Wanted::Url { url, .. }) => visit(person, url).await,
         Some(Wanted::Form(schema)) => fill(person, schema, ask).await,
@@ -62,14 +69,24 @@ pub(crate) async fn ask(person: &mut impl Person, agent: &str, ask: &Elicitation
     }
 }
 
+/// Begins every line that waits for an answer.
+const QUESTION: &str = Mark::Question.text();
+
+async fn tell_foreign(person: &mut impl Person, text: &str) {
+    for line in in_gutter(text) {
+        person.tell(&line).await;
+    }
+}
+
 /// ELIC-28, ELIC-29: the whole address is shown, and it is opened only when the user says so.
 async fn visit(person: &mut impl Person, url: &str) -> Outcome {
+    tell_foreign(person, url).await;
     for line in page::about(url) {
-        person.tell(&format!("  {}", clean(&line))).await;
+        person.tell(&format!("  {line}")).await;
     }
     let web = is_web(url);
     let keys = if web { "y opens it in a browser, " } else { "" };
-    let question = format!("Visit this page? ({keys}m means you open it yourself, n declines) ");
+    let question = format!("{QUESTION} Visit this page? ({keys}m means you open it yourself, n declines) ");
     let said = person.line(&question).await.unwrap_or_default();
     match said.trim() {
         "y" if web => {
@@ -85,7 +102,7 @@ async fn visit(person: &mut impl Person, url: &str) -> Outcome {
 /// Field by field; an empty line takes the default, or leaves the field out.
 async fn fill(person: &mut impl Person, schema: &ElicitationSchema, ask: &ElicitationAsk) -> Outcome {
     for text in [&schema.title, &schema.description].into_iter().flatten() {
-        person.tell(&format!("  {}", clean(text))).await;
+        tell_foreign(person, text).await;
     }
     loop {
         let mut content: Fields<Value> = Fields::new();
@@ -93,10 +110,10 @@ async fn fill(person: &mut impl Person, schema: &ElicitationSchema, ask: &Elicit
             let required = schema.required.iter().flatten().any(|wanted| wanted == name);
             let field = described(name, property, required);
             for line in &field.lines {
-                person.tell(&format!("  {}", clean(line))).await;
+                tell_foreign(person, line).await;
             }
             loop {
-                let Some(text) = person.line(&format!("{}: ", clean(&field.prompt))).await else {
+                let Some(text) = person.line(&format!("{QUESTION} {}: ", field.prompt)).await else {
                     return Outcome::Cancelled;
                 };
                 let text =
@@ -109,7 +126,7 @@ async fn fill(person: &mut impl Person, schema: &ElicitationSchema, ask: &Elicit
                     Some(value) => problem(ask, name, value),
                 };
                 match (problem, value) {
-                    (Some(problem), _) => person.tell(&format!("  `{}` {problem}", clean(name))).await,
+                    (Some(problem), _) => person.tell(&format!("  {} {problem}", quoted(name))).await,
                     (None, Some(value)) => {
                         content.insert(name, value);
                         break;
@@ -119,7 +136,8 @@ async fn fill(person: &mut impl Person, schema: &ElicitationSchema, ask: &Elicit
             }
         }
         // ELIC-08: the answers can be looked over, declined and cancelled.
-        let said = person.line("Send these answers? (y sends, c changes them, n declines) ").await;
+        let question = format!("{QUESTION} Send these answers? (y sends, c changes them, n declines) ");
+        let said = person.line(&question).await;
         match said.unwrap_or_default().trim() {
             "y" => {}
             "c" => continue,
@@ -131,7 +149,7 @@ async fn fill(person: &mut impl Person, schema: &ElicitationSchema, ask: &Elicit
             return Outcome::Filled(content);
         }
         for problem in problems {
-            person.tell(&format!("  {problem}")).await;
+            person.tell(&format!("  {} {}", quoted(&problem.property), problem.reason)).await;
         }
     }
 }
@@ -189,11 +207,7 @@ pub(crate) fn answers(spec: &str, cwd: &Path) -> Result<serde_json::Map<String, 
     })
 }
 
-/// A text from an agent without what could move the cursor or hide something.
+/// A text from an agent as a part of one line, without what could move the cursor or hide something.
 pub(crate) fn clean(text: &str) -> String {
-    let odd = |letter: char| {
-        letter.is_control()
-            || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-    };
-    text.chars().map(|letter| if odd(letter) { ' ' } else { letter }).collect()
+    inline(text, Look { colours: false, unicode: true })
 }

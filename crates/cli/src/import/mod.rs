@@ -348,7 +348,7 @@ fn tell(cx: &Cx, plan: &Plan, from: &Path, target: &Path, dry: bool) {
         }
         Format::Quiet => {
             for row in plan.rows.iter().filter(|row| matches!(row.change, Change::Added | Change::Replaced)) {
-                cx.output.line(&row.name);
+                cx.output.row(&row.name);
             }
         }
         Format::Text => {
@@ -367,7 +367,7 @@ fn tell(cx: &Cx, plan: &Plan, from: &Path, target: &Path, dry: bool) {
             if plan.rows.is_empty() {
                 cx.output.line("there is nothing to take over");
             }
-            plan.notes.iter().for_each(|note| cx.output.line(format_args!("  {note}")));
+            plan.notes.iter().for_each(|note| cx.output.row(format_args!("  {note}")));
         }
     }
 }

@@ -1,22 +1,26 @@
 //! `--format json`: the messages themselves, one per line.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher as _, RandomState};
 
 use attache_rpc::Frame;
 use serde_json::{Value, json};
 
-use super::screen::{Seen, Written};
+use super::Written;
+use super::screen::Seen;
 use super::tool::{SUPPRESSED, is_read};
+
+/// Tool calls that are remembered; of older ones everything is left out.
+const CALLS: usize = 4096;
 
 pub(super) struct Json {
     suppress_reads: bool,
-    /// Kind and title of the tool calls so far, to tell which of them read.
-    tools: HashMap<String, (Option<String>, Option<String>)>,
+    calls: Calls,
 }
 
 impl Json {
     pub(super) fn new(suppress_reads: bool) -> Self {
-        Json { suppress_reads, tools: HashMap::new() }
+        Json { suppress_reads, calls: Calls::default() }
     }
 
     pub(super) fn message(&mut self, seen: &Seen<'_>, out: &mut Written) {
@@ -26,11 +30,8 @@ impl Json {
         }
         let hidden = if self.suppress_reads { self.suppressed(seen) } else { None };
         match hidden {
-            Some(value) => out.line(&value.to_string()),
-            None => {
-                out.stdout.extend_from_slice(seen.line);
-                out.stdout.push(b'\n');
-            }
+            Some(value) => out.stdout.json(value.to_string().as_bytes()),
+            None => out.stdout.json(seen.line),
         }
     }
 
@@ -55,12 +56,8 @@ impl Json {
         if !matches!(update.get("sessionUpdate")?.as_str()?, "tool_call" | "tool_call_update") {
             return None;
         }
-        let id = update.get("toolCallId")?.as_str()?.to_owned();
-        let known = self.tools.entry(id).or_default();
-        let text = |key: &str| update.get(key).and_then(Value::as_str).map(str::to_owned);
-        known.0 = text("kind").or_else(|| known.0.take());
-        known.1 = text("title").or_else(|| known.1.take());
-        if !is_read(known.0.as_deref(), known.1.as_deref()) {
+        let text = |key: &str| update.get(key).and_then(Value::as_str);
+        if !self.calls.reads(update.get("toolCallId")?.as_str()?, text("kind"), text("title")) {
             return None;
         }
         let mut changed = false;
@@ -73,5 +70,64 @@ impl Json {
             changed = true;
         }
         changed.then_some(value)
+    }
+}
+
+/// Which tool calls read, by the hash of their id.
+#[derive(Default)]
+struct Calls {
+    hasher: RandomState,
+    /// Whether its kind says that it reads, and whether its title does.
+    known: HashMap<u64, (bool, bool)>,
+    order: VecDeque<u64>,
+    /// Some were forgotten.
+    forgotten: bool,
+}
+
+impl Calls {
+    /// Whether a call reads, after an update of its kind and title. What is absent stays as it was.
+    fn reads(&mut self, id: &str, kind: Option<&str>, title: Option<&str>) -> bool {
+        let id = self.hasher.hash_one(id);
+        let told = kind.is_some() || title.is_some();
+        if !self.known.contains_key(&id) {
+            if !told && self.forgotten {
+                return true;
+            }
+            if self.order.len() >= CALLS
+                && let Some(oldest) = self.order.pop_front()
+            {
+                self.known.remove(&oldest);
+                self.forgotten = true;
+            }
+            self.order.push_back(id);
+        }
+        let known = self.known.entry(id).or_default();
+        if kind.is_some() {
+            known.0 = is_read(kind, None);
+        }
+        if title.is_some() {
+            known.1 = is_read(None, title);
+        }
+        known.0 || known.1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_forgotten_to_the_safe_side() {
+        let mut calls = Calls::default();
+        assert!(calls.reads("first", Some("read"), Some("Read a")));
+        assert!(!calls.reads("second", Some("edit"), None));
+        assert!(calls.reads("first", None, None));
+        assert!(!calls.reads("unknown", None, None));
+        for number in 0..10 * CALLS {
+            assert!(!calls.reads(&format!("call {number}"), Some("edit"), None));
+        }
+        assert_eq!((calls.known.len(), calls.order.len()), (CALLS, CALLS));
+        // Whether these read is not known any more.
+        assert!(calls.reads("second", None, None) && calls.reads("first", None, None));
     }
 }

@@ -1,24 +1,45 @@
 //! What the program prints: answers on stdout in one of three formats, everything else on stderr.
 //!
+//! Nothing else in the program writes to stdout or stderr, except the chat's screen and the links that carry the protocol. `channel.rs`
+//! is the way to the streams: it takes text and styles and lets no control character of the text through to a terminal. `marks.rs` is
+//! how our lines begin, `guard.rs` keeps foreign text from beginning like them, `document.rs` and `pager.rs` are for questions.
+//!
 //! A turn is rendered from the raw lines of the wire, whichever process it runs in: `screen.rs` takes lines, `text.rs`, `json.rs` and
-//! `quiet.rs` make of them what the format wants. What comes out is bytes in a buffer; whoever runs the turn writes them, so that
+//! `quiet.rs` make of them what the format wants. What comes out gathers in channels; whoever runs the turn writes them, so that
 //! a slow reader slows the agent down and nothing else.
 
+mod channel;
+mod document;
+mod guard;
 mod json;
+mod marks;
+mod pager;
 mod quiet;
+mod relay;
 mod screen;
+mod status;
+mod surface;
 mod text;
 mod tool;
 
 use std::fmt::Display;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io;
 use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
+pub(crate) use channel::{Channel, Written};
+pub(crate) use document::{Document, in_gutter, quoted};
+pub(crate) use marks::Mark;
+pub(crate) use pager::{Reading, show as show_pages};
+pub(crate) use relay::Relay;
 pub(crate) use screen::Screen;
+pub(crate) use status::StatusLine;
+pub(crate) use surface::{Stream, Surface, locale_is_unicode};
+pub(crate) use tool::push_bounded;
 
 use crate::error::{Failure, Kind};
+use crate::render::style::{Colour, Line, Style};
 
 /// `1 prompt`, `2 prompts`.
 pub(crate) fn count(number: u64, what: &str) -> String {
@@ -60,22 +81,20 @@ pub(crate) struct Output {
     /// Show the wire on stderr.
     pub(crate) verbose: bool,
     pub(crate) suppress_reads: bool,
-    /// Whether stdout shows colours.
-    pub(crate) color: bool,
-    /// Whether stderr shows colours.
-    pub(crate) color_stderr: bool,
+    pub(crate) stdout: Surface,
+    pub(crate) stderr: Surface,
 }
 
 impl Output {
-    /// Before anything is known: text, and colours where there is a terminal.
+    /// Before anything is known: text without colours.
     pub(crate) fn plain() -> Output {
         Output {
             format: Format::Text,
             strict: false,
             verbose: false,
             suppress_reads: false,
-            color: false,
-            color_stderr: false,
+            stdout: Surface::plain(Stream::Stdout),
+            stderr: Surface::plain(Stream::Stderr),
         }
     }
 
@@ -84,46 +103,94 @@ impl Output {
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let may = !forbidden && !set("NO_COLOR") && !dumb;
-        self.color = may && io::stdout().is_terminal();
-        self.color_stderr = may && io::stderr().is_terminal();
+        self.stdout = self.stdout.colours(may);
+        self.stderr = self.stderr.colours(may);
     }
 
-    /// Prints on stdout. Whoever closed it does not want to hear more; what else goes wrong is kept for [`unwritten`].
-    pub(crate) fn print(&self, text: &str) {
-        let mut stdout = io::stdout().lock();
-        match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    /// Writes on stdout. Whoever closed it does not want to hear more; what else goes wrong is kept for [`unwritten`].
+    fn out(&self, fill: impl FnOnce(&mut Channel)) {
+        let mut channel = Channel::new(self.stdout);
+        fill(&mut channel);
+        match channel.write() {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => drop(UNWRITTEN.set(error)),
             _ => {}
         }
     }
 
-    /// Prints a line on stdout.
-    pub(crate) fn line(&self, text: impl Display) {
-        self.print(&format!("{text}\n"));
+    /// Prints text of the program alone on stdout: help, manuals, scripts.
+    pub(crate) fn page(&self, text: &str) {
+        self.out(|channel| channel.own_text(text));
     }
 
-    /// Prints a document on stdout.
+    /// Prints text on stdout. Its first line begins with words of the program; the others may begin with something foreign.
+    pub(crate) fn print(&self, text: &str) {
+        self.out(|channel| channel.text(text));
+    }
+
+    /// Prints a line on stdout that begins with words of the program.
+    pub(crate) fn line(&self, text: impl Display) {
+        self.out(|channel| channel.one_line(&text.to_string()));
+    }
+
+    /// Prints a line of data on stdout, which may begin with something foreign.
+    pub(crate) fn row(&self, text: impl Display) {
+        self.out(|channel| channel.row(&Line::from(text.to_string())));
+    }
+
+    /// Prints lines with their styles on stdout.
+    pub(crate) fn styled(&self, lines: &[Line]) {
+        self.out(|channel| lines.iter().for_each(|line| channel.line(line)));
+    }
+
+    /// Prints lines of data with their styles on stdout.
+    pub(crate) fn rows(&self, lines: &[Line]) {
+        self.out(|channel| lines.iter().for_each(|line| channel.row(line)));
+    }
+
+    /// Prints a JSON document on stdout.
     pub(crate) fn json(&self, value: &Value) {
-        self.line(value);
+        self.json_line(&value.to_string());
+    }
+
+    /// Prints a line of JSON on stdout.
+    pub(crate) fn json_line(&self, line: &str) {
+        self.out(|channel| channel.json(line.as_bytes()));
     }
 
     /// Tells something beside the answer, on stderr.
     pub(crate) fn note(&self, text: impl Display) {
         if self.format != Format::Quiet && !self.strict {
-            self.tell(format_args!("[attache] {text}"));
+            self.err(|channel| channel.line(&Mark::Note.then(text.to_string())));
         }
     }
 
     /// Warns, on stderr: also where notes are not wanted.
     pub(crate) fn warn(&self, text: impl Display) {
         if !self.strict {
-            self.tell(format_args!("[attache] warning: {text}"));
+            self.err(|channel| channel.line(&Mark::Note.then(format!("warning: {text}"))));
         }
     }
 
     /// Prints a line on stderr.
     pub(crate) fn tell(&self, text: impl Display) {
-        let _ = writeln!(io::stderr().lock(), "{text}");
+        self.err(|channel| channel.one_line(&text.to_string()));
+    }
+
+    /// Prints a line on stderr that somebody else wrote.
+    pub(crate) fn tell_row(&self, text: &str) {
+        self.err(|channel| channel.row(&Line::from(text)));
+    }
+
+    /// Prints a line with its styles on stderr.
+    pub(crate) fn tell_line(&self, line: &Line) {
+        self.err(|channel| channel.line(line));
+    }
+
+    fn err(&self, fill: impl FnOnce(&mut Channel)) {
+        let mut channel = Channel::new(self.stderr);
+        fill(&mut channel);
+        // There is no other place to tell that stderr cannot be written.
+        let _ = channel.write();
     }
 
     /// Shows a failure that no stream has shown.
@@ -133,24 +200,36 @@ impl Output {
         }
         let failure = &without_secrets(failure);
         match self.format {
-            _ if failure.is_unwritten() => self.tell(format_args!("error: {}", failure.message)),
+            _ if failure.is_unwritten() => self.tell_line(&Mark::Error.then(&*failure.message)),
             // What the agent answered is in the stream already.
             Format::Json if failure.answered.is_some() => {}
             Format::Json => self.json(&failure_json(failure, None)),
-            Format::Quiet => self.tell(quiet_line(failure)),
+            Format::Quiet => self.tell_line(&quiet_line(failure)),
             Format::Text if failure.kind == Kind::Interrupted => {}
             Format::Text => {
-                self.tell(format_args!("{} {}", self.red("error:"), failure.message));
-                for hint in &failure.hints {
-                    self.tell(format_args!("hint: {hint}"));
-                }
+                let head = Mark::Error.line(Style::BOLD.colour(Colour::Red)).with(" ", Style::PLAIN);
+                let document = failure_document(head, Style::PLAIN, failure);
+                self.err(|channel| document.write(channel));
             }
         }
     }
+}
 
-    fn red(&self, text: &str) -> String {
-        if self.color_stderr { format!("\x1b[1;31m{text}\x1b[0m") } else { text.to_owned() }
+/// A failure below a head: its message, what the agent printed, what to do.
+fn failure_document(mut head: Line, style: Style, failure: &Failure) -> Document {
+    let mut lines = failure.message.lines();
+    head.push(lines.next().unwrap_or_default(), style);
+    let rest: Vec<&str> = lines.collect();
+    let mut document = Document::new().own(head);
+    if !rest.is_empty() {
+        document = document.printed(rest.join("\n"));
     }
+    if !failure.stderr.is_empty() {
+        document = document.own(Mark::Stderr.line(Style::DIM)).printed(failure.stderr.join("\n"));
+    }
+    failure.hints.iter().fold(document, |document, hint| {
+        document.own(Mark::Hint.line(Style::DIM).with(format!(" {hint}"), Style::DIM))
+    })
 }
 
 /// Failures quote what the agent printed, and that may be anything.
@@ -158,14 +237,17 @@ pub(crate) fn without_secrets(failure: &Failure) -> Failure {
     let mask = attache_host::secrets::Mask::from_env();
     let mut failure = failure.clone();
     failure.message = mask.text(&failure.message).into_owned();
+    for line in failure.stderr.iter_mut().chain(&mut failure.hints) {
+        *line = mask.text(line).into_owned();
+    }
     failure
 }
 
 /// The one line that a failure is in `--format quiet`.
-fn quiet_line(failure: &Failure) -> String {
+fn quiet_line(failure: &Failure) -> Line {
     let detail = failure.detail.as_ref().map(|detail| format!(" {detail}")).unwrap_or_default();
     let message = failure.message.split_whitespace().collect::<Vec<_>>().join(" ");
-    format!("[attache] error: {}{detail} {message}", failure.kind.name())
+    Line::from(format!("{} error: {}{detail} {message}", Mark::Note.text(), failure.kind.name()))
 }
 
 /// A failure as a JSON-RPC error without an id.
@@ -177,6 +259,9 @@ fn failure_json(failure: &Failure, session: Option<&str>) -> Value {
     });
     if let (Some(object), Some(detail)) = (data.as_object_mut(), &failure.detail) {
         object.insert("detailCode".to_owned(), json!(detail));
+    }
+    if let Some(object) = data.as_object_mut().filter(|_| !failure.stderr.is_empty()) {
+        object.insert("stderr".to_owned(), json!(failure.stderr));
     }
     let (code, message) = match &failure.answered {
         Some(answer) => (answer.code, &answer.message),

@@ -5,11 +5,14 @@ use attache::wire::v1::{ContentBlock, SessionNotification, SessionUpdate};
 use attache_rpc::Frame;
 use serde_json::Value;
 
-use super::screen::{Seen, Written};
+use super::screen::Seen;
+use super::{Mark, Written};
+use crate::render::style::Line;
 
 #[derive(Default)]
 pub(super) struct Quiet {
-    text: String,
+    /// Something of the answer was printed.
+    begun: bool,
 }
 
 impl Quiet {
@@ -20,13 +23,18 @@ impl Quiet {
                     && let SessionUpdate::AgentMessageChunk(chunk) = notification.update
                     && let ContentBlock::Text(text) = chunk.content
                 {
-                    self.text.push_str(&text.text);
+                    // An answer may be larger than the memory, so none of it is kept.
+                    self.begun |= !text.text.is_empty();
+                    out.stdout.foreign(&text.text);
                 }
             }
             Frame::Response { outcome: Ok(result), .. }
                 if seen.flow == Flow::In && seen.answers == Some("session/prompt") =>
             {
-                self.text.push_str(if self.text.ends_with('\n') { "" } else { "\n" });
+                if !std::mem::take(&mut self.begun) {
+                    // Also an empty answer is a line.
+                    out.stdout.line(&Line::new());
+                }
                 self.flush(out);
                 if let Ok(result) = serde_json::from_str::<Value>(result.get()) {
                     costs(&result, out);
@@ -37,14 +45,7 @@ impl Quiet {
     }
 
     pub(super) fn flush(&mut self, out: &mut Written) {
-        if self.text.is_empty() {
-            return;
-        }
-        if !self.text.ends_with('\n') {
-            self.text.push('\n');
-        }
-        out.stdout.extend_from_slice(self.text.as_bytes());
-        self.text.clear();
+        out.stdout.end_line();
     }
 }
 
@@ -62,10 +63,10 @@ fn costs(result: &Value, out: &mut Written) {
     };
     let counts: Vec<String> = COUNTS.iter().filter_map(count).collect();
     if !counts.is_empty() {
-        out.tell(&format!("[attache] tokens: {}", counts.join(" ")));
+        out.stderr.line(&Mark::Note.then(format!("tokens: {}", counts.join(" "))));
     }
     if let Some(amount) = result.pointer("/cost/amount").filter(|amount| amount.is_number()) {
         let currency = result.pointer("/cost/currency").and_then(Value::as_str).unwrap_or_default();
-        out.tell(format!("[attache] cost: {amount} {currency}").trim_end());
+        out.stderr.line(&Mark::Note.then(format!("cost: {amount} {currency}").trim_end()));
     }
 }

@@ -1,35 +1,24 @@
 //! Takes the lines of a turn and renders them.
 
+use std::hash::{BuildHasher as _, RandomState};
+
 use attache::Flow;
 use attache_rpc::{Frame, Id};
 
 use super::json::Json;
 use super::quiet::Quiet;
 use super::text::Text;
-use super::{Format, Output, failure_json, quiet_line, without_secrets};
+use super::{Format, Mark, Output, Written, failure_json, quiet_line, without_secrets};
 use crate::error::{Failure, Kind};
 
 /// Levels of nesting that are looked into; the connection has checked them already.
 const DEPTH: usize = 1024;
 
-/// What is to be written.
-#[derive(Debug, Default)]
-pub(crate) struct Written {
-    pub(crate) stdout: Vec<u8>,
-    pub(crate) stderr: Vec<u8>,
-}
+/// Requests that are remembered until their answer comes. A connection has no more open; a file may.
+const OPEN: usize = 4096;
 
-impl Written {
-    pub(crate) fn line(&mut self, text: &str) {
-        self.stdout.extend_from_slice(text.as_bytes());
-        self.stdout.push(b'\n');
-    }
-
-    pub(crate) fn tell(&mut self, text: &str) {
-        self.stderr.extend_from_slice(text.as_bytes());
-        self.stderr.push(b'\n');
-    }
-}
+/// Methods whose answers mean something here.
+const METHODS: [&str; 3] = ["session/prompt", "session/load", "fs/read_text_file"];
 
 /// A message as renderers see it.
 pub(super) struct Seen<'a> {
@@ -43,8 +32,9 @@ pub(super) struct Seen<'a> {
 /// Renders a turn in the format that was asked for.
 pub(crate) struct Screen {
     kind: Renderer,
-    /// Requests that are open, by who sent them. There are never more than a connection allows.
-    open: Vec<(Flow, Id, String)>,
+    /// Requests that are open, by who sent them and by the hash of their id, which may be as long as a message.
+    open: Vec<(Flow, u64, &'static str)>,
+    hasher: RandomState,
     /// A stored session is being loaded, and its history has been printed before.
     loading: bool,
     session: Option<String>,
@@ -60,22 +50,29 @@ enum Renderer {
 impl Screen {
     pub(crate) fn new(output: &Output) -> Screen {
         let kind = match output.format {
-            Format::Text => Renderer::Text(Text::new(output.color, output.suppress_reads)),
+            Format::Text => Renderer::Text(Text::new(output.suppress_reads)),
             Format::Json => Renderer::Json(Json::new(output.suppress_reads)),
             Format::Quiet => Renderer::Quiet(Quiet::default()),
         };
-        Screen { kind, open: Vec::new(), loading: false, session: None, out: Written::default() }
+        Screen {
+            kind,
+            open: Vec::new(),
+            hasher: RandomState::new(),
+            loading: false,
+            session: None,
+            out: Written::new(output.stdout, output.stderr),
+        }
     }
 
     /// A line went over the wire.
     pub(crate) fn line(&mut self, flow: Flow, line: &[u8]) {
         let frame = Frame::parse(line, DEPTH);
-        let answered = self.correlate(flow, &frame);
+        let answers = self.correlate(flow, &frame);
         // SESS-08: the history comes between the request and its answer.
         if self.loading && flow == Flow::In && is_update(&frame) {
             return;
         }
-        let seen = Seen { flow, line, frame, answers: answered.as_deref() };
+        let seen = Seen { flow, line, frame, answers };
         match &mut self.kind {
             Renderer::Text(text) => text.message(&seen, &mut self.out),
             Renderer::Json(json) => json.message(&seen, &mut self.out),
@@ -84,9 +81,14 @@ impl Screen {
     }
 
     /// Keeps account of requests, so that answers are known by their method.
-    fn correlate(&mut self, flow: Flow, frame: &Frame<'_>) -> Option<String> {
+    fn correlate(&mut self, flow: Flow, frame: &Frame<'_>) -> Option<&'static str> {
         match frame {
             Frame::Request { id, method, params } => {
+                let method = METHODS.into_iter().find(|known| known == method)?;
+                // What the other side sends under a name of ours is not that request.
+                if (flow == Flow::In) != method.starts_with("fs/") {
+                    return None;
+                }
                 if method == "session/load" {
                     self.loading = true;
                 }
@@ -96,11 +98,16 @@ impl Screen {
                 {
                     self.session = value.get("sessionId").and_then(|id| id.as_str()).map(str::to_owned);
                 }
-                self.open.push((flow, id.clone(), method.to_string()));
+                if self.open.len() >= OPEN {
+                    self.open.remove(0);
+                }
+                let id = self.hash(id);
+                self.open.push((flow, id, method));
                 None
             }
             Frame::Response { id, .. } => {
-                let at = self.open.iter().position(|(sent, open, _)| *sent != flow && open == id)?;
+                let id = self.hash(id);
+                let at = self.open.iter().position(|(sent, open, _)| *sent != flow && *open == id)?;
                 let (_, _, method) = self.open.swap_remove(at);
                 if method == "session/load" {
                     self.loading = false;
@@ -109,6 +116,10 @@ impl Screen {
             }
             _ => None,
         }
+    }
+
+    fn hash(&self, id: &Id) -> u64 {
+        self.hasher.hash_one(id)
     }
 
     /// Something went wrong while the turn ran. Afterwards the failure counts as shown.
@@ -122,11 +133,11 @@ impl Screen {
             Renderer::Json(_) if failure.answered.is_some() || failure.kind == Kind::PermissionDenied => {}
             Renderer::Json(_) => {
                 let line = failure_json(failure, self.session.as_deref()).to_string();
-                self.out.line(&line);
+                self.out.stdout.json(line.as_bytes());
             }
             Renderer::Quiet(quiet) => {
                 quiet.flush(&mut self.out);
-                self.out.tell(&quiet_line(failure));
+                self.out.stderr.line(&quiet_line(failure));
             }
             Renderer::Text(text) if failure.kind == Kind::Interrupted => text.flush(&mut self.out),
             Renderer::Text(text) => text.failure(failure, &mut self.out),
@@ -137,8 +148,10 @@ impl Screen {
     /// Tells something about permissions, where there is a place for it.
     pub(crate) fn permission(&mut self, notice: &str) {
         match &mut self.kind {
-            Renderer::Text(text) => text.notice("[permission]", notice, &mut self.out),
-            Renderer::Quiet(_) => self.out.tell(&format!("[attache] permission: {notice}")),
+            Renderer::Text(text) => text.notice(Mark::Permission, notice, &mut self.out),
+            Renderer::Quiet(_) => {
+                self.out.stderr.line(&Mark::Note.then(format!("permission: {notice}")));
+            }
             Renderer::Json(_) => {}
         }
     }

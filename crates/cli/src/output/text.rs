@@ -1,39 +1,29 @@
 //! `--format text`: for people. Sections are separated by a blank line; each begins with a word in brackets, except the answer.
 
-use std::collections::HashMap;
-
 use attache::Flow;
-use attache::wire::v1::{ContentBlock, SessionNotification, SessionUpdate};
+use attache::wire::v1::{ContentBlock, SessionNotification, SessionUpdate, ToolCallUpdate};
 use attache_rpc::Frame;
 use serde_json::Value;
 
-use super::screen::{Seen, Written};
-use super::tool::{Tool, block, cut};
+use super::tool::{Status, Tools, block, cut, push_bounded};
+use super::{Mark, Written, failure_document, screen::Seen};
 use crate::error::Failure;
+use crate::render::style::{Colour, Line, Style};
 
 /// How much of a thought is shown.
 const THOUGHT: usize = 900;
 
 pub(super) struct Text {
-    color: bool,
     suppress_reads: bool,
-    tools: HashMap<String, Tool>,
+    tools: Tools,
     thought: String,
     /// Something was written, so that a section needs a blank line before it.
     begun: bool,
-    line_start: bool,
 }
 
 impl Text {
-    pub(super) fn new(color: bool, suppress_reads: bool) -> Self {
-        Text {
-            color,
-            suppress_reads,
-            tools: HashMap::new(),
-            thought: String::new(),
-            begun: false,
-            line_start: true,
-        }
+    pub(super) fn new(suppress_reads: bool) -> Self {
+        Text { suppress_reads, tools: Tools::default(), thought: String::new(), begun: false }
     }
 
     pub(super) fn message(&mut self, seen: &Seen<'_>, out: &mut Written) {
@@ -47,16 +37,15 @@ impl Text {
             Frame::Request { method, params, .. }
                 if seen.flow == Flow::In && (method.starts_with("fs/") || method == "terminal/create") =>
             {
-                let params = params.and_then(|params| serde_json::from_str::<Value>(params.get()).ok());
-                let what = params.as_ref().and_then(super::tool::summary).unwrap_or_default();
-                let line = format!("{} {method} {what}", self.bold("[client]"));
-                self.section(line.trim_end(), out);
+                let what = params.and_then(|params| super::tool::summary(params.get())).unwrap_or_default();
+                let line = Mark::Client.then(format!("{} {what}", cut(method, 80)).trim_end());
+                self.section(&line, out);
             }
             Frame::Response { outcome: Ok(result), .. } if seen.answers == Some("session/prompt") => {
                 self.flush(out);
                 let result = serde_json::from_str::<Value>(result.get()).unwrap_or_default();
                 let reason = result.get("stopReason").and_then(Value::as_str).unwrap_or("unknown");
-                let line = self.dim(&format!("[done] {reason}"));
+                let line = Mark::Done.line(Style::DIM).with(format!(" {}", cut(reason, 80)), Style::DIM);
                 self.section(&line, out);
             }
             _ => {}
@@ -69,81 +58,68 @@ impl Text {
         }
         match update {
             SessionUpdate::AgentMessageChunk(chunk) => match &chunk.content {
-                ContentBlock::Text(text) => self.write(&text.text, out),
-                other => self.write(&block(other), out),
+                ContentBlock::Text(text) => self.said(&text.text, out),
+                other => self.said(&block(other), out),
             },
             SessionUpdate::AgentThoughtChunk(chunk) => {
                 if let ContentBlock::Text(text) = &chunk.content {
                     // More is never shown; a long thought is not kept.
-                    if self.thought.len() < 8 * THOUGHT {
-                        self.thought.push_str(&text.text);
-                    }
+                    push_bounded(&mut self.thought, &text.text, 8 * THOUGHT);
                 }
             }
             SessionUpdate::ToolCall(call) => self.tool((*call).into(), out),
             SessionUpdate::ToolCallUpdate(update) => self.tool(*update, out),
             SessionUpdate::Plan(plan) => {
-                let title = self.bold("[plan]");
-                self.section(&title, out);
+                self.section(&Mark::Plan.line(Style::BOLD), out);
                 for entry in &plan.entries {
-                    self.write(&format!("  - [{}] {}\n", entry.status.as_str(), entry.content), out);
+                    out.stdout.line(&Line::from(format!(
+                        "  - [{}] {}",
+                        entry.status.as_str(),
+                        entry.content
+                    )));
                 }
             }
             _ => {}
         }
     }
 
-    fn tool(&mut self, update: attache::wire::v1::ToolCallUpdate, out: &mut Written) {
-        let id = update.tool_call_id.as_str().to_owned();
-        let mut tool = self.tools.remove(&id).unwrap_or_default();
-        tool.update(update);
-        let details = tool.details(self.suppress_reads);
-        let title = tool.title.as_deref().unwrap_or(&id);
-        let fresh = if tool.is_final() {
-            let now = format!("{title} {} {details}", tool.status());
-            let fresh = tool.ended.as_ref() != Some(&now);
-            tool.ended = Some(now);
-            fresh
-        } else {
-            !std::mem::replace(&mut tool.begun, true)
+    /// A piece of the answer.
+    fn said(&mut self, text: &str, out: &mut Written) {
+        self.begun |= !text.is_empty();
+        out.stdout.foreign(text);
+    }
+
+    fn tool(&mut self, update: ToolCallUpdate, out: &mut Written) {
+        let Some(shown) = self.tools.update(update, self.suppress_reads) else { return };
+        let style = match shown.status {
+            Status::Completed => Style::of(Colour::Green),
+            Status::Failed => Style::of(Colour::Red),
+            Status::Pending | Status::Running => Style::of(Colour::Yellow),
         };
-        if fresh {
-            let title = tool.title.as_deref().unwrap_or(&id);
-            let color = match tool.status() {
-                "completed" => "32",
-                "failed" => "31",
-                _ => "33",
-            };
-            let line = format!("{} {title} ({})", self.bold("[tool]"), self.paint(tool.status(), color));
-            self.section(&line, out);
-            self.write(&details, out);
-        }
-        self.tools.insert(id, tool);
+        let line = Mark::Tool.then(format!("{} (", shown.title)).with(shown.status.name(), style);
+        self.section(&line.with(")", Style::PLAIN), out);
+        shown.details.lines().for_each(|line| out.stdout.row(&Line::from(line)));
     }
 
     /// A line that stands for itself.
-    pub(super) fn notice(&mut self, tag: &str, text: &str, out: &mut Written) {
+    pub(super) fn notice(&mut self, mark: Mark, text: &str, out: &mut Written) {
         self.thought_over(out);
-        let line = format!("{} {text}", self.bold(tag));
-        self.section(&line, out);
+        self.section(&mark.then(text), out);
     }
 
     pub(super) fn failure(&mut self, failure: &Failure, out: &mut Written) {
         self.thought_over(out);
-        let line = self.paint(&format!("[error] {}: {}", failure.kind.name(), failure.message), "31");
-        self.section(&line, out);
-        for hint in &failure.hints {
-            let line = self.dim(&format!("hint: {hint}"));
-            self.write(&format!("{line}\n"), out);
-        }
+        self.gap(out);
+        let red = Style::of(Colour::Red);
+        let head = Mark::TurnError.line(red).with(format!(" {}: ", failure.kind.name()), red);
+        failure_document(head, red, failure).write(&mut out.stdout);
+        self.begun = true;
     }
 
     /// Ends what is open: a thought, a line.
     pub(super) fn flush(&mut self, out: &mut Written) {
         self.thought_over(out);
-        if !self.line_start {
-            self.write("\n", out);
-        }
+        out.stdout.end_line();
     }
 
     fn thought_over(&mut self, out: &mut Written) {
@@ -151,42 +127,24 @@ impl Text {
         let thought = cut(thought.replace("\r\n", "\n").trim(), THOUGHT);
         let mut lines = thought.lines();
         let Some(first) = lines.next() else { return };
-        let line = self.dim(&format!("[thinking] {first}"));
+        let line = Mark::Thinking.line(Style::DIM).with(format!(" {first}"), Style::DIM);
         self.section(&line, out);
         for line in lines {
-            let line = self.dim(&format!("           {line}"));
-            self.write(&format!("{line}\n"), out);
+            out.stdout.row(&Line::styled(format!("           {line}"), Style::DIM));
         }
     }
 
-    fn section(&mut self, line: &str, out: &mut Written) {
-        if !self.line_start {
-            self.write("\n", out);
-        }
-        if self.begun {
-            self.write("\n", out);
-        }
-        self.write(&format!("{line}\n"), out);
-    }
-
-    fn write(&mut self, text: &str, out: &mut Written) {
-        if text.is_empty() {
-            return;
-        }
-        out.stdout.extend_from_slice(text.as_bytes());
+    fn section(&mut self, line: &Line, out: &mut Written) {
+        self.gap(out);
+        out.stdout.line(line);
         self.begun = true;
-        self.line_start = text.ends_with('\n');
     }
 
-    fn bold(&self, text: &str) -> String {
-        self.paint(text, "1")
-    }
-
-    fn dim(&self, text: &str) -> String {
-        self.paint(text, "2")
-    }
-
-    fn paint(&self, text: &str, code: &str) -> String {
-        if self.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    /// Ends the line that is open, and leaves one free.
+    fn gap(&mut self, out: &mut Written) {
+        out.stdout.end_line();
+        if self.begun {
+            out.stdout.line(&Line::new());
+        }
     }
 }

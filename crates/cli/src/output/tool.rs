@@ -1,8 +1,13 @@
 //! Tool calls in words.
 
+use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher as _, DefaultHasher, Hash as _, Hasher as _, RandomState};
+
 use attache::Meta;
 use attache::wire::v1::{
-    ContentBlock, EmbeddedResourceResource, ToolCallContent, ToolCallLocation, ToolCallUpdate,
+    ContentBlock, EmbeddedResourceResource, ToolCallContent, ToolCallLocation, ToolCallStatus,
+    ToolCallUpdate, ToolKind,
 };
 use serde_json::Value;
 
@@ -13,6 +18,10 @@ const INLINE: usize = 220;
 const OUTPUT_CHARS: usize = 2000;
 const OUTPUT_LINES: usize = 28;
 const LOCATIONS: usize = 5;
+/// Calls that are remembered.
+const CALLS: usize = 256;
+/// Bytes of JSON that are read as such. Of more, the text is shown.
+const PARSED: usize = 4 << 20;
 
 /// Whether a tool reads: by its kind, or, if it has none, by the first word of its title.
 pub(super) fn is_read(kind: Option<&str>, title: Option<&str>) -> bool {
@@ -24,91 +33,162 @@ pub(super) fn is_read(kind: Option<&str>, title: Option<&str>) -> bool {
     head.is_some_and(|head| ["read", "cat", "open", "view"].contains(&head.to_lowercase().as_str()))
 }
 
-/// What is known of a tool call.
+/// How far a call is, as it is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Status {
+    Pending,
+    Running,
+    Completed,
+    Failed,
+}
+
+impl Status {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Status::Pending => "pending",
+            Status::Running => "running",
+            Status::Completed => "completed",
+            Status::Failed => "failed",
+        }
+    }
+}
+
+/// What is to be printed of a call.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Shown {
+    pub(super) title: String,
+    pub(super) status: Status,
+    /// The lines below the title.
+    pub(super) details: String,
+}
+
+/// The calls of a turn. Of each only what may still be printed is kept, and of many only the last ones.
 #[derive(Default)]
-pub(super) struct Tool {
-    pub(super) title: Option<String>,
-    pub(super) kind: Option<String>,
-    pub(super) status: Option<String>,
-    locations: Vec<ToolCallLocation>,
-    content: Vec<ToolCallContent>,
-    input: Option<Value>,
-    output: Option<Value>,
+pub(super) struct Tools {
+    hasher: RandomState,
+    /// By the hash of their id, which may be as long as a message.
+    calls: HashMap<u64, Tool>,
+    order: VecDeque<u64>,
+}
+
+impl Tools {
+    /// Takes in an update. Gives what is to be printed, if that is something new.
+    pub(super) fn update(&mut self, update: ToolCallUpdate, suppress_reads: bool) -> Option<Shown> {
+        let key = self.hasher.hash_one(update.tool_call_id.as_str());
+        if !self.calls.contains_key(&key) {
+            if self.order.len() >= CALLS {
+                self.forget_one();
+            }
+            self.order.push_back(key);
+            let title = inline(update.tool_call_id.as_str());
+            self.calls.insert(key, Tool { title, ..Tool::default() });
+        }
+        let tool = self.calls.get_mut(&key)?;
+        tool.update(update);
+        let (title, status, details) = (tool.title.clone(), tool.status(), tool.details(suppress_reads));
+        let is_new = if tool.is_final() {
+            let now = self.hasher.hash_one((&title, status.name(), &details));
+            tool.ended.replace(now) != Some(now)
+        } else {
+            !std::mem::replace(&mut tool.begun, true)
+        };
+        is_new.then_some(Shown { title, status, details })
+    }
+
+    /// Forgets the oldest call that is over, or else the oldest.
+    fn forget_one(&mut self) {
+        let is_over = |key: &u64| self.calls.get(key).is_none_or(Tool::is_final);
+        let at = self.order.iter().position(is_over).unwrap_or(0);
+        if let Some(key) = self.order.remove(at) {
+            self.calls.remove(&key);
+        }
+    }
+}
+
+/// What may still be printed of a call. Each part is bounded.
+#[derive(Default)]
+struct Tool {
+    title: String,
+    kind: Option<ToolKind>,
+    status: Option<ToolCallStatus>,
+    files: Option<String>,
+    input: Option<String>,
+    output: Option<Excerpt>,
+    content: Vec<Excerpt>,
     /// What its command has printed so far, as some agents tell it beside the protocol.
     streamed: String,
-    /// What was printed when it began, and when it ended.
-    pub(super) begun: bool,
-    pub(super) ended: Option<String>,
+    /// Whether it was printed when it began, and the hash of what was printed when it ended.
+    begun: bool,
+    ended: Option<u64>,
 }
 
 impl Tool {
     /// TOOL-05: what is absent stays as it was.
-    pub(super) fn update(&mut self, update: ToolCallUpdate) {
-        if let Some(title) = update.title.filter(|title| !title.trim().is_empty()) {
-            self.title = Some(title);
+    fn update(&mut self, update: ToolCallUpdate) {
+        if let Some(title) = update.title.map(|title| inline(&title)).filter(|title| !title.is_empty()) {
+            self.title = title;
         }
-        if let Some(kind) = update.kind {
-            self.kind = Some(kind.as_str().to_owned());
-        }
-        if let Some(status) = update.status {
-            self.status = Some(status.as_str().to_owned());
-        }
+        self.kind = update.kind.or(self.kind);
+        self.status = update.status.or(self.status);
         if let Some(locations) = update.locations {
-            self.locations = locations;
+            self.files = files(&locations);
         }
         if let Some(content) = update.content {
-            self.content = content;
+            self.content = excerpts(&content);
         }
         if let Some(input) = update.raw_input {
-            self.input = input.parse().ok();
+            self.input = summary(input.get());
         }
         if let Some(output) = update.raw_output {
-            self.output = output.parse().ok();
+            self.output = match parsed(output.get()) {
+                Some(output) => words(&output, 0).map(|text| Excerpt::new(&text)),
+                None => Some(Excerpt::new(output.get())),
+            };
         }
-        if let Some(text) = update.meta.as_ref().and_then(streamed)
+        if let Some(text) = update.meta.as_ref().and_then(streamed) {
             // Of what is printed only the beginning is shown.
-            && self.streamed.len() < 8 * OUTPUT_CHARS
-        {
-            self.streamed.push_str(&text);
+            push_bounded(&mut self.streamed, &text, 8 * OUTPUT_CHARS);
         }
     }
 
-    pub(super) fn is_final(&self) -> bool {
-        matches!(self.status.as_deref(), Some("completed" | "failed"))
+    fn is_final(&self) -> bool {
+        matches!(self.status(), Status::Completed | Status::Failed)
     }
 
-    pub(super) fn status(&self) -> &str {
-        match self.status.as_deref() {
-            Some(status @ ("completed" | "failed")) => status,
-            Some("pending") => "pending",
-            _ => "running",
+    fn status(&self) -> Status {
+        match self.status {
+            Some(ToolCallStatus::Completed) => Status::Completed,
+            Some(ToolCallStatus::Failed) => Status::Failed,
+            Some(ToolCallStatus::Pending) => Status::Pending,
+            _ => Status::Running,
         }
     }
 
     /// The lines below the title.
-    pub(super) fn details(&self, suppress_reads: bool) -> String {
+    fn details(&self, suppress_reads: bool) -> String {
         let mut text = String::new();
         let mut add = |label: &str, value: &str| {
             text.push_str(&format!("  {label}: {value}\n"));
         };
-        if let Some(kind) = self.kind.as_deref().filter(|_| self.is_final()) {
+        let kind = self.kind.map(|kind| kind.as_str());
+        if let Some(kind) = kind.filter(|_| self.is_final()) {
             add("kind", kind);
         }
-        if let Some(input) = self.input.as_ref().and_then(summary) {
-            add("input", &input);
+        if let Some(input) = &self.input {
+            add("input", input);
         }
-        if let Some(files) = self.files() {
-            add("files", &files);
+        if let Some(files) = &self.files {
+            add("files", files);
         }
         if self.is_final() {
-            let output = if suppress_reads && is_read(self.kind.as_deref(), self.title.as_deref()) {
+            let output = if suppress_reads && is_read(kind, Some(&self.title)) {
                 SUPPRESSED.to_owned()
             } else {
                 self.results()
             };
             if !output.is_empty() {
                 text.push_str("  output:\n");
-                for line in limited(&output).lines() {
+                for line in output.lines() {
                     text.push_str(format!("    {line}").trim_end());
                     text.push('\n');
                 }
@@ -117,38 +197,108 @@ impl Tool {
         text
     }
 
-    fn files(&self) -> Option<String> {
-        let mut files: Vec<String> = Vec::new();
-        for location in &self.locations {
-            let file = match location.line {
-                Some(line) => format!("{}:{}", location.path, line.max(1)),
-                None => location.path.clone(),
-            };
-            if !files.contains(&file) {
-                files.push(file);
-            }
-        }
-        let hidden = files.len().saturating_sub(LOCATIONS);
-        files.truncate(LOCATIONS);
-        if hidden > 0 {
-            files.push(format!("+{hidden} more"));
-        }
-        (!files.is_empty()).then(|| files.join(", "))
-    }
-
     /// What the call made: its output, then its content, nothing twice.
     fn results(&self) -> String {
-        let mut parts: Vec<String> = Vec::new();
-        let output = self.output.as_ref().and_then(|output| words(output, 0));
-        let output = output.or_else(|| Some(self.streamed.clone()));
-        for part in output.into_iter().chain(self.content.iter().filter_map(content)) {
-            let part = part.trim().to_owned();
-            if !part.is_empty() && !parts.contains(&part) {
+        let streamed = Excerpt::new(&self.streamed);
+        let mut parts: Vec<&Excerpt> = Vec::new();
+        for part in std::iter::once(self.output.as_ref().unwrap_or(&streamed)).chain(&self.content) {
+            if part.lines > 0 && !parts.iter().any(|known| known.hash == part.hash) {
                 parts.push(part);
             }
         }
-        parts.join("\n\n")
+        joined(&parts)
     }
+}
+
+/// The beginning of a text, as much as is ever shown of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Excerpt {
+    head: String,
+    /// Lines of all of it.
+    lines: usize,
+    /// The hash of all of it.
+    hash: u64,
+}
+
+impl Excerpt {
+    fn new(text: &str) -> Excerpt {
+        let text = text.trim();
+        let mut head = String::new();
+        for (number, line) in text.lines().take(OUTPUT_LINES).enumerate() {
+            if number > 0 {
+                head.push('\n');
+            }
+            // No character has more than four bytes, and one more than is shown says that there are more.
+            push_bounded(&mut head, line, 4 * (OUTPUT_CHARS + 1));
+        }
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        Excerpt { head, lines: text.lines().count(), hash: hasher.finish() }
+    }
+}
+
+/// The beginnings of as many parts as can be shown; the last one counts the lines of all others.
+fn excerpts(content: &[ToolCallContent]) -> Vec<Excerpt> {
+    let mut all: Vec<Excerpt> = Vec::new();
+    let mut lines = 0;
+    for entry in content.iter().filter_map(self::content) {
+        let next = Excerpt::new(&entry);
+        if next.lines == 0 || all.iter().any(|known| known.hash == next.hash) {
+            continue;
+        }
+        match all.last_mut().filter(|_| lines > OUTPUT_LINES) {
+            Some(last) => last.lines += next.lines + 1,
+            None => {
+                lines += next.lines + 1;
+                all.push(next);
+            }
+        }
+    }
+    all
+}
+
+/// The parts with an empty line between them, as much as is shown.
+fn joined(parts: &[&Excerpt]) -> String {
+    let lines = parts.iter().map(|part| part.lines + 1).sum::<usize>().saturating_sub(1);
+    let heads: Vec<&str> = parts.iter().map(|part| part.head.as_str()).collect();
+    let mut shown: String = heads.join("\n\n").lines().take(OUTPUT_LINES).collect::<Vec<_>>().join("\n");
+    if lines > OUTPUT_LINES {
+        shown.push_str(&format!("\n... ({} more lines)", lines - OUTPUT_LINES));
+    }
+    cut(&shown, OUTPUT_CHARS)
+}
+
+/// Adds text until there are `most` bytes.
+pub(crate) fn push_bounded(text: &mut String, more: &str, most: usize) {
+    let mut room = most.saturating_sub(text.len()).min(more.len());
+    while !more.is_char_boundary(room) {
+        room -= 1;
+    }
+    text.push_str(more.get(..room).unwrap_or_default());
+}
+
+fn files(locations: &[ToolCallLocation]) -> Option<String> {
+    let mut files: Vec<String> = Vec::new();
+    let mut hidden = 0;
+    for location in locations {
+        let path = inline(&location.path);
+        let file = match location.line {
+            Some(line) => format!("{path}:{}", line.max(1)),
+            None => path,
+        };
+        if files.contains(&file) {
+            continue;
+        }
+        if files.len() < LOCATIONS {
+            files.push(file);
+        } else {
+            hidden += 1;
+        }
+    }
+    if hidden > 0 {
+        files.push(format!("+{hidden} more"));
+    }
+    (!files.is_empty()).then(|| files.join(", "))
 }
 
 /// What a command has printed since the last update, in the words of codex-acp: `_meta.terminal_output_delta.data`.
@@ -157,12 +307,18 @@ fn streamed(meta: &Meta) -> Option<String> {
     delta.get("data")?.as_str().map(str::to_owned)
 }
 
+/// A value, unless it is too large for what it is worth.
+fn parsed(json: &str) -> Option<Value> {
+    if json.len() > PARSED { None } else { serde_json::from_str(json).ok() }
+}
+
 /// One line about a tool's input: its command, its file, what it looks for, or all of it.
-pub(super) fn summary(input: &Value) -> Option<String> {
+pub(super) fn summary(json: &str) -> Option<String> {
+    let Some(input) = parsed(json) else { return Some(inline(json)) };
     let text = |keys: &[&str]| {
         keys.iter().find_map(|key| input.get(key)?.as_str().map(str::trim).filter(|text| !text.is_empty()))
     };
-    let line = match input {
+    let line = match &input {
         Value::Null => return None,
         Value::String(text) => text.clone(),
         Value::Object(_) => {
@@ -189,13 +345,22 @@ pub(super) fn summary(input: &Value) -> Option<String> {
 
 /// A text in one line, not too long.
 pub(super) fn inline(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        push_bounded(&mut line, word, 4 * (INLINE + 1));
+        if line.len() > 4 * INLINE {
+            break;
+        }
+    }
     cut(&line, INLINE)
 }
 
 /// The first `limit` characters, with dots for the rest.
 pub(super) fn cut(text: &str, limit: usize) -> String {
-    if text.chars().count() <= limit {
+    if text.chars().nth(limit).is_none() {
         return text.to_owned();
     }
     text.chars().take(limit.saturating_sub(3)).chain("...".chars()).collect()
@@ -229,46 +394,42 @@ fn words(value: &Value, depth: usize) -> Option<String> {
     }
 }
 
-fn content(entry: &ToolCallContent) -> Option<String> {
+fn content(entry: &ToolCallContent) -> Option<Cow<'_, str>> {
     match entry {
         ToolCallContent::Content(content) => Some(block(&content.content)),
         ToolCallContent::Diff(diff) => {
             let lines = |text: &str| text.split('\n').count() as i64;
             let old = diff.old_text.as_deref().filter(|text| !text.is_empty()).map_or(0, lines);
             let change = lines(&diff.new_text) - old;
-            Some(match change {
-                0 => format!("diff {} (line count unchanged)", diff.path),
-                change => format!("diff {} ({change:+} lines)", diff.path),
-            })
+            let path = inline(&diff.path);
+            Some(Cow::Owned(match change {
+                0 => format!("diff {path} (line count unchanged)"),
+                change => format!("diff {path} ({change:+} lines)"),
+            }))
         }
-        ToolCallContent::Terminal(terminal) => Some(format!("[terminal] {}", terminal.terminal_id)),
+        ToolCallContent::Terminal(terminal) => {
+            Some(Cow::Owned(format!("[terminal] {}", inline(terminal.terminal_id.as_str()))))
+        }
         _ => None,
     }
 }
 
 /// A content block in words.
-pub(super) fn block(block: &ContentBlock) -> String {
+pub(super) fn block(block: &ContentBlock) -> Cow<'_, str> {
     match block {
-        ContentBlock::Text(text) => text.text.clone(),
-        ContentBlock::Image(image) => format!("[image] {}", image.mime_type),
-        ContentBlock::Audio(audio) => format!("[audio] {}", audio.mime_type),
-        ContentBlock::ResourceLink(link) => link.title.clone().unwrap_or_else(|| link.name.clone()),
+        ContentBlock::Text(text) => Cow::Borrowed(&text.text),
+        ContentBlock::Image(image) => Cow::Owned(format!("[image] {}", inline(&image.mime_type))),
+        ContentBlock::Audio(audio) => Cow::Owned(format!("[audio] {}", inline(&audio.mime_type))),
+        ContentBlock::ResourceLink(link) => Cow::Borrowed(link.title.as_ref().unwrap_or(&link.name)),
         ContentBlock::Resource(resource) => match &resource.resource {
-            EmbeddedResourceResource::Text(text) => text.text.clone(),
-            EmbeddedResourceResource::Blob(blob) => format!("[resource] {}", blob.uri),
-            _ => "[resource]".to_owned(),
+            EmbeddedResourceResource::Text(text) => Cow::Borrowed(&text.text),
+            EmbeddedResourceResource::Blob(blob) => Cow::Owned(format!("[resource] {}", inline(&blob.uri))),
+            _ => Cow::Borrowed("[resource]"),
         },
-        _ => String::new(),
+        _ => Cow::Borrowed(""),
     }
 }
 
-fn limited(text: &str) -> String {
-    let text = text.replace("\r\n", "\n");
-    let text = text.trim();
-    let lines = text.lines().count();
-    let mut shown: String = text.lines().take(OUTPUT_LINES).collect::<Vec<_>>().join("\n");
-    if lines > OUTPUT_LINES {
-        shown.push_str(&format!("\n... ({} more lines)", lines - OUTPUT_LINES));
-    }
-    cut(&shown, OUTPUT_CHARS)
-}
+#[cfg(test)]
+#[path = "tool_tests.rs"]
+mod tests;

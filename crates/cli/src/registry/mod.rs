@@ -164,9 +164,12 @@ fn tell(cx: &Cx, outcome: &Outcome, before: Option<&Installed>) {
     let command = join(agent.command(&cx.paths.data).iter().map(String::as_str));
     match cx.output.format {
         Format::Json => cx.output.json(&show::outcome_json(agent, &command, new, before)),
-        Format::Quiet => cx.output.line(&agent.id),
+        Format::Quiet => cx.output.row(&agent.id),
         Format::Text => {
-            cx.output.line(show::outcome_text(agent, &command, new, before));
+            cx.output.row(show::outcome_text(agent, new, before));
+            if new {
+                cx.output.line(format_args!("  {command}"));
+            }
             // Somebody who installs by hand wants to know how to go on.
             if new && before.is_none() {
                 cx.output.line(format_args!("try it: attache doctor {}", agent.id));

@@ -1,9 +1,8 @@
 //! How far a download is: a bar where somebody watches, lines where not.
 
-use std::io::{self, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
-use crate::output::{Format, Output};
+use crate::output::{Format, Output, StatusLine};
 
 /// Often enough to look alive, seldom enough to cost nothing.
 const EVERY: Duration = Duration::from_millis(100);
@@ -16,14 +15,15 @@ pub(super) struct Progress {
     done: u64,
     started: Instant,
     drawn: Option<Instant>,
-    bar: bool,
+    /// Where somebody watches.
+    bar: Option<StatusLine>,
 }
 
 impl Progress {
     pub(super) fn new(output: &Output, what: &str, total: Option<u64>) -> Progress {
         let wanted = output.format == Format::Text && !output.strict;
-        let bar = wanted && io::stderr().is_terminal();
-        if !bar {
+        let bar = if wanted { StatusLine::new(output.stderr) } else { None };
+        if bar.is_none() {
             let size = total.map(|total| format!(" ({})", bytes(total))).unwrap_or_default();
             output.note(format_args!("downloading {what}{size}"));
         }
@@ -32,26 +32,12 @@ impl Progress {
 
     pub(super) fn add(&mut self, bytes: usize) {
         self.done += bytes as u64;
-        if self.bar && self.drawn.is_none_or(|drawn| drawn.elapsed() >= EVERY) {
-            self.drawn = Some(Instant::now());
-            self.draw();
-        }
-    }
-
-    fn draw(&self) {
-        let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(80);
-        let mut line = line(&self.what, self.done, self.total, self.started.elapsed());
-        line = line.chars().take(std::cmp::max(columns, 20) - 1).collect();
-        let _ = write!(io::stderr().lock(), "\r\x1b[K{line}");
-    }
-}
-
-/// The bar is taken away: what was installed is said once more in words.
-impl Drop for Progress {
-    fn drop(&mut self) {
-        if self.bar {
-            let _ = write!(io::stderr().lock(), "\r\x1b[K");
-        }
+        let Some(bar) = self.bar.as_mut().filter(|_| self.drawn.is_none_or(|drawn| drawn.elapsed() >= EVERY))
+        else {
+            return;
+        };
+        self.drawn = Some(Instant::now());
+        bar.show(&line(&self.what, self.done, self.total, self.started.elapsed()));
     }
 }
 

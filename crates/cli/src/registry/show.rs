@@ -21,7 +21,7 @@ pub(super) fn agents(cx: &Cx, agents: Vec<Found>) -> Result<()> {
                 .collect();
             cx.output.json(&json!(list));
         }
-        Format::Quiet => agents.iter().for_each(|found| cx.output.line(&found.entry.id)),
+        Format::Quiet => agents.iter().for_each(|found| cx.output.row(&found.entry.id)),
         Format::Text if agents.is_empty() => cx.output.line("no agent fits"),
         Format::Text => {
             let width = |text: &dyn Fn(&Found) -> usize| agents.iter().map(text).max().unwrap_or_default();
@@ -46,7 +46,7 @@ pub(super) fn agents(cx: &Cx, agents: Vec<Found>) -> Result<()> {
                     via(entry),
                     about(entry)
                 );
-                cx.output.line(line.trim_end());
+                cx.output.row(line.trim_end());
             }
             if agents.iter().any(|found| here.contains_key(&found.entry.id)) {
                 cx.output.note("* is installed, ^ can be updated");
@@ -106,7 +106,7 @@ pub(super) fn installed(cx: &Cx) -> Result<()> {
                 .collect();
             cx.output.json(&json!(list));
         }
-        Format::Quiet => here.keys().for_each(|id| cx.output.line(id)),
+        Format::Quiet => here.keys().for_each(|id| cx.output.row(id)),
         Format::Text if here.is_empty() => cx.output.line("no agent is installed from a registry"),
         Format::Text => {
             let id = here.keys().map(String::len).max().unwrap_or_default();
@@ -119,19 +119,14 @@ pub(super) fn installed(cx: &Cx) -> Result<()> {
                     agent.via.name(),
                     command(agent)
                 );
-                cx.output.line(line);
+                cx.output.row(line);
             }
         }
     }
     Ok(())
 }
 
-pub(super) fn outcome_text(
-    agent: &Installed,
-    command: &str,
-    new: bool,
-    before: Option<&Installed>,
-) -> String {
+pub(super) fn outcome_text(agent: &Installed, new: bool, before: Option<&Installed>) -> String {
     let Installed { id, version, .. } = agent;
     if !new {
         return format!("{id} {version} is installed already");
@@ -142,8 +137,8 @@ pub(super) fn outcome_text(
         (None, _) => agent.via.name(),
     };
     match before {
-        Some(before) => format!("updated {id} from {} to {version} ({how})\n  {command}", before.version),
-        None => format!("installed {id} {version} ({how})\n  {command}"),
+        Some(before) => format!("updated {id} from {} to {version} ({how})", before.version),
+        None => format!("installed {id} {version} ({how})"),
     }
 }
 
@@ -170,8 +165,8 @@ pub(super) fn would_update(cx: &Cx, before: &Installed, version: &str) {
         Format::Json => cx.output.json(&json!({
             "action": "agent_outdated", "id": before.id, "version": version, "previousVersion": before.version,
         })),
-        Format::Quiet => cx.output.line(&before.id),
-        Format::Text => cx.output.line(format_args!("{} {} can become {version}", before.id, before.version)),
+        Format::Quiet => cx.output.row(&before.id),
+        Format::Text => cx.output.row(format_args!("{} {} can become {version}", before.id, before.version)),
     }
 }
 
@@ -180,7 +175,7 @@ pub(super) fn removed(cx: &Cx, agent: &Installed) {
         Format::Json => {
             cx.output.json(&json!({ "action": "agent_removed", "id": agent.id, "version": agent.version }));
         }
-        Format::Quiet => cx.output.line(&agent.id),
+        Format::Quiet => cx.output.row(&agent.id),
         Format::Text => cx.output.line(format_args!("removed {} {}", agent.id, agent.version)),
     }
 }

@@ -19,6 +19,21 @@ pub(crate) enum Colour {
 }
 
 impl Colour {
+    const ALL: [Colour; 6] =
+        [Colour::Red, Colour::Green, Colour::Yellow, Colour::Blue, Colour::Magenta, Colour::Cyan];
+
+    fn name(self) -> Option<&'static str> {
+        Some(match self {
+            Colour::Plain => return None,
+            Colour::Red => "red",
+            Colour::Green => "green",
+            Colour::Yellow => "yellow",
+            Colour::Blue => "blue",
+            Colour::Magenta => "magenta",
+            Colour::Cyan => "cyan",
+        })
+    }
+
     fn code(self) -> Option<u8> {
         Some(match self {
             Colour::Plain => return None,
@@ -54,6 +69,8 @@ impl Style {
         strike: false,
         reverse: false,
     };
+    /// What ends every style.
+    pub(crate) const RESET: &str = "\x1b[m";
     pub(crate) const DIM: Style = Style { dim: true, ..Style::PLAIN };
     pub(crate) const BOLD: Style = Style { bold: true, ..Style::PLAIN };
 
@@ -96,8 +113,42 @@ impl Style {
         self
     }
 
+    /// Its attributes and its colour, in words.
+    pub(crate) fn name(self) -> String {
+        let flags = [
+            (self.bold, "bold"),
+            (self.dim, "dim"),
+            (self.italic, "italic"),
+            (self.underline, "underline"),
+            (self.strike, "strike"),
+            (self.reverse, "reverse"),
+        ];
+        let flags = flags.iter().filter(|(on, _)| *on).map(|(_, name)| *name);
+        flags.chain(self.colour.name()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The style of such a name; words that are not known do not count.
+    pub(crate) fn from_name(name: &str) -> Style {
+        let mut style = Style::PLAIN;
+        for word in name.split(' ') {
+            match word {
+                "bold" => style.bold = true,
+                "dim" => style.dim = true,
+                "italic" => style.italic = true,
+                "underline" => style.underline = true,
+                "strike" => style.strike = true,
+                "reverse" => style.reverse = true,
+                word => {
+                    let named = |colour: &Colour| colour.name() == Some(word);
+                    style.colour = Colour::ALL.into_iter().find(named).unwrap_or(style.colour);
+                }
+            }
+        }
+        style
+    }
+
     /// Attributes stay without colours: `NO_COLOR` asks for no colour, not for no emphasis.
-    fn write(self, colours: bool, out: &mut String) {
+    pub(crate) fn write(self, colours: bool, out: &mut String) {
         let flags = [
             (self.bold, 1),
             (self.dim, 2),
@@ -185,7 +236,7 @@ impl Line {
             let styled = out.len() > before;
             out.extend(span.text.chars().filter(|c| !is_forbidden(*c)));
             if styled {
-                out.push_str("\x1b[m");
+                out.push_str(Style::RESET);
             }
         }
     }
@@ -209,26 +260,11 @@ pub(crate) fn marked(lines: &[Line]) -> String {
     let mut out = String::new();
     for line in lines {
         for Span { text, style } in &line.spans {
-            let mut names = Vec::new();
-            for (on, name) in [
-                (style.bold, "bold"),
-                (style.dim, "dim"),
-                (style.italic, "italic"),
-                (style.underline, "underline"),
-                (style.strike, "strike"),
-                (style.reverse, "reverse"),
-            ] {
-                if on {
-                    names.push(name.to_owned());
-                }
-            }
-            if style.colour != Colour::Plain {
-                names.push(format!("{:?}", style.colour).to_lowercase());
-            }
-            if names.is_empty() {
+            let name = style.name();
+            if name.is_empty() {
                 out.push_str(text);
             } else {
-                let _ = write!(out, "{{{}|{text}}}", names.join(" "));
+                let _ = write!(out, "{{{name}|{text}}}");
             }
         }
         out.push('\n');

@@ -30,12 +30,18 @@ pub(crate) fn char_width(c: char) -> usize {
     }
 }
 
+/// Whether terminals agree about the width of a character.
+pub(crate) fn is_width_certain(c: char) -> bool {
+    matches!(c, ' '..='~' | '\u{a0}'..='\u{24f}' | '\u{3041}'..='\u{30fe}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}')
+        && c != '\u{ad}'
+}
+
 pub(crate) fn width(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { text.chars().map(char_width).sum() }
 }
 
 /// The nearest thing in ASCII.
-pub(super) fn to_ascii(c: char) -> &'static str {
+pub(crate) fn to_ascii(c: char) -> &'static str {
     match c {
         '\u{2018}' | '\u{2019}' | '\u{201a}' | '\u{2032}' => "'",
         '\u{201c}' | '\u{201d}' | '\u{201e}' | '\u{2033}' => "\"",

@@ -99,15 +99,6 @@ impl Ask {
         exact.or_else(|| self.choices.iter().position(|choice| choice.key.is_some() && choice.key == lower))
     }
 
-    /// The line that lists the answers.
-    pub(crate) fn menu(&self) -> String {
-        let choices = self.choices.iter().enumerate().map(|(at, choice)| match choice.key {
-            Some(key) => format!("[{key}] {}", choice.label),
-            None => format!("[{}] {}", at + 1, choice.label),
-        });
-        choices.collect::<Vec<_>>().join("  ")
-    }
-
     pub(crate) fn to_json(&self) -> Value {
         let choices: Vec<Value> = self
             .choices
@@ -196,7 +187,8 @@ mod tests {
     #[test]
     fn keys_numbers_and_words_choose_and_nothing_else_does() {
         let ask = ask();
-        assert_eq!(ask.menu(), "[y] Once  [a] This session  [3] This project  [n] No");
+        let keys: Vec<Option<char>> = ask.choices.iter().map(|choice| choice.key).collect();
+        assert_eq!(keys, [Some('y'), Some('a'), None, Some('n')]);
         let choose = |line: &str| ask.choice(line);
         assert_eq!(choose("y"), Some(0));
         assert_eq!(choose(" Yes "), Some(0));

@@ -1,10 +1,11 @@
 //! `attache compare`: one prompt for several agents, one after the other.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::time::{Duration, Instant};
 
 use attache::wire::v1::PermissionOption;
 use attache::{ContentBlock, Flow};
-use attache_rpc::{Frame, Id};
+use attache_rpc::Frame;
 use serde_json::{Value, json};
 
 use super::exec::{may_exec, one_shot, stoppable};
@@ -15,7 +16,8 @@ use super::setup::Setup;
 use super::signals::runtime;
 use crate::cx::Cx;
 use crate::error::{Failure, Kind, Result};
-use crate::output::Format;
+use crate::output::{Format, push_bounded};
+use crate::render::text::{Look, inline, width};
 use crate::wire::Lines;
 
 /// An agent that says nothing for this long is given up, unless something else is said.
@@ -125,7 +127,7 @@ fn print(cx: &Cx, rows: &[Row]) {
     match cx.output.format {
         Format::Json => cx.output.json(&rows.iter().map(Row::to_json).collect()),
         Format::Quiet => {
-            rows.iter().for_each(|row| cx.output.line(format_args!("{}\t{}", row.agent, row.status)))
+            rows.iter().for_each(|row| cx.output.row(format_args!("{}\t{}", row.agent, row.status)))
         }
         Format::Text => cx.output.print(&table(rows)),
     }
@@ -181,13 +183,12 @@ fn table(rows: &[Row]) -> String {
     };
     let mut lines: Vec<Vec<String>> = vec![head.iter().map(|name| (*name).to_owned()).collect()];
     lines.extend(rows.iter().map(cells));
-    let width =
-        |at: usize| lines.iter().filter_map(|line| line.get(at)).map(|cell| cell.chars().count()).max();
-    let widths: Vec<usize> = (0..head.len()).map(|at| width(at).unwrap_or_default()).collect();
+    let widest = |at: usize| lines.iter().filter_map(|line| line.get(at)).map(|cell| width(cell)).max();
+    let widths: Vec<usize> = (0..head.len()).map(|at| widest(at).unwrap_or_default()).collect();
     let mut text = String::new();
     for (number, line) in lines.iter().enumerate() {
         let padded: Vec<String> =
-            line.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+            line.iter().zip(&widths).map(|(cell, wide)| padded_to(cell, *wide)).collect();
         text.push_str(&format!("{}\n", padded.join("  ").trim_end()));
         if number == 0 {
             let rule: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
@@ -197,24 +198,32 @@ fn table(rows: &[Row]) -> String {
     text
 }
 
+fn padded_to(cell: &str, columns: usize) -> String {
+    format!("{cell}{}", " ".repeat(columns.saturating_sub(width(cell))))
+}
+
 /// In one line, and not too much of it.
 fn preview(text: &str) -> String {
-    let line = crate::forms::clean(&text.split_whitespace().collect::<Vec<_>>().join(" "));
+    let line = inline(text, Look { colours: false, unicode: true });
     match line.char_indices().nth(PREVIEW) {
         Some((at, _)) => format!("{}…", line.get(..at).unwrap_or_default()),
         None => line,
     }
 }
 
-/// What comes back from an agent that nobody watches.
+/// Token counts that are compared.
+const COUNTS: [&str; 3] = ["inputTokens", "outputTokens", "totalTokens"];
+
+/// What comes back from an agent that nobody watches. Of texts that the agent decides about, only hashes and beginnings are kept.
 #[derive(Default)]
 pub(crate) struct Heard {
     text: String,
-    usage: Value,
+    usage: [Option<u64>; 3],
     asked: usize,
     denied: usize,
-    /// The options of questions that are open.
-    open: Vec<(Id, Vec<PermissionOption>)>,
+    hasher: RandomState,
+    /// The questions that are open, each with the options that allow what is asked for.
+    open: Vec<(u64, Vec<u64>)>,
 }
 
 impl Heard {
@@ -229,14 +238,12 @@ impl Heard {
         match Frame::parse(line, 1024) {
             Frame::Notification { method, params: Some(params) } if method == "session/update" => {
                 let params = read(params.get());
-                let update = params.get("update").cloned().unwrap_or_default();
-                let kind = update.get("sessionUpdate").and_then(Value::as_str);
-                // The beginning is enough to compare by.
-                if kind == Some("agent_message_chunk")
-                    && self.text.len() < 64 * PREVIEW
-                    && let Some(text) = update.pointer("/content/text").and_then(Value::as_str)
+                let is_message = params.pointer("/update/sessionUpdate").and_then(Value::as_str)
+                    == Some("agent_message_chunk");
+                if let Some(text) = params.pointer("/update/content/text").and_then(Value::as_str)
+                    && is_message
                 {
-                    self.text.push_str(text);
+                    push_bounded(&mut self.text, text, 64 * PREVIEW);
                 }
             }
             Frame::Request { id, method, params: Some(params) }
@@ -244,19 +251,24 @@ impl Heard {
             {
                 self.asked += 1;
                 let options = read(params.get()).get("options").cloned().unwrap_or_default();
-                self.open.push((id, serde_json::from_value(options).unwrap_or_default()));
+                let options: Vec<PermissionOption> = serde_json::from_value(options).unwrap_or_default();
+                let allowing = options.iter().filter(|option| option.kind.allows());
+                let allowing = allowing.map(|option| self.hasher.hash_one(option.option_id.as_str()));
+                self.open.push((self.hasher.hash_one(&id), allowing.collect()));
             }
             Frame::Response { id, outcome: Ok(result) } => {
                 let result = read(result.get());
+                let id = self.hasher.hash_one(&id);
                 if flow == Flow::In {
                     if result.get("stopReason").is_some() {
-                        self.usage = result.get("usage").cloned().unwrap_or_default();
+                        let count = |name| result.get("usage")?.get(name)?.as_u64();
+                        self.usage = COUNTS.map(count);
                     }
                 } else if let Some(at) = self.open.iter().position(|(open, _)| *open == id) {
-                    let (_, options) = self.open.swap_remove(at);
+                    let (_, allowing) = self.open.swap_remove(at);
                     let chosen = result.pointer("/outcome/optionId").and_then(Value::as_str);
-                    let allowed =
-                        options.iter().any(|it| Some(it.option_id.as_str()) == chosen && it.kind.allows());
+                    let chosen = chosen.map(|option| self.hasher.hash_one(option));
+                    let allowed = chosen.is_some_and(|chosen| allowing.contains(&chosen));
                     self.denied += usize::from(!allowed);
                 }
             }
@@ -265,6 +277,7 @@ impl Heard {
     }
 
     fn tokens(&self, name: &str) -> Option<u64> {
-        self.usage.get(name)?.as_u64()
+        let at = COUNTS.iter().position(|known| *known == name)?;
+        self.usage.get(at).copied().flatten()
     }
 }

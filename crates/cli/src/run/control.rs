@@ -65,7 +65,7 @@ pub(crate) fn set_mode(cx: &Cx) -> Result<()> {
             cx.output.json(&with_identity(done, &record));
         }
         Format::Text => cx.output.line(format_args!("mode set: {mode}")),
-        Format::Quiet => cx.output.line(mode),
+        Format::Quiet => cx.output.row(mode),
     }
     Ok(())
 }
@@ -81,7 +81,7 @@ pub(crate) fn set(cx: &Cx) -> Result<()> {
                 cx.output.json(&with_identity(done, &record));
             }
             Format::Text => cx.output.line(format_args!("model set: {value}")),
-            Format::Quiet => cx.output.line(value),
+            Format::Quiet => cx.output.row(value),
         }
         return Ok(());
     }
@@ -94,7 +94,7 @@ pub(crate) fn set(cx: &Cx) -> Result<()> {
             &record,
         )),
         Format::Text => cx.output.line(format_args!("config set: {key}={value} ({options_now})")),
-        Format::Quiet => cx.output.line(value),
+        Format::Quiet => cx.output.row(value),
     }
     Ok(())
 }

@@ -19,6 +19,7 @@ use crate::cx::Cx;
 use crate::error::{Failure, Result};
 use crate::lend::Lender;
 use crate::log::Log;
+use crate::output::{Mark, Output};
 use crate::wire::Wire;
 
 /// Sends one prompt and forgets the session.
@@ -151,7 +152,8 @@ pub(super) async fn one_shot(
     let result = run(task, &mut show, stop).await;
     drop(session);
     show.during(leave(&connection.agent)).await;
-    result
+    // After its end, so that all it has printed is there.
+    result.map_err(|failure| connection.with_cause(failure))
 }
 
 /// STDIO-10: an agent is given time to leave by itself. One that takes longer is not waited for: its guardian ends it.
@@ -169,11 +171,10 @@ pub(super) fn stopped_early(why: Why) -> Failure {
 
 /// What the agent prints on its stderr is shown with `-v`, without secrets; errors quote the end of it anyway.
 pub(crate) fn show_stderr(verbose: bool, setup: &Setup) -> Option<OnStderr> {
-    use std::io::Write as _;
     let mask = attache_host::secrets::Mask::from_env().with(setup.secrets());
     verbose.then(|| -> OnStderr {
         Box::new(move |line| {
-            let _ = writeln!(std::io::stderr().lock(), "[agent] {}", mask.text(line));
+            Output::plain().tell_line(&Mark::AgentStderr.then(mask.text(line)));
         })
     })
 }

@@ -1,18 +1,18 @@
 //! Where the lines of a turn go, and who is asked.
 
 use std::future::Future;
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::io::{self, BufRead as _, IsTerminal as _};
 use std::pin::pin;
 
 use attache::Flow;
-use tokio::io::AsyncWriteExt as _;
 use tokio::sync::mpsc;
 
 use super::ask::Ask;
 use crate::error::Failure;
 use crate::forms::{self, Person};
 use crate::log::Log;
-use crate::output::{Output, Screen};
+use crate::output::{Channel, Document, Mark, Output, Reading, Screen, quoted, show_pages};
+use crate::render::style::{Line, Style};
 use crate::session_store::Recorder;
 use crate::wire::{Lines, Wire};
 
@@ -34,26 +34,19 @@ pub(crate) enum Front {
 pub(crate) struct Local {
     pub(crate) screen: Screen,
     log: Log,
-    stdout: tokio::io::Stdout,
     asker: Option<Asker>,
-    color: bool,
-    /// Nothing but JSON is wanted.
+    /// Only JSON is wanted.
     strict: bool,
-    /// Why stdout takes nothing more.
-    lost: Option<io::Error>,
 }
 
 impl Local {
     pub(crate) fn new(output: &Output, log: Log) -> Local {
-        let attended = io::stdin().is_terminal() && io::stderr().is_terminal();
+        let attended = io::stdin().is_terminal() && output.stderr.terminal;
         Local {
             screen: Screen::new(output),
             log,
-            stdout: tokio::io::stdout(),
             asker: attended.then(Asker::default),
-            color: output.color_stderr,
             strict: output.strict,
-            lost: None,
         }
     }
 
@@ -73,23 +66,7 @@ impl Local {
     /// Writes what the screen has. A reader of stdout that is slow is waited for. What once could not be written makes every
     /// later call fail too, so whoever looks at the end knows.
     pub(crate) async fn write(&mut self) -> io::Result<()> {
-        let out = &mut self.screen.out;
-        if !out.stdout.is_empty() && self.lost.is_none() {
-            let written = match self.stdout.write_all(&out.stdout).await {
-                Ok(()) => self.stdout.flush().await,
-                Err(error) => Err(error),
-            };
-            self.lost = written.err();
-        }
-        out.stdout.clear();
-        if !out.stderr.is_empty() {
-            let _ = io::stderr().lock().write_all(&out.stderr);
-            out.stderr.clear();
-        }
-        match &self.lost {
-            Some(error) => Err(same(error)),
-            None => Ok(()),
-        }
+        self.screen.out.flush().await
     }
 
     /// Asks the person at the terminal. `None` if there is none, or no answer.
@@ -97,21 +74,20 @@ impl Local {
         self.screen.finish();
         // The question must not come before what led to it.
         let _ = self.write().await;
-        let color = self.color;
-        self.asker.as_mut()?.ask(ask, color).await
+        self.asker.as_mut()?.ask(ask, &mut self.screen.out.stderr).await
     }
 
     /// Asks for a line. `None` if nobody is there, or at the end of the input.
     pub(crate) async fn line_for(&mut self, question: &str) -> Option<String> {
         self.screen.finish();
         let _ = self.write().await;
-        self.asker.as_mut()?.line_for(question).await
+        self.asker.as_mut()?.line_for(question, &mut self.screen.out.stderr).await
     }
 
     /// Shows a line to whoever is asked.
     pub(crate) async fn tell(&mut self, text: &str) {
         self.screen.finish();
-        self.screen.out.tell(text);
+        self.screen.out.stderr.one_line(text);
         let _ = self.write().await;
     }
 
@@ -125,7 +101,7 @@ impl Local {
     /// Tells something that matters whatever the format is, on stderr.
     pub(crate) async fn note(&mut self, text: &str) {
         if !self.strict {
-            self.screen.out.tell(&format!("[attache] {text}"));
+            self.screen.out.stderr.line(&Mark::Note.then(text));
             let _ = self.write().await;
         }
     }
@@ -140,14 +116,6 @@ impl Local {
     pub(crate) async fn finish(&mut self) -> io::Result<()> {
         self.screen.finish();
         self.write().await
-    }
-}
-
-/// An error once more.
-fn same(error: &io::Error) -> io::Error {
-    match error.raw_os_error() {
-        Some(code) => io::Error::from_raw_os_error(code),
-        None => io::Error::new(error.kind(), error.to_string()),
     }
 }
 
@@ -308,26 +276,39 @@ impl<'a> Show<'a> {
 struct Asker(Option<mpsc::Receiver<String>>);
 
 impl Asker {
-    async fn ask(&mut self, ask: &Ask, color: bool) -> Option<usize> {
-        let tag = if color { "\x1b[1m[permission]\x1b[0m" } else { "[permission]" };
-        let mut text = format!("\n{tag} {}\n", ask.title);
-        for line in ask.details.lines() {
-            text.push_str(&format!("  {line}\n"));
+    async fn ask(&mut self, ask: &Ask, channel: &mut Channel) -> Option<usize> {
+        channel.line(&Line::new());
+        let head = Document::new().own(Mark::Permission.then(&*ask.title)).foreign(&*ask.details);
+        if let Reading::Stopped { shown, total } = self.read(&head, channel).await {
+            let left = format!("{} lines were not read", total - shown);
+            channel.line(&Mark::Permission.then(left));
+        }
+        for (number, choice) in (1..).zip(&ask.choices) {
+            let key = choice.key.map_or_else(|| number.to_string(), String::from);
+            let line = Line::styled(format!("  [{key}]"), Style::BOLD);
+            channel.line(&line.with(format!(" {}", quoted(&choice.label)), Style::PLAIN));
         }
         loop {
-            let _ = io::stderr().lock().write_all(format!("{text}{}: ", ask.menu()).as_bytes());
-            let line = self.line().await?;
+            let line = self.line_for(&format!("{} your answer: ", Mark::Question.text()), channel).await?;
             let choice = ask.choice(&line);
             if choice.is_some() || line.trim().is_empty() {
                 return choice;
             }
-            text = "there is no such answer; an empty line denies\n".to_owned();
+            channel.line(&Line::from("there is no such answer; an empty line denies"));
         }
     }
 
-    async fn line_for(&mut self, question: &str) -> Option<String> {
-        let _ = io::stderr().lock().write_all(question.as_bytes());
-        self.line().await
+    /// Shows a document, page by page.
+    async fn read(&mut self, document: &Document, channel: &mut Channel) -> Reading {
+        show_pages(document, channel, async || self.line().await).await
+    }
+
+    async fn line_for(&mut self, question: &str, channel: &mut Channel) -> Option<String> {
+        channel.part(&Line::from(question));
+        let _ = channel.write();
+        let line = self.line().await;
+        channel.answered();
+        line
     }
 
     /// A line; `None` at the end of the input.

@@ -178,6 +178,7 @@ pub(super) fn failure_to_json(failure: &Failure) -> Value {
         "kind": failure.kind.name(),
         "detail": failure.detail,
         "message": failure.message,
+        "stderr": failure.stderr,
         "hints": failure.hints,
         "answered": failure.answered.as_ref().map(|answer| json!({ "code": answer.code, "message": answer.message })),
     })
@@ -190,6 +191,8 @@ pub(super) fn failure_from_json(value: &Value) -> Failure {
     failure.detail = text("detail").map(str::to_owned);
     let hints = value.get("hints").and_then(Value::as_array).into_iter().flatten();
     failure.hints = hints.filter_map(|hint| hint.as_str().map(str::to_owned)).collect();
+    let stderr = value.get("stderr").and_then(Value::as_array).into_iter().flatten();
+    failure.stderr = stderr.filter_map(|line| line.as_str().map(str::to_owned)).collect();
     failure.answered = value.get("answered").filter(|answer| answer.is_object()).map(|answer| {
         let code = answer.get("code").and_then(Value::as_i64).and_then(|code| i32::try_from(code).ok());
         let message = answer.get("message").and_then(Value::as_str).unwrap_or_default();

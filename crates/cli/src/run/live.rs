@@ -2,12 +2,14 @@
 
 use attache::client::{Agent, Session};
 use attache::wire::v1::{McpServer, SessionConfigKind, SystemPrompt, SystemPromptMode};
-use attache::{ContentBlock, Meta};
+use attache::{ContentBlock, Meta, code};
+use attache_host::secrets::Mask;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::settings::{model_option, set_mode, set_model, set_option};
 use super::setup::Setup;
+use super::tail::StderrTail;
 use crate::connect::{ConnectOptions, OnStderr, client, connect, explain_auth};
 use crate::error::{Context as _, Failure, Result};
 use crate::lend::{Asked, Lender};
@@ -21,6 +23,8 @@ pub(crate) struct Connection {
     pub(crate) lender: Lender,
     /// What the agent wants to do without having asked for it.
     pub(crate) questions: mpsc::Receiver<Asked>,
+    /// What the agent has printed on its stderr since it was started, or since the last turn.
+    pub(crate) stderr: StderrTail,
 }
 
 /// How a session came to be.
@@ -44,17 +48,18 @@ impl Connection {
         let client = lender.offer(client(setup.cancel_timeout), setup.fs, setup.terminal);
         // Who can answer is known with each prompt; a session outlives them.
         let client = client.elicitation_forms().elicitation_urls();
+        let stderr = StderrTail::new(Mask::from_env().with(setup.secrets()));
         let options = ConnectOptions {
             client,
             cwd: setup.cwd.clone(),
             wire: Some(wire),
-            on_stderr,
+            on_stderr: Some(stderr.listen(on_stderr)),
             timeout: setup.start_timeout,
             credentials: setup.credentials.clone(),
             must_authenticate: setup.must_authenticate,
         };
         let agent = connect(&setup.spec, options).await?;
-        Ok(Connection { setup, agent, lender, questions })
+        Ok(Connection { setup, agent, lender, questions, stderr })
     }
 
     pub(crate) fn servers(&self) -> Result<Vec<McpServer>> {
@@ -99,7 +104,24 @@ impl Connection {
     pub(crate) fn explain(&self, error: attache::Error, what: &str) -> Failure {
         let failure = Failure::from(error);
         let failure = explain_auth(failure, &self.setup.spec, &self.agent);
-        if failure.answered.is_some() { failure } else { failure.context(what) }
+        let failure = if failure.answered.is_some() { failure } else { failure.context(what) };
+        self.with_cause(failure)
+    }
+
+    /// Adds to a failure of the agent what it has printed, and where to look further.
+    pub(crate) fn with_cause(&self, failure: Failure) -> Failure {
+        let closed = failure.detail.as_deref() == Some("AGENT_DISCONNECTED");
+        let failed = failure.answered.as_ref().is_some_and(|answer| answer.code == code::INTERNAL_ERROR);
+        if !(closed || failed) {
+            return failure;
+        }
+        let printed = self.stderr.lines();
+        let failure = match printed.is_empty() {
+            true => failure,
+            false => failure.stderr(printed.iter().map(String::as_str)),
+        };
+        let hint = format!("attache doctor {}", crate::auth::called(&self.setup.spec));
+        if failure.hints.contains(&hint) { failure } else { failure.hint(hint) }
     }
 
     /// Finds a session again: resumes it if the agent can, else loads it. `None` if the agent can do neither.
@@ -147,7 +169,7 @@ impl Connection {
             Some(Err(error)) if error.is_auth_required() => {
                 return Err(self.explain(error, "cannot restore the session"));
             }
-            Some(Err(error)) => error.to_string(),
+            Some(Err(error)) => Failure::from(error).message,
             None => "the agent cannot restore sessions".to_owned(),
         };
         if must {

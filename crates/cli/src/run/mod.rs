@@ -25,6 +25,7 @@ mod settings;
 mod setup;
 mod signals;
 mod status;
+mod tail;
 mod turn;
 mod worker;
 
@@ -44,5 +45,6 @@ pub(crate) use settings::set_model;
 pub(crate) use setup::Setup;
 pub(crate) use signals::{interrupted, runtime};
 pub(crate) use status::status;
+pub(crate) use tail::StderrTail;
 pub(crate) use turn::timed_out;
 pub(crate) use worker::{Setting, note_setting};

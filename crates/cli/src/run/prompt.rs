@@ -13,7 +13,7 @@ use super::setup::Setup;
 use super::signals::runtime;
 use crate::cx::Cx;
 use crate::error::{Failure, Kind, Result};
-use crate::output::{Format, count};
+use crate::output::{Format, Mark, count};
 use crate::session_store::{Record, Scope, Store, boundary};
 
 /// The open session that is meant, in this directory or above it.
@@ -98,7 +98,7 @@ fn queued(cx: &Cx, record: &Record, request: &str) {
             "acpxRecordId": record.id,
             "requestId": request,
         })),
-        Format::Text => cx.output.line(format_args!("[queued] {request}")),
+        Format::Text => cx.output.styled(&[Mark::Queued.then(request)]),
         Format::Quiet => {}
     }
 }

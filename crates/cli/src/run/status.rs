@@ -22,7 +22,11 @@ pub(crate) fn status(cx: &Cx) -> Result<()> {
                 "action": "status_snapshot", "status": "no-session", "summary": "no active session",
             })),
             Format::Quiet => cx.output.line("no-session"),
-            Format::Text => cx.output.print(&lines(None, &setup.spec.identity(), "no-session", None)),
+            Format::Text => {
+                lines(None, &setup.spec.identity(), "no-session", None)
+                    .iter()
+                    .for_each(|line| cx.output.line(line));
+            }
         }
         return Ok(());
     };
@@ -38,7 +42,11 @@ pub(crate) fn status(cx: &Cx) -> Result<()> {
     match cx.output.format {
         Format::Json => cx.output.json(&as_json(&record, state, uptime)),
         Format::Quiet => cx.output.line(state),
-        Format::Text => cx.output.print(&lines(Some(&record), &record.agent_command, state, uptime)),
+        Format::Text => {
+            lines(Some(&record), &record.agent_command, state, uptime)
+                .iter()
+                .for_each(|line| cx.output.line(line));
+        }
     }
     Ok(())
 }
@@ -77,25 +85,23 @@ fn as_json(record: &Record, state: &str, uptime: Option<String>) -> Value {
     Value::Object(map)
 }
 
-fn lines(record: Option<&Record>, agent: &str, state: &str, uptime: Option<String>) -> String {
+fn lines(record: Option<&Record>, agent: &str, state: &str, uptime: Option<String>) -> Vec<String> {
     let dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
     let of = |read: fn(&Record) -> Option<String>| dash(record.and_then(read));
     let pid = record.and_then(|record| record.pid).filter(|_| state == "running").map(|pid| pid.to_string());
-    let mut text = format!(
-        "session: {}\nagent: {agent}\npid: {}\nstatus: {state}\nmodel: {}\nmode: {}\nuptime: {}\nlastPromptTime: {}\n",
-        of(|record| Some(record.id.clone())),
-        dash(pid),
-        of(|record| record.current_model.clone()),
-        of(|record| record.current_mode.clone()),
-        dash(uptime),
-        of(|record| record.last_prompt_at.clone()),
-    );
+    let mut lines = vec![
+        format!("session: {}", of(|record| Some(record.id.clone()))),
+        format!("agent: {agent}"),
+        format!("pid: {}", dash(pid)),
+        format!("status: {state}"),
+        format!("model: {}", of(|record| record.current_model.clone())),
+        format!("mode: {}", of(|record| record.current_mode.clone())),
+        format!("uptime: {}", dash(uptime)),
+        format!("lastPromptTime: {}", of(|record| record.last_prompt_at.clone())),
+    ];
     if state == "dead" {
-        text.push_str(&format!(
-            "exitCode: {}\nsignal: {}\n",
-            of(|record| record.last_exit_code.map(|code| code.to_string())),
-            of(|record| record.last_exit_signal.clone()),
-        ));
+        lines.push(format!("exitCode: {}", of(|record| record.last_exit_code.map(|code| code.to_string()))));
+        lines.push(format!("signal: {}", of(|record| record.last_exit_signal.clone())));
     }
-    text
+    lines
 }

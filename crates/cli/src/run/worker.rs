@@ -1,6 +1,6 @@
 //! Keeps the session of a record alive and runs its prompts, one after the other.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use attache::client::{Agent, Control, Session};
 use attache::{Closed, ContentBlock, Reason};
@@ -19,6 +19,9 @@ use crate::paths::Paths;
 use crate::session_store::{Record, Recorder, Store};
 use crate::time::now;
 use crate::wire::{Lines, Wire};
+
+/// How long an error waits for the lines on stderr that explain it.
+const STDERR_DELAY: Duration = Duration::from_millis(50);
 
 /// The one that drives a session.
 pub(crate) struct Worker {
@@ -160,7 +163,15 @@ impl Worker {
                 blocks: &work.blocks,
                 deadline,
             };
-            run(task, &mut show, stop).await
+            let result = run(task, &mut show, stop).await;
+            match result {
+                Err(failure) if !connection.agent.is_closed() => {
+                    // What it printed before it answered may still be on its way through the other pipe.
+                    tokio::time::sleep(STDERR_DELAY).await;
+                    Err(connection.with_cause(failure))
+                }
+                result => result.map_err(|failure| connection.with_cause(failure)),
+            }
         }
         .await;
         self.recorder = recorder;
@@ -224,6 +235,7 @@ impl Worker {
     async fn after(&mut self, permits: &Permits) -> Result<()> {
         if let Some(live) = &self.live {
             live.connection.lender.set(self.policy(&permits.between_turns())?);
+            live.connection.stderr.clear();
             let session = &live.session;
             self.store.change(&self.id, |record| {
                 record.last_used_at = now();

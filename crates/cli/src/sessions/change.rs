@@ -20,7 +20,7 @@ pub(crate) fn close(cx: &Cx) -> Result<()> {
     let record = close_record(cx, &record)?;
     match cx.output.format {
         Format::Json => cx.output.json(&result("session_closed", &record, &[])),
-        Format::Text => cx.output.line(&record.id),
+        Format::Text => cx.output.row(&record.id),
         Format::Quiet => {}
     }
     Ok(())
@@ -60,7 +60,7 @@ pub(crate) fn delete(cx: &Cx) -> Result<()> {
     Store::new(&cx.paths).delete(&record.id, true)?;
     match cx.output.format {
         Format::Json => cx.output.json(&result("session_deleted", &record, &[("agent", json!(told))])),
-        Format::Text => cx.output.line(&record.id),
+        Format::Text => cx.output.row(&record.id),
         Format::Quiet => {}
     }
     Ok(())
@@ -103,7 +103,7 @@ pub(crate) fn fork(cx: &Cx) -> Result<()> {
     store.add(&copy, &scope, &now())?;
     match cx.output.format {
         Format::Json => cx.output.json(&result("session_forked", &copy, &[("from", json!(record.id))])),
-        _ => cx.output.line(&copy.id),
+        _ => cx.output.row(&copy.id),
     }
     Ok(())
 }
@@ -150,7 +150,7 @@ pub(crate) fn prune(cx: &Cx) -> Result<()> {
             "bytesFreed": freed,
             "pruned": pruned.iter().map(|record| &record.id).collect::<Vec<_>>(),
         })),
-        Format::Quiet => pruned.iter().for_each(|record| cx.output.line(&record.id)),
+        Format::Quiet => pruned.iter().for_each(|record| cx.output.row(&record.id)),
         Format::Text if count == 0 && dry => cx.output.line("[DRY RUN] No sessions to prune"),
         Format::Text if count == 0 => cx.output.line("No sessions pruned"),
         Format::Text => {
@@ -161,7 +161,7 @@ pub(crate) fn prune(cx: &Cx) -> Result<()> {
             }
             for record in &pruned {
                 let name = record.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
-                cx.output.line(format_args!("  {}{name}\t{}", record.id, when(record)));
+                cx.output.row(format_args!("  {}{name}\t{}", record.id, when(record)));
             }
         }
     }
@@ -197,7 +197,7 @@ pub(crate) fn export(cx: &Cx) -> Result<()> {
     session_store::export(&store, &record, &cx.cwd.join(output))?;
     match cx.output.format {
         Format::Json => cx.output.json(&json!({ "action": "session_exported", "output": output })),
-        Format::Quiet => cx.output.line(output),
+        Format::Quiet => cx.output.row(output),
         Format::Text => cx.output.line(format_args!("exported session to {output}")),
     }
     Ok(())
@@ -213,7 +213,7 @@ pub(crate) fn import(cx: &Cx) -> Result<()> {
         Format::Json => cx.output.json(&json!({
             "action": "session_imported", "record_id": record.id, "cwd": record.cwd,
         })),
-        Format::Quiet => cx.output.line(&record.id),
+        Format::Quiet => cx.output.row(&record.id),
         Format::Text => {
             cx.output.line(format_args!("imported session {} at {}", record.id, record.cwd.display()))
         }

@@ -67,7 +67,7 @@ fn print_records(cx: &Cx, records: &[Record]) {
         Format::Json => cx.output.json(&records.iter().map(as_json).collect()),
         Format::Quiet => {
             for record in records {
-                cx.output.line(format_args!("{}{}", record.id, mark(record)));
+                cx.output.row(format_args!("{}{}", record.id, mark(record)));
             }
         }
         Format::Text if records.is_empty() => cx.output.line("No sessions"),
@@ -75,7 +75,7 @@ fn print_records(cx: &Cx, records: &[Record]) {
             for record in records {
                 let (name, cwd) = (record.name.as_deref().unwrap_or("-"), record.cwd.display());
                 let (id, used) = (&record.id, &record.last_used_at);
-                cx.output.line(format_args!("{id}{}\t{name}\t{cwd}\t{used}", mark(record)));
+                cx.output.row(format_args!("{id}{}\t{name}\t{cwd}\t{used}", mark(record)));
             }
         }
     }
@@ -103,7 +103,7 @@ fn print_page(cx: &Cx, page: &Value, cursor: Option<String>, cwd: Option<Value>)
             }
             cx.output.json(&value);
         }
-        Format::Quiet => sessions.iter().for_each(|session| cx.output.line(text(session, "sessionId"))),
+        Format::Quiet => sessions.iter().for_each(|session| cx.output.row(text(session, "sessionId"))),
         Format::Text => {
             if sessions.is_empty() {
                 cx.output.line("No sessions");
@@ -112,7 +112,7 @@ fn print_page(cx: &Cx, page: &Value, cursor: Option<String>, cwd: Option<Value>)
                 let meta = session.get("_meta").map_or_else(|| "-".to_owned(), Value::to_string);
                 let [id, title, cwd, at] =
                     ["sessionId", "title", "cwd", "updatedAt"].map(|key| text(session, key));
-                cx.output.line(format_args!("{id}\t{title}\t{cwd}\t{at}\t{meta}"));
+                cx.output.row(format_args!("{id}\t{title}\t{cwd}\t{at}\t{meta}"));
             }
             if let Some(next) = next {
                 cx.output.line(format_args!("Next cursor: {next}"));

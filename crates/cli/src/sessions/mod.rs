@@ -1,6 +1,7 @@
 //! `attache sessions …`: start, list, show, move and delete sessions.
 
 mod change;
+mod conversation;
 mod list;
 mod show;
 mod start;

@@ -2,11 +2,12 @@
 
 use serde_json::{Value, json};
 
+use super::conversation::{self, Message};
 use super::find;
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
 use crate::output::Format;
-use crate::session_store::Store;
+use crate::session_store::{Record, Store};
 
 /// Shows what is recorded of a session.
 pub(crate) fn show(cx: &Cx) -> Result<()> {
@@ -20,10 +21,10 @@ pub(crate) fn show(cx: &Cx) -> Result<()> {
             }
             cx.output.json(&value);
         }
-        Format::Quiet => cx.output.line(&record.id),
+        Format::Quiet => cx.output.row(&record.id),
         Format::Text => {
             let store = Store::new(&cx.paths);
-            let entries = store.history(&record.id).entries().context("the history")?.len();
+            let entries = count_messages(&store, &record)?;
             let owned = store.is_owned(&record.id);
             let dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
             let rows: [(&str, String); 19] = [
@@ -77,35 +78,66 @@ fn count(cx: &Cx, flag: &str) -> Result<Option<usize>> {
 
 fn entries(cx: &Cx, limit: Option<usize>) -> Result<()> {
     let record = find(cx, &cx.agent()?, cx.call.word(0), true)?;
-    let all = Store::new(&cx.paths).history(&record.id).entries().context("the history")?;
-    let shown = all.get(all.len().saturating_sub(limit.unwrap_or(all.len()))..).unwrap_or_default();
+    let store = Store::new(&cx.paths);
+    let all = count_messages(&store, &record)?;
+    let skipped = all.saturating_sub(limit.unwrap_or(all));
+    let shown = all - skipped;
+    let mut number = 0;
+    // What is written meanwhile is shown the next time.
+    let wanted = |_: &Message| {
+        number += 1;
+        number > skipped && number <= all
+    };
     match cx.output.format {
         Format::Json => {
-            let entries: Vec<_> = shown
-                .iter()
-                .map(|entry| json!({ "role": entry.role, "timestamp": entry.at, "textPreview": entry.text.trim() }))
-                .collect();
+            let mut entries = Vec::new();
+            messages(&store, &record, wanted, |message| {
+                entries.push(json!({ "role": message.role, "timestamp": message.at, "textPreview": message.text.trim() }));
+            })?;
             cx.output.json(&json!({
                 "id": record.id,
                 "sessionId": record.session_id,
                 "limit": limit.unwrap_or_default(),
-                "count": shown.len(),
+                "count": entries.len(),
                 "entries": entries,
             }));
         }
-        Format::Quiet => shown.iter().for_each(|entry| cx.output.line(one_line(&entry.text))),
+        Format::Quiet => {
+            messages(&store, &record, wanted, |message| cx.output.row(one_line(&message.text)))?;
+        }
         Format::Text => {
-            cx.output.line(format_args!("session: {} ({}/{} shown)", record.id, shown.len(), all.len()));
-            if shown.is_empty() {
+            cx.output.line(format_args!("session: {} ({shown}/{all} shown)", record.id));
+            if shown == 0 {
                 cx.output.line("No history");
             }
-            for entry in shown {
-                let at = entry.at.as_deref().unwrap_or("-");
-                cx.output.line(format_args!("{at}\t{}\t{}", entry.role, one_line(&entry.text)));
-            }
+            messages(&store, &record, wanted, |message| {
+                let at = message.at.as_deref().unwrap_or("-");
+                cx.output.row(format_args!("{at}\t{}\t{}", message.role, one_line(&message.text)));
+            })?;
         }
     }
     Ok(())
+}
+
+fn count_messages(store: &Store, record: &Record) -> Result<usize> {
+    let mut count = 0;
+    messages(store, record, |_| true, |_| count += 1)?;
+    Ok(count)
+}
+
+fn messages(
+    store: &Store,
+    record: &Record,
+    mut wanted: impl FnMut(&Message) -> bool,
+    mut each: impl FnMut(Message),
+) -> Result<()> {
+    let history = store.history(&record.id);
+    let read = conversation::read(history.path(), |message| {
+        if wanted(&message) {
+            each(message);
+        }
+    });
+    read.context("the history")
 }
 
 fn one_line(text: &str) -> String {

@@ -26,10 +26,10 @@ pub(crate) fn new(cx: &Cx) -> Result<()> {
             &record,
             &[("created", json!(true)), ("replacedSessionId", json!(replaced))],
         )),
-        Format::Quiet => cx.output.line(&record.id),
+        Format::Quiet => cx.output.row(&record.id),
         Format::Text => match replaced {
-            Some(old) => cx.output.line(format_args!("{}\t(replaced {old})", record.id)),
-            None => cx.output.line(&record.id),
+            Some(old) => cx.output.row(format_args!("{}\t(replaced {old})", record.id)),
+            None => cx.output.row(&record.id),
         },
     }
     Ok(())
@@ -48,10 +48,10 @@ pub(crate) fn ensure(cx: &Cx) -> Result<()> {
     };
     match cx.output.format {
         Format::Json => cx.output.json(&result("session_ensured", &record, &[("created", json!(created))])),
-        Format::Quiet => cx.output.line(&record.id),
+        Format::Quiet => cx.output.row(&record.id),
         Format::Text => {
             let how = if created { "created" } else { "existing" };
-            cx.output.line(format_args!("{}\t({how})", record.id));
+            cx.output.row(format_args!("{}\t({how})", record.id));
         }
     }
     Ok(())

@@ -4,7 +4,7 @@
 //! watching can go on later.
 
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom, Write as _};
+use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
 use std::time::Duration;
 
 use attache::Flow;
@@ -14,11 +14,15 @@ use super::find;
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
 use crate::output::{Format, Screen};
+use crate::render::style::Line;
 use crate::run::{interrupted, runtime};
 use crate::session_store::{Record, Store, hash};
 
 /// How often the history is looked at.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// Requests that are remembered until their answer comes; a connection has no more open.
+const OPEN: usize = 4096;
 
 /// Watches a session until it is closed.
 pub(crate) fn watch(cx: &Cx) -> Result<()> {
@@ -174,7 +178,10 @@ impl<'a> Watch<'a> {
         match (method, id) {
             (Some("session/cancel" | "$/cancel_request"), None) => Flow::Out,
             (Some(method), id) if !method.starts_with("session/set_") => {
-                self.asked.extend(id);
+                // A file may hold any number of them.
+                if self.asked.len() < OPEN {
+                    self.asked.extend(id);
+                }
                 Flow::In
             }
             (Some(_), _) => Flow::Out,
@@ -212,7 +219,7 @@ impl<'a> Watch<'a> {
                     "requestId": self.request,
                     "message": message,
                 });
-                self.screen.out.line(&event.to_string());
+                self.screen.out.stdout.json(event.to_string().as_bytes());
             }
             // The end is told in another way.
             Format::Text if ends => {}
@@ -232,36 +239,31 @@ impl<'a> Watch<'a> {
                 if let (Some(map), Some(result)) = (event.as_object_mut(), result) {
                     map.insert("result".to_owned(), result.clone());
                 }
-                self.screen.out.line(&event.to_string());
+                self.screen.out.stdout.json(event.to_string().as_bytes());
             }
             Format::Quiet => self.screen.finish(),
             Format::Text => {
                 self.screen.finish();
                 let text = |key: &str| result.and_then(|result| result.pointer(key)?.as_str());
                 let line = match text("/status") {
-                    None => format!("\n[{request}] started cursor={cursor}"),
+                    None => format!("[{request}] started cursor={cursor}"),
                     Some(status) => {
                         let detail = text("/stopReason").or_else(|| text("/error/message"));
                         let detail = detail.map(|detail| format!(": {detail}")).unwrap_or_default();
-                        format!("\n[{request}] {status}{detail} cursor={cursor}")
+                        format!("[{request}] {status}{detail} cursor={cursor}")
                     }
                 };
-                self.screen.out.line(&line);
+                self.screen.out.stdout.line(&Line::new());
+                self.screen.out.stdout.line(&Line::from(line));
             }
         }
     }
 
     /// Writes what there is. `false` if nobody reads it.
     fn flush(&mut self) -> bool {
-        let out = &mut self.screen.out;
-        if out.stdout.is_empty() {
-            return true;
-        }
-        let mut stdout = io::stdout().lock();
-        let written = stdout.write_all(&out.stdout).and_then(|()| stdout.flush());
-        out.stdout.clear();
-        out.stderr.clear();
-        written.is_ok()
+        // What a turn cost is told to whoever asked for it.
+        self.screen.out.stderr.forget();
+        self.screen.out.stdout.write().is_ok()
     }
 }
 

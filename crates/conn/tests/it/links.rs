@@ -207,10 +207,7 @@ mod child {
         let driver = tokio::spawn(driver);
         let Err(CallError::Closed(closed)) = peer.call("initialize", &()).await else { panic!() };
         assert_eq!(closed.exit.unwrap().code(), Some(3));
-        assert_eq!(
-            closed.to_string(),
-            "the agent ended (exit code 3); its last words on stderr: no such model"
-        );
+        assert_eq!(closed.to_string(), "the agent ended (exit code 3); stderr: no such model");
         assert_eq!(heard.closed().await.exit.unwrap().code(), Some(3));
         assert_eq!(driver.await.unwrap().exit.unwrap().code(), Some(3));
     }

@@ -1,0 +1,311 @@
+//! The one way to stdout and stderr: text and styles go in, bytes come out.
+//!
+//! On a terminal every text passes the [filter](crate::render::filter) and the [guard](super::guard), whoever wrote it; the only control
+//! characters that come out are line feeds and what styles are made of. Where no terminal is, text goes out as it is.
+
+use std::io::{self, Write as _};
+
+use tokio::io::AsyncWriteExt as _;
+
+use super::guard::{Cell, Guard, Start};
+use super::surface::{Stream, Surface, gutter};
+use crate::render::filter::{self, Filter};
+use crate::render::style::{Line, Style};
+use crate::render::text::{Look, to_ascii};
+
+/// Goes to the first column and erases the row.
+const ERASE: &str = "\r\x1b[K";
+/// A buffer that one huge text has made larger than this is given back.
+const KEEP: usize = 1 << 20;
+
+/// One of the streams, and what is still to be written on it.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    surface: Surface,
+    bytes: Vec<u8>,
+    filter: Filter,
+    guard: Guard,
+    /// Where no terminal is: whether the last text ended its line.
+    line_start: bool,
+    /// Foreign text has begun and was not ended.
+    in_foreign: bool,
+}
+
+impl Channel {
+    pub(crate) fn new(surface: Surface) -> Channel {
+        Channel {
+            surface,
+            bytes: Vec::new(),
+            filter: Filter::default(),
+            guard: Guard::new(None, gutter()),
+            line_start: true,
+            in_foreign: false,
+        }
+    }
+
+    pub(crate) fn surface(&self) -> Surface {
+        self.surface
+    }
+
+    /// Whether the next text begins a line.
+    pub(crate) fn is_line_start(&self) -> bool {
+        if self.surface.terminal { self.guard.is_line_start() } else { self.line_start }
+    }
+
+    /// A line of the program.
+    pub(crate) fn line(&mut self, line: &Line) {
+        self.whole(line, Start::Own);
+    }
+
+    /// A line of data, which may begin with something foreign.
+    pub(crate) fn row(&mut self, line: &Line) {
+        self.whole(line, Start::Row);
+    }
+
+    /// Text of the program alone, of any number of lines.
+    pub(crate) fn own_text(&mut self, text: &str) {
+        self.lines(text, |_| Start::Own);
+    }
+
+    /// Text of any number of lines. Only the first begins with words of the program for sure.
+    pub(crate) fn text(&mut self, text: &str) {
+        self.lines(text, |number| if number == 0 { Start::Own } else { Start::Row });
+    }
+
+    /// A line of the program. Line feeds before and behind it are empty lines; others came with a foreign part of it.
+    pub(crate) fn one_line(&mut self, text: &str) {
+        let line = text.trim_start_matches('\n');
+        let before = text.len() - line.len();
+        let inner = line.trim_end_matches('\n');
+        let behind = line.len() - inner.len();
+        (0..before).for_each(|_| self.line(&Line::new()));
+        self.line(&Line::from(inner));
+        (0..behind).for_each(|_| self.line(&Line::new()));
+    }
+
+    fn lines(&mut self, text: &str, start: impl Fn(usize) -> Start) {
+        for (number, line) in text.split_inclusive('\n').enumerate() {
+            match line.strip_suffix('\n') {
+                Some(line) => self.whole(&Line::from(line), start(number)),
+                None => {
+                    self.end_foreign();
+                    self.styled(&Line::from(line), start(number));
+                    self.line_start = false;
+                }
+            }
+        }
+    }
+
+    /// The beginning of a line of the program, which an answer or more of it will follow.
+    pub(crate) fn part(&mut self, line: &Line) {
+        self.end_foreign();
+        self.styled(line, Start::Own);
+        self.line_start = false;
+    }
+
+    /// The next piece of a foreign text.
+    pub(crate) fn foreign(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        if !self.surface.terminal {
+            self.bytes.extend_from_slice(text.as_bytes());
+            self.line_start = text.ends_with('\n');
+            return;
+        }
+        self.guard.foreign(self.surface.columns());
+        self.in_foreign = true;
+        let Channel { surface, bytes, filter, guard, .. } = self;
+        let mut painter = Painter { look: surface.look(), style: Style::PLAIN, bytes };
+        filter.push(text, &mut |c| guard.push((c, Style::PLAIN), &mut |cell| painter.cell(cell)));
+    }
+
+    /// Ends a foreign text: nothing of it is held back any more, and no sequence of it is open.
+    pub(crate) fn end_foreign(&mut self) {
+        if !std::mem::take(&mut self.in_foreign) {
+            return;
+        }
+        let Channel { surface, bytes, filter, guard, .. } = self;
+        let mut painter = Painter { look: surface.look(), style: Style::PLAIN, bytes };
+        filter.finish(&mut |c| guard.push((c, Style::PLAIN), &mut |cell| painter.cell(cell)));
+        guard.flush(&mut |cell| painter.cell(cell));
+    }
+
+    /// Takes note that somebody has answered a question, and ended its line with that.
+    pub(crate) fn answered(&mut self) {
+        self.guard.begin(Start::Foreign, None);
+        self.line_start = true;
+    }
+
+    /// Ends the line, if one is open.
+    pub(crate) fn end_line(&mut self) {
+        self.end_foreign();
+        if !self.is_line_start() {
+            self.whole(&Line::new(), Start::Own);
+        }
+    }
+
+    /// A line of JSON. On a terminal, what JSON allows and a terminal does not is escaped, which leaves its value as it is.
+    pub(crate) fn json(&mut self, line: &[u8]) {
+        self.end_foreign();
+        if self.surface.terminal {
+            let text = String::from_utf8_lossy(line);
+            self.bytes.extend_from_slice(filter::json(&text).as_bytes());
+        } else {
+            self.bytes.extend_from_slice(line);
+        }
+        self.bytes.push(b'\n');
+    }
+
+    fn whole(&mut self, line: &Line, start: Start) {
+        self.end_foreign();
+        // A line that is open goes on; what ends it is not another line.
+        self.styled(line, start);
+        self.bytes.push(b'\n');
+        self.answered();
+    }
+
+    fn styled(&mut self, line: &Line, start: Start) {
+        if !self.surface.terminal {
+            self.bytes.extend(line.spans.iter().flat_map(|span| span.text.bytes()));
+            return;
+        }
+        let columns = self.surface.columns();
+        if self.guard.is_line_start() {
+            self.guard.begin(start, columns);
+        }
+        let Channel { surface, bytes, guard, .. } = self;
+        let mut painter = Painter { look: surface.look(), style: Style::PLAIN, bytes };
+        for span in &line.spans {
+            for c in filter::line(&span.text).chars() {
+                guard.push((c, span.style), &mut |cell| painter.cell(cell));
+            }
+        }
+        guard.flush(&mut |cell| painter.cell(cell));
+        painter.switch(Style::PLAIN);
+    }
+
+    /// Replaces the last line of the terminal by this one, cut to its width; see [`super::status`].
+    pub(super) fn replace(&mut self, line: &Line) {
+        let columns = self.surface.columns().unwrap_or(80);
+        let text = filter::line(&line.plain()).replace(['\n', '\t'], " ");
+        let text = crate::render::text::cut(&text, columns.saturating_sub(1), self.surface.look());
+        self.bytes.extend_from_slice(ERASE.as_bytes());
+        let mut painter = Painter { look: self.surface.look(), style: Style::PLAIN, bytes: &mut self.bytes };
+        text.chars().for_each(|c| painter.cell((c, Style::PLAIN)));
+    }
+
+    fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Drops what has gathered.
+    pub(crate) fn forget(&mut self) {
+        self.clear();
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        if self.bytes.capacity() > KEEP {
+            self.bytes = Vec::new();
+        }
+    }
+
+    /// Writes what has gathered, and waits until it is written.
+    pub(crate) fn write(&mut self) -> io::Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let written = match self.surface.stream {
+            Stream::Stdout => {
+                let mut stdout = io::stdout().lock();
+                stdout.write_all(&self.bytes).and_then(|()| stdout.flush())
+            }
+            Stream::Stderr => io::stderr().lock().write_all(&self.bytes),
+        };
+        self.clear();
+        written
+    }
+}
+
+/// Both streams of a command that runs a turn.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub(crate) stdout: Channel,
+    pub(crate) stderr: Channel,
+    device: Option<tokio::io::Stdout>,
+    /// Why stdout takes nothing more.
+    lost: Option<io::Error>,
+}
+
+impl Written {
+    pub(crate) fn new(stdout: Surface, stderr: Surface) -> Written {
+        Written { stdout: Channel::new(stdout), stderr: Channel::new(stderr), device: None, lost: None }
+    }
+
+    /// Writes what has gathered. A slow reader of stdout is waited for. What once could not be written makes every later call
+    /// fail too, so whoever looks at the end knows.
+    pub(crate) async fn flush(&mut self) -> io::Result<()> {
+        if !self.stdout.is_empty() && self.lost.is_none() {
+            let device = self.device.get_or_insert_with(tokio::io::stdout);
+            let written = match device.write_all(&self.stdout.bytes).await {
+                Ok(()) => device.flush().await,
+                Err(error) => Err(error),
+            };
+            self.lost = written.err();
+        }
+        self.stdout.clear();
+        let _ = self.stderr.write();
+        match &self.lost {
+            Some(error) => Err(same(error)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// An error once more.
+fn same(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => io::Error::new(error.kind(), error.to_string()),
+    }
+}
+
+/// Turns cells into bytes.
+struct Painter<'a> {
+    look: Look,
+    style: Style,
+    bytes: &'a mut Vec<u8>,
+}
+
+impl Painter<'_> {
+    fn cell(&mut self, (c, style): Cell) {
+        if c == '\n' {
+            self.switch(Style::PLAIN);
+            self.bytes.push(b'\n');
+            return;
+        }
+        // The filter was there before; this is the last place where a character can be stopped.
+        if filter::is_forbidden(c) {
+            return;
+        }
+        self.switch(style);
+        if self.look.unicode || c.is_ascii() {
+            self.bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+        } else {
+            self.bytes.extend_from_slice(to_ascii(c).as_bytes());
+        }
+    }
+
+    fn switch(&mut self, style: Style) {
+        if self.look.colours && style != self.style {
+            if self.style != Style::PLAIN {
+                self.bytes.extend_from_slice(Style::RESET.as_bytes());
+            }
+            let mut codes = String::new();
+            style.write(true, &mut codes);
+            self.bytes.extend_from_slice(codes.as_bytes());
+            self.style = style;
+        }
+    }
+}

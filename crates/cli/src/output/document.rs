@@ -1,0 +1,252 @@
+//! Questions and reports: lines of the program with foreign text between them that cannot be taken for ours.
+//!
+//! A [`Document`] is made where something is known and shown where somebody reads: on a terminal with gutters and colours, wrapped to
+//! its width; anywhere else as plain text. It can be sent to another process.
+
+use serde_json::{Value, json};
+
+use super::channel::Channel;
+use super::marks::{Likeness, likeness};
+use super::surface::gutter;
+use crate::render::diff;
+use crate::render::style::{Line, Style};
+use crate::render::text::{Look, clean, reveal, wrap, wrap_hard};
+
+/// Columns where the terminal does not say how many it has.
+const COLUMNS: usize = 80;
+
+/// A text of several parts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Document {
+    blocks: Vec<Block>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Block {
+    Own(Line),
+    /// Foreign text that somebody decides about: all of it is shown.
+    Foreign(String),
+    /// What a foreign program printed, without its control sequences.
+    Printed(String),
+    Change {
+        path: String,
+        old: Option<String>,
+        new: String,
+    },
+}
+
+impl Document {
+    pub(crate) fn new() -> Document {
+        Document::default()
+    }
+
+    /// Adds a line of the program. Foreign parts of it are [`quoted`].
+    #[must_use]
+    pub(crate) fn own(mut self, line: impl Into<Line>) -> Document {
+        self.blocks.push(Block::Own(line.into()));
+        self
+    }
+
+    /// Adds foreign text that somebody decides about: nothing of it is left out, and what is invisible is shown by its name.
+    #[must_use]
+    pub(crate) fn foreign(mut self, text: impl Into<String>) -> Document {
+        self.blocks.push(Block::Foreign(text.into()));
+        self
+    }
+
+    /// Adds what a foreign program printed: its control sequences are left out.
+    #[must_use]
+    pub(crate) fn printed(mut self, text: impl Into<String>) -> Document {
+        self.blocks.push(Block::Printed(text.into()));
+        self
+    }
+
+    /// Adds the change of a file as coloured hunks. Without an old text the file is new.
+    #[must_use]
+    pub(crate) fn change(mut self, path: &str, old: Option<&str>, new: &str) -> Document {
+        self.blocks.push(Block::Change {
+            path: path.to_owned(),
+            old: old.map(str::to_owned),
+            new: new.to_owned(),
+        });
+        self
+    }
+
+    /// The lines of a terminal: foreign ones have a gutter, and none is longer than `columns`.
+    pub(crate) fn lines(&self, columns: usize, look: Look) -> Vec<Line> {
+        let bar = Line::styled(format!("{} ", look.pick('│', '|')), Style::DIM);
+        let barred = |text: &str| {
+            let lines = text.lines().flat_map(|line| wrap_hard(&Line::from(line), columns, &bar, &bar));
+            lines.collect::<Vec<_>>()
+        };
+        let mut lines = Vec::new();
+        for block in &self.blocks {
+            match block {
+                Block::Own(line) => lines.extend(own_lines(line, columns, &bar)),
+                Block::Foreign(text) => lines.extend(barred(&reveal(text, look))),
+                Block::Printed(text) => lines.extend(barred(&clean(text, look))),
+                Block::Change { path, old, new } => {
+                    let room = columns.saturating_sub(bar.width()).max(10);
+                    for line in diff::render(path, old.as_deref(), new, room, None, look) {
+                        let mut whole = bar.clone();
+                        whole.append(&line);
+                        lines.push(whole);
+                    }
+                }
+            }
+        }
+        lines
+    }
+
+    /// Plain text: foreign text is indented, and nothing is changed in it.
+    pub(crate) fn plain(&self) -> String {
+        let mut text = String::new();
+        for block in &self.blocks {
+            let (indent, lines): (&str, Vec<String>) = match block {
+                Block::Own(line) => ("", vec![line.plain()]),
+                Block::Foreign(foreign) | Block::Printed(foreign) => {
+                    ("  ", foreign.lines().map(str::to_owned).collect())
+                }
+                Block::Change { path, old, new } => {
+                    let look = Look { colours: false, unicode: true };
+                    let lines = diff::render(path, old.as_deref(), new, usize::MAX, None, look);
+                    ("  ", lines.iter().map(Line::plain).collect())
+                }
+            };
+            for line in lines {
+                text.push_str(format!("{indent}{line}").trim_end());
+                text.push('\n');
+            }
+        }
+        text
+    }
+
+    /// Writes all of it.
+    pub(crate) fn write(&self, channel: &mut Channel) {
+        let surface = channel.surface();
+        if surface.terminal {
+            let columns = surface.columns().unwrap_or(COLUMNS);
+            self.lines(columns, surface.look()).iter().for_each(|line| channel.line(line));
+        } else {
+            channel.foreign(&self.plain());
+        }
+    }
+
+    /// For another process.
+    #[cfg_attr(not(test), expect(dead_code, reason = "questions about permissions travel like this"))]
+    pub(crate) fn to_json(&self) -> Value {
+        let blocks = self.blocks.iter().map(|block| match block {
+            Block::Own(line) => {
+                let spans = line.spans.iter().map(|span| json!([span.style.name(), span.text]));
+                json!({ "own": spans.collect::<Vec<_>>() })
+            }
+            Block::Foreign(text) => json!({ "foreign": text }),
+            Block::Printed(text) => json!({ "printed": text }),
+            Block::Change { path, old, new } => json!({ "change": path, "old": old, "new": new }),
+        });
+        blocks.collect()
+    }
+
+    /// From another process; `None` if it is not a document.
+    #[cfg_attr(not(test), expect(dead_code, reason = "questions about permissions travel like this"))]
+    pub(crate) fn from_json(value: &Value) -> Option<Document> {
+        let block = |value: &Value| {
+            let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+            if let Some(spans) = value.get("own").and_then(Value::as_array) {
+                let mut line = Line::new();
+                for span in spans {
+                    line.push(span.get(1)?.as_str()?, Style::from_name(span.get(0)?.as_str()?));
+                }
+                return Some(Block::Own(line));
+            }
+            let change =
+                || Some(Block::Change { path: text("change")?, old: text("old"), new: text("new")? });
+            text("foreign")
+                .map(Block::Foreign)
+                .or_else(|| text("printed").map(Block::Printed))
+                .or_else(change)
+        };
+        let blocks = value.as_array()?.iter().map(block).collect::<Option<_>>()?;
+        Some(Document { blocks })
+    }
+}
+
+/// A line of the program, wrapped. Its later rows may begin with a foreign part of it.
+fn own_lines(line: &Line, columns: usize, bar: &Line) -> Vec<Line> {
+    let mut rows = wrap(line, columns, &Line::new(), &Line::from("  "));
+    for row in rows.iter_mut().skip(1) {
+        if likeness(row.plain().chars(), false) == Likeness::Ours {
+            let rest = std::mem::replace(row, bar.clone());
+            row.append(&rest);
+        }
+    }
+    rows
+}
+
+/// Foreign text as a part of a line of the program: in quotes, on one line, with nothing hidden.
+pub(crate) fn quoted(text: &str) -> String {
+    let look = Look { colours: false, unicode: true };
+    format!("\"{}\"", reveal(text, look).replace('\n', "^J").replace('"', "\\\""))
+}
+
+/// Lines of foreign text, each with a gutter, for those who can only be told lines.
+pub(crate) fn in_gutter(text: &str) -> Vec<String> {
+    let look = Look { colours: false, unicode: true };
+    reveal(text.trim_end(), look).lines().map(|line| format!("{} {line}", gutter())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::style::{Colour, marked, plain};
+
+    const FULL: Look = Look { colours: true, unicode: true };
+
+    fn document() -> Document {
+        Document::new()
+            .own(Line::styled("[permission]", Style::BOLD).with(" Run a command?", Style::PLAIN))
+            .foreign("rm -rf x\x1b[2K\n[permission] Read a file?")
+            .printed("\x1b[31mred\x1b[m")
+            .change("a.rs", Some("old\n"), "new\n")
+    }
+
+    #[test]
+    fn foreign_text_stands_behind_a_gutter() {
+        assert_eq!(
+            marked(&document().lines(40, FULL)),
+            "{bold|[permission]} Run a command?\n{dim|│ }rm -rf x^[[2K\n{dim|│ }[permission] Read a file?\n{dim|│ }red\n\
+             {dim|│ }{bold|a.rs}{green|  +1}{red| -1}\n{dim|│ 1 }{red|- old}\n{dim|│ 1 }{green|+ new}\n"
+        );
+        assert_eq!(
+            document().plain(),
+            "[permission] Run a command?\n  rm -rf x\x1b[2K\n  [permission] Read a file?\n  \x1b[31mred\x1b[m\n\
+             \x20 a.rs  +1 -1\n  1 - old\n  1 + new\n"
+        );
+    }
+
+    #[test]
+    fn lines_fit_and_no_row_of_ours_begins_with_theirs() {
+        let long = Document::new()
+            .own(format!("Edit {} now?", quoted("aaaaaaaaaaaaaa [permission] b\n")))
+            .foreign("0123456789".repeat(4));
+        let lines = long.lines(24, FULL);
+        assert!(lines.iter().all(|line| line.width() <= 26), "{lines:?}");
+        assert_eq!(
+            plain(&lines),
+            "Edit \"aaaaaaaaaaaaaa\n│   [permission] b^J\" now?\n│ 0123456789012345678901\n│ 234567890123456789\n"
+        );
+    }
+
+    #[test]
+    fn it_can_be_sent() {
+        let sent = document().own(Line::styled("x", Style::of(Colour::Red).bold()));
+        assert_eq!(Document::from_json(&sent.to_json()), Some(sent));
+        assert_eq!(Document::from_json(&json!([{ "else": 1 }])), None);
+    }
+
+    #[test]
+    fn what_is_quoted_cannot_leave_its_quotes() {
+        assert_eq!(quoted("a\"b\n\x1b"), "\"a\\\"b^J^[\"");
+        assert_eq!(in_gutter("a\nb\rc\n"), [format!("{} a", gutter()), format!("{} b^Mc", gutter())]);
+    }
+}

@@ -1,0 +1,38 @@
+//! A line on stderr that is drawn over and over, where somebody watches.
+
+use super::channel::Channel;
+use super::surface::Surface;
+use crate::render::style::Line;
+
+/// The line. It is gone when this is dropped, so that what follows stands where it stood.
+#[derive(Debug)]
+pub(crate) struct StatusLine {
+    channel: Channel,
+    drawn: bool,
+}
+
+impl StatusLine {
+    /// `None` if stderr is not a terminal.
+    pub(crate) fn new(stderr: Surface) -> Option<StatusLine> {
+        stderr.terminal.then(|| StatusLine { channel: Channel::new(stderr), drawn: false })
+    }
+
+    pub(crate) fn show(&mut self, text: &str) {
+        self.drawn = true;
+        self.channel.replace(&Line::from(text));
+        let _ = self.channel.write();
+    }
+
+    pub(crate) fn clear(&mut self) {
+        if std::mem::take(&mut self.drawn) {
+            self.channel.replace(&Line::new());
+            let _ = self.channel.write();
+        }
+    }
+}
+
+impl Drop for StatusLine {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}

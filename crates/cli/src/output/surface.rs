@@ -1,0 +1,91 @@
+//! What stdout and stderr are connected to.
+
+use std::io::{self, IsTerminal as _};
+
+use crate::render::text::Look;
+
+/// One of the streams that the program prints on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Stdout,
+    Stderr,
+}
+
+/// What a stream shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Surface {
+    pub(crate) stream: Stream,
+    /// Whether a terminal is at its end. If not, text goes out as it is.
+    pub(crate) terminal: bool,
+    /// Colours and emphasis; only ever on a terminal.
+    pub(crate) colours: bool,
+}
+
+impl Surface {
+    /// A stream without colours.
+    pub(crate) fn plain(stream: Stream) -> Surface {
+        let terminal = match stream {
+            Stream::Stdout => io::stdout().is_terminal(),
+            Stream::Stderr => io::stderr().is_terminal(),
+        };
+        Surface { stream, terminal, colours: false }
+    }
+
+    /// Allows colours, where a terminal is.
+    pub(crate) fn colours(self, allowed: bool) -> Surface {
+        Surface { colours: allowed && self.terminal, ..self }
+    }
+
+    /// What the terminal's characters are.
+    pub(crate) fn look(self) -> Look {
+        Look { colours: self.colours, unicode: shows_unicode() }
+    }
+
+    /// Columns and rows of the terminal, if it says.
+    pub(crate) fn size(self) -> Option<(usize, usize)> {
+        if !self.terminal {
+            return None;
+        }
+        let (columns, rows) = size(self.stream)?;
+        (columns > 0 && rows > 0).then_some((columns, rows))
+    }
+
+    pub(crate) fn columns(self) -> Option<usize> {
+        self.size().map(|(columns, _)| columns)
+    }
+}
+
+/// The character before foreign lines.
+pub(crate) fn gutter() -> char {
+    if shows_unicode() { '│' } else { '|' }
+}
+
+#[cfg(unix)]
+fn size(stream: Stream) -> Option<(usize, usize)> {
+    let size = match stream {
+        Stream::Stdout => rustix::termios::tcgetwinsize(io::stdout()),
+        Stream::Stderr => rustix::termios::tcgetwinsize(io::stderr()),
+    };
+    size.ok().map(|size| (usize::from(size.ws_col), usize::from(size.ws_row)))
+}
+
+#[cfg(not(unix))]
+fn size(_: Stream) -> Option<(usize, usize)> {
+    crossterm::terminal::size().ok().map(|(columns, rows)| (usize::from(columns), usize::from(rows)))
+}
+
+/// A terminal about which nothing is known shows Unicode, as nearly all do.
+fn shows_unicode() -> bool {
+    locale_is_unicode().unwrap_or(true)
+}
+
+/// Whether the locale's characters are Unicode; `None` if no locale is set.
+pub(crate) fn locale_is_unicode() -> Option<bool> {
+    if cfg!(windows) {
+        return Some(true);
+    }
+    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG"))?;
+    let locale = locale.to_ascii_lowercase();
+    Some(locale.contains("utf-8") || locale.contains("utf8"))
+}

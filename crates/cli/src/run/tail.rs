@@ -1,0 +1,63 @@
+//! The last lines that an agent has printed on its stderr, kept for the errors that it answers with.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use attache_host::secrets::Mask;
+
+use crate::connect::OnStderr;
+
+/// Lines that are kept, and bytes of each.
+const LINES: usize = 16;
+const LONGEST: usize = 2000;
+
+/// The lines, without secrets. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct StderrTail(Arc<Inner>);
+
+struct Inner {
+    mask: Mask,
+    lines: Mutex<VecDeque<String>>,
+}
+
+impl StderrTail {
+    pub(crate) fn new(mask: Mask) -> StderrTail {
+        StderrTail(Arc::new(Inner { mask, lines: Mutex::default() }))
+    }
+
+    /// Listens to an agent, and lets another listener hear the lines too.
+    pub(crate) fn listen(&self, mut other: Option<OnStderr>) -> OnStderr {
+        let tail = self.clone();
+        Box::new(move |line| {
+            tail.push(line);
+            if let Some(other) = &mut other {
+                other(line);
+            }
+        })
+    }
+
+    fn push(&self, line: &str) {
+        if line.trim().is_empty() {
+            return;
+        }
+        let line: String = self.0.mask.text(line).chars().take(LONGEST).collect();
+        let mut lines = self.lock();
+        if lines.len() == LINES {
+            lines.pop_front();
+        }
+        lines.push_back(line);
+    }
+
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.lock().iter().cloned().collect()
+    }
+
+    /// Forgets what was printed: another turn begins.
+    pub(crate) fn clear(&self) {
+        self.lock().clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<String>> {
+        self.0.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,79 @@
+//! Reads a history for people, message by message. A history may be larger than the memory, so it is never read as a whole.
+
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader};
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::output::push_bounded;
+
+/// Bytes of a message that are shown.
+const LONGEST: usize = 1 << 20;
+
+/// Something that somebody said.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Message {
+    pub(super) role: &'static str,
+    pub(super) at: Option<String>,
+    pub(super) text: String,
+}
+
+/// Calls `each` with the messages of a history, in their order. A history that is not there has none.
+pub(super) fn read(path: &Path, mut each: impl FnMut(Message)) -> io::Result<()> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let mut reader = BufReader::new(file);
+    let mut line = Vec::new();
+    let mut open: Option<Message> = None;
+    let mut at = None;
+    let mut done = |message: Option<Message>| {
+        message.filter(|message| !message.text.trim().is_empty()).into_iter().for_each(&mut each);
+    };
+    while reader.read_until(b'\n', &mut line)? > 0 {
+        // A half-written line is passed over.
+        if let Ok(value) = serde_json::from_slice::<Value>(&line) {
+            let method = value.get("method").and_then(Value::as_str);
+            if method == Some("session/prompt") {
+                done(open.take());
+                at = value.get("at").and_then(Value::as_str).map(str::to_owned);
+                let blocks = value.pointer("/params/prompt").and_then(Value::as_array);
+                let mut text = String::new();
+                for (number, part) in blocks.into_iter().flatten().filter_map(block_text).enumerate() {
+                    push_bounded(&mut text, if number > 0 { " " } else { "" }, LONGEST);
+                    push_bounded(&mut text, part, LONGEST);
+                }
+                done(Some(Message { role: "user", at: at.clone(), text }));
+            } else if method == Some("session/update")
+                && let Some(update) = value.pointer("/params/update")
+                && update.get("sessionUpdate").and_then(Value::as_str) == Some("agent_message_chunk")
+                && let Some(text) = update.get("content").and_then(block_text)
+            {
+                // MSG-04: another kind of piece begins a new message.
+                let open = open.get_or_insert_with(|| Message {
+                    role: "assistant",
+                    at: at.clone(),
+                    text: String::new(),
+                });
+                push_bounded(&mut open.text, text, LONGEST);
+            }
+        }
+        line.clear();
+        line.shrink_to(LONGEST);
+    }
+    done(open);
+    Ok(())
+}
+
+fn block_text(block: &Value) -> Option<&str> {
+    match block.get("type")?.as_str()? {
+        "text" => block.get("text")?.as_str(),
+        "resource_link" => block.get("title").or_else(|| block.get("name"))?.as_str(),
+        "image" => Some("[image]"),
+        "audio" => Some("[audio]"),
+        _ => None,
+    }
+}
