@@ -135,7 +135,7 @@ fn older(spec: &AgentSpec) -> Option<AgentSpec> {
 
 /// Whether the agent left because it does not know its arguments.
 fn is_about_arguments(failure: &Failure) -> bool {
-    let text = failure.message.to_lowercase();
+    let text = format!("{}\n{}", failure.message, failure.stderr.join("\n")).to_lowercase();
     let words = [
         "unknown argument",
         "unknown option",

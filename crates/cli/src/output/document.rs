@@ -74,28 +74,8 @@ impl Document {
 
     /// The lines of a terminal: foreign ones have a gutter, and none is longer than `columns`.
     pub(crate) fn lines(&self, columns: usize, look: Look) -> Vec<Line> {
-        let bar = Line::styled(format!("{} ", look.pick('│', '|')), Style::DIM);
-        let barred = |text: &str| {
-            let lines = text.lines().flat_map(|line| wrap_hard(&Line::from(line), columns, &bar, &bar));
-            lines.collect::<Vec<_>>()
-        };
-        let mut lines = Vec::new();
-        for block in &self.blocks {
-            match block {
-                Block::Own(line) => lines.extend(own_lines(line, columns, &bar)),
-                Block::Foreign(text) => lines.extend(barred(&reveal(text, look))),
-                Block::Printed(text) => lines.extend(barred(&clean(text, look))),
-                Block::Change { path, old, new } => {
-                    let room = columns.saturating_sub(bar.width()).max(10);
-                    for line in diff::render(path, old.as_deref(), new, room, None, look) {
-                        let mut whole = bar.clone();
-                        whole.append(&line);
-                        lines.push(whole);
-                    }
-                }
-            }
-        }
-        lines
+        let bar = bar(look);
+        self.blocks.iter().flat_map(|block| block.lines(columns, &bar, look)).collect()
     }
 
     /// Plain text: foreign text is indented, and nothing is changed in it.
@@ -124,11 +104,17 @@ impl Document {
     /// Writes all of it.
     pub(crate) fn write(&self, channel: &mut Channel) {
         let surface = channel.surface();
-        if surface.terminal {
-            let columns = surface.columns().unwrap_or(COLUMNS);
-            self.lines(columns, surface.look()).iter().for_each(|line| channel.line(line));
-        } else {
+        if !surface.terminal {
             channel.foreign(&self.plain());
+            return;
+        }
+        let (columns, look) = (surface.columns().unwrap_or(COLUMNS), surface.look());
+        for block in &self.blocks {
+            match block {
+                // The terminal wraps it, so that a command in it can be copied.
+                Block::Own(line) => channel.line(line),
+                block => block.lines(columns, &bar(look), look).iter().for_each(|line| channel.line(line)),
+            }
         }
     }
 
@@ -169,6 +155,35 @@ impl Document {
         let blocks = value.as_array()?.iter().map(block).collect::<Option<_>>()?;
         Some(Document { blocks })
     }
+}
+
+impl Block {
+    fn lines(&self, columns: usize, bar: &Line, look: Look) -> Vec<Line> {
+        let barred = |text: &str| {
+            let lines = text.lines().flat_map(|line| wrap_hard(&Line::from(line), columns, bar, bar));
+            lines.collect::<Vec<_>>()
+        };
+        match self {
+            Block::Own(line) => own_lines(line, columns, bar),
+            Block::Foreign(text) => barred(&reveal(text, look)),
+            Block::Printed(text) => barred(&clean(text, look)),
+            Block::Change { path, old, new } => {
+                let room = columns.saturating_sub(bar.width()).max(10);
+                let lines = diff::render(path, old.as_deref(), new, room, None, look);
+                let behind = |line: &Line| {
+                    let mut whole = bar.clone();
+                    whole.append(line);
+                    whole
+                };
+                lines.iter().map(behind).collect()
+            }
+        }
+    }
+}
+
+/// What stands before foreign lines.
+fn bar(look: Look) -> Line {
+    Line::styled(look.pick("│ ", "| "), Style::DIM)
 }
 
 /// A line of the program, wrapped. Its later rows may begin with a foreign part of it.

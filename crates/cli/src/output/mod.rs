@@ -237,7 +237,7 @@ pub(crate) fn without_secrets(failure: &Failure) -> Failure {
     let mask = attache_host::secrets::Mask::from_env();
     let mut failure = failure.clone();
     failure.message = mask.text(&failure.message).into_owned();
-    for line in failure.stderr.iter_mut().chain(&mut failure.hints) {
+    for line in &mut failure.stderr {
         *line = mask.text(line).into_owned();
     }
     failure
@@ -246,7 +246,11 @@ pub(crate) fn without_secrets(failure: &Failure) -> Failure {
 /// The one line that a failure is in `--format quiet`.
 fn quiet_line(failure: &Failure) -> Line {
     let detail = failure.detail.as_ref().map(|detail| format!(" {detail}")).unwrap_or_default();
-    let message = failure.message.split_whitespace().collect::<Vec<_>>().join(" ");
+    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut message = one_line(&failure.message);
+    if !failure.stderr.is_empty() {
+        message.push_str(&format!("; {} {}", Mark::Stderr.text(), one_line(&failure.stderr.join(" "))));
+    }
     Line::from(format!("{} error: {}{detail} {message}", Mark::Note.text(), failure.kind.name()))
 }
 

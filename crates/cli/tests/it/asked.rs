@@ -81,13 +81,13 @@ fn a_question_shows_what_it_is_about_and_takes_an_answer() {
         let mut terminal = Terminal::new(&world, &["exec", "go"]);
         terminal.sees("[permission] Allow Edit a.txt [edit]?");
         terminal.sees("+new line");
-        terminal.sees("[y] Once  [a] Always  [n] No: ");
+        terminal.sees("  [y] \"Once\"\r\n  [a] \"Always\"\r\n  [n] \"No\"\r\n? your answer: ");
         terminal.types(answer);
         terminal.sees(&format!("\"optionId\":\"{option}\""));
         assert_eq!(terminal.code(), Some(code), "{}", terminal.seen);
     }
     let mut terminal = Terminal::new(&world, &["exec", "go"]);
-    terminal.sees("[n] No: ");
+    terminal.sees("? your answer: ");
     terminal.types("what?\r");
     terminal.sees("there is no such answer");
     terminal.types("y\r");
@@ -99,7 +99,7 @@ fn a_question_shows_what_it_is_about_and_takes_an_answer() {
 fn always_is_remembered_and_can_be_taken_back() {
     let world = World::new().agent(EDIT);
     let mut terminal = Terminal::new(&world, &["exec", "go"]);
-    terminal.sees("[n] No: ");
+    terminal.sees("? your answer: ");
     terminal.types("a\r");
     assert_eq!(terminal.code(), Some(0));
     // From now on nobody needs to be there.
@@ -124,7 +124,7 @@ fn the_question_of_a_session_is_asked_where_the_prompt_was_typed() {
     assert_eq!(terminal.code(), Some(0));
     // Cancelled from elsewhere, the question goes away.
     let mut terminal = Terminal::new(&world, &["prompt", "go"]);
-    terminal.sees("[n] No: ");
+    terminal.sees("? your answer: ");
     world.run(&["cancel"]).ok();
     terminal.sees("[done] ");
     assert_eq!(terminal.code(), Some(0));
@@ -172,19 +172,20 @@ fn a_form_is_filled_in_field_by_field() {
             "exec"
         };
         let mut terminal = Terminal::new(&world, &[verb, "go"]);
-        terminal.sees("scripted asks: Where to deploy?");
-        terminal.sees("count: ");
+        terminal.sees("? the agent \"scripted\" asks for input:");
+        terminal.sees("Where to deploy?");
+        terminal.sees("\"count\": ");
         terminal.types("many\r");
-        terminal.sees("`count` ");
+        terminal.sees("  \"count\" ");
         terminal.types("7\r");
-        terminal.sees("dry (yes, no) (optional): ");
+        terminal.sees("\"dry\" (yes, no) (optional): ");
         terminal.types("y\r");
-        terminal.sees("note [none]: ");
+        terminal.sees("\"note\" [default: \"none\"]: ");
         terminal.types("\r");
         terminal.sees("1. eu  Europe");
-        terminal.sees("Region: ");
+        terminal.sees("\"Region\": ");
         terminal.types("3\r");
-        terminal.sees("`region` ");
+        terminal.sees("  \"region\" ");
         terminal.types("2\r");
         terminal.sees("Send these answers?");
         terminal.types("y\r");
@@ -200,14 +201,14 @@ fn a_form_is_filled_in_field_by_field() {
 fn a_form_can_be_declined_and_taken_back() {
     let world = World::new().agent(FORM);
     let mut terminal = Terminal::new(&world, &["exec", "go"]);
-    terminal.sees("count: ");
+    terminal.sees("\"count\": ");
     for line in ["1\r", "\r", "\r", "eu\r", "n\r"] {
         terminal.types(line);
     }
     terminal.sees(r#""action":"decline""#);
     assert_eq!(terminal.code(), Some(0));
     let mut terminal = Terminal::new(&world, &["exec", "go"]);
-    terminal.sees("count: ");
+    terminal.sees("\"count\": ");
     terminal.types("\x03");
     assert_eq!(terminal.code(), Some(130));
 }
@@ -230,7 +231,7 @@ fn a_page_is_opened_only_with_consent() {
         let world = world.env("BROWSER", browser.to_str().unwrap());
         let mut terminal = Terminal::new(&world, &["exec", "go"]);
         terminal.sees("https://login.example.org/start?x=1");
-        terminal.sees("the host is login.example.org");
+        terminal.sees("the host is \"login.example.org\"");
         terminal.sees("n declines) ");
         assert!(!visited.exists());
         terminal.types(answer);
@@ -281,7 +282,7 @@ fn forms_for_scripts() {
 fn a_question_can_be_interrupted() {
     let world = World::new().agent(EDIT);
     let mut terminal = Terminal::new(&world, &["exec", "go"]);
-    terminal.sees("[n] No: ");
+    terminal.sees("? your answer: ");
     terminal.types("\x03");
     assert_eq!(terminal.code(), Some(130));
     assert!(world.methods().contains(&"session/cancel".to_owned()));

@@ -51,7 +51,7 @@ fn an_agent_can_be_any_command_or_an_address() {
 fn what_the_agent_refuses_is_said_once() {
     let world = World::new().agent("on session/prompt\n  fail -32603 the model is out\n");
     let text = world.run(&["exec", "hi"]).code(1);
-    assert_eq!(text.stdout, "[error] RUNTIME: the model is out\n");
+    assert_eq!(text.stdout, "[error] RUNTIME: the model is out\nhint: attache doctor scripted\n");
     assert_eq!(text.stderr, "");
     let quiet = world.run(&["--format", "quiet", "exec", "hi"]).code(1);
     assert_eq!(
