@@ -123,6 +123,9 @@ pub(crate) async fn connect(spec: &AgentSpec, options: ConnectOptions) -> Result
         },
         Ok(agent) => agent,
     };
+    if let Some(wire) = &options.wire {
+        wire.count_in(agent.backlog());
+    }
     authenticate(spec, &agent, &options.credentials, options.must_authenticate).await?;
     Ok(agent)
 }

@@ -1,11 +1,11 @@
 //! The lines of a connection, on their way from the driver to whoever shows them.
 //!
-//! The driver must not wait, so lines are put aside here; whoever runs the turn takes them away. It is the turn that bounds this: while
-//! its reader is busy writing, the connection reads no further than its own budget.
+//! The driver must not wait, so lines are put aside here; whoever runs the turn takes them away. What waits here counts in the budget of
+//! the connection: while whoever shows the lines is busy writing, the connection reads no further.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use attache::Flow;
+use attache::{Backlog, Flow};
 use tokio::sync::Notify;
 
 /// Where a connection puts its lines. Clones are the same place.
@@ -14,10 +14,19 @@ pub(crate) struct Wire(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    lines: Mutex<Lines>,
+    gathered: Mutex<Gathered>,
     changed: Notify,
     /// What the agent calls the session elsewhere, as its `_meta` says.
     elsewhere: Mutex<Option<String>>,
+}
+
+/// What has gathered, and where it is counted.
+#[derive(Default)]
+struct Gathered {
+    lines: Lines,
+    budget: Option<Backlog>,
+    /// How many bytes of the lines are counted there.
+    counted: usize,
 }
 
 /// Lines in the order of the wire.
@@ -31,8 +40,15 @@ pub(crate) struct Lines {
 const KEEP: usize = 1 << 20;
 
 impl Wire {
-    fn lock(&self) -> MutexGuard<'_, Lines> {
-        self.0.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Gathered> {
+        self.0.gathered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on lines count in the budget of this connection. An earlier one is over.
+    pub(crate) fn count_in(&self, budget: &Backlog) {
+        let mut gathered = self.lock();
+        gathered.counted = 0;
+        gathered.budget = Some(budget.clone());
     }
 
     /// What listens to a link.
@@ -47,7 +63,11 @@ impl Wire {
                     *wire.0.elsewhere.lock().unwrap_or_else(PoisonError::into_inner) = Some(id);
                 }
             }
-            wire.lock().push(flow, line);
+            let mut gathered = wire.lock();
+            gathered.lines.push(flow, line);
+            let counted = gathered.budget.as_ref().map(|budget| budget.add(line.len()));
+            gathered.counted += counted.map_or(0, |()| line.len());
+            drop(gathered);
             wire.0.changed.notify_one();
         }
     }
@@ -60,12 +80,19 @@ impl Wire {
     /// Takes the lines that have gathered, in exchange for `lines`, which is emptied.
     pub(crate) fn take(&self, lines: &mut Lines) {
         lines.clear();
-        std::mem::swap(&mut *self.lock(), lines);
+        let (budget, counted) = {
+            let mut gathered = self.lock();
+            std::mem::swap(&mut gathered.lines, lines);
+            (gathered.budget.clone(), std::mem::take(&mut gathered.counted))
+        };
+        if let Some(budget) = budget.filter(|_| counted > 0) {
+            budget.sub(counted);
+        }
     }
 
     /// How many bytes have gathered.
     pub(crate) fn gathered(&self) -> usize {
-        self.lock().bytes.len()
+        self.lock().lines.bytes.len()
     }
 
     /// Waits until there are lines, or may be.
@@ -114,5 +141,42 @@ impl Lines {
         if self.bytes.capacity() > KEEP {
             *self = Lines::default();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use attache::client::Client;
+    use attache::{Command, Link};
+
+    use super::*;
+
+    /// An agent that answers the handshake and then says more than anybody wants to read.
+    const TALKER: &str = r#"
+read line
+echo '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{}}}'
+while :; do
+    echo '{"jsonrpc":"2.0","method":"_noise","params":{"text":"0123456789012345678901234567890123456789012345678901234567890123456789"}}'
+done
+"#;
+
+    #[tokio::test]
+    async fn a_connection_whose_lines_nobody_takes_reads_no_further() {
+        let wire = Wire::default();
+        let link = Link::command(Command::new("sh").args(["-c", TALKER])).unwrap().tap(wire.tap());
+        let agent = Client::new().connect(link).await.unwrap();
+        wire.count_in(agent.backlog());
+        let mut lines = Lines::default();
+        for _ in 0..3 {
+            // The reader rests, and goes on when the lines are taken.
+            while !agent.backlog().is_full() {
+                tokio::task::yield_now().await;
+            }
+            wire.take(&mut lines);
+            assert!(lines.bytes.len() > 1 << 19 && lines.bytes.len() < 4 << 20, "{}", lines.bytes.len());
+        }
+        agent.shutdown().await;
     }
 }

@@ -41,7 +41,7 @@ mod task;
 #[cfg(unix)]
 pub use attache_conn::listen_unix;
 pub use attache_conn::process::Command;
-pub use attache_conn::{CancelToken, Closed, Flow, Limits, Link, Listener, Reason, listen_tcp};
+pub use attache_conn::{Backlog, CancelToken, Closed, Flow, Limits, Link, Listener, Reason, listen_tcp};
 pub use attache_rpc::{ErrorObject, code};
 pub use attache_wire as wire;
 pub use attache_wire::v1::{ContentBlock, SessionId, StopReason};

@@ -41,7 +41,18 @@ impl Drop for Inside {
 }
 
 /// Answers a server.
-pub(super) struct Asked(pub(super) Arc<Place>);
+pub(super) struct Asked {
+    pub(super) place: Arc<Place>,
+    /// What the server is called in the settings, which it cannot choose itself.
+    pub(super) server: String,
+}
+
+impl Asked {
+    /// The question, with the name of who asks before anything that the server says.
+    fn message(&self, message: &str) -> String {
+        format!("MCP server `{}` asks: {message}", self.server)
+    }
+}
 
 impl ClientHandler for Asked {
     fn get_info(&self) -> ClientConfig {
@@ -50,24 +61,24 @@ impl ClientHandler for Asked {
         ClientConfig::new(capabilities, Implementation::new("attache-agent", env!("CARGO_PKG_VERSION")))
     }
 
-    /// Passed on to the user as it is. A client that has no forms, or no running turn, means that the user cannot be asked.
+    /// Passed on to the user under the name of the server. A client that has no forms, or no running turn, means that the user cannot be asked.
     async fn create_elicitation(
         &self,
         request: ElicitRequestParams,
         _: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        let Some(turn) = self.0.turn() else { return Ok(ElicitResult::new(ElicitationAction::Cancel)) };
+        let Some(turn) = self.place.turn() else { return Ok(ElicitResult::new(ElicitationAction::Cancel)) };
         let turn = turn.turn();
         let answer = match request {
             ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
                 match turn.forms() {
-                    Some(forms) => forms.ask(message, schema(&requested_schema)?).await,
+                    Some(forms) => forms.ask(self.message(&message), schema(&requested_schema)?).await,
                     None => return Ok(ElicitResult::new(ElicitationAction::Decline)),
                 }
             }
             ElicitRequestParams::UrlElicitationParams { message, url, elicitation_id, .. } => {
                 match turn.links() {
-                    Some(links) => links.ask(message, elicitation_id, url).await,
+                    Some(links) => links.ask(self.message(&message), elicitation_id, url).await,
                     None => return Ok(ElicitResult::new(ElicitationAction::Decline)),
                 }
             }

@@ -54,7 +54,7 @@ impl Server {
         if let Some(running) = running.as_ref().filter(|running| !running.service.is_closed()) {
             return Ok(running.clone());
         }
-        let asked = Asked(self.place.clone());
+        let asked = Asked { place: self.place.clone(), server: self.name().to_owned() };
         let reached =
             tokio::time::timeout(START, link::reach(&self.wanted, &self.cwd, &self.http, asked)).await;
         let (service, link) =

@@ -95,12 +95,16 @@ impl Tools {
         is_new.then_some(Shown { title, status, details })
     }
 
-    /// Forgets the oldest call that is over, or else the oldest.
+    /// Forgets an old call: one that is over, if one of the oldest is.
     fn forget_one(&mut self) {
-        let is_over = |key: &u64| self.calls.get(key).is_none_or(Tool::is_final);
-        let at = self.order.iter().position(is_over).unwrap_or(0);
-        if let Some(key) = self.order.remove(at) {
+        for tries in (0..8).rev() {
+            let Some(key) = self.order.pop_front() else { return };
+            if tries > 0 && self.calls.get(&key).is_some_and(|tool| !tool.is_final()) {
+                self.order.push_back(key);
+                continue;
+            }
             self.calls.remove(&key);
+            return;
         }
     }
 }

@@ -262,19 +262,16 @@ impl Worker {
         let mut show = Show::new(front, None, self.wire.clone());
         let Ready { resumed, .. } = show.during(self.ready(&record, &work)).await?;
         let Some(live) = &self.live else { return Err(Failure::runtime("the session is gone")) };
-        let done = match setting {
-            Setting::Mode(mode) => {
-                set_mode(&live.session, mode).await?;
-                Value::Null
-            }
-            Setting::Model(model) => {
-                set_model(&live.session, model).await?;
-                Value::Null
-            }
-            Setting::Option(key, value) => json!(&*set_option(&live.session, key, value).await?),
-        };
-        let _ = show.drain().await;
         let session = &live.session;
+        let setting_it = async {
+            Ok(match setting {
+                Setting::Mode(mode) => set_mode(session, mode).await.map(|()| Value::Null)?,
+                Setting::Model(model) => set_model(session, model).await.map(|()| Value::Null)?,
+                Setting::Option(key, value) => json!(&*set_option(session, key, value).await?),
+            })
+        };
+        let done =
+            show.during(setting_it).await.map_err(|failure: Failure| live.connection.with_cause(failure))?;
         self.store.change(&self.id, |record| {
             note_setting(record, setting);
             note_session(record, session);

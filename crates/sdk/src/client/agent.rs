@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::Arc;
 
-use attache_conn::Closed;
 use attache_conn::process::Command;
+use attache_conn::{Backlog, Closed};
 use attache_wire::v1::{
     AgentCapabilities, AuthMethod, AuthMethodId, AuthenticateRequest, Implementation, ProtocolVersion,
     SessionId,
@@ -206,6 +206,12 @@ impl Agent {
         // The end comes behind everything else, so the reader must not rest before it.
         let _waiting = self.0.peer.backlog().waiting();
         self.0.peer.closed().await
+    }
+
+    /// The inbound budget of the connection. Whoever [taps](crate::Link::tap) it and keeps lines for later counts them here, so that the
+    /// reader rests while there are too many.
+    pub fn backlog(&self) -> &Backlog {
+        self.0.peer.backlog()
     }
 
     /// Whether the connection is over.

@@ -1,6 +1,7 @@
 //! What is known about a session: updates are folded into it and turned into events.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
 use attache_wire::v1::{
@@ -10,8 +11,11 @@ use attache_wire::v1::{
 
 use super::event::{ContentPiece, Event, Speaker, TextChunk, ToolCallChange};
 
-/// Changes of tool calls that nobody has announced yet; more than this are forgotten.
+/// Changes of tool calls that nobody has announced yet, and their bytes as JSON; more than this are forgotten.
 const ORPHANS: usize = 64;
+const ORPHAN_BYTES: usize = 1 << 20;
+/// Calls that are known to be announced. No turn has as many; who sends more is told of its calls as new ones.
+const KNOWN: usize = 1 << 20;
 
 /// The answers of `session/new`, `load`, `resume` and `fork`, as far as they are the same.
 #[derive(Debug, Default)]
@@ -113,7 +117,7 @@ impl State {
 
     /// A permission request speaks about a tool call, and some agents announce the call in no other way.
     pub(crate) fn asked_about(&mut self, call: &ToolCallUpdate) -> Option<ToolCallChange> {
-        if self.tools.known.contains(&call.tool_call_id) {
+        if self.tools.is_known(&call.tool_call_id) {
             return None;
         }
         call.title.as_ref()?;
@@ -139,15 +143,27 @@ fn piece(speaker: Speaker, chunk: ContentChunk) -> Event {
 /// Which tool calls there are.
 #[derive(Debug, Default)]
 struct Tools {
-    known: HashSet<ToolCallId>,
+    /// The hashes of their ids, which may be as long as a message.
+    known: HashSet<u64>,
+    hasher: RandomState,
     /// Changes of calls that nobody has announced. Some agents send the announcement last.
-    orphans: HashMap<ToolCallId, Box<ToolCallUpdate>>,
+    orphans: HashMap<ToolCallId, Orphan>,
+    orphan_bytes: usize,
+}
+
+#[derive(Debug)]
+struct Orphan {
+    update: Box<ToolCallUpdate>,
+    bytes: usize,
 }
 
 impl Tools {
     fn announced(&mut self, mut call: ToolCallUpdate) -> ToolCallChange {
-        let created = self.known.insert(call.tool_call_id.clone());
-        if let Some(earlier) = self.orphans.remove(&call.tool_call_id) {
+        if self.known.len() >= KNOWN {
+            self.known.clear();
+        }
+        let created = self.known.insert(self.hasher.hash_one(&call.tool_call_id));
+        if let Some(earlier) = self.take_orphan(&call.tool_call_id) {
             fill(&mut call, *earlier);
         }
         ToolCallChange { created, update: Box::new(call) }
@@ -155,20 +171,50 @@ impl Tools {
 
     /// TOOL-21: a change of an unknown call creates it if it has a title; else it waits for the announcement.
     fn changed(&mut self, mut update: Box<ToolCallUpdate>) -> Option<ToolCallChange> {
-        if self.known.contains(&update.tool_call_id) {
+        if self.is_known(&update.tool_call_id) {
             return Some(ToolCallChange { created: false, update });
         }
         if update.title.is_some() {
             return Some(self.announced(*update));
         }
-        if let Some(earlier) = self.orphans.remove(&update.tool_call_id) {
+        if let Some(earlier) = self.take_orphan(&update.tool_call_id) {
             fill(&mut update, *earlier);
         }
-        if self.orphans.len() < ORPHANS {
-            self.orphans.insert(update.tool_call_id.clone(), update);
+        let bytes = bytes(&update);
+        if self.orphans.len() < ORPHANS && bytes <= ORPHAN_BYTES - self.orphan_bytes {
+            self.orphan_bytes += bytes;
+            self.orphans.insert(update.tool_call_id.clone(), Orphan { update, bytes });
         }
         None
     }
+
+    fn is_known(&self, id: &ToolCallId) -> bool {
+        self.known.contains(&self.hasher.hash_one(id))
+    }
+
+    fn take_orphan(&mut self, id: &ToolCallId) -> Option<Box<ToolCallUpdate>> {
+        let orphan = self.orphans.remove(id)?;
+        self.orphan_bytes -= orphan.bytes;
+        Some(orphan.update)
+    }
+}
+
+/// How many bytes an update has as JSON.
+fn bytes(update: &ToolCallUpdate) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // What cannot be written as JSON has not come as JSON; it counts as too much.
+    serde_json::to_writer(&mut count, update).map_or(usize::MAX, |()| count.0)
 }
 
 /// Takes from `earlier` what the newer one does not mention.
@@ -187,4 +233,37 @@ fn fill(call: &mut ToolCallUpdate, earlier: ToolCallUpdate) {
     or(&mut call.raw_input, earlier.raw_input);
     or(&mut call.raw_output, earlier.raw_output);
     or(&mut call.meta, earlier.meta);
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+    use serde_json::json;
+
+    fn update(value: serde_json::Value) -> SessionUpdate {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn changes_that_nobody_announces_are_bounded_in_bytes() {
+        let mut state = State::default();
+        let large = "y".repeat(ORPHAN_BYTES / 4);
+        for number in 0..60 {
+            let change = json!({ "sessionUpdate": "tool_call_update", "toolCallId": format!("t{number}"), "rawInput": large });
+            assert!(state.fold(update(change)).is_none());
+        }
+        assert_eq!(state.tools.orphans.len(), 3);
+        assert!(state.tools.orphan_bytes <= ORPHAN_BYTES);
+        // What was kept is there with the announcement, and gone with it.
+        let call = json!({ "sessionUpdate": "tool_call", "toolCallId": "t1", "title": "Late" });
+        let Some(Event::ToolCall(change)) = state.fold(update(call)) else { panic!("no call") };
+        assert!(change.created && change.update.raw_input.is_some());
+        assert_eq!(state.tools.orphans.len(), 2);
+        assert!(state.tools.orphan_bytes < 3 * ORPHAN_BYTES / 4);
+        let change =
+            json!({ "sessionUpdate": "tool_call_update", "toolCallId": "huge", "rawInput": large.repeat(8) });
+        assert!(state.fold(update(change)).is_none());
+        assert_eq!(state.tools.orphans.len(), 2);
+    }
 }
