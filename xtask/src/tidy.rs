@@ -2,6 +2,8 @@
 //!
 //! A line that breaks one on purpose says so: `tidy: allow(sleep) because …`.
 
+mod streams;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -19,6 +21,7 @@ const EMPTY_NAMES: &[&str] = &["util", "utils", "common", "helper", "helpers", "
 pub(crate) fn run(_args: &[String]) -> Result<(), String> {
     let known: BTreeSet<String> = crate::rules::list()?.into_iter().map(|rule| rule.id).collect();
     let (mut problems, mut warnings) = (Vec::new(), Vec::new());
+    let mut exceptions = Vec::new();
     for path in repo::files()? {
         let Ok(bytes) = std::fs::read(repo::root().join(&path)) else { continue };
         named(&path, &mut problems);
@@ -31,8 +34,10 @@ pub(crate) fn run(_args: &[String]) -> Result<(), String> {
         if path.ends_with(".rs") {
             size(&path, &text, &mut problems, &mut warnings);
             banned_code(&path, &text, &mut problems);
+            own_streams(&path, &text, &mut problems, &mut exceptions);
         }
     }
+    problems.extend(streams::unused(&exceptions));
     for warning in &warnings {
         println!("note: {warning}");
     }
@@ -133,5 +138,18 @@ fn banned_code(path: &str, text: &str, problems: &mut Vec<String>) {
         if in_tests && sleeps {
             problems.push(format!("{path}:{}: a test that sleeps; wait for the event itself", place + 1));
         }
+    }
+}
+
+/// Tests may look at any stream; what they make is not shown to anybody.
+fn own_streams(path: &str, text: &str, problems: &mut Vec<String>, exceptions: &mut Vec<&'static str>) {
+    if repo::is_test_file(path) {
+        return;
+    }
+    // The module of tests is the last thing in a file.
+    let end = text.find("\nmod tests").unwrap_or(text.len());
+    for (place, line) in text.get(..end).unwrap_or(text).lines().enumerate() {
+        let code = line.split("//").next().unwrap_or_default();
+        streams::check(path, place + 1, code, problems, exceptions);
     }
 }

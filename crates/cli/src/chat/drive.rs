@@ -266,6 +266,9 @@ impl Driver<'_> {
         drop(turn);
         self.hub.deadline = None;
         self.opener.policy.turn_over(&id);
+        if matches!(end, Err(Error::Refused(_))) {
+            self.connection.stderr.settle().await;
+        }
         self.turn_ended(&end, usage.as_ref());
         if let Some(kept) = &self.kept {
             kept.turn_ended(session);

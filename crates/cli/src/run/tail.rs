@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use attache_host::secrets::Mask;
 
@@ -10,6 +11,9 @@ use crate::connect::OnStderr;
 /// Lines that are kept, and bytes of each.
 const LINES: usize = 16;
 const LONGEST: usize = 2000;
+
+/// How long an error waits for the lines that explain it.
+const DELAY: Duration = Duration::from_millis(50);
 
 /// The lines, without secrets. Clones are the same.
 #[derive(Clone)]
@@ -46,6 +50,11 @@ impl StderrTail {
             lines.pop_front();
         }
         lines.push_back(line);
+    }
+
+    /// Waits a moment for lines that were printed before an answer and are still on their way through the other pipe.
+    pub(crate) async fn settle(&self) {
+        tokio::time::sleep(DELAY).await;
     }
 
     pub(crate) fn lines(&self) -> Vec<String> {

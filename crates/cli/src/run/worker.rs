@@ -1,6 +1,6 @@
 //! Keeps the session of a record alive and runs its prompts, one after the other.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use attache::client::{Agent, Control, Session};
 use attache::{Closed, ContentBlock, Reason};
@@ -19,9 +19,6 @@ use crate::paths::Paths;
 use crate::session_store::{Record, Recorder, Store};
 use crate::time::now;
 use crate::wire::{Lines, Wire};
-
-/// How long an error waits for the lines on stderr that explain it.
-const STDERR_DELAY: Duration = Duration::from_millis(50);
 
 /// The one that drives a session.
 pub(crate) struct Worker {
@@ -164,14 +161,10 @@ impl Worker {
                 deadline,
             };
             let result = run(task, &mut show, stop).await;
-            match result {
-                Err(failure) if !connection.agent.is_closed() => {
-                    // What it printed before it answered may still be on its way through the other pipe.
-                    tokio::time::sleep(STDERR_DELAY).await;
-                    Err(connection.with_cause(failure))
-                }
-                result => result.map_err(|failure| connection.with_cause(failure)),
+            if result.as_ref().is_err_and(|failure| failure.answered.is_some()) {
+                connection.stderr.settle().await;
             }
+            result.map_err(|failure| connection.with_cause(failure))
         }
         .await;
         self.recorder = recorder;
