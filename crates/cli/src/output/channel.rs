@@ -199,6 +199,11 @@ impl Channel {
         self.bytes.is_empty()
     }
 
+    /// Moves what has gathered to whoever writes it.
+    pub(super) fn take_bytes(&mut self, into: &mut Vec<u8>) {
+        into.append(&mut self.bytes);
+    }
+
     /// Drops what has gathered.
     pub(crate) fn forget(&mut self) {
         self.clear();

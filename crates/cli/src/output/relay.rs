@@ -6,15 +6,16 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncWrite, Stdout};
 
+use super::channel::Channel;
 use super::surface::{Stream, Surface};
 use crate::render::filter;
 
 /// Carries lines to stdout as they are. A person who looks at them on a terminal sees the same JSON with its control characters
-/// escaped.
+/// escaped, and no line that begins like one of ours.
 #[derive(Debug)]
 pub(crate) struct Relay {
     stdout: Stdout,
-    terminal: bool,
+    channel: Channel,
     /// The beginning of a character whose end has not come yet.
     part: Vec<u8>,
     /// What is still to be written, from `at` on.
@@ -24,8 +25,12 @@ pub(crate) struct Relay {
 
 impl Relay {
     pub(crate) fn stdout() -> Relay {
-        let terminal = Surface::plain(Stream::Stdout).terminal;
-        Relay { stdout: tokio::io::stdout(), terminal, part: Vec::new(), ready: Vec::new(), at: 0 }
+        Relay::on(Surface::plain(Stream::Stdout))
+    }
+
+    fn on(surface: Surface) -> Relay {
+        let channel = Channel::new(surface);
+        Relay { stdout: tokio::io::stdout(), channel, part: Vec::new(), ready: Vec::new(), at: 0 }
     }
 
     fn take(&mut self, bytes: &[u8]) {
@@ -35,16 +40,17 @@ impl Relay {
         for (number, chunk) in chunks.iter().enumerate() {
             for line in chunk.valid().split_inclusive('\n') {
                 let text = line.trim_end_matches(['\r', '\n']);
-                self.ready.extend_from_slice(filter::json(text).as_bytes());
-                self.ready.extend_from_slice(if line.ends_with('\n') { b"\n" } else { b"" });
+                self.channel.foreign(&filter::json(text));
+                self.channel.foreign(if line.ends_with('\n') { "\n" } else { "" });
             }
             let cut = number + 1 == chunks.len() && is_cut(chunk.invalid());
             match chunk.invalid() {
                 [] => {}
                 invalid if cut => self.part = invalid.to_vec(),
-                _ => self.ready.extend_from_slice("\u{fffd}".as_bytes()),
+                _ => self.channel.foreign("\u{fffd}"),
             }
         }
+        self.channel.take_bytes(&mut self.ready);
     }
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -59,7 +65,7 @@ impl Relay {
 
 impl AsyncWrite for Relay {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        if !self.terminal {
+        if !self.channel.surface().terminal {
             return Pin::new(&mut self.stdout).poll_write(cx, bytes);
         }
         ready!(self.poll_ready(cx))?;
@@ -93,7 +99,7 @@ mod tests {
         let mut broken = line.to_vec();
         broken.extend_from_slice(b"\xff\xc3");
         for size in 1..broken.len() {
-            let mut relay = Relay { terminal: true, ..Relay::stdout() };
+            let mut relay = Relay::on(Surface { stream: Stream::Stdout, terminal: true, colours: false });
             broken.chunks(size).for_each(|chunk| relay.take(chunk));
             let text = String::from_utf8_lossy(&relay.ready).into_owned();
             assert_eq!(text, "{\"a\\u009bé\\u202e\":1}\n\\u001b[2Jno json\n\u{1f600}\n\u{fffd}");

@@ -326,21 +326,29 @@ fn after_colour(first: char, rest: &str) -> Option<&str> {
     rest.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, ';' | ':')).strip_prefix('m')
 }
 
-/// A JSON text in which every forbidden character is an escape of JSON. Its value is the same.
+/// A JSON text in which every character that is not seen as itself is an escape of JSON. Its value is the same.
 pub(crate) fn json(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(is_forbidden) {
+    if text.chars().all(|c| class(c) == Class::Visible) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 16);
+    let mut marks = 0;
     for c in text.chars() {
-        match c {
+        match class(c) {
+            Class::Visible => {
+                marks = 0;
+                out.push(c);
+            }
+            Class::Mark if marks < MARKS => {
+                marks += 1;
+                out.push(c);
+            }
             // Between values these are blanks; inside of a text they are not allowed as they are.
-            '\t' | '\n' | '\r' => out.push(' '),
-            c if is_forbidden(c) => {
+            _ if matches!(c, '\t' | '\n' | '\r') => out.push(' '),
+            _ => {
                 let mut units = [0; 2];
                 out.extend(c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
             }
-            c => out.push(c),
         }
     }
     Cow::Owned(out)
