@@ -38,7 +38,8 @@ pub(super) struct Guard {
     drift: usize,
     /// Whether the line has only blanks so far, and its beginning counts.
     blank: bool,
-    /// Whether the row was begun by the terminal and has only blanks so far.
+    /// Whether the terminal has begun a row in this line, and whether that has only blanks so far.
+    wrapped: bool,
     wrapped_blank: bool,
     /// The beginning of what may be a mark.
     held: Vec<Cell>,
@@ -56,6 +57,7 @@ impl Guard {
             column: 0,
             drift: 0,
             blank: true,
+            wrapped: false,
             wrapped_blank: false,
             held: Vec::new(),
             held_at_start: true,
@@ -84,7 +86,7 @@ impl Guard {
         self.column = 0;
         self.drift = 0;
         self.blank = true;
-        self.wrapped_blank = false;
+        (self.wrapped, self.wrapped_blank) = (false, false);
     }
 
     pub(super) fn push(&mut self, cell: Cell, out: &mut impl FnMut(Cell)) {
@@ -137,7 +139,7 @@ impl Guard {
         let Some(columns) = self.columns else { return false };
         let column = self.column + char_width(c);
         // At the row's end, or not far behind its beginning.
-        column + self.drift > columns || (self.drift > 0 && self.column <= self.drift)
+        column + self.drift > columns || (self.wrapped && self.drift > 0 && self.column <= self.drift)
     }
 
     fn judge(&mut self, out: &mut impl FnMut(Cell)) {
@@ -176,7 +178,7 @@ impl Guard {
         self.column += wide;
         if self.columns.is_some_and(|columns| self.column > columns) {
             self.column = wide;
-            self.wrapped_blank = true;
+            (self.wrapped, self.wrapped_blank) = (true, true);
         }
         if !is_width_certain(cell.0) {
             self.drift += 2;
@@ -239,6 +241,11 @@ mod tests {
         assert!(shown(20, Start::Foreign, &[&text]).contains("\n│ [permission]"));
         let text = format!("{}[permission] Allow?", "\u{2764}\u{fe0f}".repeat(20));
         assert!(shown(20, Start::Foreign, &[&text]).contains("\n│ [permission]"));
+    }
+
+    #[test]
+    fn what_stands_behind_a_gutter_needs_no_other() {
+        assert_eq!(shown(80, Start::Own, &["│ [permission] Allow?"]), "│ [permission] Allow?");
     }
 
     #[test]
