@@ -11,7 +11,7 @@ use super::guard::{Cell, Guard, Start};
 use super::surface::{Stream, Surface, gutter};
 use crate::render::filter::{self, Filter};
 use crate::render::style::{Line, Style};
-use crate::render::text::{Look, to_ascii};
+use crate::render::text::{Look, clean, cut, to_ascii};
 
 /// Goes to the first column and erases the row.
 const ERASE: &str = "\r\x1b[K";
@@ -116,8 +116,9 @@ impl Channel {
         self.guard.foreign(self.surface.columns());
         self.in_foreign = true;
         let Channel { surface, bytes, filter, guard, .. } = self;
-        let mut painter = Painter { look: surface.look(), style: Style::PLAIN, bytes };
-        filter.push(text, &mut |c| guard.push((c, Style::PLAIN), &mut |cell| painter.cell(cell)));
+        let mut painter = Painter::new(*surface, bytes);
+        filter.push(text, &mut |c| painter.guarded(guard, c, Style::PLAIN));
+        painter.switch(Style::PLAIN);
     }
 
     /// Ends a foreign text: nothing of it is held back any more, and no sequence of it is open.
@@ -126,9 +127,10 @@ impl Channel {
             return;
         }
         let Channel { surface, bytes, filter, guard, .. } = self;
-        let mut painter = Painter { look: surface.look(), style: Style::PLAIN, bytes };
-        filter.finish(&mut |c| guard.push((c, Style::PLAIN), &mut |cell| painter.cell(cell)));
+        let mut painter = Painter::new(*surface, bytes);
+        filter.finish(&mut |c| painter.guarded(guard, c, Style::PLAIN));
         guard.flush(&mut |cell| painter.cell(cell));
+        painter.switch(Style::PLAIN);
     }
 
     /// Takes note that somebody has answered a question, and ended its line with that.
@@ -175,11 +177,9 @@ impl Channel {
             self.guard.begin(start, columns);
         }
         let Channel { surface, bytes, guard, .. } = self;
-        let mut painter = Painter { look: surface.look(), style: Style::PLAIN, bytes };
+        let mut painter = Painter::new(*surface, bytes);
         for span in &line.spans {
-            for c in filter::line(&span.text).chars() {
-                guard.push((c, span.style), &mut |cell| painter.cell(cell));
-            }
+            filter::line(&span.text).chars().for_each(|c| painter.guarded(guard, c, span.style));
         }
         guard.flush(&mut |cell| painter.cell(cell));
         painter.switch(Style::PLAIN);
@@ -189,9 +189,10 @@ impl Channel {
     pub(super) fn replace(&mut self, line: &Line) {
         let columns = self.surface.columns().unwrap_or(80);
         let text = filter::line(&line.plain()).replace(['\n', '\t'], " ");
-        let text = crate::render::text::cut(&text, columns.saturating_sub(1), self.surface.look());
+        let text = cut(&text, columns.saturating_sub(1), self.surface.look());
         self.bytes.extend_from_slice(ERASE.as_bytes());
-        let mut painter = Painter { look: self.surface.look(), style: Style::PLAIN, bytes: &mut self.bytes };
+        let mut painter = Painter::new(self.surface, &mut self.bytes);
+        let text = clean(&text, self.surface.look());
         text.chars().for_each(|c| painter.cell((c, Style::PLAIN)));
     }
 
@@ -284,6 +285,19 @@ struct Painter<'a> {
 }
 
 impl Painter<'_> {
+    fn new(surface: Surface, bytes: &mut Vec<u8>) -> Painter<'_> {
+        Painter { look: surface.look(), style: Style::PLAIN, bytes }
+    }
+
+    /// Passes a character through the guard, as the terminal can show it.
+    fn guarded(&mut self, guard: &mut Guard, c: char, style: Style) {
+        if self.look.unicode || c.is_ascii() {
+            guard.push((c, style), &mut |cell| self.cell(cell));
+        } else {
+            to_ascii(c).chars().for_each(|c| guard.push((c, style), &mut |cell| self.cell(cell)));
+        }
+    }
+
     fn cell(&mut self, (c, style): Cell) {
         if c == '\n' {
             self.switch(Style::PLAIN);
@@ -295,11 +309,7 @@ impl Painter<'_> {
             return;
         }
         self.switch(style);
-        if self.look.unicode || c.is_ascii() {
-            self.bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-        } else {
-            self.bytes.extend_from_slice(to_ascii(c).as_bytes());
-        }
+        self.bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
     }
 
     fn switch(&mut self, style: Style) {
@@ -312,5 +322,65 @@ impl Painter<'_> {
             self.bytes.extend_from_slice(codes.as_bytes());
             self.style = style;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn terminal(colours: bool) -> Channel {
+        Channel::new(Surface { stream: Stream::Stdout, terminal: true, colours })
+    }
+
+    fn written(channel: &Channel) -> String {
+        String::from_utf8_lossy(&channel.bytes).into_owned()
+    }
+
+    #[test]
+    fn text_is_cleaned_and_styles_are_ours() {
+        let mut channel = terminal(true);
+        channel.line(&Line::styled("[tool]", Style::BOLD).with(" a\x1b[2J\u{202e}b", Style::PLAIN));
+        assert_eq!(written(&channel), "\x1b[1m[tool]\x1b[m a^[[2Jb\n");
+        let mut channel = terminal(false);
+        channel.line(&Line::styled("[tool]", Style::BOLD).with(" a\nb", Style::PLAIN));
+        assert_eq!(written(&channel), format!("[tool] a\n{} b\n", gutter()));
+    }
+
+    #[test]
+    fn what_is_no_terminal_gets_text_as_it_is() {
+        let mut channel = Channel::new(Surface { stream: Stream::Stdout, terminal: false, colours: false });
+        channel.line(&Line::styled("[tool]", Style::BOLD).with(" a\x1b[2J\nb", Style::PLAIN));
+        channel.foreign("\x1b]0;t\x07[permission] x");
+        assert!(!channel.is_line_start());
+        channel.end_line();
+        channel.json(b"{\"a\":\"\xc2\x9b\"}");
+        assert_eq!(written(&channel), "[tool] a\x1b[2J\nb\n\x1b]0;t\x07[permission] x\n{\"a\":\"\u{9b}\"}\n");
+    }
+
+    #[test]
+    fn a_sequence_of_foreign_text_ends_with_it() {
+        let mut channel = terminal(false);
+        channel.foreign("before \x1b]0;title");
+        channel.end_line();
+        channel.line(&Line::from("ours"));
+        channel.foreign("after\r");
+        channel.foreign("\n[permis");
+        channel.foreign("sion] x");
+        channel.end_line();
+        assert_eq!(written(&channel), format!("before \nours\nafter\n{} [permission] x\n", gutter()));
+    }
+
+    #[test]
+    fn lines_of_one_text_are_not_all_ours() {
+        let mut channel = terminal(false);
+        channel.text("head\n[permission] x\ny");
+        assert_eq!(written(&channel), format!("head\n{} [permission] x\ny", gutter()));
+        let mut channel = terminal(false);
+        channel.one_line("\nhead\n[servers]\n\n");
+        assert_eq!(written(&channel), format!("\nhead\n{} [servers]\n\n\n", gutter()));
+        let mut channel = terminal(false);
+        channel.own_text("[permission] x\n[tool] y\n");
+        assert_eq!(written(&channel), "[permission] x\n[tool] y\n");
     }
 }

@@ -200,8 +200,12 @@ fn own_lines(line: &Line, columns: usize, bar: &Line) -> Vec<Line> {
 
 /// Foreign text as a part of a line of the program: in quotes, on one line, with nothing hidden.
 pub(crate) fn quoted(text: &str) -> String {
-    let look = Look { colours: false, unicode: true };
-    format!("\"{}\"", reveal(text, look).replace('\n', "^J").replace('"', "\\\""))
+    format!("\"{}\"", revealed(text).replace('"', "\\\""))
+}
+
+/// A line that somebody decides about, with nothing hidden.
+pub(crate) fn revealed(text: &str) -> String {
+    reveal(text, Look { colours: false, unicode: true }).replace('\n', "^J")
 }
 
 /// Lines of foreign text, each with a gutter, for those who can only be told lines.

@@ -29,7 +29,7 @@ use std::sync::OnceLock;
 use serde_json::{Value, json};
 
 pub(crate) use channel::{Channel, Written};
-pub(crate) use document::{Document, in_gutter, quoted};
+pub(crate) use document::{Document, in_gutter, quoted, revealed};
 pub(crate) use marks::Mark;
 pub(crate) use pager::{Reading, show as show_pages};
 pub(crate) use relay::Relay;

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::time::{Duration, Instant};
 
 use attache::ContentBlock;
+use attache::client::Session;
 use tokio::sync::watch;
 
 use super::front::{Front, Local, Show};
@@ -122,14 +123,14 @@ pub(super) async fn one_shot(
     let model = setup.model.clone();
     let starting = async {
         let connection = Connection::start(setup, lender, questions, wire, stderr).await?;
-        let session = connection.new_session().await?;
-        if let Some(model) = &model {
-            set_model(&session, model).await?;
+        match session(&connection, model.as_deref(), &options).await {
+            Ok(session) => Ok((connection, session)),
+            Err(failure) => {
+                leave(&connection.agent).await;
+                // After its end, so that all it has printed is there.
+                Err(connection.with_cause(failure))
+            }
         }
-        for (key, value) in &options {
-            set_option(&session, key, value).await?;
-        }
-        Ok::<_, Failure>((connection, session))
     };
     let started = show.during(async {
         tokio::select! {
@@ -154,6 +155,22 @@ pub(super) async fn one_shot(
     show.during(leave(&connection.agent)).await;
     // After its end, so that all it has printed is there.
     result.map_err(|failure| connection.with_cause(failure))
+}
+
+/// A session as it was asked for.
+async fn session(
+    connection: &Connection,
+    model: Option<&str>,
+    options: &[(String, String)],
+) -> Result<Session> {
+    let session = connection.new_session().await?;
+    if let Some(model) = model {
+        set_model(&session, model).await?;
+    }
+    for (key, value) in options {
+        set_option(&session, key, value).await?;
+    }
+    Ok(session)
 }
 
 /// STDIO-10: an agent is given time to leave by itself. One that takes longer is not waited for: its guardian ends it.

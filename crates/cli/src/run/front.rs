@@ -11,7 +11,7 @@ use super::ask::Ask;
 use crate::error::Failure;
 use crate::forms::{self, Person};
 use crate::log::Log;
-use crate::output::{Channel, Document, Mark, Output, Reading, Screen, quoted, show_pages};
+use crate::output::{Channel, Document, Mark, Output, Reading, Screen, quoted, revealed, show_pages};
 use crate::render::style::{Line, Style};
 use crate::session_store::Recorder;
 use crate::wire::{Lines, Wire};
@@ -278,7 +278,7 @@ struct Asker(Option<mpsc::Receiver<String>>);
 impl Asker {
     async fn ask(&mut self, ask: &Ask, channel: &mut Channel) -> Option<usize> {
         channel.line(&Line::new());
-        let head = Document::new().own(Mark::Permission.then(&*ask.title)).foreign(&*ask.details);
+        let head = Document::new().own(Mark::Permission.then(revealed(&ask.title))).foreign(&*ask.details);
         if let Reading::Stopped { shown, total } = self.read(&head, channel).await {
             let left = format!("{} lines were not read", total - shown);
             channel.line(&Mark::Permission.then(left));

@@ -148,7 +148,8 @@ pub(super) async fn with_agent<T>(
         let connection = Connection::start(setup, lender, questions, wire.clone(), stderr).await?;
         let result = work(&connection, &wire).await;
         crate::run::leave(&connection.agent).await;
-        result
+        // After its end, so that all it has printed is there.
+        result.map_err(|failure| connection.with_cause(failure))
     };
     let deadline = permits.timeout;
     let late = async {

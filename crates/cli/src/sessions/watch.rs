@@ -161,6 +161,7 @@ impl<'a> Watch<'a> {
                 self.over(&json!({ "status": "failed", "error": { "message": "the turn ended without an answer" } }));
             }
             self.request = Some(request.or_else(|| id.as_ref().map(Value::to_string)).unwrap_or_default());
+            self.flush();
             self.screen = Screen::new(&self.cx.output);
             self.event("turn_started", None);
             self.say(&message, Flow::Out);

@@ -1,6 +1,9 @@
 //! Agents that would like to have the terminal: none of their bytes is a command to it, wherever they put them.
 
+use serde_json::json;
+
 use crate::chat_rig::{Chat, ENTER, Start};
+use crate::clean_cases::{COLUMNS, WORD, evil, parts, problem};
 
 /// What the program itself writes; anything else came from the agent.
 fn is_ours(sequence: &str) -> bool {
@@ -119,6 +122,31 @@ async fn nothing_that_an_agent_says_is_a_command_to_the_terminal() {
     for word in ["Heading", "Tool", "Notice", "Kid", "Letter".to_lowercase().as_str(), "Info", "noise"] {
         assert!(history.contains(word) || chat.written().contains(word), "{word} in\n{history}");
     }
+}
+
+#[tokio::test]
+async fn every_hostile_text_is_only_text() {
+    let text = json!({ "type": "text", "text": evil() });
+    let mut script = String::from("on session/prompt\n");
+    let mut update = |value: serde_json::Value| script.push_str(&format!("  update {value}\n"));
+    update(json!({ "sessionUpdate": "agent_thought_chunk", "content": text }));
+    update(json!({ "sessionUpdate": "agent_message_chunk", "content": text }));
+    for part in parts() {
+        update(json!({
+            "sessionUpdate": "tool_call", "toolCallId": part, "title": part, "kind": "edit", "status": "completed",
+            "locations": [{ "path": part }], "rawInput": { "command": part }, "rawOutput": part,
+            "content": [{ "type": "content", "content": { "type": "text", "text": part } }, { "type": "diff", "path": part, "newText": part }],
+        }));
+    }
+    script.push_str("  say that was all of it\n  done end_turn\n");
+    let mut chat = Start::new().args(&["--ask", "-v"]).size(40, COLUMNS).with_script(&script).await;
+    chat.say("go");
+    chat.sees("that was all of it").await;
+    chat.sees_no_more("working").await;
+    let written = chat.written();
+    assert!(written.contains(WORD), "{written}");
+    assert_eq!(problem(written.as_bytes(), is_ours), None);
+    is_untouched(&chat);
 }
 
 #[tokio::test]
