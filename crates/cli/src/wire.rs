@@ -36,6 +36,8 @@ pub(crate) struct Lines {
     ends: Vec<(Flow, usize)>,
 }
 
+/// What a line weighs beside its bytes.
+const LINE: usize = 32;
 /// A buffer that one huge message has made larger than this is given back.
 const KEEP: usize = 1 << 20;
 
@@ -65,8 +67,9 @@ impl Wire {
             }
             let mut gathered = wire.lock();
             gathered.lines.push(flow, line);
-            let counted = gathered.budget.as_ref().map(|budget| budget.add(line.len()));
-            gathered.counted += counted.map_or(0, |()| line.len());
+            let weight = line.len() + LINE;
+            let counted = gathered.budget.as_ref().map(|budget| budget.add(weight));
+            gathered.counted += counted.map_or(0, |()| weight);
             drop(gathered);
             wire.0.changed.notify_one();
         }

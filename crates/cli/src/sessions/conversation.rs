@@ -77,3 +77,41 @@ fn block_text(block: &Value) -> Option<&str> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn messages_are_put_together_and_none_is_kept_whole() {
+        let prompt = |text: &str| json!({ "method": "session/prompt", "at": "now", "params": { "prompt": [{ "type": "text", "text": text }, { "type": "image" }] } });
+        let chunk = |kind: &str, text: &str| json!({ "method": "session/update", "params": { "update": { "sessionUpdate": kind, "content": { "type": "text", "text": text } } } });
+        let huge = "y".repeat(LONGEST);
+        let lines = [
+            prompt("hi"),
+            chunk("agent_message_chunk", "he"),
+            chunk("agent_thought_chunk", "hm"),
+            chunk("agent_message_chunk", "llo"),
+            prompt("again"),
+            chunk("agent_message_chunk", &huge),
+            chunk("agent_message_chunk", &huge),
+            chunk("agent_message_chunk", " "),
+        ];
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let path = std::env::temp_dir().join(format!("attache-conversation-{}.jsonl", std::process::id()));
+        std::fs::write(&path, format!("{text}{{\"method\":\"session/pro")).unwrap();
+        let mut seen = Vec::new();
+        read(&path, |message| seen.push((message.role, message.text))).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(seen.len(), 4);
+        assert_eq!(seen[0], ("user", "hi [image]".to_owned()));
+        assert_eq!(seen[1], ("assistant", "hello".to_owned()));
+        assert_eq!((seen[3].0, seen[3].1.len()), ("assistant", LONGEST));
+        let mut none = 0;
+        read(&path, |_| none += 1).unwrap();
+        assert_eq!(none, 0);
+    }
+}
