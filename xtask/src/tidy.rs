@@ -141,7 +141,7 @@ fn banned_code(path: &str, text: &str, problems: &mut Vec<String>) {
     }
 }
 
-/// Tests may look at any stream; what they make is not shown to anybody.
+/// Checks the streams of code that is not a test.
 fn own_streams(path: &str, text: &str, problems: &mut Vec<String>, exceptions: &mut Vec<&'static str>) {
     if repo::is_test_file(path) {
         return;

@@ -1,7 +1,7 @@
 //! The lines of a connection, on their way from the driver to whoever shows them.
 //!
-//! The driver must not wait, so lines are put aside here; whoever runs the turn takes them away. What waits here counts in the budget of
-//! the connection: while whoever shows the lines is busy writing, the connection reads no further.
+//! The driver must not wait, so lines are buffered here until the turn takes them. Buffered lines count in the budget of the connection:
+//! while the turn is busy writing, the connection reads no further.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,18 +14,18 @@ pub(crate) struct Wire(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    gathered: Mutex<Gathered>,
+    buffer: Mutex<LineBuffer>,
     changed: Notify,
     /// What the agent calls the session elsewhere, as its `_meta` says.
     elsewhere: Mutex<Option<String>>,
 }
 
-/// What has gathered, and where it is counted.
+/// Buffered lines and the budget in which they count.
 #[derive(Default)]
-struct Gathered {
+struct LineBuffer {
     lines: Lines,
     budget: Option<Backlog>,
-    /// How many bytes of the lines are counted there.
+    /// Bytes that are counted in the budget.
     counted: usize,
 }
 
@@ -36,21 +36,21 @@ pub(crate) struct Lines {
     ends: Vec<(Flow, usize)>,
 }
 
-/// What a line weighs beside its bytes.
+/// Overhead of a line in the budget.
 const LINE: usize = 32;
 /// A buffer that one huge message has made larger than this is given back.
 const KEEP: usize = 1 << 20;
 
 impl Wire {
-    fn lock(&self) -> MutexGuard<'_, Gathered> {
-        self.0.gathered.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, LineBuffer> {
+        self.0.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on lines count in the budget of this connection. An earlier one is over.
+    /// Counts lines in the budget of this connection from now on. An earlier connection has ended.
     pub(crate) fn count_in(&self, budget: &Backlog) {
-        let mut gathered = self.lock();
-        gathered.counted = 0;
-        gathered.budget = Some(budget.clone());
+        let mut buffer = self.lock();
+        buffer.counted = 0;
+        buffer.budget = Some(budget.clone());
     }
 
     /// What listens to a link.
@@ -65,12 +65,12 @@ impl Wire {
                     *wire.0.elsewhere.lock().unwrap_or_else(PoisonError::into_inner) = Some(id);
                 }
             }
-            let mut gathered = wire.lock();
-            gathered.lines.push(flow, line);
+            let mut buffer = wire.lock();
+            buffer.lines.push(flow, line);
             let weight = line.len() + LINE;
-            let counted = gathered.budget.as_ref().map(|budget| budget.add(weight));
-            gathered.counted += counted.map_or(0, |()| weight);
-            drop(gathered);
+            let counted = buffer.budget.as_ref().map(|budget| budget.add(weight));
+            buffer.counted += counted.map_or(0, |()| weight);
+            drop(buffer);
             wire.0.changed.notify_one();
         }
     }
@@ -84,9 +84,9 @@ impl Wire {
     pub(crate) fn take(&self, lines: &mut Lines) {
         lines.clear();
         let (budget, counted) = {
-            let mut gathered = self.lock();
-            std::mem::swap(&mut gathered.lines, lines);
-            (gathered.budget.clone(), std::mem::take(&mut gathered.counted))
+            let mut buffer = self.lock();
+            std::mem::swap(&mut buffer.lines, lines);
+            (buffer.budget.clone(), std::mem::take(&mut buffer.counted))
         };
         if let Some(budget) = budget.filter(|_| counted > 0) {
             budget.sub(counted);
@@ -156,7 +156,7 @@ mod tests {
 
     use super::*;
 
-    /// An agent that answers the handshake and then says more than anybody wants to read.
+    /// An agent that answers the handshake and then talks without end.
     const TALKER: &str = r#"
 read line
 echo '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{}}}'
@@ -166,7 +166,7 @@ done
 "#;
 
     #[tokio::test]
-    async fn a_connection_whose_lines_nobody_takes_reads_no_further() {
+    async fn a_connection_rests_until_its_lines_are_taken() {
         let wire = Wire::default();
         let link = Link::command(Command::new("sh").args(["-c", TALKER])).unwrap().tap(wire.tap());
         let agent = Client::new().connect(link).await.unwrap();

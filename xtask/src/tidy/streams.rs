@@ -1,6 +1,6 @@
 //! The program writes to its streams in one place, and escape sequences are made in one place.
 //!
-//! Otherwise text of an agent reaches a terminal without the filter, as soon as somebody forgets that it is there.
+//! Any other place would let text of an agent reach a terminal without the filter.
 
 /// Where the rule holds.
 const ROOT: &str = "crates/cli/src/";

@@ -43,12 +43,12 @@ impl Drop for Inside {
 /// Answers a server.
 pub(super) struct Asked {
     pub(super) place: Arc<Place>,
-    /// What the server is called in the settings, which it cannot choose itself.
+    /// The name of the server in the settings, which it cannot choose itself.
     pub(super) server: String,
 }
 
 impl Asked {
-    /// The question, with the name of who asks before anything that the server says.
+    /// Returns the question with the name of the server before it.
     fn message(&self, message: &str) -> String {
         format!("MCP server `{}` asks: {message}", self.server)
     }

@@ -24,7 +24,7 @@ impl Default for Look {
     }
 }
 
-/// How a line stands out. What that looks like is decided by whoever prints it.
+/// How a line stands out. The printing program chooses the style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Emphasis {

@@ -1,7 +1,7 @@
 //! The one way to stdout and stderr: text and styles go in, bytes come out.
 //!
-//! On a terminal every text passes the [filter](crate::render::filter) and the [guard](super::guard), whoever wrote it; the only control
-//! characters that come out are line feeds and what styles are made of. Where no terminal is, text goes out as it is.
+//! On a terminal every text passes the [filter](crate::render::filter) and the [guard](super::guard), own text too. The only control
+//! characters in the output are line feeds and the codes of styles. Streams that are not terminals get the text unchanged.
 
 use std::io::{self, Write as _};
 
@@ -18,16 +18,16 @@ const ERASE: &str = "\r\x1b[K";
 /// A buffer that one huge text has made larger than this is given back.
 const KEEP: usize = 1 << 20;
 
-/// One of the streams, and what is still to be written on it.
+/// An output stream with its unwritten bytes.
 #[derive(Debug)]
 pub(crate) struct Channel {
     surface: Surface,
     bytes: Vec<u8>,
     filter: Filter,
     guard: Guard,
-    /// Where no terminal is: whether the last text ended its line.
+    /// Whether the last text ended its line; used if the stream is not a terminal.
     line_start: bool,
-    /// Foreign text has begun and was not ended.
+    /// Whether foreign text has begun and not ended.
     in_foreign: bool,
 }
 
@@ -47,40 +47,40 @@ impl Channel {
         self.surface
     }
 
-    /// Whether the next text begins a line.
+    /// Returns whether the next text begins a line.
     pub(crate) fn is_line_start(&self) -> bool {
         if self.surface.terminal { self.guard.is_line_start() } else { self.line_start }
     }
 
-    /// A line of the program.
+    /// Writes a line of the program.
     pub(crate) fn line(&mut self, line: &Line) {
         self.whole(line, Start::Own);
     }
 
-    /// A line of data, which may begin with something foreign.
+    /// Writes a line of data, which may begin with foreign text.
     pub(crate) fn row(&mut self, line: &Line) {
         self.whole(line, Start::Row);
     }
 
-    /// Text of the program alone, of any number of lines.
+    /// Writes any number of lines that hold only text of the program.
     pub(crate) fn own_text(&mut self, text: &str) {
         self.lines(text, |_| Start::Own);
     }
 
-    /// Text of any number of lines. Only the first begins with words of the program for sure.
+    /// Writes any number of lines. Only the first is known to begin with text of the program.
     pub(crate) fn text(&mut self, text: &str) {
         self.lines(text, |number| if number == 0 { Start::Own } else { Start::Row });
     }
 
-    /// A line of the program. Line feeds before and behind it are empty lines; others came with a foreign part of it.
+    /// Writes a line of the program. Leading and trailing line feeds are empty lines; inner ones came with a foreign part.
     pub(crate) fn one_line(&mut self, text: &str) {
         let line = text.trim_start_matches('\n');
         let before = text.len() - line.len();
         let inner = line.trim_end_matches('\n');
-        let behind = line.len() - inner.len();
+        let after = line.len() - inner.len();
         (0..before).for_each(|_| self.line(&Line::new()));
         self.line(&Line::from(inner));
-        (0..behind).for_each(|_| self.line(&Line::new()));
+        (0..after).for_each(|_| self.line(&Line::new()));
     }
 
     fn lines(&mut self, text: &str, start: impl Fn(usize) -> Start) {
@@ -96,14 +96,14 @@ impl Channel {
         }
     }
 
-    /// The beginning of a line of the program, which an answer or more of it will follow.
+    /// Writes the beginning of a line of the program, for example a prompt.
     pub(crate) fn part(&mut self, line: &Line) {
         self.end_foreign();
         self.styled(line, Start::Own);
         self.line_start = false;
     }
 
-    /// The next piece of a foreign text.
+    /// Writes the next piece of a foreign text.
     pub(crate) fn foreign(&mut self, text: &str) {
         if text.is_empty() {
             return;
@@ -121,7 +121,7 @@ impl Channel {
         painter.switch(Style::PLAIN);
     }
 
-    /// Ends a foreign text: nothing of it is held back any more, and no sequence of it is open.
+    /// Ends a foreign text: writes what was held back and forgets an open sequence.
     pub(crate) fn end_foreign(&mut self) {
         if !std::mem::take(&mut self.in_foreign) {
             return;
@@ -133,7 +133,7 @@ impl Channel {
         painter.switch(Style::PLAIN);
     }
 
-    /// Takes note that somebody has answered a question, and ended its line with that.
+    /// Notes that the user has answered a prompt, which ended its line.
     pub(crate) fn answered(&mut self) {
         self.guard.begin(Start::Foreign, None);
         self.line_start = true;
@@ -147,7 +147,7 @@ impl Channel {
         }
     }
 
-    /// A line of JSON. On a terminal, what JSON allows and a terminal does not is escaped, which leaves its value as it is.
+    /// Writes a line of JSON. On a terminal, characters that JSON allows and a terminal must not get are escaped; the value stays the same.
     pub(crate) fn json(&mut self, line: &[u8]) {
         self.end_foreign();
         if self.surface.terminal {
@@ -161,7 +161,6 @@ impl Channel {
 
     fn whole(&mut self, line: &Line, start: Start) {
         self.end_foreign();
-        // A line that is open goes on; what ends it is not another line.
         self.styled(line, start);
         self.bytes.push(b'\n');
         self.answered();
@@ -185,7 +184,7 @@ impl Channel {
         painter.switch(Style::PLAIN);
     }
 
-    /// Replaces the last line of the terminal by this one, cut to its width; see [`super::status`].
+    /// Replaces the last row of the terminal; see [`super::status`].
     pub(super) fn replace(&mut self, line: &Line) {
         let columns = self.surface.columns().unwrap_or(80);
         let text = filter::line(&line.plain()).replace(['\n', '\t'], " ");
@@ -200,12 +199,12 @@ impl Channel {
         self.bytes.is_empty()
     }
 
-    /// Moves what has gathered to whoever writes it.
+    /// Moves the unwritten bytes to `into`.
     pub(super) fn take_bytes(&mut self, into: &mut Vec<u8>) {
         into.append(&mut self.bytes);
     }
 
-    /// Drops what has gathered.
+    /// Drops the unwritten bytes.
     pub(crate) fn forget(&mut self) {
         self.clear();
     }
@@ -217,7 +216,7 @@ impl Channel {
         }
     }
 
-    /// Writes what has gathered, and waits until it is written.
+    /// Writes the bytes to the stream and waits until they are written.
     pub(crate) fn write(&mut self) -> io::Result<()> {
         if self.is_empty() {
             return Ok(());
@@ -234,13 +233,13 @@ impl Channel {
     }
 }
 
-/// Both streams of a command that runs a turn.
+/// Stdout and stderr of a command that runs a turn.
 #[derive(Debug)]
 pub(crate) struct Written {
     pub(crate) stdout: Channel,
     pub(crate) stderr: Channel,
     device: Option<tokio::io::Stdout>,
-    /// Why stdout takes nothing more.
+    /// The error after which stdout is not written any more.
     lost: Option<io::Error>,
 }
 
@@ -249,8 +248,8 @@ impl Written {
         Written { stdout: Channel::new(stdout), stderr: Channel::new(stderr), device: None, lost: None }
     }
 
-    /// Writes what has gathered. A slow reader of stdout is waited for. What once could not be written makes every later call
-    /// fail too, so whoever looks at the end knows.
+    /// Writes both streams and waits for a slow reader of stdout. After a failure every later call fails too, so that the caller
+    /// sees it at the end.
     pub(crate) async fn flush(&mut self) -> io::Result<()> {
         if !self.stdout.is_empty() && self.lost.is_none() {
             let device = self.device.get_or_insert_with(tokio::io::stdout);
@@ -269,7 +268,7 @@ impl Written {
     }
 }
 
-/// An error once more.
+/// Copies an error.
 fn same(error: &io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(code) => io::Error::from_raw_os_error(code),
@@ -304,7 +303,7 @@ impl Painter<'_> {
             self.bytes.push(b'\n');
             return;
         }
-        // The filter was there before; this is the last place where a character can be stopped.
+        // The filter has run already; this is the last place where a character can be stopped.
         if filter::is_forbidden(c) {
             return;
         }

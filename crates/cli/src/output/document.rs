@@ -1,7 +1,7 @@
-//! Questions and reports: lines of the program with foreign text between them that cannot be taken for ours.
+//! Questions and reports: lines of the program, and foreign text between them that cannot be mistaken for it.
 //!
-//! A [`Document`] is made where something is known and shown where somebody reads: on a terminal with gutters and colours, wrapped to
-//! its width; anywhere else as plain text. It can be sent to another process.
+//! A [`Document`] is rendered where it is read: on a terminal with gutters and colours and wrapped to the width, elsewhere as plain
+//! text. It can be sent to another process.
 
 use serde_json::{Value, json};
 
@@ -24,9 +24,9 @@ pub(crate) struct Document {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Block {
     Own(Line),
-    /// Foreign text that somebody decides about: all of it is shown.
+    /// Foreign text that the user decides about: all of it is shown.
     Foreign(String),
-    /// What a foreign program printed, without its control sequences.
+    /// Output of a foreign program, without its control sequences.
     Printed(String),
     Change {
         path: String,
@@ -47,14 +47,14 @@ impl Document {
         self
     }
 
-    /// Adds foreign text that somebody decides about: nothing of it is left out, and what is invisible is shown by its name.
+    /// Adds foreign text that the user decides about. Nothing is left out; invisible characters are shown by name.
     #[must_use]
     pub(crate) fn foreign(mut self, text: impl Into<String>) -> Document {
         self.blocks.push(Block::Foreign(text.into()));
         self
     }
 
-    /// Adds what a foreign program printed: its control sequences are left out.
+    /// Adds output of a foreign program without its control sequences.
     #[must_use]
     pub(crate) fn printed(mut self, text: impl Into<String>) -> Document {
         self.blocks.push(Block::Printed(text.into()));
@@ -72,13 +72,13 @@ impl Document {
         self
     }
 
-    /// The lines of a terminal: foreign ones have a gutter, and none is longer than `columns`.
+    /// Renders lines for a terminal. Foreign lines have a gutter, and no line is longer than `columns`.
     pub(crate) fn lines(&self, columns: usize, look: Look) -> Vec<Line> {
         let bar = bar(look);
         self.blocks.iter().flat_map(|block| block.lines(columns, &bar, look)).collect()
     }
 
-    /// Plain text: foreign text is indented, and nothing is changed in it.
+    /// Renders plain text. Foreign text is indented and otherwise unchanged.
     pub(crate) fn plain(&self) -> String {
         let mut text = String::new();
         for block in &self.blocks {
@@ -101,7 +101,7 @@ impl Document {
         text
     }
 
-    /// Writes all of it.
+    /// Writes the document at once.
     pub(crate) fn write(&self, channel: &mut Channel) {
         let surface = channel.surface();
         if !surface.terminal {
@@ -118,7 +118,7 @@ impl Document {
         }
     }
 
-    /// For another process.
+    /// Encodes the document for another process.
     #[cfg_attr(not(test), expect(dead_code, reason = "questions about permissions travel like this"))]
     pub(crate) fn to_json(&self) -> Value {
         let blocks = self.blocks.iter().map(|block| match block {
@@ -133,7 +133,7 @@ impl Document {
         blocks.collect()
     }
 
-    /// From another process; `None` if it is not a document.
+    /// Decodes a document; `None` if the value is not one.
     #[cfg_attr(not(test), expect(dead_code, reason = "questions about permissions travel like this"))]
     pub(crate) fn from_json(value: &Value) -> Option<Document> {
         let block = |value: &Value| {
@@ -170,23 +170,23 @@ impl Block {
             Block::Change { path, old, new } => {
                 let room = columns.saturating_sub(bar.width()).max(10);
                 let lines = diff::render(path, old.as_deref(), new, room, None, look);
-                let behind = |line: &Line| {
+                let barred = |line: &Line| {
                     let mut whole = bar.clone();
                     whole.append(line);
                     whole
                 };
-                lines.iter().map(behind).collect()
+                lines.iter().map(barred).collect()
             }
         }
     }
 }
 
-/// What stands before foreign lines.
+/// The gutter before foreign lines.
 fn bar(look: Look) -> Line {
     Line::styled(look.pick("│ ", "| "), Style::DIM)
 }
 
-/// A line of the program, wrapped. Its later rows may begin with a foreign part of it.
+/// Wraps a line of the program. Rows after the first may begin with a foreign part and are checked.
 fn own_lines(line: &Line, columns: usize, bar: &Line) -> Vec<Line> {
     let mut rows = wrap(line, columns, &Line::new(), &Line::from("  "));
     for row in rows.iter_mut().skip(1) {
@@ -198,17 +198,17 @@ fn own_lines(line: &Line, columns: usize, bar: &Line) -> Vec<Line> {
     rows
 }
 
-/// Foreign text as a part of a line of the program: in quotes, on one line, with nothing hidden.
+/// Quotes foreign text for a line of the program: one line, with nothing hidden.
 pub(crate) fn quoted(text: &str) -> String {
     format!("\"{}\"", revealed(text).replace('"', "\\\""))
 }
 
-/// A line that somebody decides about, with nothing hidden.
+/// Reveals a text that the user decides about as one line.
 pub(crate) fn revealed(text: &str) -> String {
     reveal(text, Look { colours: false, unicode: true }).replace('\n', "^J")
 }
 
-/// Lines of foreign text, each with a gutter, for those who can only be told lines.
+/// Renders foreign text as plain lines with a gutter, for interfaces that take lines only.
 pub(crate) fn in_gutter(text: &str) -> Vec<String> {
     let look = Look { colours: false, unicode: true };
     reveal(text.trim_end(), look).lines().map(|line| format!("{} {line}", gutter())).collect()

@@ -1,7 +1,7 @@
-//! The guard before the screen: foreign text never begins a row like a line of the program.
+//! Keeps foreign text from beginning a row like a line of the program.
 //!
-//! A row begins after a line feed, and where the terminal wraps a line. The second is as good for a forgery as the first, so the guard
-//! counts columns. Where text begins like one of our [marks](super::marks), it gets a gutter.
+//! A row begins after a line feed and where the terminal wraps a line. Both can be used for a forgery, so the guard counts columns. Text
+//! that begins like one of our [marks](super::marks) gets a gutter.
 
 use super::marks::{Likeness, likeness};
 use crate::render::style::Style;
@@ -12,21 +12,21 @@ pub(super) type Cell = (char, Style);
 
 /// Columns from one tab stop of a terminal to the next.
 const TAB: usize = 8;
-/// Characters that are held back at most until it is clear what they begin.
+/// The most characters that are held back until it is clear what they begin.
 const HELD: usize = 80;
 
-/// Whose text begins a line.
+/// The origin of the text that begins a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Start {
-    /// The program's. What follows a line feed in it came with a foreign part.
+    /// The program. A line feed inside of it came with a foreign part.
     Own,
-    /// A row of data, whose first cell may be foreign.
+    /// Data whose first cell may be foreign.
     Row,
-    /// Somebody else's.
+    /// Foreign text.
     Foreign,
 }
 
-/// Passes cells on, and puts gutters between them.
+/// Passes cells on and inserts gutters.
 #[derive(Debug)]
 pub(super) struct Guard {
     columns: Option<usize>,
@@ -34,7 +34,7 @@ pub(super) struct Guard {
     start: Start,
     /// The column of the next cell.
     column: usize,
-    /// How far the terminal's column may be from ours, because terminals disagree about widths.
+    /// How far the terminal's column may differ from ours, because terminals disagree about widths.
     drift: usize,
     /// Whether the line has only blanks so far, and its beginning counts.
     blank: bool,
@@ -43,7 +43,7 @@ pub(super) struct Guard {
     wrapped_blank: bool,
     /// The beginning of what may be a mark.
     held: Vec<Cell>,
-    /// Whether the held cells are at the beginning of a line, or where a line may be wrapped.
+    /// Whether the held cells are at the beginning of a line, rather than where a line may be wrapped.
     held_at_start: bool,
 }
 
@@ -118,14 +118,14 @@ impl Guard {
         }
     }
 
-    /// Ends the text: what is held is no mark.
+    /// Ends the text: the held cells are not a mark.
     pub(super) fn flush(&mut self, out: &mut impl FnMut(Cell)) {
         for cell in std::mem::take(&mut self.held) {
             self.show(cell, out);
         }
     }
 
-    /// Whether a row may begin here, and with a mark.
+    /// Returns whether a row may begin here with a mark.
     fn may_begin(&self, c: char) -> bool {
         if char_width(c) == 0 {
             return false;
@@ -134,11 +134,11 @@ impl Guard {
             && likeness([c].into_iter(), true) != Likeness::None
     }
 
-    /// Whether the terminal may put this character at the beginning of a row.
+    /// Returns whether the terminal may put this character at the beginning of a row.
     fn may_wrap(&self, c: char) -> bool {
         let Some(columns) = self.columns else { return false };
         let column = self.column + char_width(c);
-        // At the row's end, or not far behind its beginning.
+        // At the end of a row, or close to the beginning of the next.
         column + self.drift > columns || (self.wrapped && self.drift > 0 && self.column <= self.drift)
     }
 
@@ -152,7 +152,7 @@ impl Guard {
                 if let Some(first) = held.next() {
                     self.show(first, out);
                 }
-                // Something else may begin behind it.
+                // A mark may begin at the next cell.
                 held.for_each(|cell| self.push(cell, out));
             }
             Likeness::Ours | Likeness::Undecided => {
@@ -260,7 +260,7 @@ mod tests {
     fn what_is_held_back_is_shown_in_the_end() {
         assert_eq!(shown(80, Start::Foreign, &["[permis"]), "[permis");
         assert_eq!(shown(80, Start::Foreign, &["[perm\nnext"]), "[perm\nnext");
-        // Nobody needs so many blanks for anything honest.
+        // So many blanks have no honest use.
         let blanks = format!("[{}permission]", " ".repeat(100));
         assert!(shown(300, Start::Foreign, &[&blanks]).starts_with("│ ["));
         assert_eq!(shown(80, Start::Foreign, &["[[permission]"]), "[[permission]");

@@ -80,7 +80,7 @@ struct Calls {
     /// Whether its kind says that it reads, and whether its title does.
     known: HashMap<u64, (bool, bool)>,
     order: VecDeque<u64>,
-    /// Some were forgotten.
+    /// Whether calls were forgotten.
     forgotten: bool,
 }
 
@@ -88,9 +88,9 @@ impl Calls {
     /// Whether a call reads, after an update of its kind and title. What is absent stays as it was.
     fn reads(&mut self, id: &str, kind: Option<&str>, title: Option<&str>) -> bool {
         let id = self.hasher.hash_one(id);
-        let told = kind.is_some() || title.is_some();
+        let has_news = kind.is_some() || title.is_some();
         if !self.known.contains_key(&id) {
-            if !told && self.forgotten {
+            if !has_news && self.forgotten {
                 return true;
             }
             if self.order.len() >= CALLS

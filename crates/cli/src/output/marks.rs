@@ -1,7 +1,7 @@
-//! How lines of the program begin, and whether foreign text begins like one of them.
+//! The marks that lines of the program begin with, and the test whether foreign text begins like one.
 //!
-//! What people answer depends on who they think is asking. The program prints its own lines with a [`Mark`]; where foreign text would
-//! begin with one, or with something that reads like one, it gets a gutter.
+//! The program prints its own lines with a [`Mark`]. Foreign text that begins with one, or with text that reads like one, gets a gutter,
+//! because an answer depends on who seems to ask.
 
 use crate::render::style::{Line, Style};
 use crate::render::text::to_ascii;
@@ -87,11 +87,11 @@ impl Mark {
     }
 }
 
-/// What the beginning of a text looks like.
+/// Whether a text begins like a line of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Likeness {
     None,
-    /// It depends on what follows.
+    /// More text is needed to decide.
     Undecided,
     Ours,
 }
@@ -99,8 +99,8 @@ pub(crate) enum Likeness {
 /// The longest word in brackets that is taken for a mark.
 const LONGEST: usize = 24;
 
-/// Whether a text begins like a line of the program. With `any_tag`, every word in brackets counts, also one that no mark has.
-/// Blanks and the difference between letters that look alike do not count.
+/// Compares the beginning of a text with the marks. With `any_tag`, every word in brackets counts. Blanks are skipped, and letters that
+/// look alike are equal.
 pub(crate) fn likeness(text: impl Iterator<Item = char>, any_tag: bool) -> Likeness {
     let text: String = text.filter_map(fold).collect();
     let Some(first) = text.chars().next() else { return Likeness::Undecided };
@@ -120,7 +120,7 @@ pub(crate) fn likeness(text: impl Iterator<Item = char>, any_tag: bool) -> Liken
     best
 }
 
-/// Judges what follows an opening bracket: a word of at most so many letters, then the closing one. A key of a menu has one letter.
+/// Checks for a word of at most `most` letters and a closing bracket. A key of a menu has one letter.
 fn tag(text: &str, most: usize) -> Likeness {
     for (count, c) in text.chars().enumerate() {
         match c {
@@ -132,7 +132,7 @@ fn tag(text: &str, most: usize) -> Likeness {
     Likeness::Undecided
 }
 
-/// The ASCII character that a reader takes this one for, in lower case; nothing for blanks and marks.
+/// Returns the ASCII character that this one looks like, in lower case; `None` for blanks and combining marks.
 fn fold(c: char) -> Option<char> {
     let folded = match c {
         c if c.is_ascii() => c,
@@ -172,7 +172,7 @@ fn fold(c: char) -> Option<char> {
         'у' | 'У' | 'γ' | 'Υ' | 'ү' | 'ʏ' => 'y',
         'ᴢ' | 'Ζ' => 'z',
         c => match to_ascii(c).chars().next() {
-            // What has no likeness is a question mark there.
+            // A character without an ASCII form is a question mark there.
             None => return None,
             Some('?') => c,
             Some(ascii) => ascii,

@@ -1,12 +1,12 @@
 //! What the program prints: answers on stdout in one of three formats, everything else on stderr.
 //!
-//! Nothing else in the program writes to stdout or stderr, except the chat's screen and the links that carry the protocol. `channel.rs`
-//! is the way to the streams: it takes text and styles and lets no control character of the text through to a terminal. `marks.rs` is
-//! how our lines begin, `guard.rs` keeps foreign text from beginning like them, `document.rs` and `pager.rs` are for questions.
+//! No other module writes to stdout or stderr, except the chat's screen and the links that carry the protocol. `channel.rs` turns text and
+//! styles into bytes and keeps control characters from terminals. `marks.rs` lists how our lines begin, `guard.rs` keeps foreign text
+//! from beginning like them, and `document.rs` and `pager.rs` draw questions.
 //!
 //! A turn is rendered from the raw lines of the wire, whichever process it runs in: `screen.rs` takes lines, `text.rs`, `json.rs` and
-//! `quiet.rs` make of them what the format wants. What comes out gathers in channels; whoever runs the turn writes them, so that
-//! a slow reader slows the agent down and nothing else.
+//! `quiet.rs` render them. The result is kept in channels until the turn writes them, so that a slow reader slows the agent down and
+//! nothing else.
 
 mod channel;
 mod document;
@@ -107,7 +107,7 @@ impl Output {
         self.stderr = self.stderr.colours(may);
     }
 
-    /// Writes on stdout. Whoever closed it does not want to hear more; what else goes wrong is kept for [`unwritten`].
+    /// Writes on stdout. A closed pipe is not an error; other failures are kept for [`unwritten`].
     fn out(&self, fill: impl FnOnce(&mut Channel)) {
         let mut channel = Channel::new(self.stdout);
         fill(&mut channel);
@@ -117,22 +117,22 @@ impl Output {
         }
     }
 
-    /// Prints text of the program alone on stdout: help, manuals, scripts.
+    /// Prints static text of the program on stdout: help, manuals, scripts.
     pub(crate) fn page(&self, text: &str) {
         self.out(|channel| channel.own_text(text));
     }
 
-    /// Prints text on stdout. Its first line begins with words of the program; the others may begin with something foreign.
+    /// Prints text on stdout. The first line begins with text of the program; the others may begin with foreign text.
     pub(crate) fn print(&self, text: &str) {
         self.out(|channel| channel.text(text));
     }
 
-    /// Prints a line on stdout that begins with words of the program.
+    /// Prints a line on stdout that begins with text of the program.
     pub(crate) fn line(&self, text: impl Display) {
         self.out(|channel| channel.one_line(&text.to_string()));
     }
 
-    /// Prints a line of data on stdout, which may begin with something foreign.
+    /// Prints a line of data on stdout, which may begin with foreign text.
     pub(crate) fn row(&self, text: impl Display) {
         self.out(|channel| channel.row(&Line::from(text.to_string())));
     }
@@ -157,14 +157,14 @@ impl Output {
         self.out(|channel| channel.json(line.as_bytes()));
     }
 
-    /// Tells something beside the answer, on stderr.
+    /// Prints a remark on stderr.
     pub(crate) fn note(&self, text: impl Display) {
         if self.format != Format::Quiet && !self.strict {
             self.err(|channel| channel.line(&Mark::Note.then(text.to_string())));
         }
     }
 
-    /// Warns, on stderr: also where notes are not wanted.
+    /// Prints a warning on stderr, also where remarks are not wanted.
     pub(crate) fn warn(&self, text: impl Display) {
         if !self.strict {
             self.err(|channel| channel.line(&Mark::Note.then(format!("warning: {text}"))));
@@ -176,7 +176,7 @@ impl Output {
         self.err(|channel| channel.one_line(&text.to_string()));
     }
 
-    /// Prints a line on stderr that somebody else wrote.
+    /// Prints a foreign line on stderr.
     pub(crate) fn tell_row(&self, text: &str) {
         self.err(|channel| channel.row(&Line::from(text)));
     }
@@ -189,7 +189,7 @@ impl Output {
     fn err(&self, fill: impl FnOnce(&mut Channel)) {
         let mut channel = Channel::new(self.stderr);
         fill(&mut channel);
-        // There is no other place to tell that stderr cannot be written.
+        // A failure to write stderr cannot be reported anywhere.
         let _ = channel.write();
     }
 
@@ -215,7 +215,7 @@ impl Output {
     }
 }
 
-/// A failure below a head: its message, what the agent printed, what to do.
+/// Renders a failure: head and message, the agent's stderr, hints.
 fn failure_document(mut head: Line, style: Style, failure: &Failure) -> Document {
     let mut lines = failure.message.lines();
     head.push(lines.next().unwrap_or_default(), style);
@@ -232,7 +232,7 @@ fn failure_document(mut head: Line, style: Style, failure: &Failure) -> Document
     })
 }
 
-/// Failures quote what the agent printed, and that may be anything.
+/// Masks secrets in a failure, which may quote any output of the agent.
 pub(crate) fn without_secrets(failure: &Failure) -> Failure {
     let mask = attache_host::secrets::Mask::from_env();
     let mut failure = failure.clone();

@@ -1,4 +1,4 @@
-//! Shows a document page by page. What somebody is to agree to must not scroll away unread, and must not be cut.
+//! Shows a document page by page, so that nothing the user agrees to is cut or scrolls away unread.
 
 use super::channel::Channel;
 use super::document::Document;
@@ -9,17 +9,17 @@ const FREE: usize = 2;
 /// A page has at least so many lines, however low the terminal is.
 const LEAST: usize = 4;
 
-/// How far somebody has read.
+/// How far the user has read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reading {
     /// To the end.
     Complete,
-    /// They wanted to see no more after so many lines of so many.
+    /// The user stopped after `shown` of `total` lines.
     Stopped { shown: usize, total: usize },
 }
 
-/// Shows a document. After each page, `answer` gives the line that was typed: `q` or the end of the input stops, `a` shows all that is
-/// left, anything else shows the next page. Without a terminal all of it is shown at once.
+/// Shows a document. After each page, `answer` returns the typed line: `q` or the end of the input stops, `a` shows the rest, anything
+/// else shows the next page. A stream that is not a terminal gets the whole document at once.
 pub(crate) async fn show(
     document: &Document,
     channel: &mut Channel,
@@ -36,7 +36,7 @@ pub(crate) async fn show(
     let mut shown = 0;
     let mut all = false;
     loop {
-        // One line more is shorter than the question for it.
+        // A single further line is shorter than the prompt for it.
         let end = if all || total - shown <= page + 1 { total } else { shown + page };
         lines.get(shown..end).unwrap_or_default().iter().for_each(|line| channel.line(line));
         shown = end;

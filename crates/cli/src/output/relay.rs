@@ -1,4 +1,4 @@
-//! Stdout for the lines of a protocol that another program wrote.
+//! Forwards protocol lines of another program to stdout.
 
 use std::io;
 use std::pin::Pin;
@@ -10,15 +10,15 @@ use super::channel::Channel;
 use super::surface::{Stream, Surface};
 use crate::render::filter;
 
-/// Carries lines to stdout as they are. A person who looks at them on a terminal sees the same JSON with its control characters
-/// escaped, and no line that begins like one of ours.
+/// Forwards bytes to stdout. On a terminal the same JSON is shown with its control characters escaped, and no line begins like one of the
+/// program.
 #[derive(Debug)]
 pub(crate) struct Relay {
     stdout: Stdout,
     channel: Channel,
-    /// The beginning of a character whose end has not come yet.
+    /// The first bytes of an incomplete character.
     part: Vec<u8>,
-    /// What is still to be written, from `at` on.
+    /// Bytes to write, from `at` on.
     ready: Vec<u8>,
     at: usize,
 }
@@ -84,7 +84,7 @@ impl AsyncWrite for Relay {
     }
 }
 
-/// Whether bytes that are no character could become one.
+/// Returns whether these bytes are the beginning of a character.
 fn is_cut(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }

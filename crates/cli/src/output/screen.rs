@@ -14,10 +14,10 @@ use crate::error::{Failure, Kind};
 /// Levels of nesting that are looked into; the connection has checked them already.
 const DEPTH: usize = 1024;
 
-/// Requests that are remembered until their answer comes. A connection has no more open; a file may.
+/// Open requests that are remembered. A connection allows no more; a history file may hold more.
 const OPEN: usize = 4096;
 
-/// Methods whose answers mean something here.
+/// Methods whose responses are rendered.
 const METHODS: [&str; 3] = ["session/prompt", "session/load", "fs/read_text_file"];
 
 /// A message as renderers see it.
@@ -32,7 +32,7 @@ pub(super) struct Seen<'a> {
 /// Renders a turn in the format that was asked for.
 pub(crate) struct Screen {
     kind: Renderer,
-    /// Requests that are open, by who sent them and by the hash of their id, which may be as long as a message.
+    /// Open requests by sender and hash of the id; an id may be as long as a message.
     open: Vec<(Flow, u64, &'static str)>,
     hasher: RandomState,
     /// A stored session is being loaded, and its history has been printed before.
@@ -85,7 +85,7 @@ impl Screen {
         match frame {
             Frame::Request { id, method, params } => {
                 let method = METHODS.into_iter().find(|known| known == method)?;
-                // What the other side sends under a name of ours is not that request.
+                // The same method from the other side is a different request.
                 if (flow == Flow::In) != method.starts_with("fs/") {
                     return None;
                 }

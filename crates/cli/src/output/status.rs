@@ -1,10 +1,10 @@
-//! A line on stderr that is drawn over and over, where somebody watches.
+//! A progress line on stderr that is redrawn in place.
 
 use super::channel::Channel;
 use super::surface::Surface;
 use crate::render::style::Line;
 
-/// The line. It is gone when this is dropped, so that what follows stands where it stood.
+/// A progress line on a terminal. It is erased on drop.
 #[derive(Debug)]
 pub(crate) struct StatusLine {
     channel: Channel,

@@ -1,21 +1,21 @@
-//! What stdout and stderr are connected to.
+//! The properties of stdout and stderr: terminal or not, colours, size, characters.
 
 use std::io::{self, IsTerminal as _};
 
 use crate::render::text::Look;
 
-/// One of the streams that the program prints on.
+/// An output stream of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stream {
     Stdout,
     Stderr,
 }
 
-/// What a stream shows.
+/// What an output stream can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Surface {
     pub(crate) stream: Stream,
-    /// Whether a terminal is at its end. If not, text goes out as it is.
+    /// Whether the stream is a terminal. If not, text is written unchanged.
     pub(crate) terminal: bool,
     /// Colours and emphasis; only ever on a terminal.
     pub(crate) colours: bool,
@@ -31,7 +31,7 @@ impl Surface {
         Surface { stream, terminal, colours: false }
     }
 
-    /// Allows colours, where a terminal is.
+    /// Allows colours on a terminal.
     pub(crate) fn colours(self, allowed: bool) -> Surface {
         Surface { colours: allowed && self.terminal, ..self }
     }
@@ -74,7 +74,7 @@ fn size(_: Stream) -> Option<(usize, usize)> {
     crossterm::terminal::size().ok().map(|(columns, rows)| (usize::from(columns), usize::from(rows)))
 }
 
-/// A terminal about which nothing is known shows Unicode, as nearly all do.
+/// Without a locale, a terminal is taken to show Unicode, as nearly all do.
 fn shows_unicode() -> bool {
     locale_is_unicode().unwrap_or(true)
 }

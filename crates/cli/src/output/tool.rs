@@ -53,27 +53,27 @@ impl Status {
     }
 }
 
-/// What is to be printed of a call.
+/// The printed form of a call.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Shown {
+pub(super) struct ToolView {
     pub(super) title: String,
     pub(super) status: Status,
     /// The lines below the title.
     pub(super) details: String,
 }
 
-/// The calls of a turn. Of each only what may still be printed is kept, and of many only the last ones.
+/// The calls of a turn. Only the parts that may still be printed are kept, and only of the last calls.
 #[derive(Default)]
 pub(super) struct Tools {
     hasher: RandomState,
-    /// By the hash of their id, which may be as long as a message.
+    /// Calls by the hash of their id; an id may be as long as a message.
     calls: HashMap<u64, Tool>,
     order: VecDeque<u64>,
 }
 
 impl Tools {
-    /// Takes in an update. Gives what is to be printed, if that is something new.
-    pub(super) fn update(&mut self, update: ToolCallUpdate, suppress_reads: bool) -> Option<Shown> {
+    /// Applies an update. Returns what to print, if that is new.
+    pub(super) fn update(&mut self, update: ToolCallUpdate, suppress_reads: bool) -> Option<ToolView> {
         let key = self.hasher.hash_one(update.tool_call_id.as_str());
         if !self.calls.contains_key(&key) {
             if self.order.len() >= CALLS {
@@ -92,10 +92,10 @@ impl Tools {
         } else {
             !std::mem::replace(&mut tool.begun, true)
         };
-        is_new.then_some(Shown { title, status, details })
+        is_new.then_some(ToolView { title, status, details })
     }
 
-    /// Forgets an old call: one that is over, if one of the oldest is.
+    /// Forgets an old call, preferably one that has ended.
     fn forget_one(&mut self) {
         for tries in (0..8).rev() {
             let Some(key) = self.order.pop_front() else { return };
@@ -109,7 +109,7 @@ impl Tools {
     }
 }
 
-/// What may still be printed of a call. Each part is bounded.
+/// The parts of a call that may still be printed. Each part is bounded.
 #[derive(Default)]
 struct Tool {
     title: String,
@@ -214,7 +214,7 @@ impl Tool {
     }
 }
 
-/// The beginning of a text, as much as is ever shown of it.
+/// The beginning of a text, as far as it can ever be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Excerpt {
     head: String,
@@ -241,7 +241,7 @@ impl Excerpt {
     }
 }
 
-/// The beginnings of as many parts as can be shown; the last one counts the lines of all others.
+/// Returns the beginnings of the parts that can be shown; the last one counts the lines of all later parts.
 fn excerpts(content: &[ToolCallContent]) -> Vec<Excerpt> {
     let mut all: Vec<Excerpt> = Vec::new();
     let mut lines = 0;
@@ -261,7 +261,7 @@ fn excerpts(content: &[ToolCallContent]) -> Vec<Excerpt> {
     all
 }
 
-/// The parts with an empty line between them, as much as is shown.
+/// Joins the parts with an empty line between them and cuts the result.
 fn joined(parts: &[&Excerpt]) -> String {
     let lines = parts.iter().map(|part| part.lines + 1).sum::<usize>().saturating_sub(1);
     let heads: Vec<&str> = parts.iter().map(|part| part.head.as_str()).collect();
@@ -272,7 +272,7 @@ fn joined(parts: &[&Excerpt]) -> String {
     cut(&shown, OUTPUT_CHARS)
 }
 
-/// Adds text until there are `most` bytes.
+/// Appends text up to a total of `most` bytes.
 pub(crate) fn push_bounded(text: &mut String, more: &str, most: usize) {
     let mut room = most.saturating_sub(text.len()).min(more.len());
     while !more.is_char_boundary(room) {
@@ -311,7 +311,7 @@ fn streamed(meta: &Meta) -> Option<String> {
     delta.get("data")?.as_str().map(str::to_owned)
 }
 
-/// A value, unless it is too large for what it is worth.
+/// Parses JSON unless it is too large.
 fn parsed(json: &str) -> Option<Value> {
     if json.len() > PARSED { None } else { serde_json::from_str(json).ok() }
 }

@@ -66,7 +66,7 @@ fn the_same_end_is_printed_once() {
     let shown = tools.update(update(end.clone()), false).unwrap();
     assert_eq!(
         shown,
-        Shown {
+        ToolView {
             title: "t".to_owned(),
             status: Status::Completed,
             details: "  output:\n    out\n".to_owned()

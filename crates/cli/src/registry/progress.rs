@@ -15,7 +15,7 @@ pub(super) struct Progress {
     done: u64,
     started: Instant,
     drawn: Option<Instant>,
-    /// Where somebody watches.
+    /// Set if stderr is a terminal.
     bar: Option<StatusLine>,
 }
 

@@ -1,9 +1,8 @@
 //! The filter between foreign text and a terminal.
 //!
-//! Agents, models, files and servers decide about most of what this program shows. None of their characters may be a command to the
-//! terminal, change the order in which text reads, or hide text. [`Filter`] drops whole escape sequences, also when they arrive in
-//! pieces. [`reveal`] drops nothing, for text that somebody decides about. [`line`] is for lines that the program has put together
-//! from parts of its own and of others: there a sequence of one part must not swallow the next one.
+//! Agents, models, files and servers write most of what this program shows. None of their characters may command the terminal, reorder
+//! text or hide it. [`Filter`] drops whole escape sequences, also when they arrive in pieces. [`reveal`] drops nothing, for text that the
+//! user decides about. [`line`] is for lines of several parts, in which a sequence of one part must not swallow the next.
 
 use std::borrow::Cow;
 
@@ -14,7 +13,7 @@ const MARKS: usize = 6;
 /// Columns from one tab stop of [`clean`] to the next.
 const TAB: usize = 4;
 
-/// What a character does to a terminal or to its reader.
+/// The effect of a character on a terminal or its reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     /// It is shown.
@@ -75,7 +74,7 @@ pub(crate) fn is_forbidden(c: char) -> bool {
     !matches!(class(c), Class::Visible | Class::Joiner | Class::Selector | Class::Mark)
 }
 
-/// Where in a sequence the text is.
+/// The position inside of a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum State {
     #[default]
@@ -196,8 +195,8 @@ impl Filter {
         out(c);
     }
 
-    /// Whether a character without a width of its own belongs where it stands. At the beginning it would change the
-    /// character that we have written before it.
+    /// Returns whether a character without a width of its own may follow the output. At the beginning it would change the character that
+    /// the program has written before it.
     fn can_follow(&self, c: char) -> bool {
         let Some(last) = self.last else { return false };
         let base = !last.is_whitespace();
@@ -250,7 +249,7 @@ pub(crate) fn inline(text: &str, look: Look) -> String {
     clean(text, look).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Text that somebody decides about: nothing is taken out, what would be invisible is shown as `^[` or `<U+202E>`.
+/// Text that the user decides about: nothing is taken out, and invisible characters are shown as `^[` or `<U+202E>`.
 pub(crate) fn reveal(text: &str, look: Look) -> Cow<'_, str> {
     let harmless = |c: char| c == '\n' || (class(c) == Class::Visible && (look.unicode || c.is_ascii()));
     if text.chars().all(harmless) {
@@ -289,8 +288,7 @@ fn named(c: char) -> String {
     }
 }
 
-/// A line that was put together from several parts. Colours are taken out; other controls are shown by name, because to drop what
-/// follows one of them would drop the parts behind it.
+/// A line of several parts. Colours are taken out. Other controls are shown by name, because dropping a sequence could drop the next part.
 pub(crate) fn line(text: &str) -> Cow<'_, str> {
     if text.chars().all(|c| matches!(class(c), Class::Visible | Class::Tab) || c == '\n') {
         return Cow::Borrowed(text);
@@ -316,7 +314,7 @@ pub(crate) fn line(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// What stands after a sequence that sets colours, given what stands after its first character.
+/// Returns the text after a sequence that sets colours, given its first character and the text after that.
 fn after_colour(first: char, rest: &str) -> Option<&str> {
     let rest = match first {
         '\x1b' => rest.strip_prefix('[')?,

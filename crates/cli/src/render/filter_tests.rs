@@ -34,7 +34,7 @@ const HOSTILE: &[(&str, &str)] = &[
     ("\u{1f468}\u{200d}\u{200d}\u{200d}x", "\u{1f468}\u{200d}x"),
     ("\u{2764}\u{fe0f}\u{fe0f}\u{fe0f}x", "\u{2764}\u{fe0f}x"),
     ("a\u{fe00}\u{fe01}\u{e0100}\u{e0101}b", "a\u{fe00}b"),
-    // A mark at the beginning would change what we have written before it.
+    // A mark at the beginning would change the character before it.
     ("\u{336}\u{336}x \u{336}y", "x y"),
     (
         "z\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}!",
@@ -95,7 +95,7 @@ fn what_is_decided_about_is_shown_with_all_its_tricks() {
 
 #[test]
 fn in_a_line_of_several_parts_no_part_hides_another() {
-    // The title would swallow the word behind it, or all up to the path.
+    // The title would swallow the next word, or everything up to the path.
     assert_eq!(line("x\x1b[ (completed)"), "x^[[ (completed)");
     assert_eq!(line("x\x1b] (denied) \x07y"), "x^[] (denied) ^Gy");
     assert_eq!(line("\u{9b}2J\u{9d}t\u{9c}"), "<U+009B>2J<U+009D>t<U+009C>");

@@ -214,7 +214,7 @@ fn preview(text: &str) -> String {
 /// Token counts that are compared.
 const COUNTS: [&str; 3] = ["inputTokens", "outputTokens", "totalTokens"];
 
-/// What comes back from an agent that nobody watches. Of texts that the agent decides about, only hashes and beginnings are kept.
+/// The result of an agent without a screen. Only hashes and beginnings of the agent's texts are kept.
 #[derive(Default)]
 pub(crate) struct Heard {
     text: String,

@@ -1,4 +1,4 @@
-//! Reads a history for people, message by message. A history may be larger than the memory, so it is never read as a whole.
+//! Reads a history message by message. A history may be larger than the memory, so it is never read as a whole.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader};
@@ -11,7 +11,7 @@ use crate::output::push_bounded;
 /// Bytes of a message that are shown.
 const LONGEST: usize = 1 << 20;
 
-/// Something that somebody said.
+/// A message of the user or the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Message {
     pub(super) role: &'static str,
@@ -19,7 +19,7 @@ pub(super) struct Message {
     pub(super) text: String,
 }
 
-/// Calls `each` with the messages of a history, in their order. A history that is not there has none.
+/// Calls `each` with the messages of a history, in order. A missing history has none.
 pub(super) fn read(path: &Path, mut each: impl FnMut(Message)) -> io::Result<()> {
     let file = match File::open(path) {
         Ok(file) => file,

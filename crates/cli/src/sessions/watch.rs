@@ -262,7 +262,7 @@ impl<'a> Watch<'a> {
 
     /// Writes what there is. `false` if nobody reads it.
     fn flush(&mut self) -> bool {
-        // What a turn cost is told to whoever asked for it.
+        // The cost of a turn is reported to the command that ran it.
         self.screen.out.stderr.forget();
         self.screen.out.stdout.write().is_ok()
     }

@@ -3,7 +3,7 @@
 use crate::chat_rig::Start;
 use crate::world::World;
 
-/// What claude-agent-acp answers when the program behind it has ended.
+/// The response of claude-agent-acp when its Claude Code process has ended.
 const ERROR: &str = r#"{"code":-32603,"message":"Internal error","data":{"details":"Claude Code process exited with code 1"}}"#;
 
 fn fails(method: &str) -> String {

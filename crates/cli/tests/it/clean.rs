@@ -184,7 +184,7 @@ fn sessions() -> Vec<Surface> {
     tour.shows("sessions close", &["sessions", "close"], ALLOW);
     tour.shows("sessions prune", &["sessions", "prune", "--dry-run"], ALLOW);
     tour.shows("sessions prune", &["sessions", "prune"], ALLOW);
-    // What was typed by somebody else is quoted in errors.
+    // Errors quote arguments.
     tour.shows("sessions show", &["sessions", "show", &name], ALLOW);
     tour.shows("exec", &["exec", &format!("--{name}")], ALLOW);
     tour.shows("status", &["--cwd", &name, "status"], ALLOW);
@@ -450,7 +450,7 @@ fn commands() -> BTreeSet<String> {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "the counts are for whoever runs it")]
+#[expect(clippy::print_stdout, reason = "prints the counts")]
 fn nothing_hostile_reaches_a_terminal_from_any_command() {
     let groups = [turns, permissions, sessions, settings, registries, recordings];
     let surfaces: Vec<Surface> = std::thread::scope(|scope| {

@@ -8,7 +8,7 @@ pub(crate) const COLUMNS: u16 = 100;
 /// Is in every hostile text, so that a surface that shows none of it is noticed.
 pub(crate) const WORD: &str = "Visible";
 
-/// Each thing that must not reach a terminal, by a name for whoever reads a failure.
+/// Each thing that must not reach a terminal, with a name.
 pub(crate) fn cases() -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
     let mut add = |name: &str, text: &str| all.push((name.to_owned(), text.to_owned()));
@@ -216,7 +216,7 @@ fn is_forbidden(c: char) -> bool {
             | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// The rows of the terminal that begin like a line of the program and were written by somebody else.
+/// The rows of the terminal that begin like a line of the program and are foreign.
 pub(crate) fn forged_rows(bytes: &[u8]) -> Vec<String> {
     let mut parser = vt100::Parser::new(6000, COLUMNS, 0);
     parser.process(bytes);

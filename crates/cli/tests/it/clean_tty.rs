@@ -15,7 +15,7 @@ use super::world::World;
 /// Nothing here takes as long; what does, hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Stands behind everything that the program wrote.
+/// Written after everything that the program wrote.
 const END: &str = "<the end of the program>";
 
 /// What is typed when the last line on the terminal contains this.
@@ -52,7 +52,7 @@ pub(crate) fn run(world: &World, args: &[&str], answers: Answers<'_>) -> Vec<u8>
             }
         }
     });
-    // The end of the program is told in the same way as what it writes, and behind it.
+    // The end of the program is reported through the terminal, after its last output.
     let mut tty = File::from(pts.as_fd().try_clone_to_owned().unwrap());
     let waiting = std::thread::spawn(move || {
         child.wait().unwrap();

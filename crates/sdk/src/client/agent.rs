@@ -208,7 +208,7 @@ impl Agent {
         self.0.peer.closed().await
     }
 
-    /// The inbound budget of the connection. Whoever [taps](crate::Link::tap) it and keeps lines for later counts them here, so that the
+    /// Returns the inbound budget of the connection. A [tap](crate::Link::tap) that keeps lines for later counts them here, so that the
     /// reader rests while there are too many.
     pub fn backlog(&self) -> &Backlog {
         self.0.peer.backlog()

@@ -14,7 +14,7 @@ use super::event::{ContentPiece, Event, Speaker, TextChunk, ToolCallChange};
 /// Changes of tool calls that nobody has announced yet, and their bytes as JSON; more than this are forgotten.
 const ORPHANS: usize = 64;
 const ORPHAN_BYTES: usize = 1 << 20;
-/// Calls that are known to be announced. No turn has as many; who sends more is told of its calls as new ones.
+/// Announced calls that are remembered; beyond that, all are forgotten and count as new.
 const KNOWN: usize = 1 << 20;
 
 /// The answers of `session/new`, `load`, `resume` and `fork`, as far as they are the same.
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_that_nobody_announces_are_bounded_in_bytes() {
+    fn unannounced_changes_are_bounded_in_bytes() {
         let mut state = State::default();
         let large = "y".repeat(ORPHAN_BYTES / 4);
         for number in 0..60 {
