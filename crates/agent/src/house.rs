@@ -1,17 +1,19 @@
 //! What all sessions of one agent share.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use attache::agent::{NewSession, Open};
 use attache::wire::v1::SessionId;
 use attache::{Error, Result, code};
+use attache_host::policy::{Audit, Memory, Policy, Span};
 use attache_host::sandbox::{Kind, Sandbox};
 use attache_host::secrets::Mask;
 use tokio::sync::OnceCell;
 
 use crate::http::Http;
 use crate::model::{Model, ModelInfo, Models, Settings};
+use crate::modes::Mode;
 use crate::options::Options;
 use crate::session::{Live, Session};
 use crate::store::{Log, NewRow, Store, StoreError};
@@ -99,6 +101,23 @@ impl House {
             None => Http::from_env().map_err(|error| error.to_string()),
         };
         self.http.get_or_init(open).clone()
+    }
+
+    /// The permission engine of a session with these directories.
+    pub(crate) fn policy(&self, mode: Mode, roots: &[PathBuf]) -> Policy {
+        let policy = Policy::new(mode.policy()).roots(roots).agent("attache-agent").span(Span::Session);
+        let Some(state) = &self.options.state_dir else { return policy };
+        let policy = policy.mask(Mask::from_env().with(self.options.models.secrets()));
+        // Without its file the engine remembers until the session ends, and asks again afterwards.
+        let project = roots.first().map_or(Path::new("/"), PathBuf::as_path);
+        let policy = match Memory::open(state, project) {
+            Ok(memory) => policy.memory(memory),
+            Err(_) => policy,
+        };
+        match Audit::open(&state.join("audit.jsonl")) {
+            Ok(audit) => policy.audit(audit),
+            Err(_) => policy,
+        }
     }
 
     /// How a command line is started: by a shell, confined if that was wished for.

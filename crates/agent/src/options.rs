@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use attache_host::trust::{ProjectFiles, TrustStore};
+
 use crate::model::{Settings, Thinking};
 use crate::modes::Mode;
 
@@ -13,18 +15,46 @@ pub struct Options {
     pub model: Option<String>,
     /// The providers of models: [`Settings::from_env`] for those that the environment names.
     pub models: Settings,
-    /// The mode that new sessions begin in.
-    pub mode: Mode,
+    /// The mode that new sessions begin in; `ask` unless given, and `plan` in a project that is not trusted.
+    pub mode: Option<Mode>,
     /// How long the model may think.
     pub thinking: Thinking,
     /// The file that sessions are kept in; they are gone with the process if there is none.
     pub store: Option<PathBuf>,
     /// Where the user's own instructions and commands are: `AGENTS.md` and `commands/*.md`.
     pub config_dir: Option<PathBuf>,
+    /// Where remembered answers and the audit log are; without it answers are remembered until the session ends, and nothing is
+    /// logged.
+    pub state_dir: Option<PathBuf>,
+    /// Whether the files of projects may take effect.
+    pub trust: TrustSource,
     /// How far one turn may go.
     pub limits: Limits,
     /// Runs commands so that they can write only below the session's roots, where the system can do that.
     pub sandbox: Option<Sandbox>,
+}
+
+/// Where the answer comes from whether a project is trusted.
+#[derive(Debug, Clone, Default)]
+pub enum TrustSource {
+    /// No project is trusted that has files which would take effect.
+    #[default]
+    None,
+    /// Every project is.
+    All,
+    /// The user's answers.
+    Store(TrustStore),
+}
+
+impl TrustSource {
+    /// Whether the files of a project may take effect.
+    pub(crate) fn is_trusted(&self, project: &ProjectFiles) -> bool {
+        match self {
+            TrustSource::None => project.is_empty(),
+            TrustSource::All => true,
+            TrustSource::Store(store) => store.status(project).is_trusted(),
+        }
+    }
 }
 
 /// How commands are confined.
@@ -41,10 +71,12 @@ impl Default for Options {
         Options {
             model: None,
             models: Settings { look_around: false, ..Settings::from_vars(|_| None) },
-            mode: Mode::default(),
+            mode: None,
             thinking: Thinking::default(),
             store: None,
             config_dir: None,
+            state_dir: None,
+            trust: TrustSource::default(),
             limits: Limits::default(),
             sandbox: None,
         }

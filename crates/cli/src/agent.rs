@@ -5,7 +5,8 @@ mod providers;
 
 use attache::Link;
 use attache_agent::model::Thinking;
-use attache_agent::{Limits, Options, Sandbox};
+use attache_agent::{Limits, Options, Sandbox, TrustSource};
+use attache_host::trust::TrustStore;
 
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
@@ -30,10 +31,15 @@ fn options(cx: &Cx) -> Result<Options> {
         models: providers::settings(cx)?,
         store: Some(cx.paths.data.join("agent.db")),
         config_dir: Some(cx.paths.config.clone()),
+        state_dir: Some(cx.paths.state.clone()),
+        trust: match cx.trusts_all() {
+            true => TrustSource::All,
+            false => TrustSource::Store(TrustStore::new(&cx.paths.state)),
+        },
         ..Options::default()
     };
     if let Some(mode) = call.value("mode") {
-        options.mode = mode.parse().map_err(|why| Failure::usage(format_args!("--mode: {why}")))?;
+        options.mode = Some(mode.parse().map_err(|why| Failure::usage(format_args!("--mode: {why}")))?);
     }
     if let Some(level) = call.value("thinking") {
         options.thinking = Thinking::from_word(level).ok_or_else(|| {

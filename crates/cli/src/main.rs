@@ -37,6 +37,7 @@ mod run;
 mod session_store;
 mod sessions;
 mod time;
+mod trust;
 mod wire;
 
 use std::io::IsTerminal as _;
@@ -68,11 +69,11 @@ fn main() -> ExitCode {
         }
         Err(failure) => return failed(&failure, &early_output()),
     };
-    let cx = match Cx::new(paths, call) {
+    let mut cx = match Cx::new(paths, call) {
         Ok(cx) => cx,
         Err((failure, output)) => return failed(&failure, &output),
     };
-    match command(&cx) {
+    match trust::ask_first(&mut cx).and_then(|()| command(&cx)) {
         Ok(()) => done(&cx.output),
         Err(failure) => failed(&failure, &cx.output),
     }
@@ -122,8 +123,9 @@ fn command(cx: &Cx) -> Result<()> {
         ["config", "init"] => config::init(cx),
         ["config", "set"] => config::set(cx),
         ["config", "path"] => config::path(cx),
-        ["config", "trust"] => config::trust(cx),
-        ["config", "untrust"] => config::untrust(cx),
+        ["trust", "list"] => trust::list(cx),
+        ["trust", "add"] => trust::add(cx),
+        ["trust", "remove"] => trust::remove(cx),
         ["record"] => recordings::record(cx),
         ["replay"] => recordings::replay(cx),
         ["trace"] => recordings::trace(cx),

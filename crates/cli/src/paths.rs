@@ -66,11 +66,6 @@ impl Paths {
     pub(crate) fn logs(&self) -> PathBuf {
         self.state.join("logs")
     }
-
-    /// Which `.attache.toml` the user has agreed to.
-    pub(crate) fn trusted(&self) -> PathBuf {
-        self.state.join("trusted")
-    }
 }
 
 fn var(name: &str) -> Option<OsString> {

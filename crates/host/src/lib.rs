@@ -2,8 +2,11 @@
 //!
 //! - [`files`]: text files of the session's directories, and of nothing else (Unix).
 //! - [`terminals`]: commands on real pseudo terminals, none of which outlives its session (Unix).
-//! - [`policy`]: who decides whether a tool may run: the user, a rule, or what was decided before.
+//! - [`policy`]: the permission engine, for clients and agents.
 //! - [`budget`]: how much time, how many turns, tokens and how much money a run may take.
+//! - [`bounded`]: reading of files whose kind and size nobody vouches for.
+//! - [`trust`]: whether the files of a project may take effect.
+//! - [`shell`]: command lines, and which of them only read.
 //! - [`secrets`]: what must not appear in logs.
 //!
 //! [`Host`] puts them together for a client:
@@ -27,6 +30,7 @@
 //! written; a process is left behind; a permission is answered with an option that was not offered; a secret of the
 //! environment reaches the audit log.
 
+pub mod bounded;
 pub mod budget;
 #[cfg(unix)]
 pub mod files;
@@ -35,10 +39,12 @@ mod host;
 pub mod policy;
 pub mod sandbox;
 pub mod secrets;
+pub mod shell;
 #[cfg(unix)]
 mod sys;
 #[cfg(unix)]
 pub mod terminals;
+pub mod trust;
 
 #[cfg(unix)]
 pub use host::Host;

@@ -59,7 +59,7 @@ impl Ground {
             .cwd(cwd.to_string_lossy().into_owned())
             .output_byte_limit(KEPT);
         // Whether it may run was decided before, by this agent's own rules.
-        let guard = Guard::new(Arc::new(Policy::new(Mode::ApproveAll)));
+        let guard = Guard::new(Arc::new(Policy::new(Mode::APPROVE_ALL)));
         let started = PtyTerminals::new(guard).create_in(None, self.roots(), request).await;
         started.map(Running::Own).map_err(|error| error.to_string())
     }

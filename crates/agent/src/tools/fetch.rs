@@ -4,12 +4,12 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use attache::wire::v1::ToolKind;
+use attache_host::policy::{Destination, Effect};
 use serde_json::json;
 
 use super::{Arguments, Boxed, Cx, Job, Output, Tool, clip, spec, text};
 use crate::http::{Request, Response, absolute};
 use crate::model::ToolSpec;
-use crate::permits::Action;
 
 /// How long it may take.
 const TIME: Duration = Duration::from_secs(30);
@@ -39,8 +39,7 @@ impl Tool for Fetch {
         Box::pin(async move {
             let url = arguments.text("url")?.trim().to_owned();
             let host = host(&url)?;
-            let near = is_near(&host);
-            let action = Action::Fetch { host: host.clone(), near };
+            let effects = vec![Effect::Connect(destination(&url)?)];
             let title = format!("Fetch {url}");
             let work = move |cx: Cx, _| async move {
                 match tokio::time::timeout(TIME, fetch(&cx, url, &host)).await {
@@ -48,7 +47,7 @@ impl Tool for Fetch {
                     Err(_) => Err(format!("no answer within {} seconds", TIME.as_secs())),
                 }
             };
-            Ok(Job::new(title, ToolKind::Fetch, action, work))
+            Ok(Job::new(title, ToolKind::Fetch, effects, work))
         })
     }
 }
@@ -65,6 +64,19 @@ fn host(url: &str) -> Result<String, String> {
         return Err(format!("`{url}` is no address"));
     }
     Ok(authority.to_ascii_lowercase())
+}
+
+/// The host of a URL, for the permission engine.
+fn destination(url: &str) -> Result<Destination, String> {
+    let authority = host(url)?;
+    let is_near = is_near(&authority);
+    let (name, port) = match authority.rsplit_once(':') {
+        Some((name, port)) if !port.contains(']') => {
+            (name, port.parse().map_err(|_| format!("`{url}` has no valid port"))?)
+        }
+        _ => (authority.as_str(), if url.starts_with("https") { 443 } else { 80 }),
+    };
+    Ok(Destination { host: name.trim_matches(['[', ']']).to_owned(), port: Some(port), is_near })
 }
 
 /// Whether a host is this machine or on a network of its own. What a name stands for is not looked up: a question is asked

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use attache::agent::block;
 use attache::wire::v1::{Terminal, ToolCallContent, ToolKind};
+use attache_host::policy::{CommandLine, Confined, Effect, Run};
+use attache_host::shell;
 use serde_json::json;
 
 use super::{Arguments, Boxed, Cx, Job, Output, Progress, Tool, head_and_tail, number, spec, text};
 use crate::ground::{Ended, Place, Running};
 use crate::model::{Part, ToolSpec};
-use crate::permits::Action;
-use crate::shell;
 use crate::store::{Snapshot, SnapshotLimits};
 
 /// How long a command may take unless told, and at most.
@@ -22,9 +22,9 @@ const OUTPUT: usize = 30 << 10;
 /// How often the output is shown while it runs, where there is no terminal that shows it.
 const SHOWN_EVERY: Duration = Duration::from_millis(250);
 
-pub(crate) struct Run;
+pub(crate) struct RunCommand;
 
-impl Tool for Run {
+impl Tool for RunCommand {
     fn spec(&self) -> ToolSpec {
         spec(
             "run",
@@ -48,20 +48,27 @@ impl Tool for Run {
             if line.is_empty() {
                 return Err("`command` is empty".to_owned());
             }
-            if line.contains('\0') {
-                return Err("`command` holds a zero byte".to_owned());
+            // They could hide from the user what is run.
+            if line.contains(|c: char| c.is_control() && c != '\n' && c != '\t') {
+                return Err("`command` contains control characters; use printf to make them".to_owned());
             }
             let cwd = cx.place(arguments.text_if("cwd")?.unwrap_or("."))?;
             let seconds = arguments.number("timeout")?.unwrap_or(TIME).min(MOST_TIME);
-            let action = Action::Run { line: line.clone(), cwd: cwd.clone() };
+            let read_only = cwd.inside && shell::is_read_only(&line, &cwd.real, cx.live.ground.roots());
+            let run = Run {
+                confined: if read_only { Confined::ReadOnly } else { Confined::No },
+                ..Run::new(CommandLine::shell(&line), cwd.path())
+            };
             let mut shown = format!("```sh\n{line}\n```");
             if cx.short(&cwd) != "." {
                 shown.push_str(&format!("\nin {}", cwd.named.display()));
             }
             let title = format!("`{}`", title(&line));
             let limit = Duration::from_secs(seconds.into());
-            let work = move |cx, progress| async move { run(cx, progress, line, cwd, limit).await };
-            Ok(Job::new(title, ToolKind::Execute, action, work).showing(block(shown)))
+            let effects = vec![Effect::Run(run)];
+            let work =
+                move |cx, progress| async move { execute(cx, progress, line, cwd, limit, read_only).await };
+            Ok(Job::new(title, ToolKind::Execute, effects, work).showing(block(shown)))
         })
     }
 }
@@ -74,20 +81,18 @@ fn title(line: &str) -> String {
     format!("{first}{}", if more { " …" } else { "" })
 }
 
-async fn run(
+async fn execute(
     cx: Cx,
     progress: Progress,
     line: String,
     cwd: Place,
     limit: Duration,
+    read_only: bool,
 ) -> Result<Output, String> {
     let roots = cx.live.ground.roots();
-    // What ran without a question must not run something else by the project's settings.
-    let harmless = shell::harmless(&line, &cwd.real, roots);
-    let env = if harmless { shell::QUIET_ENVIRONMENT } else { &[] };
     let argv = cx.live.house.command(&line, roots)?;
-    let before = if harmless { None } else { Some(keep_all(&cx).await?) };
-    let ended = attend(&cx, &progress, argv, env, &cwd, limit).await;
+    let before = if read_only { None } else { Some(keep_all(&cx).await?) };
+    let ended = attend(&cx, &progress, argv, &[], &cwd, limit).await;
     if let Some(before) = before {
         settle(&cx, before).await?;
     }

@@ -19,7 +19,17 @@ async fn a_question_shows_the_change_and_no_means_no() {
     let seen = run_with(&mut session, "go", |ask| {
         before = project.read("a.txt");
         let kinds: Vec<&str> = ask.options().iter().map(|option| option.kind.as_str()).collect();
-        assert_eq!(kinds, ["allow_once", "allow_always", "reject_once"]);
+        assert_eq!(kinds, ["allow_once", "allow_always", "allow_always", "reject_once"]);
+        let labels: Vec<&str> = ask.options().iter().map(|option| option.name.as_str()).collect();
+        assert_eq!(
+            labels,
+            [
+                "Yes, once",
+                "Yes, until this session ends: edit files",
+                "Always in this project: edit files (attache-agent)",
+                "No"
+            ]
+        );
         ask.choose_kind(PermissionOptionKind::RejectOnce);
     })
     .await;
@@ -104,7 +114,8 @@ async fn nothing_outside_is_read_or_written_without_a_question_in_any_mode() {
         // In plan mode what changes something is not even asked for.
         assert_eq!(
             seen.asked.len(),
-            if mode == Mode::Plan { 7 } else { 12 },
+            // What is outside must have been read before it can be edited, and here that was refused.
+            if mode == Mode::Plan { 7 } else { 11 },
             "{mode}: {:?}",
             seen.titles_asked()
         );

@@ -76,7 +76,7 @@ pub(crate) async fn session(project: &Project, script: &str, mode: Mode) -> Sess
 }
 
 pub(crate) async fn session_of(client: Client, project: &Project, script: &str, mode: Mode) -> Session {
-    let options = Options { mode, ..project.script(script) };
+    let options = Options { mode: Some(mode), ..project.script(script) };
     connect(client, options).await.new_session(project.path()).await.unwrap()
 }
 

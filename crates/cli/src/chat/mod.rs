@@ -56,21 +56,25 @@ use attache_host::policy::Policy;
 use tokio::sync::mpsc;
 
 use self::app::App;
+pub(crate) use self::app::completed;
+pub(crate) use self::ask::choice::render_section;
 use self::drive::{Driver, First};
 use self::editor::Editor;
 use self::editor::history::History;
 use self::hub::{Hub, Signals, usable};
 use self::kept::Kept;
 pub(crate) use self::output::Screens;
-use self::render::text::Look;
+pub(crate) use self::render::style::{Colour, Line, Style};
+pub(crate) use self::render::text::Look;
 use self::screen::Screen;
 use self::start::Starter;
 pub(crate) use self::start::chat;
 use self::state::SessionState;
 use self::terminal::Raw;
+pub(crate) use self::tool::ToolState;
 use self::traffic::Traffic;
 use self::transcript::Severity;
-use self::view::Canvas;
+pub(crate) use self::view::Canvas;
 use crate::error::{Context as _, Result};
 use crate::run::{Connection, Wish};
 
@@ -187,7 +191,7 @@ pub(crate) async fn run(mut setup: Setup<'_>) -> Result<u8> {
     let raw = Raw::enter().context("the terminal")?;
     let hub = Hub {
         keys: terminal::keys().context("the terminal")?,
-        asks: std::mem::replace(&mut setup.connection.questions, nobody),
+        guard: std::mem::replace(&mut setup.connection.guard, nobody),
         news: setup.connection.agent.events(),
         screens: setup.screens.clone(),
         outcomes: mpsc::channel(16),

@@ -57,8 +57,8 @@ impl Starter<'_> {
     pub(crate) async fn connect(&self) -> Result<Connection> {
         let setup = self.setup.clone();
         let roots: Vec<_> = std::iter::once(setup.cwd.clone()).chain(setup.directories.clone()).collect();
-        let policy = self.permits.policy(&self.cx.paths, &setup.spec.name, &roots, setup.secrets())?;
-        let (lender, questions) = Lender::showing(policy, self.screens.clone());
+        let policy = self.permits.policy(&self.cx.paths, &setup.spec, &roots, setup.secrets())?;
+        let (lender, guard) = Lender::showing(policy, self.screens.clone());
         // What a person can answer and a screen can show is offered here, and only here.
         let client = client(setup.cancel_timeout)
             .elicitation_forms()
@@ -80,7 +80,7 @@ impl Starter<'_> {
             must_authenticate: setup.must_authenticate,
         };
         let agent = connect(&setup.spec, options).await?;
-        Ok(Connection { setup, agent, lender, questions })
+        Ok(Connection { setup, agent, lender, guard })
     }
 }
 

@@ -121,6 +121,12 @@ impl Output {
         }
     }
 
+    /// Prints a question on stderr; the answer is typed behind it.
+    pub(crate) fn ask(&self, text: &str) {
+        let mut stderr = io::stderr().lock();
+        let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+    }
+
     /// Prints a line on stderr.
     pub(crate) fn tell(&self, text: impl Display) {
         let _ = writeln!(io::stderr().lock(), "{text}");

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use attache::ContentBlock;
 use tokio::sync::watch;
 
+use attache_host::policy::Span;
+
 use super::front::{Front, Local, Show};
 use super::input;
 use super::live::Connection;
@@ -115,12 +117,12 @@ pub(super) async fn one_shot(
     let wire = Wire::default();
     let mut show = Show::new(front, None, wire.clone());
     let roots: Vec<_> = std::iter::once(setup.cwd.clone()).chain(setup.directories.clone()).collect();
-    let policy = permits.policy(&cx.paths, &setup.spec.name, &roots, setup.secrets())?;
-    let (lender, questions) = Lender::new(policy);
+    let policy = permits.policy(&cx.paths, &setup.spec, &roots, setup.secrets())?.span(Span::Command);
+    let (lender, guard) = Lender::new(policy);
     let stderr = show_stderr(cx.output.verbose, &setup);
     let model = setup.model.clone();
     let starting = async {
-        let connection = Connection::start(setup, lender, questions, wire, stderr).await?;
+        let connection = Connection::start(setup, lender, guard, wire, stderr).await?;
         let session = connection.new_session().await?;
         if let Some(model) = &model {
             set_model(&session, model).await?;
@@ -142,7 +144,7 @@ pub(super) async fn one_shot(
     let task = Task {
         agent: &connection.setup.spec.name,
         session: &mut session,
-        questions: &mut connection.questions,
+        guard: &mut connection.guard,
         policy: &policy,
         permits: &permits,
         blocks: &prompt,

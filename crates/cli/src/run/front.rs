@@ -3,12 +3,14 @@
 use std::future::Future;
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::pin::pin;
+use std::time::Duration;
 
 use attache::Flow;
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::mpsc;
 
 use super::ask::Ask;
+use crate::chat::{Canvas, Colour, Line, Look, Style, render_section};
 use crate::error::Failure;
 use crate::forms::{self, Person};
 use crate::log::Log;
@@ -302,48 +304,88 @@ impl<'a> Show<'a> {
     }
 }
 
-/// Reads answers from the terminal. The thread that does so is made with the first question, and may read on when the question
-/// is over: what is typed then answers the next one.
+/// Reads answers from the terminal. The thread that does so is started with the first question.
 #[derive(Default)]
 struct Asker(Option<mpsc::Receiver<String>>);
 
+/// How long a question is visible before it takes an answer.
+const GRACE: Duration = Duration::from_millis(500);
+
 impl Asker {
     async fn ask(&mut self, ask: &Ask, color: bool) -> Option<usize> {
-        let tag = if color { "\x1b[1m[permission]\x1b[0m" } else { "[permission]" };
-        let mut text = format!("\n{tag} {}\n", ask.title);
-        for line in ask.details.lines() {
-            text.push_str(&format!("  {line}\n"));
-        }
+        let _ = io::stderr().lock().write_all(render(ask, color).as_bytes());
+        self.pause().await;
+        let mut prompt = "? ";
         loop {
-            let _ = io::stderr().lock().write_all(format!("{text}{}: ", ask.menu()).as_bytes());
-            let line = self.line().await?;
+            let line = self.line_for(prompt).await?;
             let choice = ask.choice(&line);
             if choice.is_some() || line.trim().is_empty() {
                 return choice;
             }
-            text = "there is no such answer; an empty line denies\n".to_owned();
+            prompt = "no such answer; an empty line denies\n? ";
         }
     }
 
-    async fn line_for(&mut self, question: &str) -> Option<String> {
-        let _ = io::stderr().lock().write_all(question.as_bytes());
-        self.line().await
+    /// Lets a question be seen before it is answered. What was typed meanwhile was meant for something else, and is discarded.
+    async fn pause(&mut self) {
+        tokio::time::sleep(GRACE).await;
+        discard_typed();
+        if let Some(lines) = &mut self.0 {
+            while lines.try_recv().is_ok() {}
+        }
     }
 
     /// A line; `None` at the end of the input.
-    async fn line(&mut self) -> Option<String> {
-        let lines = self.0.get_or_insert_with(|| {
-            let (sender, receiver) = mpsc::channel(1);
-            std::thread::spawn(move || {
-                for line in io::stdin().lock().lines() {
-                    let Ok(line) = line else { return };
-                    if sender.blocking_send(line).is_err() {
-                        return;
-                    }
-                }
-            });
-            receiver
-        });
-        lines.recv().await
+    async fn line_for(&mut self, question: &str) -> Option<String> {
+        let _ = io::stderr().lock().write_all(question.as_bytes());
+        self.0.get_or_insert_with(read_lines).recv().await
     }
+}
+
+fn read_lines() -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel(1);
+    std::thread::spawn(move || {
+        for line in io::stdin().lock().lines() {
+            let Ok(line) = line else { return };
+            if sender.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+/// Discards what was typed and not read yet.
+#[cfg(unix)]
+fn discard_typed() {
+    let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
+}
+
+#[cfg(not(unix))]
+fn discard_typed() {}
+
+/// A question with its effects, as the chat shows it.
+fn render(ask: &Ask, colours: bool) -> String {
+    let columns = crossterm::terminal::size().map_or(80, |(columns, _)| usize::from(columns).max(20));
+    let cwd = std::env::current_dir().unwrap_or_default();
+    let look = Look { colours, unicode: true };
+    let canvas = Canvas { columns, rows: usize::MAX, look, cwd, beat: 0, unfold: true };
+    let mut lines = vec![
+        Line::styled("[permission] ", Style::BOLD.colour(Colour::Yellow))
+            .with(ask.headline.clone(), Style::BOLD),
+    ];
+    lines.extend(ask.sections.iter().flat_map(|section| render_section(section, &canvas)));
+    for (key, choice) in ask.menu() {
+        let colour = if choice.allows { Colour::Green } else { Colour::Red };
+        lines.push(
+            Line::styled(format!("  [{key}] "), Style::BOLD.colour(colour))
+                .with(choice.label.clone(), Style::PLAIN),
+        );
+    }
+    let mut text = String::from("\n");
+    for line in lines {
+        line.write(colours, &mut text);
+        text.push('\n');
+    }
+    text
 }

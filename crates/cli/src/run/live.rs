@@ -10,7 +10,7 @@ use super::settings::{model_option, set_mode, set_model, set_option};
 use super::setup::Setup;
 use crate::connect::{ConnectOptions, OnStderr, client, connect, explain_auth};
 use crate::error::{Context as _, Failure, Result};
-use crate::lend::{Asked, Lender};
+use crate::lend::{GuardEvent, Lender};
 use crate::session_store::Record;
 use crate::wire::Wire;
 
@@ -20,7 +20,7 @@ pub(crate) struct Connection {
     pub(crate) agent: Agent,
     pub(crate) lender: Lender,
     /// What the agent wants to do without having asked for it.
-    pub(crate) questions: mpsc::Receiver<Asked>,
+    pub(crate) guard: mpsc::Receiver<GuardEvent>,
 }
 
 /// How a session came to be.
@@ -37,7 +37,7 @@ impl Connection {
     pub(crate) async fn start(
         setup: Setup,
         lender: Lender,
-        questions: mpsc::Receiver<Asked>,
+        guard: mpsc::Receiver<GuardEvent>,
         wire: Wire,
         on_stderr: Option<OnStderr>,
     ) -> Result<Connection> {
@@ -54,7 +54,7 @@ impl Connection {
             must_authenticate: setup.must_authenticate,
         };
         let agent = connect(&setup.spec, options).await?;
-        Ok(Connection { setup, agent, lender, questions })
+        Ok(Connection { setup, agent, lender, guard })
     }
 
     pub(crate) fn servers(&self) -> Result<Vec<McpServer>> {

@@ -139,7 +139,7 @@ pub(super) async fn with_agent<T>(
 ) -> Result<T> {
     let permits = Permits::without_turn(cx)?;
     let roots: Vec<_> = std::iter::once(setup.cwd.clone()).chain(setup.directories.clone()).collect();
-    let policy = permits.policy(&cx.paths, &setup.spec.name, &roots, setup.secrets())?;
+    let policy = permits.policy(&cx.paths, &setup.spec, &roots, setup.secrets())?;
     let (lender, questions) = Lender::new(policy);
     let wire = Wire::default();
     let mut log = crate::run::log(cx, &setup)?;

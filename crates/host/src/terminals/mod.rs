@@ -166,13 +166,9 @@ impl PtyTerminals {
         let cwd = cwd.ok_or_else(|| Error::invalid_params("there is no directory to run it in"))?;
         let limit = request.output_byte_limit.unwrap_or(self.settings.default_output);
         let limit = usize::try_from(limit.min(self.settings.largest_output)).unwrap_or(usize::MAX);
-        let mut launch = Launch::new(request, cwd);
-        if !is_inside(&launch.cwd, roots) {
-            // What is harmless in the project need not be so elsewhere.
-            launch.line = launch.line.elsewhere(&launch.cwd);
-        }
-        self.guard.run(session, &launch.line, &launch.cwd).await.map_err(|reason| {
-            Error::refuse(code::INTERNAL_ERROR, format!("not permitted: `{}`: {reason}", launch.line.text()))
+        let launch = Launch::new(request, cwd);
+        self.guard.run(session, launch.run.clone()).await.map_err(|reason| {
+            Error::refuse(code::INTERNAL_ERROR, format!("not permitted: `{}`: {reason}", launch.run.command))
         })?;
         let place = Running::enter(&self.running, self.settings.most)?;
         let (this, session) = (self.clone(), session.cloned());
@@ -204,7 +200,7 @@ impl PtyTerminals {
         shared.tell(TerminalEvent::Started {
             number,
             session,
-            command: launch.line.text(),
+            command: launch.run.command.text(),
             cwd: &launch.cwd,
         });
         let output = shared.clone();
@@ -221,12 +217,6 @@ impl PtyTerminals {
             }
         }
     }
-}
-
-fn is_inside(cwd: &Path, roots: &[PathBuf]) -> bool {
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let cwd = real(cwd);
-    roots.iter().any(|root| cwd.starts_with(real(root)))
 }
 
 impl Terminals for PtyTerminals {

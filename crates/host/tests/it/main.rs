@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, missing_docs)]
 
 mod audit;
+mod bounded;
 mod budget;
 mod commands;
 mod decide;
@@ -23,3 +24,4 @@ mod sandbox;
 mod secrets;
 mod served;
 mod terminals;
+mod trust;
