@@ -7,7 +7,7 @@ use attache::agent::{NewSession, Open};
 use attache::wire::v1::SessionId;
 use attache::{Error, Result, code};
 use attache_host::policy::{Audit, Memory, Policy, Span};
-use attache_host::sandbox::{Kind, Sandbox};
+use attache_host::sandbox::{Backend, Confinement, Network};
 use attache_host::secrets::Mask;
 use tokio::sync::OnceCell;
 
@@ -127,15 +127,15 @@ impl House {
     pub(crate) fn command(&self, line: &str, roots: &[PathBuf]) -> Result<Vec<String>, String> {
         let shell = ["/bin/sh", "-c", line];
         let Some(wished) = &self.options.sandbox else { return Ok(shell.map(str::to_owned).to_vec()) };
-        let kind = Kind::here()
-            .ok_or("this machine has neither Landlock nor bubblewrap; run the agent without a sandbox")?;
-        let writable = roots.iter().cloned().chain([std::env::temp_dir()]).collect();
-        let sandbox = Sandbox { writable, network: wished.network };
-        let (program, args) = sandbox.wrap(kind, &wished.program, shell[0].as_ref(), &shell[1..]);
-        let words = std::iter::once(program).chain(args).map(|word| word.into_string());
+        let backend = Backend::detect(&wished.program)
+            .ok_or("no sandbox works on this machine; run the agent without --sandbox")?;
+        let network = if wished.network { Network::Open } else { Network::Off };
+        let confinement = Confinement { network, ..Confinement::writable(roots) };
+        let words = confinement.command(backend, &wished.program, shell);
+        let words = words.into_iter().map(|word| word.into_string());
         words
             .collect::<Result<_, _>>()
-            .map_err(|_| "a directory of the session has a name that is no text".to_owned())
+            .map_err(|_| "the path of this program is not valid UTF-8".to_owned())
     }
 }
 

@@ -60,7 +60,7 @@ impl TrustSource {
 /// How commands are confined.
 #[derive(Debug, Clone)]
 pub struct Sandbox {
-    /// A program that passes [`attache_host::sandbox::WORD`] on to [`attache_host::sandbox::become_command`].
+    /// A program that passes [`attache_host::sandbox::WORD`] on to [`attache_host::sandbox::run`].
     pub program: PathBuf,
     /// Whether commands reach the network.
     pub network: bool,

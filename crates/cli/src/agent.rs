@@ -3,6 +3,10 @@
 mod login;
 mod providers;
 
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::process::ExitCode;
+
 use attache::Link;
 use attache_agent::model::Thinking;
 use attache_agent::{Limits, Options, Sandbox, TrustSource};
@@ -10,6 +14,7 @@ use attache_host::trust::TrustStore;
 
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
+use crate::output::Output;
 use crate::run::runtime;
 
 /// Serves one client on standard input and output, or only logs in to a provider of models or out of it.
@@ -66,8 +71,20 @@ fn options(cx: &Cx) -> Result<Options> {
     Ok(options)
 }
 
-/// Becomes a command that was confined by `--sandbox`; comes back only if that fails.
-pub(crate) fn sandboxed(words: &[&str]) -> Result<()> {
-    let error = attache_host::sandbox::become_command(words.iter().map(Into::into));
-    Err(Failure::runtime(format_args!("the sandbox: {error}")))
+/// Runs a confined command, if the arguments are those of one, and returns its exit code.
+pub(crate) fn sandboxed(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
+    if arguments.next()? != attache_host::sandbox::WORD {
+        return None;
+    }
+    Some(match attache_host::sandbox::run(arguments) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            Output::plain().fail(&Failure::runtime(format_args!("sandbox: {error}")));
+            ExitCode::from(match error.kind() {
+                ErrorKind::NotFound => 127,
+                ErrorKind::PermissionDenied => 126,
+                _ => 125,
+            })
+        }
+    })
 }

@@ -50,6 +50,10 @@ use output::Output;
 use paths::Paths;
 
 fn main() -> ExitCode {
+    #[cfg(unix)]
+    if let Some(code) = agent::sandboxed(std::env::args_os().skip(1)) {
+        return code;
+    }
     let paths = Paths::from_env();
     let arguments: Vec<String> =
         std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
@@ -181,8 +185,6 @@ fn hidden(paths: &Paths, arguments: &[String]) -> Option<ExitCode> {
     let result = match arguments.as_slice() {
         #[cfg(unix)]
         ["__owner"] => run::run_owner(paths),
-        #[cfg(unix)]
-        [attache_host::sandbox::WORD, words @ ..] => agent::sandboxed(words),
         #[cfg(unix)]
         ["check-bridge", socket] => check::bridge(socket),
         #[cfg(unix)]

@@ -21,6 +21,8 @@ mod races;
 mod ring;
 mod rules;
 mod sandbox;
+mod sandbox_kit;
+mod sandbox_paths;
 mod secrets;
 mod served;
 mod terminals;
