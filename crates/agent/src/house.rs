@@ -133,9 +133,7 @@ impl House {
         let confinement = Confinement { network, ..Confinement::writable(roots) };
         let words = confinement.command(backend, &wished.program, shell);
         let words = words.into_iter().map(|word| word.into_string());
-        words
-            .collect::<Result<_, _>>()
-            .map_err(|_| "the path of this program is not valid UTF-8".to_owned())
+        words.collect::<Result<_, _>>().map_err(|_| "the path of this program is not valid UTF-8".to_owned())
     }
 }
 

@@ -28,7 +28,8 @@ fn run() -> io::Result<ExitCode> {
         return sandbox::run(arguments.drain(1..)).map(ExitCode::from);
     }
     let own = std::env::current_exe()?;
-    let backend = Backend::detect(&own).ok_or_else(|| io::Error::other("no sandbox works on this machine"))?;
+    let backend =
+        Backend::detect(&own).ok_or_else(|| io::Error::other("no sandbox works on this machine"))?;
     let line = Confinement::read_only([std::env::current_dir()?]).command(backend, &own, arguments);
     Err(std::process::Command::new(&line[0]).args(&line[1..]).exec())
 }

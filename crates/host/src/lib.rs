@@ -36,7 +36,10 @@ pub mod budget;
 pub mod files;
 #[cfg(unix)]
 mod host;
+pub mod net;
 pub mod policy;
+#[cfg(unix)]
+pub mod proxy;
 pub mod sandbox;
 pub mod secrets;
 pub mod shell;

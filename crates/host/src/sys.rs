@@ -214,9 +214,25 @@ impl Dir {
 
 /// Waits until nobody else holds the lock of this file, and holds it until the file is closed.
 pub(crate) fn lock(file: &File) -> io::Result<()> {
+    lock_with(file, libc::LOCK_EX)
+}
+
+/// Takes a share in the lock of a file, and holds it until the file is closed.
+#[cfg(target_os = "linux")]
+pub(crate) fn lock_shared(file: &File) -> io::Result<()> {
+    lock_with(file, libc::LOCK_SH)
+}
+
+/// Takes the lock of a file if nobody else has it or shares it.
+#[cfg(target_os = "linux")]
+pub(crate) fn try_lock(file: &File) -> bool {
+    lock_with(file, libc::LOCK_EX | libc::LOCK_NB).is_ok()
+}
+
+fn lock_with(file: &File, operation: c_int) -> io::Result<()> {
     loop {
         // SAFETY: takes plain numbers; the descriptor is open while borrowed.
-        match checked(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) }) {
+        match checked(unsafe { libc::flock(file.as_raw_fd(), operation) }) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             done => return done,
         }

@@ -90,7 +90,8 @@ impl Backend {
         let confinement = Confinement::read_only(std::iter::empty::<PathBuf>());
         let line = confinement.command(self, own_program, std::iter::empty::<&str>());
         // A directory that every confinement shows.
-        let output = Command::new(own_program).args(&line[1..]).current_dir("/").stdin(Stdio::null()).output();
+        let output =
+            Command::new(own_program).args(&line[1..]).current_dir("/").stdin(Stdio::null()).output();
         output.is_ok_and(|output| output.status.success() && output.stdout == PROBE_ANSWER.as_bytes())
     }
 

@@ -132,9 +132,11 @@ fn search_path(path: &OsStr, confinement: &Confinement) -> OsString {
     let is_outside = |entry: &PathBuf| {
         let real = real(entry);
         entry.is_absolute()
-            && !project.iter().chain(roots).chain(&confinement.write).any(|root| {
-                real.starts_with(root) || entry.starts_with(root)
-            })
+            && !project
+                .iter()
+                .chain(roots)
+                .chain(&confinement.write)
+                .any(|root| real.starts_with(root) || entry.starts_with(root))
     };
     std::env::join_paths(std::env::split_paths(path).filter(is_outside)).unwrap_or_default()
 }
@@ -161,7 +163,11 @@ mod tests {
 
     use super::*;
 
-    fn of(confinement: &Confinement, inherited: &[(&str, &str)], proxy: Option<u16>) -> Vec<(String, String)> {
+    fn of(
+        confinement: &Confinement,
+        inherited: &[(&str, &str)],
+        proxy: Option<u16>,
+    ) -> Vec<(String, String)> {
         let inherited = inherited.iter().map(|(name, value)| (name.into(), value.into()));
         variables(confinement, inherited, Path::new("/tmp"), proxy)
             .into_iter()

@@ -36,6 +36,9 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 
+#[cfg(unix)]
+pub(crate) use temporary::PrivateDirectory;
+
 pub use backend::{BACKEND_VARIABLE, Backend, Guarantees, Unsupported};
 pub use seatbelt::profile as seatbelt_profile;
 

@@ -64,7 +64,8 @@ pub fn profile(confinement: &Confinement, tmp: &Path) -> String {
     // The directories above must stay in their place too, or another one could take it.
     let protected = &confinement.read_only;
     rule(&mut text, "deny", "file-write*", "subpath", protected);
-    let above = protected.iter().flat_map(|path| path.ancestors().skip(1)).filter(|path| path.parent().is_some());
+    let above =
+        protected.iter().flat_map(|path| path.ancestors().skip(1)).filter(|path| path.parent().is_some());
     rule(&mut text, "deny", "file-write-unlink", "literal", above);
     rule(&mut text, "deny", "process-exec file-read*", "literal", &confinement.deny_exec);
     if confinement.network == Network::Open {
@@ -137,12 +138,13 @@ pub(super) fn keep(mut setup: super::supervise::Setup) -> ! {
             let real = resolved(&setup.confinement);
             let mut line = vec![PROGRAM.into(), "-p".into(), profile(&real, tmp.path()).into(), "--".into()];
             match setup.command.as_slice() {
-                [] => line.extend(["/usr/bin/printf".into(), "%s".into(), super::backend::PROBE_ANSWER.into()]),
+                [] => {
+                    line.extend(["/usr/bin/printf".into(), "%s".into(), super::backend::PROBE_ANSWER.into()])
+                }
                 command => line.extend(command.iter().cloned()),
             }
             let confinement = &setup.confinement;
-            let variables =
-                super::environment::variables(confinement, std::env::vars_os(), tmp.path(), None);
+            let variables = super::environment::variables(confinement, std::env::vars_os(), tmp.path(), None);
             let error = apply_limits(confinement).err().unwrap_or_else(|| execute(&line, variables));
             setup.report.fail_and_exit(&error)
         }
@@ -211,7 +213,10 @@ mod tests {
         };
         let text = profile(&confinement, tmp());
         let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("no {part} in\n{text}"));
-        assert!(at("(allow file-read*\n  (subpath \"/\"))") < at("(deny file-read*\n  (subpath \"/Users/u/.ssh\"))"));
+        assert!(
+            at("(allow file-read*\n  (subpath \"/\"))")
+                < at("(deny file-read*\n  (subpath \"/Users/u/.ssh\"))")
+        );
         let write = at("(allow file-read* file-write*\n  (subpath \"/Users/u/p\")");
         assert!(write < at("(deny file-write*\n  (subpath \"/Users/u/p/.git/hooks\"))"));
         at("(deny file-write-unlink\n  (literal \"/Users/u/p/.git\")\n  (literal \"/Users/u/p\")");

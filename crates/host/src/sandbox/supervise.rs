@@ -90,8 +90,7 @@ pub(super) fn run(arguments: Vec<OsString>) -> io::Result<u8> {
 
     let forwarded: Vec<libc::c_int> =
         FORWARDED.into_iter().filter(|signal| !process::is_ignored(*signal)).collect();
-    let awaited: Vec<libc::c_int> =
-        forwarded.iter().copied().chain([libc::SIGCHLD, libc::SIGALRM]).collect();
+    let awaited: Vec<libc::c_int> = forwarded.iter().copied().chain([libc::SIGCHLD, libc::SIGALRM]).collect();
     process::block_signals(&awaited);
     if command.is_empty() {
         process::alarm(PROBE_SECONDS);
@@ -193,19 +192,23 @@ fn result(backend: Backend, code: u8, report: &str) -> io::Result<u8> {
         return Err(io::Error::new(kind, text));
     }
     if !begun {
-        return Err(io::Error::other(format!("the {} sandbox did not start (exit code {code})", backend.name())));
+        return Err(io::Error::other(format!(
+            "the {} sandbox did not start (exit code {code})",
+            backend.name()
+        )));
     }
     Ok(code)
 }
 
+/// Another descriptor to watch, and what to do when it can be read.
+pub(super) struct Extra<'a> {
+    pub(super) descriptor: OwnedFd,
+    pub(super) act: &'a mut dyn FnMut(&OwnedFd),
+}
+
 /// Waits next to the command, passes signals on to it and returns its exit code. `None` if the outermost process is gone.
 ///
-/// `extra` is another descriptor to watch, and what to do when it can be read.
-pub(super) fn watch(
-    command: libc::pid_t,
-    control: &OwnedFd,
-    mut extra: Option<(OwnedFd, &mut dyn FnMut(&OwnedFd))>,
-) -> Option<u8> {
+pub(super) fn watch(command: libc::pid_t, control: &OwnedFd, mut extra: Option<Extra<'_>>) -> Option<u8> {
     use std::os::fd::AsFd as _;
     let mut control = File::from(control.try_clone().ok()?);
     loop {
@@ -217,7 +220,7 @@ pub(super) fn watch(
                 Err(_) => return None,
             }
         }
-        let other = extra.as_ref().map(|(descriptor, _)| descriptor.as_fd());
+        let other = extra.as_ref().map(|extra| extra.descriptor.as_fd());
         let [ordered, asked] = process::wait_readable([Some(control.as_fd()), other]);
         if ordered {
             let mut signals = [0; 64];
@@ -226,7 +229,7 @@ pub(super) fn watch(
                 Ok(count) => signals[..count].iter().for_each(|signal| send(command, *signal)),
             }
         }
-        if asked && let Some((descriptor, act)) = &mut extra {
+        if asked && let Some(Extra { descriptor, act }) = &mut extra {
             act(descriptor);
         }
     }
@@ -254,14 +257,12 @@ pub(super) fn apply_limits(confinement: &Confinement) -> io::Result<()> {
 }
 
 /// Becomes the command, or answers a probe. Returns only if that fails.
-pub(super) fn execute(
-    command: &[OsString],
-    variables: Vec<(OsString, OsString)>,
-) -> io::Error {
+pub(super) fn execute(command: &[OsString], variables: Vec<(OsString, OsString)>) -> io::Error {
     use std::os::unix::process::CommandExt as _;
     let Some((program, arguments)) = command.split_first() else {
         let mut output = io::stdout();
-        let answered = output.write_all(super::backend::PROBE_ANSWER.as_bytes()).and_then(|()| output.flush());
+        let answered =
+            output.write_all(super::backend::PROBE_ANSWER.as_bytes()).and_then(|()| output.flush());
         process::exit(if answered.is_ok() { 0 } else { ERROR_CODE });
     };
     let error = std::process::Command::new(program).args(arguments).env_clear().envs(variables).exec();

@@ -105,7 +105,7 @@ mod tests {
         let closed = path.join("closed");
         fs::create_dir_all(closed.join("in")).unwrap();
         for directory in [closed.join("in"), closed] {
-            fs::set_permissions(directory, fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(directory, fs::Permissions::from_mode(0o000)).unwrap();
         }
         private.remove();
         assert!(!path.exists());

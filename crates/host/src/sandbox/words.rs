@@ -177,8 +177,7 @@ mod tests {
     #[test]
     fn a_command_line_is_read_back() {
         let plain = Confinement::writable(["/p"]);
-        let hidden =
-            Confinement { view: View::Everything { hidden: vec!["/home".into()] }, ..plain.clone() };
+        let hidden = Confinement { view: View::Everything { hidden: vec!["/home".into()] }, ..plain.clone() };
         for confinement in [full(), plain, hidden, Confinement::read_only(["/p"])] {
             let command = ["sh", "-c", "--write=/x", "--", "ü"];
             let line = confinement.command(Backend::Landlock, Path::new("/bin/attache"), command);

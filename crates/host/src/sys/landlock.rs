@@ -84,9 +84,9 @@ impl Ruleset {
             _ => size_of::<Attributes>(),
         };
         // SAFETY: `attributes` lives across the call and is at least `size` bytes long.
-        let fd = unsafe {
-            libc::syscall(libc::SYS_landlock_create_ruleset, &raw const attributes, size, 0_u32)
-        } as c_int;
+        let fd =
+            unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, &raw const attributes, size, 0_u32) }
+                as c_int;
         checked(fd)?;
         // SAFETY: a descriptor that the kernel has just made for us.
         Ok(Some(Ruleset { fd: unsafe { OwnedFd::from_raw_fd(fd) }, rights }))
@@ -119,6 +119,8 @@ impl Ruleset {
     /// Restricts this process and everything that it starts. It has given up gaining privileges before.
     pub(crate) fn apply(self) -> io::Result<()> {
         // SAFETY: the descriptor is open.
-        checked(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, self.fd.as_raw_fd(), 0_u32) } as c_int)
+        checked(
+            unsafe { libc::syscall(libc::SYS_landlock_restrict_self, self.fd.as_raw_fd(), 0_u32) } as c_int
+        )
     }
 }

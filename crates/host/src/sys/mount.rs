@@ -108,9 +108,8 @@ pub(crate) fn new_file_system(
     let context = owned(unsafe { libc::syscall(libc::SYS_fsopen, kind.as_ptr(), 1_u32) })?;
     let configure = |command: c_uint, key: *const libc::c_char, value: *const libc::c_char| {
         // SAFETY: key and value are null or end with a zero byte, as the command demands.
-        checked(unsafe {
-            libc::syscall(libc::SYS_fsconfig, context.as_raw_fd(), command, key, value, 0)
-        } as c_int)
+        checked(unsafe { libc::syscall(libc::SYS_fsconfig, context.as_raw_fd(), command, key, value, 0) }
+            as c_int)
     };
     for (key, value) in options {
         match value {

@@ -250,6 +250,12 @@ pub(crate) fn inherit(descriptor: BorrowedFd<'_>) -> io::Result<()> {
     checked(unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_SETFD, 0) })
 }
 
+/// The effective user of this process.
+pub(crate) fn user() -> u32 {
+    // SAFETY: takes nothing and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
 /// A resource with a limit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Resource {

@@ -149,6 +149,9 @@ const SHARED_IPC: &[c_long] = &[
     libc::SYS_mq_unlink,
 ];
 
+/// `PRIO_PROCESS`, whose type is another one in each C library.
+const PRIO_PROCESS: u32 = 0;
+
 /// Calls that change a process, and the first arguments by which that is the caller itself.
 const ON_A_PROCESS: &[(c_long, &[u32])] = &[
     (libc::SYS_prlimit64, &[0]),
@@ -156,14 +159,23 @@ const ON_A_PROCESS: &[(c_long, &[u32])] = &[
     (libc::SYS_sched_setscheduler, &[0]),
     (libc::SYS_sched_setparam, &[0]),
     (libc::SYS_sched_setattr, &[0]),
-    (libc::SYS_setpriority, &[libc::PRIO_PROCESS as u32, 0]),
+    (libc::SYS_setpriority, &[PRIO_PROCESS, 0]),
     (libc::SYS_ioprio_set, &[1, 0]),
 ];
 
-/// Owners, attributes and flags of files. Landlock does not cover them.
-const OWNERS_AND_ATTRIBUTES: &[c_long] = &[
+/// Owners and flags of files. Landlock does not cover them.
+const OWNERS_AND_FLAGS: &[c_long] = &[
     libc::SYS_fchown,
     libc::SYS_fchownat,
+    FILE_SETATTR,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chown,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_lchown,
+];
+
+/// Extended attributes of files. Landlock does not cover them. Programs do without them where a file system has none.
+const ATTRIBUTES: &[c_long] = &[
     libc::SYS_setxattr,
     libc::SYS_lsetxattr,
     libc::SYS_fsetxattr,
@@ -172,11 +184,6 @@ const OWNERS_AND_ATTRIBUTES: &[c_long] = &[
     libc::SYS_fremovexattr,
     SETXATTRAT,
     REMOVEXATTRAT,
-    FILE_SETATTR,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_chown,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_lchown,
 ];
 
 /// Permissions and time stamps of files. Landlock does not cover them.
@@ -393,10 +400,12 @@ fn program(policy: Policy, architecture: u32) -> Vec<Instruction> {
 
     if policy.shared_system {
         program.verdict_on(SHARED_IPC, missing);
-        program.verdict_on(OWNERS_AND_ATTRIBUTES, denied);
+        program.verdict_on(OWNERS_AND_FLAGS, denied);
+        program.verdict_on(ATTRIBUTES, refuse(libc::EOPNOTSUPP));
         for (call, arguments) in ON_A_PROCESS {
             let own = arguments.iter().enumerate();
-            let own: Vec<_> = own.map(|(index, value)| is(index as u32, std::slice::from_ref(value))).collect();
+            let own: Vec<_> =
+                own.map(|(index, value)| is(index as u32, std::slice::from_ref(value))).collect();
             program.on(*call, Program::unless(denied, &[&own]));
         }
     }
@@ -427,7 +436,8 @@ pub(crate) fn install(policy: Policy) -> io::Result<Option<OwnedFd>> {
     let asks = policy.metadata == Metadata::Ask;
     let flags = if asks { NEW_LISTENER } else { 0 };
     // SAFETY: the filter and its code live across the call, and the length is right.
-    let result = unsafe { libc::syscall(libc::SYS_seccomp, SET_MODE_FILTER, flags, &raw const filter) } as c_int;
+    let result =
+        unsafe { libc::syscall(libc::SYS_seccomp, SET_MODE_FILTER, flags, &raw const filter) } as c_int;
     checked(result)?;
     // SAFETY: with that flag the result is a descriptor that the kernel has just made for us.
     Ok(asks.then(|| unsafe { OwnedFd::from_raw_fd(result) }))

@@ -7,7 +7,7 @@ use std::path::Path;
 use attache_host::sandbox::{Backend, Confinement, Environment, Limits, View};
 
 use crate::kit::Scratch;
-use crate::sandbox_kit::{backends, command, program, shell, with_namespaces};
+use crate::sandbox_kit::{Outside, backends, command, program, shell, with_namespaces};
 
 #[test]
 fn a_backend_is_found_once_and_really_tried() {
@@ -79,7 +79,8 @@ fn nothing_else_is_visible() {
         let scratch = Scratch::new();
         let root = scratch.dir("project");
         let confinement = Confinement::read_only([&root]);
-        let outcome = shell(backend, &confinement, &root, "ls -A / /etc /tmp /var; ls -d /proc/[0-9]* | wc -l");
+        let outcome =
+            shell(backend, &confinement, &root, "ls -A / /etc /tmp /var; ls -d /proc/[0-9]* | wc -l");
         for name in ["home", "root", "sys", "run", "shadow", "ssh", "hostname", "sudoers"] {
             assert!(outcome.stdout.lines().all(|line| line != name), "{name} in {outcome:?}");
         }
@@ -92,13 +93,9 @@ fn nothing_else_is_visible() {
 #[test]
 fn everything_can_be_read_but_what_is_hidden() {
     for &backend in backends() {
-        let scratch = Scratch::new();
-        // Not below /tmp, which is private anyway.
-        let base = std::env::current_exe().unwrap().parent().unwrap().join(format!("sandbox-{}", std::process::id()));
-        let Ok(()) = fs::create_dir_all(base.join("keys/deep")) else {
-            eprintln!("skipped: {} is not writable", base.display());
-            return;
-        };
+        let Some(outside) = Outside::visible() else { return };
+        let base = outside.path();
+        fs::create_dir_all(base.join("keys/deep")).unwrap();
         let write = |name: &str, text: &str| fs::write(base.join(name), text).unwrap();
         fs::create_dir_all(base.join("keys/project")).unwrap();
         write("open", "visible\n");
@@ -107,19 +104,18 @@ fn everything_can_be_read_but_what_is_hidden() {
         write("keys/project/file", "mine\n");
         write("token", "treasure");
         let mut confinement = Confinement::writable([base.join("keys/project")]);
-        confinement.view = View::Everything { hidden: vec![base.join("keys"), base.join("token"), base.join("missing")] };
+        confinement.view =
+            View::Everything { hidden: vec![base.join("keys"), base.join("token"), base.join("missing")] };
         let script = format!(
             "cd {b}; cat open keys/project/file; cat keys/private keys/deep/private token; cat keys/project/../private; cp token {b}/keys/project/t
              echo more >> keys/project/file; tail -1 keys/project/file",
             b = base.display()
         );
-        let outcome = shell(backend, &confinement, &base, &script);
+        let outcome = shell(backend, &confinement, base, &script);
         outcome.prints("visible\nmine\nmore");
         outcome.hides("treasure");
         let copy = fs::read_to_string(base.join("keys/project/t")).unwrap_or_default();
         assert_eq!(copy, "", "{outcome:?}");
-        fs::remove_dir_all(&base).unwrap();
-        drop(scratch);
     }
 }
 
@@ -127,7 +123,8 @@ fn everything_can_be_read_but_what_is_hidden() {
 fn the_private_temporary_directory_is_gone_afterwards() {
     for &backend in backends() {
         let scratch = Scratch::new();
-        for confinement in [Confinement::read_only([scratch.path()]), Confinement::writable([scratch.path()])] {
+        for confinement in [Confinement::read_only([scratch.path()]), Confinement::writable([scratch.path()])]
+        {
             let script = "mkdir -p $TMPDIR/a/b && mkdir -m 0 $TMPDIR/closed && echo x > $TMPDIR/a/b/c && touch $TMPDIR/mine
                 [ \"$(stat -c %u $TMPDIR/mine)\" = \"$(id -u)\" ] && echo $TMPDIR";
             let outcome = shell(backend, &confinement, scratch.path(), script);
@@ -148,7 +145,10 @@ fn other_temporary_files_are_out_of_reach() {
         let shared = Scratch::new();
         shared.file("note", "treasure");
         let confinement = Confinement::writable([scratch.path()]);
-        let script = format!("cat {0}/note; ls -A /tmp /var/tmp /dev/shm; echo x > /dev/shm/x && echo x > /var/tmp/x && echo wrote", shared.path().display());
+        let script = format!(
+            "cat {0}/note; ls -A /tmp /var/tmp /dev/shm; echo x > /dev/shm/x && echo x > /var/tmp/x && echo wrote",
+            shared.path().display()
+        );
         let outcome = shell(backend, &confinement, scratch.path(), &script);
         outcome.hides("treasure");
         outcome.shows("wrote");
@@ -161,14 +161,31 @@ fn exit_codes_come_through() {
     for &backend in backends() {
         let scratch = Scratch::new();
         let confinement = Confinement::read_only([scratch.path()]);
-        for (script, code) in [("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -TERM $$", 143), ("kill -KILL $$", 137), ("kill -SEGV $$", 139)] {
-            assert_eq!(shell(backend, &confinement, scratch.path(), script).code, code, "{backend:?}: {script}");
+        for (script, code) in [
+            ("exit 0", 0),
+            ("exit 7", 7),
+            ("exit 255", 255),
+            ("kill -TERM $$", 143),
+            ("kill -KILL $$", 137),
+            ("kill -SEGV $$", 139),
+        ] {
+            assert_eq!(
+                shell(backend, &confinement, scratch.path(), script).code,
+                code,
+                "{backend:?}: {script}"
+            );
         }
-        for (program, reason) in [("/no/such/program", "No such file"), ("no-such-program", "No such file"), ("/etc", "denied")] {
-            let output = command(backend, &confinement, &[program]).current_dir(scratch.path()).output().unwrap();
+        for (program, reason) in
+            [("/no/such/program", "No such file"), ("no-such-program", ""), ("/etc", "denied")]
+        {
+            let output =
+                command(backend, &confinement, &[program]).current_dir(scratch.path()).output().unwrap();
             let text = String::from_utf8_lossy(&output.stderr).into_owned();
             assert_eq!(output.status.code(), Some(125));
-            assert!(text.contains(&format!("cannot run `{program}`")) && text.contains(reason), "{backend:?}: {text}");
+            assert!(
+                text.contains(&format!("cannot run `{program}`")) && text.contains(reason),
+                "{backend:?}: {text}"
+            );
         }
     }
 }
@@ -191,7 +208,8 @@ fn arguments_and_input_arrive_as_they_are() {
     for &backend in backends() {
         let scratch = Scratch::new();
         let odd = std::ffi::OsStr::from_bytes(b"a b\n\"'--\xff");
-        let argv = [std::ffi::OsStr::new("printf"), std::ffi::OsStr::new("%s|"), odd, std::ffi::OsStr::new("")];
+        let argv =
+            [std::ffi::OsStr::new("printf"), std::ffi::OsStr::new("%s|"), odd, std::ffi::OsStr::new("")];
         let confinement = Confinement::read_only([scratch.path()]);
         let output = command(backend, &confinement, &argv).current_dir(scratch.path()).output().unwrap();
         assert_eq!(output.stdout, b"a b\n\"'--\xff||", "{backend:?}");
@@ -223,7 +241,10 @@ fn the_environment_is_cleaned() {
                 .output()
                 .unwrap();
             let text = String::from_utf8_lossy(&output.stdout);
-            assert!(!text.contains("treasure") && !text.contains("ATTACHE"), "{backend:?} {environment:?}: {text}");
+            assert!(
+                !text.contains("treasure") && !text.contains("ATTACHE"),
+                "{backend:?} {environment:?}: {text}"
+            );
             assert_eq!(text.contains("plain-value"), kept, "{backend:?} {environment:?}: {text}");
         }
     }
@@ -241,7 +262,8 @@ fn limits_hold() {
         assert_eq!(fs::metadata(scratch.join("big")).unwrap().len(), 4096);
         if backend.guarantees().tmp_size {
             let script = "for i in $(seq 2000); do head -c 4096 /dev/zero > $TMPDIR/$i || break; done 2>/dev/null; du -xsk $TMPDIR | cut -f1";
-            let used: u64 = shell(backend, &confinement, scratch.path(), script).stdout.trim().parse().unwrap();
+            let used: u64 =
+                shell(backend, &confinement, scratch.path(), script).stdout.trim().parse().unwrap();
             assert!((512..=1024).contains(&used), "{backend:?}: {used} KiB");
         }
         shell(backend, &confinement, scratch.path(), "ulimit -c").prints("0");
@@ -251,10 +273,14 @@ fn limits_hold() {
 #[test]
 fn a_confinement_that_cannot_be_enforced_runs_nothing() {
     let scratch = Scratch::new();
-    let confinement = Confinement { read_only: vec![scratch.join(".git")], ..Confinement::writable([scratch.path()]) };
+    let confinement =
+        Confinement { read_only: vec![scratch.join(".git")], ..Confinement::writable([scratch.path()]) };
     let outcome = shell(Backend::Landlock, &confinement, scratch.path(), "echo ran");
     outcome.prints("");
-    assert!(outcome.stderr.contains("cannot keep paths inside a writable directory read-only"), "{outcome:?}");
+    assert!(
+        outcome.stderr.contains("cannot keep paths inside a writable directory read-only"),
+        "{outcome:?}"
+    );
     for path in ["/proc/self", "/sys", "/dev", "/dev/pts", "/"] {
         for &backend in backends() {
             for confinement in [Confinement::writable([path]), Confinement::read_only([path])] {
@@ -265,13 +291,20 @@ fn a_confinement_that_cannot_be_enforced_runs_nothing() {
             }
         }
     }
-    let outcome = shell(Backend::Seatbelt, &Confinement::read_only([scratch.path()]), scratch.path(), "echo ran");
+    let outcome =
+        shell(Backend::Seatbelt, &Confinement::read_only([scratch.path()]), scratch.path(), "echo ran");
     outcome.prints("");
 }
 
 #[test]
 fn arguments_that_are_not_those_of_a_sandbox_run_nothing() {
-    for words in [&["--", "echo", "ran"][..], &[], &["--inside=3,4,5,-1", "--", "echo", "ran"], &["echo", "ran"], &["--backend=none", "--", "echo", "ran"]] {
+    for words in [
+        &["--", "echo", "ran"][..],
+        &[],
+        &["--inside=3,4,5,-1", "--", "echo", "ran"],
+        &["echo", "ran"],
+        &["--backend=none", "--", "echo", "ran"],
+    ] {
         let output = std::process::Command::new(program()).arg("__sandbox").args(words).output().unwrap();
         assert_eq!(output.status.code(), Some(125), "{words:?}");
         assert!(output.stdout.is_empty(), "{words:?}");

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use attache_host::sandbox::{Backend, Confinement};
 
@@ -104,6 +105,50 @@ pub(crate) fn perl(backend: Backend, confinement: &Confinement, directory: &Path
         }
     "#;
     let script = format!("{PRELUDE}\n{script}");
-    let output = command(backend, confinement, &["perl", "-e", &script]).current_dir(directory).output().unwrap();
+    let output =
+        command(backend, confinement, &["perl", "-e", &script]).current_dir(directory).output().unwrap();
     Outcome::of(backend, &output)
+}
+
+/// A directory that is not below a private temporary one, if there is such a place that the user can write to.
+pub(crate) struct Outside(PathBuf);
+
+impl Outside {
+    pub(crate) fn new() -> Outside {
+        Outside::visible().or_else(|| Outside::create_in(&std::env::temp_dir())).unwrap()
+    }
+
+    /// A directory that a command with a view of everything sees; `None` if the user can write to temporary directories only.
+    pub(crate) fn visible() -> Option<Outside> {
+        let own = std::env::current_exe().unwrap();
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let mut places = [own.parent().map(Path::to_owned), home].into_iter().flatten();
+        let made = places.find_map(|place| Outside::create_in(&place));
+        if made.is_none() {
+            eprintln!("skipped: the user can write to temporary directories only");
+        }
+        made
+    }
+
+    fn create_in(place: &Path) -> Option<Outside> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = place.join(format!("sandbox-{}-{number}", std::process::id()));
+        std::fs::create_dir(&path).ok()?;
+        Some(Outside(path.canonicalize().unwrap()))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }

@@ -24,7 +24,9 @@ fn names(directory: &Path) -> Vec<String> {
 fn roots_may_have_any_name() {
     for &backend in backends() {
         let scratch = Scratch::new();
-        for name in [&b"a b"[..], b"c:d", b"new\nline", b"\xff\xfe", b"%2f", b"--", b"quote'\"\\", b"t\xc3\xa4g"] {
+        for name in
+            [&b"a b"[..], b"c:d", b"new\nline", b"\xff\xfe", b"%2f", b"--", b"quote'\"\\", b"t\xc3\xa4g"]
+        {
             let root = scratch.path().join(OsStr::from_bytes(name));
             fs::create_dir(&root).unwrap();
             fs::write(root.join("file"), "content").unwrap();
@@ -48,9 +50,18 @@ fn roots_may_be_links_nested_or_missing() {
         let link = scratch.link("home/project", "../real/project");
         scratch.link("chain", "home");
         let through = scratch.join("chain/project");
-        let roots = [through.clone(), link.join("sub"), scratch.join("missing"), scratch.join("home/./project/../project")];
+        let roots = [
+            through.clone(),
+            link.join("sub"),
+            scratch.join("missing"),
+            scratch.join("home/./project/../project"),
+        ];
         let confinement = Confinement::read_only(roots);
-        let script = format!("cat file sub/file; cd {} && cat file; cd {} && pwd -P; ls ../..", through.display(), link.display());
+        let script = format!(
+            "cat file sub/file; cd {} && cat file; cd {} && pwd -P; ls ../..",
+            through.display(),
+            link.display()
+        );
         let outcome = shell(backend, &confinement, &through, &script);
         outcome.shows(&format!("contentnestedcontent{}", scratch.join("real/project").display()));
         if backend.guarantees().private_metadata {
@@ -99,8 +110,10 @@ fn programs_can_be_denied() {
     for &backend in backends() {
         let scratch = Scratch::new();
         let head = which("head");
-        let confinement =
-            Confinement { deny_exec: vec![head.clone(), "/no/such/program".into()], ..Confinement::read_only([scratch.path()]) };
+        let confinement = Confinement {
+            deny_exec: vec![head.clone(), "/no/such/program".into()],
+            ..Confinement::read_only([scratch.path()])
+        };
         let script = format!(
             "echo text | cat; echo text | head; echo text | {h}; cp {h} $TMPDIR/copy && chmod +x $TMPDIR/copy; echo text | $TMPDIR/copy
              for ld in /lib64/ld-linux-*.so.* /lib/ld-linux-*.so.*; do [ -e $ld ] && echo text | $ld {h}; done; true",
@@ -115,7 +128,13 @@ fn programs_can_be_denied() {
         fs::hard_link(&tool, bin.join("alias")).unwrap();
         symlink("tool", bin.join("link")).unwrap();
         let confinement = Confinement { deny_exec: vec![tool], ..Confinement::read_only([scratch.path()]) };
-        shell(backend, &confinement, scratch.path(), "bin/tool; bin/alias; bin/link; cat bin/*; sh bin/alias").prints("");
+        shell(
+            backend,
+            &confinement,
+            scratch.path(),
+            "bin/tool; bin/alias; bin/link; cat bin/*; sh bin/alias",
+        )
+        .prints("");
         let confinement = Confinement { deny_exec: Vec::new(), ..confinement };
         shell(backend, &confinement, scratch.path(), "bin/tool; bin/alias; bin/link").prints("ran\nran\nran");
     }
@@ -123,7 +142,8 @@ fn programs_can_be_denied() {
 
 fn which(name: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap();
-    let found = std::env::split_paths(&path).map(|directory| directory.join(name)).find(|path| path.is_file());
+    let found =
+        std::env::split_paths(&path).map(|directory| directory.join(name)).find(|path| path.is_file());
     found.unwrap().canonicalize().unwrap()
 }
 
@@ -135,7 +155,8 @@ fn project() -> (Scratch, Confinement) {
     scratch.file("p/.git/index", "index");
     scratch.file("p/src/main.rs", "main");
     let root = scratch.join("p");
-    let read_only = [".git/config", ".git/hooks", ".attache.toml", ".attache", ".vscode/tasks.json", "AGENTS.md"];
+    let read_only =
+        [".git/config", ".git/hooks", ".attache.toml", ".attache", ".vscode/tasks.json", "AGENTS.md"];
     let confinement = Confinement {
         read_only: read_only.iter().map(|path| root.join(path)).collect(),
         ..Confinement::writable([&root])
@@ -206,8 +227,14 @@ fn protected_links_stay_and_what_they_lead_to_too() {
             true";
         let outcome = shell(backend, &confinement, &root, script);
         outcome.prints("sample\ntext wrote");
-        assert_eq!(names(&root), [".git", "AGENTS.md", "CLAUDE.md", "dangling", "loop", "meta", "new", "settings"], "{outcome:?}");
-        for (link, target) in [(".git", "meta"), ("AGENTS.md", "CLAUDE.md"), ("dangling", "not-there.toml"), ("loop", "loop")] {
+        assert_eq!(
+            names(&root),
+            [".git", "AGENTS.md", "CLAUDE.md", "dangling", "loop", "meta", "new", "settings"],
+            "{outcome:?}"
+        );
+        for (link, target) in
+            [(".git", "meta"), ("AGENTS.md", "CLAUDE.md"), ("dangling", "not-there.toml"), ("loop", "loop")]
+        {
             assert_eq!(fs::read_link(root.join(link)).unwrap(), Path::new(target), "{outcome:?}");
         }
         assert_eq!(names(&root.join("meta/hooks")), ["sample"], "{outcome:?}");
@@ -222,7 +249,8 @@ fn a_file_in_the_place_of_a_directory_is_protected_itself() {
         let root = scratch.dir("p");
         // As in a worktree of git.
         scratch.file("p/.git", "gitdir: elsewhere\n");
-        let confinement = Confinement { read_only: vec![root.join(".git/hooks")], ..Confinement::writable([&root]) };
+        let confinement =
+            Confinement { read_only: vec![root.join(".git/hooks")], ..Confinement::writable([&root]) };
         let script = "rm .git; mv .git x; mkdir .git; echo x > .git; echo x > new";
         let outcome = shell(backend, &confinement, &root, script);
         assert_eq!(names(&root), [".git", "new"], "{outcome:?}");
@@ -311,7 +339,8 @@ fn a_directory_that_changes_meanwhile_opens_nothing() {
                 if backend.guarantees().read_only_paths {
                     confinement.read_only.push(root.join("sub/.git"));
                 }
-                let outcome = shell(backend, &confinement, &root, "echo evil > sub/evil; echo evil > other/evil; true");
+                let outcome =
+                    shell(backend, &confinement, &root, "echo evil > sub/evil; echo evil > other/evil; true");
                 assert_eq!(names(&outside), ["secret"], "{outcome:?}");
                 let confinement = Confinement::read_only([root.clone(), root.join("sub")]);
                 shell(backend, &confinement, &root, "cat sub/secret other/secret").hides("treasure");
@@ -329,11 +358,16 @@ fn a_project_below_a_hidden_directory_is_all_that_is_left_of_it() {
         scratch.file("home/work/p/.env", "treasure");
         scratch.file("home/work/p/file", "content");
         let confinement = Confinement {
-            view: View::Everything { hidden: vec![scratch.join("home"), root.join(".env"), scratch.join("home/.ssh")] },
+            view: View::Everything {
+                hidden: vec![scratch.join("home"), root.join(".env"), scratch.join("home/.ssh")],
+            },
             limits: Limits::default(),
             ..Confinement::writable([&root])
         };
-        let script = format!("cat file; cat .env {h}/.ssh/id; mv .env env2; rm .env; ls -A {h} {h}/work; cat .env; ls", h = scratch.join("home").display());
+        let script = format!(
+            "cat file; cat .env {h}/.ssh/id; mv .env env2; rm .env; ls -A {h} {h}/work; cat .env; ls",
+            h = scratch.join("home").display()
+        );
         let outcome: Outcome = shell(backend, &confinement, &root, &script);
         outcome.hides("treasure");
         outcome.shows("content");

@@ -83,7 +83,10 @@ impl Start {
             }
         }
         let mut command = std::process::Command::new(&self.program);
-        command.args(&self.arguments).env_clear().envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command
+            .args(&self.arguments)
+            .env_clear()
+            .envs(self.variables.iter().map(|(name, value)| (name, value)));
         explain(format!("cannot run `{}`", self.program.display()))(command.exec())
     }
 
@@ -203,7 +206,8 @@ fn read_notes(notes: OwnedFd) -> io::Result<Notes> {
             "write" => notes.writable.push(path(rest)?),
             _ => {
                 let mut parts = rest.splitn(3, ' ');
-                let mut number = || parts.next().and_then(|part| part.parse().ok()).ok_or(io::ErrorKind::InvalidData);
+                let mut number =
+                    || parts.next().and_then(|part| part.parse().ok()).ok_or(io::ErrorKind::InvalidData);
                 let id = Id { device: number()?, inode: number()? };
                 let path = path(parts.next().unwrap_or_default())?;
                 let place = mount::open_place(root.descriptor(), &path);

@@ -8,12 +8,12 @@ use std::path::PathBuf;
 
 use super::roots::Root;
 use super::{bridge, explain, metadata, rules};
-use crate::sandbox::supervise::{Setup, apply_limits, execute, watch};
+use crate::sandbox::supervise::{Extra, Setup, apply_limits, execute, watch};
 use crate::sandbox::temporary::PrivateDirectory;
 use crate::sandbox::{Network, environment};
+use crate::sys::notify;
 use crate::sys::process::{self, Fork};
 use crate::sys::seccomp::{self, Metadata, Policy, Sockets};
-use crate::sys::notify;
 
 /// Where private temporary directories are created, without namespaces.
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
@@ -67,7 +67,9 @@ impl Inside {
         process::drop_capabilities()?;
         process::wake_on_child();
         let port = match &self.proxy {
-            Some(socket) => Some(bridge::start(socket).map_err(explain("cannot start the bridge to the proxy"))?),
+            Some(socket) => {
+                Some(bridge::start(socket).map_err(explain("cannot start the bridge to the proxy"))?)
+            }
             None => None,
         };
         match process::fork()? {
@@ -124,7 +126,12 @@ impl Inside {
             },
             shared_system,
         };
-        let questions = seccomp::install(policy).map_err(explain("cannot apply seccomp"))?;
+        let installed = seccomp::install(policy).or_else(|error| match error.raw_os_error() {
+            // A sandbox around this one asks its own supervisor already, and there can be only one.
+            Some(libc::EBUSY) => seccomp::install(Policy { metadata: Metadata::Refuse, ..policy }),
+            _ => Err(error),
+        });
+        let questions = installed.map_err(explain("cannot apply seccomp"))?;
         if let (Some(questions), Some(listener)) = (questions, listener) {
             notify::send_descriptor(listener.as_fd(), questions.as_fd())?;
         }
@@ -188,7 +195,7 @@ impl Inside {
         let roots = Root::all(confinement)?;
         writable.extend(roots.iter().filter(|root| root.writable).map(|root| root.path().to_owned()));
         let mut act = |questions: &OwnedFd| metadata::answer(questions.as_fd(), &writable);
-        let extra = questions.map(|questions| (questions, &mut act as &mut dyn FnMut(&OwnedFd)));
+        let extra = questions.map(|descriptor| Extra { descriptor, act: &mut act });
         Ok(watch(command, &self.setup.control, extra))
     }
 }

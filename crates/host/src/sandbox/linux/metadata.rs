@@ -36,7 +36,8 @@ enum Target {
 /// Answers one question. `roots` are the real paths of the writable places.
 pub(super) fn answer(listener: BorrowedFd<'_>, roots: &[PathBuf]) {
     let Ok(question) = notify::receive(listener) else { return };
-    let result = decide(listener, &question, roots).map_err(|error| error.raw_os_error().unwrap_or(libc::EPERM));
+    let result =
+        decide(listener, &question, roots).map_err(|error| error.raw_os_error().unwrap_or(libc::EPERM));
     notify::answer(listener, &question, result);
 }
 

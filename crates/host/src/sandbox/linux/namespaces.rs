@@ -101,7 +101,10 @@ pub(super) fn mount_all(plan: &Plan) -> io::Result<()> {
             }
             Node::File(content) => {
                 let directory = directory_for(&root, parent(path)).map_err(failed())?;
-                directory.create(name(path), 0o444).and_then(|mut file| file.write_all(content)).map_err(failed())?;
+                directory
+                    .create(name(path), 0o444)
+                    .and_then(|mut file| file.write_all(content))
+                    .map_err(failed())?;
             }
             Node::Processes => {
                 let place = place_for(&root, path, true).map_err(failed())?;

@@ -16,7 +16,7 @@ use super::resolve::{End, Id, Step, Trail};
 use super::roots::Root;
 use crate::sandbox::Confinement;
 use crate::sys::process::user_and_group;
-use crate::sys::{Dir, Kind};
+use crate::sys::{self, Dir, Kind};
 
 /// Permissions of placeholders. The sticky bit means nothing on a file, and no directory is sticky that cannot be written to.
 const FILE_MODE: u32 = 0o1444;
@@ -112,7 +112,8 @@ impl Placeholder {
     /// Takes a share in a placeholder; `None` if it is gone or being removed.
     fn share(trail: &Trail, step: &Step) -> io::Result<Option<Placeholder>> {
         let above = step.path.parent();
-        let above = trail.steps.iter().rev().find(|other| other.kind != Kind::Link && Some(&*other.path) == above);
+        let above =
+            trail.steps.iter().rev().find(|other| other.kind != Kind::Link && Some(&*other.path) == above);
         let (Some(above), Some(name)) = (above, step.path.file_name()) else { return Ok(None) };
         let directory = Dir::from(above.descriptor.try_clone()?);
         let lock = match directory.read(name) {
@@ -120,7 +121,7 @@ impl Placeholder {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        lock.lock_shared()?;
+        sys::lock_shared(&lock)?;
         let placeholder = Placeholder { directory, name: name.to_owned(), lock };
         Ok(placeholder.is_there().then_some(placeholder))
     }
@@ -134,9 +135,10 @@ impl Placeholder {
 
     /// Removes it, unless others use it or it has become something else.
     pub(super) fn release(self) {
-        // The shared lock has to go first: two users would wait for each other.
-        let Ok(()) = self.lock.unlock() else { return };
-        let Ok(()) = self.lock.try_lock() else { return };
+        // A lock that is shared with nobody can be made exclusive.
+        if !sys::try_lock(&self.lock) {
+            return;
+        }
         if !self.is_there() {
             return;
         }

@@ -81,8 +81,10 @@ impl Plan {
         for path in &confinement.deny_exec {
             plan.hide_program(&Trail::follow(path)?)?;
         }
-        let is_private = |path: &&Path| matches!(plan.nodes.get(*path), Some(Node::Memory { writable: true }));
-        plan.tmp = TEMPORARY.map(Path::new).iter().copied().find(is_private).unwrap_or(Path::new("/")).to_owned();
+        let is_private =
+            |path: &&Path| matches!(plan.nodes.get(*path), Some(Node::Memory { writable: true }));
+        plan.tmp =
+            TEMPORARY.map(Path::new).iter().copied().find(is_private).unwrap_or(Path::new("/")).to_owned();
         Ok(plan)
     }
 
@@ -162,9 +164,13 @@ impl Plan {
     fn pin(&mut self, trail: &Trail) -> io::Result<()> {
         let last = trail.last().path.clone();
         for step in &trail.steps {
-            let is_on_the_way = step.kind == Kind::Link || (step.kind == Kind::Directory && step.path != last);
+            let is_on_the_way =
+                step.kind == Kind::Link || (step.kind == Kind::Directory && step.path != last);
             let is_pinned = self.nodes.contains_key(&step.path);
-            if is_on_the_way && !is_pinned && step.path.parent().is_some_and(|parent| self.is_writable(parent)) {
+            if is_on_the_way
+                && !is_pinned
+                && step.path.parent().is_some_and(|parent| self.is_writable(parent))
+            {
                 self.bind(step, true)?;
             }
         }

@@ -1,9 +1,8 @@
 //! What Landlock allows a command.
 
-use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +12,7 @@ use super::roots::Root;
 use super::system;
 use crate::sandbox::{Confinement, Network, View};
 use crate::sys::landlock::{Ruleset, right};
+use crate::sys::{Dir, Kind};
 
 /// Reading a device and writing to it.
 const USE_DEVICE: u64 = right::READ_FILE | right::WRITE_FILE | right::IOCTL_DEVICE;
@@ -38,7 +38,8 @@ pub(super) fn restrict_alone(confinement: &Confinement, tmp: &Path) -> io::Resul
     const LEAST: i64 = 3;
     let has_truncate = crate::sys::landlock::version().is_some_and(|version| version >= LEAST);
     let rules = Ruleset::new(confinement.network != Network::Open)?.filter(|_| has_truncate);
-    let mut rules = rules.ok_or_else(|| io::Error::other("this kernel has no Landlock, or too old a version"))?;
+    let mut rules =
+        rules.ok_or_else(|| io::Error::other("this kernel has no Landlock, or too old a version"))?;
     let roots = Root::all(confinement)?;
     let readable = Readable::new(confinement, &roots)?;
     readable.allow(&mut rules)?;
@@ -55,40 +56,39 @@ pub(super) fn restrict_alone(confinement: &Confinement, tmp: &Path) -> io::Resul
 }
 
 /// What can be read: some trees, except for some paths in them.
-struct Readable {
-    trees: Vec<PathBuf>,
+struct Readable<'a> {
+    roots: &'a [Root],
+    system: Vec<Trail>,
     /// Rights to read directories are given for whole trees: names are not hidden.
     hidden: Vec<(PathBuf, Id)>,
 }
 
-impl Readable {
-    fn new(confinement: &Confinement, roots: &[Root]) -> io::Result<Readable> {
-        let mut readable = Readable { trees: Vec::new(), hidden: Vec::new() };
-        match &confinement.view {
-            View::Everything { hidden } => {
-                readable.trees.push("/".into());
-                for path in hidden.iter().map(PathBuf::as_path).chain([Path::new("/dev")]) {
-                    readable.hide(&Trail::follow(path)?)?;
-                }
+impl<'a> Readable<'a> {
+    fn new(confinement: &Confinement, roots: &'a [Root]) -> io::Result<Self> {
+        let mut readable = Readable { roots, system: Vec::new(), hidden: Vec::new() };
+        let (system, hidden): (Vec<&str>, &[&str]) = match (&confinement.view, &confinement.network) {
+            (View::Everything { .. }, _) => (vec!["/"], &["/dev"]),
+            (View::Only(_), Network::Off) => {
+                ([system::PROGRAMS, system::SETTINGS].concat(), system::NO_PROGRAMS)
             }
-            View::Only(_) => {
-                let certificates: &[&str] =
-                    if confinement.network == Network::Off { &[] } else { system::CERTIFICATES };
-                let names: &[&str] =
-                    if confinement.network == Network::Open { system::NAME_LOOKUP } else { &[] };
-                let system = system::PROGRAMS.iter().chain(system::SETTINGS).chain(certificates).chain(names);
-                for path in system {
-                    // Links in these directories are those of the administrator.
-                    readable.trees.extend(Trail::follow(Path::new(path))?.found().map(|step| step.path.clone()));
-                }
-                for path in system::NO_PROGRAMS {
-                    readable.hide(&Trail::follow(Path::new(path))?)?;
-                }
-                readable.trees.extend(roots.iter().map(|root| root.path().to_owned()));
+            (View::Only(_), _) => {
+                let parts = [system::PROGRAMS, system::SETTINGS, system::CERTIFICATES, system::NAME_LOOKUP];
+                (parts.concat(), system::NO_PROGRAMS)
             }
+        };
+        for path in system {
+            // Links on the way to these directories are those of the administrator.
+            readable.system.push(Trail::follow(Path::new(path))?);
         }
-        for path in &confinement.deny_exec {
-            readable.hide(&Trail::follow(path)?)?;
+        let chosen: &[PathBuf] = match &confinement.view {
+            View::Everything { hidden } => hidden,
+            View::Only(_) => &[],
+        };
+        let chosen = chosen.iter().chain(&confinement.deny_exec).map(PathBuf::as_path);
+        for path in hidden.iter().map(Path::new).chain(chosen) {
+            if let Some(step) = Trail::follow(path)?.found() {
+                readable.hidden.push((step.path.clone(), step.id()?));
+            }
         }
         Ok(readable)
     }
@@ -104,65 +104,54 @@ impl Readable {
         }
     }
 
-    fn hide(&mut self, trail: &Trail) -> io::Result<()> {
-        if let Some(step) = trail.found() {
-            self.hidden.push((step.path.clone(), step.id()?));
-        }
-        Ok(())
-    }
-
     fn allow(&self, rules: &mut Ruleset) -> io::Result<()> {
-        for tree in &self.trees {
-            allow_path(rules, tree, right::READ_DIR)?;
-            self.allow_files(rules, tree)?;
+        let roots = self.roots.iter().map(Root::step);
+        for tree in self.system.iter().filter_map(Trail::found).chain(roots) {
+            rules.allow(tree.descriptor.as_fd(), tree.kind == Kind::Directory, right::READ_DIR)?;
+            self.allow_files(rules, &tree.path, tree.descriptor.as_fd(), tree.kind)?;
         }
         Ok(())
     }
 
     /// Allows to read and execute the files of a tree. Rights cannot be taken back further down, so where something is hidden
     /// they are given to everything beside it.
-    fn allow_files(&self, rules: &mut Ruleset, tree: &Path) -> io::Result<()> {
-        const FILES: u64 = right::READ_FILE | right::EXECUTE;
-        let is_split = self.hidden.iter().any(|(path, _)| path.starts_with(tree));
-        if !is_split {
-            return self.allow_unless_hidden(rules, tree, FILES);
-        }
-        if self.hidden.iter().any(|(path, _)| path == tree) {
+    fn allow_files(
+        &self,
+        rules: &mut Ruleset,
+        path: &Path,
+        place: BorrowedFd<'_>,
+        kind: Kind,
+    ) -> io::Result<()> {
+        // A hidden file may have another name next to it.
+        let id = Id::of(place)?;
+        if self.hidden.iter().any(|(_, hidden)| *hidden == id) {
             return Ok(());
         }
-        let mut beside = BTreeSet::new();
-        let entries = match std::fs::read_dir(tree) {
+        let is_split = self.hidden.iter().any(|(hidden, _)| hidden.starts_with(path));
+        if !is_split || kind != Kind::Directory {
+            return rules.allow(place, kind == Kind::Directory, right::READ_FILE | right::EXECUTE);
+        }
+        let directory = Dir::from(place.try_clone_to_owned()?);
+        let entries = match fs::read_dir(format!("/proc/self/fd/{}", place.as_raw_fd())) {
             // What cannot be listed cannot be allowed one by one.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(()),
             entries => entries?,
         };
         for entry in entries {
-            let entry = entry?;
-            // A link has no content of its own, and a rule would be one for what it leads to.
-            if !entry.file_type()?.is_symlink() {
-                beside.insert(entry.path());
+            let name = entry?.file_name();
+            let Ok(place) = directory.place(&name) else { continue };
+            let kind = Kind::of_file(&File::from(place.try_clone()?))?;
+            // A link has no content of its own.
+            if kind != Kind::Link {
+                self.allow_files(rules, &path.join(name), place.as_fd(), kind)?;
             }
         }
-        for path in beside {
-            self.allow_files(rules, &path)?;
-        }
         Ok(())
-    }
-
-    /// A hidden file may have another name next to it.
-    fn allow_unless_hidden(&self, rules: &mut Ruleset, path: &Path, rights: u64) -> io::Result<()> {
-        let trail = Trail::follow(path)?;
-        let Some(step) = trail.found() else { return Ok(()) };
-        let id = step.id()?;
-        if self.hidden.iter().any(|(_, hidden)| *hidden == id) {
-            return Ok(());
-        }
-        allow_step(rules, step, rights)
     }
 }
 
 fn allow_step(rules: &mut Ruleset, step: &Step, rights: u64) -> io::Result<()> {
-    rules.allow(step.descriptor.as_fd(), step.kind == crate::sys::Kind::Directory, rights)
+    rules.allow(step.descriptor.as_fd(), step.kind == Kind::Directory, rights)
 }
 
 /// Allows something by its real path. What does not exist needs no rule.

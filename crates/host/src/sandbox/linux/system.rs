@@ -61,8 +61,7 @@ pub(super) const NAME_LOOKUP: &[&str] = &["/etc/hosts", "/etc/resolv.conf"];
 
 /// Adds what programs need to a view that has nothing yet.
 pub(super) fn add(plan: &mut Plan, confinement: &Confinement) -> io::Result<()> {
-    let certificates: &[&str] =
-        if confinement.network == Network::Off { &[] } else { CERTIFICATES };
+    let certificates: &[&str] = if confinement.network == Network::Off { &[] } else { CERTIFICATES };
     for path in PROGRAMS.iter().chain(SETTINGS).chain(certificates) {
         add_as_it_is(plan, Path::new(path))?;
     }

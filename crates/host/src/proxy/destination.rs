@@ -1,0 +1,245 @@
+//! Where a connection wants to go, and whether it may.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::sync::OnceCell;
+
+use super::Shared;
+use crate::net::{self, Reach};
+
+/// A place that a command wants to connect to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Destination {
+    /// The name or number of the host, as the command wrote it, in lower case.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// How far away it is: that of its nearest address. With an upstream proxy, which finds the addresses itself, it is judged by
+    /// the name.
+    pub reach: Reach,
+    /// The addresses that a connection may be made to; none with an upstream proxy.
+    pub addresses: Vec<SocketAddr>,
+}
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// The name or number is not one.
+    Invalid,
+    /// The answer was no.
+    Denied,
+    /// The name has no address.
+    Unknown(io::Error),
+    /// No connection could be made.
+    Unreachable(io::Error),
+}
+
+type Answer = Pin<Box<dyn Future<Output = bool> + Send>>;
+type Decide = Box<dyn Fn(Destination) -> Answer + Send + Sync>;
+
+/// Answers are kept for this many destinations.
+const MOST_DECISIONS: usize = 1024;
+
+/// A destination whose distance changes is another one: its name may have been given an address of this machine.
+type Key = (String, u16, Reach);
+
+/// The answers so far.
+pub(super) struct Decisions {
+    decide: Decide,
+    known: Mutex<HashMap<Key, Arc<OnceCell<bool>>>>,
+}
+
+impl std::fmt::Debug for Decisions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Decisions").finish_non_exhaustive()
+    }
+}
+
+impl Decisions {
+    pub(super) fn new(decide: Decide) -> Self {
+        Decisions { decide, known: Mutex::default() }
+    }
+
+    pub(super) fn forget(&self) {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Whether a connection may be made. Connections to the same destination wait for the same answer.
+    async fn allows(&self, destination: &Destination) -> bool {
+        let key = (destination.host.clone(), destination.port, destination.reach);
+        let cell = {
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            if known.len() >= MOST_DECISIONS && !known.contains_key(&key) {
+                known.retain(|_, cell| !cell.initialized());
+            }
+            known.entry(key).or_default().clone()
+        };
+        *cell.get_or_init(|| (self.decide)(destination.clone())).await
+    }
+}
+
+/// What is sent to a destination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Traffic {
+    /// Bytes that the proxy does not understand.
+    Tunnel,
+    /// A request that the proxy reads and passes on.
+    Request,
+}
+
+/// Finds and judges a destination. It may be connected to when this returns.
+pub(super) async fn approve(
+    host: &str,
+    port: u16,
+    traffic: Traffic,
+    shared: &Shared,
+) -> Result<Destination, Refusal> {
+    let host = normal(host).filter(|_| port != 0).ok_or(Refusal::Invalid)?;
+    let destination = if shared.upstream(&host, traffic).is_some() {
+        let reach = reach_by_name(&host);
+        Destination { host, port, reach, addresses: Vec::new() }
+    } else {
+        let addresses = net::resolve(&host, port).await.map_err(Refusal::Unknown)?;
+        let reaches = addresses.iter().map(|address| net::reach_from_here(address.ip()));
+        let reach = reaches.min().unwrap_or(Reach::ThisMachine);
+        Destination { host, port, reach, addresses }
+    };
+    match shared.decisions.allows(&destination).await {
+        true => Ok(destination),
+        false => Err(Refusal::Denied),
+    }
+}
+
+/// Connects to the first of these addresses that answers.
+pub(super) async fn connect_to(addresses: &[SocketAddr], patience: Duration) -> io::Result<TcpStream> {
+    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for address in addresses {
+        match tokio::time::timeout(patience, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => return Ok(stream),
+            Ok(Err(error)) => last = error,
+            Err(_) => last = io::ErrorKind::TimedOut.into(),
+        }
+    }
+    Err(last)
+}
+
+/// A host in the form in which it is asked about, if it is one.
+fn normal(host: &str) -> Option<String> {
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    if let Ok(ip) = host.parse::<IpAddr>() {
+        return Some(ip.to_string());
+    }
+    let host = host.strip_suffix('.').unwrap_or(host);
+    let is_name = !host.is_empty()
+        && host.len() <= 253
+        && host.split('.').all(|label| {
+            (1..=63).contains(&label.len())
+                && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+        });
+    is_name.then(|| host.to_ascii_lowercase())
+}
+
+/// Judges a name whose addresses are found by somebody else. A number is judged by itself.
+fn reach_by_name(host: &str) -> Reach {
+    if let Ok(ip) = host.parse() {
+        return net::reach(ip);
+    }
+    let is_or_ends_with =
+        |name: &str| host.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    let last = host.rsplit('.').next().unwrap_or(host);
+    // A last label that begins with a digit is an old way to write a number.
+    if is_or_ends_with("localhost")
+        || is_or_ends_with("localdomain")
+        || last.starts_with(|c: char| c.is_ascii_digit())
+    {
+        return Reach::ThisMachine;
+    }
+    let local = ["local", "internal", "intranet", "lan", "home", "corp", "private", "home.arpa"];
+    if !host.contains('.') || local.iter().any(|name| is_or_ends_with(name)) {
+        return Reach::LocalNetwork;
+    }
+    Reach::Internet
+}
+
+/// Whether a host is covered by a list like `NO_PROXY`.
+pub(super) fn is_listed(list: &[String], host: &str) -> bool {
+    list.iter().any(|entry| {
+        let entry = entry.trim_start_matches('.');
+        entry == "*" || host == entry || host.strip_suffix(entry).is_some_and(|rest| rest.ends_with('.'))
+    })
+}
+
+impl Refusal {
+    /// What a person is told.
+    pub(super) fn explain(&self, host: &str, port: u16) -> String {
+        match self {
+            Refusal::Invalid => "invalid destination".to_owned(),
+            Refusal::Denied => format!("connection to {host}:{port} was denied"),
+            Refusal::Unknown(error) => format!("cannot resolve {host}: {error}"),
+            Refusal::Unreachable(error) => format!("cannot connect to {host}:{port}: {error}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_names_or_numbers() {
+        for (host, expected) in [
+            ("Example.ORG", Some("example.org")),
+            ("example.org.", Some("example.org")),
+            ("[::1]", Some("::1")),
+            ("::1", Some("::1")),
+            ("127.0.0.1", Some("127.0.0.1")),
+            ("xn--bcher-kva.example", Some("xn--bcher-kva.example")),
+            ("", None),
+            (".", None),
+            ("a..b", None),
+            ("a b", None),
+            ("user@host", None),
+            ("host/path", None),
+            ("a\r\nb", None),
+            ("b\u{fc}cher.example", None),
+            ("fe80::1%eth0", None),
+        ] {
+            assert_eq!(normal(host).as_deref(), expected, "{host:?}");
+        }
+        assert_eq!(normal(&"a.".repeat(200)), None);
+    }
+
+    #[test]
+    fn names_alone_are_judged_with_care() {
+        for host in
+            ["localhost", "x.localhost", "localhost.localdomain", "127.0.0.1", "::1", "127.1", "2130706433"]
+        {
+            assert_eq!(reach_by_name(host), Reach::ThisMachine, "{host}");
+        }
+        for host in ["intranet", "printer.local", "x.internal", "router.lan", "x.home.arpa", "10.1.2.3"] {
+            assert_eq!(reach_by_name(host), Reach::LocalNetwork, "{host}");
+        }
+        for host in ["example.org", "notlocalhost.org", "8.8.8.8"] {
+            assert_eq!(reach_by_name(host), Reach::Internet, "{host}");
+        }
+    }
+
+    #[test]
+    fn lists_cover_domains() {
+        let list = ["example.org".to_owned(), ".corp".to_owned()];
+        for host in ["example.org", "a.example.org", "x.corp", "corp"] {
+            assert!(is_listed(&list, host), "{host}");
+        }
+        for host in ["badexample.org", "example.org.evil", "corporate"] {
+            assert!(!is_listed(&list, host), "{host}");
+        }
+        assert!(is_listed(&["*".to_owned()], "anything"));
+    }
+}
