@@ -1,6 +1,6 @@
 //! How far away an Internet address is: on this machine, in a local network, or on the Internet.
 //!
-//! A name says nothing about that: any name may have an address of this machine. So whoever decides about a connection resolves
+//! A name says nothing about that: any name may have an address of this machine. So the judge of a connection resolves
 //! the name once, judges the addresses, and connects to one of those very addresses.
 
 use std::io;

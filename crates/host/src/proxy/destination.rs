@@ -17,14 +17,17 @@ use crate::net::{self, Reach};
 /// A place that a command wants to connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
-    /// The name or number of the host, as the command wrote it, in lower case.
+    /// The name or number of the host, in lower case.
     pub host: String,
     /// The port.
     pub port: u16,
-    /// How far away it is: that of its nearest address. With an upstream proxy, which finds the addresses itself, it is judged by
-    /// the name.
+    /// The distance: of the nearest address, or as the name suggests while there are no addresses.
     pub reach: Reach,
-    /// The addresses that a connection may be made to; none with an upstream proxy.
+    /// The addresses that a connection may be made to.
+    ///
+    /// They are empty when a name is asked about for the first time, because a lookup alone can carry data away. A yes allows
+    /// the lookup, and the connection unless an address turns out to be nearer than `reach`; then the destination is asked about
+    /// again, with its addresses. An upstream proxy finds the addresses itself.
     pub addresses: Vec<SocketAddr>,
 }
 
@@ -71,8 +74,8 @@ impl Decisions {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Whether a connection may be made. Connections to the same destination wait for the same answer.
-    async fn allows(&self, destination: &Destination) -> bool {
+    /// Waits for the answer about a destination. Connections to the same one wait for the same answer.
+    async fn require(&self, destination: &Destination) -> Result<(), Refusal> {
         let key = (destination.host.clone(), destination.port, destination.reach);
         let cell = {
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -81,11 +84,14 @@ impl Decisions {
             }
             known.entry(key).or_default().clone()
         };
-        *cell.get_or_init(|| (self.decide)(destination.clone())).await
+        match cell.get_or_init(|| (self.decide)(destination.clone())).await {
+            true => Ok(()),
+            false => Err(Refusal::Denied),
+        }
     }
 }
 
-/// What is sent to a destination.
+/// The kind of data that goes to a destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Traffic {
     /// Bytes that the proxy does not understand.
@@ -94,7 +100,7 @@ pub(super) enum Traffic {
     Request,
 }
 
-/// Finds and judges a destination. It may be connected to when this returns.
+/// Judges and finds a destination. It may be connected to when this returns.
 pub(super) async fn approve(
     host: &str,
     port: u16,
@@ -102,19 +108,24 @@ pub(super) async fn approve(
     shared: &Shared,
 ) -> Result<Destination, Refusal> {
     let host = normal(host).filter(|_| port != 0).ok_or(Refusal::Invalid)?;
-    let destination = if shared.upstream(&host, traffic).is_some() {
-        let reach = reach_by_name(&host);
-        Destination { host, port, reach, addresses: Vec::new() }
-    } else {
-        let addresses = net::resolve(&host, port).await.map_err(Refusal::Unknown)?;
-        let reaches = addresses.iter().map(|address| net::reach_from_here(address.ip()));
-        let reach = reaches.min().unwrap_or(Reach::ThisMachine);
-        Destination { host, port, reach, addresses }
+    let mut destination = match host.parse::<IpAddr>() {
+        Ok(ip) => {
+            let (reach, addresses) = (net::reach_from_here(ip), vec![SocketAddr::new(ip, port)]);
+            Destination { host, port, reach, addresses }
+        }
+        Err(_) => Destination { reach: reach_by_name(&host), host, port, addresses: Vec::new() },
     };
-    match shared.decisions.allows(&destination).await {
-        true => Ok(destination),
-        false => Err(Refusal::Denied),
+    shared.decisions.require(&destination).await?;
+    if destination.addresses.is_empty() && shared.upstream(&destination.host, traffic).is_none() {
+        let addresses = net::resolve(&destination.host, port).await.map_err(Refusal::Unknown)?;
+        let nearest = addresses.iter().map(|address| net::reach_from_here(address.ip())).min();
+        destination.addresses = addresses;
+        if let Some(nearest) = nearest.filter(|nearest| *nearest < destination.reach) {
+            destination.reach = nearest;
+            shared.decisions.require(&destination).await?;
+        }
     }
+    Ok(destination)
 }
 
 /// Connects to the first of these addresses that answers.
@@ -146,11 +157,8 @@ fn normal(host: &str) -> Option<String> {
     is_name.then(|| host.to_ascii_lowercase())
 }
 
-/// Judges a name whose addresses are found by somebody else. A number is judged by itself.
+/// Judges a name before its addresses are known.
 fn reach_by_name(host: &str) -> Reach {
-    if let Ok(ip) = host.parse() {
-        return net::reach(ip);
-    }
     let is_or_ends_with =
         |name: &str| host.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
     let last = host.rsplit('.').next().unwrap_or(host);
@@ -177,7 +185,7 @@ pub(super) fn is_listed(list: &[String], host: &str) -> bool {
 }
 
 impl Refusal {
-    /// What a person is told.
+    /// The reason, for a person.
     pub(super) fn explain(&self, host: &str, port: u16) -> String {
         match self {
             Refusal::Invalid => "invalid destination".to_owned(),
@@ -223,10 +231,10 @@ mod tests {
         {
             assert_eq!(reach_by_name(host), Reach::ThisMachine, "{host}");
         }
-        for host in ["intranet", "printer.local", "x.internal", "router.lan", "x.home.arpa", "10.1.2.3"] {
+        for host in ["intranet", "printer.local", "x.internal", "router.lan", "x.home.arpa"] {
             assert_eq!(reach_by_name(host), Reach::LocalNetwork, "{host}");
         }
-        for host in ["example.org", "notlocalhost.org", "8.8.8.8"] {
+        for host in ["example.org", "notlocalhost.org"] {
             assert_eq!(reach_by_name(host), Reach::Internet, "{host}");
         }
     }

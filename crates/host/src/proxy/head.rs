@@ -97,7 +97,7 @@ impl Head {
             "Upgrade",
             "TE",
         ];
-        // Without these two nobody knows where the content ends.
+        // Without these two the end of the content is unknown.
         let framing = ["transfer-encoding", "content-length"];
         for name in usual.into_iter().chain(named.iter().map(String::as_str)) {
             if !framing.contains(&name.to_ascii_lowercase().as_str()) {

@@ -49,7 +49,7 @@ pub(super) async fn serve(mut client: UnixStream, first: u8, shared: &Shared) ->
     }
 }
 
-/// What a request is about.
+/// The target of a request.
 #[derive(Debug, PartialEq, Eq)]
 enum Target {
     Tunnel { host: String, port: u16 },

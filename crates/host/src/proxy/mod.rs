@@ -1,8 +1,8 @@
 //! A proxy for confined commands: every new destination is a question.
 //!
 //! It listens on a Unix socket in a private directory and speaks HTTP (`CONNECT`, and requests with a whole address) and SOCKS5
-//! on it. Names are resolved here, once: the question shows the addresses, and a connection goes to one of those and to no
-//! other. A [sandbox](crate::sandbox) leads the connections of a command here with [`Network::Proxy`](crate::sandbox::Network).
+//! on it. A name is asked about first and looked up afterwards, once: its addresses are judged, and a connection goes to one of
+//! those and to no other. A [sandbox](crate::sandbox) leads the connections of a command here with [`Network::Proxy`](crate::sandbox::Network).
 //!
 //! ```no_run
 //! # async fn demo() -> std::io::Result<()> {
@@ -16,8 +16,8 @@
 //! # let _ = socket; Ok(()) }
 //! ```
 //!
-//! Everything has a bound: connections, the size of heads, time without traffic, decisions that are remembered. Whoever reads
-//! slowly slows its peer down.
+//! Everything has a bound: connections, the size of heads, time without traffic, decisions that are remembered. A slow
+//! reader slows its peer down.
 //!
 //! Reading order: this file, `destination.rs`, `http.rs`, `socks.rs`, `relay.rs`, `upstream.rs`.
 
@@ -98,7 +98,7 @@ impl Proxy {
     ///
     /// `decide` is called for every destination that it has not been called for; the connections to it wait for its answer.
     /// The answer holds until the proxy ends, or [`forget_decisions`](Self::forget_decisions) is called, or the destination
-    /// turns out to be nearer or farther than it was. Dropping the last waiting connection drops the future.
+    /// turns out to be nearer (see [`Destination::addresses`]). Dropping the last waiting connection drops the future.
     ///
     /// # Errors
     /// When no private directory or no socket can be created.
@@ -147,7 +147,7 @@ impl Drop for Proxy {
     }
 }
 
-/// What all connections share.
+/// State that all connections share.
 struct Shared {
     options: Arc<Options>,
     decisions: Arc<Decisions>,
@@ -190,7 +190,7 @@ async fn accept(listener: UnixListener, options: Arc<Options>, decisions: Arc<De
         let shared = Shared { options: options.clone(), decisions: decisions.clone() };
         connections.spawn(async move {
             let _slot = slot;
-            // A connection that fails is closed; there is nobody to tell.
+            // A connection that fails is closed, which is all that its client can notice.
             let _ = serve(stream, &shared).await;
         });
     }

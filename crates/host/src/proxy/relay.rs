@@ -76,7 +76,7 @@ pub(super) async fn tunnel(
     tokio::try_join!(up, down).map(|_| ())
 }
 
-/// Waits for a decision, unless the client goes away. What it sends meanwhile is kept, up to a limit.
+/// Waits for a decision, unless the client closes the connection. Data that it sends meanwhile is kept, up to a limit.
 pub(super) async fn unless_gone<T>(
     client: &mut UnixStream,
     pending: &mut Vec<u8>,

@@ -31,7 +31,7 @@ pub(super) struct Server {
 
 impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The credentials are nobody's business.
+        // Credentials do not belong into logs.
         f.debug_struct("Server").field("host", &self.host).field("port", &self.port).finish_non_exhaustive()
     }
 }
@@ -81,12 +81,12 @@ impl Server {
         Server { host: host.to_owned(), port: port.unwrap_or(80), credentials, is_foreign }
     }
 
-    /// What the proxy has to be told about who asks.
+    /// The value of `Proxy-Authorization`.
     pub(super) fn credentials(&self) -> Option<&str> {
         self.credentials.as_deref()
     }
 
-    /// Connects to the proxy itself. The user has chosen it, so nobody is asked.
+    /// Connects to the proxy itself. The user has chosen it, so it is not asked about.
     pub(super) async fn open(&self, patience: Duration) -> io::Result<TcpStream> {
         if self.is_foreign {
             return Err(io::Error::other("the upstream proxy is not an HTTP proxy"));
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn base64_is_that_of_everybody() {
+    fn base64_has_its_usual_form() {
         for (text, expected) in
             [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")]
         {

@@ -1,4 +1,4 @@
-//! What enforces a confinement on this system, and what each of them can do.
+//! The mechanisms that enforce a confinement, and their limits.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use super::{Confinement, Network, View};
 /// variable of this name.
 pub const BACKEND_VARIABLE: &str = "ATTACHE_SANDBOX_BACKEND";
 
-/// What a probe prints when everything up to the execution of a command has worked.
+/// The output of a probe after everything up to the execution of a command has worked.
 pub(super) const PROBE_ANSWER: &str = "sandbox ready\n";
 
-/// What enforces a [`Confinement`].
+/// A mechanism that enforces a [`Confinement`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Backend {
     /// The program `bwrap` enters namespaces, then Landlock and seccomp are applied (Linux).
@@ -30,7 +30,7 @@ pub enum Backend {
     Seatbelt,
 }
 
-/// What a [`Backend`] can enforce, beyond what all of them do.
+/// Abilities that not every [`Backend`] has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Guarantees {
     /// [`Network::Proxy`] is available.
@@ -87,15 +87,18 @@ impl Backend {
         if self.is_foreign() {
             return false;
         }
-        let confinement = Confinement::read_only(std::iter::empty::<PathBuf>());
-        let line = confinement.command(self, own_program, std::iter::empty::<&str>());
-        // A directory that every confinement shows.
-        let output =
-            Command::new(own_program).args(&line[1..]).current_dir("/").stdin(Stdio::null()).output();
-        output.is_ok_and(|output| output.status.success() && output.stdout == PROBE_ANSWER.as_bytes())
+        let nowhere = std::iter::empty::<PathBuf>;
+        // The two views are set up in different ways.
+        [Confinement::read_only(nowhere()), Confinement::writable(nowhere())].iter().all(|confinement| {
+            let line = confinement.command(self, own_program, std::iter::empty::<&str>());
+            // A directory that every confinement shows.
+            let mut probe = Command::new(own_program);
+            let output = probe.args(&line[1..]).current_dir("/").stdin(Stdio::null()).output();
+            output.is_ok_and(|output| output.status.success() && output.stdout == PROBE_ANSWER.as_bytes())
+        })
     }
 
-    /// What this backend can enforce.
+    /// The abilities of this backend.
     pub fn guarantees(self) -> Guarantees {
         let namespaces = matches!(self, Backend::Bubblewrap | Backend::Namespaces);
         Guarantees {

@@ -10,7 +10,7 @@
 //! inside: it starts the bridge to the network proxy, sets resource limits, cleans the environment, drops all capabilities,
 //! applies Landlock and seccomp, and executes the command. Every process that takes part dies with the outermost one.
 //!
-//! What is refused by seccomp, with every backend: sockets of all kinds but those that [`Network`] describes, `TIOCSTI` and
+//! Seccomp refuses, with every backend: sockets of all kinds but those that [`Network`] describes, `TIOCSTI` and
 //! `TIOCLINUX`, io_uring, ptrace and reads of other processes' memory, keyrings, BPF, perf events, userfaultfd, mounts,
 //! namespaces, file handles, kernel modules, unusual personalities, and system calls that are newer than this program.
 //!
@@ -22,6 +22,7 @@
 //! Reading order: this file, `words.rs`, `supervise.rs`, `linux/mod.rs`, `linux/plan.rs`, `linux/inside.rs`.
 
 mod backend;
+#[cfg(any(unix, test))]
 mod environment;
 #[cfg(target_os = "linux")]
 mod linux;
@@ -45,14 +46,14 @@ pub use seatbelt::profile as seatbelt_profile;
 /// The hidden first argument of a program that passes the rest of its arguments to [`run`].
 pub const WORD: &str = "__sandbox";
 
-/// What a command may do.
+/// Permissions of a command.
 ///
 /// All paths are absolute. Symbolic links in them are followed, with one exception: a link that lies inside another path of
 /// [`View::Only`] or [`write`](Self::write) is under the control of earlier commands or of the project, so the path that leads
 /// through it is left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Confinement {
-    /// What can be read.
+    /// Files that can be read.
     pub view: View,
     /// Directories and files that can be read and written. A path that does not exist is left out.
     pub write: Vec<PathBuf>,
@@ -73,7 +74,7 @@ pub struct Confinement {
     pub deny_exec: Vec<PathBuf>,
 }
 
-/// What a command can read.
+/// Files that a command can read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum View {
     /// All files that the user can read, except for these.
@@ -83,8 +84,8 @@ pub enum View {
         /// Files and directories that appear empty or unreadable.
         hidden: Vec<PathBuf>,
     },
-    /// These paths, what is in [`Confinement::write`], and the parts of the system that programs need to run. Of `/home`,
-    /// `/root`, `/var` and `/etc` only what these paths contain and the linker, locales and time zones need.
+    /// These paths, those of [`Confinement::write`], and the programs and libraries of the system. Nothing else of `/home`, `/root`
+    /// and `/var`, and of `/etc` only the settings of the linker, locales and time zones.
     Only(Vec<PathBuf>),
 }
 
@@ -129,7 +130,7 @@ pub struct Launch {
     pub program: PathBuf,
     /// The backend that it uses.
     pub backend: Backend,
-    /// What the command may do.
+    /// Permissions of the command.
     pub confinement: Confinement,
     /// The command and its arguments.
     pub command: Vec<OsString>,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Confinement, Network, View};
 
-/// What programs need to start at all, and what is harmless.
+/// Rights that every program needs to start, and harmless ones.
 const BASE: &str = r#"(version 1)
 (deny default)
 (allow process-fork)

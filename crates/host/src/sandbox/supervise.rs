@@ -31,8 +31,9 @@ const HANGUP_SECONDS: u32 = 2;
 /// How long a probe may take.
 const PROBE_SECONDS: u32 = 5;
 
-/// What the inner processes need to know.
+/// Input of the inner processes.
 pub(super) struct Setup {
+    #[cfg(target_os = "linux")]
     pub(super) backend: Backend,
     pub(super) confinement: Confinement,
     /// Empty for a probe.
@@ -42,16 +43,17 @@ pub(super) struct Setup {
     pub(super) report: Report,
 }
 
-/// Tells the outermost process what went wrong.
+/// A pipe for errors to the outermost process.
 pub(super) struct Report(pub(super) File);
 
 impl Report {
-    /// The inner process has begun; what it says from now on is said by us and not by another program.
+    /// Reports that our own code runs inside. Until then `bwrap` may have failed, which writes no report.
     pub(super) fn begun(&mut self) {
-        // Without a reader there is nobody left to work for.
+        // Without a reader the outermost process is gone, and the control pipe says so too.
         let _ = self.0.write_all(b"+");
     }
 
+    #[cfg(target_os = "linux")]
     pub(super) fn try_clone(&self) -> io::Result<Report> {
         self.0.try_clone().map(Report)
     }
@@ -72,7 +74,7 @@ impl Report {
     }
 }
 
-/// The code of a process that has failed; nobody but our own processes sees it.
+/// The exit code of an inner process that has failed. The outermost process reads the report instead.
 const ERROR_CODE: u8 = 125;
 
 pub(super) fn run(arguments: Vec<OsString>) -> io::Result<u8> {
@@ -98,6 +100,7 @@ pub(super) fn run(arguments: Vec<OsString>) -> io::Result<u8> {
     let (control, orders) = io::pipe()?;
     let (mut reported, report) = io::pipe()?;
     let setup = Setup {
+        #[cfg(target_os = "linux")]
         backend,
         confinement,
         command: command.to_vec(),
@@ -200,14 +203,13 @@ fn result(backend: Backend, code: u8, report: &str) -> io::Result<u8> {
     Ok(code)
 }
 
-/// Another descriptor to watch, and what to do when it can be read.
+/// Another descriptor to watch, and a handler for when it can be read.
 pub(super) struct Extra<'a> {
     pub(super) descriptor: OwnedFd,
     pub(super) act: &'a mut dyn FnMut(&OwnedFd),
 }
 
 /// Waits next to the command, passes signals on to it and returns its exit code. `None` if the outermost process is gone.
-///
 pub(super) fn watch(command: libc::pid_t, control: &OwnedFd, mut extra: Option<Extra<'_>>) -> Option<u8> {
     use std::os::fd::AsFd as _;
     let mut control = File::from(control.try_clone().ok()?);

@@ -42,7 +42,7 @@ impl PrivateDirectory {
 
     /// Removes it with everything in it, however deep it is and whatever permissions it has. Nothing may write to it any more.
     pub(crate) fn remove(self) {
-        // What is nested is moved up first, so that neither the length of a path nor the number of open files is a limit.
+        // Nested files are moved up first, so that neither the length of a path nor the number of open files is a limit.
         let mut next = 0_u64;
         while let Ok(entries) = fs::read_dir(&self.path) {
             let mut progress = false;
@@ -67,7 +67,7 @@ impl PrivateDirectory {
         for entry in entries.flatten() {
             *next += 1;
             let from = entry.path();
-            // A directory can be moved only by somebody who may write to it.
+            // Only a writable directory can be moved.
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 let _ = fs::set_permissions(&from, fs::Permissions::from_mode(0o700));
             }

@@ -23,7 +23,7 @@ pub(crate) mod right {
     pub(crate) const READ: u64 = EXECUTE | READ_FILE | READ_DIR;
     /// Everything.
     pub(crate) const ALL: u64 = READ | WRITE_FILE | CHANGE_DIR | REFER | TRUNCATE | IOCTL_DEVICE;
-    /// What applies to something that is not a directory.
+    /// The rights that apply to something other than a directory.
     pub(super) const OF_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEVICE;
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn version() -> Option<c_long> {
     (version > 0).then_some(version)
 }
 
-/// Rules that are being collected. What no rule allows is refused once they are applied.
+/// Rules that are being collected. Everything that no rule allows is refused once they are applied.
 pub(crate) struct Ruleset {
     fd: OwnedFd,
     rights: u64,

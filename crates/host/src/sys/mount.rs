@@ -31,7 +31,7 @@ const FSCONFIG_SET_FLAG: c_uint = 0;
 const FSCONFIG_SET_STRING: c_uint = 1;
 const FSCONFIG_CREATE: c_uint = 6;
 
-/// What `mount_setattr` changes.
+/// A change by `mount_setattr`.
 #[repr(C)]
 struct Change {
     set: u64,

@@ -4,7 +4,7 @@
 
 use std::io;
 use std::mem;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::ptr;
 
 use libc::{c_int, pid_t};
@@ -81,11 +81,6 @@ impl Ended {
 /// Takes the status of a child that has ended, if there is one. An error means that there are no children.
 pub(crate) fn reap() -> io::Result<Option<Ended>> {
     wait_for(-1, libc::WNOHANG)
-}
-
-/// Waits for the end of any child. An error means that there are none.
-pub(crate) fn wait_any() -> io::Result<Ended> {
-    wait(-1)
 }
 
 /// Waits for the end of a child.
@@ -192,22 +187,6 @@ pub(crate) fn wait_readable<const N: usize>(descriptors: [Option<BorrowedFd<'_>>
     }
 }
 
-/// Whether a descriptor can be read, or has been closed on the other side.
-pub(crate) fn is_readable(descriptor: BorrowedFd<'_>) -> bool {
-    let mut poll = libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: one structure is read and written.
-    unsafe { libc::poll(&mut poll, 1, 0) > 0 }
-}
-
-/// Takes over a descriptor that the program was started with.
-pub(crate) fn take_descriptor(fd: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: numbers only; afterwards the descriptor is known to be open, and the caller passes each one once.
-    unsafe {
-        checked(libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC))?;
-        Ok(OwnedFd::from_raw_fd(fd))
-    }
-}
-
 /// Closes all descriptors from `first` on, except for those in `keep`.
 pub(crate) fn close_descriptors(first: RawFd, keep: &[RawFd]) {
     let mut keep: Vec<RawFd> = keep.iter().copied().filter(|fd| *fd >= first).collect();
@@ -242,12 +221,6 @@ fn close_range(first: RawFd, last: RawFd) {
             libc::close(fd);
         }
     }
-}
-
-/// Lets a descriptor stay open when this process executes a program.
-pub(crate) fn inherit(descriptor: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: the descriptor is open; numbers only.
-    checked(unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_SETFD, 0) })
 }
 
 /// The effective user of this process.
@@ -285,11 +258,40 @@ pub(crate) use linux::*;
 
 #[cfg(target_os = "linux")]
 mod linux {
+    use std::os::fd::{FromRawFd, OwnedFd};
+
     use super::*;
 
     fn prctl(option: c_int, value: libc::c_ulong) -> io::Result<()> {
         // SAFETY: the options that are used here take numbers.
         checked(unsafe { libc::prctl(option, value, 0, 0, 0) })
+    }
+
+    /// Waits for the end of any child. An error means that there are none.
+    pub(crate) fn wait_any() -> io::Result<Ended> {
+        wait(-1)
+    }
+
+    /// Whether the writing end of a pipe has been closed everywhere.
+    pub(crate) fn is_abandoned(pipe: BorrowedFd<'_>) -> bool {
+        let mut poll = libc::pollfd { fd: pipe.as_raw_fd(), events: 0, revents: 0 };
+        // SAFETY: one structure is read and written.
+        unsafe { libc::poll(&mut poll, 1, 0) > 0 && poll.revents & libc::POLLHUP != 0 }
+    }
+
+    /// Takes over a descriptor that the program was started with.
+    pub(crate) fn take_descriptor(fd: RawFd) -> io::Result<OwnedFd> {
+        // SAFETY: numbers only; afterwards the descriptor is known to be open, and the caller passes each one once.
+        unsafe {
+            checked(libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC))?;
+            Ok(OwnedFd::from_raw_fd(fd))
+        }
+    }
+
+    /// Lets a descriptor stay open when this process executes a program.
+    pub(crate) fn inherit(descriptor: BorrowedFd<'_>) -> io::Result<()> {
+        // SAFETY: the descriptor is open; numbers only.
+        checked(unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_SETFD, 0) })
     }
 
     /// Ends this process when its parent ends. The caller has to check afterwards that the parent is still there.

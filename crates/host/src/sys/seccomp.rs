@@ -21,7 +21,7 @@ pub(crate) enum Sockets {
     Internet,
 }
 
-/// What happens when a command changes the permissions or time stamps of a file.
+/// Treatment of changes to the permissions and time stamps of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Metadata {
     /// The kernel decides; the mounts of the namespace are the guard.
@@ -32,7 +32,7 @@ pub(crate) enum Metadata {
     Ask,
 }
 
-/// What a filter lets through.
+/// Rules of a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Policy {
     pub(crate) sockets: Sockets,
@@ -52,7 +52,7 @@ const ARCHITECTURE: Option<u32> = None;
 /// Calls of the x32 interface have this bit.
 const X32: u32 = 0x4000_0000;
 
-/// The newest call that this list has been compared with (`file_setattr`). What comes after it is unknown, hence refused.
+/// The newest call that this list has been compared with (`file_setattr`). Later ones are unknown, hence refused.
 const NEWEST: u32 = 469;
 const FCHMODAT2: c_long = 452;
 const SETXATTRAT: c_long = 463;
@@ -123,7 +123,7 @@ const REFUSED: &[c_long] = &[
     libc::SYS__sysctl,
 ];
 
-/// Calls that programs try and do without: they hear that the kernel does not have them. The flags of `clone3` are in memory,
+/// Calls that programs can do without: they fail as if the kernel did not have them. The flags of `clone3` are in memory,
 /// where a filter cannot see them.
 const MISSING: &[c_long] =
     &[libc::SYS_clone3, libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register];

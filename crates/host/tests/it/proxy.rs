@@ -124,15 +124,15 @@ async fn a_tunnel_carries_both_directions() {
         assert_eq!(text, "early late");
     }
     let asked = asked.lock().unwrap();
-    assert_eq!(asked.len(), 2, "{asked:?}");
-    for destination in asked.iter() {
-        assert_eq!(destination.reach, Reach::ThisMachine);
-        assert!(!destination.addresses.is_empty());
-        assert!(
-            destination.addresses.iter().all(|address| address.ip().is_loopback() && address.port() == port)
-        );
-    }
-    assert_eq!((asked[0].host.as_str(), asked[1].host.as_str()), ("127.0.0.1", "localhost"));
+    let reach = Reach::ThisMachine;
+    let number = Destination {
+        host: "127.0.0.1".to_owned(),
+        port,
+        reach,
+        addresses: vec![([127, 0, 0, 1], port).into()],
+    };
+    let name = Destination { host: "localhost".to_owned(), port, reach, addresses: Vec::new() };
+    assert_eq!(*asked, [number, name]);
 }
 
 #[tokio::test]
@@ -152,6 +152,40 @@ async fn what_is_denied_is_not_connected_to() {
     let own = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     let (first, _) = listener.accept().await.unwrap();
     assert_eq!(first.peer_addr().unwrap(), own.local_addr().unwrap());
+}
+
+#[tokio::test]
+async fn a_name_is_looked_up_only_if_it_is_allowed() {
+    let (proxy, asked) = allow(1);
+    // A lookup would fail, and the answer would be another one.
+    let text = talk(&proxy, b"CONNECT data.no-such-name.invalid:80 HTTP/1.1\r\n\r\n").await;
+    assert!(text.starts_with("HTTP/1.1 403 "), "{text}");
+    assert_eq!(asked.lock().unwrap()[0].addresses, []);
+}
+
+#[tokio::test]
+async fn a_name_that_is_nearer_than_it_looks_is_asked_about_again() {
+    let own = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let names = ["ip6-localhost", "ip6-loopback", "localhost4", "localhost6", own.trim()];
+    let mut found = None;
+    for name in names {
+        let addresses = attache_host::net::resolve(name, 1).await.unwrap_or_default();
+        if !name.contains('.') && addresses.iter().any(|address| address.ip().is_loopback()) {
+            found = Some(name);
+        }
+    }
+    let Some(name) = found else {
+        eprintln!("skipped: no other name of this machine is known");
+        return;
+    };
+    let (proxy, asked) = allow(80);
+    let text = talk(&proxy, format!("CONNECT {name}:80 HTTP/1.1\r\n\r\n").as_bytes()).await;
+    assert!(text.starts_with("HTTP/1.1 "), "{text}");
+    let asked = asked.lock().unwrap();
+    assert_eq!(asked.len(), 2, "{asked:?}");
+    assert_eq!((asked[0].reach, asked[0].addresses.len()), (Reach::LocalNetwork, 0));
+    assert_eq!(asked[1].reach, Reach::ThisMachine);
+    assert!(!asked[1].addresses.is_empty());
 }
 
 #[tokio::test]
@@ -252,12 +286,13 @@ async fn nonsense_is_answered_with_an_error() {
         ("POST http://localhost/ HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", "400"),
         ("GET http://localhost/ HTTP/1.1\r\nHost : x\r\n\r\n", "400"),
         ("\x04\x01 socks4 \r\n\r\n", "400"),
-        ("CONNECT no-such-name.invalid:80 HTTP/1.1\r\n\r\n", "502"),
     ] {
         let text = talk(&proxy, request.as_bytes()).await;
         assert!(text.starts_with(&format!("HTTP/1.1 {status} ")), "{request:?}: {text}");
     }
     assert!(asked.lock().unwrap().is_empty());
+    let text = talk(&proxy, b"CONNECT no-such-name.invalid:80 HTTP/1.1\r\n\r\n").await;
+    assert!(text.starts_with("HTTP/1.1 502 "), "{text}");
     let (proxy, _) = allow_with(80, Options { head_bytes: 100, ..Options::default() });
     let text =
         talk(&proxy, format!("GET http://localhost/{} HTTP/1.1\r\n\r\n", "x".repeat(80)).as_bytes()).await;

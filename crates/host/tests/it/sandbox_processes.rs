@@ -9,7 +9,7 @@ use attache_conn::process::PtyEvent;
 use attache_host::sandbox::{Backend, Confinement};
 
 use crate::kit::{Mark, Scratch, until};
-use crate::sandbox_kit::{backends, command, program};
+use crate::sandbox_kit::{backends, command, program, shell, with_namespaces};
 
 /// Starts a script that prints `ready` when it is.
 fn start(
@@ -54,6 +54,25 @@ fn signals_to_the_outer_process_reach_the_command() {
         let (mut child, _output) = start(backend, &confinement, &scratch, "echo ready; exec sleep 1000");
         signal(&child, "TERM");
         assert_eq!(child.wait().unwrap().code(), Some(143), "{backend:?}");
+    }
+}
+
+#[test]
+fn a_signal_right_after_the_start_is_not_lost() {
+    for &backend in backends() {
+        let scratch = Scratch::new();
+        for _ in 0..20 {
+            let confinement = Confinement::read_only([scratch.path()]);
+            let mut child = command(backend, &confinement, &["sleep", "1000"])
+                .current_dir(scratch.path())
+                .spawn()
+                .unwrap();
+            // It comes before, while or after the sandbox is set up.
+            signal(&child, "TERM");
+            let status = child.wait().unwrap();
+            let by_signal = std::os::unix::process::ExitStatusExt::signal(&status);
+            assert!(status.code() == Some(143) || by_signal == Some(15), "{backend:?}: {status:?}");
+        }
     }
 }
 
@@ -273,5 +292,16 @@ fn closing_the_terminal_ends_everything() {
         child.kill().unwrap();
         child.wait().unwrap();
         mark.await_none();
+    }
+}
+
+#[test]
+fn commands_can_open_terminals_of_their_own() {
+    for backend in with_namespaces() {
+        let scratch = Scratch::new();
+        let confinement = Confinement::writable([scratch.path()]);
+        let script = "script -qec 'test -t 0 && tty' /dev/null < /dev/null";
+        let outcome = shell(backend, &confinement, scratch.path(), script);
+        outcome.shows("/dev/pts/0");
     }
 }

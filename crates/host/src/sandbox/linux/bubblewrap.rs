@@ -12,11 +12,12 @@ use super::explain;
 use super::inside::{Inside, World, die_with_parent};
 use super::plan::{Node, Plan};
 use super::resolve::Id;
+use super::system;
 use crate::sandbox::supervise::{Report, Setup};
 use crate::sandbox::{Backend, Network, WORD, environment, words};
 use crate::sys::{Dir, mount, process};
 
-/// Where the system keeps programs. `PATH` is not asked: it may come from whoever asks for the command.
+/// Directories of the system with programs. `PATH` is not used, because the requester of the command may have set it.
 const DIRECTORIES: [&str; 5] =
     ["/usr/bin", "/bin", "/usr/local/bin", "/run/wrappers/bin", "/run/current-system/sw/bin"];
 
@@ -27,7 +28,6 @@ const INSIDE: &str = "--inside=";
 pub(super) struct Start {
     program: PathBuf,
     arguments: Vec<OsString>,
-    variables: Vec<(OsString, OsString)>,
     descriptors: Vec<OwnedFd>,
 }
 
@@ -42,8 +42,7 @@ impl Start {
         let program = candidates.find(|path| path.is_file());
         let program = program.ok_or_else(|| io::Error::other("bubblewrap is not installed"))?;
         let confinement = &setup.confinement;
-        let variables = environment::variables(confinement, std::env::vars_os(), &plan.tmp, None);
-        let mut start = Start { program, arguments: Vec::new(), variables, descriptors: Vec::new() };
+        let mut start = Start { program, arguments: Vec::new(), descriptors: Vec::new() };
         let flags = [
             "--unshare-user-try",
             "--unshare-pid",
@@ -64,7 +63,7 @@ impl Start {
         let own = start.keep(own.into());
         let control = start.keep(setup.control.try_clone()?);
         let report = start.keep(setup.report.0.try_clone()?.into());
-        let notes = start.keep(process::anonymous_file(notes(plan, current_dir).as_bytes())?);
+        let notes = start.keep(process::anonymous_file(notes(setup, plan, current_dir).as_bytes())?);
         let proxy = proxy.map_or(-1, |proxy| start.keep(proxy));
         start.add(["--chdir", "/", "--"]);
         start.add([format!("/proc/self/fd/{own}").as_str(), WORD]);
@@ -83,10 +82,8 @@ impl Start {
             }
         }
         let mut command = std::process::Command::new(&self.program);
-        command
-            .args(&self.arguments)
-            .env_clear()
-            .envs(self.variables.iter().map(|(name, value)| (name, value)));
+        // Variables of the command, for example `LD_PRELOAD`, must not change programs that run outside.
+        command.args(&self.arguments).env_clear();
         explain(format!("cannot run `{}`", self.program.display()))(command.exec())
     }
 
@@ -148,15 +145,21 @@ impl Start {
     }
 }
 
-/// What the second stage has to know of the plan, as text.
-fn notes(plan: &Plan, current_dir: &Path) -> String {
+/// The parts of the plan that the second stage needs, as text.
+fn notes(setup: &Setup, plan: &Plan, current_dir: &Path) -> String {
     let encode = words::encode_path;
     let mut notes = format!("tmp {}\ncwd {}\n", encode(&plan.tmp), encode(current_dir));
     for path in plan.writable() {
         notes.push_str(&format!("write {}\n", encode(path)));
     }
+    for (name, value) in environment::variables(&setup.confinement, std::env::vars_os(), &plan.tmp, None) {
+        notes.push_str(&format!("env {}\t{}\n", encode(Path::new(&name)), encode(Path::new(&value))));
+    }
     for (path, node) in &plan.nodes {
-        if let Node::Bind { id, .. } = node {
+        // Updates replace files of the system at any time; commands cannot.
+        if let Node::Bind { id, .. } = node
+            && !system::is_part(path)
+        {
             notes.push_str(&format!("same {} {} {}\n", id.device, id.inode, encode(path)));
         }
     }
@@ -178,8 +181,9 @@ pub(in crate::sandbox) fn continue_inside(arguments: &[OsString]) -> io::Result<
     let proxy = if proxy < 0 { None } else { Some(process::take_descriptor(proxy)?) };
     let setup = Setup { backend, confinement, command: command.to_vec(), control, report };
     match die_with_parent(&setup.control).and_then(|()| read_notes(notes)) {
-        Ok(Notes { tmp, current_dir, writable }) => {
-            Inside { setup, world: World::Namespaces { writable }, tmp, current_dir, proxy }.begin()
+        Ok(Notes { tmp, current_dir, writable, variables }) => {
+            let world = World::Namespaces { writable };
+            Inside { setup, world, tmp, current_dir, variables, proxy }.begin()
         }
         Err(error) => setup.report.fail_and_exit(&error),
     }
@@ -189,13 +193,15 @@ struct Notes {
     tmp: PathBuf,
     current_dir: PathBuf,
     writable: Vec<PathBuf>,
+    variables: Vec<(OsString, OsString)>,
 }
 
 /// Reads the notes and compares what is mounted with what was meant: `bwrap` follows paths a second time.
 fn read_notes(notes: OwnedFd) -> io::Result<Notes> {
     let mut text = String::new();
     File::from(notes).read_to_string(&mut text)?;
-    let mut notes = Notes { tmp: PathBuf::new(), current_dir: PathBuf::new(), writable: Vec::new() };
+    let (tmp, current_dir) = (PathBuf::new(), PathBuf::new());
+    let mut notes = Notes { tmp, current_dir, writable: Vec::new(), variables: Vec::new() };
     let root = Dir::open(Path::new("/"))?;
     for line in text.lines() {
         let (kind, rest) = line.split_once(' ').ok_or(io::ErrorKind::InvalidData)?;
@@ -204,6 +210,10 @@ fn read_notes(notes: OwnedFd) -> io::Result<Notes> {
             "tmp" => notes.tmp = path(rest)?,
             "cwd" => notes.current_dir = path(rest)?,
             "write" => notes.writable.push(path(rest)?),
+            "env" => {
+                let (name, value) = rest.split_once('\t').ok_or(io::ErrorKind::InvalidData)?;
+                notes.variables.push((path(name)?.into(), path(value)?.into()));
+            }
             _ => {
                 let mut parts = rest.splitn(3, ' ');
                 let mut number =

@@ -1,7 +1,7 @@
 //! The second stage: it runs inside of the namespaces, starts the command and waits for its end.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::ffi::OsString;
+use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -18,14 +18,14 @@ use crate::sys::seccomp::{self, Metadata, Policy, Sockets};
 /// Where private temporary directories are created, without namespaces.
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
-/// The code that is left when the outermost process is gone: nobody reads it.
+/// The exit code after the outermost process is gone. It is the one of `SIGKILL`.
 const ABANDONED: u8 = 128 + 9;
 
-/// What surrounds the command.
+/// The surroundings of the command.
 pub(super) enum World {
     /// Namespaces of its own, in which these paths can be written to.
     Namespaces { writable: Vec<PathBuf> },
-    /// The same system as everybody's.
+    /// The system that all other processes use.
     Shared,
 }
 
@@ -36,6 +36,8 @@ pub(super) struct Inside {
     /// The private temporary directory.
     pub(super) tmp: PathBuf,
     pub(super) current_dir: PathBuf,
+    /// The variables that the sandbox was started with.
+    pub(super) variables: Vec<(OsString, OsString)>,
     /// The place of the proxy's socket.
     pub(super) proxy: Option<OwnedFd>,
 }
@@ -43,9 +45,7 @@ pub(super) struct Inside {
 /// Ends this process when its parent ends, also if it has ended already.
 pub(super) fn die_with_parent(control: &OwnedFd) -> io::Result<()> {
     process::die_with_parent()?;
-    // The outermost process never writes before the command runs, so the pipe can be read only if it has been closed.
-    let mut control = File::from(control.try_clone()?);
-    if process::is_readable(control.as_fd()) && control.read(&mut [0]).is_ok_and(|count| count == 0) {
+    if process::is_abandoned(control.as_fd()) {
         process::exit(ABANDONED);
     }
     Ok(())
@@ -98,7 +98,7 @@ impl Inside {
         match prepare() {
             Ok(()) => {
                 let confinement = &self.setup.confinement;
-                let variables = environment::variables(confinement, std::env::vars_os(), &self.tmp, proxy);
+                let variables = environment::variables(confinement, self.variables.clone(), &self.tmp, proxy);
                 execute(&self.setup.command, variables)
             }
             Err(error) => error,
@@ -152,7 +152,8 @@ pub(super) fn keep(mut setup: Setup) -> ! {
     };
     setup.report.begun();
     let path = tmp.path().to_owned();
-    let inside = Inside { setup, world: World::Shared, tmp: path, current_dir, proxy: None };
+    let variables = std::env::vars_os().collect();
+    let inside = Inside { setup, world: World::Shared, tmp: path, current_dir, variables, proxy: None };
     let code = inside.keep_command();
     end_descendants();
     tmp.remove();
@@ -215,6 +216,16 @@ fn end_descendants() {
 }
 
 fn children() -> Vec<libc::pid_t> {
-    let list = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
-    list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+    if let Ok(list) = std::fs::read_to_string("/proc/thread-self/children") {
+        return list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect();
+    }
+    // Some kernels have no such list.
+    let own = std::process::id().to_string();
+    let is_child = |pid: &libc::pid_t| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // The name in parentheses may contain anything.
+        stat.rsplit_once(')').is_some_and(|(_, rest)| rest.split_ascii_whitespace().nth(1) == Some(&own))
+    };
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_child).collect()
 }

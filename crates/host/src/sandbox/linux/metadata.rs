@@ -21,7 +21,7 @@ const FCHMODAT2: i64 = 452;
 const PATH_MAX: usize = 4096;
 const PAGE: u64 = 4096;
 
-/// What a call wants to change.
+/// A change that a call asks for.
 enum Change {
     Permissions(u32),
     Times([(i64, i64); 2]),

@@ -33,7 +33,7 @@ use crate::sys::process::{self, Fork, user_and_group};
 
 pub(super) use self::bubblewrap::continue_inside;
 
-/// Says in an error what was being done.
+/// Adds the failed operation to an error.
 fn explain(what: impl Into<String>) -> impl FnOnce(io::Error) -> io::Error {
     let what = what.into();
     move |error| io::Error::new(error.kind(), format!("{what}: {error}"))
@@ -89,7 +89,7 @@ fn start_in_namespaces(setup: Setup, orders: Option<&PipeWriter>) -> io::Result<
     let proxy = open_proxy(&setup)?;
     if setup.backend == Backend::Bubblewrap {
         let plan = Plan::new(&setup.confinement)?;
-        // Bubblewrap cannot keep a link in its place. What this program does instead is no weaker.
+        // Bubblewrap cannot keep a link in its place. The native namespaces can, and are no weaker otherwise.
         if !plan.pins_links() {
             let start = bubblewrap::Start::new(&setup, &plan, &current_dir, proxy)?;
             return match process::fork()? {
@@ -115,7 +115,8 @@ fn start_in_namespaces(setup: Setup, orders: Option<&PipeWriter>) -> io::Result<
             match enter(&setup, ids) {
                 Ok((tmp, writable)) => {
                     let world = World::Namespaces { writable };
-                    Inside { setup, world, tmp, current_dir, proxy }.begin()
+                    let variables = std::env::vars_os().collect();
+                    Inside { setup, world, tmp, current_dir, variables, proxy }.begin()
                 }
                 Err(error) => setup.report.fail_and_exit(&error),
             }

@@ -14,10 +14,10 @@ use crate::sys::mount::{self, attribute};
 use crate::sys::process::user_and_group;
 use crate::sys::{Dir, Kind};
 
-/// What every mount in the namespace gets.
+/// Attributes of every mount in the namespace.
 const SAFE: u64 = attribute::NO_SETUID | attribute::NO_DEVICES;
 
-/// Devices that change nothing and tell nothing.
+/// Devices that are harmless to read and write.
 pub(super) const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
 /// Maps the user and group of this process to themselves in a user namespace that it is the first process of.
@@ -76,7 +76,7 @@ pub(super) fn mount_all(plan: &Plan) -> io::Result<()> {
             Node::Bind { id, kind, .. } => {
                 let copy = copies.next().ok_or(io::ErrorKind::InvalidData)?;
                 let place = place_for(&root, path, *kind == Kind::Directory).map_err(failed())?;
-                // What is there already is the same thing as outside, unless somebody has moved it meanwhile.
+                // An existing place is the same file as outside, unless it has been moved meanwhile.
                 if place.existed && Id::of(place.descriptor.as_fd())? != *id {
                     return Err(io::Error::other(format!("`{}` has been replaced", path.display())));
                 }

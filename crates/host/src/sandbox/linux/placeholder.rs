@@ -1,7 +1,7 @@
 //! Empty files and directories in the place of protected paths that do not exist.
 //!
 //! A mount needs something to be mounted on, so a missing path can be kept from being created only if something is there. A
-//! placeholder is recognised by permissions that nothing else has. Whoever uses it holds a shared lock, because a mount
+//! placeholder is recognised by permissions that nothing else has. Each sandbox that uses it holds a shared lock, because a mount
 //! vanishes from all sandboxes when its place is removed outside; the last user removes it.
 
 use std::ffi::{OsStr, OsString};
@@ -22,7 +22,7 @@ use crate::sys::{self, Dir, Kind};
 const FILE_MODE: u32 = 0o1444;
 const DIRECTORY_MODE: u32 = 0o1555;
 
-/// More attempts than this to find a placeholder that nobody removes at the same time are not made.
+/// Attempts to share a placeholder before another sandbox removes it.
 const ATTEMPTS: usize = 100;
 
 /// A placeholder in use.
@@ -135,7 +135,7 @@ impl Placeholder {
 
     /// Removes it, unless others use it or it has become something else.
     pub(super) fn release(self) {
-        // A lock that is shared with nobody can be made exclusive.
+        // The lock becomes exclusive only if no other sandbox shares it.
         if !sys::try_lock(&self.lock) {
             return;
         }

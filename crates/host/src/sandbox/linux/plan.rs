@@ -1,4 +1,4 @@
-//! What a command finds in its mount namespace, as data. `bubblewrap.rs` and `namespaces.rs` carry it out.
+//! The mount namespace of a command, as data. `bubblewrap.rs` and `namespaces.rs` create it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ use crate::sys::Kind;
 /// The private directories for temporary files. The first that is not visible for another reason is `TMPDIR`.
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
-/// What is at a path in the namespace.
+/// The content of a path in the namespace.
 #[derive(Debug)]
 pub(super) enum Node {
     /// The same file, directory or link as outside, with everything below it. A link is bound only to keep it in its place.
@@ -36,7 +36,7 @@ pub(super) enum Node {
     Devices,
 }
 
-/// What a command finds in its mount namespace.
+/// The mount namespace of a command.
 #[derive(Debug)]
 pub(super) struct Plan {
     /// Whether everything outside is there, read-only, where no node says otherwise.
@@ -102,7 +102,7 @@ impl Plan {
         self.nodes.values().any(|node| matches!(node, Node::Bind { kind: Kind::Link, .. }))
     }
 
-    /// Adds what can be read and written.
+    /// Adds a place that can be read or written.
     fn add_root(&mut self, root: &Root) -> io::Result<()> {
         self.bind(root.step(), root.writable)?;
         for link in root.links() {
@@ -184,7 +184,7 @@ impl Plan {
         Ok(())
     }
 
-    /// What decides about a path: the node of itself or of the nearest directory above it.
+    /// The node that applies to a path: its own, or that of the nearest directory above it.
     fn node_above(&self, path: &Path) -> Option<&Node> {
         path.ancestors().find_map(|path| self.nodes.get(path))
     }
@@ -198,7 +198,7 @@ impl Plan {
         self.is_writable(&step.path) || step.path.parent().is_some_and(|parent| self.is_writable(parent))
     }
 
-    /// Whether what is outside at a path is there inside.
+    /// Whether the file outside is visible at its path inside.
     fn is_visible(&self, path: &Path) -> bool {
         match self.node_above(path) {
             Some(node) => matches!(node, Node::Bind { .. }),

@@ -54,7 +54,7 @@ pub(super) enum End {
         /// More names follow it.
         more: bool,
     },
-    /// What was reached last is a file, or a directory that cannot be searched, and more names follow.
+    /// The last step is a file, or a directory that cannot be searched, and more names follow.
     Blocked,
     /// Links lead in circles, or a name is too long: nothing is there, and nothing can be.
     Lost,
@@ -127,7 +127,7 @@ impl Trail {
         self.steps.iter().rev().find(|step| step.kind != Kind::Link).unwrap_or(&self.steps[0])
     }
 
-    /// What the whole path leads to, if it exists.
+    /// The end of the path, if all of it exists.
     pub(super) fn found(&self) -> Option<&Step> {
         (self.end == End::Found).then(|| self.last())
     }

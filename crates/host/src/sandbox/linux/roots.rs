@@ -14,7 +14,7 @@ pub(super) struct Root {
 
 impl Root {
     /// All places of a confinement. A path is left out if it does not exist, or if it leads through a link inside another place:
-    /// such a link points to where the project or an earlier command wants.
+    /// the project or an earlier command decides where that link points to.
     pub(super) fn all(confinement: &Confinement) -> io::Result<Vec<Root>> {
         let read = match &confinement.view {
             View::Only(roots) => roots.as_slice(),

@@ -1,4 +1,4 @@
-//! What Landlock allows a command.
+//! The Landlock rules of a command.
 
 use std::fs::{self, File};
 use std::io;
@@ -55,7 +55,7 @@ pub(super) fn restrict_alone(confinement: &Confinement, tmp: &Path) -> io::Resul
     rules.apply()
 }
 
-/// What can be read: some trees, except for some paths in them.
+/// Trees that can be read, except for some paths in them.
 struct Readable<'a> {
     roots: &'a [Root],
     system: Vec<Trail>,
@@ -133,7 +133,7 @@ impl<'a> Readable<'a> {
         }
         let directory = Dir::from(place.try_clone_to_owned()?);
         let entries = match fs::read_dir(format!("/proc/self/fd/{}", place.as_raw_fd())) {
-            // What cannot be listed cannot be allowed one by one.
+            // The entries of a directory that cannot be listed cannot be allowed one by one.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(()),
             entries => entries?,
         };
@@ -154,7 +154,7 @@ fn allow_step(rules: &mut Ruleset, step: &Step, rights: u64) -> io::Result<()> {
     rules.allow(step.descriptor.as_fd(), step.kind == Kind::Directory, rights)
 }
 
-/// Allows something by its real path. What does not exist needs no rule.
+/// Allows something by its real path, if it exists.
 fn allow_path(rules: &mut Ruleset, path: &Path, rights: u64) -> io::Result<()> {
     // A link that has been put there meanwhile is not followed, and has no content to be read.
     let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;

@@ -26,7 +26,7 @@ pub(super) const PROGRAMS: &[&str] = &[
 /// Directories inside these that hold no programs.
 pub(super) const NO_PROGRAMS: &[&str] = &["/usr/src", "/usr/local/src", "/usr/local/etc"];
 
-/// What the linker, locales, time zones, terminals and the choice between programs need.
+/// Settings of the linker, locales, time zones and terminals, and links to alternative programs.
 pub(super) const SETTINGS: &[&str] = &[
     "/etc/alternatives",
     "/etc/ld.so.cache",
@@ -42,7 +42,7 @@ pub(super) const SETTINGS: &[&str] = &[
     "/etc/timezone",
 ];
 
-/// What connections need: certificates of authorities, never private keys.
+/// Settings of encrypted connections: certificates of authorities, never private keys.
 pub(super) const CERTIFICATES: &[&str] = &[
     "/etc/ca-certificates",
     "/etc/crypto-policies",
@@ -56,10 +56,15 @@ pub(super) const CERTIFICATES: &[&str] = &[
     "/etc/ssl/openssl.cnf",
 ];
 
-/// What name lookups need.
+/// Settings of name lookups.
 pub(super) const NAME_LOOKUP: &[&str] = &["/etc/hosts", "/etc/resolv.conf"];
 
-/// Adds what programs need to a view that has nothing yet.
+/// Whether a path is one of those that are always shown.
+pub(super) fn is_part(path: &Path) -> bool {
+    [PROGRAMS, SETTINGS, CERTIFICATES].concat().iter().any(|part| Path::new(part) == path)
+}
+
+/// Adds these parts of the system to a view that has nothing yet.
 pub(super) fn add(plan: &mut Plan, confinement: &Confinement) -> io::Result<()> {
     let certificates: &[&str] = if confinement.network == Network::Off { &[] } else { CERTIFICATES };
     for path in PROGRAMS.iter().chain(SETTINGS).chain(certificates) {
@@ -97,7 +102,7 @@ pub(super) fn add(plan: &mut Plan, confinement: &Confinement) -> io::Result<()> 
     Ok(())
 }
 
-/// Adds a link as a link, and something else read-only. What a link leads to is added only if it is inside another part.
+/// Adds a link as a link, and something else read-only. The target of a link is added only if it is inside another part.
 fn add_as_it_is(plan: &mut Plan, path: &Path) -> io::Result<()> {
     let trail = Trail::follow(path)?;
     let Some(step) = trail.steps.iter().find(|step| step.path == path) else { return Ok(()) };
