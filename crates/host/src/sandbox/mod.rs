@@ -60,9 +60,9 @@ pub struct Confinement {
     /// Paths inside [`write`](Self::write) that stay read-only, such as `.git/hooks`.
     ///
     /// The command can neither change, rename nor replace them, nor the directories and links that lead to them. In the place
-    /// of a path that does not exist an empty read-only file or directory is created for the time of the command: a directory
-    /// if the path ends with a slash or its last name has no extension. Where that is refused, the command could not create it
-    /// either. A program outside of the sandbox that replaces one of these paths meanwhile lifts its protection.
+    /// of a path that does not exist there is an empty read-only directory for the time of the command, outside too; where the
+    /// user may not create it, the command could not create anything either. A program outside of the sandbox that replaces one
+    /// of these paths meanwhile lifts its protection.
     pub read_only: Vec<PathBuf>,
     /// Where the command can connect to.
     pub network: Network,

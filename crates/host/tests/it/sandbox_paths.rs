@@ -282,7 +282,7 @@ fn placeholders_are_shared_and_removed_by_the_last() {
         };
         let (mut first, _first_output) = start();
         let (mut second, _second_output) = start();
-        assert!(root.join(".attache.toml").exists() && root.join(".attache").is_dir());
+        assert!(root.join(".attache.toml").is_dir() && root.join(".attache").is_dir());
         // The end of one must not lift the protection in the other.
         for child in [&mut first, &mut second] {
             child.stdin.take().unwrap().write_all(b"go\n").unwrap();
@@ -293,15 +293,38 @@ fn placeholders_are_shared_and_removed_by_the_last() {
 }
 
 #[test]
-fn what_somebody_puts_into_a_placeholder_is_kept() {
+fn only_what_was_put_there_for_the_command_is_removed() {
     for backend in with_namespaces() {
         let (scratch, confinement) = project();
         let root = scratch.join("p");
-        // An empty file of the user is no placeholder.
+        // Neither an empty file nor an empty directory of the user is a placeholder.
         fs::write(root.join("AGENTS.md"), "").unwrap();
-        let outcome = shell(backend, &confinement, &root, "cat AGENTS.md && echo empty");
-        outcome.prints("empty");
-        assert_eq!(names(&root), [".git", "AGENTS.md", "src"]);
+        fs::create_dir(root.join(".attache")).unwrap();
+        shell(
+            backend,
+            &confinement,
+            &root,
+            "cat AGENTS.md; echo x > .attache/x; git init -q 2>/dev/null; true",
+        )
+        .prints("");
+        assert_eq!(names(&root), [".attache", ".git", "AGENTS.md", "src"]);
+        assert_eq!(names(&root.join(".attache")), [""; 0]);
+    }
+}
+
+#[test]
+fn git_does_not_see_placeholders() {
+    for backend in with_namespaces() {
+        let (scratch, confinement) = project();
+        let root = scratch.join("p");
+        fs::remove_dir_all(root.join(".git")).unwrap();
+        let init = std::process::Command::new("git").args(["init", "-q"]).current_dir(&root).status();
+        if !init.is_ok_and(|status| status.success()) {
+            eprintln!("skipped: git is not installed");
+            return;
+        }
+        let outcome = shell(backend, &confinement, &root, "git add -A && git status --short");
+        outcome.prints("A  src/main.rs");
     }
 }
 

@@ -50,7 +50,10 @@ pub(super) fn start(setup: Setup, orders: &PipeWriter) -> io::Result<pid_t> {
             }
         };
     }
-    let placeholders = placeholder::create_all(&setup.confinement)?;
+    let placeholders = match setup.confinement.read_only.is_empty() {
+        true => Vec::new(),
+        false => placeholder::create_all(&setup.confinement)?,
+    };
     if placeholders.is_empty() {
         return start_in_namespaces(setup, Some(orders));
     }

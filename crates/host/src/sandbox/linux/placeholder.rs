@@ -1,15 +1,15 @@
-//! Empty files and directories in the place of protected paths that do not exist.
+//! Empty directories in the place of protected paths that do not exist.
 //!
-//! A mount needs something to be mounted on, so a missing path can be kept from being created only if something is there. A
-//! placeholder is recognised by permissions that nothing else has. Each sandbox that uses it holds a shared lock, because a mount
-//! vanishes from all sandboxes when its place is removed outside; the last user removes it.
+//! A mount needs something to be mounted on, so a missing path can be kept from being created only if something is there. An empty
+//! directory is the least harmful thing: git and most other programs ignore it. A placeholder is recognised by permissions that
+//! nothing else has. Each sandbox that uses it holds a shared lock, because a mount vanishes from all sandboxes when its place is
+//! removed outside; the last user removes it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::Path;
 
 use super::explain;
 use super::resolve::{End, Id, Step, Trail};
@@ -18,9 +18,8 @@ use crate::sandbox::Confinement;
 use crate::sys::process::user_and_group;
 use crate::sys::{self, Dir, Kind};
 
-/// Permissions of placeholders. The sticky bit means nothing on a file, and no directory is sticky that cannot be written to.
-const FILE_MODE: u32 = 0o1444;
-const DIRECTORY_MODE: u32 = 0o1555;
+/// Permissions of placeholders. No other directory is sticky and cannot be written to.
+const MODE: u32 = 0o1555;
 
 /// Attempts to share a placeholder before another sandbox removes it.
 const ATTEMPTS: usize = 100;
@@ -54,9 +53,9 @@ pub(super) fn create_all(confinement: &Confinement) -> io::Result<Vec<Placeholde
                 }
                 continue;
             }
-            let End::Missing { name, more } = &trail.end else { break };
+            let End::Missing { name } = &trail.end else { break };
             let directory = Dir::from(last.descriptor.try_clone()?);
-            let created = create(&directory, name, *more || names_a_directory(path));
+            let created = create(&directory, name);
             let place = last.path.join(name);
             if !created.map_err(explain(format!("cannot protect `{}`", place.display())))? {
                 break;
@@ -68,36 +67,20 @@ pub(super) fn create_all(confinement: &Confinement) -> io::Result<Vec<Placeholde
 
 /// Whether what a path leads to is a placeholder.
 pub(super) fn is_placeholder(step: &Step) -> bool {
-    let mode = match step.kind {
-        Kind::File => FILE_MODE,
-        Kind::Directory => DIRECTORY_MODE,
-        _ => return false,
-    };
     let metadata = step.descriptor.try_clone().and_then(|descriptor| File::from(descriptor).metadata());
-    metadata.is_ok_and(|metadata| {
-        let is_empty = step.kind == Kind::Directory || metadata.len() == 0;
-        metadata.mode() & 0o7777 == mode && metadata.uid() == user_and_group().0 && is_empty
-    })
-}
-
-/// Whether a missing path stands for a directory.
-fn names_a_directory(path: &Path) -> bool {
-    path.as_os_str().as_encoded_bytes().ends_with(b"/") || path.extension().is_none()
+    step.kind == Kind::Directory
+        && metadata
+            .is_ok_and(|metadata| metadata.mode() & 0o7777 == MODE && metadata.uid() == user_and_group().0)
 }
 
 /// Creates a placeholder. False if the user may not: then no command of the user can create anything there.
-fn create(directory: &Dir, name: &OsStr, is_directory: bool) -> io::Result<bool> {
-    let created = if is_directory {
-        directory.make_dir(name).and_then(|()| {
-            let made = File::from(directory.child(name)?.into_descriptor());
-            // By the descriptor, which stays the directory that was just made.
-            let place = format!("/proc/self/fd/{}", made.as_raw_fd());
-            fs::set_permissions(place, fs::Permissions::from_mode(DIRECTORY_MODE))
-        })
-    } else {
-        let made = directory.create(name, 0o600);
-        made.and_then(|file| file.set_permissions(fs::Permissions::from_mode(FILE_MODE)))
-    };
+fn create(directory: &Dir, name: &OsStr) -> io::Result<bool> {
+    let created = directory.make_dir(name).and_then(|()| {
+        let made = directory.child(name)?.into_descriptor();
+        // By the descriptor, which stays the directory that was just made.
+        let place = format!("/proc/self/fd/{}", made.as_raw_fd());
+        fs::set_permissions(place, fs::Permissions::from_mode(MODE))
+    });
     match created {
         Ok(()) => Ok(true),
         Err(error) => match error.kind() {
@@ -139,14 +122,9 @@ impl Placeholder {
         if !sys::try_lock(&self.lock) {
             return;
         }
-        if !self.is_there() {
-            return;
+        if self.is_there() {
+            // One that is not empty any more stays.
+            let _ = self.directory.remove_dir(&self.name);
         }
-        // Neither a directory that is not empty nor a file with content is a placeholder.
-        let _ = match self.lock.metadata() {
-            Ok(metadata) if metadata.is_dir() => self.directory.remove_dir(&self.name),
-            Ok(metadata) if metadata.len() == 0 => self.directory.remove(&self.name),
-            _ => return,
-        };
     }
 }

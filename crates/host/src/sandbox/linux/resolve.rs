@@ -49,11 +49,7 @@ pub(super) enum End {
     /// All of it exists.
     Found,
     /// This name does not exist in the last directory.
-    Missing {
-        name: OsString,
-        /// More names follow it.
-        more: bool,
-    },
+    Missing { name: OsString },
     /// The last step is a file, or a directory that cannot be searched, and more names follow.
     Blocked,
     /// Links lead in circles, or a name is too long: nothing is there, and nothing can be.
@@ -93,7 +89,7 @@ impl Trail {
                 Ok(descriptor) => descriptor,
                 Err(error) => {
                     trail.end = match error.kind() {
-                        io::ErrorKind::NotFound => End::Missing { name, more: !left.is_empty() },
+                        io::ErrorKind::NotFound => End::Missing { name },
                         io::ErrorKind::PermissionDenied => End::Blocked,
                         _ => End::Lost,
                     };
