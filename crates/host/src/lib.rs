@@ -7,6 +7,9 @@
 //! - [`bounded`]: reading of files whose kind and size nobody vouches for.
 //! - [`trust`]: whether the files of a project may take effect.
 //! - [`shell`]: command lines, and which of them only read.
+//! - [`sandbox`]: commands that can reach only what they are allowed to.
+//! - [`proxy`]: a network for confined commands, with a question for every new host (Unix).
+//! - [`net`]: how far away an address is.
 //! - [`secrets`]: what must not appear in logs.
 //!
 //! [`Host`] puts them together for a client:
