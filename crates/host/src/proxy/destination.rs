@@ -226,9 +226,7 @@ mod tests {
 
     #[test]
     fn names_alone_are_judged_with_care() {
-        for host in
-            ["localhost", "x.localhost", "localhost.localdomain", "127.0.0.1", "::1", "127.1", "2130706433"]
-        {
+        for host in ["localhost", "x.localhost", "localhost.localdomain", "127.1", "2130706433"] {
             assert_eq!(reach_by_name(host), Reach::ThisMachine, "{host}");
         }
         for host in ["intranet", "printer.local", "x.internal", "router.lan", "x.home.arpa"] {

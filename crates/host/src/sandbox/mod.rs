@@ -15,9 +15,10 @@
 //! namespaces, file handles, kernel modules, unusual personalities, and system calls that are newer than this program.
 //!
 //! [`Backend::Landlock`] shares `/tmp`, `/dev` and the process list with the rest of the system. There the following is refused
-//! too: System V IPC and POSIX message queues, changes to the priority or limits of other processes, `chown`, extended
-//! attributes and inode flags everywhere, `chmod` and time stamps outside the writable directories, `/dev` except for the basic
-//! character devices, and with [`View::Only`] all of `/proc`. The existence and metadata of files stay visible.
+//! too: System V IPC, POSIX message queues and shared memory; changes to the priority or limits of other processes; extended
+//! attributes and inode flags of all files; changes of owner, permissions and time stamps outside of the writable directories, and
+//! everywhere if there are none; `/dev` except for the basic character devices; new terminals; with [`View::Only`] all of `/proc`.
+//! The existence and metadata of files stay visible, and so does `/proc` with [`View::Everything`].
 //!
 //! Reading order: this file, `words.rs`, `supervise.rs`, `linux/mod.rs`, `linux/plan.rs`, `linux/inside.rs`.
 

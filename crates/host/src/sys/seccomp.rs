@@ -21,7 +21,7 @@ pub(crate) enum Sockets {
     Internet,
 }
 
-/// Treatment of changes to the permissions and time stamps of files.
+/// Treatment of changes to the owners, permissions and time stamps of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Metadata {
     /// The kernel decides; the mounts of the namespace are the guard.
@@ -163,17 +163,6 @@ const ON_A_PROCESS: &[(c_long, &[u32])] = &[
     (libc::SYS_ioprio_set, &[1, 0]),
 ];
 
-/// Owners and flags of files. Landlock does not cover them.
-const OWNERS_AND_FLAGS: &[c_long] = &[
-    libc::SYS_fchown,
-    libc::SYS_fchownat,
-    FILE_SETATTR,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_chown,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_lchown,
-];
-
 /// Extended attributes of files. Landlock does not cover them. Programs do without them where a file system has none.
 const ATTRIBUTES: &[c_long] = &[
     libc::SYS_setxattr,
@@ -186,12 +175,18 @@ const ATTRIBUTES: &[c_long] = &[
     REMOVEXATTRAT,
 ];
 
-/// Permissions and time stamps of files. Landlock does not cover them.
-const PERMISSIONS_AND_TIMES: &[c_long] = &[
+/// Owners, permissions and time stamps of files. Landlock does not cover them.
+const METADATA: &[c_long] = &[
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
     libc::SYS_fchmod,
     libc::SYS_fchmodat,
     FCHMODAT2,
     libc::SYS_utimensat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chown,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_lchown,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_chmod,
     #[cfg(target_arch = "x86_64")]
@@ -400,7 +395,7 @@ fn program(policy: Policy, architecture: u32) -> Vec<Instruction> {
 
     if policy.shared_system {
         program.verdict_on(SHARED_IPC, missing);
-        program.verdict_on(OWNERS_AND_FLAGS, denied);
+        program.verdict_on(&[FILE_SETATTR], denied);
         program.verdict_on(ATTRIBUTES, refuse(libc::EOPNOTSUPP));
         for (call, arguments) in ON_A_PROCESS {
             let own = arguments.iter().enumerate();
@@ -411,8 +406,8 @@ fn program(policy: Policy, architecture: u32) -> Vec<Instruction> {
     }
     match policy.metadata {
         Metadata::Allow => {}
-        Metadata::Refuse => program.verdict_on(PERMISSIONS_AND_TIMES, denied),
-        Metadata::Ask => program.verdict_on(PERMISSIONS_AND_TIMES, ASK),
+        Metadata::Refuse => program.verdict_on(METADATA, denied),
+        Metadata::Ask => program.verdict_on(METADATA, ASK),
     }
     program.returns(ALLOW);
     program.0

@@ -354,8 +354,8 @@ fn metadata_inside_can_be_changed() {
         let script = "echo 'echo ran' > file && chmod 755 file && ./file && touch -d @1000000000 file && stat -c '%a %Y' file
              mkdir -p d/e && (cd d/e && chmod 600 ../../file && stat -L -c %a ../../link) && chmod 644 link && stat -c %a file
              cp -p file copy && stat -c '%a %Y' copy; perl -e 'open F, \"<\", \"file\"; chmod 0700, *F or die $!; utime 5, 5, *F or die $!' && stat -c '%a %Y' file
-             touch -h -d @7 link && stat -c %Y link; chmod 700 missing 2>/dev/null || echo missing; chmod 700 $TMPDIR && echo tmp";
-        let expected = "ran\n755 1000000000\n600\n644\n644 1000000000\n700 5\n7\nmissing\ntmp";
+             touch -h -d @7 link && stat -c %Y link; chmod 700 missing 2>/dev/null || echo missing; chmod 700 $TMPDIR && echo tmp; chown $(id -u):$(id -g) file link && chown -h $(id -u) link && chgrp -R $(id -g) d && echo owner";
+        let expected = "ran\n755 1000000000\n600\n644\n644 1000000000\n700 5\n7\nmissing\ntmp\nowner";
         shell(backend, &confinement, &root, script).prints(expected);
     }
 }

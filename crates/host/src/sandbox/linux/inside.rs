@@ -169,6 +169,9 @@ impl Inside {
         process::drop_capabilities()?;
         process::wake_on_child();
         let confinement = &self.setup.confinement;
+        let mut writable = vec![self.tmp.clone()];
+        let roots = Root::all(confinement)?;
+        writable.extend(roots.iter().filter(|root| root.writable).map(|root| root.path().to_owned()));
         // Where nothing but temporary files can be written, no command needs their permissions changed.
         let channel = if confinement.write.is_empty() { None } else { Some(UnixStream::pair()?) };
         let (ours, theirs) = match channel {
@@ -192,9 +195,6 @@ impl Inside {
             Some(ours) => notify::receive_descriptor(ours.as_fd())?,
             None => None,
         };
-        let mut writable = vec![self.tmp.clone()];
-        let roots = Root::all(confinement)?;
-        writable.extend(roots.iter().filter(|root| root.writable).map(|root| root.path().to_owned()));
         let mut act = |questions: &OwnedFd| metadata::answer(questions.as_fd(), &writable);
         let extra = questions.map(|descriptor| Extra { descriptor, act: &mut act });
         Ok(watch(command, &self.setup.control, extra))

@@ -1,4 +1,4 @@
-//! Permissions and time stamps, where Landlock is the only guard of files.
+//! Owners, permissions and time stamps, where Landlock is the only guard of files.
 //!
 //! Landlock does not cover them, and a seccomp filter cannot see which file a call is about. So the filter asks this process,
 //! which finds the file, looks where it really is, and makes the change itself if it is in a writable place. It acts on what it
@@ -23,6 +23,7 @@ const PAGE: u64 = 4096;
 
 /// A change that a call asks for.
 enum Change {
+    Owner { user: Option<u32>, group: Option<u32> },
     Permissions(u32),
     Times([(i64, i64); 2]),
 }
@@ -64,6 +65,7 @@ fn decide(listener: BorrowedFd<'_>, question: &Question, roots: &[PathBuf]) -> i
         return Err(io::Error::from_raw_os_error(libc::EPERM));
     }
     match change {
+        Change::Owner { user, group } => std::os::unix::fs::chown(&place, user, group),
         Change::Permissions(mode) => fs::set_permissions(&place, fs::Permissions::from_mode(mode)),
         Change::Times(times) => notify::set_times(&place, times),
     }
@@ -74,6 +76,11 @@ fn read(process: &Process, question: &Question) -> io::Result<(Target, Change)> 
     let arguments = question.arguments;
     let number = |index: usize| arguments[index] as c_int;
     let mode = |index: usize| Change::Permissions(arguments[index] as u32 & 0o7777);
+    let owner = |index: usize| {
+        // The largest number stands for no change.
+        let id = |index: usize| Some(arguments[index] as u32).filter(|id| *id != u32::MAX);
+        Change::Owner { user: id(index), group: id(index + 1) }
+    };
     let path = |base: c_int, address: u64, flags: c_int| {
         if address == 0 || (flags & libc::AT_EMPTY_PATH != 0 && process.text(address)?.is_empty()) {
             return Ok(Target::Descriptor(base));
@@ -82,6 +89,8 @@ fn read(process: &Process, question: &Question) -> io::Result<(Target, Change)> 
     };
     let here = libc::AT_FDCWD;
     match question.call {
+        libc::SYS_fchown => Ok((Target::Descriptor(number(0)), owner(1))),
+        libc::SYS_fchownat => Ok((path(number(0), arguments[1], number(4))?, owner(2))),
         libc::SYS_fchmod => Ok((Target::Descriptor(number(0)), mode(1))),
         libc::SYS_fchmodat => Ok((path(number(0), arguments[1], 0)?, mode(2))),
         FCHMODAT2 => Ok((path(number(0), arguments[1], number(3))?, mode(2))),
@@ -89,6 +98,10 @@ fn read(process: &Process, question: &Question) -> io::Result<(Target, Change)> 
             let times = process.times(arguments[2], 1)?;
             Ok((path(number(0), arguments[1], number(3))?, Change::Times(times)))
         }
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_chown => Ok((path(here, arguments[0], 0)?, owner(1))),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_lchown => Ok((path(here, arguments[0], libc::AT_SYMLINK_NOFOLLOW)?, owner(1))),
         #[cfg(target_arch = "x86_64")]
         libc::SYS_chmod => Ok((path(here, arguments[0], 0)?, mode(1))),
         #[cfg(target_arch = "x86_64")]
