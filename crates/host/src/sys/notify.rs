@@ -96,10 +96,8 @@ pub(crate) fn open_for(base: BorrowedFd<'_>, path: &std::ffi::CStr, follow: bool
 /// Sets the times of last access and modification, in seconds and nanoseconds.
 pub(crate) fn set_times(path: &Path, times: [(i64, i64); 2]) -> io::Result<()> {
     let path = std::ffi::CString::new(path.as_os_str().as_encoded_bytes())?;
-    let times = times.map(|(seconds, nanoseconds)| libc::timespec {
-        tv_sec: seconds as _,
-        tv_nsec: nanoseconds as _,
-    });
+    let times = times
+        .map(|(seconds, nanoseconds)| libc::timespec { tv_sec: seconds as _, tv_nsec: nanoseconds as _ });
     // SAFETY: the path ends with a zero byte; two times are read.
     checked(unsafe { libc::utimensat(libc::AT_FDCWD, path.as_ptr(), times.as_ptr(), 0) })
 }

@@ -386,7 +386,7 @@ fn devices_are_few() {
             let script = "for d in mem kmem port kmsg sda vda nvme0n1 loop0 loop-control fuse net/tun vhost-net uinput input/event0 tty0 tty1 console ttyS0 hwrng rtc0 cpu_dma_latency; do
                      ( exec 3</dev/$d ) 2>/dev/null && echo \"read $d\"; ( exec 3>/dev/$d ) 2>/dev/null && echo \"wrote $d\"
                  done
-                 echo x > /dev/null && head -c 3 /dev/zero | wc -c && head -c 3 /dev/urandom | wc -c && echo out > /dev/stdout && echo err > /dev/stderr && (: < /dev/tty) 2>/dev/null; echo end";
+                 echo x > /dev/null && head -c 3 /dev/zero | wc -c && head -c 3 /dev/urandom | wc -c && echo out > /dev/stdout && echo err > /dev/stderr && for d in null zero full tty urandom; do chmod 666 /dev/$d && echo \"chmod $d\"; touch -d @0 /dev/$d && echo \"touch $d\"; done 2>/dev/null; (: < /dev/tty) 2>/dev/null; echo end";
             shell(backend, &confinement, scratch.path(), script).prints("3\n3\nout\nend");
         }
     }

@@ -10,7 +10,7 @@ use super::roots::Root;
 use super::{bridge, explain, metadata, rules};
 use crate::sandbox::supervise::{Extra, Setup, apply_limits, execute, watch};
 use crate::sandbox::temporary::PrivateDirectory;
-use crate::sandbox::{Network, environment};
+use crate::sandbox::{Backend, Network, environment};
 use crate::sys::notify;
 use crate::sys::process::{self, Fork};
 use crate::sys::seccomp::{self, Metadata, Policy, Sockets};
@@ -51,11 +51,17 @@ pub(super) fn die_with_parent(control: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
+/// Protects this process from the command.
+fn prepare() -> io::Result<()> {
+    process::hide_memory()?;
+    process::drop_capabilities()
+}
+
 impl Inside {
     /// Starts the command as the first process of the namespaces. All others end with this one.
     pub(super) fn begin(mut self) -> ! {
         self.setup.report.begun();
-        let code = self.start_and_wait();
+        let code = prepare().and_then(|()| self.start_and_wait());
         match code {
             Ok(code) => process::exit(code.unwrap_or(ABANDONED)),
             Err(error) => self.setup.report.fail_and_exit(&error),
@@ -63,22 +69,73 @@ impl Inside {
     }
 
     fn start_and_wait(&mut self) -> io::Result<Option<u8>> {
-        process::hide_memory()?;
-        process::drop_capabilities()?;
-        process::wake_on_child();
         let port = match &self.proxy {
             Some(socket) => {
                 Some(bridge::start(socket).map_err(explain("cannot start the bridge to the proxy"))?)
             }
             None => None,
         };
-        match process::fork()? {
-            Fork::Parent(command) => {
-                self.proxy = None;
-                Ok(watch(command, &self.setup.control, None))
+        self.proxy = None;
+        self.run_command(port)
+    }
+
+    /// Runs the command. `None` if the outermost process is gone.
+    fn run_command(&self, port: Option<u16>) -> io::Result<Option<u8>> {
+        process::wake_on_child();
+        let supervised = self.supervised_paths()?;
+        let (ours, theirs) = match &supervised {
+            Some(_) => UnixStream::pair().map(|(ours, theirs)| (Some(ours), Some(theirs)))?,
+            None => (None, None),
+        };
+        let command = match process::fork()? {
+            Fork::Parent(command) => command,
+            Fork::Child => {
+                drop(ours);
+                let error = self.become_command(port, theirs.as_ref());
+                match self.setup.report.try_clone() {
+                    Ok(report) => report.fail_and_exit(&error),
+                    Err(_) => process::exit(ABANDONED),
+                }
             }
-            Fork::Child => Err(self.become_command(port, None)),
+        };
+        drop(theirs);
+        let questions = match ours {
+            // A command that fails before it can send anything reports the reason.
+            Some(ours) => notify::receive_descriptor(ours.as_fd())?,
+            None => None,
+        };
+        let paths = supervised.unwrap_or_default();
+        let mut act = |questions: &OwnedFd| metadata::answer(questions.as_fd(), &paths);
+        let extra = questions.map(|descriptor| Extra { descriptor, act: &mut act });
+        Ok(watch(command, &self.setup.control, extra))
+    }
+
+    /// Whether the kernel alone keeps the command from changing the metadata of files outside.
+    fn has_guarded_metadata(&self) -> bool {
+        match &self.world {
+            // Bubblewrap leaves the devices on a writable mount, and they belong to root.
+            World::Namespaces { .. } => {
+                self.setup.backend == Backend::Namespaces || process::user_and_group().0 != 0
+            }
+            World::Shared => false,
         }
+    }
+
+    /// The paths whose metadata may be changed under supervision. Where nothing but temporary files can be written, no command
+    /// needs that.
+    fn supervised_paths(&self) -> io::Result<Option<Vec<PathBuf>>> {
+        if self.has_guarded_metadata() || self.setup.confinement.write.is_empty() {
+            return Ok(None);
+        }
+        let mut paths = vec![self.tmp.clone()];
+        match &self.world {
+            World::Namespaces { writable } => paths.extend(writable.iter().cloned()),
+            World::Shared => {
+                let roots = Root::all(&self.setup.confinement)?;
+                paths.extend(roots.iter().filter(|root| root.writable).map(|root| root.path().to_owned()));
+            }
+        }
+        Ok(Some(paths))
     }
 
     /// Gives up everything that the confinement does not allow and becomes the command. Returns only if that fails.
@@ -119,10 +176,10 @@ impl Inside {
                 Network::Proxy(_) => Sockets::Tcp,
                 Network::Open => Sockets::Internet,
             },
-            metadata: match (shared_system, listener) {
-                (false, _) => Metadata::Allow,
-                (true, None) => Metadata::Refuse,
-                (true, Some(_)) => Metadata::Ask,
+            metadata: match listener {
+                _ if self.has_guarded_metadata() => Metadata::Allow,
+                Some(_) => Metadata::Ask,
+                None => Metadata::Refuse,
             },
             shared_system,
         };
@@ -154,50 +211,12 @@ pub(super) fn keep(mut setup: Setup) -> ! {
     let path = tmp.path().to_owned();
     let variables = std::env::vars_os().collect();
     let inside = Inside { setup, world: World::Shared, tmp: path, current_dir, variables, proxy: None };
-    let code = inside.keep_command();
+    let code = prepare().and_then(|()| inside.run_command(None));
     end_descendants();
     tmp.remove();
     match code {
         Ok(code) => process::exit(code.unwrap_or(ABANDONED)),
         Err(error) => inside.setup.report.fail_and_exit(&error),
-    }
-}
-
-impl Inside {
-    fn keep_command(&self) -> io::Result<Option<u8>> {
-        process::hide_memory()?;
-        process::drop_capabilities()?;
-        process::wake_on_child();
-        let confinement = &self.setup.confinement;
-        let mut writable = vec![self.tmp.clone()];
-        let roots = Root::all(confinement)?;
-        writable.extend(roots.iter().filter(|root| root.writable).map(|root| root.path().to_owned()));
-        // Where nothing but temporary files can be written, no command needs their permissions changed.
-        let channel = if confinement.write.is_empty() { None } else { Some(UnixStream::pair()?) };
-        let (ours, theirs) = match channel {
-            Some((ours, theirs)) => (Some(ours), Some(theirs)),
-            None => (None, None),
-        };
-        let command = match process::fork()? {
-            Fork::Parent(command) => command,
-            Fork::Child => {
-                drop(ours);
-                let error = self.become_command(None, theirs.as_ref());
-                match self.setup.report.try_clone() {
-                    Ok(report) => report.fail_and_exit(&error),
-                    Err(_) => process::exit(ABANDONED),
-                }
-            }
-        };
-        drop(theirs);
-        let questions = match ours {
-            // The command has failed before it could send anything, and says why by itself.
-            Some(ours) => notify::receive_descriptor(ours.as_fd())?,
-            None => None,
-        };
-        let mut act = |questions: &OwnedFd| metadata::answer(questions.as_fd(), &writable);
-        let extra = questions.map(|descriptor| Extra { descriptor, act: &mut act });
-        Ok(watch(command, &self.setup.control, extra))
     }
 }
 

@@ -163,7 +163,9 @@ impl Devices {
         let directory = Dir::from(memory.try_clone()?);
         for (name, copy) in &self.copies {
             directory.create(OsStr::new(name), 0o666)?;
-            mount::set_attributes(copy.as_fd(), attribute::NO_SETUID | attribute::NO_EXEC)?;
+            // Devices can be written to all the same, but their owner and permissions are those of everyone.
+            let attributes = attribute::NO_SETUID | attribute::NO_EXEC | attribute::READ_ONLY;
+            mount::set_attributes(copy.as_fd(), attributes)?;
             mount::place(copy.as_fd(), directory.place(OsStr::new(name))?.as_fd())?;
         }
         for (name, target) in [
