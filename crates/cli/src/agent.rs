@@ -3,6 +3,8 @@
 mod login;
 mod providers;
 
+pub(crate) use login::{key_providers, save_key};
+
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::process::ExitCode;

@@ -28,6 +28,7 @@ mod forms;
 mod import;
 mod lend;
 mod log;
+mod model_setup;
 mod output;
 mod paths;
 mod permissions;

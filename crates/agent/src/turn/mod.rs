@@ -85,8 +85,7 @@ async fn act(cx: &Cx, prompt: Prompt, usage: &mut Usage) -> Result<StopReason> {
         }
     }
     let Some(model) = live.model() else {
-        say(cx, &missing::no_model(live)).await?;
-        return Ok(StopReason::EndTurn);
+        return Err(missing::no_model(live));
     };
     let before = live.state().context.len();
     live.remember(Message { role: Role::User, parts })?;

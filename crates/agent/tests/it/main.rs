@@ -26,3 +26,4 @@ mod suggestions;
 mod tasks;
 mod tasks_real;
 mod tools;
+mod trust;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use attache::client::{Agent, Client, Event, PermissionAsk, Session};
 use attache::wire::v1::{PermissionOptionKind, ToolCallUpdate};
 use attache::{Link, Prompt, StopReason};
-use attache_agent::{Mode, Options};
+use attache_agent::{Mode, Options, TrustSource};
 
 /// A directory that is removed at the end.
 pub(crate) struct Project(PathBuf);
@@ -49,7 +49,8 @@ impl Project {
     pub(crate) fn script(&self, script: &str) -> Options {
         let path = self.0.join("script");
         std::fs::write(&path, script).unwrap();
-        Options { model: Some(format!("script:{}", path.display())), ..Options::default() }
+        let model = Some(format!("script:{}", path.display()));
+        Options { model, trust: TrustSource::All, ..Options::default() }
     }
 
     pub(crate) fn path_of(&self, name: &str) -> String {

@@ -123,6 +123,9 @@ pub(super) async fn one_shot(
     let model = setup.model.clone();
     let starting = async {
         let connection = Connection::start(setup, lender, guard, wire, stderr).await?;
+        if model.is_none() {
+            crate::model_setup::require(&connection.setup.spec, &connection.agent).await?;
+        }
         let session = connection.new_session().await?;
         if let Some(model) = &model {
             set_model(&session, model).await?;

@@ -187,6 +187,9 @@ impl Worker {
                 let stderr = super::exec::show_stderr(self.verbose, &self.setup);
                 let connection =
                     Connection::start(self.setup.clone(), lender, guard, self.wire.clone(), stderr).await?;
+                if work.model.is_none() && self.setup.model.is_none() && record.model.is_none() {
+                    crate::model_setup::require(&self.setup.spec, &connection.agent).await?;
+                }
                 let (session, restored) = connection.restore(record).await?;
                 let problems = connection.set_again(&session, record).await;
                 resumed = !matches!(restored, Restored::Replaced(_));
