@@ -33,6 +33,7 @@ mod mcp;
 pub mod model;
 mod modes;
 mod nes;
+mod network;
 mod options;
 mod project;
 pub mod providers;
@@ -43,7 +44,7 @@ mod turn;
 mod voice;
 
 pub use modes::Mode;
-pub use options::{Limits, Options, Sandbox, TrustSource};
+pub use options::{Limits, Options, Sandbox, SandboxOptions, TrustSource};
 
 use attache::agent::{Agent, SystemPrompts};
 use attache::{Link, Result};

@@ -73,6 +73,7 @@ impl Mode {
                 write_outside: PLAN_ONLY,
                 run_confined: PLAN_ONLY,
                 run: PLAN_ONLY,
+                run_outside: PLAN_ONLY,
                 ..ASK
             },
             Mode::Code => policy::Mode { name: "code", write: Stance::Allow, ..ASK },

@@ -30,8 +30,8 @@ pub struct Options {
     pub trust: TrustSource,
     /// How far one turn may go.
     pub limits: Limits,
-    /// Runs commands so that they can write only below the session's roots, where the system can do that.
-    pub sandbox: Option<Sandbox>,
+    /// The sandbox of commands.
+    pub sandbox: Sandbox,
 }
 
 /// Where the answer comes from whether a project is trusted.
@@ -57,13 +57,29 @@ impl TrustSource {
     }
 }
 
-/// How commands are confined.
+/// The sandbox of commands.
+#[derive(Debug, Clone, Default)]
+pub enum Sandbox {
+    /// The program has none. Every command is asked about.
+    #[default]
+    Missing,
+    /// The user switched it off. Commands run as the mode says.
+    Off,
+    /// Commands run in the strongest sandbox that works on this machine.
+    On(SandboxOptions),
+}
+
+/// How commands are sandboxed.
 #[derive(Debug, Clone)]
-pub struct Sandbox {
+pub struct SandboxOptions {
     /// A program that passes [`attache_host::sandbox::WORD`] on to [`attache_host::sandbox::run`].
     pub program: PathBuf,
-    /// Whether commands reach the network.
+    /// Whether no command runs if no sandbox works. Otherwise every command is asked about.
+    pub required: bool,
+    /// Whether commands reach the network, through a proxy that asks about every new host.
     pub network: bool,
+    /// Paths that commands do not see, beside the places where credentials usually are.
+    pub hidden: Vec<PathBuf>,
 }
 
 impl Default for Options {
@@ -78,7 +94,7 @@ impl Default for Options {
             state_dir: None,
             trust: TrustSource::default(),
             limits: Limits::default(),
-            sandbox: None,
+            sandbox: Sandbox::default(),
         }
     }
 }

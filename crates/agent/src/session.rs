@@ -23,6 +23,7 @@ use crate::instructions;
 use crate::mcp::Servers;
 use crate::model::{Message, Model, ModelInfo, Thinking};
 use crate::modes::Mode;
+use crate::network::Network;
 use crate::store::{Entry, Snapshot, Store};
 use crate::tools::ToolBox;
 use crate::turn;
@@ -44,6 +45,8 @@ pub(crate) struct Live {
     pub(crate) restricted: Option<ProjectFiles>,
     /// Decides about the effects of tools.
     pub(crate) policy: Policy,
+    /// The network of sandboxed commands.
+    pub(crate) network: Network,
     id: String,
     state: Mutex<State>,
 }
@@ -100,6 +103,7 @@ impl Session {
         let policy = house.policy(mode, ground.roots());
         let live = Arc::new(Live {
             policy,
+            network: Network::default(),
             restricted: (!trusted).then_some(project),
             voice: Voice::new(house.store.clone(), request.id.as_str()),
             id: request.id.as_str().to_owned(),
@@ -253,7 +257,7 @@ impl Live {
 
     fn enter(&self, mode: Mode) {
         self.state().mode = mode;
-        self.policy.set_mode(mode.policy());
+        self.policy.set_mode(self.house.policy_mode(mode));
     }
 
     fn set_thinking(&self, word: &str) -> Result<()> {

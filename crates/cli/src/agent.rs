@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use attache::Link;
 use attache_agent::model::Thinking;
-use attache_agent::{Limits, Options, Sandbox, TrustSource};
+use attache_agent::{Limits, Options, Sandbox, SandboxOptions, TrustSource};
 use attache_host::trust::TrustStore;
 
 use crate::cx::Cx;
@@ -66,10 +66,15 @@ fn options(cx: &Cx) -> Result<Options> {
         })?;
         options.limits = Limits { steps, ..options.limits };
     }
-    if call.has("sandbox") {
-        let program = std::env::current_exe().context("the path of this program")?;
-        options.sandbox = Some(Sandbox { program, network: !call.has("no-network") });
-    }
+    options.sandbox = match call.has("no-sandbox") {
+        true => Sandbox::Off,
+        false => Sandbox::On(SandboxOptions {
+            program: std::env::current_exe().context("the path of this program")?,
+            required: call.has("sandbox"),
+            network: !call.has("no-network"),
+            hidden: cx.paths.all(),
+        }),
+    };
     Ok(options)
 }
 

@@ -29,6 +29,16 @@ pub(crate) struct Lender {
     events: mpsc::Sender<GuardEvent>,
     /// Where what commands print is shown as it comes.
     screens: Option<Screens>,
+    sandbox: Sandbox,
+}
+
+/// The sandbox of the agent's commands.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sandbox {
+    /// Whether every command is sandboxed, and not only those that need no question.
+    pub(crate) always: bool,
+    /// Paths that sandboxed commands do not see.
+    pub(crate) hidden: Vec<std::path::PathBuf>,
 }
 
 struct Now {
@@ -41,25 +51,33 @@ struct Now {
 
 impl Lender {
     /// Begins with a policy. The questions come out of the receiver.
-    pub(crate) fn new(policy: Policy) -> (Lender, mpsc::Receiver<GuardEvent>) {
-        Lender::with(policy, None)
+    pub(crate) fn new(policy: Policy, sandbox: Sandbox) -> (Lender, mpsc::Receiver<GuardEvent>) {
+        Lender::with(policy, None, sandbox)
     }
 
     /// The same, and what commands print is shown.
-    pub(crate) fn showing(policy: Policy, screens: Screens) -> (Lender, mpsc::Receiver<GuardEvent>) {
-        Lender::with(policy, Some(screens))
+    pub(crate) fn showing(
+        policy: Policy,
+        screens: Screens,
+        sandbox: Sandbox,
+    ) -> (Lender, mpsc::Receiver<GuardEvent>) {
+        Lender::with(policy, Some(screens), sandbox)
     }
 
-    fn with(policy: Policy, screens: Option<Screens>) -> (Lender, mpsc::Receiver<GuardEvent>) {
+    fn with(
+        policy: Policy,
+        screens: Option<Screens>,
+        sandbox: Sandbox,
+    ) -> (Lender, mpsc::Receiver<GuardEvent>) {
         let (events, receiver) = mpsc::channel(QUEUED);
-        let now = now(policy, &events, screens.as_ref());
-        (Lender { now: Arc::new(RwLock::new(now)), events, screens }, receiver)
+        let now = now(policy, &events, screens.as_ref(), &sandbox);
+        (Lender { now: Arc::new(RwLock::new(now)), events, screens, sandbox }, receiver)
     }
 
     /// From now on this policy holds.
     pub(crate) fn set(&self, policy: Policy) {
         *self.now.write().unwrap_or_else(PoisonError::into_inner) =
-            now(policy, &self.events, self.screens.as_ref());
+            now(policy, &self.events, self.screens.as_ref(), &self.sandbox);
     }
 
     /// The policy that holds.
@@ -76,7 +94,12 @@ mod unix {
     use attache_host::Host;
     use attache_host::terminals::PtyTerminals;
 
-    pub(super) fn now(policy: Policy, events: &mpsc::Sender<GuardEvent>, screens: Option<&Screens>) -> Now {
+    pub(super) fn now(
+        policy: Policy,
+        events: &mpsc::Sender<GuardEvent>,
+        screens: Option<&Screens>,
+        sandbox: &Sandbox,
+    ) -> Now {
         let policy = Arc::new(policy);
         let (questions, notices) = (events.clone(), events.clone());
         let host = Host::new(policy.clone())
@@ -93,6 +116,12 @@ mod unix {
             })
             .on_notice(move |notice| drop(notices.try_send(GuardEvent::Notice(Box::new(notice)))));
         let mut terminals = host.terminals();
+        if let Ok(program) = std::env::current_exe() {
+            terminals = terminals.sandbox(program, sandbox.hidden.clone());
+        }
+        if sandbox.always {
+            terminals = terminals.sandboxed();
+        }
         if let Some(screens) = screens.cloned() {
             terminals = terminals.on_event(move |event| screens.event(event));
         }
@@ -141,7 +170,12 @@ mod unix {
 use unix::now;
 
 #[cfg(not(unix))]
-fn now(policy: Policy, _events: &mpsc::Sender<GuardEvent>, _screens: Option<&Screens>) -> Now {
+fn now(
+    policy: Policy,
+    _events: &mpsc::Sender<GuardEvent>,
+    _screens: Option<&Screens>,
+    _sandbox: &Sandbox,
+) -> Now {
     Now { policy: Arc::new(policy) }
 }
 

@@ -52,6 +52,11 @@ impl Paths {
         }
     }
 
+    /// All of them.
+    pub(crate) fn all(&self) -> Vec<PathBuf> {
+        [&self.config, &self.state, &self.cache, &self.data, &self.runtime].map(Clone::clone).to_vec()
+    }
+
     /// The user's settings.
     pub(crate) fn config_file(&self) -> PathBuf {
         self.config.join("config.toml")

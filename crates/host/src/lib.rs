@@ -5,6 +5,7 @@
 //! - [`policy`]: the permission engine, for clients and agents.
 //! - [`budget`]: how much time, how many turns, tokens and how much money a run may take.
 //! - [`bounded`]: reading of files whose kind and size nobody vouches for.
+//! - `confine`: how the commands of a session are confined (Unix).
 //! - [`trust`]: whether the files of a project may take effect.
 //! - [`shell`]: command lines, and which of them only read.
 //! - [`sandbox`]: commands that can reach only what they are allowed to.
@@ -35,6 +36,8 @@
 
 pub mod bounded;
 pub mod budget;
+#[cfg(unix)]
+pub mod confine;
 #[cfg(unix)]
 pub mod files;
 #[cfg(unix)]

@@ -10,6 +10,7 @@ mod answer;
 mod calls;
 mod compact;
 mod missing;
+pub(crate) mod permit;
 mod prompt;
 mod servers;
 mod steps;
@@ -101,7 +102,7 @@ async fn act(cx: &Cx, prompt: Prompt, usage: &mut Usage) -> Result<StopReason> {
 async fn report_restriction(cx: &Cx) -> Result<()> {
     let live = &cx.live;
     let Some(project) = &live.restricted else { return Ok(()) };
-    if std::mem::replace(&mut live.state().restriction_told, true) || calls::is_own_client(cx) {
+    if std::mem::replace(&mut live.state().restriction_told, true) || permit::is_own_client(cx) {
         return Ok(());
     }
     let names: Vec<String> =

@@ -20,6 +20,7 @@ mod modes;
 mod permits;
 mod prompts;
 mod rig;
+mod sandbox;
 mod servers;
 mod slice;
 mod suggestions;

@@ -170,6 +170,11 @@ pub(crate) static GLOBAL: &[Flag] = &[
     flag("no-fs", Agent, "Do not lend files to the agent"),
     flag("no-terminal", Agent, "Do not lend terminals to the agent"),
     flag("trust", Permissions, "Trust the files of this folder for this run (ATTACHE_TRUST=1)"),
+    flag(
+        "sandbox",
+        Permissions,
+        "Sandbox the commands that the agent runs in our terminals; a new host is a question",
+    ),
     flag("ask", Permissions, "Ask for everything that the agent wants permission for (the default)"),
     flag("approve-reads", Permissions, "Approve reading and searching, ask for the rest"),
     flag("approve-all", Permissions, "Approve everything"),

@@ -86,7 +86,8 @@ impl Starter<'_> {
         let setup = self.setup.clone();
         let roots: Vec<_> = std::iter::once(setup.cwd.clone()).chain(setup.directories.clone()).collect();
         let policy = self.permits.policy(&self.cx.paths, &setup.spec, &roots, setup.secrets())?;
-        let (lender, guard) = Lender::showing(policy, self.screens.clone());
+        let (lender, guard) =
+            Lender::showing(policy, self.screens.clone(), setup.command_sandbox(&self.cx.paths));
         // What a person can answer and a screen can show is offered here, and only here.
         let client = client(setup.cancel_timeout)
             .elicitation_forms()

@@ -132,6 +132,15 @@ pub(crate) static KEYS: &[Key] = &[
         "Whether terminals are lent to the agent"
     ),
     key!(
+        "sandbox",
+        Kind::Yes,
+        Some("false"),
+        "ATTACHE_SANDBOX",
+        None,
+        Consent,
+        "Whether commands that the agent runs in our terminals are sandboxed"
+    ),
+    key!(
         "timeout",
         Kind::Number { above: 0.0 },
         None,

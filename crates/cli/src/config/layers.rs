@@ -242,9 +242,11 @@ impl Config {
         for mode in MODES.iter().filter(|mode| call.has(mode)) {
             self.set_by_flag("permissions", toml::Value::String((*mode).to_owned()), mode);
         }
-        for (flag, key) in [("no-fs", "fs"), ("no-terminal", "terminal")] {
+        for (flag, key, value) in
+            [("no-fs", "fs", false), ("no-terminal", "terminal", false), ("sandbox", "sandbox", true)]
+        {
             if call.has(flag) {
-                self.set_by_flag(key, toml::Value::Boolean(false), flag);
+                self.set_by_flag(key, toml::Value::Boolean(value), flag);
             }
         }
         Ok(())

@@ -118,7 +118,7 @@ pub(super) async fn one_shot(
     let mut show = Show::new(front, None, wire.clone());
     let roots: Vec<_> = std::iter::once(setup.cwd.clone()).chain(setup.directories.clone()).collect();
     let policy = permits.policy(&cx.paths, &setup.spec, &roots, setup.secrets())?.span(Span::Command);
-    let (lender, guard) = Lender::new(policy);
+    let (lender, guard) = Lender::new(policy, setup.command_sandbox(&cx.paths));
     let stderr = show_stderr(cx.output.verbose, &setup);
     let model = setup.model.clone();
     let starting = async {

@@ -183,7 +183,7 @@ impl Worker {
         match &self.live {
             Some(live) => live.connection.lender.set(policy),
             None => {
-                let (lender, guard) = Lender::new(policy);
+                let (lender, guard) = Lender::new(policy, self.setup.command_sandbox(&self.paths));
                 let stderr = super::exec::show_stderr(self.verbose, &self.setup);
                 let connection =
                     Connection::start(self.setup.clone(), lender, guard, self.wire.clone(), stderr).await?;

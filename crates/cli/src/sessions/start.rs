@@ -140,7 +140,7 @@ pub(super) async fn with_agent<T>(
     let permits = Permits::without_turn(cx)?;
     let roots: Vec<_> = std::iter::once(setup.cwd.clone()).chain(setup.directories.clone()).collect();
     let policy = permits.policy(&cx.paths, &setup.spec, &roots, setup.secrets())?;
-    let (lender, questions) = Lender::new(policy);
+    let (lender, questions) = Lender::new(policy, setup.command_sandbox(&cx.paths));
     let wire = Wire::default();
     let mut log = crate::run::log(cx, &setup)?;
     let stderr = crate::run::show_stderr(cx.output.verbose, &setup);

@@ -168,6 +168,7 @@ fn describe(effect: &Effect, clean: &impl Fn(&str) -> Value) -> Value {
         }
         Effect::Connect(to) => json!({ "connect": to.to_string() }),
         Effect::Tool(used) => json!({ "tool": used.name, "server": used.server }),
+        Effect::Keep(file) => json!({ "keep": path(file) }),
         Effect::SwitchMode(to) => json!({ "mode": to }),
     }
 }

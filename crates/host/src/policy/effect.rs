@@ -43,6 +43,8 @@ pub enum Effect {
     Connect(Destination),
     /// Calls a tool that is not one of the other effects: of an MCP server, or inside the agent.
     Tool(ToolUse),
+    /// Keeps a protected file that a command has created.
+    Keep(FilePath),
     /// Leaves a mode that allows less.
     SwitchMode(String),
 }
@@ -182,7 +184,7 @@ impl Effect {
     pub fn class(&self) -> Class {
         match self {
             Effect::Read(_) => Class::Read,
-            Effect::Write { .. } => Class::Write,
+            Effect::Write { .. } | Effect::Keep(_) => Class::Write,
             Effect::Delete(_) => Class::Delete,
             Effect::Rename { .. } => Class::Rename,
             Effect::Touch(_) => Class::Touch,
@@ -195,7 +197,9 @@ impl Effect {
     /// The files that it names.
     pub fn paths(&self) -> Vec<&FilePath> {
         match self {
-            Effect::Read(path) | Effect::Delete(path) | Effect::Touch(path) => vec![path],
+            Effect::Read(path) | Effect::Delete(path) | Effect::Touch(path) | Effect::Keep(path) => {
+                vec![path]
+            }
             Effect::Write { path, .. } => vec![path],
             Effect::Rename { from, to } => vec![from, to],
             _ => Vec::new(),
@@ -204,7 +208,10 @@ impl Effect {
 
     /// Whether it changes a file that makes programs run or instructs agents.
     pub fn is_protected(&self) -> bool {
-        let changes = matches!(self, Effect::Write { .. } | Effect::Delete(_) | Effect::Rename { .. });
+        let changes = matches!(
+            self,
+            Effect::Write { .. } | Effect::Delete(_) | Effect::Rename { .. } | Effect::Keep(_)
+        );
         changes
             && self
                 .paths()
@@ -286,6 +293,7 @@ impl fmt::Display for Effect {
             }
             Effect::Tool(ToolUse { name: Some(name), .. }) => write!(f, "use the agent's tool `{name}`"),
             Effect::Tool(_) => f.write_str("do something that the agent does not describe"),
+            Effect::Keep(path) => write!(f, "keep {}", path.named().display()),
             Effect::SwitchMode(to) => write!(f, "switch to {to} mode"),
         }
     }

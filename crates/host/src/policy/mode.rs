@@ -39,8 +39,10 @@ pub struct Mode {
     pub run_read_only: Stance,
     /// Running a command that is confined to the session's directories.
     pub run_confined: Stance,
-    /// Running a command that is not confined.
+    /// Running a command that is not confined, inside the session's directories.
     pub run: Stance,
+    /// Running a command elsewhere.
+    pub run_outside: Stance,
     /// Connecting to a host of the Internet.
     pub connect: Stance,
     /// Connecting to this machine or its local networks.
@@ -84,6 +86,7 @@ impl Mode {
             run_read_only: stance,
             run_confined: stance,
             run: stance,
+            run_outside: stance,
             connect: stance,
             connect_near: stance,
             tool: stance,
@@ -109,16 +112,19 @@ impl Mode {
             Effect::Read(_) if inside && direct => self.read_direct,
             Effect::Read(_) if inside => self.read,
             Effect::Read(_) => self.read_outside,
-            Effect::Write { .. } if inside => self.write,
+            Effect::Write { .. } | Effect::Keep(_) if inside => self.write,
             Effect::Delete(_) | Effect::Rename { .. } if inside => self.delete,
-            Effect::Write { .. } | Effect::Delete(_) | Effect::Rename { .. } => self.write_outside,
+            Effect::Write { .. } | Effect::Keep(_) | Effect::Delete(_) | Effect::Rename { .. } => {
+                self.write_outside
+            }
             // Nothing is known but the name: it may be changed.
             Effect::Touch(_) if inside => self.write.max(self.tool),
             Effect::Touch(_) => self.write_outside,
             Effect::Run(run) => match run.confined {
                 Confined::ReadOnly => self.run_read_only,
-                Confined::Workspace if run.cwd.is_inside(roots) => self.run_confined,
-                _ => self.run,
+                _ if !roots.is_empty() && !run.cwd.is_inside(roots) => self.run_outside,
+                Confined::Workspace => self.run_confined,
+                Confined::No => self.run,
             },
             Effect::Connect(to) if to.is_near => self.connect_near,
             Effect::Connect(_) => self.connect,

@@ -2,6 +2,7 @@
 //!
 //! No mode writes them without a question, and sandboxed commands see them read-only.
 
+use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 /// Directories: everything below them is protected.
@@ -58,13 +59,13 @@ const GIT: &[&str] = &["hooks", "config", "config.worktree", "info"];
 
 /// Whether a path is protected. Letter case does not count, because some file systems ignore it.
 pub fn is_protected(path: &Path) -> bool {
-    let names = names(path);
+    let names = lower_names(path);
     names.iter().any(|name| DIRECTORIES.contains(&name.as_str()))
         || names.last().is_some_and(|name| FILES.contains(&name.as_str()))
         || names.windows(2).any(|pair| pair[0] == ".config" && CONFIGURATION.contains(&pair[1].as_str()))
 }
 
-fn names(path: &Path) -> Vec<String> {
+fn lower_names(path: &Path) -> Vec<String> {
     let name = |component: Component<'_>| match component {
         Component::Normal(name) => Some(name.to_string_lossy().to_ascii_lowercase()),
         _ => None,
@@ -93,6 +94,15 @@ pub fn existing(roots: &[PathBuf]) -> Vec<PathBuf> {
     found.sort();
     found.dedup();
     found
+}
+
+/// Protected files and directories directly below each of `roots`, to find those that a command creates.
+pub fn present(roots: &[PathBuf]) -> BTreeSet<PathBuf> {
+    let entries = roots.iter().flat_map(|root| std::fs::read_dir(root).into_iter().flatten().flatten());
+    entries
+        .map(|entry| entry.path())
+        .filter(|path| path.file_name().is_some_and(|name| is_protected(Path::new(name))))
+        .collect()
 }
 
 #[cfg(test)]

@@ -44,6 +44,18 @@ impl Launch {
         };
         Launch { program, args, env, cwd, run }
     }
+
+    /// The program and its arguments.
+    pub(super) fn argv(&self) -> Vec<String> {
+        std::iter::once(&self.program).chain(&self.args).cloned().collect()
+    }
+
+    /// Starts this command line instead.
+    pub(super) fn replace(&mut self, argv: Vec<String>) {
+        let mut words = argv.into_iter();
+        self.program = words.next().unwrap_or_default();
+        self.args = words.collect();
+    }
 }
 
 fn is_program(name: &str, env: &[(String, String)], cwd: &Path) -> bool {
