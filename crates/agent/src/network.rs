@@ -55,9 +55,13 @@ impl Drop for Access<'_> {
     }
 }
 
-/// Asks whether a command may connect, as a tool call of its own: the client shows what it is about.
 async fn ask(cx: &Cx, to: proxy::Destination) -> bool {
-    let to = Destination { host: to.host, port: Some(to.port), is_near: to.reach != Reach::Internet };
+    may_connect(cx, Destination { host: to.host, port: Some(to.port), is_near: to.reach != Reach::Internet })
+        .await
+}
+
+/// Asks whether a connection may be made, as a tool call of its own: the client shows what it is about.
+pub(crate) async fn may_connect(cx: &Cx, to: Destination) -> bool {
     let effects = [Effect::Connect(to.clone())];
     let tool = {
         let turn = cx.turn.turn();

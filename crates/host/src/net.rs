@@ -44,6 +44,29 @@ pub fn reach_from_here(ip: IpAddr) -> Reach {
     }
 }
 
+/// Judges a host by its name or number, before its addresses are known. A name that looks far away may still have an address of this
+/// machine.
+pub fn reach_by_name(host: &str) -> Reach {
+    if let Ok(ip) = host.parse() {
+        return reach_from_here(ip);
+    }
+    let is_or_ends_with =
+        |name: &str| host.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    let last = host.rsplit('.').next().unwrap_or(host);
+    // A last label that begins with a digit is an old way to write a number.
+    if is_or_ends_with("localhost")
+        || is_or_ends_with("localdomain")
+        || last.starts_with(|c: char| c.is_ascii_digit())
+    {
+        return Reach::ThisMachine;
+    }
+    let local = ["local", "internal", "intranet", "lan", "home", "corp", "private", "home.arpa"];
+    if !host.contains('.') || local.iter().any(|name| is_or_ends_with(name)) {
+        return Reach::LocalNetwork;
+    }
+    Reach::Internet
+}
+
 fn reach_v4(ip: Ipv4Addr) -> Reach {
     let [a, b, c, d] = ip.octets();
     match (a, b, c, d) {
@@ -227,5 +250,18 @@ mod tests {
             }
         }
         assert!(resolve("no such host", 80).await.is_err());
+    }
+
+    #[test]
+    fn names_alone_are_judged_with_care() {
+        for host in ["localhost", "x.localhost", "localhost.localdomain", "127.1", "2130706433"] {
+            assert_eq!(reach_by_name(host), Reach::ThisMachine, "{host}");
+        }
+        for host in ["intranet", "printer.local", "x.internal", "router.lan", "x.home.arpa"] {
+            assert_eq!(reach_by_name(host), Reach::LocalNetwork, "{host}");
+        }
+        for host in ["example.org", "notlocalhost.org"] {
+            assert_eq!(reach_by_name(host), Reach::Internet, "{host}");
+        }
     }
 }

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use attache::wire::v1::{ContentBlock, RequestPermissionRequest, ToolCallContent, ToolKind};
 use serde_json::Value;
 
+use crate::net::{Reach, reach_by_name};
+
 use super::{CommandLine, Content, Destination, Effect, FilePath, Run, ToolUse};
 
 /// A permission request in the terms of the policy.
@@ -287,24 +289,6 @@ pub(super) fn destination(url: &str) -> Option<Destination> {
             _ => None,
         },
     };
-    let is_near = is_near_name(&host);
+    let is_near = reach_by_name(&host) != Reach::Internet;
     Some(Destination { host, port, is_near })
-}
-
-/// Whether a name can only mean this machine or its local network. Whether a name with dots does is known after a lookup.
-fn is_near_name(host: &str) -> bool {
-    use std::net::IpAddr;
-    match host.parse::<IpAddr>() {
-        Ok(IpAddr::V4(ip)) => {
-            ip.is_loopback() || ip.is_private() || ip.is_link_local() || ip.is_unspecified()
-        }
-        Ok(IpAddr::V6(_)) => true,
-        Err(_) => {
-            !host.contains('.')
-                || [".local", ".localhost", ".localdomain", ".internal", ".home.arpa"]
-                    .iter()
-                    .any(|end| host.ends_with(end))
-                || host.split('.').all(|part| part.starts_with(|c: char| c.is_ascii_digit()))
-        }
-    }
 }

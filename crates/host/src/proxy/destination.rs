@@ -113,7 +113,7 @@ pub(super) async fn approve(
             let (reach, addresses) = (net::reach_from_here(ip), vec![SocketAddr::new(ip, port)]);
             Destination { host, port, reach, addresses }
         }
-        Err(_) => Destination { reach: reach_by_name(&host), host, port, addresses: Vec::new() },
+        Err(_) => Destination { reach: net::reach_by_name(&host), host, port, addresses: Vec::new() },
     };
     shared.decisions.require(&destination).await?;
     if destination.addresses.is_empty() && shared.upstream(&destination.host, traffic).is_none() {
@@ -155,25 +155,6 @@ fn normal(host: &str) -> Option<String> {
                 && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
         });
     is_name.then(|| host.to_ascii_lowercase())
-}
-
-/// Judges a name before its addresses are known.
-fn reach_by_name(host: &str) -> Reach {
-    let is_or_ends_with =
-        |name: &str| host.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
-    let last = host.rsplit('.').next().unwrap_or(host);
-    // A last label that begins with a digit is an old way to write a number.
-    if is_or_ends_with("localhost")
-        || is_or_ends_with("localdomain")
-        || last.starts_with(|c: char| c.is_ascii_digit())
-    {
-        return Reach::ThisMachine;
-    }
-    let local = ["local", "internal", "intranet", "lan", "home", "corp", "private", "home.arpa"];
-    if !host.contains('.') || local.iter().any(|name| is_or_ends_with(name)) {
-        return Reach::LocalNetwork;
-    }
-    Reach::Internet
 }
 
 /// Whether a host is covered by a list like `NO_PROXY`.
@@ -222,19 +203,6 @@ mod tests {
             assert_eq!(normal(host).as_deref(), expected, "{host:?}");
         }
         assert_eq!(normal(&"a.".repeat(200)), None);
-    }
-
-    #[test]
-    fn names_alone_are_judged_with_care() {
-        for host in ["localhost", "x.localhost", "localhost.localdomain", "127.1", "2130706433"] {
-            assert_eq!(reach_by_name(host), Reach::ThisMachine, "{host}");
-        }
-        for host in ["intranet", "printer.local", "x.internal", "router.lan", "x.home.arpa"] {
-            assert_eq!(reach_by_name(host), Reach::LocalNetwork, "{host}");
-        }
-        for host in ["example.org", "notlocalhost.org"] {
-            assert_eq!(reach_by_name(host), Reach::Internet, "{host}");
-        }
     }
 
     #[test]
