@@ -1,18 +1,20 @@
 //! What all sessions of one agent share.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use attache::agent::{NewSession, Open};
 use attache::wire::v1::SessionId;
 use attache::{Error, Result, code};
-use attache_host::sandbox::{Kind, Sandbox};
+use attache_host::confine::Confiner;
+use attache_host::policy::{self, Audit, Memory, Policy, Span, Stance};
 use attache_host::secrets::Mask;
 use tokio::sync::OnceCell;
 
 use crate::http::Http;
 use crate::model::{Model, ModelInfo, Models, Settings};
-use crate::options::Options;
+use crate::modes::Mode;
+use crate::options::{Options, Sandbox};
 use crate::session::{Live, Session};
 use crate::store::{Log, NewRow, Store, StoreError};
 
@@ -24,6 +26,7 @@ pub(crate) struct House {
     /// Servers on this machine are asked once, when somebody wants to know.
     looked: OnceCell<()>,
     http: OnceLock<Result<Http, String>>,
+    confiner: OnceLock<Option<Confiner>>,
     /// The sessions that were opened, and perhaps are no more.
     sessions: Mutex<Vec<Weak<Live>>>,
 }
@@ -37,8 +40,9 @@ impl House {
         let store = store.map_err(internal)?;
         let settings = Settings { model: options.model.clone(), ..options.models.clone() };
         let models = Models::new(&settings).map_err(internal)?;
-        let (looked, http, sessions) = (OnceCell::new(), OnceLock::new(), Mutex::default());
-        Ok(Arc::new(House { options, store, models, looked, http, sessions }))
+        let (looked, http, confiner, sessions) =
+            (OnceCell::new(), OnceLock::new(), OnceLock::new(), Mutex::default());
+        Ok(Arc::new(House { options, store, models, looked, http, confiner, sessions }))
     }
 
     /// A new session.
@@ -101,22 +105,52 @@ impl House {
         self.http.get_or_init(open).clone()
     }
 
-    /// How a command line is started: by a shell, confined if that was wished for.
+    /// What a mode means to the permission engine. Without a sandbox by the user's own choice, `auto` asks about no command inside the
+    /// project; without one for another reason it asks about all.
+    pub(crate) fn policy_mode(&self, mode: Mode) -> policy::Mode {
+        match (&self.options.sandbox, mode) {
+            (Sandbox::Off, Mode::Auto) => policy::Mode { run: Stance::Allow, ..mode.policy() },
+            _ => mode.policy(),
+        }
+    }
+
+    /// The permission engine of a session with these directories.
+    pub(crate) fn policy(&self, mode: Mode, roots: &[PathBuf]) -> Policy {
+        let policy =
+            Policy::new(self.policy_mode(mode)).roots(roots).agent("attache-agent").span(Span::Session);
+        let Some(state) = &self.options.state_dir else { return policy };
+        let policy = policy.mask(Mask::from_env().with(self.options.models.secrets()));
+        // Without its file the engine remembers until the session ends, and asks again afterwards.
+        let project = roots.first().map_or(Path::new("/"), PathBuf::as_path);
+        let policy = match Memory::open(state, project) {
+            Ok(memory) => policy.memory(memory),
+            Err(_) => policy,
+        };
+        match Audit::open(&state.join("audit.jsonl")) {
+            Ok(audit) => policy.audit(audit),
+            Err(_) => policy,
+        }
+    }
+
+    /// The sandbox of this machine; `None` if it is switched off, or none works. Blocks for some milliseconds the first time.
     ///
     /// # Errors
-    /// When it was wished for and this machine cannot do it: then nothing is run.
-    pub(crate) fn command(&self, line: &str, roots: &[PathBuf]) -> Result<Vec<String>, String> {
-        let shell = ["/bin/sh", "-c", line];
-        let Some(wished) = &self.options.sandbox else { return Ok(shell.map(str::to_owned).to_vec()) };
-        let kind = Kind::here()
-            .ok_or("this machine has neither Landlock nor bubblewrap; run the agent without a sandbox")?;
-        let writable = roots.iter().cloned().chain([std::env::temp_dir()]).collect();
-        let sandbox = Sandbox { writable, network: wished.network };
-        let (program, args) = sandbox.wrap(kind, &wished.program, shell[0].as_ref(), &shell[1..]);
-        let words = std::iter::once(program).chain(args).map(|word| word.into_string());
-        words
-            .collect::<Result<_, _>>()
-            .map_err(|_| "a directory of the session has a name that is no text".to_owned())
+    /// If one is required and none works: then nothing is run.
+    pub(crate) fn confiner(&self) -> Result<Option<&Confiner>, String> {
+        let Sandbox::On(options) = &self.options.sandbox else { return Ok(None) };
+        let detect =
+            || Confiner::detect(&options.program).map(|confiner| confiner.hide(options.hidden.clone()));
+        match self.confiner.get_or_init(detect) {
+            None if options.required => {
+                Err("no sandbox works on this machine, and one is required".to_owned())
+            }
+            found => Ok(found.as_ref()),
+        }
+    }
+
+    /// Whether sandboxed commands may have a network.
+    pub(crate) fn has_network(&self) -> bool {
+        matches!(&self.options.sandbox, Sandbox::On(options) if options.network)
     }
 }
 

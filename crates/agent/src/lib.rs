@@ -14,10 +14,10 @@
 //!
 //! It works on Unix: where there is no client that lends files and terminals, those of `attache-host` are needed, which are Unix's.
 //!
-//! Reading order: `session.rs` (what a session is), `turn/` (the loop), `tools/` (what the model can do), `permits.rs` and `modes.rs` (what
-//! needs a question), `ground/` (where tools act), `voice.rs` (told and written down), `history.rs` (sessions that
+//! Reading order: `session.rs` (what a session is), `turn/` (the loop), `tools/` (what the model can do), `modes.rs` (what needs a
+//! question), `ground/` (where tools act), `voice.rs` (told and written down), `history.rs` (sessions that
 //! were there before), `commands/`, `instructions.rs`; then what stands on
-//! its own: `mcp/`, `nes/`, `model/`, `auth/`, `store/`, `shell/`.
+//! its own: `mcp/`, `nes/`, `model/`, `auth/`, `store/`.
 //!
 //! What never happens here: a file is changed that was not kept before; something is told to the client that is not in the
 //! log; a permission is decided by what a model, a file or a command says; a turn leaves a session that cannot go on.
@@ -33,19 +33,18 @@ mod mcp;
 pub mod model;
 mod modes;
 mod nes;
+mod network;
 mod options;
-mod permits;
 mod project;
 pub mod providers;
 mod session;
-pub mod shell;
 pub mod store;
 mod tools;
 mod turn;
 mod voice;
 
 pub use modes::Mode;
-pub use options::{Limits, Options, Sandbox};
+pub use options::{Limits, Options, Sandbox, SandboxOptions, TrustSource};
 
 use attache::agent::{Agent, SystemPrompts};
 use attache::{Link, Result};

@@ -1,9 +1,10 @@
-//! The four modes of a session. Each decides which tools the model is offered and what needs a question; the rules
-//! themselves are in `permits.rs`.
+//! The four modes of a session. Each decides which tools the model is offered and which effects need a question: each is a mode
+//! of the permission engine ([`attache_host::policy`]).
 
 use std::fmt;
 
 use attache::wire::v1::{SessionMode, SessionModeState};
+use attache_host::policy::{self, Stance};
 
 /// How much the agent may do by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,7 +53,38 @@ impl Mode {
             Mode::Ask => "Asks before every change and every command",
             Mode::Plan => "Reads and searches only, and makes a plan",
             Mode::Code => "Edits the project's files without asking; asks before commands",
-            Mode::Auto => "Asks only before it leaves the project's directories",
+            Mode::Auto => "Works without asking inside the project; asks before it leaves it",
+        }
+    }
+
+    /// The mode of the permission engine.
+    pub(crate) const fn policy(self) -> policy::Mode {
+        const ASK: policy::Mode = policy::Mode { name: "ask", read: Stance::Allow, ..policy::Mode::ASK };
+        const PLAN_ONLY: Stance = Stance::Deny(
+            "not possible in plan mode, which only reads; describe it in the plan instead, or call `leave_plan_mode` to ask the user for \
+             another mode",
+        );
+        match self {
+            Mode::Ask => ASK,
+            Mode::Plan => policy::Mode {
+                name: "plan",
+                write: PLAN_ONLY,
+                delete: PLAN_ONLY,
+                write_outside: PLAN_ONLY,
+                run_confined: PLAN_ONLY,
+                run: PLAN_ONLY,
+                run_outside: PLAN_ONLY,
+                ..ASK
+            },
+            Mode::Code => policy::Mode { name: "code", write: Stance::Allow, ..ASK },
+            Mode::Auto => policy::Mode {
+                name: "auto",
+                write: Stance::Allow,
+                delete: Stance::Allow,
+                run_confined: Stance::Allow,
+                tool: Stance::Allow,
+                ..ASK
+            },
         }
     }
 
@@ -73,6 +105,6 @@ impl std::str::FromStr for Mode {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Mode::from_id(text).ok_or_else(|| format!("`{text}` is none of ask, plan, code, auto"))
+        Mode::from_id(text).ok_or_else(|| format!("no mode \"{text}\"; available: ask, plan, code, auto"))
     }
 }

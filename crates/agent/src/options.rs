@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use attache_host::trust::{ProjectFiles, TrustStore};
+
 use crate::model::{Settings, Thinking};
 use crate::modes::Mode;
 
@@ -13,27 +15,71 @@ pub struct Options {
     pub model: Option<String>,
     /// The providers of models: [`Settings::from_env`] for those that the environment names.
     pub models: Settings,
-    /// The mode that new sessions begin in.
-    pub mode: Mode,
+    /// The mode that new sessions begin in; `ask` unless given, and `plan` in a project that is not trusted.
+    pub mode: Option<Mode>,
     /// How long the model may think.
     pub thinking: Thinking,
     /// The file that sessions are kept in; they are gone with the process if there is none.
     pub store: Option<PathBuf>,
     /// Where the user's own instructions and commands are: `AGENTS.md` and `commands/*.md`.
     pub config_dir: Option<PathBuf>,
+    /// Where remembered answers and the audit log are; without it answers are remembered until the session ends, and nothing is
+    /// logged.
+    pub state_dir: Option<PathBuf>,
+    /// Whether the files of projects may take effect.
+    pub trust: TrustSource,
     /// How far one turn may go.
     pub limits: Limits,
-    /// Runs commands so that they can write only below the session's roots, where the system can do that.
-    pub sandbox: Option<Sandbox>,
+    /// The sandbox of commands.
+    pub sandbox: Sandbox,
 }
 
-/// How commands are confined.
+/// Where the answer comes from whether a project is trusted.
+#[derive(Debug, Clone, Default)]
+pub enum TrustSource {
+    /// No project is trusted that has files which would take effect.
+    #[default]
+    None,
+    /// Every project is.
+    All,
+    /// The user's answers.
+    Store(TrustStore),
+}
+
+impl TrustSource {
+    /// Whether the files of a project may take effect.
+    pub(crate) fn is_trusted(&self, project: &ProjectFiles) -> bool {
+        match self {
+            TrustSource::None => project.is_empty(),
+            TrustSource::All => true,
+            TrustSource::Store(store) => store.status(project).is_trusted(),
+        }
+    }
+}
+
+/// The sandbox of commands.
+#[derive(Debug, Clone, Default)]
+pub enum Sandbox {
+    /// The program has none. Every command is asked about.
+    #[default]
+    Missing,
+    /// The user switched it off. Commands run as the mode says.
+    Off,
+    /// Commands run in the strongest sandbox that works on this machine.
+    On(SandboxOptions),
+}
+
+/// How commands are sandboxed.
 #[derive(Debug, Clone)]
-pub struct Sandbox {
-    /// A program that passes [`attache_host::sandbox::WORD`] on to [`attache_host::sandbox::become_command`].
+pub struct SandboxOptions {
+    /// A program that passes [`attache_host::sandbox::WORD`] on to [`attache_host::sandbox::run`].
     pub program: PathBuf,
-    /// Whether commands reach the network.
+    /// Whether no command runs if no sandbox works. Otherwise every command is asked about.
+    pub required: bool,
+    /// Whether commands reach the network, through a proxy that asks about every new host.
     pub network: bool,
+    /// Paths that commands do not see, beside the places where credentials usually are.
+    pub hidden: Vec<PathBuf>,
 }
 
 impl Default for Options {
@@ -41,12 +87,14 @@ impl Default for Options {
         Options {
             model: None,
             models: Settings { look_around: false, ..Settings::from_vars(|_| None) },
-            mode: Mode::default(),
+            mode: None,
             thinking: Thinking::default(),
             store: None,
             config_dir: None,
+            state_dir: None,
+            trust: TrustSource::default(),
             limits: Limits::default(),
-            sandbox: None,
+            sandbox: Sandbox::default(),
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! The SDK's side of it ([`Session`]) only passes on what it is asked; what the rest of the agent works with is [`Live`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use attache::agent::{self, NewSession, Open, OptionValue, SessionHandle, Turn};
@@ -11,6 +12,8 @@ use attache::wire::v1::{
     SessionConfigOptionCategory, SessionConfigSelectOption, SessionModeId, SessionModelState,
 };
 use attache::{Error, Prompt, Result, StopReason};
+use attache_host::policy::Policy;
+use attache_host::trust::ProjectFiles;
 use serde_json::Value;
 
 use crate::commands;
@@ -20,7 +23,7 @@ use crate::instructions;
 use crate::mcp::Servers;
 use crate::model::{Message, Model, ModelInfo, Thinking};
 use crate::modes::Mode;
-use crate::permits::Grants;
+use crate::network::Network;
 use crate::store::{Entry, Snapshot, Store};
 use crate::tools::ToolBox;
 use crate::turn;
@@ -38,6 +41,12 @@ pub(crate) struct Live {
     pub(crate) servers: Servers,
     /// What AGENTS.md and its like say, and what the client adds.
     pub(crate) instructions: String,
+    /// The project's own files, if they may not take effect.
+    pub(crate) restricted: Option<ProjectFiles>,
+    /// Decides about the effects of tools.
+    pub(crate) policy: Policy,
+    /// The network of sandboxed commands.
+    pub(crate) network: Network,
     id: String,
     state: Mutex<State>,
 }
@@ -47,8 +56,11 @@ pub(crate) struct State {
     pub(crate) mode: Mode,
     pub(crate) model: Option<Arc<dyn Model>>,
     pub(crate) thinking: Thinking,
-    pub(crate) granted: Grants,
+    /// Files that were read, with the user's permission where they lie outside the project.
+    read: HashSet<PathBuf>,
     pub(crate) tools: ToolBox,
+    /// Whether the user knows that the project is restricted.
+    pub(crate) restriction_told: bool,
     /// Whether the tools of MCP servers are among them.
     pub(crate) servers_joined: bool,
     /// What the model is told, oldest first.
@@ -63,6 +75,9 @@ pub(crate) struct State {
     pub(crate) snapshot: Option<Arc<Snapshot>>,
 }
 
+/// Files that a session remembers as read at most.
+const MOST_READ: usize = 10_000;
+
 impl Session {
     /// Opens a session with what is kept of it.
     pub(crate) async fn open(
@@ -72,16 +87,24 @@ impl Session {
         settings: &BTreeMap<String, Value>,
     ) -> Open<Session> {
         let setting = |key: &str| settings.get(key).and_then(Value::as_str);
-        let mode = setting("mode").and_then(Mode::from_id).unwrap_or(house.options.mode);
+        let project = ProjectFiles::scan(&request.cwd);
+        let trusted = house.options.trust.is_trusted(&project);
+        // In a project that is not trusted the agent only reads, until the user chooses another mode.
+        let first = house.options.mode.unwrap_or(if trusted { Mode::Ask } else { Mode::Plan });
+        let mode = setting("mode").and_then(Mode::from_id).unwrap_or(first);
         let thinking = setting("thinking").and_then(Thinking::from_word).unwrap_or(house.options.thinking);
         let models = house.models().await;
         let model = house.first_model(setting("model"));
         let ground = Ground::new(request.cwd.clone(), request.additional_directories.clone());
         let servers = Servers::reach(request.mcp_servers, request.cwd.clone(), house.http());
         let config_dir = house.options.config_dir.as_deref();
-        let mut instructions = instructions::gather(&request.cwd, config_dir);
+        let mut instructions = instructions::gather(&project, config_dir, trusted);
         instructions.push_str(&instructions::of_client(request.system_prompt.as_ref()));
+        let policy = house.policy(mode, ground.roots());
         let live = Arc::new(Live {
+            policy,
+            network: Network::default(),
+            restricted: (!trusted).then_some(project),
             voice: Voice::new(house.store.clone(), request.id.as_str()),
             id: request.id.as_str().to_owned(),
             handle: request.session,
@@ -92,8 +115,9 @@ impl Session {
                 mode,
                 model,
                 thinking,
-                granted: Grants::default(),
+                read: HashSet::new(),
                 tools: ToolBox::usual(),
+                restriction_told: false,
                 servers_joined: false,
                 context,
                 used: 0,
@@ -126,6 +150,19 @@ impl Live {
         self.state().model.clone()
     }
 
+    /// Remembers that a file was read.
+    pub(crate) fn note_read(&self, path: &Path) {
+        let mut state = self.state();
+        if state.read.len() < MOST_READ {
+            state.read.insert(path.to_owned());
+        }
+    }
+
+    /// Whether a file was read in this session.
+    pub(crate) fn was_read(&self, path: &Path) -> bool {
+        self.state().read.contains(path)
+    }
+
     pub(crate) fn takes_images(&self) -> bool {
         self.model().is_some_and(|model| model.info().images)
     }
@@ -140,7 +177,7 @@ impl Live {
     /// Switches the mode from the agent's side (MODE-07).
     pub(crate) async fn switch_mode(&self, mode: Mode) -> Result<()> {
         self.keep_setting("mode", mode.id())?;
-        self.state().mode = mode;
+        self.enter(mode);
         self.handle.set_mode(mode.id()).await
     }
 
@@ -214,8 +251,13 @@ impl Live {
         let mode =
             Mode::from_id(id).ok_or_else(|| Error::invalid_params(format!("there is no mode `{id}`")))?;
         self.keep_setting("mode", id)?;
-        self.state().mode = mode;
+        self.enter(mode);
         Ok(())
+    }
+
+    fn enter(&self, mode: Mode) {
+        self.state().mode = mode;
+        self.policy.set_mode(self.house.policy_mode(mode));
     }
 
     fn set_thinking(&self, word: &str) -> Result<()> {

@@ -3,12 +3,20 @@
 mod login;
 mod providers;
 
+pub(crate) use login::{key_providers, save_key};
+
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::process::ExitCode;
+
 use attache::Link;
 use attache_agent::model::Thinking;
-use attache_agent::{Limits, Options, Sandbox};
+use attache_agent::{Limits, Options, Sandbox, SandboxOptions, TrustSource};
+use attache_host::trust::TrustStore;
 
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
+use crate::output::Output;
 use crate::run::runtime;
 
 /// Serves one client on standard input and output, or only logs in to a provider of models or out of it.
@@ -30,10 +38,15 @@ fn options(cx: &Cx) -> Result<Options> {
         models: providers::settings(cx)?,
         store: Some(cx.paths.data.join("agent.db")),
         config_dir: Some(cx.paths.config.clone()),
+        state_dir: Some(cx.paths.state.clone()),
+        trust: match cx.trusts_all() {
+            true => TrustSource::All,
+            false => TrustSource::Store(TrustStore::new(&cx.paths.state)),
+        },
         ..Options::default()
     };
     if let Some(mode) = call.value("mode") {
-        options.mode = mode.parse().map_err(|why| Failure::usage(format_args!("--mode: {why}")))?;
+        options.mode = Some(mode.parse().map_err(|why| Failure::usage(format_args!("--mode: {why}")))?);
     }
     if let Some(level) = call.value("thinking") {
         options.thinking = Thinking::from_word(level).ok_or_else(|| {
@@ -53,15 +66,32 @@ fn options(cx: &Cx) -> Result<Options> {
         })?;
         options.limits = Limits { steps, ..options.limits };
     }
-    if call.has("sandbox") {
-        let program = std::env::current_exe().context("the path of this program")?;
-        options.sandbox = Some(Sandbox { program, network: !call.has("no-network") });
-    }
+    options.sandbox = match call.has("no-sandbox") {
+        true => Sandbox::Off,
+        false => Sandbox::On(SandboxOptions {
+            program: std::env::current_exe().context("the path of this program")?,
+            required: call.has("sandbox"),
+            network: !call.has("no-network"),
+            hidden: cx.paths.all(),
+        }),
+    };
     Ok(options)
 }
 
-/// Becomes a command that was confined by `--sandbox`; comes back only if that fails.
-pub(crate) fn sandboxed(words: &[&str]) -> Result<()> {
-    let error = attache_host::sandbox::become_command(words.iter().map(Into::into));
-    Err(Failure::runtime(format_args!("the sandbox: {error}")))
+/// Runs a confined command, if the arguments are those of one, and returns its exit code.
+pub(crate) fn sandboxed(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
+    if arguments.next()? != attache_host::sandbox::WORD {
+        return None;
+    }
+    Some(match attache_host::sandbox::run(arguments) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            Output::plain().fail(&Failure::runtime(format_args!("sandbox: {error}")));
+            ExitCode::from(match error.kind() {
+                ErrorKind::NotFound => 127,
+                ErrorKind::PermissionDenied => 126,
+                _ => 125,
+            })
+        }
+    })
 }

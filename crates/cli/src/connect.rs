@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use attache::client::{Agent, Client};
 use attache::wire::v1::AuthMethod;
-use attache::{Command, Link};
+use attache::{Command, Link, Meta};
 
 use crate::agents::{Address, AgentSpec, BUILTIN, builtin};
 use crate::args::nearest;
@@ -38,11 +38,16 @@ pub(crate) struct ConnectOptions {
 
 /// A client that says who we are.
 pub(crate) fn client(cancel_deadline: Duration) -> Client {
-    Client::new()
+    let client = Client::new()
         .info("attache", env!("CARGO_PKG_VERSION"))
         .title("Attaché")
         .boolean_options()
-        .cancel_deadline(cancel_deadline)
+        .cancel_deadline(cancel_deadline);
+    // Tells our own agent that this side remembers answers to permission questions.
+    match Meta::new(&serde_json::json!({ "attache": { "permissions": true } })) {
+        Ok(meta) => client.extensions(meta),
+        Err(_) => client,
+    }
 }
 
 /// Credentials from the settings and from `ATTACHE_AUTH_…`, by the name of the way to authenticate. Those of the environment

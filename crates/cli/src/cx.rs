@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::agents::{self, AgentSpec};
 use crate::args::{Call, Hint};
-use crate::config::{self, Config};
+use crate::config::{self, Config, Source};
 use crate::error::{Context as _, Failure, Result};
 use crate::output::{Format, Output};
 use crate::paths::Paths;
@@ -82,12 +82,24 @@ impl Cx {
     /// The agent that is meant: by flag, by name, or the default one.
     pub(crate) fn agent(&self) -> Result<AgentSpec> {
         let default = self.config.text("default_agent").unwrap_or(agents::OWN);
+        // A project names an agent; it never brings a command line or an address.
+        let by_project = self
+            .config
+            .setting("default_agent")
+            .is_some_and(|setting| matches!(setting.source, Source::Project(_)));
         // Some commands take the name behind them: `attache doctor gemini`.
         let behind = self.call.verb().words.first().is_some_and(|word| word.hint == Hint::Agent);
         let named = self.call.agent.as_deref().or_else(|| self.call.word(0).filter(|_| behind));
         let spec = match (self.call.value("agent"), named) {
             (Some(command), _) => agents::raw(command, default)?,
             (None, Some(name)) => agents::resolve(name, &self.config)?,
+            (None, None) if by_project && !agents::is_known(default, &self.config) => {
+                return Err(Failure::usage(format_args!(
+                    "`default_agent` in {} is not a known agent: `{default}`",
+                    self.config.project_file.display()
+                ))
+                .hint("`attache agents` lists the agents that are known here"));
+            }
             (None, None) => agents::resolve(default, &self.config)?,
         };
         self.with_environment(spec)
@@ -102,6 +114,9 @@ impl Cx {
         // What was kept at a login comes first, so that everything else counts more.
         let kept = crate::auth::store::variables(&self.paths, &spec)?;
         spec.env.splice(..0, kept);
+        if spec.is_own() {
+            self.pass_trust(&mut spec);
+        }
         for assignment in self.call.values("env") {
             let Some((name, value)) = assignment.split_once('=').filter(|(name, _)| !name.is_empty()) else {
                 return Err(Failure::usage(format_args!("--env is NAME=VALUE, not `{assignment}`")));
@@ -109,6 +124,26 @@ impl Cx {
             spec.env.push((name.to_owned(), value.to_owned()));
         }
         Ok(spec)
+    }
+
+    /// Tells our own agent what the user's flags say about this folder.
+    fn pass_trust(&self, spec: &mut AgentSpec) {
+        if self.trusts_all() {
+            spec.env.push((config::TRUST_VARIABLE.to_owned(), "1".to_owned()));
+        }
+        let said = self.config.setting("permissions").filter(|setting| {
+            matches!(setting.source, Source::Flag(_) | Source::Env(_))
+                && setting.value.as_str() == Some("approve-all")
+        });
+        // Who approves everything on the command line does not want an agent that only reads.
+        if said.is_some() && !self.config.project.is_trusted() && spec.mode.is_none() {
+            spec.mode = Some("ask".to_owned());
+        }
+    }
+
+    /// Whether the user trusts every project in this run.
+    pub(crate) fn trusts_all(&self) -> bool {
+        self.config.project.overridden
     }
 
     /// Further directories of the session.
@@ -121,15 +156,8 @@ impl Cx {
         for warning in &self.config.warnings {
             self.output.warn(warning);
         }
-        if !self.config.ignored.is_empty() {
-            let keys: Vec<String> =
-                self.config.ignored.iter().map(|ignored| format!("`{}`", ignored.key)).collect();
-            self.output.warn(format_args!(
-                "{} in {} is left out, because a project cannot allow itself more than you do; \
-                 read the file, then `attache config trust` agrees to it",
-                keys.join(", "),
-                self.config.project_file.display()
-            ));
+        if let Some(restriction) = crate::trust::restriction(&self.config) {
+            self.output.warn(restriction);
         }
     }
 }
@@ -137,10 +165,7 @@ impl Cx {
 /// What can be done with settings that are wrong, mending them first of all.
 fn needs_no_settings(call: &Call) -> bool {
     let path = call.path();
-    matches!(
-        path.as_slice(),
-        ["config", "set" | "path" | "init" | "trust" | "untrust"] | ["completions"] | ["man"]
-    )
+    matches!(path.as_slice(), ["config", "set" | "path" | "init"] | ["trust", ..] | ["completions"] | ["man"])
 }
 
 /// A directory that exists, absolute, links followed, so that one place has one name.

@@ -5,28 +5,40 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use attache::client::Client;
-use attache_host::policy::{Answer, Policy, Question};
+use attache_host::policy::{Answer, Notice, Policy, Question};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::chat::Screens;
 
-/// A question that comes up because the agent does something without asking.
+/// What the guard of files and terminals reports while the agent acts without asking for permission.
 #[derive(Debug)]
-pub(crate) struct Asked {
-    pub(crate) question: Question,
-    pub(crate) reply: oneshot::Sender<Answer>,
+pub(crate) enum GuardEvent {
+    /// A person has to decide.
+    Question(Box<Question>, oneshot::Sender<Answer>),
+    /// A decision was made.
+    Notice(Box<Notice>),
 }
 
-/// Questions that may wait at once; a file that is to be written is held for each.
-const WAITING: usize = 16;
+/// Events that may be queued. A question waits for room; a notice that finds none is only in the audit log.
+const QUEUED: usize = 64;
 
 /// Lends files and terminals.
 #[derive(Clone)]
 pub(crate) struct Lender {
     now: Arc<RwLock<Now>>,
-    asks: mpsc::Sender<Asked>,
+    events: mpsc::Sender<GuardEvent>,
     /// Where what commands print is shown as it comes.
     screens: Option<Screens>,
+    sandbox: Sandbox,
+}
+
+/// The sandbox of the agent's commands.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sandbox {
+    /// Whether every command is sandboxed, and not only those that need no question.
+    pub(crate) always: bool,
+    /// Paths that sandboxed commands do not see.
+    pub(crate) hidden: Vec<std::path::PathBuf>,
 }
 
 struct Now {
@@ -39,25 +51,33 @@ struct Now {
 
 impl Lender {
     /// Begins with a policy. The questions come out of the receiver.
-    pub(crate) fn new(policy: Policy) -> (Lender, mpsc::Receiver<Asked>) {
-        Lender::with(policy, None)
+    pub(crate) fn new(policy: Policy, sandbox: Sandbox) -> (Lender, mpsc::Receiver<GuardEvent>) {
+        Lender::with(policy, None, sandbox)
     }
 
     /// The same, and what commands print is shown.
-    pub(crate) fn showing(policy: Policy, screens: Screens) -> (Lender, mpsc::Receiver<Asked>) {
-        Lender::with(policy, Some(screens))
+    pub(crate) fn showing(
+        policy: Policy,
+        screens: Screens,
+        sandbox: Sandbox,
+    ) -> (Lender, mpsc::Receiver<GuardEvent>) {
+        Lender::with(policy, Some(screens), sandbox)
     }
 
-    fn with(policy: Policy, screens: Option<Screens>) -> (Lender, mpsc::Receiver<Asked>) {
-        let (asks, questions) = mpsc::channel(WAITING);
-        let now = now(policy, &asks, screens.as_ref());
-        (Lender { now: Arc::new(RwLock::new(now)), asks, screens }, questions)
+    fn with(
+        policy: Policy,
+        screens: Option<Screens>,
+        sandbox: Sandbox,
+    ) -> (Lender, mpsc::Receiver<GuardEvent>) {
+        let (events, receiver) = mpsc::channel(QUEUED);
+        let now = now(policy, &events, screens.as_ref(), &sandbox);
+        (Lender { now: Arc::new(RwLock::new(now)), events, screens, sandbox }, receiver)
     }
 
     /// From now on this policy holds.
     pub(crate) fn set(&self, policy: Policy) {
         *self.now.write().unwrap_or_else(PoisonError::into_inner) =
-            now(policy, &self.asks, self.screens.as_ref());
+            now(policy, &self.events, self.screens.as_ref(), &self.sandbox);
     }
 
     /// The policy that holds.
@@ -74,20 +94,34 @@ mod unix {
     use attache_host::Host;
     use attache_host::terminals::PtyTerminals;
 
-    pub(super) fn now(policy: Policy, asks: &mpsc::Sender<Asked>, screens: Option<&Screens>) -> Now {
+    pub(super) fn now(
+        policy: Policy,
+        events: &mpsc::Sender<GuardEvent>,
+        screens: Option<&Screens>,
+        sandbox: &Sandbox,
+    ) -> Now {
         let policy = Arc::new(policy);
-        let asks = asks.clone();
-        let host = Host::new(policy.clone()).on_ask(move |question| {
-            let asks = asks.clone();
-            async move {
-                let (reply, answer) = oneshot::channel();
-                if asks.send(Asked { question, reply }).await.is_err() {
-                    return Answer::Nobody;
+        let (questions, notices) = (events.clone(), events.clone());
+        let host = Host::new(policy.clone())
+            .on_ask(move |question| {
+                let questions = questions.clone();
+                async move {
+                    let (reply, answer) = oneshot::channel();
+                    let event = GuardEvent::Question(Box::new(question), reply);
+                    if questions.send(event).await.is_err() {
+                        return Answer::Nobody;
+                    }
+                    answer.await.unwrap_or(Answer::Nobody)
                 }
-                answer.await.unwrap_or(Answer::Nobody)
-            }
-        });
+            })
+            .on_notice(move |notice| drop(notices.try_send(GuardEvent::Notice(Box::new(notice)))));
         let mut terminals = host.terminals();
+        if let Ok(program) = std::env::current_exe() {
+            terminals = terminals.sandbox(program, sandbox.hidden.clone());
+        }
+        if sandbox.always {
+            terminals = terminals.sandboxed();
+        }
         if let Some(screens) = screens.cloned() {
             terminals = terminals.on_event(move |event| screens.event(event));
         }
@@ -136,7 +170,12 @@ mod unix {
 use unix::now;
 
 #[cfg(not(unix))]
-fn now(policy: Policy, _asks: &mpsc::Sender<Asked>, _screens: Option<&Screens>) -> Now {
+fn now(
+    policy: Policy,
+    _events: &mpsc::Sender<GuardEvent>,
+    _screens: Option<&Screens>,
+    _sandbox: &Sandbox,
+) -> Now {
     Now { policy: Arc::new(policy) }
 }
 

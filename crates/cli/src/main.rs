@@ -28,6 +28,7 @@ mod forms;
 mod import;
 mod lend;
 mod log;
+mod model_setup;
 mod output;
 mod paths;
 mod permissions;
@@ -38,6 +39,7 @@ mod run;
 mod session_store;
 mod sessions;
 mod time;
+mod trust;
 mod wire;
 
 use std::process::ExitCode;
@@ -49,6 +51,10 @@ use output::Output;
 use paths::Paths;
 
 fn main() -> ExitCode {
+    #[cfg(unix)]
+    if let Some(code) = agent::sandboxed(std::env::args_os().skip(1)) {
+        return code;
+    }
     let paths = Paths::from_env();
     let arguments: Vec<String> =
         std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
@@ -68,11 +74,11 @@ fn main() -> ExitCode {
         }
         Err(failure) => return failed(&failure, &early_output()),
     };
-    let cx = match Cx::new(paths, call) {
+    let mut cx = match Cx::new(paths, call) {
         Ok(cx) => cx,
         Err((failure, output)) => return failed(&failure, &output),
     };
-    match command(&cx) {
+    match trust::ask_first(&mut cx).and_then(|()| command(&cx)) {
         Ok(()) => done(&cx.output),
         Err(failure) => failed(&failure, &cx.output),
     }
@@ -122,8 +128,9 @@ fn command(cx: &Cx) -> Result<()> {
         ["config", "init"] => config::init(cx),
         ["config", "set"] => config::set(cx),
         ["config", "path"] => config::path(cx),
-        ["config", "trust"] => config::trust(cx),
-        ["config", "untrust"] => config::untrust(cx),
+        ["trust", "list"] => trust::list(cx),
+        ["trust", "add"] => trust::add(cx),
+        ["trust", "remove"] => trust::remove(cx),
         ["record"] => recordings::record(cx),
         ["replay"] => recordings::replay(cx),
         ["trace"] => recordings::trace(cx),
@@ -179,8 +186,6 @@ fn hidden(paths: &Paths, arguments: &[String]) -> Option<ExitCode> {
     let result = match arguments.as_slice() {
         #[cfg(unix)]
         ["__owner"] => run::run_owner(paths),
-        #[cfg(unix)]
-        [attache_host::sandbox::WORD, words @ ..] => agent::sandboxed(words),
         #[cfg(unix)]
         ["check-bridge", socket] => check::bridge(socket),
         #[cfg(unix)]

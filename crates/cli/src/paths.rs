@@ -52,6 +52,11 @@ impl Paths {
         }
     }
 
+    /// All of them.
+    pub(crate) fn all(&self) -> Vec<PathBuf> {
+        [&self.config, &self.state, &self.cache, &self.data, &self.runtime].map(Clone::clone).to_vec()
+    }
+
     /// The user's settings.
     pub(crate) fn config_file(&self) -> PathBuf {
         self.config.join("config.toml")
@@ -65,11 +70,6 @@ impl Paths {
     /// Log files.
     pub(crate) fn logs(&self) -> PathBuf {
         self.state.join("logs")
-    }
-
-    /// Which `.attache.toml` the user has agreed to.
-    pub(crate) fn trusted(&self) -> PathBuf {
-        self.state.join("trusted")
     }
 }
 

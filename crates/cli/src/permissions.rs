@@ -33,7 +33,7 @@ pub(crate) fn list(cx: &Cx) -> Result<()> {
                 "project": project,
                 "agent": answer.agent,
                 "allow": answer.allow,
-                "subject": answer.subject.to_string(),
+                "scope": answer.scope.describe(project),
                 "at": answer.since,
             }));
         }
@@ -46,12 +46,11 @@ pub(crate) fn list(cx: &Cx) -> Result<()> {
                 |row: &Value, key: &str| row.get(key).and_then(Value::as_str).unwrap_or("-").to_owned();
             for row in &rows {
                 let number = row.get("number").cloned().unwrap_or_default();
-                let effect =
-                    if row.get("allow") == Some(&json!(true)) { "always allow" } else { "never allow" };
+                let effect = if row.get("allow") == Some(&json!(true)) { "always" } else { "never" };
                 let place =
                     if cx.call.has("all") { format!("\t{}", text(row, "project")) } else { String::new() };
-                let [subject, agent, at] = ["subject", "agent", "at"].map(|key| text(row, key));
-                cx.output.line(format_args!("{number}\t{effect} {subject}\t{agent}\t{at}{place}"));
+                let [scope, agent, at] = ["scope", "agent", "at"].map(|key| text(row, key));
+                cx.output.line(format_args!("{number}\t{effect}: {scope}\t{agent}\t{at}{place}"));
             }
         }
     }

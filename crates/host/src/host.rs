@@ -1,25 +1,25 @@
-//! Everything that a client lends, under one policy.
+//! Files and terminals under one policy.
 
 use std::future::Future;
 use std::sync::Arc;
 
 use crate::files::Files;
-use crate::policy::{Answer, Guard, Policy, Question};
+use crate::policy::{Answer, Guard, Notice, Policy, Question};
 use crate::terminals::PtyTerminals;
 
-/// Everything that a client lends, under one policy.
+/// Files and terminals that a client provides, under one policy.
 #[derive(Clone, Debug)]
 pub struct Host {
     guard: Guard,
 }
 
 impl Host {
-    /// Lends what the policy allows. Where a person would have to decide, the answer is no, until [`on_ask`](Self::on_ask).
+    /// Provides what the policy allows. Where a person would have to decide, the answer is no, unless [`on_ask`](Self::on_ask) is set.
     pub fn new(policy: impl Into<Arc<Policy>>) -> Self {
         Host { guard: Guard::new(policy.into()) }
     }
 
-    /// Lets a person decide what the agent does without asking, where the policy leaves that to one.
+    /// Sets the function that asks a person about what the agent does without asking for permission.
     #[must_use]
     pub fn on_ask<F, Fut>(self, ask: F) -> Self
     where
@@ -39,7 +39,13 @@ impl Host {
         PtyTerminals::new(self.guard.clone())
     }
 
-    /// What everything goes through.
+    /// Sets a function that is called with the guard's decisions; see [`Guard::on_notice`].
+    #[must_use]
+    pub fn on_notice(self, notice: impl Fn(Notice) + Send + Sync + 'static) -> Self {
+        Host { guard: self.guard.on_notice(notice) }
+    }
+
+    /// The guard of files and terminals.
     pub fn guard(&self) -> &Guard {
         &self.guard
     }

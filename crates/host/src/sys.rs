@@ -1,9 +1,16 @@
-//! The only place of this crate where `unsafe` may stand: files named relative to an open directory, which the standard
-//! library does not offer. Nothing here decides anything.
+//! The only place of this crate where `unsafe` may stand: files named relative to an open directory, processes, mounts and
+//! filters, which the standard library does not offer. Nothing here decides anything.
 #![expect(unsafe_code, reason = "system calls; each block carries its reason")]
 
 #[cfg(target_os = "linux")]
 pub(crate) mod landlock;
+#[cfg(target_os = "linux")]
+pub(crate) mod mount;
+#[cfg(target_os = "linux")]
+pub(crate) mod notify;
+pub(crate) mod process;
+#[cfg(target_os = "linux")]
+pub(crate) mod seccomp;
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
@@ -60,6 +67,14 @@ impl Kind {
 #[derive(Debug)]
 pub(crate) struct Dir(OwnedFd);
 
+#[cfg(target_os = "linux")]
+impl From<OwnedFd> for Dir {
+    /// The descriptor is one of a directory.
+    fn from(descriptor: OwnedFd) -> Self {
+        Dir(descriptor)
+    }
+}
+
 impl Dir {
     /// A directory by its path, which is trusted.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
@@ -73,6 +88,18 @@ impl Dir {
     pub(crate) fn child(&self, name: &OsStr) -> io::Result<Self> {
         let flags = WALK | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
         self.open_at(name, flags, 0).map(Dir)
+    }
+
+    /// Whatever has this name in this directory, a link itself. It is good for a place only: it cannot be read.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn place(&self, name: &OsStr) -> io::Result<OwnedFd> {
+        self.open_at(name, libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC, 0)
+    }
+
+    /// The descriptor of this directory.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn descriptor(&self) -> std::os::fd::BorrowedFd<'_> {
+        std::os::fd::AsFd::as_fd(&self.0)
     }
 
     /// A file in this directory, for reading.
@@ -133,6 +160,14 @@ impl Dir {
         checked(unsafe { libc::mkdirat(self.0.as_raw_fd(), name.as_ptr(), 0o777) })
     }
 
+    /// Makes a symbolic link.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn make_link(&self, name: &OsStr, target: &OsStr) -> io::Result<()> {
+        let (name, target) = (CString::new(name.as_bytes())?, CString::new(target.as_bytes())?);
+        // SAFETY: both texts end with a zero byte and live for the call.
+        checked(unsafe { libc::symlinkat(target.as_ptr(), self.0.as_raw_fd(), name.as_ptr()) })
+    }
+
     /// Gives a file another name in the same directory, in the place of what had it.
     pub(crate) fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         let (from, to) = (CString::new(from.as_bytes())?, CString::new(to.as_bytes())?);
@@ -156,6 +191,20 @@ impl Dir {
         checked(unsafe { libc::unlinkat(self.0.as_raw_fd(), name.as_ptr(), 0) })
     }
 
+    /// Removes an empty directory.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn remove_dir(&self, name: &OsStr) -> io::Result<()> {
+        let name = CString::new(name.as_bytes())?;
+        // SAFETY: the name ends with a zero byte and lives for the call.
+        checked(unsafe { libc::unlinkat(self.0.as_raw_fd(), name.as_ptr(), libc::AT_REMOVEDIR) })
+    }
+
+    /// The descriptor of this directory, for good.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn into_descriptor(self) -> OwnedFd {
+        self.0
+    }
+
     fn open_at(&self, name: &OsStr, flags: c_int, mode: mode_t) -> io::Result<OwnedFd> {
         let name = CString::new(name.as_bytes())?;
         // SAFETY: the name ends with a zero byte and lives for the call.
@@ -165,9 +214,25 @@ impl Dir {
 
 /// Waits until nobody else holds the lock of this file, and holds it until the file is closed.
 pub(crate) fn lock(file: &File) -> io::Result<()> {
+    lock_with(file, libc::LOCK_EX)
+}
+
+/// Takes a share in the lock of a file, and holds it until the file is closed.
+#[cfg(target_os = "linux")]
+pub(crate) fn lock_shared(file: &File) -> io::Result<()> {
+    lock_with(file, libc::LOCK_SH)
+}
+
+/// Takes the lock of a file if nobody else has it or shares it.
+#[cfg(target_os = "linux")]
+pub(crate) fn try_lock(file: &File) -> bool {
+    lock_with(file, libc::LOCK_EX | libc::LOCK_NB).is_ok()
+}
+
+fn lock_with(file: &File, operation: c_int) -> io::Result<()> {
     loop {
         // SAFETY: takes plain numbers; the descriptor is open while borrowed.
-        match checked(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) }) {
+        match checked(unsafe { libc::flock(file.as_raw_fd(), operation) }) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             done => return done,
         }

@@ -4,10 +4,12 @@
 
 use std::path::{Path, PathBuf};
 
+use attache_host::bounded::{FinalLink, read_text_bounded};
+
 /// The most commands that are announced.
 const MOST: usize = 100;
 /// The largest file.
-const LARGEST: u64 = 256 << 10;
+const LARGEST: usize = 256 << 10;
 
 /// A command from a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,27 +33,24 @@ impl Custom {
     }
 }
 
-/// All commands, by name. The first directory that has a name wins.
-pub(super) fn all(dirs: &[PathBuf]) -> Vec<Custom> {
+/// All commands, by name. The first file of a name wins.
+pub(super) fn all(files: &[PathBuf]) -> Vec<Custom> {
     let mut found: Vec<Custom> = Vec::new();
-    for dir in dirs {
-        let files = std::fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok);
-        for file in files {
-            if let Some(name) = name(&file.path())
-                && found.len() < MOST
-                && !found.iter().any(|command| command.name == name)
-            {
-                found.extend(read(dir, &name));
-            }
+    for file in files {
+        if let Some(name) = name(file)
+            && found.len() < MOST
+            && !found.iter().any(|command| command.name == name)
+        {
+            found.extend(read(file, &name));
         }
     }
     found.sort_by(|a, b| a.name.cmp(&b.name));
     found
 }
 
-/// The command of this name; read anew, so that a file that was just changed counts.
-pub(super) fn find(dirs: &[PathBuf], name: &str) -> Option<Custom> {
-    is_name(name).then(|| dirs.iter().find_map(|dir| read(dir, name)))?
+/// The command of this name, read again, so that a file that was just changed counts.
+pub(super) fn find(files: &[PathBuf], wanted: &str) -> Option<Custom> {
+    files.iter().find(|file| name(file).as_deref() == Some(wanted)).and_then(|file| read(file, wanted))
 }
 
 fn name(path: &Path) -> Option<String> {
@@ -65,11 +64,8 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('.') && name.chars().all(fits)
 }
 
-/// Links that lead out of the directory are no commands of it.
-fn read(dir: &Path, name: &str) -> Option<Custom> {
-    let path = dir.join(format!("{name}.md")).canonicalize().ok()?;
-    let fits = path.starts_with(dir.canonicalize().ok()?) && path.metadata().ok()?.len() <= LARGEST;
-    let text = std::fs::read_to_string(fits.then_some(path)?).ok()?;
+fn read(path: &Path, name: &str) -> Option<Custom> {
+    let text = read_text_bounded(path, LARGEST, FinalLink::Follow).ok()?;
     Some(parse(name, &text))
 }
 
@@ -114,7 +110,10 @@ mod tests {
     fn names_are_no_paths() {
         assert!(is_name("fix-it_2.x"));
         for bad in ["", "../x", "a/b", ".x", "a b"] {
-            assert!(!is_name(bad) && find(&[PathBuf::from("/tmp")], bad).is_none(), "{bad}");
+            assert!(
+                !is_name(bad) && find(&[PathBuf::from(format!("/tmp/{bad}.md"))], bad).is_none(),
+                "{bad}"
+            );
         }
     }
 }

@@ -2,7 +2,10 @@
 
 mod custom;
 
+use std::path::PathBuf;
+
 use attache::wire::v1::{AvailableCommand, UnstructuredCommandInput};
+use attache_host::trust::{FileKind, ProjectFiles, command_files};
 
 use crate::session::Live;
 
@@ -49,7 +52,7 @@ pub(crate) fn asked(live: &Live, name: &str, input: &str) -> Option<Asked> {
         "compact" => Some(Asked::Compact(input.to_owned())),
         "plan" => Some(Asked::Plan(input.to_owned())),
         "undo" => Some(Asked::Undo),
-        name => custom::find(&dirs(live), name).map(|command| Asked::Prompt(command.fill(input))),
+        name => custom::find(&files(live), name).map(|command| Asked::Prompt(command.fill(input))),
     }
 }
 
@@ -60,7 +63,7 @@ fn wish(before: &str, input: &str, or_else: &str) -> String {
 /// CMD-01, CMD-03: what is announced. The agent's own commands come first and cannot be replaced.
 pub(crate) fn offered(live: &Live) -> Vec<AvailableCommand> {
     let own = COMMANDS.iter().map(|command| announce(command.name, command.about, command.hint));
-    let custom = custom::all(&dirs(live));
+    let custom = custom::all(&files(live));
     let custom = custom.iter().filter(|command| COMMANDS.iter().all(|own| own.name != command.name));
     let custom = custom.map(|command| announce(&command.name, &command.about, command.hint.as_deref()));
     own.chain(custom).collect()
@@ -71,11 +74,19 @@ fn announce(name: &str, about: &str, hint: Option<&str>) -> AvailableCommand {
     AvailableCommand::new(name, about).input(input)
 }
 
-/// Where commands are: the project's, then the user's.
-fn dirs(live: &Live) -> Vec<std::path::PathBuf> {
-    let project = live.ground.cwd().join(".attache").join("commands");
-    let user = live.house.options.config_dir.as_ref().map(|dir| dir.join("commands"));
-    std::iter::once(project).chain(user).collect()
+/// The files of commands: the project's if it is trusted as it is now, then the user's.
+fn files(live: &Live) -> Vec<PathBuf> {
+    let project = ProjectFiles::scan(live.ground.cwd());
+    let mut files = Vec::new();
+    if live.restricted.is_none() && live.house.options.trust.is_trusted(&project) {
+        let commands = project.files().iter().filter(|file| file.kind == FileKind::Command);
+        files.extend(commands.map(|file| file.path.clone()));
+    }
+    if let Some(config) = &live.house.options.config_dir {
+        let dir = config.join("commands");
+        files.extend(command_files(&dir, &dir.canonicalize().unwrap_or(dir.clone())));
+    }
+    files
 }
 
 const INIT: &str = "Look at this project and write a file AGENTS.md at its root, for people and agents who work here. If \

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use attache::agent::{DetachedTurn, Terminal};
 use attache::client::Terminal as _;
-use attache::wire::v1::{CreateTerminalRequest, EnvVariable, TerminalExitStatus, TerminalId};
+use attache::wire::v1::{CreateTerminalRequest, TerminalExitStatus, TerminalId};
 use attache_host::policy::{Guard, Mode, Policy};
 use attache_host::terminals::{PtyTerminal, PtyTerminals};
 
@@ -41,25 +41,20 @@ impl Ground {
         &self,
         turn: &DetachedTurn,
         argv: Vec<String>,
-        env: &[(&str, &str)],
         cwd: &std::path::Path,
     ) -> Result<Running, String> {
         let mut words = argv.into_iter();
         let program = words.next().ok_or("the command is empty")?;
         if let Some(terminals) = turn.turn().terminals() {
-            let mut command = terminals.command(program).args(words).cwd(cwd).output_limit(KEPT);
-            for (name, value) in env {
-                command = command.env(*name, *value);
-            }
+            let command = terminals.command(program).args(words).cwd(cwd).output_limit(KEPT);
             return command.start().await.map(Running::Lent).map_err(|error| error.to_string());
         }
         let request = CreateTerminalRequest::new(turn.turn().session_id().clone(), program)
             .args(words.collect::<Vec<_>>())
-            .env(env.iter().map(|(name, value)| EnvVariable::new(*name, *value)).collect::<Vec<_>>())
             .cwd(cwd.to_string_lossy().into_owned())
             .output_byte_limit(KEPT);
         // Whether it may run was decided before, by this agent's own rules.
-        let guard = Guard::new(Arc::new(Policy::new(Mode::ApproveAll)));
+        let guard = Guard::new(Arc::new(Policy::new(Mode::APPROVE_ALL)));
         let started = PtyTerminals::new(guard).create_in(None, self.roots(), request).await;
         started.map(Running::Own).map_err(|error| error.to_string())
     }

@@ -10,9 +10,10 @@
 mod commands;
 mod local;
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use attache::agent::{DetachedTurn, Turn};
+use attache_host::policy::{FilePath, real_path};
 
 pub(crate) use commands::{Ended, Running};
 
@@ -39,10 +40,17 @@ pub(crate) struct Place {
     pub(crate) inside: bool,
 }
 
+impl Place {
+    /// The path for the permission engine.
+    pub(crate) fn path(&self) -> FilePath {
+        FilePath::new(&self.named, &self.real)
+    }
+}
+
 impl Ground {
     pub(crate) fn new(cwd: PathBuf, more: Vec<PathBuf>) -> Self {
         let roots: Vec<PathBuf> = std::iter::once(cwd).chain(more).collect();
-        let real = roots.iter().map(|root| real(root)).collect();
+        let real = roots.iter().map(|root| real_path(root)).collect();
         Ground { roots, real }
     }
 
@@ -62,11 +70,9 @@ impl Ground {
         if path.contains('\0') {
             return Err("the path holds a zero byte".to_owned());
         }
-        let path = path.strip_prefix("file://").unwrap_or(path);
-        let named = without_dots(&self.cwd().join(path));
-        let real = real(&named);
-        let inside = self.real.iter().any(|root| real.starts_with(root));
-        Ok(Place { named, real, inside })
+        let path = FilePath::resolve(path, self.cwd());
+        let inside = path.is_inside(&self.real);
+        Ok(Place { named: path.named().to_owned(), real: path.real().to_owned(), inside })
     }
 
     /// The path as people like to read it: relative to the working directory where that is shorter.
@@ -168,51 +174,6 @@ fn told(path: &str, error: attache::Error) -> String {
         attache::Error::Refused(error) if error.message.contains(path) => error.message,
         attache::Error::Refused(error) => format!("{path}: {}", error.message),
         error => format!("{path}: {error}"),
-    }
-}
-
-/// Free of `.` and `..`, by their names alone.
-fn without_dots(path: &Path) -> PathBuf {
-    let mut clean = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::CurDir => {}
-            Component::ParentDir => drop(clean.pop()),
-            other => clean.push(other),
-        }
-    }
-    clean
-}
-
-/// Where a path leads; the part of it that is not there yet stays as it is. A link that leads nowhere is somewhere all the
-/// same: what is written through it lands where it points.
-fn real(path: &Path) -> PathBuf {
-    follow(path, 40)
-}
-
-fn follow(path: &Path, links: usize) -> PathBuf {
-    // A circle of links leads outside of every root.
-    let Some(links) = links.checked_sub(1) else { return PathBuf::from("/") };
-    let mut missing: Vec<&std::ffi::OsStr> = Vec::new();
-    let with_missing = |start: PathBuf, missing: &[&std::ffi::OsStr]| {
-        missing.iter().rev().fold(start, |path, name| path.join(name))
-    };
-    let mut there = path;
-    loop {
-        if let Ok(real) = there.canonicalize() {
-            return with_missing(real, &missing);
-        }
-        if let Ok(target) = there.read_link() {
-            let target = without_dots(&there.parent().unwrap_or(there).join(target));
-            return follow(&with_missing(target, &missing), links);
-        }
-        match (there.parent(), there.file_name()) {
-            (Some(parent), Some(name)) => {
-                missing.push(name);
-                there = parent;
-            }
-            _ => return path.to_owned(),
-        }
     }
 }
 

@@ -1,13 +1,14 @@
 //! From a host's name to a stream that hyper can use: lookup, TCP, proxy, TLS.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, ToSocketAddrs};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
@@ -38,18 +39,20 @@ pub(super) fn tls(extra: Option<&Path>) -> Result<ClientConfig, HttpError> {
 /// Opens a connection to the target, or to the proxy that leads to it.
 pub(super) async fn open(
     target: &Target,
+    addresses: &[SocketAddr],
     proxy: Option<&Proxy>,
     tls: &Arc<ClientConfig>,
 ) -> Result<Io, HttpError> {
     let failed = |error: io::Error| HttpError::Connect(format!("{}: {error}", target.place()));
     let stream = match proxy {
-        None => tcp(&target.host, target.port).await.map_err(failed)?,
+        None if addresses.is_empty() => tcp((target.host.as_str(), target.port)).await.map_err(failed)?,
+        None => tcp(addresses).await.map_err(failed)?,
         Some(proxy) => {
             let through = |error: io::Error| {
                 let place = format!("{}:{}", proxy.host, proxy.port);
                 HttpError::Connect(format!("{} through the proxy {place}: {error}", target.place()))
             };
-            let mut stream = tcp(&proxy.host, proxy.port).await.map_err(through)?;
+            let mut stream = tcp((proxy.host.as_str(), proxy.port)).await.map_err(through)?;
             if target.tls {
                 tunnel(&mut stream, target, proxy).await.map_err(through)?;
             }
@@ -65,8 +68,8 @@ pub(super) async fn open(
     Ok(Io::new(stream))
 }
 
-async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect((host, port)).await?;
+async fn tcp(to: impl ToSocketAddrs) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(to).await?;
     // Requests are written at once; waiting for more would only be late.
     stream.set_nodelay(true)?;
     Ok(stream)

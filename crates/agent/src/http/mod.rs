@@ -14,6 +14,7 @@ mod url;
 
 use std::fmt;
 use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -54,18 +55,39 @@ pub struct Request {
     pub headers: Vec<(String, String)>,
     /// The body, empty for none.
     pub body: Vec<u8>,
+    /// The only addresses that are connected to, whatever the name stands for by then; any if empty.
+    pub addresses: Vec<SocketAddr>,
 }
 
 impl Request {
     /// A request without a body.
     pub fn get(url: impl Into<String>) -> Self {
-        Request { method: "GET".to_owned(), url: url.into(), headers: Vec::new(), body: Vec::new() }
+        Request {
+            method: "GET".to_owned(),
+            url: url.into(),
+            headers: Vec::new(),
+            body: Vec::new(),
+            addresses: Vec::new(),
+        }
     }
 
     /// A request with a JSON body.
     pub fn post_json(url: impl Into<String>, body: &serde_json::Value) -> Self {
         let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-        Request { method: "POST".to_owned(), url: url.into(), headers, body: body.to_string().into_bytes() }
+        Request {
+            method: "POST".to_owned(),
+            url: url.into(),
+            headers,
+            body: body.to_string().into_bytes(),
+            addresses: Vec::new(),
+        }
+    }
+
+    /// Connects only to these addresses.
+    #[must_use]
+    pub fn only_to(mut self, addresses: Vec<SocketAddr>) -> Self {
+        self.addresses = addresses;
+        self
     }
 
     /// Adds a header.
@@ -142,11 +164,17 @@ impl Http {
         self
     }
 
+    /// The host and port that a request connects to; `None` if a proxy does it, which looks up the name itself.
+    pub fn direct_target(&self, url: &str) -> Result<Option<(String, u16)>, HttpError> {
+        let target = Target::of(url)?;
+        Ok(self.proxies.of(&target).is_none().then_some((target.host, target.port)))
+    }
+
     /// Sends a request and waits for the head of the answer. There is no limit for that wait but the caller's.
     pub async fn send(&self, request: Request) -> Result<Response, HttpError> {
         let target = Target::of(&request.url)?;
         let proxy = self.proxies.of(&target);
-        let connecting = connect::open(&target, proxy.as_ref(), &self.tls);
+        let connecting = connect::open(&target, &request.addresses, proxy.as_ref(), &self.tls);
         let io = match tokio::time::timeout(self.connect, connecting).await {
             Ok(io) => io?,
             Err(_) => {

@@ -42,8 +42,7 @@ impl Streamable {
         session: Option<&str>,
         extra: Vec<(String, String)>,
     ) -> Result<Response, Failed> {
-        let mut request =
-            Request { method: method.to_owned(), url: uri.to_owned(), headers: Vec::new(), body };
+        let mut request = Request { method: method.to_owned(), body, ..Request::get(uri) };
         request.headers.push(("accept".into(), "application/json, text/event-stream".into()));
         request.headers.extend(session.map(|session| ("mcp-session-id".to_owned(), session.to_owned())));
         request.headers.extend(extra);

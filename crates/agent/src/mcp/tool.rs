@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use attache::wire::v1::{ContentBlock as Shown, ImageContent, ToolCallContent, ToolKind};
+use attache_host::policy::{Effect, ToolUse};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents, Tool as Offered};
 use serde_json::{Value, json};
 
 use super::server::Server;
 use crate::model::{Part, ToolSpec};
 use crate::modes::Mode;
-use crate::permits::Action;
 use crate::tools::{Arguments, Boxed, Cx, Job, Output, Tool, head_and_tail};
 
 /// The longest text of one answer that the model is told.
@@ -61,8 +61,12 @@ impl Tool for Foreign {
         Box::pin(async move {
             let title = format!("{}: {tool}", server.name());
             let shown = serde_json::to_string_pretty(&input).unwrap_or_default();
-            let action = Action::Foreign(title.clone());
-            let job = Job::new(title, ToolKind::Other, action, move |cx, _| async move {
+            let used = ToolUse {
+                server: Some(server.name().to_owned()),
+                name: Some(tool.clone()),
+                input: Some(shown.clone()),
+            };
+            let job = Job::new(title, ToolKind::Other, vec![Effect::Tool(used)], move |cx, _| async move {
                 let _asked = server.place().enter(cx.turn.clone());
                 let result = server
                     .call(&tool, input)
@@ -107,8 +111,12 @@ impl Tool for Resources {
                 Some(uri) => format!("{}: read {uri}", server.name()),
                 None => format!("{}: list resources", server.name()),
             };
-            let action = Action::Foreign(format!("{}: resources", server.name()));
-            Ok(Job::new(title, ToolKind::Read, action, move |_, _| async move {
+            let used = ToolUse {
+                server: Some(server.name().to_owned()),
+                name: Some("resources".to_owned()),
+                input: uri.clone(),
+            };
+            Ok(Job::new(title, ToolKind::Read, vec![Effect::Tool(used)], move |_, _| async move {
                 match uri {
                     Some(uri) => Ok(read(server.resource(&uri).await?.contents)),
                     None => Ok(list(&server.resources().await?)),

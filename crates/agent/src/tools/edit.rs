@@ -4,13 +4,13 @@ use std::path::Path;
 
 use attache::agent::diff;
 use attache::wire::v1::ToolKind;
+use attache_host::policy::{Content, Effect};
 use serde_json::json;
 
 use super::patch::{self, Patched, Replace};
 use super::{Arguments, Boxed, Cx, Job, Output, Tool, location, spec, text};
 use crate::ground::Place;
 use crate::model::{Part, ToolSpec};
-use crate::permits::Action;
 
 pub(crate) struct Edit;
 
@@ -46,20 +46,22 @@ impl Tool for Edit {
             let place = cx.place(arguments.text("path")?)?;
             let edits = replacements(arguments)?;
             let title = format!("Edit {}", cx.short(&place));
-            let action = Action::Edit(place.clone());
-            // What is outside is not even read before somebody allowed it; so there is nothing to show.
-            let shown = match place.inside {
-                true => Some(patched(cx, &place, &edits).await?),
-                false => None,
-            };
-            let at = place.clone();
-            let line = shown.as_ref().and_then(|(_, patched)| patched.lines.first().copied());
-            let work = move |cx: Cx, _| async move { edit(&cx, &place, &edits).await };
-            let job = Job::new(title, ToolKind::Edit, action, work).at(&at, line);
-            Ok(match shown {
-                Some((old, patched)) => job.showing(diff(&at.named, Some(old), patched.text)),
-                None => job,
-            })
+            // A file elsewhere is read only after the user allowed that, and without it there is no change to show.
+            if !place.inside && !cx.live.was_read(&place.real) {
+                return Err(format!(
+                    "{} is outside the project; `read` it before you edit it",
+                    cx.short(&place)
+                ));
+            }
+            let (old, patched) = patched(cx, &place, &edits).await?;
+            let effects = vec![Effect::Write {
+                path: place.path(),
+                content: Content::known(Some(&old), &patched.text),
+            }];
+            let (at, line) = (place.clone(), patched.lines.first().copied());
+            let shown = diff(&at.named, Some(old.clone()), patched.text.clone());
+            let work = move |cx: Cx, _| async move { edit(&cx, &place, old, patched).await };
+            Ok(Job::new(title, ToolKind::Edit, effects, work).at(&at, line).showing(shown))
         })
     }
 }
@@ -91,9 +93,9 @@ async fn patched(cx: &Cx, place: &Place, edits: &[Replace]) -> Result<(String, P
     Ok((old, patched))
 }
 
-/// The file is read again: it may have changed while the user thought about it.
-async fn edit(cx: &Cx, place: &Place, edits: &[Replace]) -> Result<Output, String> {
-    let (old, patched) = patched(cx, place, edits).await?;
+/// Writes the text that was shown, if the file is still the one that was shown.
+async fn edit(cx: &Cx, place: &Place, old: String, patched: Patched) -> Result<Output, String> {
+    expect_unchanged(cx, place, Some(&old)).await?;
     replace(cx, place, &patched.text).await?;
     let name = cx.short(place);
     let mut told = format!("edited {name}, line {}", list(&patched.lines));
@@ -107,6 +109,15 @@ async fn edit(cx: &Cx, place: &Place, edits: &[Replace]) -> Result<Output, Strin
         locations,
         ..Output::default()
     })
+}
+
+/// Fails if the file has changed since its change was shown.
+pub(super) async fn expect_unchanged(cx: &Cx, place: &Place, shown: Option<&str>) -> Result<(), String> {
+    let now = cx.live.ground.whole(&cx.turn, place).await?;
+    match now.as_deref() == shown {
+        true => Ok(()),
+        false => Err(format!("{} has changed meanwhile; read it again", cx.short(place))),
+    }
 }
 
 fn list(lines: &[u32]) -> String {

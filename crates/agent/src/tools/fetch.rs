@@ -1,15 +1,17 @@
 //! `fetch`: a page or a file from the network.
 
-use std::net::IpAddr;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use attache::wire::v1::ToolKind;
+use attache_host::net::{self, Reach};
+use attache_host::policy::{Destination, Effect};
 use serde_json::json;
 
 use super::{Arguments, Boxed, Cx, Job, Output, Tool, clip, spec, text};
 use crate::http::{Request, Response, absolute};
 use crate::model::ToolSpec;
-use crate::permits::Action;
+use crate::network;
 
 /// How long it may take.
 const TIME: Duration = Duration::from_secs(30);
@@ -39,8 +41,7 @@ impl Tool for Fetch {
         Box::pin(async move {
             let url = arguments.text("url")?.trim().to_owned();
             let host = host(&url)?;
-            let near = is_near(&host);
-            let action = Action::Fetch { host: host.clone(), near };
+            let effects = vec![Effect::Connect(destination(&url)?)];
             let title = format!("Fetch {url}");
             let work = move |cx: Cx, _| async move {
                 match tokio::time::timeout(TIME, fetch(&cx, url, &host)).await {
@@ -48,7 +49,7 @@ impl Tool for Fetch {
                     Err(_) => Err(format!("no answer within {} seconds", TIME.as_secs())),
                 }
             };
-            Ok(Job::new(title, ToolKind::Fetch, action, work))
+            Ok(Job::new(title, ToolKind::Fetch, effects, work))
         })
     }
 }
@@ -67,32 +68,50 @@ fn host(url: &str) -> Result<String, String> {
     Ok(authority.to_ascii_lowercase())
 }
 
-/// Whether a host is this machine or on a network of its own. What a name stands for is not looked up: a question is asked
-/// for every host but in the mode that asks for nothing.
-fn is_near(host: &str) -> bool {
-    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((name, _)) => name,
-        None => host.split(':').next().unwrap_or(host),
+/// The host of a URL, for the permission engine.
+fn destination(url: &str) -> Result<Destination, String> {
+    let authority = host(url)?;
+    let (name, port) = match authority.rsplit_once(':') {
+        Some((name, port)) if !port.contains(']') => {
+            (name, port.parse().map_err(|_| format!("`{url}` has no valid port"))?)
+        }
+        _ => (authority.as_str(), if url.starts_with("https") { 443 } else { 80 }),
     };
-    match name.parse::<IpAddr>() {
-        Ok(IpAddr::V4(ip)) => {
-            ip.is_loopback() || ip.is_private() || ip.is_link_local() || ip.is_unspecified()
+    let host = name.trim_matches(['[', ']']).trim_end_matches('.').to_owned();
+    let is_near = net::reach_by_name(&host) != Reach::Internet;
+    Ok(Destination { host, port: Some(port), is_near })
+}
+
+/// The addresses of the host that was allowed. If it turns out to be this machine or one of its local networks, the user is asked once
+/// more; a name alone does not say that. Empty where a proxy looks up the name.
+async fn addresses(cx: &Cx, url: &str) -> Result<Vec<SocketAddr>, String> {
+    let target = cx.live.house.http()?.direct_target(url).map_err(|error| error.to_string())?;
+    let Some((host, port)) = target else { return Ok(Vec::new()) };
+    let found = net::resolve(&host, port).await.map_err(|error| format!("{host}: {error}"))?;
+    if found.is_empty() {
+        return Err(format!("{host} has no address"));
+    }
+    let near = found.iter().find(|address| net::reach_from_here(address.ip()) != Reach::Internet);
+    match near {
+        Some(near) if !destination(url)?.is_near => {
+            let to = Destination { host: near.ip().to_string(), port: Some(port), is_near: true };
+            match network::may_connect(cx, to).await {
+                true => Ok(found),
+                false => Err(format!(
+                    "{host} leads to {near}, on this machine or its local network, and the user did not allow that"
+                )),
+            }
         }
-        // Few pages are named by such an address.
-        Ok(IpAddr::V6(_)) => true,
-        // Also numbers in other notations, and names without a dot, which only a local resolver knows.
-        Err(_) => {
-            !name.trim_end_matches('.').contains('.')
-                || name.ends_with(".local")
-                || name.ends_with(".localhost")
-                || name.split('.').all(|part| part.starts_with(|char: char| char.is_ascii_digit()))
-        }
+        _ => Ok(found),
     }
 }
 
 async fn fetch(cx: &Cx, mut url: String, allowed: &str) -> Result<Output, String> {
+    let addresses = addresses(cx, &url).await?;
     for _ in 0..=REDIRECTIONS {
-        let request = Request::get(&url).header("accept", "text/html, text/*, application/json, */*;q=0.5");
+        let request = Request::get(&url)
+            .header("accept", "text/html, text/*, application/json, */*;q=0.5")
+            .only_to(addresses.clone());
         let response = cx.live.house.http()?.send(request).await.map_err(|error| error.to_string())?;
         match (response.status, response.header("location")) {
             (300..=399, Some(location)) => {
@@ -196,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_near_is_known() {
+    fn near_hosts_are_known() {
         for near in [
             "localhost:3000",
             "127.0.0.1",
@@ -208,11 +227,12 @@ mod tests {
             "0",
             "127.1",
             "0x7f.1",
+            "localhost.localdomain.",
         ] {
-            assert!(is_near(near), "{near}");
+            assert!(destination(&format!("http://{near}/")).is_ok_and(|to| to.is_near), "{near}");
         }
         for far in ["example.com", "docs.rs:443", "8.8.8.8", "1password.com"] {
-            assert!(!is_near(far), "{far}");
+            assert!(destination(&format!("https://{far}/")).is_ok_and(|to| !to.is_near), "{far}");
         }
     }
 

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use attache::wire::v1::ToolKind;
+use attache_host::policy::Effect;
 use globset::{GlobBuilder, GlobMatcher};
 
 use super::{Arguments, Boxed, Cx, Job, Output, Tool, spec, text};
 use crate::model::ToolSpec;
-use crate::permits::Action;
 use crate::project;
 
 /// The most files that are told.
@@ -41,13 +41,13 @@ impl Tool for Find {
             let place = cx.place(arguments.text_if("path")?.unwrap_or("."))?;
             let glob = glob(&pattern)?;
             let title = format!("Find {pattern} in {}", cx.short(&place));
-            let (at, action) = (place.clone(), Action::Look(vec![place.clone()]));
+            let (at, effects) = (place.clone(), vec![Effect::Read(place.path())]);
             let work = move |cx: Cx, _| async move {
                 let (base, shown) = (place.real.clone(), cx.short(&place));
                 let found = blocking(move |stop| find(&base, &glob, stop)).await?;
                 Ok(tell(&shown, found))
             };
-            Ok(Job::new(title, ToolKind::Search, action, work).at(&at, None))
+            Ok(Job::new(title, ToolKind::Search, effects, work).at(&at, None))
         })
     }
 }

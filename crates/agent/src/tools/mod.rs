@@ -1,7 +1,7 @@
 //! What the model can do.
 //!
-//! A tool turns arguments into a [`Job`]: what it is called for people, what it would do ([`Action`], for the permission), what
-//! it shows beforehand (a diff, a command), and the work itself. Whether the work is done is decided elsewhere
+//! A tool turns arguments into a [`Job`]: its title, its effects (for the permission engine), what it shows beforehand (a diff, a
+//! command), and the work itself, which does exactly these effects. Whether the work is done is decided elsewhere
 //! (`turn/calls.rs`), for all tools alike; a tool cannot run itself. So tools of MCP servers are added as they are.
 //!
 //! Read `read.rs` as the smallest example, `edit.rs` as one that changes something, `run.rs` as one with live output.
@@ -25,6 +25,7 @@ use std::sync::Arc;
 
 use attache::agent::{DetachedTurn, Tool as Call};
 use attache::wire::v1::{ToolCallContent, ToolCallLocation, ToolCallUpdate, ToolKind};
+use attache_host::policy::Effect;
 use serde_json::{Map, Value};
 
 pub(crate) use arguments::Arguments;
@@ -33,7 +34,6 @@ pub(crate) use clip::{clip, head_and_tail};
 use crate::ground::Place;
 use crate::model::{Part, ToolSpec};
 use crate::modes::Mode;
-use crate::permits::Action;
 use crate::session::Live;
 
 pub(crate) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -88,8 +88,8 @@ impl Cx {
 pub(crate) struct Job {
     pub(crate) title: String,
     pub(crate) kind: ToolKind,
-    /// What the permission is about.
-    pub(crate) action: Action,
+    /// What the work does. Empty for a tool that acts on the conversation only.
+    pub(crate) effects: Vec<Effect>,
     /// TOOL-18: the files it touches.
     pub(crate) locations: Vec<ToolCallLocation>,
     /// What it shows beforehand.
@@ -101,7 +101,7 @@ pub(crate) type Work = Box<dyn FnOnce(Cx, Progress) -> Boxed<'static, Result<Out
 
 impl Job {
     /// A job that does `work`.
-    pub(crate) fn new<F, Fut>(title: impl Into<String>, kind: ToolKind, action: Action, work: F) -> Self
+    pub(crate) fn new<F, Fut>(title: impl Into<String>, kind: ToolKind, effects: Vec<Effect>, work: F) -> Self
     where
         F: FnOnce(Cx, Progress) -> Fut + Send + 'static,
         Fut: Future<Output = Result<Output, String>> + Send + 'static,
@@ -109,7 +109,7 @@ impl Job {
         Job {
             title: title.into(),
             kind,
-            action,
+            effects,
             locations: Vec::new(),
             content: Vec::new(),
             work: Box::new(move |cx, progress| Box::pin(work(cx, progress))),
@@ -205,7 +205,7 @@ impl ToolBox {
             Arc::new(search::Search),
             Arc::new(edit::Edit),
             Arc::new(write::Write),
-            Arc::new(run::Run),
+            Arc::new(run::RunCommand),
             Arc::new(fetch::Fetch),
             Arc::new(place::Move),
             Arc::new(place::Delete),

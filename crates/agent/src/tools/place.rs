@@ -1,12 +1,12 @@
 //! `list`, `move` and `delete`: what is done with places and not with what is in them.
 
 use attache::wire::v1::ToolKind;
+use attache_host::policy::Effect;
 
 use super::edit::keep;
 use super::{Arguments, Boxed, Cx, Job, Output, Tool, spec, text};
 use crate::ground::{Ground, Place};
 use crate::model::ToolSpec;
-use crate::permits::Action;
 
 /// The most entries of one list.
 const MOST: usize = 500;
@@ -32,12 +32,12 @@ impl Tool for List {
         Box::pin(async move {
             let place = cx.place(arguments.text_if("path")?.unwrap_or("."))?;
             let title = format!("List {}", cx.short(&place));
-            let (at, action) = (place.clone(), Action::Look(vec![place.clone()]));
+            let (at, effects) = (place.clone(), vec![Effect::Read(place.path())]);
             let work = move |_, _| async move {
                 let listed = tokio::task::spawn_blocking(move || list(&place)).await;
                 listed.unwrap_or_else(|error| Err(error.to_string()))
             };
-            Ok(Job::new(title, ToolKind::Read, action, work).at(&at, None))
+            Ok(Job::new(title, ToolKind::Read, effects, work).at(&at, None))
         })
     }
 }
@@ -92,7 +92,7 @@ impl Tool for Move {
             let (from, to) = (cx.place(arguments.text("from")?)?, cx.place(arguments.text("to")?)?);
             expect_no_directory(cx, &from)?;
             let title = format!("Move {} to {}", cx.short(&from), cx.short(&to));
-            let action = Action::Displace(vec![from.clone(), to.clone()]);
+            let effects = vec![Effect::Rename { from: from.path(), to: to.path() }];
             let (start, end) = (from.clone(), to.clone());
             let work = move |cx: Cx, _| async move {
                 let bytes = cx.live.ground.bytes(&from, KEPT).await?;
@@ -101,7 +101,7 @@ impl Tool for Move {
                 cx.live.ground.rename(&from, &to).await?;
                 Ok(Output::shown(format!("moved {} to {}", cx.short(&from), cx.short(&to))))
             };
-            Ok(Job::new(title, ToolKind::Move, action, work).at(&start, None).at(&end, None))
+            Ok(Job::new(title, ToolKind::Move, effects, work).at(&start, None).at(&end, None))
         })
     }
 }
@@ -130,13 +130,13 @@ impl Tool for Delete {
             let place = cx.place(arguments.text("path")?)?;
             expect_no_directory(cx, &place)?;
             let title = format!("Delete {}", cx.short(&place));
-            let (at, action) = (place.clone(), Action::Displace(vec![place.clone()]));
+            let (at, effects) = (place.clone(), vec![Effect::Delete(place.path())]);
             let work = move |cx: Cx, _| async move {
                 keep(&cx, &place.real, None).await?;
                 cx.live.ground.remove(&place).await?;
                 Ok(Output::shown(format!("deleted {}", cx.short(&place))))
             };
-            Ok(Job::new(title, ToolKind::Delete, action, work).at(&at, None))
+            Ok(Job::new(title, ToolKind::Delete, effects, work).at(&at, None))
         })
     }
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Arguments, Boxed, Cx, Job, Output, Tool, spec, text};
 use crate::model::ToolSpec;
 use crate::modes::Mode;
-use crate::permits::Action;
+use attache_host::policy::Effect;
 
 pub(crate) struct Plan;
 
@@ -51,7 +51,7 @@ impl Tool for Plan {
                 cx.live.voice.tell(cx.turn.turn(), update).await.map_err(|error| error.to_string())?;
                 Ok(Output::text(format!("the plan has {count} entries")))
             };
-            Ok(Job::new("Plan", ToolKind::Think, Action::Nothing, work))
+            Ok(Job::new("Plan", ToolKind::Think, Vec::new(), work))
         })
     }
 }
@@ -101,7 +101,12 @@ impl Tool for LeavePlanMode {
                     "the user agrees: carry out the plan; changes and commands will be asked for",
                 ))
             };
-            let job = Job::new("Carry out the plan", ToolKind::SwitchMode, Action::LeaveMode, work);
+            let job = Job::new(
+                "Carry out the plan",
+                ToolKind::SwitchMode,
+                vec![Effect::SwitchMode(Mode::Ask.id().to_owned())],
+                work,
+            );
             Ok(job.showing(plan))
         })
     }

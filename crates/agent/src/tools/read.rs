@@ -1,11 +1,11 @@
 //! `read`: a file, or some lines of it; a picture, if the model takes those.
 
 use attache::wire::v1::{ContentBlock, ImageContent, ToolKind};
+use attache_host::policy::Effect;
 
 use super::{Arguments, Boxed, Cx, Job, Output, Tool, clip, number, spec, text};
 use crate::ground::{Ground, Place};
 use crate::model::{Part, ToolSpec};
-use crate::permits::Action;
 
 /// How many lines are read unless told.
 const LINES: u32 = 2000;
@@ -46,10 +46,10 @@ impl Tool for Read {
                 Some(line) => format!("Read {name} from line {line}"),
                 None => format!("Read {name}"),
             };
-            let action = Action::Look(vec![place.clone()]);
+            let effects = vec![Effect::Read(place.path())];
             let at = place.clone();
             let work = move |cx: Cx, _| async move { read(&cx, &place, line, limit).await };
-            Ok(Job::new(title, ToolKind::Read, action, work).at(&at, line))
+            Ok(Job::new(title, ToolKind::Read, effects, work).at(&at, line))
         })
     }
 }
@@ -61,6 +61,7 @@ async fn read(cx: &Cx, place: &Place, line: Option<u32>, limit: u32) -> Result<O
     if let Some(mime) = picture(place) {
         return look(cx, place, mime).await;
     }
+    cx.live.note_read(&place.real);
     let first = line.unwrap_or(1);
     // One line more tells whether there is more.
     let read = cx.live.ground.read(&cx.turn, place, line, Some(limit.saturating_add(1))).await?;

@@ -1,30 +1,36 @@
 //! `run`: a command line, in a terminal.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use attache::agent::block;
 use attache::wire::v1::{Terminal, ToolCallContent, ToolKind};
+use attache_host::policy::{CommandLine, Confined, Effect, FilePath, Run, protected};
+use attache_host::sandbox::Network;
+use attache_host::shell;
 use serde_json::json;
 
-use super::{Arguments, Boxed, Cx, Job, Output, Progress, Tool, head_and_tail, number, spec, text};
+use super::{Arguments, Boxed, Cx, Job, Output, Progress, Tool, flag, head_and_tail, number, spec, text};
 use crate::ground::{Ended, Place, Running};
 use crate::model::{Part, ToolSpec};
-use crate::permits::Action;
-use crate::shell;
 use crate::store::{Snapshot, SnapshotLimits};
+use crate::turn::permit::permit;
 
 /// How long a command may take unless told, and at most.
 const TIME: u32 = 120;
 const MOST_TIME: u32 = 3600;
+/// How long a command may take that runs without a question.
+const READ_ONLY_TIME: Duration = Duration::from_secs(60);
 /// How much of its output the model gets.
 const OUTPUT: usize = 30 << 10;
 /// How often the output is shown while it runs, where there is no terminal that shows it.
 const SHOWN_EVERY: Duration = Duration::from_millis(250);
 
-pub(crate) struct Run;
+pub(crate) struct RunCommand;
 
-impl Tool for Run {
+impl Tool for RunCommand {
     fn spec(&self) -> ToolSpec {
         spec(
             "run",
@@ -34,6 +40,13 @@ impl Tool for Run {
                 ("command", text("the command line"), true),
                 ("cwd", text("another directory to run it in"), false),
                 ("timeout", number("seconds after which it is ended; 120 unless given, at most 3600"), false),
+                (
+                    "outside_sandbox",
+                    flag(
+                        "whether it must run outside the sandbox, for example to push with git; the user is asked",
+                    ),
+                    false,
+                ),
             ],
         )
     }
@@ -48,22 +61,43 @@ impl Tool for Run {
             if line.is_empty() {
                 return Err("`command` is empty".to_owned());
             }
-            if line.contains('\0') {
-                return Err("`command` holds a zero byte".to_owned());
+            // They could hide from the user what is run.
+            if line.contains(|c: char| c.is_control() && c != '\n' && c != '\t') {
+                return Err("`command` contains control characters; use printf to make them".to_owned());
             }
             let cwd = cx.place(arguments.text_if("cwd")?.unwrap_or("."))?;
             let seconds = arguments.number("timeout")?.unwrap_or(TIME).min(MOST_TIME);
-            let action = Action::Run { line: line.clone(), cwd: cwd.clone() };
+            let confined = confinement(cx, &line, &cwd, arguments.flag("outside_sandbox")?).await?;
+            let run = Run { confined, ..Run::new(CommandLine::shell(&line), cwd.path()) };
             let mut shown = format!("```sh\n{line}\n```");
             if cx.short(&cwd) != "." {
                 shown.push_str(&format!("\nin {}", cwd.named.display()));
             }
             let title = format!("`{}`", title(&line));
             let limit = Duration::from_secs(seconds.into());
-            let work = move |cx, progress| async move { run(cx, progress, line, cwd, limit).await };
-            Ok(Job::new(title, ToolKind::Execute, action, work).showing(block(shown)))
+            let effects = vec![Effect::Run(run)];
+            let work =
+                move |cx, progress| async move { execute(cx, progress, line, cwd, limit, confined).await };
+            Ok(Job::new(title, ToolKind::Execute, effects, work).showing(block(shown)))
         })
     }
+}
+
+/// How a command is confined. What can only read needs no question; a sandbox that cannot keep protected files from a change does
+/// not count as one for the question.
+async fn confinement(cx: &Cx, line: &str, cwd: &Place, outside: bool) -> Result<Confined, String> {
+    let (live, line, cwd) = (cx.live.clone(), line.to_owned(), cwd.clone());
+    let detect = move || {
+        let Some(confiner) = live.house.confiner()? else { return Ok(Confined::No) };
+        let roots = live.ground.roots();
+        Ok(match () {
+            () if outside || !cwd.inside => Confined::No,
+            () if shell::is_read_only(&line, &cwd.real, roots) => Confined::ReadOnly,
+            () if confiner.protects_files() => Confined::Workspace,
+            () => Confined::No,
+        })
+    };
+    tokio::task::spawn_blocking(detect).await.unwrap_or_else(|error| Err(error.to_string()))
 }
 
 /// The first line, not too long.
@@ -74,24 +108,85 @@ fn title(line: &str) -> String {
     format!("{first}{}", if more { " …" } else { "" })
 }
 
-async fn run(
+async fn execute(
     cx: Cx,
     progress: Progress,
     line: String,
     cwd: Place,
     limit: Duration,
+    confined: Confined,
 ) -> Result<Output, String> {
     let roots = cx.live.ground.roots();
-    // What ran without a question must not run something else by the project's settings.
-    let harmless = shell::harmless(&line, &cwd.real, roots);
-    let env = if harmless { shell::QUIET_ENVIRONMENT } else { &[] };
-    let argv = cx.live.house.command(&line, roots)?;
-    let before = if harmless { None } else { Some(keep_all(&cx).await?) };
-    let ended = attend(&cx, &progress, argv, env, &cwd, limit).await;
-    if let Some(before) = before {
-        settle(&cx, before).await?;
+    let shell = ["/bin/sh", "-c", &line];
+    let confiner = cx.live.house.confiner()?.filter(|_| confined != Confined::No);
+    let Some(confiner) = confiner else {
+        let argv = shell.map(str::to_owned).to_vec();
+        return recorded(&cx, attend(&cx, &progress, argv, &cwd, limit)).await;
+    };
+    if confined == Confined::ReadOnly {
+        let argv = confiner.command(&confiner.read_only(roots), shell)?;
+        return attend(&cx, &progress, argv, &cwd, limit.min(READ_ONLY_TIME)).await;
     }
+    let has_network = cx.live.house.has_network() && confiner.has_proxy();
+    let access = if has_network { Some(cx.live.network.allow(&cx).await?) } else { None };
+    let network = access.as_ref().map_or(Network::Off, |(_, socket)| Network::Proxy(socket.clone()));
+    let denied = cx.live.policy.denied_programs();
+    let argv = confiner.command(&confiner.workspace(roots, network, denied), shell)?;
+    let before = protected::present(roots);
+    let ended = recorded(&cx, attend(&cx, &progress, argv, &cwd, limit)).await;
+    drop(access);
+    let kept = keep_created(&cx, &before).await;
+    match (ended, kept) {
+        (Ok(mut output), Some(note)) => {
+            output.parts.push(Part::Text(note));
+            Ok(output)
+        }
+        (ended, _) => ended,
+    }
+}
+
+/// Runs a command that may change files so that `/undo` can take the changes back.
+async fn recorded(cx: &Cx, run: impl Future<Output = Result<Output, String>>) -> Result<Output, String> {
+    let before = keep_all(cx).await?;
+    let ended = run.await;
+    settle(cx, before).await?;
     ended
+}
+
+/// Asks about protected files that a command has created, and removes them if the user does not want to keep them. The sandbox keeps
+/// those that exist from a change, but cannot know all that may come.
+async fn keep_created(cx: &Cx, before: &BTreeSet<PathBuf>) -> Option<String> {
+    let roots = cx.live.ground.roots();
+    let created: Vec<PathBuf> = protected::present(roots).difference(before).cloned().collect();
+    if created.is_empty() {
+        return None;
+    }
+    let names = created.iter().map(|path| cx.live.ground.short(path)).collect::<Vec<_>>().join(", ");
+    let effects: Vec<Effect> = created.iter().map(|path| Effect::Keep(FilePath::from_real(path))).collect();
+    let input = attache::Json::from(json!({ "created": created }));
+    let tool = {
+        let turn = cx.turn.turn();
+        let call = turn.tool(format!("Keep {names}")).kind(ToolKind::Edit).input(input);
+        created.iter().fold(call, |call, path| call.location(path.to_string_lossy().into_owned(), None))
+    };
+    let call = cx.live.voice.start(tool).await.ok();
+    let kept = permit(cx, call.as_ref(), &effects).await;
+    if kept.is_err() {
+        let gone = created.clone();
+        let remove = move || {
+            for path in gone {
+                // A link is removed as a link.
+                let is_dir = path.symlink_metadata().is_ok_and(|meta| meta.is_dir());
+                let _ = if is_dir { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+            }
+        };
+        let _ = tokio::task::spawn_blocking(remove).await;
+    }
+    if let Some(call) = call {
+        let _ = cx.live.voice.end(&call, call.change(), kept.is_err()).await;
+    }
+    kept.err()
+        .map(|_| format!("\n(the user did not want to keep {names}, which the command created; removed)"))
 }
 
 /// Keeps the project's files before a command runs that may change any of them, for `/undo`.
@@ -123,11 +218,10 @@ async fn attend(
     cx: &Cx,
     progress: &Progress,
     argv: Vec<String>,
-    env: &[(&str, &str)],
     cwd: &Place,
     limit: Duration,
 ) -> Result<Output, String> {
-    let command = cx.live.ground.start(&cx.turn, argv, env, &cwd.named).await?;
+    let command = cx.live.ground.start(&cx.turn, argv, &cwd.named).await?;
     let terminal = command.terminal_id().cloned();
     if let Some(id) = &terminal {
         // TOOL-16: embedded before it is released.

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use attache::wire::v1::{ToolCallLocation, ToolKind};
+use attache_host::policy::Effect;
 use globset::GlobMatcher;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::sinks::Lossy;
@@ -13,7 +14,6 @@ use super::find::{blocking, glob};
 use super::{Arguments, Boxed, Cx, Job, Output, Tool, clip, flag, spec, text};
 use crate::ground::{Ground, Place};
 use crate::model::ToolSpec;
-use crate::permits::Action;
 use crate::project;
 
 /// The most lines that are told.
@@ -57,13 +57,13 @@ impl Tool for Search {
                 .build(&pattern)
                 .map_err(|error| format!("`pattern` is no regular expression: {error}"))?;
             let title = format!("Search for `{pattern}` in {}", cx.short(&place));
-            let (at, action) = (place.clone(), Action::Look(vec![place.clone()]));
+            let (at, effects) = (place.clone(), vec![Effect::Read(place.path())]);
             let work = move |cx: Cx, _| async move {
                 let base = place.real.clone();
                 let found = blocking(move |stop| search(&base, &matcher, files.as_ref(), stop)).await?;
                 Ok(tell(&cx, &place, found))
             };
-            Ok(Job::new(title, ToolKind::Search, action, work).at(&at, None))
+            Ok(Job::new(title, ToolKind::Search, effects, work).at(&at, None))
         })
     }
 }

@@ -2,12 +2,12 @@
 
 use attache::agent::diff;
 use attache::wire::v1::ToolKind;
+use attache_host::policy::{Content, Effect};
 
 use super::edit::replace;
 use super::{Arguments, Boxed, Cx, Job, Output, Tool, spec, text};
 use crate::ground::{Ground, Place};
 use crate::model::{Part, ToolSpec};
-use crate::permits::Action;
 
 pub(crate) struct Write;
 
@@ -32,12 +32,15 @@ impl Tool for Write {
                 return Err(format!("{} is a directory", cx.short(&place)));
             }
             let title = format!("Write {}", cx.short(&place));
-            let (at, action) = (place.clone(), Action::Edit(place.clone()));
-            // What is outside is not read before somebody allowed it, and shows as a new file.
-            let old = if place.inside { before(cx, &place).await } else { None };
-            let shown = diff(&place.named, old, content.clone());
-            let work = move |cx: Cx, _| async move { write(&cx, &place, content).await };
-            Ok(Job::new(title, ToolKind::Edit, action, work).at(&at, None).showing(shown))
+            // A file elsewhere is read only after the user allowed that; otherwise its new text is shown as a whole.
+            let can_read = place.inside || cx.live.was_read(&place.real);
+            let old = if can_read { before(cx, &place).await } else { None };
+            let effects =
+                vec![Effect::Write { path: place.path(), content: Content::known(old.as_deref(), &content) }];
+            let shown = diff(&place.named, old.clone(), content.clone());
+            let at = place.clone();
+            let work = move |cx: Cx, _| async move { write(&cx, &place, old, can_read, content).await };
+            Ok(Job::new(title, ToolKind::Edit, effects, work).at(&at, None).showing(shown))
         })
     }
 }
@@ -47,8 +50,16 @@ async fn before(cx: &Cx, place: &Place) -> Option<String> {
     cx.live.ground.whole(&cx.turn, place).await.ok().flatten()
 }
 
-async fn write(cx: &Cx, place: &Place, content: String) -> Result<Output, String> {
-    let old = before(cx, place).await;
+async fn write(
+    cx: &Cx,
+    place: &Place,
+    old: Option<String>,
+    can_read: bool,
+    content: String,
+) -> Result<Output, String> {
+    if can_read && before(cx, place).await != old {
+        return Err(format!("{} has changed meanwhile; read it again", cx.short(place)));
+    }
     replace(cx, place, &content).await?;
     let (name, lines) = (cx.short(place), content.lines().count());
     let told = match old {

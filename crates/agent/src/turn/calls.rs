@@ -7,17 +7,14 @@ use std::sync::Arc;
 
 use attache::Result;
 use attache::agent::Tool as Call;
-use attache::wire::v1::{PermissionOptionKind, ToolCallStatus, ToolCallUpdate};
+use attache::wire::v1::{ToolCallStatus, ToolCallUpdate};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
 use super::answer::Called;
+use super::permit::{DENIED, permit};
 use crate::model::Part;
-use crate::permits::{self, Action, Verdict};
 use crate::tools::{Arguments, Cx, Job, Output, Progress, Tool};
-
-/// What the model is told when the user says no.
-const DENIED: &str = "the user did not allow this";
 
 /// Runs the calls and returns their results, one for each, in order.
 pub(super) async fn run(cx: &Cx, called: Vec<Called>) -> Vec<Part> {
@@ -132,7 +129,7 @@ async fn attempt(cx: &Cx, called: Called) -> Result<Output, String> {
         let change = described(report, &job, &call.arguments);
         cx.live.voice.change(report, change).await.map_err(|error| error.to_string())?;
     }
-    permit(cx, report.as_deref(), &job.action).await?;
+    permit(cx, report.as_deref(), &job.effects).await?;
     if let Some(report) = &report {
         // TOOL-08
         let change = report.change().status(ToolCallStatus::InProgress);
@@ -165,31 +162,4 @@ fn described(report: &Call, job: &Job, arguments: &Value) -> ToolCallUpdate {
         change.content = Some(job.content.clone());
     }
     change
-}
-
-/// PERM-13: nothing runs before the answer. The mode is looked at now, because the user may have switched it meanwhile.
-async fn permit(cx: &Cx, report: Option<&Call>, action: &Action) -> Result<(), String> {
-    let verdict = {
-        let state = cx.live.state();
-        permits::judge(state.mode, action, &state.granted, cx.live.ground.roots())
-    };
-    let grant = match verdict {
-        Verdict::Go => return Ok(()),
-        Verdict::No(why) => return Err(why.to_owned()),
-        Verdict::Ask(grant) => grant,
-    };
-    // What is not reported cannot be asked for.
-    let report = report.ok_or("this needs a permission that cannot be asked for")?;
-    let choice = cx.turn.turn().ask(report, permits::options(grant.as_ref())).await;
-    let choice = choice.map_err(|error| error.to_string())?;
-    // PERM-09, PERM-10
-    if !choice.is_allowed() {
-        return Err(DENIED.to_owned());
-    }
-    // PERM-14
-    let always = choice.option().is_some_and(|option| option.kind == PermissionOptionKind::AllowAlways);
-    if let Some(grant) = grant.filter(|_| always) {
-        cx.live.state().granted.insert(grant);
-    }
-    Ok(())
 }

@@ -1,4 +1,7 @@
-//! What is said when there is no model: plainly, with the ways to one.
+//! The error for a prompt when there is no model, with the ways to one.
+
+use attache::{Error, ErrorObject, code};
+use serde_json::json;
 
 use crate::session::Live;
 
@@ -13,33 +16,36 @@ const AGENTS: &[(&str, &str)] = &[
     ("goose", "goose"),
 ];
 
-/// The text, in Markdown.
-pub(super) fn no_model(live: &Live) -> String {
-    let mut text = String::new();
-    match &live.house.options.model {
+/// AUTH-02: a client offers a login for this code. The message says in one line what is wrong, `details` what to do.
+pub(super) fn no_model(live: &Live) -> Error {
+    let (code, message) = match &live.house.options.model {
         Some(spec) => match live.house.models.open(spec) {
-            Err(why) => text.push_str(&format!("The model `{spec}` cannot be used: {why}.\n\n")),
-            Ok(_) => text.push_str(&format!("The model `{spec}` was not there when the session began.\n\n")),
+            Err(why) => (code::INTERNAL_ERROR, format!("the model `{spec}` cannot be used: {why}")),
+            Ok(_) => {
+                (code::INTERNAL_ERROR, format!("the model `{spec}` was not available when the session began"))
+            }
         },
-        None => text.push_str(
-            "I have no language model to work with: no key is set, and no local server answers.\n\n",
+        None => (
+            code::AUTH_REQUIRED,
+            "no model: no API key is set, and no model server answers on this machine".to_owned(),
         ),
-    }
-    text.push_str(
-        "Ways to one:\n\
-         - set a key, `ANTHROPIC_API_KEY`, `OPENAI_API_KEY` or `GEMINI_API_KEY`, or have one kept with `attache agent --login anthropic` (or `openai`, `gemini`)\n\
-         - start a model on this machine, such as `ollama serve`, LM Studio, `llama-server` or vLLM; it is found by itself\n\
-         - see everything work without a model: `attache demo`\n",
+    };
+    let mut details = String::from(
+        "set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or save a key: attache agent --login anthropic\n\
+         start a model server on this machine: ollama serve, LM Studio, llama-server or vLLM; it is found automatically\n\
+         see everything work without a model: attache demo",
     );
     let installed: Vec<&str> =
         AGENTS.iter().filter(|(program, _)| on_path(program)).map(|(_, name)| *name).collect();
     if let Some(first) = installed.first() {
-        text.push_str(&format!(
-            "- use another agent that is installed here ({}): `attache {first}`\n",
+        details.push_str(&format!(
+            "\nuse another agent that is installed here ({}): attache {first}",
             installed.join(", ")
         ));
     }
-    text
+    let mut error = ErrorObject::new(code, message);
+    error.data = serde_json::value::to_raw_value(&json!({ "details": details })).ok();
+    Error::Refused(error)
 }
 
 fn on_path(program: &str) -> bool {

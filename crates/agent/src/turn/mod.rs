@@ -10,6 +10,7 @@ mod answer;
 mod calls;
 mod compact;
 mod missing;
+pub(crate) mod permit;
 mod prompt;
 mod servers;
 mod steps;
@@ -18,7 +19,7 @@ mod system;
 use std::sync::Arc;
 
 use attache::agent::Turn;
-use attache::wire::v1::{ContentChunk, SessionUpdate, Usage as WireUsage};
+use attache::wire::v1::{ContentChunk, NoticeSeverity, SessionUpdate, Usage as WireUsage};
 use attache::{Error, Prompt, Result, StopReason};
 use serde_json::json;
 
@@ -66,6 +67,7 @@ fn begin(live: &Live, prompt: &Prompt) -> Result<()> {
 
 async fn act(cx: &Cx, prompt: Prompt, usage: &mut Usage) -> Result<StopReason> {
     let live = &cx.live;
+    report_restriction(cx).await?;
     let command = prompt.command().and_then(|(name, input)| commands::asked(live, name, input));
     servers::join(cx).await?;
     let mut parts = prompt::parts(cx, &prompt).await?;
@@ -84,8 +86,7 @@ async fn act(cx: &Cx, prompt: Prompt, usage: &mut Usage) -> Result<StopReason> {
         }
     }
     let Some(model) = live.model() else {
-        say(cx, &missing::no_model(live)).await?;
-        return Ok(StopReason::EndTurn);
+        return Err(missing::no_model(live));
     };
     let before = live.state().context.len();
     live.remember(Message { role: Role::User, parts })?;
@@ -95,6 +96,26 @@ async fn act(cx: &Cx, prompt: Prompt, usage: &mut Usage) -> Result<StopReason> {
         live.state().context.truncate(before);
     }
     stop
+}
+
+/// Reports once that the project's own files do not take effect. Attaché's own client reports it itself.
+async fn report_restriction(cx: &Cx) -> Result<()> {
+    let live = &cx.live;
+    let Some(project) = &live.restricted else { return Ok(()) };
+    if std::mem::replace(&mut live.state().restriction_told, true) || permit::is_own_client(cx) {
+        return Ok(());
+    }
+    let names: Vec<String> =
+        project.files().iter().take(5).map(|file| project.short(&file.path).display().to_string()).collect();
+    let more = project.files().len().saturating_sub(names.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let text = format!(
+        "This folder is not trusted: {}{more} do not take effect, and sessions start in plan mode. To trust it: \
+         attache trust add {}",
+        names.join(", "),
+        attache_host::policy::quote(&project.root().to_string_lossy())
+    );
+    live.voice.notify(cx.turn.turn(), NoticeSeverity::Warning, &text).await
 }
 
 /// Says something that the model did not.

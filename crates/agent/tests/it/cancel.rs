@@ -75,7 +75,7 @@ async fn while_a_command_runs_which_ends_with_it() {
 fn lending() -> Client {
     use attache_host::Host;
     use attache_host::policy::{Mode, Policy};
-    Client::new().terminals(Host::new(Policy::new(Mode::ApproveAll)).terminals())
+    Client::new().terminals(Host::new(Policy::new(Mode::APPROVE_ALL)).terminals())
 }
 
 #[tokio::test]
@@ -133,7 +133,7 @@ async fn a_client_that_leaves_in_the_middle_leaves_nothing_behind() {
     let project = Project::new();
     let script = "==\n--\ncall run {\"command\": \"echo $$ > pid; echo ready; sleep 600\"}\n";
     let (ours, theirs) = attache::Link::pair();
-    let options = attache_agent::Options { mode: Mode::Auto, ..project.script(script) };
+    let options = attache_agent::Options { mode: Some(Mode::Auto), ..project.script(script) };
     let serving = tokio::spawn(attache_agent::serve(options, theirs));
     let agent = Client::new().connect(ours).await.unwrap();
     let mut session = agent.new_session(project.path()).await.unwrap();

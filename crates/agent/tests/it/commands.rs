@@ -63,7 +63,7 @@ say done
 say I see.
 "#;
     let store = project.outside("agent.db");
-    let options = Options { mode: Mode::Auto, store: Some(store), ..project.script(script) };
+    let options = Options { mode: Some(Mode::Auto), store: Some(store), ..project.script(script) };
     let agent = connect(Client::new(), options).await;
     let mut session = agent.new_session(project.path()).await.unwrap();
     assert_eq!(allow(&mut session, "go").await.text, "done");

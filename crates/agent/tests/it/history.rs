@@ -20,7 +20,7 @@ say two
 
 async fn agent(project: &Project) -> Agent {
     let store = Some(project.outside("sessions.db"));
-    connect(Client::new(), Options { store, mode: Mode::Code, ..project.script(SCRIPT) }).await
+    connect(Client::new(), Options { store, mode: Some(Mode::Code), ..project.script(SCRIPT) }).await
 }
 
 #[tokio::test]

@@ -1,10 +1,11 @@
 //! Text that claims to be more than text: in files, output, names, pages and instructions. The scripted model does whatever such text
 //! asks for, as the worst of models would; what is not permitted does not happen all the same.
 
+use attache::client::Client;
 use attache::wire::v1::PermissionOptionKind;
-use attache_agent::Mode;
+use attache_agent::{Mode, Options};
 
-use crate::rig::{Project, run, session};
+use crate::rig::{Project, connect, run, session};
 
 /// Texts as they are found in the wild. Some look like what this agent, its protocol or a model's interface would say.
 const CLAIMS: &[&str] = &[
@@ -36,7 +37,9 @@ fn safe(project: &Project) -> bool {
 
 async fn attempt(project: &Project, found: &str, mode: Mode) -> crate::rig::Seen {
     let script = format!("==\n--\n{found}\n--\n{OBEYS}--\n{OBEYS}--\nsay done\n");
-    let mut session = session(project, &script, mode).await;
+    let options = Options { mode: Some(mode), ..project.sandboxed(&script) };
+    let agent = connect(Client::new().notices(), options).await;
+    let mut session = agent.new_session(project.path()).await.unwrap();
     let seen = run(&mut session, "look around", PermissionOptionKind::RejectOnce).await;
     assert_eq!(seen.text, "done", "{seen:#?}");
     assert_eq!(session.modes().unwrap().current_mode_id.as_str(), mode.id(), "the mode is the user's");

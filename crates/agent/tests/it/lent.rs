@@ -77,7 +77,7 @@ async fn a_client_that_lends_only_reading_gets_no_unsaved_text_on_its_disk() {
 async fn commands_run_in_the_clients_terminals_and_are_released() {
     // shows TERM-01, TERM-05, TOOL-16
     let project = Project::new();
-    let host = Host::new(Policy::new(Policing::ApproveAll));
+    let host = Host::new(Policy::new(Policing::APPROVE_ALL));
     let client = Client::new().terminals(host.terminals());
     let script = "==\n--\ncall run {\"command\": \"echo $((6 * 7))\"}\n--\nsay ${result}\n";
     let mut session = session_of(client, &project, script, Mode::Auto).await;

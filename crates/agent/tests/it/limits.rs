@@ -130,12 +130,16 @@ async fn without_a_model_the_ways_to_one_are_told() {
     let agent = connect(Client::new(), Options::default()).await;
     let mut session = agent.new_session(project.path()).await.unwrap();
     let seen = allow(&mut session, "hello").await;
-    assert_eq!(seen.stop, Some(StopReason::EndTurn));
-    for way in ["no language model", "ANTHROPIC_API_KEY", "ollama serve", "attache demo"] {
-        assert!(seen.text.contains(way), "{way}: {}", seen.text);
+    let Some(attache::Error::Refused(error)) = seen.error else { panic!("{seen:?}") };
+    assert_eq!(error.code, attache::code::AUTH_REQUIRED);
+    assert!(error.message.starts_with("no model: "), "{}", error.message);
+    let details = error.data.unwrap().to_string();
+    for way in ["ANTHROPIC_API_KEY", "ollama serve", "attache demo"] {
+        assert!(details.contains(way), "{way}: {details}");
     }
     let options = Options { model: Some("script:/no/such/file".into()), ..Options::default() };
     let mut session = connect(Client::new(), options).await.new_session(project.path()).await.unwrap();
     let seen = allow(&mut session, "hello").await;
-    assert!(seen.text.contains("`script:/no/such/file` cannot be used"), "{}", seen.text);
+    let error = seen.error.unwrap().to_string();
+    assert!(error.contains("`script:/no/such/file` cannot be used"), "{error}");
 }

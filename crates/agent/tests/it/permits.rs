@@ -1,10 +1,11 @@
 //! Who is asked for what, and what an answer does.
 
+use attache::client::Client;
 use attache::wire::v1::{PermissionOptionKind, ToolCallContent};
 use attache::{SessionId, StopReason};
-use attache_agent::Mode;
+use attache_agent::{Mode, Options, Sandbox};
 
-use crate::rig::{Project, allow, json, run, run_with, session};
+use crate::rig::{Project, allow, connect, json, run, run_with, session};
 
 const EDIT: &str =
     "==\n--\ncall edit {\"path\": \"a.txt\", \"old\": \"a\", \"new\": \"b\"}\n--\nsay ${result}\n";
@@ -19,7 +20,17 @@ async fn a_question_shows_the_change_and_no_means_no() {
     let seen = run_with(&mut session, "go", |ask| {
         before = project.read("a.txt");
         let kinds: Vec<&str> = ask.options().iter().map(|option| option.kind.as_str()).collect();
-        assert_eq!(kinds, ["allow_once", "allow_always", "reject_once"]);
+        assert_eq!(kinds, ["allow_once", "allow_always", "allow_always", "reject_once"]);
+        let labels: Vec<&str> = ask.options().iter().map(|option| option.name.as_str()).collect();
+        assert_eq!(
+            labels,
+            [
+                "Yes, once",
+                "Yes, until this session ends: edit files",
+                "Always in this project: edit files (attache-agent)",
+                "No"
+            ]
+        );
         ask.choose_kind(PermissionOptionKind::RejectOnce);
     })
     .await;
@@ -104,7 +115,8 @@ async fn nothing_outside_is_read_or_written_without_a_question_in_any_mode() {
         // In plan mode what changes something is not even asked for.
         assert_eq!(
             seen.asked.len(),
-            if mode == Mode::Plan { 7 } else { 12 },
+            // What is outside must have been read before it can be edited, and here that was refused.
+            if mode == Mode::Plan { 7 } else { 11 },
             "{mode}: {:?}",
             seen.titles_asked()
         );
@@ -148,17 +160,28 @@ async fn commands_that_only_look_are_free_and_all_others_are_asked_for() {
     let script = |lines: &[&str]| {
         format!("==\n--\n{}\n--\nsay ${{result}}\n", lines.iter().map(call).collect::<Vec<_>>().join("\n"))
     };
-    let mut looking = session(&project, &script(&free), Mode::Ask).await;
+    let sandboxed = |lines: &[&str], mode| {
+        let options = Options { mode: Some(mode), ..project.sandboxed(&script(lines)) };
+        async { connect(Client::new(), options).await.new_session(project.path()).await.unwrap() }
+    };
+    let mut looking = sandboxed(&free, Mode::Ask).await;
     let seen = run(&mut looking, "go", PermissionOptionKind::RejectOnce).await;
     assert!(seen.asked.is_empty(), "{:?}", seen.titles_asked());
     assert!(seen.text.contains("1:hello"), "{}", seen.text);
-    let mut acting = session(&project, &script(&asked), Mode::Ask).await;
+    let mut acting = sandboxed(&asked, Mode::Ask).await;
     let seen = run(&mut acting, "go", PermissionOptionKind::RejectOnce).await;
     assert_eq!(seen.asked.len(), asked.len(), "{:?}", seen.titles_asked());
     assert!(!project.has("x"));
-    let mut planning = session(&project, &script(&asked), Mode::Plan).await;
+    let mut planning = sandboxed(&asked, Mode::Plan).await;
     let seen = run(&mut planning, "go", PermissionOptionKind::AllowOnce).await;
     assert!(seen.asked.is_empty() && !project.has("x"), "{:?}", seen.titles_asked());
+    // Without a sandbox the table alone is not enough, and everything is asked about.
+    for sandbox in [Sandbox::Off, Sandbox::Missing] {
+        let options = Options { mode: Some(Mode::Code), sandbox, ..project.script(&script(&free)) };
+        let mut bare = connect(Client::new(), options).await.new_session(project.path()).await.unwrap();
+        let seen = run(&mut bare, "go", PermissionOptionKind::RejectOnce).await;
+        assert_eq!(seen.asked.len(), free.len(), "{:?}", seen.titles_asked());
+    }
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use attache::client::{Agent, Client, Event, PermissionAsk, Session};
 use attache::wire::v1::{PermissionOptionKind, ToolCallUpdate};
 use attache::{Link, Prompt, StopReason};
-use attache_agent::{Mode, Options};
+use attache_agent::{Mode, Options, Sandbox, SandboxOptions, TrustSource};
 
 /// A directory that is removed at the end.
 pub(crate) struct Project(PathBuf);
@@ -49,7 +49,17 @@ impl Project {
     pub(crate) fn script(&self, script: &str) -> Options {
         let path = self.0.join("script");
         std::fs::write(&path, script).unwrap();
-        Options { model: Some(format!("script:{}", path.display())), ..Options::default() }
+        let model = Some(format!("script:{}", path.display()));
+        Options { model, trust: TrustSource::All, sandbox: Sandbox::Off, ..Options::default() }
+    }
+
+    /// The same, with commands in a sandbox.
+    pub(crate) fn sandboxed(&self, script: &str) -> Options {
+        let tests = std::env::current_exe().unwrap();
+        let program = tests.ancestors().nth(2).unwrap().join("examples/confine");
+        assert!(program.is_file(), "{} is built with the tests", program.display());
+        let sandbox = SandboxOptions { program, required: true, network: true, hidden: Vec::new() };
+        Options { sandbox: Sandbox::On(sandbox), ..self.script(script) }
     }
 
     pub(crate) fn path_of(&self, name: &str) -> String {
@@ -76,7 +86,7 @@ pub(crate) async fn session(project: &Project, script: &str, mode: Mode) -> Sess
 }
 
 pub(crate) async fn session_of(client: Client, project: &Project, script: &str, mode: Mode) -> Session {
-    let options = Options { mode, ..project.script(script) };
+    let options = Options { mode: Some(mode), ..project.script(script) };
     connect(client, options).await.new_session(project.path()).await.unwrap()
 }
 

@@ -29,7 +29,7 @@ fn stdio(env: Vec<EnvVariable>) -> McpServer {
 /// A session with this server and a script that calls one of its tools.
 async fn session(project: &Project, client: Client, server: McpServer, call: &str, mode: Mode) -> Session {
     let script = format!("== when \"go\"\n--\ncall {call}\n--\nsay done\n");
-    let options = Options { mode, ..project.script(&script) };
+    let options = Options { mode: Some(mode), ..project.script(&script) };
     connect(client, options).await.session(project.path()).mcp_server(server).await.unwrap()
 }
 
@@ -87,7 +87,7 @@ async fn a_server_gets_the_variables_it_is_given() {
 async fn a_server_that_dies_is_told_about_and_reached_again() {
     let project = Project::new();
     let script = "== when \"die\"\n--\ncall hand_die {}\n--\nsay went on\n== when \"echo\"\n--\ncall hand_echo {\"text\": \"back again\"}\n--\nsay done\n";
-    let options = Options { mode: Mode::Code, ..project.script(script) };
+    let options = Options { mode: Some(Mode::Code), ..project.script(script) };
     let mut session = connect(Client::new(), options)
         .await
         .session(project.path())

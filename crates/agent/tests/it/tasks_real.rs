@@ -71,7 +71,8 @@ async fn attempt(task: &Task, model: &str, models: Settings) -> (Seen, bool) {
     for (name, text) in task.files {
         project.write(name, text);
     }
-    let options = Options { model: Some(model.to_owned()), models, mode: task.mode, ..Options::default() };
+    let options =
+        Options { model: Some(model.to_owned()), models, mode: Some(task.mode), ..Options::default() };
     let mut session = connect(Client::new(), options).await.new_session(project.path()).await.unwrap();
     let seen = allow(&mut session, task.prompt).await;
     let checked = std::process::Command::new("sh")

@@ -26,6 +26,21 @@ pub(super) fn login(cx: &Cx, provider: &str) -> Result<()> {
     Ok(())
 }
 
+/// Asks for the key of a provider on the terminal and keeps it.
+pub(crate) async fn save_key(cx: &Cx, provider: &Provider) -> Result<()> {
+    let text = ask::secret(&format!("Key for {}: ", provider.name)).await?;
+    let Some(key) = text.as_deref().and_then(Key::new) else { return Ok(()) };
+    let place = Keys::new(&cx.paths.config).set(&provider.id, &key).map_err(Failure::runtime)?;
+    cx.output.tell(format_args!("the key for {} is kept in {place}", provider.name));
+    Ok(())
+}
+
+/// The providers that take a key.
+pub(crate) fn key_providers(cx: &Cx) -> Result<Vec<Provider>> {
+    let all = super::providers::settings(cx)?.providers;
+    Ok(all.into_iter().filter(|provider| !provider.key_vars.is_empty()).collect())
+}
+
 /// Forgets the key of a provider.
 pub(super) fn logout(cx: &Cx, provider: &str) -> Result<()> {
     let provider = known(cx, provider)?;
@@ -39,9 +54,7 @@ pub(super) fn logout(cx: &Cx, provider: &str) -> Result<()> {
 
 /// A provider that takes a key.
 fn known(cx: &Cx, id: &str) -> Result<Provider> {
-    let all = super::providers::settings(cx)?.providers;
-    let mut takers: Vec<Provider> =
-        all.into_iter().filter(|provider| !provider.key_vars.is_empty()).collect();
+    let mut takers = key_providers(cx)?;
     match takers.iter().position(|provider| provider.id == id) {
         Some(place) => Ok(takers.swap_remove(place)),
         None => {

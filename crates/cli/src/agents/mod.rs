@@ -113,6 +113,16 @@ impl AgentSpec {
         self.address.to_string()
     }
 
+    /// The identity under which answers to its permission questions are remembered. Two commands may have the same name.
+    pub(crate) fn permission_key(&self) -> String {
+        if self.known { self.name.clone() } else { self.identity() }
+    }
+
+    /// Whether it is our own agent.
+    pub(crate) fn is_own(&self) -> bool {
+        self.known && self.name == OWN
+    }
+
     /// The program that has to be there for the agent to start, if it is one.
     pub(crate) fn program(&self) -> Option<&str> {
         match &self.address {
@@ -120,6 +130,11 @@ impl AgentSpec {
             _ => None,
         }
     }
+}
+
+/// Whether an agent is known by this name, from the settings or from the table of this program.
+pub(crate) fn is_known(name: &str, config: &Config) -> bool {
+    config.agents.contains_key(name) || builtin(name).is_some()
 }
 
 /// Finds an agent by what the user called it: a name of the settings, a name of the table, or a command.

@@ -19,8 +19,13 @@ static FLAGS: &[Flag] = &[
     ),
     option("store", "FILE", Hint::File, Section::Own, "Keep sessions in this file"),
     flag("no-store", Section::Own, "Keep sessions only as long as the agent runs"),
-    flag("sandbox", Section::Own, "Let commands write only below the session's directories (Linux)"),
-    flag("no-network", Section::Own, "With --sandbox: no network for commands"),
+    flag(
+        "sandbox",
+        Section::Own,
+        "Run no command if no sandbox works here (the default asks about every one)",
+    ),
+    flag("no-sandbox", Section::Own, "Run commands without a sandbox"),
+    flag("no-network", Section::Own, "No network for sandboxed commands; otherwise a new host is a question"),
     option(
         "max-steps",
         "COUNT",

@@ -155,12 +155,14 @@ pub(super) static CONFIG: &[Verb] = &[
         ..NOTHING
     },
     Verb { name: "path", about: "Print where the files are", ..NOTHING },
-    Verb {
-        name: "trust",
-        about: "Let this directory's .attache.toml, as it is now, do all that settings can do",
-        ..NOTHING
-    },
-    Verb { name: "untrust", about: "Take that back", ..NOTHING },
+];
+
+static FOLDER: &[Word] = &[word("folder", false, Hint::Dir, "The folder; without it, this one")];
+
+pub(super) static TRUST: &[Verb] = &[
+    Verb { name: "list", about: "List the folders that you were asked about", ..NOTHING },
+    Verb { name: "add", about: "Trust the files of a folder as they are now", words: FOLDER, ..NOTHING },
+    Verb { name: "remove", about: "Forget the answer about a folder", words: FOLDER, ..NOTHING },
 ];
 
 pub(super) static AGENT: &[Word] =

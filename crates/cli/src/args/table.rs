@@ -1,6 +1,6 @@
 //! Every command and every flag, with `groups.rs`. Nothing else in the program knows their names but the code that acts on them.
 
-use super::groups::{AGENT, AUTH, CONFIG, LIST, PERMISSIONS, REGISTRY, SESSIONS};
+use super::groups::{AGENT, AUTH, CONFIG, LIST, PERMISSIONS, REGISTRY, SESSIONS, TRUST};
 
 /// What a word or the value of a flag is, for completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,6 +169,12 @@ pub(crate) static GLOBAL: &[Flag] = &[
     ),
     flag("no-fs", Agent, "Do not lend files to the agent"),
     flag("no-terminal", Agent, "Do not lend terminals to the agent"),
+    flag("trust", Permissions, "Trust the files of this folder for this run (ATTACHE_TRUST=1)"),
+    flag(
+        "sandbox",
+        Permissions,
+        "Sandbox the commands that the agent runs in our terminals; a new host is a question",
+    ),
     flag("ask", Permissions, "Ask for everything that the agent wants permission for (the default)"),
     flag("approve-reads", Permissions, "Approve reading and searching, ask for the rest"),
     flag("approve-all", Permissions, "Approve everything"),
@@ -417,6 +423,16 @@ static VERBS: &[Verb] = &[
                directory of `ID/agent.json`, or a list of them; of several with the same agent, the first counts.",
         verbs: REGISTRY,
         default: Some("list"),
+        ..NOTHING
+    },
+    Verb {
+        name: "trust",
+        about: "Show and change which folders you trust",
+        more: "A folder can bring settings (.attache.toml), slash commands (.attache/commands) and instructions for agents (AGENTS.md). They take \
+               effect after you trusted the folder, and you are asked again when they change. Until then the folder is restricted: no value \
+               of its settings names or changes a program, an address, a model or a policy, its slash commands are not offered, and \
+               Attaché's own agent starts in plan mode.",
+        verbs: TRUST,
         ..NOTHING
     },
     Verb {

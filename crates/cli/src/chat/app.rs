@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use attache::client::{ElicitationAsk, Event, PermissionAsk, Speaker, Wanted};
 use attache::wire::v1::{ElicitationId, RequestPermissionRequest, SessionId, SessionInfo, StopReason, Usage};
 use attache_host::budget::Budget;
-use attache_host::policy::{Decision, Policy};
+use attache_host::policy::{Decision, Notice, Policy};
 
 use super::ask::Question;
 use super::ask::choice::Choice;
@@ -97,6 +97,9 @@ pub(crate) struct App {
     pub(super) sessions: Vec<SessionInfo>,
 }
 
+/// How long a question is visible before keys answer it.
+pub(crate) const GRACE: Duration = Duration::from_millis(500);
+
 impl App {
     pub(crate) fn new(
         canvas: Canvas,
@@ -184,20 +187,22 @@ impl App {
         tool.merge(ask.tool_call().clone());
         let request = completed(ask.request(), &tool);
         match self.policy.decide(&request) {
-            Decision::Choose(choice) => {
-                if !choice.allows {
-                    self.notice(Severity::Warning, format!("denied: {} ({})", tool.title, choice.reason));
+            Decision::Choose(selected) => {
+                if selected.allows {
+                    self.transcript.allowed(&tool.id, &selected.reason.text);
+                } else {
+                    self.notice(Severity::Warning, format!("denied: {} ({})", tool.title, selected.reason));
                 }
-                let _ = ask.choose(&choice.option);
+                let _ = ask.choose(&selected.option);
             }
             Decision::Deny(reason) | Decision::Fail(reason) => {
                 self.notice(Severity::Warning, format!("denied: {} ({reason})", tool.title));
             }
-            Decision::Ask(_) => {
+            Decision::Ask(question) => {
                 if let Some(known) = self.transcript.find_tool(&tool.id) {
                     known.shown = true;
                 }
-                let choice = Choice::permission(ask, request, &tool, self.policy.clone());
+                let choice = Choice::permission(ask, request, question, self.policy.clone());
                 self.ask(Question::Choice(Box::new(choice)));
             }
         }
@@ -226,6 +231,7 @@ impl App {
     pub(crate) fn ask(&mut self, question: Question) {
         if self.questions.is_empty() {
             self.introduced = false;
+            self.asked = None;
             self.writing = !self.editor.is_empty();
         }
         self.questions.push_back(question);
@@ -237,6 +243,25 @@ impl App {
         self.questions.retain(Question::is_open);
         if !front {
             self.next_question();
+        }
+    }
+
+    /// When the question in front takes answers.
+    pub(crate) fn answers_at(&self) -> Option<Instant> {
+        self.asked.filter(|_| self.introduced && !self.questions.is_empty())?.checked_add(GRACE)
+    }
+
+    /// Whether the question in front has been visible long enough to be answered.
+    pub(crate) fn takes_answers(&self, now: Instant) -> bool {
+        self.answers_at().is_some_and(|ready| now >= ready)
+    }
+
+    /// A decision of the guard, shown with the tool call that it belongs to, as far as that can be known.
+    pub(crate) fn guard_notice(&mut self, notice: &Notice) {
+        if !notice.allowed {
+            self.notice(Severity::Warning, format!("denied: {} ({})", notice.effect, notice.reason));
+        } else if notice.reason.is_automatic() && !self.transcript.allowed_now(&notice.reason.text) {
+            self.notice(Severity::Info, format!("{}: allowed by {}", notice.effect, notice.reason));
         }
     }
 
@@ -256,6 +281,7 @@ impl App {
 
     pub(super) fn next_question(&mut self) {
         self.introduced = false;
+        self.asked = None;
         self.writing = !self.editor.is_empty() && !self.questions.is_empty();
     }
 
@@ -345,7 +371,7 @@ impl App {
 
 /// A permission request with all that is known about its tool call, so that rules do not depend on how often an agent
 /// repeats itself.
-fn completed(request: &RequestPermissionRequest, tool: &ToolState) -> RequestPermissionRequest {
+pub(crate) fn completed(request: &RequestPermissionRequest, tool: &ToolState) -> RequestPermissionRequest {
     let mut request = request.clone();
     let call = &mut request.tool_call;
     call.title = Some(tool.title.clone());

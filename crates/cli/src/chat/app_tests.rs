@@ -15,7 +15,7 @@ fn app() -> App {
     let look = Look { colours: true, unicode: true };
     let canvas = Canvas { columns: 40, rows: 16, look, cwd: PathBuf::from("/work"), beat: 0, unfold: false };
     let state = SessionState::empty();
-    App::new(canvas, "agent".to_owned(), state, Arc::new(Policy::new(Mode::Ask)), Editor::default())
+    App::new(canvas, "agent".to_owned(), state, Arc::new(Policy::new(Mode::ASK)), Editor::default())
 }
 
 fn press(app: &mut App, code: KeyCode, modifiers: KeyModifiers) {

@@ -7,7 +7,7 @@ use attache::wire::v1::{ToolCallContent, ToolCallStatus};
 
 use super::output::{Output, Outputs};
 use super::render::style::{Colour, Line, Style};
-use super::render::text::{clean, cut_line, reveal, width, wrap, wrap_hard};
+use super::render::text::{clean, cut, cut_line, reveal, width, wrap, wrap_hard};
 use super::render::{diff, markdown};
 use super::tool::{ToolState, kind_name};
 use super::transcript::{Block, Message, Severity, describe};
@@ -175,9 +175,14 @@ pub(crate) fn tool_row(tool: &ToolState, canvas: &Canvas) -> Line {
             line.push(format!(" {}{at}", clean(path, look)), Style::DIM);
         }
     }
-    // How it ended stays readable however long the title is.
-    let mut line = cut_line(&line, canvas.columns.saturating_sub(width(word)), look);
+    let allowed = tool.allowed_by.as_ref().map_or(String::new(), |by| {
+        format!("{}allowed by {}", look.pick(" · ", " - "), clean(by, look).replace('\n', " "))
+    });
+    // How it ended, and who allowed it, stay readable however long the title is.
+    let allowed = cut(&allowed, canvas.columns / 2, look);
+    let mut line = cut_line(&line, canvas.columns.saturating_sub(width(word) + width(&allowed)), look);
     line.push(word, style);
+    line.push(allowed, Style::DIM);
     line
 }
 

@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use attache_host::policy::Mode;
+
 use super::app::{App, Phase};
 use super::render::style::{Colour, Line, Style};
 use super::render::text::{clean, cut_line, width};
@@ -98,7 +100,7 @@ impl App {
             lines.push(cut_line(&line, canvas.columns, canvas.look));
         }
         if let Some(question) = self.questions.front() {
-            let face = question.face(canvas);
+            let face = question.face(canvas, self.takes_answers(now));
             let top = lines.len();
             lines.extend(face.lines);
             if self.questions.len() > 1 {
@@ -176,8 +178,25 @@ impl App {
             parts.push(format!("{} of {} tokens", tokens(self.used), tokens(limit)));
         }
         parts.extend(self.state.title.clone());
-        let text = parts.join(look.pick(" · ", " - "));
-        cut_line(&Line::styled(clean(&text, look).replace('\n', " "), Style::DIM), self.canvas.columns, look)
+        let separator = look.pick(" · ", " - ");
+        let text = clean(&parts.join(separator), look).replace('\n', " ");
+        let mut line = Line::new();
+        if let Some((label, style)) = permissions(self.policy.mode()) {
+            line.push(label, style);
+            line.push(separator, Style::DIM);
+        }
+        line.push(text, Style::DIM);
+        cut_line(&line, self.canvas.columns, look)
+    }
+}
+
+/// The permission mode, where it is not the usual one.
+fn permissions(mode: Mode) -> Option<(&'static str, Style)> {
+    match mode {
+        mode if mode == Mode::APPROVE_ALL => Some(("APPROVE ALL", Style::BOLD.colour(Colour::Red))),
+        mode if mode == Mode::APPROVE_READS => Some(("approve reads", Style::of(Colour::Yellow))),
+        mode if mode == Mode::DENY_ALL => Some(("deny all", Style::of(Colour::Yellow))),
+        _ => None,
     }
 }
 

@@ -20,7 +20,7 @@ use super::screen::Screen;
 use super::terminal::Raw;
 use super::traffic::Traffic;
 use super::transcript::Severity;
-use crate::lend::Asked;
+use crate::lend::GuardEvent;
 use crate::run::{Setting, Wish};
 
 /// No more pictures than this: streams come faster than anybody reads.
@@ -39,7 +39,7 @@ pub(crate) enum Outcome {
 #[derive(Debug)]
 pub(crate) enum Happening {
     Terminal(TermEvent),
-    Asked(Asked),
+    Guard(GuardEvent),
     News(AgentEvent),
     Outcome(Outcome),
     /// A terminal that is lent has something new.
@@ -58,7 +58,7 @@ pub(crate) enum Happening {
 
 pub(crate) struct Hub {
     pub(crate) keys: mpsc::Receiver<TermEvent>,
-    pub(crate) asks: mpsc::Receiver<Asked>,
+    pub(crate) guard: mpsc::Receiver<GuardEvent>,
     pub(crate) news: Option<Events>,
     pub(crate) screens: Screens,
     pub(crate) outcomes: (mpsc::Sender<Outcome>, mpsc::Receiver<Outcome>),
@@ -89,6 +89,7 @@ impl Hub {
                 app.animated().then_some(self.drawn + BEAT)
             };
             let expiry = app.expiry();
+            let ready = app.answers_at().filter(|ready| *ready > now);
             tokio::select! {
                 biased;
                 happening = self.signals.next() => return Ok(happening),
@@ -96,8 +97,9 @@ impl Hub {
                 Some(outcome) = self.outcomes.1.recv() => return Ok(Happening::Outcome(outcome)),
                 () = withdrawn(app.questions.front_mut()) => return Ok(Happening::Withdrawn),
                 () = at(expiry) => return Ok(Happening::Expired),
+                () = at(ready) => self.dirty = true,
                 () = at(self.deadline) => return Ok(Happening::TimeUp),
-                Some(asked) = self.asks.recv() => return Ok(Happening::Asked(asked)),
+                Some(event) = self.guard.recv() => return Ok(Happening::Guard(event)),
                 Some(event) = next_news(&mut self.news) => return Ok(Happening::News(event)),
                 Some(wish) = next_wish(&mut self.wishes) => return Ok(Happening::Wished(wish)),
                 traffic = moved(&mut self.traffic) => {
@@ -137,9 +139,10 @@ impl Hub {
             Happening::Terminal(TermEvent::Paste(text)) => app.paste(&text),
             Happening::Terminal(TermEvent::Resize(columns, rows)) => Self::resize(columns, rows, app),
             Happening::Terminal(_) => {}
-            Happening::Asked(asked) => {
-                app.ask(Question::Choice(Box::new(Choice::host(asked.question.what, asked.reply))));
+            Happening::Guard(GuardEvent::Question(question, reply)) => {
+                app.ask(Question::Choice(Box::new(Choice::guard(*question, reply))));
             }
+            Happening::Guard(GuardEvent::Notice(notice)) => app.guard_notice(&notice),
             Happening::News(event) => news(event, app),
             Happening::Outcome(outcome) => outcome_of(outcome, app),
             Happening::Wished(Wish::Cancel) => app.cancel(),

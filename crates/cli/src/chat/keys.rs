@@ -1,5 +1,7 @@
 //! What keys and commands do to the chat.
 
+use std::time::Instant;
+
 use attache::wire::v1::{SessionId, SessionInfo};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -80,6 +82,10 @@ impl App {
     }
 
     fn question_key(&mut self, key: KeyEvent) {
+        // A key that was meant for something else must not answer a question that has just appeared.
+        if !self.takes_answers(Instant::now()) {
+            return;
+        }
         let Some(question) = self.questions.front_mut() else { return };
         let lines = match question.key(key, &self.canvas) {
             Step::Nothing | Step::Changed => return,

@@ -55,6 +55,7 @@ use attache_host::policy::Policy;
 use tokio::sync::mpsc;
 
 use self::app::App;
+pub(crate) use self::app::completed;
 use self::drive::{Driver, First};
 use self::editor::Editor;
 use self::editor::history::History;
@@ -66,6 +67,7 @@ use self::start::Starter;
 pub(crate) use self::start::chat;
 use self::state::SessionState;
 use self::terminal::Raw;
+pub(crate) use self::tool::ToolState;
 use self::traffic::Traffic;
 use self::transcript::Severity;
 use self::view::Canvas;
@@ -187,7 +189,7 @@ pub(crate) async fn run(mut setup: Setup<'_>) -> Result<u8> {
     let raw = Raw::enter().context("the terminal")?;
     let hub = Hub {
         keys: terminal::keys().context("the terminal")?,
-        asks: std::mem::replace(&mut setup.connection.questions, nobody),
+        guard: std::mem::replace(&mut setup.connection.guard, nobody),
         news: setup.connection.agent.events(),
         screens: setup.screens.clone(),
         outcomes: mpsc::channel(16),

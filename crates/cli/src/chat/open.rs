@@ -98,7 +98,7 @@ impl Driver<'_> {
             }
         };
         let (_, nobody) = mpsc::channel(1);
-        self.hub.asks = std::mem::replace(&mut connection.questions, nobody);
+        self.hub.guard = std::mem::replace(&mut connection.guard, nobody);
         self.hub.news = connection.agent.events();
         self.app.policy = opener.policy.clone();
         self.opener = opener;

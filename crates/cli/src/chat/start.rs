@@ -17,6 +17,7 @@ use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
 use crate::lend::Lender;
 use crate::log::Log;
+use crate::model_setup::Picked;
 use crate::run::{self, Connection, Held, Permits, Restored, StderrTail};
 use crate::session_store::{Record, Scope, Store};
 use crate::wire::Wire;
@@ -30,16 +31,43 @@ pub(crate) fn chat(cx: &Cx) -> Result<()> {
     let setup = run::Setup::new(cx)?;
     let permits = Permits::new(cx)?;
     cx.warn();
-    let code = run::runtime(async {
-        let chat = start(cx, setup, &permits).await?;
-        super::run(chat).await
+    let ended = run::runtime(async {
+        Ok(match start(cx, setup, &permits).await? {
+            Started::Chat(chat) => Ended::Code(super::run(*chat).await?),
+            Started::Instead(args) => Ended::Instead(args),
+            Started::Left => Ended::Code(0),
+        })
     })?;
+    let code = match ended {
+        Ended::Code(code) => code,
+        Ended::Instead(args) => return become_other(&args),
+    };
     match code {
         0 => Ok(()),
         130 => Err(Failure { shown: true, ..Failure::interrupted() }),
         // What went wrong is on the screen.
         _ => Err(Failure { shown: true, ..Failure::runtime("the chat ended with an error") }),
     }
+}
+
+/// What starting a chat led to.
+enum Started<'a> {
+    Chat(Box<Setup<'a>>),
+    /// The user chose another command.
+    Instead(Vec<String>),
+    Left,
+}
+
+enum Ended {
+    Code(u8),
+    Instead(Vec<String>),
+}
+
+/// Runs this program with other arguments, in the place of this process.
+fn become_other(args: &[String]) -> Result<()> {
+    use std::os::unix::process::CommandExt as _;
+    let program = std::env::current_exe().context("the path of this program")?;
+    Err(Failure::runtime(std::process::Command::new(program).args(args).exec()))
 }
 
 /// Starts the agent, as often as it takes.
@@ -57,8 +85,9 @@ impl Starter<'_> {
     pub(crate) async fn connect(&self) -> Result<Connection> {
         let setup = self.setup.clone();
         let roots: Vec<_> = std::iter::once(setup.cwd.clone()).chain(setup.directories.clone()).collect();
-        let policy = self.permits.policy(&self.cx.paths, &setup.spec.name, &roots, setup.secrets())?;
-        let (lender, questions) = Lender::showing(policy, self.screens.clone());
+        let policy = self.permits.policy(&self.cx.paths, &setup.spec, &roots, setup.secrets())?;
+        let (lender, guard) =
+            Lender::showing(policy, self.screens.clone(), setup.command_sandbox(&self.cx.paths));
         // What a person can answer and a screen can show is offered here, and only here.
         let client = client(setup.cancel_timeout)
             .elicitation_forms()
@@ -82,11 +111,11 @@ impl Starter<'_> {
             must_authenticate: setup.must_authenticate,
         };
         let agent = connect(&setup.spec, options).await?;
-        Ok(Connection { setup, agent, lender, questions, stderr })
+        Ok(Connection { setup, agent, lender, guard, stderr })
     }
 }
 
-async fn start<'a>(cx: &'a Cx, setup: run::Setup, permits: &'a Permits) -> Result<Setup<'a>> {
+async fn start<'a>(cx: &'a Cx, setup: run::Setup, permits: &'a Permits) -> Result<Started<'a>> {
     let store = Store::new(&cx.paths);
     let name = cx.call.value("session");
     if name.is_some_and(|name| name.trim().is_empty()) {
@@ -120,7 +149,20 @@ async fn start<'a>(cx: &'a Cx, setup: run::Setup, permits: &'a Permits) -> Resul
         true => cx.output.note(format_args!("starting {}", starter.setup.spec.name)),
         false => cx.output.note(format_args!("starting {}", starter.setup.spec.address)),
     }
-    let connection = starter.connect().await?;
+    let mut connection = starter.connect().await?;
+    while starter.setup.model.is_none()
+        && crate::model_setup::is_missing(&starter.setup.spec, &connection.agent).await
+    {
+        match crate::model_setup::pick(cx).await? {
+            Picked::Continue => break,
+            Picked::Leave => return Ok(Started::Left),
+            Picked::Instead(args) => return Ok(Started::Instead(args)),
+            Picked::Retry => {
+                run::leave(&connection.agent).await;
+                connection = starter.connect().await?;
+            }
+        }
+    }
     let mut notices = vec![greeting(cx, &connection)];
     notices.extend(file.map(|file| format!("what goes over the wire is in {}", file.display())));
     let opener = Opener::of(&connection)?;
@@ -147,7 +189,7 @@ async fn start<'a>(cx: &'a Cx, setup: run::Setup, permits: &'a Permits) -> Resul
         wire.map(|wire| Traffic::new(wire, log, recorder, cx.output.verbose.then_some(lines), mask));
     let turns = permits.max_turns.map(|turns| u32::try_from(turns).unwrap_or(u32::MAX));
     let budget = Budget::new().turns(turns).tokens(permits.max_tokens).cost(permits.max_cost);
-    Ok(Setup {
+    Ok(Started::Chat(Box::new(Setup {
         name: agent_name(&connection),
         first,
         opener,
@@ -164,7 +206,7 @@ async fn start<'a>(cx: &'a Cx, setup: run::Setup, permits: &'a Permits) -> Resul
         verbose: cx.output.verbose,
         history: Some(cx.paths.state.join("history")),
         notices,
-    })
+    })))
 }
 
 fn agent_name(connection: &Connection) -> String {

@@ -23,6 +23,8 @@ pub(crate) struct ToolState {
     pub(crate) inner: bool,
     /// Its changes were already shown in full, when somebody was asked about them.
     pub(crate) shown: bool,
+    /// The rule or mode that allowed it without a question.
+    pub(crate) allowed_by: Option<String>,
 }
 
 impl ToolState {
@@ -39,6 +41,7 @@ impl ToolState {
             over: false,
             inner: false,
             shown: false,
+            allowed_by: None,
             id,
         }
     }
@@ -63,6 +66,23 @@ impl ToolState {
         }
     }
 
+    /// Roughly how many bytes it takes.
+    pub(crate) fn size(&self) -> usize {
+        let content = |content: &ToolCallContent| match content {
+            ToolCallContent::Diff(diff) => {
+                diff.path.len() + diff.new_text.len() + diff.old_text.as_ref().map_or(0, String::len)
+            }
+            ToolCallContent::Content(content) => content.content.as_text().map_or(1 << 20, str::len),
+            _ => 64,
+        };
+        let json = |json: &Option<Json>| json.as_ref().map_or(0, |json| json.get().len());
+        self.title.len()
+            + self.content.iter().map(content).sum::<usize>()
+            + self.locations.iter().map(|location| location.path.len() + 16).sum::<usize>()
+            + json(&self.raw_input)
+            + json(&self.raw_output)
+    }
+
     /// Whether nothing more is to be expected.
     pub(crate) fn finished(&self) -> bool {
         self.over || matches!(self.status, ToolCallStatus::Completed | ToolCallStatus::Failed)
@@ -81,26 +101,6 @@ impl ToolState {
             ToolCallContent::Terminal(terminal) => Some(terminal.terminal_id.as_str()),
             _ => None,
         })
-    }
-
-    /// The command that it runs, if its input tells in one of the usual ways.
-    pub(crate) fn command(&self) -> Option<String> {
-        let input: Value = self.raw_input.as_ref()?.parse().ok()?;
-        let texts = |value: &Value| -> Option<String> {
-            match value {
-                Value::String(text) => Some(text.clone()),
-                Value::Array(words) => {
-                    let words: Option<Vec<&str>> = words.iter().map(Value::as_str).collect();
-                    Some(words?.join(" "))
-                }
-                _ => None,
-            }
-        };
-        let command = ["command", "cmd", "script"].iter().find_map(|name| texts(input.get(name)?))?;
-        match input.get("args").and_then(texts) {
-            Some(args) if !args.is_empty() => Some(format!("{command} {args}")),
-            _ => Some(command),
-        }
     }
 
     /// The output as one text, when the agent gives it only in raw form.

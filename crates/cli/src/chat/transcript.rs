@@ -244,6 +244,28 @@ impl Transcript {
         self.remember_changes(&id);
     }
 
+    /// Marks a tool call as allowed without a question.
+    pub(crate) fn allowed(&mut self, id: &ToolCallId, by: &str) {
+        if let Some(tool) = self.find_tool(id) {
+            tool.allowed_by = Some(by.to_owned());
+        }
+    }
+
+    /// Marks the tool call that runs as allowed without a question. Returns whether there is one.
+    pub(crate) fn allowed_now(&mut self, by: &str) -> bool {
+        let running = self.blocks.iter_mut().rev().find_map(|block| match block {
+            Block::Tool(tool) if !tool.finished() => Some(tool),
+            _ => None,
+        });
+        match running {
+            Some(tool) => {
+                tool.allowed_by.get_or_insert_with(|| by.to_owned());
+                true
+            }
+            None => false,
+        }
+    }
+
     pub(crate) fn find_tool(&mut self, id: &ToolCallId) -> Option<&mut ToolState> {
         self.blocks.iter_mut().rev().find_map(|block| match block {
             Block::Tool(tool) if tool.id == *id => Some(&mut **tool),

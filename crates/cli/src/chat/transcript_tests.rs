@@ -106,18 +106,3 @@ fn the_end_of_a_turn_ends_everything_and_shows_what_nothing_showed() {
     transcript.event(Event::Text(chunk("b", None)));
     assert_eq!(transcript.blocks.len(), 4);
 }
-
-#[test]
-fn what_a_tool_call_runs_is_found_in_its_input() {
-    for (input, command) in [
-        (r#"{"command":"ls -l"}"#, Some("ls -l")),
-        (r#"{"command":["ls","-l"]}"#, Some("ls -l")),
-        (r#"{"cmd":"make","args":["all"]}"#, Some("make all")),
-        (r#"{"path":"/a"}"#, None),
-        (r#""text""#, None),
-    ] {
-        let mut tool = ToolState::new("t".into());
-        tool.raw_input = Some(attache::Json::from_text(input).unwrap());
-        assert_eq!(tool.command().as_deref(), command, "{input}");
-    }
-}

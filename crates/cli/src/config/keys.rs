@@ -18,7 +18,7 @@ pub(crate) enum Project {
     Free,
     /// Choose a value that allows less than the user's; of a list of choices, the earlier allow less.
     Narrow,
-    /// Nothing, before the user has agreed.
+    /// Nothing, before the user trusts the folder.
     Consent,
 }
 
@@ -62,10 +62,10 @@ pub(crate) static KEYS: &[Key] = &[
         Some("attache"),
         "ATTACHE_AGENT",
         None,
-        Free,
+        Consent,
         "The agent that is meant when none is named"
     ),
-    key!("model", Kind::Text, None, "ATTACHE_MODEL", Some("model"), Free, "The model to ask for"),
+    key!("model", Kind::Text, None, "ATTACHE_MODEL", Some("model"), Consent, "The model to ask for"),
     key!(
         "format",
         Kind::OneOf(&["text", "json", "quiet"]),
@@ -130,6 +130,15 @@ pub(crate) static KEYS: &[Key] = &[
         None,
         Narrow,
         "Whether terminals are lent to the agent"
+    ),
+    key!(
+        "sandbox",
+        Kind::Yes,
+        Some("false"),
+        "ATTACHE_SANDBOX",
+        None,
+        Consent,
+        "Whether commands that the agent runs in our terminals are sandboxed"
     ),
     key!(
         "timeout",
@@ -225,6 +234,7 @@ pub(crate) const ENVIRONMENT: &[(&str, &str)] = &[
     ("ATTACHE_AUTH_METHOD", "The credential for the way to authenticate of this name."),
     ("ATTACHE_REGISTRY", "The registries of agents: addresses or paths, separated by commas."),
     ("ATTACHE_HOME", "Keep settings, sessions and all else under this directory."),
+    ("ATTACHE_TRUST", "1 trusts the files of every folder, for scripts."),
     ("NO_COLOR", "No colours."),
     (
         "XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_CACHE_HOME, XDG_DATA_HOME, XDG_RUNTIME_DIR",
@@ -237,7 +247,7 @@ pub(crate) const FILES: &[(&str, &str)] = &[
     ("~/.config/attache/config.toml", "The user's settings."),
     (
         ".attache.toml",
-        "The settings of a project. What could allow more than the user does is left out until `attache config trust`.",
+        "The settings of a project. Values that run programs or allow more than the user does count after `attache trust add`.",
     ),
     ("~/.config/attache/credentials.json", "What was kept at logins. Only the user can read it."),
     (

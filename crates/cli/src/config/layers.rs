@@ -1,14 +1,19 @@
 //! Reads the layers and puts them on top of each other.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use attache_host::bounded::{FinalLink, read_text_bounded};
+use attache_host::trust::{FileKind, LARGEST_FILE, ProjectFiles, TrustStore};
+
 use super::keys::{GUARDED_TABLES, Key, Kind, MODES, Project};
-use super::{Config, Ignored, KEYS, PROJECT_FILE, Setting, Source, check, parse_value, wrong};
+use super::{
+    Config, Ignored, KEYS, PROJECT_FILE, ProjectTrust, Setting, Source, TRUST_VARIABLE, check, parse_value,
+    wrong,
+};
 use crate::args::{Call, nearest};
-use crate::error::{Context as _, Result};
-use crate::paths::{Paths, repository};
+use crate::error::Result;
+use crate::paths::Paths;
 
 /// All settings for a command in a directory.
 pub(crate) fn load(paths: &Paths, cwd: &Path, call: Option<&Call>) -> Result<Config> {
@@ -18,13 +23,26 @@ pub(crate) fn load(paths: &Paths, cwd: &Path, call: Option<&Call>) -> Result<Con
     if let Some(table) = read(&config.user_file)? {
         config.has_user_file = true;
         let source = Source::User(config.user_file.clone());
-        config.merge(table.1, &source, true)?;
+        config.merge(table, &source, true)?;
     }
-    if let Some((text, table)) = read(&config.project_file)? {
+    let mut files = ProjectFiles::scan(cwd);
+    let settings =
+        files.files().iter().find(|file| file.kind == FileKind::Settings).map(|file| file.path.clone());
+    let table = match &settings {
+        Some(path) => read_project(path, files.root())?,
+        None => None,
+    };
+    if let (Some(table), Some(path)) = (&table, &settings) {
         config.has_project_file = true;
-        config.trusted = is_trusted(paths, &config.project_file, &text);
+        config.project_file.clone_from(path);
+        for named in named_files(table, path, files.root()) {
+            files.add(named, FileKind::Named);
+        }
+    }
+    config.project = ProjectTrust::new(paths, files, call);
+    if let Some(table) = table {
         let source = Source::Project(config.project_file.clone());
-        config.merge(table, &source, config.trusted)?;
+        config.merge(table, &source, config.project.is_trusted())?;
     }
     config.merge_env()?;
     if let Some(call) = call {
@@ -36,7 +54,7 @@ pub(crate) fn load(paths: &Paths, cwd: &Path, call: Option<&Call>) -> Result<Con
 /// The settings where those of the user cannot be read: what is built in.
 pub(crate) fn fallback(paths: &Paths, cwd: &Path) -> Config {
     let mut config =
-        Config { user_file: paths.config_file(), project_file: project_file(cwd), ..Config::default() };
+        Config { user_file: paths.config_file(), project_file: cwd.join(PROJECT_FILE), ..Config::default() };
     for key in KEYS {
         if let Some(value) = key.default.and_then(|text| parse_value(key, text).ok()) {
             config.settings.insert(key.name, Setting { value, source: Source::Default });
@@ -45,37 +63,56 @@ pub(crate) fn fallback(paths: &Paths, cwd: &Path) -> Config {
     config
 }
 
-/// The project's file: the nearest one up to the root of the repository, or where it would be.
-fn project_file(cwd: &Path) -> PathBuf {
-    let root = repository(cwd).unwrap_or(cwd);
-    let within = cwd.ancestors().take_while(|dir| dir.starts_with(root));
-    let found = within.map(|dir| dir.join(PROJECT_FILE)).find(|path| path.is_file());
-    found.unwrap_or_else(|| cwd.join(PROJECT_FILE))
+/// Reads the settings of a project. A link must not lead out of it.
+fn read_project(path: &Path, root: &Path) -> Result<Option<toml::Table>> {
+    let real = path.canonicalize().map_err(|error| wrong(path, error))?;
+    if !real.starts_with(root) {
+        return Err(wrong(path, "it is a link that leads out of the project"));
+    }
+    read(path)
 }
 
-fn read(path: &Path) -> Result<Option<(String, toml::Table)>> {
-    let text = match fs::read_to_string(path) {
+fn read(path: &Path) -> Result<Option<toml::Table>> {
+    let text = match read_text_bounded(path, LARGEST_FILE, FinalLink::Follow) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(wrong(path, error)),
     };
     let table = text.parse::<toml::Table>().map_err(|error| wrong(path, error.to_string().trim_end()))?;
-    Ok(Some((text, table)))
+    Ok(Some(table))
 }
 
-/// The user agrees to a text, not to a path: whoever changes the file has to ask again.
-fn is_trusted(paths: &Paths, file: &Path, text: &str) -> bool {
-    fs::read_to_string(trust_file(paths, file)).is_ok_and(|agreed| agreed == trust_text(file, text))
+/// Files of the project that its settings name: a policy, a program, a script in a command line. Trust covers their content too.
+fn named_files(table: &toml::Table, settings: &Path, root: &Path) -> Vec<PathBuf> {
+    let base = settings.parent().unwrap_or(root);
+    let mut words = Vec::new();
+    table.values().for_each(|value| add_words(value, &mut words));
+    let file = |word: String| {
+        let path = base.join(word).canonicalize().ok()?;
+        (path.is_file() && path.starts_with(root)).then_some(path)
+    };
+    words.into_iter().filter_map(file).collect()
 }
 
-/// Where the consent to a project's file is kept.
-pub(super) fn trust_file(paths: &Paths, file: &Path) -> PathBuf {
-    paths.trusted().join(crate::session_store::file_name(&file.to_string_lossy()))
+fn add_words(value: &toml::Value, words: &mut Vec<String>) {
+    match value {
+        toml::Value::String(text) => {
+            words.extend(crate::agents::split(text).unwrap_or_default());
+            words.push(text.clone());
+        }
+        toml::Value::Array(items) => items.iter().for_each(|item| add_words(item, words)),
+        toml::Value::Table(table) => table.values().for_each(|value| add_words(value, words)),
+        _ => {}
+    }
 }
 
-/// What is kept: the path, so that two paths with one name are not mistaken, and the text.
-pub(super) fn trust_text(file: &Path, text: &str) -> String {
-    format!("{}\n{text}", file.display())
+impl ProjectTrust {
+    fn new(paths: &Paths, files: ProjectFiles, call: Option<&Call>) -> Self {
+        let by_flag = call.is_some_and(|call| call.has("trust"));
+        let by_env = std::env::var_os(TRUST_VARIABLE).is_some_and(|value| value == "1");
+        let status = TrustStore::new(&paths.state).status(&files);
+        ProjectTrust { files, status, overridden: by_flag || by_env }
+    }
 }
 
 impl Config {
@@ -116,7 +153,7 @@ impl Config {
         let now = self.settings.get(key.name).map(|setting| &setting.value);
         match key.project {
             Project::Free => None,
-            Project::Consent => Some("it needs your consent"),
+            Project::Consent => Some("this folder is not trusted"),
             Project::Narrow if narrows(key, now, value) => None,
             Project::Narrow => Some("it would allow more than your own settings"),
         }
@@ -205,9 +242,11 @@ impl Config {
         for mode in MODES.iter().filter(|mode| call.has(mode)) {
             self.set_by_flag("permissions", toml::Value::String((*mode).to_owned()), mode);
         }
-        for (flag, key) in [("no-fs", "fs"), ("no-terminal", "terminal")] {
+        for (flag, key, value) in
+            [("no-fs", "fs", false), ("no-terminal", "terminal", false), ("sandbox", "sandbox", true)]
+        {
             if call.has(flag) {
-                self.set_by_flag(key, toml::Value::Boolean(false), flag);
+                self.set_by_flag(key, toml::Value::Boolean(value), flag);
             }
         }
         Ok(())
@@ -231,9 +270,4 @@ fn narrows(key: &Key, now: Option<&toml::Value>, value: &toml::Value) -> bool {
         (Kind::Yes, Some(now)) => value.as_bool() <= now.as_bool(),
         (_, Some(now)) => number(value) <= number(now),
     }
-}
-
-/// Reads the file that the user is about to agree to.
-pub(super) fn read_project(config: &Config) -> Result<String> {
-    fs::read_to_string(&config.project_file).context(config.project_file.display())
 }

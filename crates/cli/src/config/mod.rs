@@ -1,9 +1,9 @@
 //! Settings: flags over environment over the project's file over the user's file over what is built in, each with where it
 //! comes from.
 //!
-//! A project's file comes with the repository and is as trustworthy as the repository. It may choose and it may narrow, but what runs
-//! commands, holds credentials or allows more than the user does is left out until the user has agreed to the very text of it
-//! (`attache config trust`).
+//! A project's file comes with the repository and is as trustworthy as the repository. Before the user trusts the folder, a value
+//! that names or parameterises a program, an address, a model, a policy or credentials is ignored, and other values can only
+//! narrow what the user allows. Even in a trusted project the default agent is one that is known by name.
 //!
 //! `keys.rs` is the table, `layers.rs` reads, `edit.rs` changes a file, `show.rs` are the commands.
 
@@ -19,12 +19,39 @@ use std::path::PathBuf;
 pub(crate) use edit::set as edit;
 pub(crate) use keys::{ENVIRONMENT, FILES, KEYS, Key};
 pub(crate) use layers::{fallback, load};
-pub(crate) use show::{init, path, set, show, to_json, trust, untrust};
+pub(crate) use show::{init, path, set, show, to_json};
+
+use attache_host::trust::{ProjectFiles, Trust};
 
 use crate::error::{Failure, Result};
 
 /// The name of a project's file of settings.
-pub(crate) const PROJECT_FILE: &str = ".attache.toml";
+pub(crate) const PROJECT_FILE: &str = attache_host::trust::SETTINGS;
+
+/// The variable that trusts every project, for scripts.
+pub(crate) const TRUST_VARIABLE: &str = "ATTACHE_TRUST";
+
+/// Whether the files of the project may take effect.
+#[derive(Debug, Clone)]
+pub(crate) struct ProjectTrust {
+    pub(crate) files: ProjectFiles,
+    /// The user's answer.
+    pub(crate) status: Trust,
+    /// `--trust` or [`TRUST_VARIABLE`] for this run.
+    pub(crate) overridden: bool,
+}
+
+impl Default for ProjectTrust {
+    fn default() -> Self {
+        ProjectTrust { files: ProjectFiles::default(), status: Trust::Nothing, overridden: false }
+    }
+}
+
+impl ProjectTrust {
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.overridden || self.status.is_trusted()
+    }
+}
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,7 +107,7 @@ pub(crate) struct Config {
     pub(crate) project_file: PathBuf,
     pub(crate) has_user_file: bool,
     pub(crate) has_project_file: bool,
-    pub(crate) trusted: bool,
+    pub(crate) project: ProjectTrust,
     pub(crate) ignored: Vec<Ignored>,
     /// What is wrong with the files but no reason to stop.
     pub(crate) warnings: Vec<String>,

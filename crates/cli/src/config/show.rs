@@ -4,15 +4,15 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use attache_host::trust::TrustStore;
 use serde_json::{Map, Value, json};
 
 use super::keys::{GUARDED_TABLES, Kind};
-use super::layers::{read_project, trust_file, trust_text};
 use super::{Config, KEYS, PROJECT_FILE, edit, load, parse_value, wrong};
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
 use crate::output::Format;
-use crate::paths::{Paths, replace};
+use crate::paths::replace;
 
 /// Every setting, its value and where it comes from.
 pub(crate) fn show(cx: &Cx) -> Result<()> {
@@ -74,7 +74,7 @@ fn as_json(config: &Config) -> Value {
         "authMethods": config.auth.keys().collect::<Vec<_>>(),
         "paths": { "global": config.user_file, "project": config.project_file },
         "loaded": { "global": config.has_user_file, "project": config.has_project_file },
-        "trusted": config.trusted,
+        "trusted": config.project.is_trusted(),
         "ignored": config.ignored.iter().map(|ignored| &ignored.key).collect::<Vec<_>>(),
     })
 }
@@ -103,6 +103,9 @@ pub(crate) fn init(cx: &Cx) -> Result<()> {
     let created = !path.exists();
     if created {
         write(&path, &template(project), project)?;
+        if project {
+            keep_trust(cx)?;
+        }
     }
     match cx.output.format {
         Format::Json => cx.output.json(&json!({ "path": path, "created": created })),
@@ -116,7 +119,7 @@ pub(crate) fn init(cx: &Cx) -> Result<()> {
 /// All settings, commented out, with what they mean.
 fn template(project: bool) -> String {
     let mut text = String::from(if project {
-        "# Settings of this project for attache.\n# What could allow more than a user's own settings is left out until `attache config trust`.\n"
+        "# Settings of this project for attache.\n# What could allow more than a user's own settings is left out until the folder is trusted (`attache trust add`).\n"
     } else {
         "# Settings of attache. `attache config show` says which values hold and where they come from.\n"
     });
@@ -149,6 +152,9 @@ pub(crate) fn set(cx: &Cx) -> Result<()> {
     }
     let after = edit::set(&before, key, &value)?;
     write(&path, &after, project)?;
+    if project {
+        keep_trust(cx)?;
+    }
     match cx.output.format {
         Format::Json => cx.output.json(&json!({ "action": "config_written", "path": path, "key": key })),
         Format::Quiet => {}
@@ -211,26 +217,11 @@ pub(crate) fn path(cx: &Cx) -> Result<()> {
     Ok(())
 }
 
-/// The user agrees to the project's file as it is now.
-pub(crate) fn trust(cx: &Cx) -> Result<()> {
-    let text = read_project(&cx.config)?;
-    let file = &cx.config.project_file;
-    replace(&trust_file(&cx.paths, file), trust_text(file, &text).as_bytes()).context("the consent")?;
-    let now = load(&cx.paths, &cx.cwd, None)?;
-    cx.output.line(format_args!("trusted {}, until it changes", now.project_file.display()));
-    Ok(())
-}
-
-/// The user takes that back.
-pub(crate) fn untrust(cx: &Cx) -> Result<()> {
-    forget(&cx.paths, &cx.config.project_file)?;
-    cx.output.line(format_args!("no longer trusted: {}", cx.config.project_file.display()));
-    Ok(())
-}
-
-fn forget(paths: &Paths, file: &Path) -> Result<()> {
-    match fs::remove_file(trust_file(paths, file)) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error).context("the consent"),
-        _ => Ok(()),
+/// The user has just written the file: a folder that was trusted stays so.
+fn keep_trust(cx: &Cx) -> Result<()> {
+    if cx.config.project.status.is_trusted() {
+        let now = load(&cx.paths, &cx.cwd, None)?;
+        TrustStore::new(&cx.paths.state).set(&now.project.files, true).context("the trusted folders")?;
     }
+    Ok(())
 }

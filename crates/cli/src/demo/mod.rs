@@ -88,7 +88,7 @@ async fn play(out: &Output, project: &Path, script: &Path) -> Result<()> {
     let link = Link::command(agent).context("starting the agent")?;
     let show = Show::new(out.clone());
     // The jail of the host keeps the agent inside of the project; what else it does, it asks for.
-    let host = Host::new(Policy::new(Mode::ApproveAll));
+    let host = Host::new(Policy::new(Mode::APPROVE_ALL));
     let watch = show.clone();
     let terminals = PtyTerminals::new(host.guard().clone()).on_event(move |event| watch.terminal(event));
     let client = Client::new()

@@ -85,6 +85,7 @@ pub(super) async fn examine(cx: &Cx, spec: &AgentSpec, report: &mut Report<'_>) 
     let Some(agent) = initialize(cx, spec, link, &printed, report).await else { return Ok(()) };
     methods(&agent, report);
     let session = session(cx, spec, &agent, &printed, report).await;
+    model(spec, &agent, report).await;
     capabilities(&agent, report);
     end(&agent, session, spec, report).await;
     stdout(&printed, report);
@@ -387,6 +388,20 @@ async fn session(
             report.add(step.hint("it may wait for the network, or for a login in a terminal"));
             None
         }
+    }
+}
+
+/// Whether our own agent has a model. Of another agent that is known after its first prompt.
+async fn model(spec: &AgentSpec, agent: &Agent, report: &mut Report<'_>) {
+    if !spec.is_own() {
+        return;
+    }
+    if crate::model_setup::is_missing(spec, agent).await {
+        let failure = crate::model_setup::failure();
+        let step = Step::new("model", State::Broken, failure.message);
+        report.add(failure.hints.into_iter().fold(step, Step::hint));
+    } else {
+        report.add(Step::new("model", State::Fine, "it has a model to work with"));
     }
 }
 

@@ -1,9 +1,7 @@
 //! Questions and reports: lines of the program, and foreign text between them that cannot be mistaken for it.
 //!
 //! A [`Document`] is rendered where it is read: on a terminal with gutters and colours and wrapped to the width, elsewhere as plain
-//! text. It can be sent to another process.
-
-use serde_json::{Value, json};
+//! text.
 
 use super::channel::Channel;
 use super::marks::{Likeness, likeness};
@@ -117,44 +115,6 @@ impl Document {
             }
         }
     }
-
-    /// Encodes the document for another process.
-    #[cfg_attr(not(test), expect(dead_code, reason = "questions about permissions travel like this"))]
-    pub(crate) fn to_json(&self) -> Value {
-        let blocks = self.blocks.iter().map(|block| match block {
-            Block::Own(line) => {
-                let spans = line.spans.iter().map(|span| json!([span.style.name(), span.text]));
-                json!({ "own": spans.collect::<Vec<_>>() })
-            }
-            Block::Foreign(text) => json!({ "foreign": text }),
-            Block::Printed(text) => json!({ "printed": text }),
-            Block::Change { path, old, new } => json!({ "change": path, "old": old, "new": new }),
-        });
-        blocks.collect()
-    }
-
-    /// Decodes a document; `None` if the value is not one.
-    #[cfg_attr(not(test), expect(dead_code, reason = "questions about permissions travel like this"))]
-    pub(crate) fn from_json(value: &Value) -> Option<Document> {
-        let block = |value: &Value| {
-            let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-            if let Some(spans) = value.get("own").and_then(Value::as_array) {
-                let mut line = Line::new();
-                for span in spans {
-                    line.push(span.get(1)?.as_str()?, Style::from_name(span.get(0)?.as_str()?));
-                }
-                return Some(Block::Own(line));
-            }
-            let change =
-                || Some(Block::Change { path: text("change")?, old: text("old"), new: text("new")? });
-            text("foreign")
-                .map(Block::Foreign)
-                .or_else(|| text("printed").map(Block::Printed))
-                .or_else(change)
-        };
-        let blocks = value.as_array()?.iter().map(block).collect::<Option<_>>()?;
-        Some(Document { blocks })
-    }
 }
 
 impl Block {
@@ -217,7 +177,7 @@ pub(crate) fn in_gutter(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::render::style::{Colour, marked, plain};
+    use crate::render::style::{marked, plain};
 
     const FULL: Look = Look { colours: true, unicode: true };
 
@@ -254,13 +214,6 @@ mod tests {
             plain(&lines),
             "Edit \"aaaaaaaaaaaaaa\n│   [permission] b^J\" now?\n│ 0123456789012345678901\n│ 234567890123456789\n"
         );
-    }
-
-    #[test]
-    fn it_can_be_sent() {
-        let sent = document().own(Line::styled("x", Style::of(Colour::Red).bold()));
-        assert_eq!(Document::from_json(&sent.to_json()), Some(sent));
-        assert_eq!(Document::from_json(&json!([{ "else": 1 }])), None);
     }
 
     #[test]

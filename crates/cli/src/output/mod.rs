@@ -171,6 +171,11 @@ impl Output {
         }
     }
 
+    /// Prints a prompt on stderr; the answer is typed after it.
+    pub(crate) fn ask(&self, text: &str) {
+        self.err(|channel| channel.part(&Line::from(text)));
+    }
+
     /// Prints a line on stderr.
     pub(crate) fn tell(&self, text: impl Display) {
         self.err(|channel| channel.one_line(&text.to_string()));

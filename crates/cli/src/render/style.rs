@@ -19,9 +19,7 @@ pub(crate) enum Colour {
 }
 
 impl Colour {
-    const ALL: [Colour; 6] =
-        [Colour::Red, Colour::Green, Colour::Yellow, Colour::Blue, Colour::Magenta, Colour::Cyan];
-
+    #[cfg(test)]
     fn name(self) -> Option<&'static str> {
         Some(match self {
             Colour::Plain => return None,
@@ -114,6 +112,7 @@ impl Style {
     }
 
     /// Its attributes and its colour, in words.
+    #[cfg(test)]
     pub(crate) fn name(self) -> String {
         let flags = [
             (self.bold, "bold"),
@@ -125,26 +124,6 @@ impl Style {
         ];
         let flags = flags.iter().filter(|(on, _)| *on).map(|(_, name)| *name);
         flags.chain(self.colour.name()).collect::<Vec<_>>().join(" ")
-    }
-
-    /// The style of such a name; words that are not known do not count.
-    pub(crate) fn from_name(name: &str) -> Style {
-        let mut style = Style::PLAIN;
-        for word in name.split(' ') {
-            match word {
-                "bold" => style.bold = true,
-                "dim" => style.dim = true,
-                "italic" => style.italic = true,
-                "underline" => style.underline = true,
-                "strike" => style.strike = true,
-                "reverse" => style.reverse = true,
-                word => {
-                    let named = |colour: &Colour| colour.name() == Some(word);
-                    style.colour = Colour::ALL.into_iter().find(named).unwrap_or(style.colour);
-                }
-            }
-        }
-        style
     }
 
     /// Attributes stay without colours: `NO_COLOR` asks for no colour, not for no emphasis.

@@ -1,86 +1,48 @@
-//! Questions to a person, in a form that can be asked in another process.
+//! Permission questions in a form that can be asked in another process.
 
-use attache::wire::v1::{PermissionOptionKind, RequestPermissionRequest, ToolCallContent};
-use attache_host::policy::{Answer, Question, What};
+use std::path::Path;
+
+use attache_host::policy::{Choice, Question, Section};
 use serde_json::{Value, json};
 
-/// How much of a text that is to be written is shown.
-const LINES: usize = 40;
+use crate::output::{Document, Mark, revealed};
+use crate::render::style::{Colour, Style};
 
-/// A question and the answers there are.
+/// A question, its parts and its answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ask {
-    /// What is asked, in one line.
-    pub(crate) title: String,
-    /// What it is about, in as many lines as it takes.
-    pub(crate) details: String,
+    /// The question in one line.
+    pub(crate) headline: String,
+    /// Everything that happens if the answer is yes.
+    pub(crate) sections: Vec<Section>,
     pub(crate) choices: Vec<Choice>,
 }
 
-/// An answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Choice {
-    /// The key that chooses it; the number always does.
-    pub(crate) key: Option<char>,
-    pub(crate) label: String,
-    pub(crate) allows: bool,
-}
-
 impl Ask {
-    /// The agent asks whether it may run a tool. The choices are the agent's options, in its order.
-    pub(crate) fn permission(request: &RequestPermissionRequest) -> Ask {
-        let call = &request.tool_call;
-        let title = call.title.as_deref().map(str::trim).filter(|title| !title.is_empty());
-        let kind = call.kind.map_or("other", |kind| kind.as_str());
-        let mut keys: Vec<char> = Vec::new();
-        let choices = request.options.iter().map(|option| {
-            let key = match option.kind {
-                PermissionOptionKind::AllowOnce => 'y',
-                PermissionOptionKind::AllowAlways => 'a',
-                PermissionOptionKind::RejectOnce => 'n',
-                PermissionOptionKind::RejectAlways => 'N',
-                _ => '\0',
-            };
-            // PERM-11: two options of one kind are not the same; the second has only its number.
-            let free = key != '\0' && !keys.contains(&key);
-            keys.push(key);
-            Choice { key: free.then_some(key), label: option.name.clone(), allows: option.kind.allows() }
-        });
+    pub(crate) fn new(question: &Question) -> Ask {
         Ask {
-            title: format!("Allow {} [{kind}]?", title.unwrap_or(call.tool_call_id.as_str())),
-            choices: choices.collect(),
-            details: details(request),
+            headline: question.headline(),
+            sections: question.sections(),
+            choices: question.choices.clone(),
         }
     }
 
-    /// The agent does something without having asked.
-    pub(crate) fn direct(question: &Question) -> Ask {
-        let (title, details) = match &question.what {
-            What::Read(path) => (format!("Allow reading {}?", path.display()), String::new()),
-            What::Write { path, content } => {
-                (format!("Allow writing {}?", path.display()), shortened(content))
+    /// Renders everything that happens if the answer is yes.
+    pub(crate) fn document(&self) -> Document {
+        let cwd = std::env::current_dir().unwrap_or_default();
+        let head = Mark::Permission.line(Style::BOLD.colour(Colour::Yellow));
+        let head = head.with(format!(" {}", revealed(&self.headline)), Style::BOLD);
+        self.sections.iter().fold(Document::new().own(head), |document, section| match section {
+            Section::Text(text) => document.own(format!("  {}", revealed(text))),
+            Section::Quote(text) | Section::Command(text) => document.foreign(&**text),
+            Section::Change { path, old, new } => {
+                let short = Path::new(path).strip_prefix(&cwd).ok().and_then(Path::to_str);
+                document.change(short.unwrap_or(path), old.as_deref(), new)
             }
-            What::Run { command, cwd } => {
-                (format!("Allow running `{}`?", command.text()), format!("in {}", cwd.display()))
-            }
-            _ => ("Allow this?".to_owned(), String::new()),
-        };
-        let choice = |key, label: &str, allows| Choice { key: Some(key), label: label.to_owned(), allows };
-        let choices =
-            vec![choice('y', "Yes", true), choice('a', "Yes, always", true), choice('n', "No", false)];
-        Ask { title, details, choices }
+        })
     }
 
-    /// What a choice means for [`direct`](Self::direct).
-    pub(crate) fn direct_answer(choice: Option<usize>) -> Answer {
-        match choice {
-            Some(0) => Answer::Allow,
-            Some(1) => Answer::AllowAlways,
-            _ => Answer::Deny,
-        }
-    }
-
-    /// Which choice a line means: a key, a number, or a word for yes and no. Nothing means no.
+    /// The choice that a typed line means: a key, a number, or a word for yes and no.
     pub(crate) fn choice(&self, line: &str) -> Option<usize> {
         let line = line.trim();
         if let Ok(number) = line.parse::<usize>() {
@@ -99,102 +61,76 @@ impl Ask {
         exact.or_else(|| self.choices.iter().position(|choice| choice.key.is_some() && choice.key == lower))
     }
 
-    pub(crate) fn to_json(&self) -> Value {
-        let choices: Vec<Value> = self
-            .choices
-            .iter()
-            .map(|choice| json!({ "key": choice.key, "label": choice.label, "allows": choice.allows }))
-            .collect();
-        json!({ "title": self.title, "details": self.details, "choices": choices })
-    }
-
-    pub(crate) fn from_json(value: &Value) -> Option<Ask> {
-        let choice = |value: &Value| {
-            Some(Choice {
-                key: value.get("key").and_then(Value::as_str).and_then(|key| key.chars().next()),
-                label: value.get("label")?.as_str()?.to_owned(),
-                allows: value.get("allows")?.as_bool()?,
-            })
-        };
-        Some(Ask {
-            title: value.get("title")?.as_str()?.to_owned(),
-            details: value.get("details")?.as_str()?.to_owned(),
-            choices: value.get("choices")?.as_array()?.iter().map(choice).collect::<Option<_>>()?,
+    /// The rows that list the answers: key and label.
+    pub(crate) fn menu(&self) -> impl Iterator<Item = (String, &Choice)> {
+        self.choices.iter().enumerate().map(|(at, choice)| {
+            let key = choice.key.map_or_else(|| (at + 1).to_string(), |key| key.to_string());
+            (key, choice)
         })
     }
-}
 
-/// What the tool would do: its command or input, its diffs.
-fn details(request: &RequestPermissionRequest) -> String {
-    let call = &request.tool_call;
-    let mut text = String::new();
-    if let Some(input) = call.raw_input.as_ref().and_then(|input| input.parse::<Value>().ok()) {
-        match &input {
-            Value::Object(map) => {
-                for (key, value) in map {
-                    match value {
-                        Value::String(value) => text.push_str(&format!("{key}: {}\n", shortened(value))),
-                        value => text.push_str(&format!("{key}: {value}\n")),
-                    }
-                }
-            }
-            Value::Null => {}
-            other => text.push_str(&format!("{other}\n")),
-        }
+    pub(crate) fn to_json(&self) -> Value {
+        json!({ "headline": self.headline, "sections": self.sections, "choices": self.choices })
     }
-    for content in call.content.iter().flatten() {
-        if let ToolCallContent::Diff(diff) = content {
-            text.push_str(&format!("--- {}\n", diff.path));
-            for line in diff.old_text.as_deref().unwrap_or_default().lines().take(LINES) {
-                text.push_str(&format!("-{line}\n"));
-            }
-            for line in diff.new_text.lines().take(LINES) {
-                text.push_str(&format!("+{line}\n"));
-            }
-        }
-    }
-    text.trim_end().to_owned()
-}
 
-fn shortened(text: &str) -> String {
-    let count = text.lines().count();
-    if count <= LINES {
-        return text.trim_end().to_owned();
+    /// The inverse. `None` if the other process is of another version.
+    pub(crate) fn from_json(value: &Value) -> Option<Ask> {
+        let list = |name: &str| value.get(name).cloned();
+        Some(Ask {
+            headline: value.get("headline")?.as_str()?.to_owned(),
+            sections: serde_json::from_value(list("sections")?).ok()?,
+            choices: serde_json::from_value(list("choices")?).ok()?,
+        })
     }
-    let shown: Vec<&str> = text.lines().take(LINES).collect();
-    format!("{}\n… ({} more lines)", shown.join("\n"), count - LINES)
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use attache_host::policy::{Decision, Mode, Policy};
+
     use super::*;
 
     fn ask() -> Ask {
         let request = serde_json::from_value(json!({
             "sessionId": "s",
-            "toolCall": { "toolCallId": "c", "title": "Edit a.rs", "kind": "edit", "rawInput": { "path": "a.rs" } },
+            "toolCall": {
+                "toolCallId": "c", "title": "Edit a.rs", "kind": "edit",
+                "content": [{ "type": "diff", "path": "/p/a.rs", "newText": "x" }],
+            },
             "options": [
                 { "optionId": "1", "name": "Once", "kind": "allow_once" },
                 { "optionId": "2", "name": "This session", "kind": "allow_always" },
-                { "optionId": "3", "name": "This project", "kind": "allow_always" },
                 { "optionId": "4", "name": "No", "kind": "reject_once" },
             ],
         }));
-        Ask::permission(&request.unwrap())
+        let policy = Policy::new(Mode::ASK).roots(["/p"]).agent("x");
+        match policy.decide(&request.unwrap()) {
+            Decision::Ask(question) => Ask::new(&question),
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]
     fn keys_numbers_and_words_choose_and_nothing_else_does() {
         let ask = ask();
-        let keys: Vec<Option<char>> = ask.choices.iter().map(|choice| choice.key).collect();
-        assert_eq!(keys, [Some('y'), Some('a'), None, Some('n')]);
+        let menu: Vec<String> = ask.menu().map(|(key, choice)| format!("{key} {}", choice.label)).collect();
+        assert_eq!(
+            menu,
+            [
+                "y Yes, once (“Once”)",
+                "s Yes, until this chat ends: edit files",
+                "a Always in this project: edit files (x)",
+                "4 x: “This session”",
+                "n No",
+            ]
+        );
         let choose = |line: &str| ask.choice(line);
         assert_eq!(choose("y"), Some(0));
         assert_eq!(choose(" Yes "), Some(0));
-        assert_eq!(choose("3"), Some(2));
-        assert_eq!(choose("N"), Some(3));
-        for line in ["", "5", "0", "yeah", "x"] {
+        assert_eq!(choose("4"), Some(3));
+        assert_eq!(choose("N"), Some(4));
+        for line in ["", "6", "0", "yeah", "x"] {
             assert_eq!(choose(line), None, "{line}");
         }
     }

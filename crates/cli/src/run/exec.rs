@@ -7,6 +7,8 @@ use attache::ContentBlock;
 use attache::client::Session;
 use tokio::sync::watch;
 
+use attache_host::policy::Span;
+
 use super::front::{Front, Local, Show};
 use super::input;
 use super::live::Connection;
@@ -117,12 +119,12 @@ pub(super) async fn one_shot(
     let wire = Wire::default();
     let mut show = Show::new(front, None, wire.clone());
     let roots: Vec<_> = std::iter::once(setup.cwd.clone()).chain(setup.directories.clone()).collect();
-    let policy = permits.policy(&cx.paths, &setup.spec.name, &roots, setup.secrets())?;
-    let (lender, questions) = Lender::new(policy);
+    let policy = permits.policy(&cx.paths, &setup.spec, &roots, setup.secrets())?.span(Span::Command);
+    let (lender, guard) = Lender::new(policy, setup.command_sandbox(&cx.paths));
     let stderr = show_stderr(cx.output.verbose, &setup);
     let model = setup.model.clone();
     let starting = async {
-        let connection = Connection::start(setup, lender, questions, wire, stderr).await?;
+        let connection = Connection::start(setup, lender, guard, wire, stderr).await?;
         match session(&connection, model.as_deref(), &options).await {
             Ok(session) => Ok((connection, session)),
             Err(failure) => {
@@ -144,7 +146,7 @@ pub(super) async fn one_shot(
     let task = Task {
         agent: &connection.setup.spec.name,
         session: &mut session,
-        questions: &mut connection.questions,
+        guard: &mut connection.guard,
         policy: &policy,
         permits: &permits,
         blocks: &prompt,
@@ -163,6 +165,9 @@ async fn session(
     model: Option<&str>,
     options: &[(String, String)],
 ) -> Result<Session> {
+    if model.is_none() {
+        crate::model_setup::require(&connection.setup.spec, &connection.agent).await?;
+    }
     let session = connection.new_session().await?;
     if let Some(model) = model {
         set_model(&session, model).await?;

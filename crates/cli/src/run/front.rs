@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::pin::pin;
+use std::time::Duration;
 
 use attache::Flow;
 use tokio::sync::mpsc;
@@ -11,8 +12,8 @@ use super::ask::Ask;
 use crate::error::Failure;
 use crate::forms::{self, Person};
 use crate::log::Log;
-use crate::output::{Channel, Document, Mark, Output, Reading, Screen, quoted, revealed, show_pages};
-use crate::render::style::{Line, Style};
+use crate::output::{Channel, Document, Mark, Output, Reading, Screen, revealed, show_pages};
+use crate::render::style::{Colour, Line, Style};
 use crate::session_store::Recorder;
 use crate::wire::{Lines, Wire};
 
@@ -270,37 +271,49 @@ impl<'a> Show<'a> {
     }
 }
 
-/// Reads answers from the terminal. The thread that does so is made with the first question, and may read on when the question
-/// is over: what is typed then answers the next one.
+/// Reads answers from the terminal. The thread that does so is started with the first question.
 #[derive(Default)]
 struct Asker(Option<mpsc::Receiver<String>>);
+
+/// How long a question is visible before it takes an answer.
+const GRACE: Duration = Duration::from_millis(500);
 
 impl Asker {
     async fn ask(&mut self, ask: &Ask, channel: &mut Channel) -> Option<usize> {
         channel.line(&Line::new());
-        let head = Document::new().own(Mark::Permission.then(revealed(&ask.title))).foreign(&*ask.details);
-        if let Reading::Stopped { shown, total } = self.read(&head, channel).await {
+        if let Reading::Stopped { shown, total } = self.read(&ask.document(), channel).await {
             let left = format!("{} lines were not read", total - shown);
             channel.line(&Mark::Permission.then(left));
         }
-        for (number, choice) in (1..).zip(&ask.choices) {
-            let key = choice.key.map_or_else(|| number.to_string(), String::from);
-            let line = Line::styled(format!("  [{key}]"), Style::BOLD);
-            channel.line(&line.with(format!(" {}", quoted(&choice.label)), Style::PLAIN));
+        for (key, choice) in ask.menu() {
+            let colour = if choice.allows { Colour::Green } else { Colour::Red };
+            let line = Line::styled(format!("  [{key}] "), Style::BOLD.colour(colour));
+            channel.line(&line.with(revealed(&choice.label), Style::PLAIN));
         }
+        let _ = channel.write();
+        self.pause().await;
         loop {
             let line = self.line_for(&format!("{} your answer: ", Mark::Question.text()), channel).await?;
             let choice = ask.choice(&line);
             if choice.is_some() || line.trim().is_empty() {
                 return choice;
             }
-            channel.line(&Line::from("there is no such answer; an empty line denies"));
+            channel.line(&Line::from("no such answer; an empty line denies"));
         }
     }
 
     /// Shows a document, page by page.
     async fn read(&mut self, document: &Document, channel: &mut Channel) -> Reading {
         show_pages(document, channel, async || self.line().await).await
+    }
+
+    /// Lets a question be seen before it is answered. What was typed meanwhile was meant for something else, and is discarded.
+    async fn pause(&mut self) {
+        tokio::time::sleep(GRACE).await;
+        discard_typed();
+        if let Some(lines) = &mut self.0 {
+            while lines.try_recv().is_ok() {}
+        }
     }
 
     async fn line_for(&mut self, question: &str, channel: &mut Channel) -> Option<String> {
@@ -311,20 +324,30 @@ impl Asker {
         line
     }
 
-    /// A line; `None` at the end of the input.
+    /// Reads a line; `None` at the end of the input.
     async fn line(&mut self) -> Option<String> {
-        let lines = self.0.get_or_insert_with(|| {
-            let (sender, receiver) = mpsc::channel(1);
-            std::thread::spawn(move || {
-                for line in io::stdin().lock().lines() {
-                    let Ok(line) = line else { return };
-                    if sender.blocking_send(line).is_err() {
-                        return;
-                    }
-                }
-            });
-            receiver
-        });
-        lines.recv().await
+        self.0.get_or_insert_with(read_lines).recv().await
     }
 }
+
+fn read_lines() -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel(1);
+    std::thread::spawn(move || {
+        for line in io::stdin().lock().lines() {
+            let Ok(line) = line else { return };
+            if sender.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+/// Discards what was typed and not read yet.
+#[cfg(unix)]
+fn discard_typed() {
+    let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
+}
+
+#[cfg(not(unix))]
+fn discard_typed() {}

@@ -12,7 +12,7 @@ use super::setup::Setup;
 use super::tail::StderrTail;
 use crate::connect::{ConnectOptions, OnStderr, client, connect, explain_auth};
 use crate::error::{Context as _, Failure, Result};
-use crate::lend::{Asked, Lender};
+use crate::lend::{GuardEvent, Lender};
 use crate::session_store::Record;
 use crate::wire::Wire;
 
@@ -22,7 +22,7 @@ pub(crate) struct Connection {
     pub(crate) agent: Agent,
     pub(crate) lender: Lender,
     /// What the agent wants to do without having asked for it.
-    pub(crate) questions: mpsc::Receiver<Asked>,
+    pub(crate) guard: mpsc::Receiver<GuardEvent>,
     /// What the agent has printed on its stderr since it was started, or since the last turn.
     pub(crate) stderr: StderrTail,
 }
@@ -41,7 +41,7 @@ impl Connection {
     pub(crate) async fn start(
         setup: Setup,
         lender: Lender,
-        questions: mpsc::Receiver<Asked>,
+        guard: mpsc::Receiver<GuardEvent>,
         wire: Wire,
         on_stderr: Option<OnStderr>,
     ) -> Result<Connection> {
@@ -59,7 +59,7 @@ impl Connection {
             must_authenticate: setup.must_authenticate,
         };
         let agent = connect(&setup.spec, options).await?;
-        Ok(Connection { setup, agent, lender, questions, stderr })
+        Ok(Connection { setup, agent, lender, guard, stderr })
     }
 
     pub(crate) fn servers(&self) -> Result<Vec<McpServer>> {

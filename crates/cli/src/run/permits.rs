@@ -6,6 +6,7 @@ use std::time::Duration;
 use attache_host::policy::{Audit, Memory, Mode, Policy, Rules, Unanswered};
 use serde_json::{Map, Value, json};
 
+use crate::agents::AgentSpec;
 use crate::config::Source;
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
@@ -42,7 +43,7 @@ impl Permits {
 
     fn plain(cx: &Cx) -> Result<Permits> {
         let config = &cx.config;
-        let mode = config.text("permissions").unwrap_or(Mode::default().as_str());
+        let mode = config.text("permissions").unwrap_or(Mode::ASK.name);
         Ok(Permits {
             mode: mode.parse().map_err(Failure::usage)?,
             rules: None,
@@ -63,7 +64,7 @@ impl Permits {
     pub(crate) fn policy(
         &self,
         paths: &Paths,
-        agent: &str,
+        agent: &AgentSpec,
         roots: &[PathBuf],
         secrets: Vec<String>,
     ) -> Result<Policy> {
@@ -88,12 +89,18 @@ impl Permits {
                 "what is decided is written down there; ATTACHE_HOME names a place where that is possible",
             )
         })?;
-        Ok(policy.roots(roots).agent(agent).memory(memory).audit(audit).mask(mask))
+        Ok(policy
+            .roots(roots)
+            .agent(agent.permission_key())
+            .agent_name(&agent.name)
+            .memory(memory)
+            .audit(audit)
+            .mask(mask))
     }
 
     pub(crate) fn to_json(&self) -> Value {
         json!({
-            "mode": self.mode.as_str(),
+            "mode": self.mode.name,
             "rules": self.rules,
             "fail": self.unanswered == Unanswered::Fail,
             "timeout": self.timeout.map(|time| time.as_secs_f64()),
@@ -175,7 +182,7 @@ fn read_rules(spec: &str, base: &Path) -> Result<String> {
 impl Permits {
     /// While no prompt runs nobody has asked for anything: no more than reading.
     pub(crate) fn between_turns(&self) -> Permits {
-        let mode = self.mode.min(Mode::Ask);
+        let mode = self.mode.stricter(Mode::ASK);
         Permits { mode, rules: None, ..self.clone() }
     }
 }

@@ -11,6 +11,8 @@ use crate::agents::{Address, AgentSpec};
 use crate::connect::credentials;
 use crate::cx::Cx;
 use crate::error::{Failure, Result};
+use crate::lend::Sandbox;
+use crate::paths::Paths;
 use crate::session_store::Record;
 
 /// All that is needed to start an agent and a session, or to find the session again.
@@ -28,6 +30,8 @@ pub(crate) struct Setup {
     pub(crate) model: Option<String>,
     pub(crate) fs: bool,
     pub(crate) terminal: bool,
+    /// Whether the agent's commands run in a sandbox.
+    pub(crate) sandbox: bool,
     pub(crate) start_timeout: Duration,
     pub(crate) cancel_timeout: Duration,
     pub(crate) credentials: BTreeMap<String, String>,
@@ -60,6 +64,7 @@ impl Setup {
             max_turns: config.count("max_turns"),
             fs: config.is("fs"),
             terminal: config.is("terminal"),
+            sandbox: config.is("sandbox"),
             start_timeout: config.seconds("start_timeout").unwrap_or(Duration::from_secs(60)),
             cancel_timeout: config.seconds("cancel_timeout").unwrap_or(Duration::from_secs(10)),
             credentials: credentials(&config.auth),
@@ -82,6 +87,11 @@ impl Setup {
     pub(crate) fn secrets(&self) -> Vec<String> {
         let env = self.spec.env.iter().filter(|(name, _)| attache_host::secrets::is_secret_name(name));
         env.map(|(_, value)| value.clone()).chain(self.credentials.values().cloned()).collect()
+    }
+
+    /// The sandbox of the agent's commands.
+    pub(crate) fn command_sandbox(&self, paths: &Paths) -> Sandbox {
+        Sandbox { always: self.sandbox, hidden: paths.all() }
     }
 
     pub(crate) fn to_json(&self) -> Value {
@@ -110,6 +120,7 @@ impl Setup {
             "model": self.model,
             "fs": self.fs,
             "terminal": self.terminal,
+            "sandbox": self.sandbox,
             "startTimeout": self.start_timeout.as_secs_f64(),
             "cancelTimeout": self.cancel_timeout.as_secs_f64(),
             "credentials": self.credentials,
@@ -154,6 +165,7 @@ impl Setup {
             model: text("model"),
             fs: yes("fs"),
             terminal: yes("terminal"),
+            sandbox: yes("sandbox"),
             start_timeout: seconds("startTimeout")?,
             cancel_timeout: seconds("cancelTimeout")?,
             credentials: credentials

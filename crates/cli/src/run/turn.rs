@@ -1,20 +1,23 @@
 //! One prompt, from the request to its answer.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use attache::client::{ElicitationAsk, Event, PermissionAsk, Session};
+use attache::wire::v1::{RequestPermissionRequest, ToolCallId, ToolCallUpdate};
 use attache::{ContentBlock, ErrorObject, Meta, Prompt, StopReason, code};
 use attache_host::budget::{Budget, Exceeded, Meter};
-use attache_host::policy::{Answer, Decision, Policy, Reason, Silence, Source, Tally};
+use attache_host::policy::{Answer, Decision, Policy, Question, Reason, Silence, Source, Tally};
 use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, watch};
 
 use super::ask::Ask;
 use super::front::Show;
 use super::permits::Permits;
+use crate::chat::{ToolState, completed};
 use crate::error::{Failure, Kind, Result};
 use crate::forms::{self, Outcome};
-use crate::lend::Asked;
+use crate::lend::GuardEvent;
 
 /// Why a turn is to end before its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +53,7 @@ pub(crate) struct Task<'a> {
     /// What the agent is called.
     pub(crate) agent: &'a str,
     pub(crate) session: &'a mut Session,
-    pub(crate) questions: &'a mut mpsc::Receiver<Asked>,
+    pub(crate) guard: &'a mut mpsc::Receiver<GuardEvent>,
     pub(crate) policy: &'a Policy,
     pub(crate) permits: &'a Permits,
     pub(crate) blocks: &'a [ContentBlock],
@@ -60,13 +63,13 @@ pub(crate) struct Task<'a> {
 
 /// Sends a prompt and sees it through.
 pub(crate) async fn run(task: Task<'_>, show: &mut Show<'_>, stop: &mut Stop) -> Result<Ended> {
-    let Task { agent, session, questions, policy, permits, blocks, deadline } = task;
+    let Task { agent, session, guard, policy, permits, blocks, deadline } = task;
     let mut attempt = 0;
     loop {
         let mut turn = Running {
             agent,
             answers: permits.answers.as_ref(),
-            questions: &mut *questions,
+            guard: &mut *guard,
             policy,
             show: &mut *show,
             stop: &mut *stop,
@@ -76,6 +79,7 @@ pub(crate) async fn run(task: Task<'_>, show: &mut Show<'_>, stop: &mut Stop) ->
             tally: Tally::default(),
             cause: None,
             touched: false,
+            tools: HashMap::new(),
         };
         let result = turn.run(session, blocks.to_vec()).await;
         // What was done unasked must not be done twice either.
@@ -107,7 +111,7 @@ struct Running<'a, 's> {
     /// ELIC-07: what the agent is called.
     agent: &'a str,
     answers: Option<&'a Map<String, Value>>,
-    questions: &'a mut mpsc::Receiver<Asked>,
+    guard: &'a mut mpsc::Receiver<GuardEvent>,
     policy: &'a Policy,
     show: &'a mut Show<'s>,
     stop: &'a mut Stop,
@@ -118,13 +122,19 @@ struct Running<'a, 's> {
     cause: Option<Cause>,
     /// The agent has done something that must not be done twice.
     touched: bool,
+    /// Tool calls that have not ended, for questions about them.
+    tools: HashMap<ToolCallId, ToolState>,
 }
+
+/// Open tool calls that are remembered, and the largest of them. A question about another one shows what its request states.
+const MOST_TOOLS: usize = 64;
+const LARGEST_TOOL: usize = 256 << 10;
 
 /// What happens next.
 enum Next {
     Event(Box<Event>),
     Over(Result<(), attache::Error>),
-    Asked(Asked),
+    Guard(GuardEvent),
     Stop(Why),
     Late,
     Lines,
@@ -151,14 +161,14 @@ impl Running<'_, '_> {
                     Ok(None) => Next::Over(Ok(())),
                     Err(error) => Next::Over(Err(error)),
                 },
-                Some(asked) = self.questions.recv() => Next::Asked(asked),
+                Some(event) = self.guard.recv() => Next::Guard(event),
                 () = late(self.deadline), if may_stop => Next::Late,
                 () = wire.changed() => Next::Lines,
             };
             quiet = matches!(next, Next::Lines);
             match next {
                 Next::Event(event) => self.event(*event).await,
-                Next::Asked(asked) => self.asked(asked).await,
+                Next::Guard(event) => self.guard_event(event).await,
                 Next::Over(over) => break over,
                 Next::Stop(why) => self.cause = Some(Cause::Why(why)),
                 Next::Late => self.cause = Some(Cause::Time(self.timeout)),
@@ -225,7 +235,10 @@ impl Running<'_, '_> {
                 Event::Elicitation(ask) => self.elicitation(ask).await,
                 _ => {}
             },
-            Event::ToolCall(_) => self.touched = true,
+            Event::ToolCall(change) => {
+                self.touched = true;
+                self.note_tool(*change.update);
+            }
             Event::Usage(usage) => {
                 if let Err(exceeded) = self.meter.usage(&usage)
                     && self.cause.is_none()
@@ -245,38 +258,59 @@ impl Running<'_, '_> {
         if self.cause.is_some() || !ask.is_open() {
             return self.policy.withdrawn(ask.request());
         }
-        let decision = match self.policy.decide(ask.request()) {
-            Decision::Ask(_) if self.show.front.is_attended() => match self.person(&ask).await {
-                Some(decision) => decision,
-                None => return,
-            },
-            Decision::Ask(reason) => {
-                let title = title(&ask);
-                self.show
-                    .front
-                    .permission(&format!("denied, because nobody can be asked: {title} ({reason})"))
-                    .await;
-                let decision = self.policy.unanswered(ask.request(), Silence::Unattended);
-                if let Some(meta) = escalation(&ask, &reason) {
+        let request = self.completed(&ask);
+        let decision = match self.policy.decide(&request) {
+            Decision::Ask(question) if self.show.front.is_attended() => {
+                match self.person(&ask, &request, &question).await {
+                    Some(decision) => decision,
+                    None => return,
+                }
+            }
+            Decision::Ask(question) => {
+                let (title, reason) = (title(&ask), &question.reason);
+                self.show.front.permission(&format!("denied (not a terminal): {title} ({reason})")).await;
+                let decision = self.policy.unanswered(&request, Silence::Unattended);
+                if let Some(meta) = escalation(&ask, reason) {
                     ask = ask.meta(meta);
                 }
                 decision
             }
             decision => {
-                if !decision.allows() {
-                    let title = title(&ask);
-                    self.show.front.permission(&format!("denied: {title} ({})", decision.reason())).await;
-                }
+                let word = if decision.allows() { "allowed" } else { "denied" };
+                let notice = format!("{word}: {} ({})", title(&ask), decision.reason());
+                self.show.front.permission(&notice).await;
                 decision
             }
         };
         self.answer(ask, decision);
     }
 
-    /// A person decides; `None` if the question was taken back.
-    async fn person(&mut self, ask: &PermissionAsk) -> Option<Decision> {
-        let question = Ask::permission(ask.request());
-        let limit = self.policy.ask_limit();
+    /// The request with everything that is known about its tool call, so that the question shows all of it.
+    fn completed(&self, ask: &PermissionAsk) -> RequestPermissionRequest {
+        let id = &ask.tool_call().tool_call_id;
+        let mut tool = self.tools.get(id).cloned().unwrap_or_else(|| ToolState::new(id.clone()));
+        tool.merge(ask.tool_call().clone());
+        completed(ask.request(), &tool)
+    }
+
+    fn note_tool(&mut self, update: ToolCallUpdate) {
+        let id = update.tool_call_id.clone();
+        let mut tool = self.tools.remove(&id).unwrap_or_else(|| ToolState::new(id.clone()));
+        tool.merge(update);
+        if !tool.finished() && tool.size() <= LARGEST_TOOL && self.tools.len() < MOST_TOOLS {
+            self.tools.insert(id, tool);
+        }
+    }
+
+    /// A person decides; `None` if the question was withdrawn.
+    async fn person(
+        &mut self,
+        ask: &PermissionAsk,
+        request: &RequestPermissionRequest,
+        question: &Question,
+    ) -> Option<Decision> {
+        let shown = Ask::new(question);
+        let limit = question.limit;
         let expired = async {
             match limit {
                 Some(limit) => tokio::time::sleep(limit).await,
@@ -284,26 +318,26 @@ impl Running<'_, '_> {
             }
         };
         let choice = tokio::select! {
-            choice = self.show.front.ask(&question) => choice,
+            choice = self.show.front.ask(&shown) => choice,
             () = ask.withdrawn() => {
-                self.policy.withdrawn(ask.request());
+                self.policy.withdrawn(request);
                 return None;
             }
-            () = expired => return Some(self.policy.unanswered(ask.request(), Silence::TimeLimit)),
+            () = expired => return Some(self.policy.unanswered(request, Silence::TimeLimit)),
             why = stopped(self.stop) => {
                 self.cause = Some(Cause::Why(why));
-                self.policy.withdrawn(ask.request());
+                self.policy.withdrawn(request);
                 return None;
             }
             () = late(self.deadline) => {
                 self.cause = Some(Cause::Time(self.timeout));
-                self.policy.withdrawn(ask.request());
+                self.policy.withdrawn(request);
                 return None;
             }
         };
-        let option = choice.and_then(|at| ask.options().get(at));
-        let decided = option.and_then(|option| self.policy.answered(ask.request(), &option.option_id).ok());
-        Some(decided.unwrap_or_else(|| self.policy.unanswered(ask.request(), Silence::Unattended)))
+        let chosen = choice.and_then(|at| question.choices.get(at));
+        let decided = chosen.and_then(|chosen| self.policy.answer(request, question, &chosen.answer).ok());
+        Some(decided.unwrap_or_else(|| self.policy.unanswered(request, Silence::Unattended)))
     }
 
     fn answer(&mut self, ask: PermissionAsk, decision: Decision) {
@@ -358,28 +392,38 @@ impl Running<'_, '_> {
         outcome.send(ask);
     }
 
-    /// The agent wants to do something without having asked.
-    async fn asked(&mut self, asked: Asked) {
-        let Asked { question, mut reply } = asked;
+    /// The agent acts without having asked for permission.
+    async fn guard_event(&mut self, event: GuardEvent) {
+        let (question, mut reply) = match event {
+            GuardEvent::Question(question, reply) => (question, reply),
+            GuardEvent::Notice(notice) => {
+                let (effect, reason) = (&notice.effect, &notice.reason);
+                let text = match (notice.allowed, reason.source) {
+                    (_, Source::Person | Source::Granted) => return,
+                    (_, Source::Unattended) => format!("denied (not a terminal): {effect}"),
+                    (true, _) => format!("allowed: {effect} ({reason})"),
+                    (false, _) => format!("denied: {effect} ({reason})"),
+                };
+                self.show.front.permission(&text).await;
+                return;
+            }
+        };
         let _ = self.show.drain().await;
         self.touched = true;
         let answer = if self.cause.is_some() {
             Answer::Nobody
         } else if !self.show.front.is_attended() {
-            let what = &question.what;
-            let reason = &question.reason;
-            self.show
-                .front
-                .permission(&format!("denied, because nobody can be asked: {what} ({reason})"))
-                .await;
             if self.policy.fails_unanswered() {
                 self.cause = Some(Cause::Unattended(Silence::Unattended.reason().text));
             }
             Answer::Nobody
         } else {
-            let ask = Ask::direct(&question);
+            let ask = Ask::new(&question);
             tokio::select! {
-                choice = self.show.front.ask(&ask) => Ask::direct_answer(choice),
+                choice = self.show.front.ask(&ask) => {
+                    let chosen = choice.and_then(|at| question.choices.get(at));
+                    chosen.map_or(Answer::Reject, |chosen| chosen.answer.clone())
+                }
                 () = reply.closed() => return,
                 why = stopped(self.stop) => {
                     self.cause = Some(Cause::Why(why));

@@ -1,9 +1,11 @@
 //! Keeps the session of a record alive and runs its prompts, one after the other.
 
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use attache::client::{Agent, Control, Session};
 use attache::{Closed, ContentBlock, Reason};
+use attache_host::policy::{Memory, Span};
 use serde_json::{Value, json};
 
 use super::exec::{leave, stopped_early};
@@ -30,6 +32,8 @@ pub(crate) struct Worker {
     live: Option<Live>,
     recorder: Option<Recorder>,
     verbose: bool,
+    /// Answers to permission questions that hold until the session ends.
+    memory: OnceLock<Arc<Memory>>,
 }
 
 struct Live {
@@ -98,6 +102,7 @@ impl Worker {
             live: None,
             recorder,
             verbose,
+            memory: OnceLock::new(),
         }
     }
 
@@ -154,7 +159,7 @@ impl Worker {
             let task = Task {
                 agent: &connection.setup.spec.name,
                 session,
-                questions: &mut connection.questions,
+                guard: &mut connection.guard,
                 policy: &policy,
                 permits: &work.permits,
                 blocks: &work.blocks,
@@ -182,11 +187,13 @@ impl Worker {
         match &self.live {
             Some(live) => live.connection.lender.set(policy),
             None => {
-                let (lender, questions) = Lender::new(policy);
+                let (lender, guard) = Lender::new(policy, self.setup.command_sandbox(&self.paths));
                 let stderr = super::exec::show_stderr(self.verbose, &self.setup);
                 let connection =
-                    Connection::start(self.setup.clone(), lender, questions, self.wire.clone(), stderr)
-                        .await?;
+                    Connection::start(self.setup.clone(), lender, guard, self.wire.clone(), stderr).await?;
+                if work.model.is_none() && self.setup.model.is_none() && record.model.is_none() {
+                    crate::model_setup::require(&self.setup.spec, &connection.agent).await?;
+                }
                 let (session, restored) = connection.restore(record).await?;
                 let problems = connection.set_again(&session, record).await;
                 resumed = !matches!(restored, Restored::Replaced(_));
@@ -221,7 +228,14 @@ impl Worker {
     fn policy(&self, permits: &Permits) -> Result<attache_host::policy::Policy> {
         let roots: Vec<_> =
             std::iter::once(self.setup.cwd.clone()).chain(self.setup.directories.clone()).collect();
-        permits.policy(&self.paths, &self.setup.spec.name, &roots, self.setup.secrets())
+        let policy = permits.policy(&self.paths, &self.setup.spec, &roots, self.setup.secrets())?;
+        // Answers "until this session ends" outlive the prompt that they were given in.
+        let policy = match self.memory.get() {
+            Some(memory) => policy.memory(memory.clone()),
+            None => policy,
+        };
+        let _ = self.memory.set(policy.shared_memory());
+        Ok(policy.span(Span::Session))
     }
 
     /// Between turns the agent may do less than in them, and the record says what is.
@@ -279,9 +293,8 @@ impl Worker {
         loop {
             tokio::select! {
                 closed = live.connection.agent.closed() => return Some(closed),
-                Some(asked) = live.connection.questions.recv() => {
-                    let _ = asked.reply.send(attache_host::policy::Answer::Nobody);
-                }
+                // A question that is dropped is answered with no.
+                Some(_) = live.connection.guard.recv() => {}
                 () = self.wire.changed() => self.wire.take(&mut lines),
                 event = live.session.next_update() => {
                     // A question between turns is answered `cancelled` by dropping it.

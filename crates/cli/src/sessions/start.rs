@@ -139,8 +139,8 @@ pub(super) async fn with_agent<T>(
 ) -> Result<T> {
     let permits = Permits::without_turn(cx)?;
     let roots: Vec<_> = std::iter::once(setup.cwd.clone()).chain(setup.directories.clone()).collect();
-    let policy = permits.policy(&cx.paths, &setup.spec.name, &roots, setup.secrets())?;
-    let (lender, questions) = Lender::new(policy);
+    let policy = permits.policy(&cx.paths, &setup.spec, &roots, setup.secrets())?;
+    let (lender, questions) = Lender::new(policy, setup.command_sandbox(&cx.paths));
     let wire = Wire::default();
     let mut log = crate::run::log(cx, &setup)?;
     let stderr = crate::run::show_stderr(cx.output.verbose, &setup);

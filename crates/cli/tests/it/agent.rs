@@ -14,8 +14,6 @@ async fn start(world: &World, script: &str, args: &[&str]) -> Session {
         .args(["agent", "--model", &model])
         .args(args)
         .env("ATTACHE_HOME", world.home())
-        // Commands in a sandbox may write where temporary files are; here that is not where everything else is.
-        .env("TMPDIR", world.dir.join(".tmp"))
         .current_dir(&world.dir);
     let agent = Client::new().connect(Link::command(command).unwrap()).await.unwrap();
     agent.new_session(&world.dir).await.unwrap()
@@ -106,7 +104,7 @@ fn words(text: &str, from: &str, to: &str) -> Vec<String> {
 #[cfg(target_os = "linux")]
 #[test]
 fn in_a_sandbox_commands_write_only_below_the_project() {
-    if attache_host::sandbox::Kind::here().is_none() {
+    if attache_host::sandbox::Backend::detect(std::path::Path::new(env!("CARGO_BIN_EXE_attache"))).is_none() {
         return;
     }
     let world = World::new();
@@ -121,5 +119,4 @@ fn in_a_sandbox_commands_write_only_below_the_project() {
     });
     assert!(!outside.exists(), "{text}");
     assert_eq!(world.read("inside"), "in\n", "{text}");
-    assert!(text.contains("Permission denied") || text.contains("Read-only"), "{text}");
 }

@@ -75,21 +75,28 @@ impl Terminal {
 fn a_question_shows_what_it_is_about_and_takes_an_answer() {
     let world = World::new().agent(EDIT);
     for (answer, option, code) in
-        [("y\r", "once", 0), ("2\r", "always", 0), ("n\r", "no", 5), ("\r", "no", 5)]
+        [("y\r", "once", 0), ("a\r", "once", 0), ("4\r", "always", 0), ("n\r", "no", 5), ("\r", "no", 5)]
     {
         let world = World::new().agent(EDIT);
         let mut terminal = Terminal::new(&world, &["exec", "go"]);
-        terminal.sees("[permission] Allow Edit a.txt [edit]?");
-        terminal.sees("+new line");
-        terminal.sees("  [y] \"Once\"\r\n  [a] \"Always\"\r\n  [n] \"No\"\r\n? your answer: ");
+        terminal.sees("Edit a.txt?");
+        terminal.sees("- old line");
+        terminal.sees("+ new line");
+        terminal.sees("Yes, once (“Once”)");
+        terminal.sees("Yes, until this command ends: edit files");
+        terminal.sees("Always in this project: edit files (scripted)");
+        terminal.sees("scripted: “Always”");
+        terminal.sees("\n? ");
         terminal.types(answer);
         terminal.sees(&format!("\"optionId\":\"{option}\""));
         assert_eq!(terminal.code(), Some(code), "{}", terminal.seen);
     }
     let mut terminal = Terminal::new(&world, &["exec", "go"]);
-    terminal.sees("? your answer: ");
+    // What is typed before the question can be seen is no answer to it.
+    terminal.types("y\ry\r");
+    terminal.sees("\n? ");
     terminal.types("what?\r");
-    terminal.sees("there is no such answer");
+    terminal.sees("no such answer");
     terminal.types("y\r");
     terminal.sees("\"optionId\":\"once\"");
     assert_eq!(terminal.code(), Some(0));
@@ -99,14 +106,14 @@ fn a_question_shows_what_it_is_about_and_takes_an_answer() {
 fn always_is_remembered_and_can_be_taken_back() {
     let world = World::new().agent(EDIT);
     let mut terminal = Terminal::new(&world, &["exec", "go"]);
-    terminal.sees("? your answer: ");
+    terminal.sees("\n? ");
     terminal.types("a\r");
     assert_eq!(terminal.code(), Some(0));
     // From now on nobody needs to be there.
     let run = world.run(&["--format", "quiet", "exec", "go"]).code(0);
     assert!(run.stdout.contains("optionId"), "{}", run.stdout);
     let list = world.run(&["permissions"]).ok();
-    assert!(list.contains("always allow editing files of this project"), "{list}");
+    assert!(list.contains("always: edit files\t"), "{list}");
     let number = list.split('\t').next().unwrap().to_owned();
     world.run(&["permissions", "revoke", &number]).ok();
     world.run(&["exec", "go"]).code(5);
@@ -117,14 +124,15 @@ fn the_question_of_a_session_is_asked_where_the_prompt_was_typed() {
     let world = World::new().agent(EDIT);
     world.run(&["sessions", "new"]).ok();
     let mut terminal = Terminal::new(&world, &["prompt", "go"]);
-    terminal.sees("[permission] Allow Edit a.txt [edit]?");
+    terminal.sees("Yes, until this session ends: edit files");
+    terminal.sees("\n? ");
     terminal.types("y\r");
     terminal.sees("\"optionId\":\"once\"");
     terminal.sees("[done] end_turn");
     assert_eq!(terminal.code(), Some(0));
     // Cancelled from elsewhere, the question goes away.
     let mut terminal = Terminal::new(&world, &["prompt", "go"]);
-    terminal.sees("? your answer: ");
+    terminal.sees("[n]");
     world.run(&["cancel"]).ok();
     terminal.sees("[done] ");
     assert_eq!(terminal.code(), Some(0));
@@ -136,12 +144,13 @@ fn what_the_agent_does_without_asking_is_asked_too() {
         "on session/prompt\n  call fs/write_text_file {\"path\":\"$cwd/b.txt\",\"content\":\"the text\"}\n  done end_turn\n",
     );
     let mut terminal = Terminal::new(&world, &["exec", "go"]);
-    terminal.sees("Allow writing");
-    terminal.sees("the text");
+    terminal.sees("Create b.txt?");
+    terminal.sees("+ the text");
+    terminal.sees("\n? ");
     terminal.types("n\r");
     assert_eq!(terminal.code(), Some(5));
     let mut terminal = Terminal::new(&world, &["exec", "go"]);
-    terminal.sees("Allow writing");
+    terminal.sees("\n? ");
     terminal.types("y\r");
     assert_eq!(terminal.code(), Some(0));
     assert_eq!(world.read("b.txt"), "the text");
@@ -282,7 +291,7 @@ fn forms_for_scripts() {
 fn a_question_can_be_interrupted() {
     let world = World::new().agent(EDIT);
     let mut terminal = Terminal::new(&world, &["exec", "go"]);
-    terminal.sees("? your answer: ");
+    terminal.sees("[n]");
     terminal.types("\x03");
     assert_eq!(terminal.code(), Some(130));
     assert!(world.methods().contains(&"session/cancel".to_owned()));

@@ -150,8 +150,8 @@ async fn a_change_is_in_full_view_before_it_is_allowed() {
     // shows PERM-04, PERM-05
     let (mut chat, _) = start(Start::new()).await;
     chat.say("edit");
-    chat.sees("Allow edit Edit big.txt?").await;
-    chat.sees("1 y Allow").await;
+    chat.asks("Edit /w/big.txt?").await;
+    chat.sees("1 y Yes, once").await;
     let history = chat.history();
     for number in [1, 30, 60] {
         assert!(history.contains(&format!("- line {number}\n")), "{number} in:\n{history}");
@@ -170,22 +170,21 @@ async fn a_change_is_in_full_view_before_it_is_allowed() {
 async fn letters_and_numbers_choose_what_was_offered() {
     // shows PERM-11
     let (mut chat, asker) = start(Start::new()).await;
-    // What is always allowed is not asked again, so it comes last.
     for (prompt, key, answer) in [
         ("edit", "n", "reject"),
-        ("edit", "3", "reject"),
+        ("edit", "4", "reject"),
+        ("edit", "2", "allow-always"),
         ("yes or yes", "2", "two"),
         ("yes or yes", "y", "one"),
         ("yes or yes", "n", "nothing"),
-        ("edit", "a", "allow-always"),
     ] {
         let heard = asker.heard.lock().unwrap().len();
         chat.say(prompt);
-        chat.sees("Allow edit").await;
+        chat.asks("Edit /w/big.txt?").await;
         chat.keys(key);
         chat.until(answer, |_| asker.heard.lock().unwrap().len() > heard).await;
         assert_eq!(asker.heard.lock().unwrap().last().unwrap(), answer, "{prompt} {key}");
-        chat.sees_no_more("Allow edit").await;
+        chat.sees_no_more("1 y").await;
         chat.sees_no_more("working").await;
     }
 }
@@ -195,6 +194,7 @@ async fn a_command_hides_nothing() {
     let (mut chat, _) = start(Start::new()).await;
     chat.say("run");
     chat.sees("rm -rf build^[[2K && echo <U+202E>done").await;
+    chat.asks("Run this in this directory?").await;
     chat.keys("n");
     chat.sees("answer: reject").await;
     chat.sees("✗ run Clean up (failed)").await;
@@ -214,6 +214,7 @@ async fn a_letter_of_a_sentence_is_no_answer() {
     assert!(asker.heard.lock().unwrap().is_empty());
     chat.keys(TAB);
     chat.sees_no_more("Tab: answer").await;
+    chat.asks("Edit /w/big.txt?").await;
     chat.keys("y");
     chat.sees("answer: allow").await;
     // The sentence is still there.
@@ -225,10 +226,10 @@ async fn a_cancelled_turn_takes_its_question_along() {
     // shows PERM-08
     let (mut chat, _) = start(Start::new()).await;
     chat.say("edit");
-    chat.sees("Allow edit").await;
+    chat.asks("Edit /w/big.txt?").await;
     chat.keys(CTRL_C);
     chat.sees("! cancelled").await;
-    chat.sees_no_more("Allow edit").await;
+    chat.sees_no_more("1 y").await;
     chat.prompts("").await;
 }
 
@@ -249,6 +250,7 @@ async fn rules_answer_without_a_question_and_denials_are_told() {
     let (mut chat, _) = start(Start::new().args(&["--permission-policy", policy])).await;
     chat.say("edit");
     chat.sees("answer: allow").await;
+    assert!(chat.history().contains("allowed by rule autoApprove 1"), "{}", chat.history());
     chat.say("run");
     chat.sees("! denied: Clean up").await;
     chat.sees("answer: reject").await;
@@ -260,9 +262,13 @@ async fn several_questions_wait_in_line() {
     let (mut chat, _) = start(Start::new()).await;
     chat.say("two");
     chat.sees("1 more questions wait").await;
-    chat.sees("Allow tool first?").await;
-    chat.keys("y");
-    chat.sees("Allow tool second?").await;
+    chat.sees("│ first").await;
+    chat.asks("do this?").await;
+    // Keys that come too soon answer nothing, neither this question nor the next.
+    chat.keys("ynnnnn");
+    chat.sees("│ second").await;
+    chat.sees("  ·   ").await;
+    chat.asks("do this?").await;
     chat.keys("n");
     chat.sees("answer: allow, reject").await;
 }
@@ -275,12 +281,12 @@ async fn what_the_agent_does_without_asking_is_asked() {
     chat.say("write");
     chat.sees("1 - old text").await;
     chat.sees("1 + new text").await;
-    chat.sees("Allow write").await;
+    chat.asks("Edit notes.txt?").await;
     chat.keys("n");
     chat.sees("answer: refused").await;
     assert_eq!(std::fs::read_to_string(&notes).unwrap(), "old text\n");
     chat.say("write");
-    chat.sees("Allow write").await;
+    chat.asks("Edit notes.txt?").await;
     chat.keys("y");
     chat.sees("answer: written").await;
     assert_eq!(std::fs::read_to_string(&notes).unwrap(), "new text\n");
@@ -293,7 +299,7 @@ async fn a_form_is_filled_in_checked_reviewed_and_sent() {
     chat.say("form");
     chat.sees("asker asks for input").await;
     chat.sees("Tell me about yourself").await;
-    chat.sees("1/5 Your name (required)").await;
+    chat.asks_for("1/5 Your name (required)").await;
     chat.keys(ENTER);
     chat.sees("is required").await;
     chat.keys(&format!("A{ENTER}"));
@@ -330,7 +336,7 @@ async fn a_form_can_be_declined_and_cancelled() {
     let (mut chat, _) = start(Start::new()).await;
     for (key, answer) in [("\x18", "decline"), ("\x1b", "cancel")] {
         chat.say("form");
-        chat.sees("1/5 Your name").await;
+        chat.asks_for("1/5 Your name").await;
         chat.keys(key);
         chat.sees(&format!("answer: {answer}")).await;
         chat.sees_no_more("1/5 Your name").await;
@@ -352,20 +358,20 @@ async fn a_page_is_opened_after_consent_and_never_before() {
     chat.say("page");
     chat.sees("asker asks you to visit a page").await;
     chat.sees("https://login.example.org/auth?next=1").await;
-    chat.sees("Open login.example.org in a browser?").await;
+    chat.asks_for("Open login.example.org in a browser?").await;
     assert!(chat.cell_of("login.example.org/auth").bold());
     chat.keys("n");
     chat.sees("answer: decline").await;
     assert!(!visited.exists());
 
     chat.say("page");
-    chat.sees("Open login.example.org").await;
+    chat.asks_for("Open login.example.org").await;
     chat.keys("m");
     chat.sees("answer: accept").await;
     assert!(!visited.exists());
 
     chat.say("page");
-    chat.sees("Open login.example.org").await;
+    chat.asks_for("Open login.example.org").await;
     chat.keys("y");
     chat.until("a visit", |_| std::fs::read_to_string(&visited).is_ok_and(|text| text.ends_with('\n'))).await;
     assert_eq!(std::fs::read_to_string(&visited).unwrap(), "https://login.example.org/auth?next=1\n");
@@ -379,7 +385,7 @@ async fn odd_addresses_are_warned_about() {
     chat.sees("Open xn--vil-8cd.org in a browser?").await;
     chat.sees("punycode").await;
     chat.sees("the page is on xn--vil-8cd.org").await;
-    chat.sees("not encrypted").await;
+    chat.asks_for("not encrypted").await;
     chat.keys("\x1b");
     chat.sees("answer: cancel").await;
 }

@@ -12,7 +12,7 @@ async fn form(properties: &str, required: &str) -> Chat {
     );
     let mut chat = Start::new().size(40, 100).with_script(&script).await;
     chat.say("ask");
-    chat.sees("Please").await;
+    chat.asks_for("Please").await;
     chat
 }
 
@@ -164,7 +164,7 @@ async fn a_page_that_is_done_needs_no_answer() {
           say answer: $last\n  done end_turn\n";
     let mut chat = Start::new().with_script(script).await;
     chat.say("ask");
-    chat.sees("Open example.org in a browser?").await;
+    chat.asks_for("Open example.org in a browser?").await;
     chat.keys("m");
     chat.sees("answer:").await;
     chat.sees("what the agent asked for is done").await;

@@ -92,13 +92,13 @@ async fn visit(start: Start) -> Chat {
     }
     let mut chat = start.with_script(&script).await;
     chat.say("go");
-    chat.sees("rm ^[").await;
+    chat.asks("rm ^[").await;
     chat.keys("y");
-    chat.sees("Form").await;
+    chat.asks_for("Form").await;
     chat.keys(&format!("{ENTER}1{ENTER}"));
     chat.sees("Send this?").await;
     chat.keys(ENTER);
-    chat.sees("Page").await;
+    chat.asks_for("Page").await;
     chat.keys("n");
     chat.sees("Failed").await;
     for command in ["/help", "/mode", "/set", "/cost", "/sessions", "/diff", "/show", "/show 2"] {

@@ -224,6 +224,18 @@ impl Chat {
         self.keys(&format!("{line}{ENTER}"));
     }
 
+    /// Waits for a permission question that takes answers.
+    pub(crate) async fn asks(&mut self, headline: &str) {
+        self.sees(headline).await;
+        self.sees("  1 y ").await;
+    }
+
+    /// Waits until a form or page takes keys.
+    pub(crate) async fn asks_for(&mut self, text: &str) {
+        self.sees(text).await;
+        self.sees("Esc").await;
+    }
+
     /// Looks at the screen.
     pub(crate) fn look<T>(&self, see: impl FnOnce(&vt100::Screen) -> T) -> T {
         see(self.shown.parser.lock().unwrap().screen())

@@ -48,7 +48,9 @@ fn rules_come_before_the_mode() {
     );
     assert_eq!(outcome(&world, &["--policy", r#"{"escalate":["execute"]}"#, "--approve-all"], 5), "no");
     assert_eq!(outcome(&world, &["--policy", r#"{"defaultAction":"approve"}"#], 0), "once");
-    world.write("policy.json", r#"{"autoApprove":["Run make"]}"#);
+    // What the agent calls it approves nothing.
+    assert_eq!(outcome(&world, &["--policy", r#"{"autoApprove":["Run make"]}"#], 5), "no");
+    world.write("policy.json", r#"{"autoApprove":[{"command":"make"}]}"#);
     assert_eq!(outcome(&world, &["--permission-policy", "policy.json"], 0), "once");
     for wrong in ["{", r#"{"autoApprove":"x","nonsense":1}"#, "missing.json"] {
         world.run(&["--policy", wrong, "exec", "x"]).code(2);

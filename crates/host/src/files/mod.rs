@@ -18,7 +18,7 @@ use attache::{Error, Result};
 pub use error::FileError;
 pub use jail::{FileLimits, Jail};
 
-use crate::policy::Guard;
+use crate::policy::{FilePath, Guard};
 
 /// Serves files of the session's directories.
 ///
@@ -62,7 +62,8 @@ impl Files {
     ) -> Result<String> {
         let (path, line, limit) = (PathBuf::from(request.path), request.line, request.limit);
         let real = self.resolve(roots, &path).await?;
-        self.guard.read(session, &real).await.map_err(|reason| denied(&path, reason))?;
+        let named = FilePath::new(&path, &real);
+        self.guard.read(session, named).await.map_err(|reason| denied(&path, reason))?;
         let jail = self.jail(roots);
         blocking(move || jail.read_checked(&path, line, limit, unchanged(&real, &path))).await
     }
@@ -79,7 +80,8 @@ impl Files {
     ) -> Result<()> {
         let (path, content) = (PathBuf::from(request.path), request.content);
         let real = self.resolve(roots, &path).await?;
-        self.guard.write(session, &real, &content).await.map_err(|reason| denied(&path, reason))?;
+        let named = FilePath::new(&path, &real);
+        self.guard.write(session, named, &content).await.map_err(|reason| denied(&path, reason))?;
         let jail = self.jail(roots);
         blocking(move || jail.write_checked(&path, &content, unchanged(&real, &path))).await
     }

@@ -1,4 +1,4 @@
-//! The audit log: every automatic answer and every decision, one JSON object per line.
+//! The audit log: one JSON object per line for every decision, automatic or by a person.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -10,10 +10,10 @@ use attache::wire::v1::SessionId;
 use serde_json::{Value, json};
 
 use super::memory::private;
-use super::{Action, Reason, Subject};
+use super::{Confined, Effect, FilePath, Reason};
 use crate::secrets::Mask;
 
-/// Where decisions are written down.
+/// The log of decisions.
 #[derive(Debug, Default)]
 pub struct Audit {
     log: Option<Mutex<Log>>,
@@ -26,19 +26,19 @@ struct Log {
     file: File,
 }
 
-/// A log that has grown to this is put aside under the name with `.1`, in the place of the one before.
-const MOST: u64 = 16 << 20;
+/// Size at which a log is renamed to `….1`, replacing the one before.
+const LARGEST: u64 = 16 << 20;
 
 impl Audit {
-    /// Nowhere.
+    /// No log.
     pub fn none() -> Self {
         Audit::default()
     }
 
-    /// At the end of a file, which is made if it is not there.
+    /// Appends to a file, which is created if it does not exist.
     ///
     /// # Errors
-    /// When the file cannot be opened.
+    /// If the file cannot be opened.
     pub fn open(path: &Path) -> io::Result<Self> {
         if let Some(dir) = path.parent() {
             fs::create_dir_all(dir)?;
@@ -47,7 +47,7 @@ impl Audit {
         Ok(Audit { log: Some(Mutex::new(log)), error: Mutex::default() })
     }
 
-    /// The first thing that went wrong, if something did.
+    /// The first error, if there was one.
     pub fn error(&self) -> Option<String> {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -67,11 +67,11 @@ impl Audit {
 }
 
 impl Log {
-    /// One write per line, at the end of the file: lines of several processes do not mix.
+    /// Appends with one write per line, so that lines of several processes do not mix.
     fn append(&mut self, line: &str) -> io::Result<()> {
-        if self.file.metadata()?.len() >= MOST {
-            // Another process may have put it aside already.
-            if fs::metadata(&self.path).is_ok_and(|meta| meta.len() >= MOST) {
+        if self.file.metadata()?.len() >= LARGEST {
+            // Another process may have renamed it already.
+            if fs::metadata(&self.path).is_ok_and(|meta| meta.len() >= LARGEST) {
                 let mut aside = self.path.clone().into_os_string();
                 aside.push(".1");
                 fs::rename(&self.path, aside)?;
@@ -86,7 +86,7 @@ fn append_to(path: &Path) -> io::Result<File> {
     private(File::options().append(true).create(true)).open(path)
 }
 
-/// How it ended.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Outcome {
     Allowed,
@@ -100,10 +100,11 @@ pub(super) struct Entry<'a> {
     pub(super) session: Option<&'a SessionId>,
     pub(super) agent: &'a str,
     pub(super) tool_call: Option<&'a str>,
-    pub(super) action: &'a Action,
+    pub(super) title: Option<&'a str>,
+    pub(super) effects: &'a [Effect],
     pub(super) outcome: Outcome,
     pub(super) option: Option<&'a str>,
-    pub(super) remembered: Option<&'a Subject>,
+    pub(super) remembered: Option<String>,
     pub(super) reason: &'a Reason,
     pub(super) mask: &'a Mask,
 }
@@ -111,13 +112,11 @@ pub(super) struct Entry<'a> {
 impl Entry<'_> {
     fn to_line(&self, now: SystemTime) -> String {
         let clean = |text: &str| Value::from(self.mask.text(text).into_owned());
-        let action = self.action;
         let outcome = match self.outcome {
             Outcome::Allowed => "allowed",
             Outcome::Denied => "denied",
             Outcome::Cancelled => "cancelled",
         };
-        let paths = || action.paths.iter().map(|path| clean(&path.to_string_lossy())).collect::<Vec<_>>();
         let members = [
             ("time", Some(json!(timestamp(now)))),
             ("event", Some(json!(self.event))),
@@ -126,22 +125,14 @@ impl Entry<'_> {
             ("rule", self.reason.rule.as_deref().map(clean)),
             ("reason", Some(clean(&self.reason.text))),
             ("option", self.option.map(clean)),
-            ("remembered", self.remembered.map(|subject| clean(&subject.to_string()))),
+            ("remembered", self.remembered.as_deref().map(clean)),
             ("agent", (!self.agent.is_empty()).then(|| json!(self.agent))),
-            ("session", self.session.map(|session| json!(session.as_str()))),
+            ("session", self.session.map(|session| clean(session.as_str()))),
             ("toolCall", self.tool_call.map(clean)),
-            ("kind", action.kind.map(|kind| json!(kind.as_str()))),
-            ("tool", action.tool.as_deref().map(clean)),
-            ("title", action.title.as_deref().map(clean)),
-            ("paths", (!action.paths.is_empty()).then(|| Value::from(paths()))),
-            (
-                "commands",
-                (!action.commands.is_empty())
-                    .then(|| action.commands.iter().map(|c| clean(c.text())).collect()),
-            ),
-            ("hosts", (!action.hosts.is_empty()).then(|| json!(action.hosts))),
+            ("title", self.title.map(clean)),
+            ("effects", Some(self.effects.iter().map(|effect| describe(effect, &clean)).collect())),
         ];
-        // By hand, so that a line begins with when and what.
+        // Formatted by hand, so that a line begins with time and event.
         let mut line = String::from("{");
         for (name, value) in members {
             let Some(value) = value else { continue };
@@ -155,8 +146,35 @@ impl Entry<'_> {
     }
 }
 
+/// Texts of files and values of variables stay out of the log.
+fn describe(effect: &Effect, clean: &impl Fn(&str) -> Value) -> Value {
+    let path = |path: &FilePath| clean(&path.real().to_string_lossy());
+    match effect {
+        Effect::Read(file) => json!({ "read": path(file) }),
+        Effect::Write { path: file, .. } => json!({ "write": path(file) }),
+        Effect::Delete(file) => json!({ "delete": path(file) }),
+        Effect::Rename { from, to } => json!({ "move": path(from), "to": path(to) }),
+        Effect::Touch(file) => json!({ "use": path(file) }),
+        Effect::Run(run) => {
+            let env: Vec<&String> = run.env.keys().collect();
+            let mut value = json!({ "run": clean(run.command.text()), "in": path(&run.cwd) });
+            if !env.is_empty() {
+                value["env"] = json!(env);
+            }
+            if run.confined != Confined::No {
+                value["confined"] = json!(run.confined);
+            }
+            value
+        }
+        Effect::Connect(to) => json!({ "connect": to.to_string() }),
+        Effect::Tool(used) => json!({ "tool": used.name, "server": used.server }),
+        Effect::Keep(file) => json!({ "keep": path(file) }),
+        Effect::SwitchMode(to) => json!({ "mode": to }),
+    }
+}
+
 /// RFC 3339, in UTC, with milliseconds.
-pub(super) fn timestamp(time: SystemTime) -> String {
+pub(crate) fn timestamp(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
     let (year, month, day) = date(days);

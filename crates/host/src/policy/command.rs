@@ -1,93 +1,98 @@
-//! Command lines, read only as far as that is certain.
+//! Command lines, understood only as far as that is certain.
 //!
-//! A rule that approves must never be fooled by what a shell makes of a text. So there is no shell grammar here: a
-//! *simple command* is a line of plain words and quoted words without anything that a shell would act upon, and every
-//! other line is opaque. Opaque lines match no rule that approves. A rule that denies looks for its words anywhere in them.
+//! A rule that approves must never be misled by what a shell makes of a text. A line that is not a plain list of simple commands is
+//! *unclear*: it matches no rule that approves, and while a policy denies any command, it is never approved without a question.
 
-/// What is to be run.
+use std::fmt;
+
+use crate::shell::{Line, Redirection};
+
+/// A command: a program with arguments, or a text for a shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandLine {
-    /// The words of a simple command; nothing if it is not one.
-    words: Option<Vec<String>>,
-    /// The whole of it, for people.
+    /// The words of each simple command; `None` if the line is unclear.
+    simple: Option<Vec<Vec<String>>>,
+    /// The command as one would type it.
     text: String,
-    /// Variables are set for it which may make it do anything.
-    bent: bool,
 }
 
-/// Programs that run a program which their arguments name.
+/// Programs that run another program, which their arguments name.
 const RUNNERS: &[&str] = &[
-    "sh",
-    "bash",
-    "zsh",
-    "dash",
-    "ksh",
-    "ash",
-    "fish",
-    "busybox",
-    "env",
-    "sudo",
-    "doas",
-    "su",
-    "nohup",
-    "nice",
-    "ionice",
-    "time",
-    "timeout",
-    "xargs",
-    "find",
-    "fd",
-    "parallel",
-    "watch",
-    "setsid",
-    "stdbuf",
-    "exec",
-    "eval",
-    "command",
-    "builtin",
-    "source",
     ".",
-    "script",
-    "strace",
-    "ltrace",
-    "gdb",
-    "ssh",
-    "docker",
-    "podman",
-    "kubectl",
-    "npx",
-    "npm",
-    "pnpm",
-    "yarn",
-    "bunx",
-    "uvx",
-    "pipx",
-    "make",
-    "just",
-    "entr",
-    "chroot",
-    "unshare",
-    "nsenter",
-    "systemd-run",
-    "flock",
-    "chronic",
-    "tmux",
-    "screen",
+    "ash",
     "awk",
+    "bash",
+    "builtin",
+    "bunx",
+    "busybox",
+    "chroot",
+    "chronic",
+    "command",
+    "dash",
+    "doas",
+    "docker",
+    "ed",
+    "entr",
+    "env",
+    "eval",
+    "exec",
+    "expect",
+    "fd",
+    "find",
+    "fish",
+    "flock",
+    "gawk",
+    "gdb",
+    "ionice",
+    "just",
+    "ksh",
+    "kubectl",
+    "ld.so",
+    "ltrace",
+    "lua",
+    "make",
+    "mawk",
+    "nice",
+    "node",
+    "nohup",
+    "npm",
+    "npx",
+    "nsenter",
+    "parallel",
     "perl",
+    "php",
+    "pipx",
+    "pnpm",
+    "podman",
     "python",
     "python3",
     "ruby",
-    "node",
-    "php",
-    "lua",
-    "vim",
-    "ed",
+    "screen",
+    "script",
+    "setpriv",
+    "setsid",
+    "sh",
+    "source",
+    "ssh",
+    "stdbuf",
+    "strace",
+    "su",
+    "sudo",
+    "systemd-run",
     "tclsh",
-    "expect",
+    "time",
+    "timeout",
+    "tmux",
+    "unshare",
+    "uvx",
+    "vim",
+    "watch",
+    "xargs",
+    "yarn",
+    "zsh",
 ];
 
-/// Variables that do not change what a program does to the system.
+/// Variables that do not change what a program does.
 const HARMLESS_VARIABLES: &[&str] = &[
     "CI",
     "CLAUDECODE",
@@ -106,13 +111,18 @@ const HARMLESS_VARIABLES: &[&str] = &[
     "TZ",
 ];
 
+/// Whether a variable cannot change which code a program runs.
+pub fn is_harmless_variable(name: &str) -> bool {
+    HARMLESS_VARIABLES.contains(&name) || name.starts_with("LC_")
+}
+
 impl CommandLine {
     /// A text for a shell.
     pub fn shell(text: &str) -> Self {
-        CommandLine { words: simple_words(text), text: text.to_owned(), bent: false }
+        CommandLine { simple: simple_commands(text), text: text.to_owned() }
     }
 
-    /// A program and its arguments. When that is a shell with a text, it is the text that counts.
+    /// A program and its arguments. A shell with `-c` counts as the text that it is given.
     pub fn program<S: AsRef<str>>(program: &str, args: &[S]) -> Self {
         let words: Vec<String> =
             std::iter::once(program).chain(args.iter().map(S::as_ref)).map(str::to_owned).collect();
@@ -122,92 +132,85 @@ impl CommandLine {
         {
             return CommandLine::shell(text);
         }
-        let text = words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
-        let words = words.iter().all(|word| !word.contains('\0')).then_some(words);
-        CommandLine { words, text, bent: false }
+        let text = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
+        let simple = words.iter().all(|word| !word.contains('\0')).then(|| vec![words]);
+        CommandLine { simple, text }
     }
 
-    /// Something that is to be run and is understood no further.
-    pub fn opaque(text: &str) -> Self {
-        CommandLine { words: None, text: text.to_owned(), bent: false }
+    /// A command that is not understood, such as one in an unexpected form.
+    pub fn unclear(text: &str) -> Self {
+        CommandLine { simple: None, text: text.to_owned() }
     }
 
-    /// With variables set for it. Some of them make a program run others, so only a few are known to be harmless; with
-    /// any other one it is another command.
-    #[must_use]
-    pub fn with_env<S: AsRef<str>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
-        let harmless = |name: &str| HARMLESS_VARIABLES.contains(&name) || name.starts_with("LC_");
-        for name in names {
-            if !harmless(name.as_ref()) {
-                (self.words, self.bent) = (None, true);
-                self.text = format!("{}=... {}", name.as_ref(), self.text);
-            }
-        }
-        self
+    /// The words of each simple command; `None` if the line is unclear.
+    pub fn simple(&self) -> Option<&[Vec<String>]> {
+        self.simple.as_deref()
     }
 
-    /// Somewhere else than in the session's directories, where it is another command.
-    #[must_use]
-    pub fn elsewhere(mut self, dir: &std::path::Path) -> Self {
-        self.words = None;
-        self.text = format!("cd {} && {}", quoted(&dir.to_string_lossy()), self.text);
-        self
-    }
-
-    /// The words, if it is a simple command.
-    pub fn words(&self) -> Option<&[String]> {
-        self.words.as_deref()
-    }
-
-    /// The whole of it, for people.
+    /// The command as one would type it.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether the other one does the same.
+    /// Whether the other one runs the same.
     pub fn is_same(&self, other: &CommandLine) -> bool {
-        match (self.words(), other.words()) {
-            (Some(one), Some(two)) => one == two,
-            _ => !self.bent && !other.bent && self.text.trim() == other.text.trim(),
+        match (self.simple(), other.simple()) {
+            (Some([one]), Some([two])) => one == two,
+            _ => self.text.trim() == other.text.trim(),
         }
     }
 
-    /// Whether its text says all that it does.
-    pub(super) fn is_plain(&self) -> bool {
-        !self.bent
+    /// Whether it is plain words that name every program which it starts itself.
+    pub fn is_clear(&self) -> bool {
+        let named = |words: &Vec<String>| words.first().is_some_and(|program| !is_runner(program));
+        self.simple().is_some_and(|commands| commands.iter().all(named))
     }
 
-    /// Whether it is a simple command that begins with these words.
-    pub fn begins_with(&self, prefix: &[String]) -> bool {
-        !prefix.is_empty() && self.words().is_some_and(|words| words.starts_with(prefix))
+    /// Whether each of its simple commands begins with one of these prefixes.
+    pub fn begins_with_any(&self, prefixes: &[Vec<String>]) -> bool {
+        let fits = |words: &Vec<String>| {
+            prefixes.iter().any(|prefix| !prefix.is_empty() && words.starts_with(prefix))
+        };
+        self.simple().is_some_and(|commands| commands.iter().all(fits))
     }
 
-    /// Whether these words may be among what it runs: at its beginning, or anywhere if it is not simple or runs
-    /// something else; with other words in between, which may be options. A program counts also by its path.
-    ///
-    /// This cannot find everything: a shell has a hundred ways to write `rm`. Who wants to be sure approves what is
-    /// known and denies the rest.
+    /// Whether it may run this: a simple command begins with the program and has the other words among its arguments, or,
+    /// where a line is not clear, the words are anywhere in it. A program also counts by its path.
     pub fn may_run(&self, prefix: &[String]) -> bool {
         let Some((program, rest)) = prefix.split_first() else { return false };
-        let at = |words: &[String]| match words.split_first() {
+        let matches_at = |words: &[String]| match words.split_first() {
             Some((first, args)) if base_name(first) == base_name(program) => {
                 let mut args = args.iter();
                 rest.iter().all(|wanted| args.any(|arg| arg == wanted))
             }
             _ => false,
         };
-        match self.words() {
-            Some(words) if !words.first().is_some_and(|first| is_runner(first)) => at(words),
-            _ => [pieces(&self.text), pieces(&self.text.replace(['\'', '"', '\\'], ""))]
-                .iter()
-                .any(|pieces| (0..pieces.len()).any(|start| pieces.get(start..).is_some_and(at))),
+        let anywhere = |words: &[String]| (0..words.len()).any(|at| words.get(at..).is_some_and(matches_at));
+        match self.simple() {
+            Some(commands) => commands.iter().any(|words| match words.first() {
+                Some(first) if is_runner(first) => anywhere(words) || anywhere(&pieces(&words.join(" "))),
+                _ => matches_at(words),
+            }),
+            None => {
+                let joined = self.text.replace("\\\n", "");
+                [joined.replace(['\'', '"', '\\'], ""), joined].iter().any(|text| anywhere(&pieces(text)))
+            }
         }
+    }
+}
+
+impl fmt::Display for CommandLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
     }
 }
 
 /// The words of a prefix in a rule.
 pub(super) fn prefix_words(text: &str) -> Option<Vec<String>> {
-    simple_words(text).filter(|words| !words.is_empty())
+    match simple_commands(text)?.as_slice() {
+        [words] => Some(words.clone()),
+        _ => None,
+    }
 }
 
 fn base_name(program: &str) -> &str {
@@ -225,73 +228,37 @@ fn is_shell(program: &str) -> bool {
         && matches!(base_name(program), "sh" | "bash" | "zsh" | "dash" | "ksh")
 }
 
-/// Words without anything that a shell acts upon, or nothing.
-fn simple_words(text: &str) -> Option<Vec<String>> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            ' ' | '\t' => words.extend(word.take()),
-            '\'' => {
-                let word = word.get_or_insert_default();
-                loop {
-                    match chars.next()? {
-                        '\'' => break,
-                        c if c.is_control() => return None,
-                        c => word.push(c),
-                    }
-                }
-            }
-            '"' => {
-                let word = word.get_or_insert_default();
-                loop {
-                    match chars.next()? {
-                        '"' => break,
-                        '$' | '`' | '\\' | '!' => return None,
-                        c if c.is_control() => return None,
-                        c => word.push(c),
-                    }
-                }
-            }
-            // Some shells look up what follows a `=` at the beginning of a word.
-            '=' if word.is_none() => return None,
-            c if is_plain(c) => word.get_or_insert_default().push(c),
-            // Everything else has, or may have, a meaning to some shell.
-            _ => return None,
-        }
-    }
-    words.extend(word);
-    // `A=b program` sets a variable, and so it does for `A=b` in any place before the program.
-    let first = words.first()?;
-    (!first.contains('=') && !first.is_empty() && !is_reserved(first)).then_some(words)
+/// The simple commands of a line without expansions, assignments and redirections to files; `None` if there is more.
+fn simple_commands(text: &str) -> Option<Vec<Vec<String>>> {
+    let line = Line::parse(text).ok()?;
+    let words = |command: crate::shell::Command| {
+        let is_plain = command.assignments.is_empty()
+            && command.redirections.iter().all(Redirection::is_harmless)
+            && command.words.iter().all(|word| !word.expands && !word.text.contains(char::is_control));
+        let words: Vec<String> = command.words.into_iter().map(|word| word.text).collect();
+        let first = words.first()?;
+        (is_plain && !first.is_empty() && !is_special(first)).then_some(words)
+    };
+    line.commands.into_iter().map(words).collect()
 }
 
-/// Characters that stand for themselves everywhere in a word. A tilde, a glob or a brace would become other words.
-fn is_plain(c: char) -> bool {
-    c.is_ascii_alphanumeric() || "-_./:,@%+=".contains(c) || (!c.is_ascii() && c.is_alphanumeric())
+/// Words that begin more than a simple command.
+fn is_special(word: &str) -> bool {
+    matches!(word, "alias" | "eval" | "exec" | "source" | "." | "command" | "builtin" | "trap")
 }
 
-/// Words that begin something larger than a simple command.
-fn is_reserved(word: &str) -> bool {
-    const RESERVED: &[&str] = &[
-        "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "in",
-        "function", "select", "time", "coproc", "alias", "eval", "exec", "source", ".", "command", "builtin",
-        "trap",
-    ];
-    RESERVED.contains(&word)
-}
-
-/// All that could be a word, whatever the grammar.
+/// Everything that could be a word, whatever the grammar.
 fn pieces(text: &str) -> Vec<String> {
     let is_between = |c: char| c.is_whitespace() || c.is_control() || "'\"`$;&|<>(){}\\!#=,".contains(c);
-    let whole = text.split(is_between).filter(|piece| !piece.is_empty());
-    whole.map(str::to_owned).collect()
+    text.split(is_between).filter(|piece| !piece.is_empty()).map(str::to_owned).collect()
 }
 
 /// A word as one would type it.
-fn quoted(word: &str) -> String {
-    if !word.is_empty() && word.chars().all(is_plain) {
+pub fn quote(word: &str) -> String {
+    let is_plain = |c: char| {
+        c.is_ascii_alphanumeric() || "-_./:,@%+=".contains(c) || (!c.is_ascii() && c.is_alphanumeric())
+    };
+    if !word.is_empty() && !word.starts_with('=') && word.chars().all(is_plain) {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))

@@ -1,98 +1,56 @@
-//! Where files and terminals meet the policy: what the agent does without asking is asked here.
+//! The guard: holds an agent to the policy where it acts without asking for permission.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
-use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use attache::wire::v1::SessionId;
 
-use super::audit::Outcome;
-use super::{Action, CommandLine, Policy, Reason, Silence, Source, Verdict};
+use super::{
+    Answer, CommandLine, Confined, Content, Destination, Effect, FilePath, Policy, Question, Reason, Request,
+    Run, Silence, Verdict,
+};
 
-/// What somebody wants to do, for a person to decide.
+/// A decision that the guard made, for a screen.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum What {
-    /// Read a file.
-    Read(PathBuf),
-    /// Write a file.
-    Write {
-        /// Where.
-        path: PathBuf,
-        /// The whole new text.
-        content: String,
-    },
-    /// Run a command.
-    Run {
-        /// The command.
-        command: CommandLine,
-        /// Where it runs.
-        cwd: PathBuf,
-    },
-}
-
-impl fmt::Display for What {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            What::Read(path) => write!(f, "reading {}", path.display()),
-            What::Write { path, .. } => write!(f, "writing {}", path.display()),
-            What::Run { command, .. } => write!(f, "running `{}`", command.text()),
-        }
-    }
-}
-
-/// A question to a person.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Question {
-    /// The session in which it comes up.
+pub struct Notice {
+    /// The session.
     pub session: Option<SessionId>,
-    /// What is to be done.
-    pub what: What,
-    /// Why nobody else decides.
+    /// What it was about.
+    pub effect: Effect,
+    /// Whether it was allowed.
+    pub allowed: bool,
+    /// Why.
     pub reason: Reason,
-    /// How long the question stands; it is withdrawn afterwards.
-    pub limit: Option<Duration>,
 }
 
-/// What the person says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// Yes, this time.
-    Allow,
-    /// Yes, and from now on in this project.
-    AllowAlways,
-    /// No.
-    Deny,
-    /// Nobody is there.
-    Nobody,
-}
+type AskFuture = Pin<Box<dyn Future<Output = Answer> + Send>>;
+type AskFn = Arc<dyn Fn(Question) -> AskFuture + Send + Sync>;
+type NoticeFn = Arc<dyn Fn(Notice) + Send + Sync>;
 
-type Asking = Pin<Box<dyn Future<Output = Answer> + Send>>;
-type AskFn = Arc<dyn Fn(Question) -> Asking + Send + Sync>;
-
-/// Holds an agent to the policy also where it does not ask.
+/// Holds an agent to a policy where it acts without asking for permission.
 #[derive(Clone)]
 pub struct Guard {
     policy: Option<Arc<Policy>>,
     ask: Option<AskFn>,
+    notice: Option<NoticeFn>,
 }
 
 impl Guard {
-    /// Everything is let through.
+    /// A guard that allows everything.
     pub fn open() -> Self {
-        Guard { policy: None, ask: None }
+        Guard { policy: None, ask: None, notice: None }
     }
 
-    /// What the policy allows is let through. Where a person would have to decide, the answer is no.
+    /// A guard that allows what the policy allows. Where a person would have to decide, the answer is no.
     pub fn new(policy: Arc<Policy>) -> Self {
-        Guard { policy: Some(policy), ask: None }
+        Guard { policy: Some(policy), ask: None, notice: None }
     }
 
-    /// Lets a person decide where the policy leaves it to one. The future is dropped when the time limit is over.
+    /// Sets the function that asks a person. Its future is dropped when the question's time limit is over.
     #[must_use]
     pub fn on_ask<F, Fut>(mut self, ask: F) -> Self
     where
@@ -103,72 +61,112 @@ impl Guard {
         self
     }
 
+    /// Sets a function that is called with every decision about writes, commands and connections, and with every denial.
+    #[must_use]
+    pub fn on_notice(mut self, notice: impl Fn(Notice) + Send + Sync + 'static) -> Self {
+        self.notice = Some(Arc::new(notice));
+        self
+    }
+
     /// The policy.
     pub fn policy(&self) -> Option<&Arc<Policy>> {
         self.policy.as_ref()
     }
 
-    /// Lets a file be read, or says why not. The path is free of links and dots.
+    /// Allows a file to be read, or returns why not.
     ///
     /// # Errors
-    /// When the policy or the user says no.
-    pub async fn read(&self, session: Option<&SessionId>, path: &Path) -> Result<(), Reason> {
-        self.check("read", session, Action::read(path), || What::Read(path.to_owned())).await
+    /// If the policy or the user denies it.
+    pub async fn read(&self, session: Option<&SessionId>, path: FilePath) -> Result<(), Reason> {
+        self.check("read", session, Effect::Read(path)).await
     }
 
-    /// Lets a file be written, or says why not. The path is free of links and dots.
+    /// Allows a file to be written with this text, or returns why not.
     ///
     /// # Errors
-    /// When the policy or the user says no.
-    pub async fn write(&self, session: Option<&SessionId>, path: &Path, content: &str) -> Result<(), Reason> {
-        let what = || What::Write { path: path.to_owned(), content: content.to_owned() };
-        self.check("write", session, Action::write(path), what).await
+    /// If the policy or the user denies it.
+    pub async fn write(&self, session: Option<&SessionId>, path: FilePath, text: &str) -> Result<(), Reason> {
+        if self.policy.is_none() {
+            return Ok(());
+        }
+        self.check("write", session, Effect::Write { path, content: Content::known(None, text) }).await
     }
 
-    /// Lets a command be run, or says why not.
+    /// Allows a command to be run, or returns why not.
     ///
     /// # Errors
-    /// When the policy or the user says no.
-    pub async fn run(
+    /// If the policy or the user denies it.
+    pub async fn run(&self, session: Option<&SessionId>, run: Run) -> Result<(), Reason> {
+        self.check("terminal", session, Effect::Run(run)).await
+    }
+
+    /// Allows a confined command to connect to a host, or returns why not.
+    ///
+    /// # Errors
+    /// If the policy or the user denies it.
+    pub async fn connect(&self, session: Option<&SessionId>, to: Destination) -> Result<(), Reason> {
+        self.check("connect", session, Effect::Connect(to)).await
+    }
+
+    /// Whether a command may run without a question if it can only read. Asked before it is confined to that.
+    pub fn may_run_read_only(
         &self,
         session: Option<&SessionId>,
         command: &CommandLine,
-        cwd: &Path,
-    ) -> Result<(), Reason> {
-        let what = || What::Run { command: command.clone(), cwd: cwd.to_owned() };
-        self.check("terminal", session, Action::run(command.clone()), what).await
+        cwd: &FilePath,
+    ) -> bool {
+        let Some(policy) = &self.policy else { return false };
+        let run = Run {
+            command: command.clone(),
+            cwd: cwd.clone(),
+            env: BTreeMap::new(),
+            confined: Confined::ReadOnly,
+        };
+        let request = Request::direct(session, Effect::Run(run));
+        matches!(policy.judge(&request), Verdict::Allow(_))
     }
 
     async fn check(
         &self,
         event: &'static str,
         session: Option<&SessionId>,
-        action: Action,
-        what: impl FnOnce() -> What,
+        effect: Effect,
     ) -> Result<(), Reason> {
         let Some(policy) = &self.policy else { return Ok(()) };
-        let (allowed, reason) = match policy.verdict(session, &action) {
-            Verdict::Allow(reason) => (true, reason),
-            Verdict::Deny(reason) => (false, reason),
-            Verdict::Ask(reason) => {
-                let limit = policy.ask_limit();
-                let question = Question { session: session.cloned(), what: what(), reason, limit };
-                match self.ask(question).await {
-                    Ok(answer @ (Answer::Allow | Answer::AllowAlways)) => {
-                        if answer == Answer::AllowAlways {
-                            policy.remember_direct(&action);
-                        }
-                        (true, Reason::new(Source::Person, "the user has allowed it"))
+        let request = Request::direct(session, effect);
+        let (allowed, reason) = match policy.judge(&request) {
+            Verdict::Ask(mut question) => {
+                question.effects.iter_mut().for_each(show_old_text);
+                let answer = self.ask(question.as_ref().clone()).await;
+                match answer {
+                    Ok(answer) => policy.settle(event, &question, &answer),
+                    Err(silence) => {
+                        let reason = silence.reason();
+                        policy.record_direct(event, session, &request.effects, false, &reason, None);
+                        (false, reason)
                     }
-                    Ok(Answer::Deny) => (false, Reason::new(Source::Person, "the user has denied it")),
-                    Ok(Answer::Nobody) => (false, Silence::Unattended.reason()),
-                    Err(silence) => (false, silence.reason()),
                 }
             }
+            Verdict::Allow(reason) => {
+                policy.record_direct(event, session, &request.effects, true, &reason, None);
+                (true, reason)
+            }
+            Verdict::Deny(reason) => {
+                policy.record_direct(event, session, &request.effects, false, &reason, None);
+                (false, reason)
+            }
         };
-        let outcome = if allowed { Outcome::Allowed } else { Outcome::Denied };
-        policy.record_direct(event, session, &action, outcome, &reason);
+        self.notify(request, allowed, &reason);
         if allowed { Ok(()) } else { Err(reason) }
+    }
+
+    fn notify(&self, request: Request, allowed: bool, reason: &Reason) {
+        let Some(notice) = &self.notice else { return };
+        for effect in request.effects {
+            if !(allowed && matches!(effect, Effect::Read(_))) {
+                notice(Notice { session: request.session.clone(), effect, allowed, reason: reason.clone() });
+            }
+        }
     }
 
     async fn ask(&self, question: Question) -> Result<Answer, Silence> {
@@ -179,6 +177,22 @@ impl Guard {
             None => Ok(asking.await),
             Some(limit) => tokio::time::timeout(limit, asking).await.map_err(|_| Silence::TimeLimit),
         }
+    }
+}
+
+/// The largest file whose text is read to show what changes.
+const LARGEST_SHOWN: u64 = 8 << 20;
+
+/// Adds the present text of a file that is to be written, so that the question shows a change and not only the new text. A
+/// file that is not text, or too large, is shown as replaced.
+fn show_old_text(effect: &mut Effect) {
+    if let Effect::Write { path, content: Content::Known { old: old @ None, .. } } = effect
+        && let Ok(meta) = std::fs::metadata(path.real())
+        && meta.is_file()
+        && meta.len() <= LARGEST_SHOWN
+        && let Ok(text) = std::fs::read_to_string(path.real())
+    {
+        *old = Some(text.into());
     }
 }
 

@@ -1,7 +1,7 @@
 //! Rules, and the file that they come from.
 //!
-//! The file is the JSON that `acpx` reads, with more in it: where that has names of tools and kinds, ours may also have objects
-//! that say what the request must be about.
+//! The file is the JSON that `acpx` reads, with more in it: where that has names of kinds and tools, ours may also have objects
+//! that say which effects are meant. A rule matches one effect at a time; a request is approved only if every one of its effects is.
 //!
 //! ```json
 //! {
@@ -17,21 +17,33 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use attache::wire::v1::ToolKind;
 use serde_json::{Map, Value};
 
 use super::command::prefix_words;
-use super::{Action, Glob, Mode, Unanswered};
+use super::effect::Class;
+use super::judge::Labels;
+use super::{Effect, Glob, Mode, Unanswered};
 
-/// What a rule says.
+/// What a rule does with the effects that it matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// It may be done.
+pub enum RuleAction {
+    /// They are allowed.
     Approve,
-    /// It may not be done.
+    /// They are denied.
     Deny,
     /// A person decides.
     Ask,
+}
+
+impl RuleAction {
+    /// The member of the file that lists such rules.
+    const fn list(self) -> &'static str {
+        match self {
+            RuleAction::Approve => "autoApprove",
+            RuleAction::Deny => "autoDeny",
+            RuleAction::Ask => "escalate",
+        }
+    }
 }
 
 /// Rules of a policy.
@@ -40,20 +52,29 @@ pub struct Rules {
     approve: Vec<Rule>,
     deny: Vec<Rule>,
     ask: Vec<Rule>,
-    pub(super) default: Option<Effect>,
+    pub(super) default: Option<RuleAction>,
     pub(super) mode: Option<Mode>,
     pub(super) ask_limit: Option<Duration>,
     pub(super) unanswered: Option<Unanswered>,
 }
 
-/// Members that are not about permissions, and are passed over.
+/// A rule that matched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Match {
+    /// Where it stands, such as `autoApprove 2`.
+    pub(super) place: String,
+    /// The rule as it is written.
+    pub(super) text: String,
+}
+
+/// Members that are not about permissions.
 const NOTES: &[&str] = &["$schema", "version", "comment", "description"];
 
 impl Rules {
     /// Reads a policy.
     ///
     /// # Errors
-    /// When it is not JSON, or something in it is not understood: a rule with a mistake in it must not count for nothing.
+    /// If it is not JSON, or contains anything unknown: a rule with a mistake in it must not be skipped.
     pub fn parse(text: &str) -> Result<Self, String> {
         let value: Value = serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
         let Value::Object(members) = value else { return Err("a policy must be a JSON object".to_owned()) };
@@ -64,7 +85,7 @@ impl Rules {
                 ("autoApprove", value) => rules.approve = list(name, value)?,
                 ("autoDeny", value) => rules.deny = list(name, value)?,
                 ("escalate", value) => rules.ask = list(name, value)?,
-                ("defaultAction", value) => rules.default = Some(effect(value)?),
+                ("defaultAction", value) => rules.default = Some(action(value)?),
                 ("mode", value) => rules.mode = Some(text_of(name, value)?.parse()?),
                 ("ask", Value::Object(ask)) => rules.read_ask(ask)?,
                 (note, _) if NOTES.contains(&note) || note.starts_with('_') => {}
@@ -78,9 +99,10 @@ impl Rules {
         for (name, value) in ask {
             match name.as_str() {
                 "timeout" => {
-                    let seconds = value.as_f64().filter(|seconds| *seconds > 0.0);
+                    let seconds = value.as_f64().filter(|seconds| *seconds > 0.0 && *seconds <= 31_536_000.0);
                     let limit = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-                    self.ask_limit = Some(limit.ok_or("`ask.timeout` must be a number of seconds")?);
+                    self.ask_limit =
+                        Some(limit.ok_or("`ask.timeout` must be a number of seconds, at most a year")?);
                 }
                 "then" => self.unanswered = Some(text_of("ask.then", value)?.parse()?),
                 _ => return Err(format!("`ask.{name}` is not known")),
@@ -89,26 +111,51 @@ impl Rules {
         Ok(())
     }
 
-    /// The first rule with this effect that fits.
-    pub(super) fn find(&self, effect: Effect, action: &Action, roots: &[PathBuf]) -> Option<&str> {
-        let rules = match effect {
-            Effect::Approve => &self.approve,
-            Effect::Deny => &self.deny,
-            Effect::Ask => &self.ask,
+    /// The first rule with this action that matches the effect.
+    pub(super) fn find(
+        &self,
+        action: RuleAction,
+        effect: &Effect,
+        labels: &Labels,
+        roots: &[PathBuf],
+    ) -> Option<Match> {
+        let rules = match action {
+            RuleAction::Approve => &self.approve,
+            RuleAction::Deny => &self.deny,
+            RuleAction::Ask => &self.ask,
         };
-        let fits = |rule: &&Rule| match effect {
-            Effect::Approve => rule.approves(action, roots),
-            Effect::Deny | Effect::Ask => rule.concerns(action, roots),
+        let matches = |(_, rule): &(usize, &Rule)| match action {
+            RuleAction::Approve => rule.approves(effect, labels, roots),
+            RuleAction::Deny | RuleAction::Ask => rule.concerns(effect, labels, roots),
         };
-        rules.iter().find(fits).map(|rule| rule.text.as_str())
+        let (at, rule) = rules.iter().enumerate().find(matches)?;
+        Some(Match { place: format!("{} {}", action.list(), at + 1), text: rule.text.clone() })
+    }
+
+    /// Whether some rule denies commands, or wants a person to decide about them. Then a command that is not understood must not be
+    /// approved unseen.
+    pub(super) fn restricts_commands(&self) -> bool {
+        self.deny.iter().chain(&self.ask).any(|rule| rule.commands.is_some())
+    }
+
+    /// Programs that are denied whatever their arguments are.
+    pub fn denied_programs(&self) -> Vec<String> {
+        let commands = self.deny.iter().filter(|rule| rule.is_only_about_commands());
+        let single = commands.flat_map(|rule| rule.commands.iter().flatten()).filter_map(|words| match words
+            .as_slice()
+        {
+            [program] => Some(program.clone()),
+            _ => None,
+        });
+        single.collect()
     }
 }
 
-fn effect(value: &Value) -> Result<Effect, String> {
+fn action(value: &Value) -> Result<RuleAction, String> {
     match value.as_str() {
-        Some("approve") => Ok(Effect::Approve),
-        Some("deny") => Ok(Effect::Deny),
-        Some("escalate" | "ask") => Ok(Effect::Ask),
+        Some("approve") => Ok(RuleAction::Approve),
+        Some("deny") => Ok(RuleAction::Deny),
+        Some("escalate" | "ask") => Ok(RuleAction::Ask),
         _ => Err("`defaultAction` must be one of approve, deny, escalate".to_owned()),
     }
 }
@@ -133,35 +180,54 @@ fn texts<'a>(name: &str, value: &'a Value) -> Result<Vec<&'a str>, String> {
     }
 }
 
-/// One rule. What is `None` does not matter; of each list one must fit.
+/// One rule. A member that is `None` does not matter; of each list one entry must match.
 #[derive(Clone, Debug, Default)]
 struct Rule {
     text: String,
-    /// A word that means a kind, a tool or a title; `*` means everything.
-    word: Option<String>,
-    kinds: Option<Vec<ToolKind>>,
+    /// `*`: every effect.
+    everything: bool,
+    classes: Option<Vec<Class>>,
+    /// The names of kinds behind the classes.
+    kinds: Vec<String>,
     tools: Option<Vec<String>>,
     paths: Option<Vec<Glob>>,
     commands: Option<Vec<Vec<String>>>,
     hosts: Option<Vec<String>>,
+    /// Also protected files.
+    protected: bool,
 }
 
 impl Rule {
     fn read(value: &Value) -> Result<Self, String> {
-        let mut rule =
-            Rule { text: value.as_str().map_or_else(|| value.to_string(), str::to_owned), ..Rule::default() };
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let mut rule = Rule { text, ..Rule::default() };
         let members = match value {
             Value::String(_) => {
-                rule.word = Some(text_of("rule", value)?.to_lowercase());
+                let word = text_of("rule", value)?.to_lowercase();
+                match classes(&word) {
+                    _ if word == "*" => rule.everything = true,
+                    Some(classes) => (rule.classes, rule.kinds) = (Some(classes), vec![word]),
+                    None => rule.tools = Some(vec![word]),
+                }
                 return Ok(rule);
             }
             Value::Object(members) if !members.is_empty() => members,
             _ => return Err("a rule is a name, or an object that says what it is about".to_owned()),
         };
         for (name, value) in members {
+            if name == "protected" {
+                rule.protected = value.as_bool().ok_or("`protected` must be true or false")?;
+                continue;
+            }
             let texts = texts(name, value)?;
             match name.as_str() {
-                "kind" => rule.kinds = Some(texts.into_iter().map(kind).collect::<Result<_, _>>()?),
+                "kind" => {
+                    let read =
+                        |text: &str| classes(text).ok_or_else(|| format!("`{text}` is not a kind of tool"));
+                    let classes = texts.iter().copied().map(read).collect::<Result<Vec<_>, _>>()?;
+                    rule.classes = Some(classes.concat());
+                    rule.kinds = texts.into_iter().map(str::to_owned).collect();
+                }
                 "tool" => rule.tools = Some(texts.into_iter().map(str::to_lowercase).collect()),
                 "path" => rule.paths = Some(texts.into_iter().map(Glob::new).collect::<Result<_, _>>()?),
                 "command" => {
@@ -171,111 +237,129 @@ impl Rule {
                     rule.commands = Some(texts.into_iter().map(read).collect::<Result<_, _>>()?);
                 }
                 "host" => rule.hosts = Some(texts.into_iter().map(str::to_ascii_lowercase).collect()),
-                _ => return Err(format!("`{name}` is none of kind, tool, path, command, host")),
+                _ => return Err(format!("`{name}` is none of kind, tool, path, command, host, protected")),
             }
         }
-        Ok(rule)
+        let is_empty = rule.classes.is_none()
+            && rule.tools.is_none()
+            && rule.paths.is_none()
+            && rule.commands.is_none()
+            && rule.hosts.is_none();
+        if is_empty { Err("`protected` needs a `path` or a `kind` beside it".to_owned()) } else { Ok(rule) }
     }
 
-    /// Whether it is certain that the rule means this, all of it.
-    fn approves(&self, action: &Action, roots: &[PathBuf]) -> bool {
-        use ToolKind::{Delete, Edit, Fetch, Move, Other, Read, Search};
-        if let Some(word) = &self.word {
-            return match kind(word) {
-                // The name of a kind means the kind, and not a title that happens to begin like that.
-                Ok(kind) => action.kind == Some(kind),
-                Err(_) => word == "*" || names(action).any(|name| name == *word),
-            };
+    fn is_only_about_commands(&self) -> bool {
+        self.classes.as_ref().is_none_or(|classes| classes.contains(&Class::Run))
+            && self.tools.is_none()
+            && self.paths.is_none()
+            && self.hosts.is_none()
+    }
+
+    /// Whether it is certain that the rule means this effect, all of it.
+    fn approves(&self, effect: &Effect, labels: &Labels, roots: &[PathBuf]) -> bool {
+        if effect.is_protected() && !self.protected {
+            return false;
         }
-        // A rule that names no kind and no tool is for those kinds that have just what it names.
-        let is_open = self.kinds.is_none() && self.tools.is_none() && self.commands.is_none();
-        let fits_nature = match action.kind {
-            _ if !is_open => true,
-            Some(Read | Edit | Delete | Move | Search) => self.paths.is_some() && action.commands.is_empty(),
-            Some(Fetch | Other) => self.hosts.is_some() && action.commands.is_empty(),
-            _ => false,
+        if self.everything {
+            return true;
+        }
+        if let Some(classes) = &self.classes
+            && !classes.contains(&effect.class())
+        {
+            return false;
+        }
+        let is_about_tools =
+            self.classes.is_none() && self.paths.is_none() && self.commands.is_none() && self.hosts.is_none();
+        // The name of a tool is the agent's claim. Alone it approves only a call that states no other effect.
+        if is_about_tools && !matches!(effect, Effect::Tool(_)) {
+            return false;
+        }
+        self.fits_tool(effect, labels.tool.as_deref())
+            && self.paths.as_ref().is_none_or(|globs| {
+                let paths = effect.paths();
+                !paths.is_empty()
+                    && paths.iter().all(|path| globs.iter().any(|glob| glob.matches(path.real(), roots)))
+            })
+            && self.commands.as_ref().is_none_or(|prefixes| match effect {
+                Effect::Run(run) => {
+                    run.command.begins_with_any(prefixes)
+                        && run.effective_env().next().is_none()
+                        && (roots.is_empty() || run.cwd.is_inside(roots))
+                }
+                _ => false,
+            })
+            && self.hosts.as_ref().is_none_or(|patterns| match effect {
+                Effect::Connect(to) => patterns.iter().any(|pattern| host_matches(pattern, &to.host)),
+                _ => false,
+            })
+    }
+
+    /// Whether the rule may mean this effect, or a part of it.
+    fn concerns(&self, effect: &Effect, labels: &Labels, roots: &[PathBuf]) -> bool {
+        if self.everything {
+            return true;
+        }
+        if let Some(classes) = &self.classes
+            && !classes.contains(&effect.class())
+            // A file that is only named may be read, written or deleted.
+            && !(effect.class() == Class::Touch && classes.iter().any(|class| is_about_files(*class)))
+            // The agent says itself that it is of this kind.
+            && !labels.kind.is_some_and(|kind| self.kinds.contains(&kind.as_str().to_owned()))
+        {
+            return false;
+        }
+        let title = labels.title.as_deref().map(str::trim);
+        let head = title.and_then(|title| title.split([':', ' ', '\t', '\n', '\r']).next());
+        let fits_title = self.tools.as_ref().is_some_and(|tools| {
+            [title, head].into_iter().flatten().any(|name| tools.contains(&name.to_lowercase()))
+        });
+        (fits_title || self.fits_tool(effect, labels.tool.as_deref()))
+            && self.paths.as_ref().is_none_or(|globs| {
+                let covers = |path: &std::path::Path| globs.iter().any(|glob| glob.covers(path, roots));
+                effect.paths().iter().any(|path| covers(path.real()) || covers(path.named()))
+            })
+            && self.commands.as_ref().is_none_or(|prefixes| match effect {
+                Effect::Run(run) => prefixes.iter().any(|prefix| run.command.may_run(prefix)),
+                _ => false,
+            })
+            && self.hosts.as_ref().is_none_or(|patterns| match effect {
+                Effect::Connect(to) => {
+                    to.host.is_empty() || patterns.iter().any(|pattern| host_matches(pattern, &to.host))
+                }
+                _ => false,
+            })
+    }
+
+    fn fits_tool(&self, effect: &Effect, tool: Option<&str>) -> bool {
+        let Some(tools) = &self.tools else { return true };
+        let own = match effect {
+            Effect::Tool(used) => used.name.as_deref(),
+            _ => None,
         };
-        fits_nature
-            && self.fits_kind_and_tool(action)
-            && self.paths.as_ref().is_none_or(|globs| {
-                !action.paths.is_empty()
-                    && action.paths.iter().all(|path| globs.iter().any(|glob| glob.matches(path, roots)))
-            })
-            && self.commands.as_ref().is_none_or(|prefixes| {
-                !action.commands.is_empty()
-                    && action
-                        .commands
-                        .iter()
-                        .all(|line| prefixes.iter().any(|prefix| line.begins_with(prefix)))
-            })
-            && self.hosts.as_ref().is_none_or(|patterns| {
-                !action.hosts.is_empty()
-                    && action.hosts.iter().all(|host| patterns.iter().any(|pattern| host_fits(pattern, host)))
-            })
-    }
-
-    /// Whether the rule may mean this, or a part of it.
-    fn concerns(&self, action: &Action, roots: &[PathBuf]) -> bool {
-        if let Some(word) = &self.word {
-            return word == "*" || names(action).any(|name| name == *word);
-        }
-        let title = action.title.as_deref().unwrap_or_default();
-        self.fits_kind_and_tool(action)
-            && self.paths.as_ref().is_none_or(|globs| {
-                let mut paths = action.paths.iter().chain(&action.named);
-                paths.any(|path| globs.iter().any(|glob| glob.covers(path, roots)))
-            })
-            && self.commands.as_ref().is_none_or(|prefixes| {
-                // Where the command itself is not told, the title of something that runs often is the command.
-                let told = super::CommandLine::opaque(title);
-                let title =
-                    (action.commands.is_empty() && action.kind == Some(ToolKind::Execute)).then_some(&told);
-                let mut lines = action.commands.iter().chain(title);
-                lines.any(|line| prefixes.iter().any(|prefix| line.may_run(prefix)))
-            })
-            && self.hosts.as_ref().is_none_or(|patterns| {
-                let fits = |host: &String| {
-                    host.is_empty() || patterns.iter().any(|pattern| host_fits(pattern, host))
-                };
-                action.hosts.iter().any(fits)
-            })
-    }
-
-    fn fits_kind_and_tool(&self, action: &Action) -> bool {
-        self.kinds.as_ref().is_none_or(|kinds| action.kind.is_some_and(|kind| kinds.contains(&kind)))
-            && self.tools.as_ref().is_none_or(|tools| {
-                let name = action.tool.as_deref().or(action.title_head()).map(str::to_lowercase);
-                name.is_some_and(|name| tools.contains(&name))
-            })
+        tool.or(own).is_some_and(|name| tools.contains(&name.to_lowercase()))
     }
 }
 
-/// All that a word in a rule may mean.
-fn names(action: &Action) -> impl Iterator<Item = String> {
-    let kind = action.kind.map(|kind| kind.as_str().to_owned());
-    let texts = [action.tool.as_deref(), action.title.as_deref(), action.title_head()];
-    kind.into_iter().chain(texts.into_iter().flatten().map(str::to_lowercase).collect::<Vec<_>>())
+fn is_about_files(class: Class) -> bool {
+    matches!(class, Class::Read | Class::Write | Class::Delete | Class::Rename)
 }
 
-fn kind(name: &str) -> Result<ToolKind, String> {
-    let all = [
-        ToolKind::Read,
-        ToolKind::Edit,
-        ToolKind::Delete,
-        ToolKind::Move,
-        ToolKind::Search,
-        ToolKind::Execute,
-        ToolKind::Think,
-        ToolKind::Fetch,
-        ToolKind::SwitchMode,
-        ToolKind::Other,
-    ];
-    let found = all.into_iter().find(|kind| kind.as_str() == name);
-    found.ok_or_else(|| format!("`{name}` is no kind of tool"))
+/// The effects that the protocol's name of a kind stands for.
+fn classes(kind: &str) -> Option<Vec<Class>> {
+    Some(match kind {
+        "read" | "search" => vec![Class::Read],
+        "edit" => vec![Class::Write],
+        "delete" => vec![Class::Delete],
+        "move" => vec![Class::Rename],
+        "execute" => vec![Class::Run],
+        "fetch" => vec![Class::Connect],
+        "think" | "switch_mode" | "other" => vec![Class::Tool],
+        _ => return None,
+    })
 }
 
 /// `*.example.com` means every host below, `*` every host.
-fn host_fits(pattern: &str, host: &str) -> bool {
+fn host_matches(pattern: &str, host: &str) -> bool {
     match pattern.strip_prefix('*') {
         _ if host.is_empty() => false,
         Some("") => true,

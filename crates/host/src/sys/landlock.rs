@@ -1,31 +1,38 @@
-//! Landlock: what a process may write from here on, for itself and everything that it starts. See landlock(7).
+//! Landlock: what a process may do with files, TCP ports and other processes from here on. See landlock(7).
 
-use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use libc::c_long;
+use libc::{c_int, c_long};
 
-const WRITE_FILE: u64 = 1 << 1;
-const TRUNCATE: u64 = 1 << 14;
-const REFER: u64 = 1 << 13;
-/// Everything that changes the file system, by the first version that knows it.
-const WRITES: [(c_long, u64); 3] = [
-    // Write, remove directories and files, make devices, directories, files, sockets, FIFOs, links.
-    (1, WRITE_FILE | 0b1_1111_1111 << 4),
-    (2, REFER),
-    (3, TRUNCATE),
-];
-/// What of it makes sense for something that is no directory.
-const OF_A_FILE: u64 = WRITE_FILE | TRUNCATE;
-const BIND_TCP: u64 = 1;
-const CONNECT_TCP: u64 = 1 << 1;
-/// Sockets without a name in the file system, and signals, to processes outside.
+use super::checked;
+
+/// Rights on files, by the bits of the kernel's interface.
+pub(crate) mod right {
+    pub(crate) const EXECUTE: u64 = 1;
+    pub(crate) const WRITE_FILE: u64 = 1 << 1;
+    pub(crate) const READ_FILE: u64 = 1 << 2;
+    pub(crate) const READ_DIR: u64 = 1 << 3;
+    /// Remove directories and files; make devices, directories, files, sockets, FIFOs and links.
+    pub(crate) const CHANGE_DIR: u64 = 0b1_1111_1111 << 4;
+    pub(crate) const REFER: u64 = 1 << 13;
+    pub(crate) const TRUNCATE: u64 = 1 << 14;
+    pub(crate) const IOCTL_DEVICE: u64 = 1 << 15;
+
+    /// Reading and executing.
+    pub(crate) const READ: u64 = EXECUTE | READ_FILE | READ_DIR;
+    /// Everything.
+    pub(crate) const ALL: u64 = READ | WRITE_FILE | CHANGE_DIR | REFER | TRUNCATE | IOCTL_DEVICE;
+    /// The rights that apply to something other than a directory.
+    pub(super) const OF_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEVICE;
+}
+
+/// Binding to and connecting to TCP ports.
+const TCP: u64 = 0b11;
+/// Abstract Unix sockets of, and signals to, processes outside.
 const SCOPES: u64 = 0b11;
 
-const BENEATH: u32 = 1;
+const PATH_BENEATH: u32 = 1;
 const ASK_VERSION: u32 = 1;
 
 #[repr(C)]
@@ -36,12 +43,12 @@ struct Attributes {
 }
 
 #[repr(C, packed)]
-struct Beneath {
+struct PathBeneath {
     allowed: u64,
     parent: i32,
 }
 
-/// Which version of it the kernel has; `None`: it has none, or it is switched off.
+/// The version of Landlock that the kernel offers; `None` if it has none or it is switched off.
 pub(crate) fn version() -> Option<c_long> {
     // SAFETY: asking for the version reads no memory.
     let version = unsafe {
@@ -50,65 +57,70 @@ pub(crate) fn version() -> Option<c_long> {
     (version > 0).then_some(version)
 }
 
-/// From here on this thread and what it starts can write below `writable` only, and reach no network if so asked and if the
-/// kernel can do that.
-pub(crate) fn restrict<'a>(writable: impl IntoIterator<Item = &'a Path>, network: bool) -> io::Result<()> {
-    let version = version().ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
-    if !network && version < 4 {
-        return Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            "this kernel cannot keep a command from the network",
-        ));
-    }
-    let fs = WRITES.iter().filter(|(since, _)| *since <= version).fold(0, |all, (_, bits)| all | bits);
-    let net = if network { 0 } else { BIND_TCP | CONNECT_TCP };
-    let attributes = Attributes { fs, net, scoped: if version >= 6 { SCOPES } else { 0 } };
-    // Older kernels know fewer members and refuse more.
-    let size = match version {
-        ..4 => 8,
-        4 | 5 => 16,
-        _ => size_of::<Attributes>(),
-    };
-    // SAFETY: `attributes` lives across the call and is at least `size` bytes long.
-    let ruleset =
-        unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, &raw const attributes, size, 0_u32) };
-    let ruleset = descriptor(ruleset)?;
-    for path in writable {
-        allow(&ruleset, path, fs)?;
-    }
-    // SAFETY: plain numbers.
-    if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the descriptor is open.
-    match unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0_u32) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+/// Rules that are being collected. Everything that no rule allows is refused once they are applied.
+pub(crate) struct Ruleset {
+    fd: OwnedFd,
+    rights: u64,
 }
 
-fn allow(ruleset: &OwnedFd, path: &Path, fs: u64) -> io::Result<()> {
-    let place = match File::options().read(true).custom_flags(libc::O_PATH | libc::O_CLOEXEC).open(path) {
-        Ok(place) => place,
-        // What is not there cannot be written.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    let allowed = if place.metadata()?.is_dir() { fs } else { fs & OF_A_FILE };
-    let rule = Beneath { allowed, parent: place.as_raw_fd() };
-    // SAFETY: `rule` and both descriptors live across the call.
-    match unsafe {
-        libc::syscall(libc::SYS_landlock_add_rule, ruleset.as_raw_fd(), BENEATH, &raw const rule, 0_u32)
-    } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-fn descriptor(result: c_long) -> io::Result<OwnedFd> {
-    match i32::try_from(result) {
+impl Ruleset {
+    /// Rules for all rights on files that the kernel knows, for the signals and abstract sockets of other processes, and for
+    /// TCP if `tcp` says so. `None` if the kernel has no Landlock.
+    pub(crate) fn new(tcp: bool) -> io::Result<Option<Self>> {
+        let Some(version) = version() else { return Ok(None) };
+        let unknown = match version {
+            1 => right::REFER | right::TRUNCATE | right::IOCTL_DEVICE,
+            2 => right::TRUNCATE | right::IOCTL_DEVICE,
+            3 | 4 => right::IOCTL_DEVICE,
+            _ => 0,
+        };
+        let rights = right::ALL & !unknown;
+        let net = if tcp && version >= 4 { TCP } else { 0 };
+        let attributes = Attributes { fs: rights, net, scoped: if version >= 6 { SCOPES } else { 0 } };
+        // Older kernels know fewer members and refuse a longer structure.
+        let size = match version {
+            ..4 => 8,
+            4 | 5 => 16,
+            _ => size_of::<Attributes>(),
+        };
+        // SAFETY: `attributes` lives across the call and is at least `size` bytes long.
+        let fd =
+            unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, &raw const attributes, size, 0_u32) }
+                as c_int;
+        checked(fd)?;
         // SAFETY: a descriptor that the kernel has just made for us.
-        Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
-        _ => Err(io::Error::last_os_error()),
+        Ok(Some(Ruleset { fd: unsafe { OwnedFd::from_raw_fd(fd) }, rights }))
+    }
+
+    /// Allows `rights` on an open file or directory and on everything below it. A file that cannot be named by a path, such as
+    /// a pipe, needs no rule and is ignored.
+    pub(crate) fn allow(&mut self, place: BorrowedFd<'_>, is_directory: bool, rights: u64) -> io::Result<()> {
+        let rights = rights & self.rights & if is_directory { u64::MAX } else { right::OF_FILES };
+        if rights == 0 {
+            return Ok(());
+        }
+        let rule = PathBeneath { allowed: rights, parent: place.as_raw_fd() };
+        // SAFETY: `rule` and both descriptors live across the call.
+        let added = checked(unsafe {
+            libc::syscall(
+                libc::SYS_landlock_add_rule,
+                self.fd.as_fd().as_raw_fd(),
+                PATH_BENEATH,
+                &raw const rule,
+                0_u32,
+            )
+        } as c_int);
+        match added {
+            Err(error) if error.raw_os_error() == Some(libc::EBADFD) => Ok(()),
+            added => added,
+        }
+    }
+
+    /// Restricts this process and everything that it starts. It has given up gaining privileges before.
+    pub(crate) fn apply(self) -> io::Result<()> {
+        // SAFETY: the descriptor is open.
+        checked(
+            unsafe { libc::syscall(libc::SYS_landlock_restrict_self, self.fd.as_raw_fd(), 0_u32) } as c_int
+        )
     }
 }

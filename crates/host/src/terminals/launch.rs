@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use attache::wire::v1::CreateTerminalRequest;
 
-use crate::policy::CommandLine;
+use crate::policy::{CommandLine, Confined, FilePath, Run};
 
 /// What is to be started.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(super) struct Launch {
     pub(super) env: Vec<(String, String)>,
     pub(super) cwd: PathBuf,
     /// The same for the policy and for people.
-    pub(super) line: CommandLine,
+    pub(super) run: Run,
 }
 
 impl Launch {
@@ -36,8 +36,25 @@ impl Launch {
             let line = CommandLine::program(&text, &args);
             (text, args, line)
         };
-        let line = line.with_env(env.iter().map(|(name, _)| name));
-        Launch { program, args, env, cwd, line }
+        let run = Run {
+            command: line,
+            cwd: FilePath::resolve(&cwd, Path::new("/")),
+            env: env.iter().cloned().collect(),
+            confined: Confined::No,
+        };
+        Launch { program, args, env, cwd, run }
+    }
+
+    /// The program and its arguments.
+    pub(super) fn argv(&self) -> Vec<String> {
+        std::iter::once(&self.program).chain(&self.args).cloned().collect()
+    }
+
+    /// Starts this command line instead.
+    pub(super) fn replace(&mut self, argv: Vec<String>) {
+        let mut words = argv.into_iter();
+        self.program = words.next().unwrap_or_default();
+        self.args = words.collect();
     }
 }
 

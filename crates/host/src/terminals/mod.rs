@@ -10,11 +10,12 @@ mod launch;
 mod ring;
 mod status;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use attache::client::{Cx, Terminal, Terminals};
@@ -26,7 +27,12 @@ use attache_conn::process::{Command, PtyChild, PtyEvent};
 
 use self::launch::Launch;
 pub use self::ring::Ring;
-use crate::policy::Guard;
+use crate::confine::Confiner;
+use crate::net::Reach;
+use crate::policy::{Confined, Destination, Guard};
+use crate::proxy::{self, Proxy};
+use crate::sandbox::{Confinement, Network};
+use crate::shell::is_read_only;
 
 /// What happens on a terminal, for a screen.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +81,28 @@ pub struct PtyTerminals {
     settings: Settings,
     on_event: Option<OnEvent>,
     running: Arc<AtomicUsize>,
+    sandbox: Option<Arc<LazyConfiner>>,
+    /// The proxies of sessions whose commands are sandboxed.
+    proxies: Option<Proxies>,
 }
+
+/// The sandbox of this machine, found with the first command.
+struct LazyConfiner {
+    program: PathBuf,
+    hidden: Vec<PathBuf>,
+    found: OnceLock<Option<Confiner>>,
+}
+
+impl LazyConfiner {
+    fn get(&self) -> Option<&Confiner> {
+        let detect = || Confiner::detect(&self.program).map(|confiner| confiner.hide(self.hidden.clone()));
+        self.found.get_or_init(detect).as_ref()
+    }
+}
+
+/// One proxy for each session, by which its sandboxed commands reach the network.
+#[derive(Clone, Default)]
+struct Proxies(Arc<Mutex<HashMap<Option<SessionId>, Arc<Proxy>>>>);
 
 #[derive(Clone, Debug)]
 struct Settings {
@@ -106,7 +133,31 @@ impl PtyTerminals {
             kill_grace: Duration::from_secs(1),
             most: 64,
         };
-        PtyTerminals { guard, settings, on_event: None, running: Arc::default() }
+        PtyTerminals {
+            guard,
+            settings,
+            on_event: None,
+            running: Arc::default(),
+            sandbox: None,
+            proxies: None,
+        }
+    }
+
+    /// Uses the sandbox of this machine, if one works: commands that can only read run without a question where reading needs none, and
+    /// commands of our own agent that are confined already are recognised. `program` handles [`crate::sandbox::WORD`]; commands do not see
+    /// `hidden`.
+    #[must_use]
+    pub fn sandbox(mut self, program: PathBuf, hidden: Vec<PathBuf>) -> Self {
+        self.sandbox = Some(Arc::new(LazyConfiner { program, hidden, found: OnceLock::new() }));
+        self
+    }
+
+    /// Runs every command in the workspace sandbox. Connections go through a proxy, and a new host is a question. Needs
+    /// [`sandbox`](Self::sandbox); where none works, no command is run.
+    #[must_use]
+    pub fn sandboxed(mut self) -> Self {
+        self.proxies = Some(Proxies::default());
+        self
     }
 
     /// How large new terminals are.
@@ -167,13 +218,15 @@ impl PtyTerminals {
         let limit = request.output_byte_limit.unwrap_or(self.settings.default_output);
         let limit = usize::try_from(limit.min(self.settings.largest_output)).unwrap_or(usize::MAX);
         let mut launch = Launch::new(request, cwd);
-        if !is_inside(&launch.cwd, roots) {
-            // What is harmless in the project need not be so elsewhere.
-            launch.line = launch.line.elsewhere(&launch.cwd);
-        }
-        self.guard.run(session, &launch.line, &launch.cwd).await.map_err(|reason| {
-            Error::refuse(code::INTERNAL_ERROR, format!("not permitted: `{}`: {reason}", launch.line.text()))
+        let confiner = self.confiner().await;
+        let confinement = self.confine(confiner.as_ref(), session, roots, &mut launch)?;
+        self.guard.run(session, launch.run.clone()).await.map_err(|reason| {
+            Error::refuse(code::INTERNAL_ERROR, format!("not permitted: `{}`: {reason}", launch.run.command))
         })?;
+        if let (Some(confinement), Some(confiner)) = (confinement, &confiner) {
+            let argv = confiner.command(&confinement, launch.argv()).map_err(Error::invalid_params)?;
+            launch.replace(argv);
+        }
         let place = Running::enter(&self.running, self.settings.most)?;
         let (this, session) = (self.clone(), session.cloned());
         let start = move || this.start(session.as_ref(), &launch, limit, place);
@@ -181,6 +234,72 @@ impl PtyTerminals {
             Ok(started) => started,
             Err(error) => Err(Error::internal(error)),
         }
+    }
+
+    async fn confiner(&self) -> Option<Confiner> {
+        let lazy = self.sandbox.clone()?;
+        tokio::task::spawn_blocking(move || lazy.get().cloned()).await.ok().flatten()
+    }
+
+    /// Decides how a command is confined, and notes it for the policy. Returns the confinement that is to be added.
+    fn confine(
+        &self,
+        confiner: Option<&Confiner>,
+        session: Option<&SessionId>,
+        roots: &[PathBuf],
+        launch: &mut Launch,
+    ) -> Result<Option<Confinement>> {
+        let Some(confiner) = confiner else {
+            return match self.proxies {
+                None => self.check_denied(launch).map(|()| None),
+                Some(_) => Err(Error::refuse(code::INTERNAL_ERROR, "no sandbox works on this machine")),
+            };
+        };
+        if let Some(run) = confiner.recognise(&launch.argv(), &launch.run, roots) {
+            launch.run = run;
+            return Ok(None);
+        }
+        let denied = self.guard.policy().map(|policy| policy.denied_programs()).unwrap_or_default();
+        let is_unclear = !launch.run.command.is_clear();
+        let line = launch.run.command.text().to_owned();
+        let reads_only = launch.run.effective_env().next().is_none()
+            && is_read_only(&line, launch.run.cwd.real(), roots)
+            && self.guard.may_run_read_only(session, &launch.run.command, &launch.run.cwd);
+        if reads_only {
+            launch.run.confined = Confined::ReadOnly;
+            return Ok(Some(confiner.read_only(roots)));
+        }
+        if let Some(proxies) = &self.proxies {
+            let network = match confiner.has_proxy() {
+                true => {
+                    let proxy = proxies.of(session, &self.guard)?;
+                    // "Once" is for one command.
+                    proxy.forget_decisions();
+                    Network::Proxy(proxy.socket().to_owned())
+                }
+                false => Network::Off,
+            };
+            if confiner.protects_files() {
+                launch.run.confined = Confined::Workspace;
+            }
+            return Ok(Some(confiner.workspace(roots, network, denied)));
+        }
+        // A command that cannot be checked against the rules beforehand is kept from the denied programs while it runs.
+        if is_unclear && !denied.is_empty() {
+            return Ok(Some(confiner.workspace(roots, Network::Open, denied)));
+        }
+        Ok(None)
+    }
+
+    /// Refuses a command that may run a denied program where nothing can keep it from that.
+    fn check_denied(&self, launch: &Launch) -> Result<()> {
+        let denied = self.guard.policy().map(|policy| policy.denied_programs()).unwrap_or_default();
+        if denied.is_empty() || launch.run.command.is_clear() {
+            return Ok(());
+        }
+        let text =
+            "a rule denies programs, and without a sandbox it cannot be checked which ones this command runs";
+        Err(Error::refuse(code::INTERNAL_ERROR, text))
     }
 
     fn start(
@@ -204,7 +323,7 @@ impl PtyTerminals {
         shared.tell(TerminalEvent::Started {
             number,
             session,
-            command: launch.line.text(),
+            command: launch.run.command.text(),
             cwd: &launch.cwd,
         });
         let output = shared.clone();
@@ -223,10 +342,28 @@ impl PtyTerminals {
     }
 }
 
-fn is_inside(cwd: &Path, roots: &[PathBuf]) -> bool {
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let cwd = real(cwd);
-    roots.iter().any(|root| cwd.starts_with(real(root)))
+impl Proxies {
+    /// The proxy of a session; started with its first command.
+    fn of(&self, session: Option<&SessionId>, guard: &Guard) -> Result<Arc<Proxy>> {
+        let mut proxies = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(proxy) = proxies.get(&session.cloned()) {
+            return Ok(proxy.clone());
+        }
+        let (guard, id) = (guard.clone(), session.cloned());
+        let decide = move |to: proxy::Destination| {
+            let (guard, id) = (guard.clone(), id.clone());
+            async move {
+                let is_near = to.reach != Reach::Internet;
+                let to = Destination { host: to.host, port: Some(to.port), is_near };
+                guard.connect(id.as_ref(), to).await.is_ok()
+            }
+        };
+        let proxy = Proxy::start(proxy::Options::from_env(), decide)
+            .map_err(|error| Error::refuse(code::INTERNAL_ERROR, format!("the network proxy: {error}")))?;
+        let proxy = Arc::new(proxy);
+        proxies.insert(session.cloned(), proxy.clone());
+        Ok(proxy)
+    }
 }
 
 impl Terminals for PtyTerminals {

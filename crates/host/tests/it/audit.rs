@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use attache::wire::v1::{CreateTerminalRequest, WriteTextFileRequest};
 use attache_host::Host;
-use attache_host::policy::{Audit, Mode, Policy, Rules, Silence};
+use attache_host::policy::{Answer, Audit, Decision, Mode, Policy, Rules, Silence};
 use attache_host::secrets::Mask;
 use serde_json::{Value, json};
 
@@ -21,17 +21,20 @@ fn who_decided_what_and_why() {
     let scratch = Scratch::new();
     let log = scratch.join("state/audit.jsonl");
     let rules = Rules::parse(r#"{"autoDeny":[{"command":"git push"}]}"#).unwrap();
-    let policy =
-        Policy::new(Mode::ApproveReads).rules(rules).agent("gemini").audit(Audit::open(&log).unwrap());
+    let policy = Policy::new(Mode::APPROVE_READS)
+        .rules(rules)
+        .roots(["/p"])
+        .agent("gemini")
+        .audit(Audit::open(&log).unwrap());
     policy
         .decide(&permission(json!({ "kind": "read", "title": "Read a", "locations": [{ "path": "/p/a" }] })));
     policy.decide(&permission(
         json!({ "kind": "execute", "title": "x", "rawInput": { "command": "git push" } }),
     ));
-    let edit = permission(json!({ "kind": "edit", "title": "Edit b" }));
-    policy.decide(&edit);
+    let edit = permission(json!({ "kind": "edit", "title": "Edit b", "locations": [{ "path": "/p/b" }] }));
+    let Decision::Ask(question) = policy.decide(&edit) else { panic!() };
     assert_eq!(lines(&log).len(), 2, "what is asked is not decided yet");
-    policy.answered(&edit, &"allow_always".into()).unwrap();
+    policy.answer(&edit, &question, &Answer::Project).unwrap();
     policy.unanswered(&permission(json!({ "kind": "fetch", "title": "x" })), Silence::TimeLimit);
     policy.withdrawn(&permission(json!({ "kind": "fetch", "title": "x" })));
     let lines = lines(&log);
@@ -41,18 +44,18 @@ fn who_decided_what_and_why() {
         json!([
             ["allowed", "mode", "allow_once"],
             ["denied", "rule", "reject_once"],
-            ["allowed", "person", "allow_always"],
+            ["allowed", "person", "allow_once"],
             ["denied", "time_limit", "reject_once"],
             ["cancelled", "person", null],
         ])
     );
-    assert_eq!(lines[0]["paths"], json!(["/p/a"]));
+    assert_eq!(lines[0]["effects"], json!([{ "read": "/p/a" }]));
     assert_eq!(
         (&lines[0]["agent"], &lines[0]["session"], &lines[0]["toolCall"]),
         (&json!("gemini"), &json!("s1"), &json!("c1"))
     );
     assert_eq!(lines[1]["rule"], json!(r#"{"command":"git push"}"#));
-    assert_eq!(lines[2]["remembered"], json!("editing files of this project"));
+    assert_eq!(lines[2]["remembered"], json!("project: edit files below /p"));
     assert!(fs::read_to_string(&log).unwrap().starts_with("{\"time\":\"20"));
     assert_eq!(fs::metadata(&log).unwrap().mode() & 0o077, 0);
     assert_eq!(policy.audit_error(), None);
@@ -62,7 +65,7 @@ fn who_decided_what_and_why() {
 async fn what_is_done_without_asking_is_written_down_too() {
     let scratch = Scratch::new();
     let log = scratch.join("audit.jsonl");
-    let policy = Policy::new(Mode::DenyAll).audit(Audit::open(&log).unwrap());
+    let policy = Policy::new(Mode::DENY_ALL).audit(Audit::open(&log).unwrap());
     let host = Host::new(Arc::new(policy));
     let roots = [scratch.path().to_owned()];
     let write = WriteTextFileRequest::new("s", scratch.join("a").to_str().unwrap(), "text");
@@ -73,7 +76,7 @@ async fn what_is_done_without_asking_is_written_down_too() {
         .unwrap_err();
     let lines = lines(&log);
     assert_eq!((&lines[0]["event"], &lines[0]["outcome"]), (&json!("write"), &json!("denied")));
-    assert_eq!((&lines[1]["event"], &lines[1]["commands"]), (&json!("terminal"), &json!(["true"])));
+    assert_eq!((&lines[1]["event"], &lines[1]["effects"][0]["run"]), (&json!("terminal"), &json!("true")));
     assert!(!scratch.join("a").exists());
 }
 
@@ -81,7 +84,7 @@ async fn what_is_done_without_asking_is_written_down_too() {
 fn secrets_are_not_written_down() {
     let scratch = Scratch::new();
     let log = scratch.join("audit.jsonl");
-    let policy = Policy::new(Mode::ApproveAll)
+    let policy = Policy::new(Mode::APPROVE_ALL)
         .mask(Mask::new().with(["hunter2hunter2"]))
         .audit(Audit::open(&log).unwrap());
     let command = "curl -H 'Authorization: Bearer abcdef123456' https://u:p4ssw0rd@x.org --token=tok_12345678 hunter2hunter2";
@@ -101,7 +104,7 @@ fn a_log_that_cannot_be_written_is_told() {
     let blocked = scratch.file("file", "");
     assert!(Audit::open(&blocked.join("audit")).is_err());
     // Writing to this device fails as on a full disk.
-    let policy = Policy::new(Mode::ApproveAll).audit(Audit::open("/dev/full".as_ref()).unwrap());
+    let policy = Policy::new(Mode::APPROVE_ALL).audit(Audit::open("/dev/full".as_ref()).unwrap());
     policy.decide(&permission(json!({ "kind": "edit", "title": "x" })));
     assert!(policy.audit_error().unwrap().contains("audit log"));
 }

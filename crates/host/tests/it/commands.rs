@@ -7,6 +7,10 @@ fn words(text: &str) -> Vec<String> {
     text.split(' ').map(str::to_owned).collect()
 }
 
+fn begins(line: &CommandLine, prefix: &str) -> bool {
+    line.begins_with_any(&[words(prefix)])
+}
+
 #[test]
 fn simple_commands_are_words() {
     let cases: &[(&str, &[&str])] = &[
@@ -21,7 +25,11 @@ fn simple_commands_are_words() {
         ("scp user@host:/a/b+c.txt .", &["scp", "user@host:/a/b+c.txt", "."]),
     ];
     for (text, expected) in cases {
-        assert_eq!(CommandLine::shell(text).words().unwrap(), *expected, "{text}");
+        assert_eq!(
+            CommandLine::shell(text).simple().unwrap(),
+            [expected.iter().map(ToString::to_string).collect::<Vec<_>>()],
+            "{text}"
+        );
     }
 }
 
@@ -42,7 +50,6 @@ fn whatever_a_shell_acts_upon_is_not_simple() {
         "git status > /etc/passwd",
         "git status >> x",
         "git status < x",
-        "git status 2>&1",
         "git status <<E",
         "git status <(rm)",
         "GIT_SSH_COMMAND=rm git status",
@@ -56,12 +63,9 @@ fn whatever_a_shell_acts_upon_is_not_simple() {
         "git status ~",
         "git status {a,b}",
         "git status #x",
-        "!git status",
-        "git status !!",
+        "! git status",
         "(git status)",
         "{ git status; }",
-        "git status \\; rm",
-        "gi\\t status",
         "git 'status",
         "git \"status",
         "'' git status",
@@ -72,24 +76,27 @@ fn whatever_a_shell_acts_upon_is_not_simple() {
         ". git status",
         "=git status",
         "git status =ls",
+        "git status > x && git status",
         "git status\u{0}",
         "git status \u{1b}[31m",
-        "git\u{a0}status",
-        "git\u{2028}status",
         "git status ^x",
         "",
         "   ",
     ];
     for line in lines {
         let line = CommandLine::shell(line);
-        assert_eq!(line.words(), None, "{:?}", line.text());
-        assert!(!line.begins_with(&words("git status")) && !line.begins_with(&words("git")));
+        assert!(
+            !begins(&line, "git status") && !begins(&line, "git"),
+            "{:?}: {:?}",
+            line.text(),
+            line.simple()
+        );
     }
 }
 
 #[test]
 fn a_prefix_is_whole_words() {
-    let begins = |line: &str, prefix: &str| CommandLine::shell(line).begins_with(&words(prefix));
+    let begins = |line: &str, prefix: &str| begins(&CommandLine::shell(line), prefix);
     assert!(begins("git status", "git status"));
     assert!(begins("git status --short", "git status"));
     assert!(!begins("git statusx", "git status"));
@@ -98,33 +105,23 @@ fn a_prefix_is_whole_words() {
     // Another program of that name is another program.
     assert!(!begins("./git status", "git status"));
     assert!(!begins("/tmp/git status", "git status"));
-    assert!(!CommandLine::shell("git status").begins_with(&[]));
+    assert!(!CommandLine::shell("git status").begins_with_any(&[vec![]]));
+    assert!(begins("git status; git status -s && git status 2>/dev/null", "git status"), "each of several");
 }
 
 #[test]
 fn a_program_with_arguments_needs_no_shell() {
     let line = CommandLine::program("git", &["commit", "-m", "a; b $(c)"]);
-    assert!(line.begins_with(&words("git commit")));
+    assert!(begins(&line, "git commit"));
     assert_eq!(line.text(), "git commit -m 'a; b $(c)'");
     let shell = CommandLine::program("bash", &["-lc", "git status"]);
-    assert!(shell.begins_with(&words("git status")), "the text is what counts");
+    assert!(begins(&shell, "git status"), "the text is what counts");
     let wicked = CommandLine::program("/bin/sh", &["-c", "git status; rm x"]);
-    assert!(!wicked.begins_with(&words("git status")) && !wicked.begins_with(&words("/bin/sh")));
+    assert!(!begins(&wicked, "git status") && !begins(&wicked, "/bin/sh"));
     let fake = CommandLine::program("/tmp/bash", &["-c", "git status"]);
-    assert!(!fake.begins_with(&words("git status")));
+    assert!(!begins(&fake, "git status"));
     let more = CommandLine::program("bash", &["-c", "git status", "x"]);
-    assert!(!more.begins_with(&words("git status")));
-}
-
-#[test]
-fn variables_make_another_command() {
-    let line = || CommandLine::program("git", &["status"]);
-    assert!(line().with_env(["NO_COLOR", "LC_ALL"]).begins_with(&words("git")));
-    let bent = line().with_env(["LD_PRELOAD"]);
-    assert!(!bent.begins_with(&words("git")));
-    assert!(!bent.is_same(&line()));
-    assert!(!bent.is_same(&bent.clone()), "whatever is in the variables");
-    assert!(bent.may_run(&words("git status")));
+    assert!(!begins(&more, "git status"));
 }
 
 #[test]
@@ -148,6 +145,7 @@ fn what_is_denied_is_found_wherever_it_hides() {
         "if true; then rm -rf /; fi",
         "nohup rm -rf / &",
         "timeout 5 rm -rf /",
+        "r\\\nm -rf /",
         "cd x && r'm' -rf /",
         "cd x && \\rm -rf /",
         "rm --verbose -rf /",
@@ -168,8 +166,8 @@ proptest! {
     #[test]
     fn a_shell_sees_the_same_words(text in r#"[a-c '"=/.$;&|<>()*?~#!{}\[\]\\`-]{1,16}"#) {
         let text = format!("x {text}");
-        if let Some(words) = CommandLine::shell(&text).words() {
-            let script = format!("set -- {text}; for word; do printf '%s\\0' \"$word\"; done");
+        if let Some([words]) = CommandLine::shell(&text).simple() {
+            let script = format!("x() {{ printf '%s\\0' x \"$@\"; }}; {text}");
             // Should we be wrong, the shell may make files; let it.
             let scratch = crate::kit::Scratch::new();
             let mut shell = std::process::Command::new("sh");
@@ -177,7 +175,7 @@ proptest! {
             let mut seen: Vec<String> =
                 String::from_utf8(output.stdout).unwrap().split('\0').map(str::to_owned).collect();
             seen.pop();
-            prop_assert_eq!(seen, words);
+            prop_assert_eq!(&seen, words);
         }
     }
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, missing_docs)]
 
 mod audit;
+mod bounded;
 mod budget;
 mod commands;
 mod decide;
@@ -16,10 +17,18 @@ mod jail;
 mod kit;
 mod left_behind;
 mod memory;
+mod proxy;
+mod proxy_sandbox;
 mod races;
 mod ring;
 mod rules;
 mod sandbox;
+mod sandbox_attacks;
+mod sandbox_free;
+mod sandbox_kit;
+mod sandbox_paths;
+mod sandbox_processes;
 mod secrets;
 mod served;
 mod terminals;
+mod trust;

@@ -3,14 +3,14 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use attache_host::policy::{Memory, Mode, Policy, Subject};
+use attache_host::policy::{Answer, Decision, Memory, Mode, Policy, Scope};
 use serde_json::json;
 
 use crate::kit::{Scratch, permission};
 
 fn policy(scratch: &Scratch, project: &str, agent: &str) -> Policy {
     let project = scratch.dir(project);
-    Policy::new(Mode::Ask)
+    Policy::new(Mode::ASK)
         .agent(agent)
         .memory(Memory::open(&scratch.join("state"), &project).unwrap())
         .roots([project])
@@ -20,10 +20,18 @@ fn run(command: &str) -> attache::wire::v1::RequestPermissionRequest {
     permission(json!({ "kind": "execute", "title": "x", "rawInput": { "command": command } }))
 }
 
+/// Answers a question about a command.
+fn answer(policy: &Policy, command: &str, answer: Answer) {
+    let request = run(command);
+    let asking = Policy::new(Mode::ASK).roots(policy.session_roots());
+    let Decision::Ask(question) = asking.decide(&request) else { panic!() };
+    policy.answer(&request, &question, &answer).unwrap();
+}
+
 #[test]
 fn always_outlives_the_process_and_stays_in_its_project() {
     let scratch = Scratch::new();
-    policy(&scratch, "one", "gemini").answered(&run("make"), &"allow_always".into()).unwrap();
+    answer(&policy(&scratch, "one", "gemini"), "make", Answer::Project);
     assert!(policy(&scratch, "one", "gemini").decide(&run("make")).allows());
     assert!(!policy(&scratch, "two", "gemini").decide(&run("make")).allows());
     assert!(!policy(&scratch, "one", "codex").decide(&run("make")).allows());
@@ -34,16 +42,18 @@ fn always_outlives_the_process_and_stays_in_its_project() {
 fn it_can_be_listed_and_revoked_while_somebody_uses_it() {
     let scratch = Scratch::new();
     let using = policy(&scratch, "p", "a");
-    using.answered(&run("make"), &"allow_always".into()).unwrap();
-    using.answered(&run("ls"), &"reject_always".into()).unwrap();
+    answer(&using, "make", Answer::Project);
+    answer(&using, "ls", Answer::Never);
     let memory = Memory::open(&scratch.join("state"), &scratch.join("p")).unwrap();
     let list = memory.list();
-    let said: Vec<_> =
-        list.iter().map(|entry| (entry.allow, entry.subject.clone(), entry.agent.as_str())).collect();
-    assert_eq!(
-        said,
-        [(true, Subject::Command("make".into()), "a"), (false, Subject::Command("ls".into()), "a")]
-    );
+    let lines: Vec<_> = list
+        .iter()
+        .map(|entry| match &entry.scope {
+            Scope::Command { line, .. } => (entry.allow, line.as_str(), entry.agent.as_str()),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(lines, [(true, "make", "a"), (false, "ls", "a")]);
     assert!(list[0].since.ends_with('Z'));
     assert!(using.decide(&run("make")).allows());
     assert!(memory.revoke(list[0].id).unwrap());
@@ -58,8 +68,8 @@ fn it_can_be_listed_and_revoked_while_somebody_uses_it() {
 fn the_latest_word_counts() {
     let scratch = Scratch::new();
     let policy = policy(&scratch, "p", "a");
-    policy.answered(&run("make"), &"allow_always".into()).unwrap();
-    policy.answered(&run("make"), &"reject_always".into()).unwrap();
+    answer(&policy, "make", Answer::Project);
+    answer(&policy, "make", Answer::Never);
     assert_eq!(policy.remembered().list().len(), 1);
     assert!(!policy.decide(&run("make")).allows());
 }
@@ -72,7 +82,7 @@ fn many_who_remember_at_once_lose_nothing() {
             let policy = policy(&scratch, "p", "a");
             scope.spawn(move || {
                 for n in 0..10 {
-                    policy.answered(&run(&format!("make {thread}-{n}")), &"allow_always".into()).unwrap();
+                    answer(&policy, &format!("make {thread}-{n}"), Answer::Project);
                 }
             });
         }
@@ -89,7 +99,7 @@ fn many_who_remember_at_once_lose_nothing() {
 fn a_broken_memory_approves_nothing() {
     let scratch = Scratch::new();
     let using = policy(&scratch, "p", "a");
-    using.answered(&run("make"), &"allow_always".into()).unwrap();
+    answer(&using, "make", Answer::Project);
     let dir = scratch.join("state/permissions");
     let file = fs::read_dir(&dir)
         .unwrap()
@@ -102,4 +112,21 @@ fn a_broken_memory_approves_nothing() {
     assert!(Memory::open(&scratch.join("state"), &scratch.join("p")).is_err());
     fs::write(&file, r#"{"project":"/somewhere/else","remembered":[]}"#).unwrap();
     assert!(Memory::open(&scratch.join("state"), &scratch.join("p")).is_err());
+}
+
+#[test]
+fn answers_of_the_first_version_no_longer_count() {
+    // They were remembered under an agent's label and without the directory.
+    let scratch = Scratch::new();
+    let using = policy(&scratch, "p", "a");
+    answer(&using, "true", Answer::Project);
+    let dir = scratch.join("state/permissions");
+    let mut files = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path());
+    let file = files.find(|path| path.extension().unwrap() == "json").unwrap();
+    let project = scratch.join("p");
+    let old = json!({ "project": project, "remembered": [{ "id": 1, "agent": "a", "allow": true, "since": "", "subject": { "command": "make" } }] });
+    fs::write(&file, old.to_string()).unwrap();
+    assert!(!policy(&scratch, "p", "a").decide(&run("make")).allows());
+    answer(&using, "make", Answer::Project);
+    assert!(using.decide(&run("make")).allows(), "the file can be used again");
 }

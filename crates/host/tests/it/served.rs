@@ -8,7 +8,7 @@ use attache::client::{Client, Event, Session};
 use attache::wire::v1::ToolKind;
 use attache::{Error, Link, Prompt, Result, StopReason, code};
 use attache_host::Host;
-use attache_host::policy::{Decision, Mode, Policy};
+use attache_host::policy::{Answer, Decision, Mode, Policy};
 use serde_json::json;
 
 use crate::kit::{Mark, Scratch};
@@ -99,11 +99,11 @@ async fn order(session: &mut Session, policy: &Policy, order: &str) -> String {
             Event::Text(text) => said.push_str(&text),
             Event::Permission(ask) => match policy.decide(ask.request()) {
                 Decision::Choose(choice) => ask.choose(&choice.option).unwrap(),
-                Decision::Ask(_) => {
+                Decision::Ask(question) => {
                     // A person who says yes.
-                    let option = ask.options()[0].option_id.clone();
-                    policy.answered(ask.request(), &option).unwrap();
-                    ask.choose(&option).unwrap();
+                    let decision = policy.answer(ask.request(), &question, &Answer::Once).unwrap();
+                    let Decision::Choose(selected) = decision else { panic!() };
+                    ask.choose(&selected.option).unwrap();
                 }
                 _ => ask.cancel(),
             },
@@ -122,7 +122,7 @@ async fn files_of_the_session_and_no_others() {
     let root = scratch.dir("project");
     scratch.file("project/a", "hello");
     scratch.file("outside", "secret");
-    let policy = Arc::new(Policy::new(Mode::ApproveAll).roots([&root]));
+    let policy = Arc::new(Policy::new(Mode::APPROVE_ALL).roots([&root]));
     let mut session = open(&policy, root.clone(), "").await;
     let at = |name: &str| root.join(name).display().to_string();
     assert_eq!(order(&mut session, &policy, &format!("read {}", at("a"))).await, "hello");
@@ -139,7 +139,7 @@ async fn files_of_the_session_and_no_others() {
 #[tokio::test]
 async fn what_was_permitted_needs_no_second_question() {
     let scratch = Scratch::new();
-    let policy = Arc::new(Policy::new(Mode::Ask).roots([scratch.path()]));
+    let policy = Arc::new(Policy::new(Mode::ASK).roots([scratch.path()]));
     let mut session = open(&policy, scratch.path().to_owned(), "").await;
     let at = |name: &str| scratch.join(name).display().to_string();
     // Nobody can be asked by the files themselves here, so this is refused...
@@ -157,7 +157,7 @@ async fn commands_run_and_are_held_to_the_policy() {
     let scratch = Scratch::new();
     let rules = json!({ "autoApprove": [{ "command": ["pwd", "echo"] }], "defaultAction": "deny" });
     let rules = attache_host::policy::Rules::parse(&rules.to_string()).unwrap();
-    let policy = Arc::new(Policy::new(Mode::ApproveAll).rules(rules).roots([scratch.path()]));
+    let policy = Arc::new(Policy::new(Mode::APPROVE_ALL).rules(rules).roots([scratch.path()]));
     let mut session = open(&policy, scratch.path().to_owned(), "").await;
     let told = order(&mut session, &policy, "run pwd").await;
     assert_eq!(told, format!("{}\nSome(0)", scratch.path().display()));
@@ -171,7 +171,7 @@ async fn terminals_die_with_their_session() {
     // shows TERM-20
     let scratch = Scratch::new();
     let mark = Mark::new();
-    let policy = Arc::new(Policy::new(Mode::ApproveAll));
+    let policy = Arc::new(Policy::new(Mode::APPROVE_ALL));
     let mut session = open(&policy, scratch.path().to_owned(), mark.value()).await;
     assert_eq!(order(&mut session, &policy, "leave-running").await, "running");
     assert_eq!(mark.alive().len(), 1);
@@ -186,7 +186,7 @@ async fn terminals_die_with_their_connection() {
     // shows TERM-20
     let scratch = Scratch::new();
     let mark = Mark::new();
-    let policy = Arc::new(Policy::new(Mode::ApproveAll));
+    let policy = Arc::new(Policy::new(Mode::APPROVE_ALL));
     let mut session = open(&policy, scratch.path().to_owned(), mark.value()).await;
     assert_eq!(order(&mut session, &policy, "leave-running").await, "running");
     assert_eq!(mark.alive().len(), 1);

@@ -73,7 +73,7 @@ impl Form {
         self.reviewed |= at >= self.fields.len();
     }
 
-    pub(crate) fn face(&self, canvas: &Canvas) -> Face {
+    pub(crate) fn face(&self, canvas: &Canvas, ready: bool) -> Face {
         let mut face = match self.fields.get(self.at) {
             Some(field) => self.field_face(field, canvas),
             None => self.review(canvas),
@@ -83,6 +83,7 @@ impl Form {
             face.lines.extend(wrap(&line, canvas.columns, &Line::from("  "), &Line::from("  ")));
         }
         let help = match self.fields.get(self.at) {
+            _ if !ready => canvas.look.pick("…", "..."),
             None => "Enter send, number change, d decline, Esc cancel",
             Some(Field { kind: Kind::Many(_), .. }) => {
                 "Space or number toggle, Enter next, Shift-Tab back, Ctrl-X decline, Esc cancel"

@@ -58,11 +58,12 @@ impl Question {
         }
     }
 
-    pub(crate) fn face(&self, canvas: &Canvas) -> Face {
+    /// Keys are shown when they work: `ready`.
+    pub(crate) fn face(&self, canvas: &Canvas, ready: bool) -> Face {
         match self {
-            Question::Choice(choice) => choice.face(canvas),
-            Question::Form(form) => form.face(canvas),
-            Question::Page(page) => page.face(canvas),
+            Question::Choice(choice) => choice.face(canvas, ready),
+            Question::Form(form) => form.face(canvas, ready),
+            Question::Page(page) => page.face(canvas, ready),
         }
     }
 

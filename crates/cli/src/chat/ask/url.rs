@@ -59,7 +59,7 @@ impl Page {
         lines
     }
 
-    pub(crate) fn face(&self, canvas: &Canvas) -> Face {
+    pub(crate) fn face(&self, canvas: &Canvas, ready: bool) -> Face {
         let (_, host, _) = parts(&self.url);
         let head = format!("Open {} in a browser?", reveal(host, canvas.look));
         let mut lines =
@@ -70,6 +70,7 @@ impl Page {
             ("n", "No (decline)", Colour::Red),
             ("Esc", "Not now (cancel)", Colour::Red),
         ]) {
+            let key = if ready { key } else { "" };
             lines.push(
                 Line::styled(format!("  {key:4}"), Style::BOLD.colour(colour)).with(text, Style::PLAIN),
             );

@@ -1,8 +1,8 @@
-//! The commands that only look, each with the flags that keep it so.
+//! The table of read-only commands, each with the flags that keep it read-only.
 //!
-//! Lists of what is allowed, never of what is forbidden: a flag that a newer version of a tool invents is a question.
+//! Lists of what is allowed, never of what is forbidden: a flag that a newer version of a tool adds is a question.
 
-/// A command that only looks as long as nothing but these flags is used.
+/// A command that only reads as long as only these flags are used.
 pub(super) struct Known {
     pub(super) name: &'static str,
     /// Short flags without a value.
@@ -11,19 +11,23 @@ pub(super) struct Known {
     pub(super) valued: &'static str,
     /// Long flags, with or without `=value`.
     pub(super) long: &'static [&'static str],
-    /// What the words that are no flags are.
+    /// The meaning of the words that are not flags.
     pub(super) operands: Operands,
+    /// Values of short flags are always words of their own, also for flags in the middle of a group.
+    pub(super) values_are_words: bool,
 }
 
-/// What the words of a command that are no flags mean.
+/// The meaning of the words of a command that are not flags.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operands {
-    /// There are none.
+    /// None are allowed.
     None,
-    /// Text: nothing is opened by it.
+    /// Text that is not opened.
     Text,
-    /// Files to read.
+    /// Files or directories to read.
     Paths,
+    /// Files to read, not directories.
+    Files,
     /// At most one file: a second one would be written.
     OnePath,
     /// A pattern, then files; all files when the pattern came by a flag.
@@ -32,7 +36,7 @@ pub(super) enum Operands {
     Format,
 }
 
-use Operands::{Format, None as Nothing, OnePath, Paths, PatternThenPaths, Text};
+use Operands::{Files, Format, None as Nothing, OnePath, Paths, PatternThenPaths, Text};
 
 const fn known(
     name: &'static str,
@@ -41,7 +45,7 @@ const fn known(
     long: &'static [&'static str],
     operands: Operands,
 ) -> Known {
-    Known { name, short, valued, long, operands }
+    Known { name, short, valued, long, operands, values_are_words: false }
 }
 
 const GREP: &[&str] = &[
@@ -88,7 +92,7 @@ pub(super) const KNOWN: &[Known] = &[
         "aBbcdEeiNnpqsTtuwy",
         "U",
         &["--brief", "--color", "--unified", "--ignore-all-space"],
-        Paths,
+        Files,
     ),
     known("dirname", "z", "", &[], Text),
     known(
@@ -135,7 +139,10 @@ pub(super) const KNOWN: &[Known] = &[
     known("tac", "", "", &[], Paths),
     known("tail", "qv", "cn", &["--lines", "--bytes", "--quiet"], Paths),
     known("tr", "Ccdst", "", &["--delete", "--squeeze-repeats"], Text),
-    known("tree", "aACdDfFhinpQrsStux", "IPL", &["--dirsfirst", "--noreport"], Paths),
+    Known {
+        values_are_words: true,
+        ..known("tree", "aACdDfFhinpQrsStux", "IPL", &["--dirsfirst", "--noreport"], Paths)
+    },
     known("true", "", "", &[], Nothing),
     known("uname", "amnoprsv", "", &["--all"], Nothing),
     known("uniq", "cdDiuz", "fsw", &["--count", "--repeated", "--unique"], OnePath),
@@ -183,7 +190,7 @@ const RG: &[&str] = &[
     "--word-regexp",
 ];
 
-/// Tests of `find` that only look; each with how many words follow it.
+/// Tests of `find` that only read, each with the number of words that follow it.
 pub(super) const FIND: &[(&str, usize)] = &[
     ("-name", 1),
     ("-iname", 1),
@@ -229,8 +236,8 @@ pub(super) const FIND: &[(&str, usize)] = &[
     ("-P", 0),
 ];
 
-/// What `git` may be asked without asking anybody. Whatever prints a patch is not here: it runs the filters that the
-/// repository's settings name.
+/// Verbs of `git` that only read. Verbs that print a patch are not here: they run the filters that the repository's settings
+/// name.
 pub(super) const GIT: &[Known] = &[
     known(
         "status",

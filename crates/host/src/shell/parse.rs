@@ -1,22 +1,38 @@
-//! One line of POSIX shell, as far as it is plain: simple commands joined by `|`, `&&`, `||`, `;` and line ends.
+//! A parser for the plain part of POSIX shell: simple commands joined by `|`, `&&`, `||`, `;` and line ends.
 
 use std::fmt;
 
 /// The commands of a line, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// The simple commands; what joins them does not matter to somebody who must allow each of them.
+    /// The simple commands.
     pub commands: Vec<Command>,
+}
+
+/// What stands before a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Operator {
+    /// Nothing, `;` or a line end.
+    #[default]
+    Then,
+    /// `&&`
+    And,
+    /// `||`
+    Or,
+    /// `|`
+    Pipe,
 }
 
 /// One simple command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Command {
-    /// The program and its arguments, quotes taken away.
+    /// What joins it to the command before it.
+    pub operator: Operator,
+    /// The program and its arguments, without quotes.
     pub words: Vec<Word>,
     /// `NAME=value` in front of the program.
     pub assignments: Vec<String>,
-    /// What is redirected, e.g. `2>&1` or `>out`.
+    /// Redirections, e.g. `2>&1` or `>out`.
     pub redirections: Vec<Redirection>,
 }
 
@@ -25,7 +41,7 @@ pub struct Command {
 pub struct Word {
     /// Its text.
     pub text: String,
-    /// Whether the shell would expand it: an unquoted `*`, `?`, `[`, `{` or a leading `~`.
+    /// Whether a shell might expand it: an unquoted `*`, `?`, `[`, `{`, `~`, `^`, or `=` at its beginning.
     pub expands: bool,
 }
 
@@ -39,7 +55,7 @@ pub struct Redirection {
 }
 
 impl Redirection {
-    /// Whether it neither makes nor changes a file: `2>&1`, `>/dev/null`.
+    /// Whether it neither creates nor changes a file: `2>&1`, `>/dev/null`.
     pub fn is_harmless(&self) -> bool {
         !self.target.expands
             && match self.target.text.as_str() {
@@ -50,7 +66,7 @@ impl Redirection {
     }
 }
 
-/// Why a line cannot be judged.
+/// The reason why a line cannot be understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unclear(pub &'static str);
 
@@ -61,7 +77,7 @@ impl fmt::Display for Unclear {
 }
 
 impl Line {
-    /// Reads a line, or says what in it is more than plain commands.
+    /// Parses a line.
     ///
     /// # Errors
     /// [`Unclear`]: substitutions, variables, compound commands, here documents, background jobs, unfinished quotes.
@@ -71,7 +87,7 @@ impl Line {
             line: Line { commands: Vec::new() },
             command: Command::default(),
             word: None,
-            joined: false,
+            operator: None,
         }
         .run()
     }
@@ -88,8 +104,8 @@ struct Parser<'a> {
     line: Line,
     command: Command,
     word: Option<Word>,
-    /// Whether a `|`, `&&` or `||` still waits for what it joins.
-    joined: bool,
+    /// A `|`, `&&` or `||` that still needs a command after it.
+    operator: Option<Operator>,
 }
 
 impl Parser<'_> {
@@ -103,14 +119,17 @@ impl Parser<'_> {
                     if self.rest.next_if_eq(&'&').is_some() {
                         return Err(Unclear("`|&`"));
                     }
-                    self.rest.next_if_eq(&'|');
-                    self.end_joined()?;
+                    let operator = match self.rest.next_if_eq(&'|') {
+                        Some(_) => Operator::Or,
+                        None => Operator::Pipe,
+                    };
+                    self.end_joined(operator)?;
                 }
                 '&' => {
                     if self.rest.next_if_eq(&'&').is_none() {
                         return Err(Unclear("a job in the background (`&`)"));
                     }
-                    self.end_joined()?;
+                    self.end_joined(Operator::And)?;
                 }
                 '<' | '>' => self.redirect(c)?,
                 '\'' => self.single_quotes()?,
@@ -122,12 +141,14 @@ impl Parser<'_> {
                 '#' if self.word.is_none() => return Err(Unclear("a comment")),
                 '\0' => return Err(Unclear("a zero byte")),
                 // Also in the middle: `x=~/y` and `a:~` are expanded by some shells.
-                '*' | '?' | '[' | '{' | '~' => self.push(c, true),
+                '*' | '?' | '[' | '{' | '~' | '^' => self.push(c, true),
+                // zsh looks up the program that follows.
+                '=' if self.word.is_none() => self.push(c, true),
                 c => self.push(c, false),
             }
         }
         self.end_command()?;
-        if self.joined {
+        if self.operator.is_some() {
             return Err(Unclear("an operator without a command"));
         }
         if self.line.commands.is_empty() { Err(Unclear("no command")) } else { Ok(self.line) }
@@ -178,7 +199,7 @@ impl Parser<'_> {
                     }
                     None => return Err(Unclear("a quote without its end")),
                 },
-                // History expansion happens in interactive shells only, but nobody needs it in a command that is run for them.
+                // Interactive shells expand it.
                 Some('!') => return Err(Unclear("an exclamation mark in double quotes")),
                 Some(c) => self.push(c, false),
                 None => return Err(Unclear("a quote without its end")),
@@ -212,7 +233,7 @@ impl Parser<'_> {
         }
         while self.rest.next_if(|c| matches!(c, ' ' | '\t')).is_some() {}
         while let Some(c) = self.rest.next_if(|c| !c.is_whitespace() && !"|&;<>()".contains(*c)) {
-            // A target that needs quoting is a file, and a file in a redirection is asked about anyway.
+            // A target that needs quoting is a file, and a redirection to a file is never read-only.
             target.expands |= "*?[{~$`'\"\\".contains(c);
             target.text.push(c);
         }
@@ -238,23 +259,23 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// The end of a command that another must follow or come before.
-    fn end_joined(&mut self) -> Result<(), Unclear> {
+    /// Ends a command that another one must follow.
+    fn end_joined(&mut self, operator: Operator) -> Result<(), Unclear> {
         let before = self.line.commands.len();
         self.end_command()?;
         if self.line.commands.len() == before {
             return Err(Unclear("an operator without a command"));
         }
-        self.joined = true;
+        self.operator = Some(operator);
         Ok(())
     }
 
     fn end_command(&mut self) -> Result<(), Unclear> {
         self.end_word()?;
-        let command = std::mem::take(&mut self.command);
+        let mut command = std::mem::take(&mut self.command);
         if command != Command::default() {
+            command.operator = self.operator.take().unwrap_or_default();
             self.line.commands.push(command);
-            self.joined = false;
         }
         Ok(())
     }

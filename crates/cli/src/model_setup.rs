@@ -1,0 +1,107 @@
+//! What happens when our own agent has no model: a clear failure for scripts, a few ways to one for people.
+
+use attache::client::Agent;
+use attache::wire::v1::AuthState;
+
+use crate::agents::{AgentSpec, BUILTIN, OWN, on_path};
+use crate::auth::ask;
+use crate::cx::Cx;
+use crate::error::{Failure, Result};
+
+/// Whether the agent is ours and has no model to work with.
+pub(crate) async fn is_missing(spec: &AgentSpec, agent: &Agent) -> bool {
+    let Some(status) = agent.auth_status().filter(|_| spec.is_own()) else { return false };
+    status.get().await.is_ok_and(|status| status.state == AuthState::Unauthenticated)
+}
+
+/// The failure, with the ways to a model.
+pub(crate) fn failure() -> Failure {
+    let failure = Failure::runtime("no model: no API key is set, and no model server answers on this machine")
+        .detail("NO_MODEL")
+        .hint("set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or save a key: attache agent --login anthropic")
+        .hint("or start a model server on this machine: ollama serve, LM Studio, llama-server or vLLM");
+    match installed().as_slice() {
+        [] => failure,
+        [first, ..] => failure.hint(format!("or use another agent that is installed here: attache {first}")),
+    }
+    .hint("or see everything work without a model: attache demo")
+}
+
+/// Fails if our own agent has no model.
+pub(crate) async fn require(spec: &AgentSpec, agent: &Agent) -> Result<()> {
+    if is_missing(spec, agent).await { Err(failure()) } else { Ok(()) }
+}
+
+/// Other agents whose programs are installed.
+fn installed() -> Vec<&'static str> {
+    let others = BUILTIN.iter().filter(|agent| agent.name != OWN);
+    let found = others.filter(|agent| {
+        agent.spec().program().is_some_and(|program| program != "npx" && on_path(program).is_some())
+    });
+    found.map(|agent| agent.name).take(5).collect()
+}
+
+/// What the user wants to do without a model.
+pub(crate) enum Picked {
+    /// There may be a model now.
+    Retry,
+    /// Open the chat anyway.
+    Continue,
+    /// Run this program again with these arguments.
+    Instead(Vec<String>),
+    Leave,
+}
+
+enum Way {
+    Key,
+    Server,
+    Agent(&'static str),
+    Demo,
+    Continue,
+}
+
+/// Asks on the terminal how to get to a model.
+pub(crate) async fn pick(cx: &Cx) -> Result<Picked> {
+    let out = &cx.output;
+    let mut ways = vec![
+        ("Enter an API key".to_owned(), Way::Key),
+        ("Use a model server on this machine (Ollama, LM Studio, llama.cpp, vLLM)".to_owned(), Way::Server),
+    ];
+    ways.extend(installed().into_iter().map(|name| (format!("Use another agent: {name}"), Way::Agent(name))));
+    ways.push(("Watch the demo, which needs no model".to_owned(), Way::Demo));
+    ways.push(("Open the chat anyway".to_owned(), Way::Continue));
+    out.tell("No model yet: no API key is set, and no model server answers on this machine.");
+    for (at, (label, _)) in (1..).zip(&ways) {
+        out.tell(format_args!("  {at}  {label}"));
+    }
+    let Some(chosen) = ask::choice(ways.len()).await? else { return Ok(Picked::Leave) };
+    match ways.swap_remove(chosen).1 {
+        Way::Key => save_key(cx).await,
+        Way::Server => {
+            out.tell("Start the server (for example: ollama serve), then press Enter.");
+            Ok(match ask::line("").await? {
+                Some(_) => Picked::Retry,
+                None => Picked::Leave,
+            })
+        }
+        Way::Agent(name) => Ok(Picked::Instead(vec![name.to_owned()])),
+        Way::Demo => Ok(Picked::Instead(vec!["demo".to_owned()])),
+        Way::Continue => Ok(Picked::Continue),
+    }
+}
+
+#[cfg(unix)]
+async fn save_key(cx: &Cx) -> Result<Picked> {
+    let providers = crate::agent::key_providers(cx)?;
+    for (at, provider) in (1..).zip(&providers) {
+        cx.output.tell(format_args!("  {at}  {}", provider.name));
+    }
+    let Some(chosen) = ask::choice(providers.len()).await? else { return Ok(Picked::Retry) };
+    crate::agent::save_key(cx, &providers[chosen]).await?;
+    Ok(Picked::Retry)
+}
+
+#[cfg(not(unix))]
+async fn save_key(_: &Cx) -> Result<Picked> {
+    Ok(Picked::Continue)
+}

@@ -1,0 +1,135 @@
+//! Protected paths: files that make programs run, or that instruct agents.
+//!
+//! No mode writes them without a question, and sandboxed commands see them read-only.
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+
+/// Directories: everything below them is protected.
+const DIRECTORIES: &[&str] = &[
+    ".attache",
+    ".claude",
+    ".codex",
+    ".cursor",
+    ".devcontainer",
+    ".fleet",
+    ".gemini",
+    ".git",
+    ".gnupg",
+    ".husky",
+    ".idea",
+    ".opencode",
+    ".qwen",
+    ".ssh",
+    ".vscode",
+    ".zed",
+];
+
+/// Files, wherever they are.
+const FILES: &[&str] = &[
+    ".attache.toml",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_profile",
+    ".bashrc",
+    ".cursorrules",
+    ".envrc",
+    ".gitconfig",
+    ".gitmodules",
+    ".mcp.json",
+    ".profile",
+    ".windsurfrules",
+    ".zlogin",
+    ".zprofile",
+    ".zshenv",
+    ".zshrc",
+    "agents.md",
+    "agents.override.md",
+    "claude.local.md",
+    "claude.md",
+    "gemini.md",
+    "qwen.md",
+];
+
+/// Directories below `.config`.
+const CONFIGURATION: &[&str] = &["attache", "autostart", "environment.d", "fish", "git", "systemd"];
+
+/// Parts of `.git` that run programs; the rest must stay writable for `git commit`.
+const GIT: &[&str] = &["hooks", "config", "config.worktree", "info"];
+
+/// Whether a path is protected. Letter case does not count, because some file systems ignore it.
+pub fn is_protected(path: &Path) -> bool {
+    let names = lower_names(path);
+    names.iter().any(|name| DIRECTORIES.contains(&name.as_str()))
+        || names.last().is_some_and(|name| FILES.contains(&name.as_str()))
+        || names.windows(2).any(|pair| pair[0] == ".config" && CONFIGURATION.contains(&pair[1].as_str()))
+}
+
+fn lower_names(path: &Path) -> Vec<String> {
+    let name = |component: Component<'_>| match component {
+        Component::Normal(name) => Some(name.to_string_lossy().to_ascii_lowercase()),
+        _ => None,
+    };
+    path.components().filter_map(name).collect()
+}
+
+/// Existing protected paths directly below each of `roots`, for a sandbox to keep read-only. Of `.git` only the parts that run
+/// programs are listed, so that a sandboxed `git commit` works.
+pub fn existing(roots: &[PathBuf]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for root in roots {
+        let Ok(entries) = std::fs::read_dir(root) else { continue };
+        for entry in entries.flatten() {
+            let path = entry.path();
+            let name = entry.file_name().to_string_lossy().to_ascii_lowercase();
+            if name == ".git" && path.is_dir() {
+                found.extend(GIT.iter().map(|part| path.join(part)).filter(|path| path.exists()));
+            } else if name == ".config" {
+                found.extend(CONFIGURATION.iter().map(|part| path.join(part)).filter(|path| path.exists()));
+            } else if is_protected(Path::new(&name)) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// Protected files and directories directly below each of `roots`, to find those that a command creates.
+pub fn present(roots: &[PathBuf]) -> BTreeSet<PathBuf> {
+    let entries = roots.iter().flat_map(|root| std::fs::read_dir(root).into_iter().flatten().flatten());
+    entries
+        .map(|entry| entry.path())
+        .filter(|path| path.file_name().is_some_and(|name| is_protected(Path::new(name))))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_run_or_instruct_are_protected() {
+        for path in [
+            "/p/.git/hooks/pre-commit",
+            "/p/sub/.git/config",
+            "/p/.GIT/config",
+            "/p/.attache.toml",
+            "/p/.attache/commands/x.md",
+            "/p/AGENTS.md",
+            "/p/docs/CLAUDE.md",
+            "/p/.vscode/tasks.json",
+            "/home/me/.ssh/authorized_keys",
+            "/home/me/.bashrc",
+            "/home/me/.config/systemd/user/x.service",
+        ] {
+            assert!(is_protected(Path::new(path)), "{path}");
+        }
+        for path in
+            ["/p/src/main.rs", "/p/gitx/config", "/p/agents.md.txt", "/p/.config/other/x", "/p/.github/x.yml"]
+        {
+            assert!(!is_protected(Path::new(path)), "{path}");
+        }
+    }
+}
