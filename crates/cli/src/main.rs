@@ -55,6 +55,7 @@ fn main() -> ExitCode {
     if let Some(code) = agent::sandboxed(std::env::args_os().skip(1)) {
         return code;
     }
+    attache_conn::process::adopt_orphans();
     let paths = Paths::from_env();
     let arguments: Vec<String> =
         std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();

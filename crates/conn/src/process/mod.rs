@@ -8,9 +8,14 @@
 //! On Unix a small guardian process stands between us and the child; it is a fork of this process, made in the same
 //! step as the child, and it holds nothing but a control pipe and a status pipe. We only ever write to that pipe:
 //! the guardian alone sends signals, to processes that it has not reaped yet, so a reused process id is never hit.
-//! The end of the control pipe tells it that we are gone. On Linux it is the child subreaper, so that grandchildren
+//! The end of the control pipe tells it that we are gone. On Linux it is a child subreaper, so that grandchildren
 //! which went to the background or started their own session come back to it; on other Unix systems only the child's
 //! process group is covered. On Windows the child lives in a job object that dies with its last handle.
+//!
+//! On Linux there are two guardians, one the parent of the other, because the child may attack them. Whichever of them
+//! is killed, the other kills everything at once; one that is stopped is continued. A child that kills both of them in the same moment
+//! is caught by programs that call [`adopt_orphans`]. Not covered: a child that kills our own process as well in that moment, and
+//! one that lets a service outside (cron, systemd, a container runtime) start programs for it.
 //!
 //! [`Command::spawn_pty`] starts a program on a pseudo terminal instead of pipes, under the same guard (Unix).
 //!
@@ -56,6 +61,17 @@ pub enum Stderr {
     Inherit,
     /// It is thrown away.
     Null,
+}
+
+/// Makes this process adopt descendants that have lost their parents, and ends those that a child has left by killing
+/// its guardians. For programs, which call it once at their start; does something on Linux only.
+///
+/// From then on this process is a child subreaper: a program that it starts by other means than [`Command`], and that goes
+/// to the background, becomes a child of this process when its parent ends. It is left alone, but remains a zombie
+/// after its end until this process ends too.
+pub fn adopt_orphans() {
+    #[cfg(target_os = "linux")]
+    crate::sys::orphans::adopt();
 }
 
 /// Is called with each line of the child's stderr, without its line end.

@@ -8,9 +8,15 @@ pub(crate) mod guardian;
 pub(crate) mod job;
 #[cfg(unix)]
 mod kin;
+#[cfg(target_os = "linux")]
+pub(crate) mod orphans;
+#[cfg(target_os = "linux")]
+mod outer;
 #[cfg(unix)]
 pub(crate) mod poll;
 #[cfg(unix)]
 pub(crate) mod pty;
 #[cfg(unix)]
 pub(crate) mod stdio;
+#[cfg(unix)]
+mod times;

@@ -149,21 +149,26 @@ async fn a_child_leads_its_own_group_in_a_session_without_terminal() {
 }
 
 #[tokio::test]
-async fn the_guardian_holds_nothing_of_ours() {
+async fn the_guardians_hold_nothing_of_ours() {
     // Sixty-four megabytes that a forked process would keep alive beside ours, and an open file.
     let mut ballast = vec![1_u8; 64 << 20];
     let _file = std::fs::File::open("/dev/null").unwrap();
     let child = Command::new("cat").current_dir("/tmp").spawn().unwrap();
-    let guardian = proc::parent(child.guard.pid());
-    assert_eq!(proc::parent(guardian), std::process::id());
-    assert_eq!(proc::status(guardian, "Name").unwrap(), "attache-guard");
-    assert_eq!(std::fs::read_link(format!("/proc/{guardian}/cwd")).unwrap(), std::path::Path::new("/"));
-    let kilobytes = || -> Option<u64> { proc::status(guardian, "VmRSS")?.split(' ').next()?.parse().ok() };
-    proc::until("a guardian that has let our memory go", || kilobytes().unwrap() < 16_384);
-    proc::until("a guardian with two pipes", || proc::descriptors(guardian) == [0, 1]);
+    let inner = proc::parent(child.guard.pid());
+    let outer = proc::parent(inner);
+    assert_eq!(proc::parent(outer), std::process::id());
+    // Each has the list of its children open, and the inner one two pipes.
+    for (guardian, descriptors) in [(inner, &[0, 1, 2][..]), (outer, &[2])] {
+        proc::until("a guardian that holds nothing else", || proc::descriptors(guardian) == descriptors);
+        assert_eq!(proc::status(guardian, "Name").unwrap(), "attache-guard");
+        assert_eq!(std::fs::read_link(format!("/proc/{guardian}/cwd")).unwrap(), std::path::Path::new("/"));
+        let kilobytes =
+            || -> Option<u64> { proc::status(guardian, "VmRSS")?.split(' ').next()?.parse().ok() };
+        proc::until("a guardian that has let our memory go", || kilobytes().unwrap() < 16_384);
+    }
     ballast.fill(2);
     assert!(child.shutdown().await.success());
-    assert!(proc::is_gone(guardian));
+    assert!(proc::is_gone(inner) && proc::is_gone(outer));
 }
 
 #[tokio::test]
