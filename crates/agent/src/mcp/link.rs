@@ -4,7 +4,7 @@ use std::path::Path;
 
 use attache::wire::v1::{HttpHeader, McpServer, McpServerStdio};
 use attache_conn::process::{Child, ChildGuard, Command};
-use attache_host::secrets::is_secret_name;
+use attache_host::secrets::withheld_variables;
 use rmcp::service::{RoleClient, RunningService, ServiceExt as _};
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransport, StreamableHttpClientTransportConfig,
@@ -67,7 +67,7 @@ pub(super) async fn reach(
 async fn start(program: &McpServerStdio, cwd: &Path, asked: Asked) -> Result<(Service, Ends), String> {
     let mut command = Command::new(&program.command).args(&program.args).current_dir(cwd);
     // The keys of our own environment are for models; a server gets those that it is given.
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_none_or(is_secret_name)) {
+    for name in withheld_variables(&[]) {
         command = command.env_remove(name);
     }
     let command = command.envs(program.env.iter().map(|variable| (&variable.name, &variable.value)));

@@ -7,9 +7,20 @@ mod frame;
 mod names;
 
 use std::borrow::Cow;
+use std::ffi::OsString;
 use std::sync::Arc;
 
 pub use names::is_secret_name;
+
+/// Returns the variables of our own environment that programs started for an agent do not inherit: those named like
+/// secrets, and those whose names are not text, except the ones in `passed`.
+pub fn withheld_variables(passed: &[String]) -> Vec<OsString> {
+    let is_withheld = |name: &OsString| match name.to_str() {
+        Some(name) => is_secret_name(name) && !passed.iter().any(|passed| passed == name),
+        None => true,
+    };
+    std::env::vars_os().map(|(name, _)| name).filter(is_withheld).collect()
+}
 
 /// What stands in the place of a secret.
 pub const MASKED: &str = "***";

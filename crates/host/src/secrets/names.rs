@@ -4,6 +4,10 @@ use super::MASKED;
 
 /// Whether a variable, a header or a member of this name holds a secret.
 pub fn is_secret_name(name: &str) -> bool {
+    // Credentials for agents have the name of the login method behind this, and the password of MySQL has a name of its own.
+    if name.starts_with("ATTACHE_AUTH_") || name == "MYSQL_PWD" {
+        return true;
+    }
     // `apiKey`, `API_KEY` and `x-api-key` are one name.
     let plain: String =
         name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
@@ -23,7 +27,7 @@ pub fn is_secret_name(name: &str) -> bool {
         "secretkey",
     ];
     ends.iter().any(|end| plain.ends_with(end))
-        || ["secret", "password", "credential", "authorization", "setcookie", "apikey"]
+        || ["secret", "password", "credential", "authorization", "setcookie", "apikey", "accesskey"]
             .iter()
             .any(|part| plain.contains(part))
         || (parts.len() > 1

@@ -32,6 +32,7 @@ use crate::net::Reach;
 use crate::policy::{Confined, Destination, Guard};
 use crate::proxy::{self, Proxy};
 use crate::sandbox::{Confinement, Network};
+use crate::secrets::withheld_variables;
 use crate::shell::is_read_only;
 
 /// What happens on a terminal, for a screen.
@@ -108,6 +109,7 @@ struct Proxies(Arc<Mutex<HashMap<Option<SessionId>, Arc<Proxy>>>>);
 struct Settings {
     size: (u16, u16),
     env: Vec<(String, String)>,
+    passed_env: Vec<String>,
     default_output: u64,
     largest_output: u64,
     kill_grace: Duration,
@@ -122,12 +124,14 @@ impl PtyTerminals {
     ///
     /// Unless said otherwise a terminal has 120 columns and 40 rows, keeps 1 MiB of output (at most 16 MiB, whatever the agent asks
     /// for), gives a command one second between `SIGTERM` and `SIGKILL`, and there are at most 64 at a time. Nobody pages through output or looks at
-    /// its colours, so programs are told that by `TERM=dumb`, `PAGER=cat` and `GIT_PAGER=cat`; the agent's own variables come after.
+    /// its colours, so programs are told that by `TERM=dumb`, `PAGER=cat` and `GIT_PAGER=cat`; the agent's own variables come after. Of
+    /// our environment commands inherit everything that is not named like a secret.
     pub fn new(guard: Guard) -> Self {
         let env = [("TERM", "dumb"), ("PAGER", "cat"), ("GIT_PAGER", "cat")];
         let settings = Settings {
             size: (120, 40),
             env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
+            passed_env: Vec::new(),
             default_output: 1 << 20,
             largest_output: 16 << 20,
             kill_grace: Duration::from_secs(1),
@@ -171,6 +175,14 @@ impl PtyTerminals {
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.settings.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// Variables that commands inherit although they are named like secrets ([`is_secret_name`](crate::secrets::is_secret_name)). Others
+    /// of that kind, such as the API keys of the agent, reach a command only if the agent's request sets them.
+    #[must_use]
+    pub fn pass_env(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.settings.passed_env.extend(names.into_iter().map(Into::into));
         self
     }
 
@@ -314,8 +326,11 @@ impl PtyTerminals {
             Arc::new(Shared { number, ring: Mutex::new(Ring::new(limit)), on_event: self.on_event.clone() });
         let (columns, rows) = self.settings.size;
         let env = self.settings.env.iter().chain(&launch.env);
-        let command = Command::new(&launch.program)
-            .args(&launch.args)
+        let mut command = Command::new(&launch.program).args(&launch.args);
+        for name in withheld_variables(&self.settings.passed_env) {
+            command = command.env_remove(name);
+        }
+        let command = command
             .envs(env.map(|(name, value)| (name, value)))
             .current_dir(&launch.cwd)
             .grace(Duration::ZERO)

@@ -26,6 +26,9 @@ fn names_of_secrets() {
         "bearerToken",
         "credentials",
         "GOOGLE_APPLICATION_CREDENTIALS",
+        "AWS_ACCESS_KEY_ID",
+        "ATTACHE_AUTH_COMPANY_LOGIN",
+        "MYSQL_PWD",
     ] {
         assert!(is_secret_name(name), "{name}");
     }
@@ -42,6 +45,10 @@ fn names_of_secrets() {
         "author",
         "name",
         "KEYMAP",
+        "PWD",
+        "SSH_AUTH_SOCK",
+        "GIT_ASKPASS",
+        "TOKENIZERS_PARALLELISM",
     ] {
         assert!(!is_secret_name(name), "{name}");
     }

@@ -131,6 +131,37 @@ async fn environment_and_directory() {
     assert_eq!(terminal.output().await.unwrap().output, format!("{}\ndumb\n", scratch.path().display()));
 }
 
+#[test]
+fn commands_inherit_no_secrets_of_ours() {
+    // The environment of a process is set before it starts, so the test runs itself again.
+    const AGAIN: &str = "ATTACHE_HOST_TEST_SECRETS";
+    const NAME: &str = "terminals::commands_inherit_no_secrets_of_ours";
+    if std::env::var_os(AGAIN).is_none() {
+        let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+        again.args(["--exact", NAME]).env(AGAIN, "1");
+        for name in ["MODEL_API_KEY", "PASSED_TOKEN", "GIVEN_SECRET", "ATTACHE_AUTH_LOGIN", "PLAIN"] {
+            again.env(name, format!("<{name}>"));
+        }
+        let output = again.output().unwrap();
+        return assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    }
+    let mut env = script("env");
+    env.env = Some(vec![EnvVariable::new("GIVEN_SECRET", "<by the agent>")]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let printed = runtime.block_on(async {
+        let terminals = terminals().pass_env(["PASSED_TOKEN"]);
+        let terminal = terminals.create_in(None, &[PathBuf::from("/")], env).await.unwrap();
+        terminal.wait_for_exit().await.unwrap();
+        terminal.output().await.unwrap().output
+    });
+    let has = |line: &str| printed.lines().any(|printed| printed == line);
+    assert!(has("PLAIN=<PLAIN>") && has("PASSED_TOKEN=<PASSED_TOKEN>"), "{printed}");
+    assert!(has("GIVEN_SECRET=<by the agent>"), "{printed}");
+    for withheld in ["MODEL_API_KEY", "ATTACHE_AUTH_LOGIN", "<GIVEN_SECRET>"] {
+        assert!(!printed.contains(withheld), "{printed}");
+    }
+}
+
 #[tokio::test]
 async fn a_program_is_no_shell_text_but_a_text_may_be() {
     // shows TERM-14
