@@ -192,7 +192,6 @@ impl Dir {
     }
 
     /// Removes an empty directory.
-    #[cfg(target_os = "linux")]
     pub(crate) fn remove_dir(&self, name: &OsStr) -> io::Result<()> {
         let name = CString::new(name.as_bytes())?;
         // SAFETY: the name ends with a zero byte and lives for the call.

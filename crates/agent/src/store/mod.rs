@@ -315,3 +315,7 @@ fn private_file(path: &Path) -> std::io::Result<()> {
 #[cfg(test)]
 #[path = "store_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "undo_tests.rs"]
+mod undo_tests;

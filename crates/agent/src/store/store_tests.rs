@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use super::*;
 use crate::model::{Message, Part, Role, ToolCall};
 
-struct Scratch(PathBuf);
+pub(super) struct Scratch(pub(super) PathBuf);
 
 impl Scratch {
-    fn new(name: &str) -> Self {
+    pub(super) fn new(name: &str) -> Self {
         let at = std::env::temp_dir().join(format!("attache-store-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&at);
         std::fs::create_dir_all(at.join("project")).unwrap();
@@ -19,15 +19,15 @@ impl Scratch {
     fn file(&self) -> PathBuf {
         self.0.join("data/sessions.db")
     }
-    fn project(&self) -> PathBuf {
+    pub(super) fn project(&self) -> PathBuf {
         self.0.join("project")
     }
-    fn open(&self) -> Store {
+    pub(super) fn open(&self) -> Store {
         let store = Store::open(&self.file(), Mask::new()).unwrap();
         let _ = store.create(&NewRow { id: "s", cwd: &self.project(), roots: &[] });
         store
     }
-    fn write(&self, name: &str, text: &str) -> PathBuf {
+    pub(super) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.project().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, text).unwrap();

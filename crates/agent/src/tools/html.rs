@@ -118,7 +118,7 @@ impl Page<'_> {
         let Some(name) = tag.name else { return };
         if BLOCKS.contains(&name) {
             text.push('\n');
-        } else if !tag.closes && !(tag.empty && name == "svg") {
+        } else if !(tag.closes || tag.empty && name == "svg") {
             self.skip_hidden(name);
         }
     }
