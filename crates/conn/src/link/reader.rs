@@ -116,8 +116,8 @@ impl FrameReader {
         self.buffer.get(range.clone()).unwrap_or_default()
     }
 
-    /// How the line that was found too long begins.
-    pub(crate) fn head(&self) -> &[u8] {
+    /// How the line begins that was longer than the limit and was skipped last, for those who want to tell its sender.
+    pub fn head(&self) -> &[u8] {
         &self.head
     }
 
