@@ -236,6 +236,15 @@ impl FrameReader {
         }
     }
 
+    /// Nothing is read for now: a big buffer whose lines have all been taken is given back.
+    pub(crate) fn rest(&mut self) {
+        if self.start == self.buffer.len() && self.buffer.capacity() > KEEP {
+            self.buffer = Vec::new();
+            self.start = 0;
+            self.searched = 0;
+        }
+    }
+
     /// One huge line must not cost its memory for the rest of the connection, and a stream of big ones must not cost an
     /// allocation each.
     fn give_back(&mut self) {
