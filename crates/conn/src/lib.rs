@@ -40,5 +40,5 @@ pub use link::{Flow, FrameReader, FrameWriter, Link, Listener, listen_tcp};
 pub use notify::Notify;
 pub use peer::{Peer, open};
 pub use responder::Responder;
-pub use slot::Slot;
+pub use slot::AnswerSlot;
 pub use ticket::Ticket;

@@ -13,7 +13,7 @@ pub struct Limits {
     pub open_requests: usize,
     /// The bytes of the peer's requests that are open at once. One by itself may have more.
     pub open_request_bytes: usize,
-    /// Answers that may be large are produced while fewer bytes than this wait to be written; see [`Slot`](crate::Slot).
+    /// Answers that may be large are produced while fewer bytes than this wait to be written; see [`AnswerSlot`](crate::AnswerSlot).
     pub answers: usize,
     /// Answers that may be large and are produced at once.
     pub serving: usize,

@@ -2,7 +2,9 @@
 
 use crate::call::{OWN_UNSENT, Waiter};
 use crate::shared::Shared;
-use crate::{Backlog, Call, CallError, CallId, Closed, Dispatch, Driver, Limits, Link, Notify, Side, Slot};
+use crate::{
+    AnswerSlot, Backlog, Call, CallError, CallId, Closed, Dispatch, Driver, Limits, Link, Notify, Side,
+};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::fmt;
@@ -66,8 +68,8 @@ impl Peer {
     }
 
     /// A place among those who answer the peer with something that may be large.
-    pub fn slot(&self) -> Slot {
-        Slot::new(&self.0)
+    pub fn answer_slot(&self) -> AnswerSlot {
+        AnswerSlot::new(&self.0)
     }
 
     /// Ends the connection: what is queued is still written, then the driver finishes. Does not wait.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 ///
 /// RPC-24: it is answered exactly once. The methods that answer consume it, and dropping it answers with an internal error.
 /// An answer that exists does not wait for room: a peer that waits for one must not be kept waiting by a stream that it does not
-/// read. Answers that may be large wait before they are made; see [`Slot`](crate::Slot).
+/// read. Answers that may be large wait before they are made; see [`AnswerSlot`](crate::AnswerSlot).
 pub struct Responder {
     shared: Arc<Shared>,
     id: Id,

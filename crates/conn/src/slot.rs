@@ -17,7 +17,7 @@ use std::task::{Context, Poll, Waker};
 
 /// A place among those who answer the peer with something that may be large. Nothing is held before [`enter`](Self::enter);
 /// dropping it gives everything back.
-pub struct Slot {
+pub struct AnswerSlot {
     shared: Arc<Shared>,
     held: Mutex<Held>,
 }
@@ -92,9 +92,9 @@ impl State {
     }
 }
 
-impl Slot {
+impl AnswerSlot {
     pub(crate) fn new(shared: &Arc<Shared>) -> Self {
-        Slot { shared: Arc::clone(shared), held: Mutex::default() }
+        AnswerSlot { shared: Arc::clone(shared), held: Mutex::default() }
     }
 
     /// Waits for the turn of this slot. Returns at once if it has entered already.
@@ -154,16 +154,19 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for AnswerSlot {
     fn drop(&mut self) {
         self.leave();
     }
 }
 
-impl fmt::Debug for Slot {
+impl fmt::Debug for AnswerSlot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let held = self.held();
-        f.debug_struct("Slot").field("entered", &held.entered).field("reserved", &held.reserved).finish()
+        f.debug_struct("AnswerSlot")
+            .field("entered", &held.entered)
+            .field("reserved", &held.reserved)
+            .finish()
     }
 }
 

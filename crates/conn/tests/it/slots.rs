@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use attache_conn::{Limits, Peer, Side, Slot};
+use attache_conn::{AnswerSlot, Limits, Peer, Side};
 
 use crate::kit::{Heard, Said, Wire, connect};
 
@@ -20,8 +20,8 @@ fn start(limits: Limits, room: usize) -> (Peer, Wire, Heard) {
     (peer, wire, heard)
 }
 
-async fn entered(peer: &Peer) -> Slot {
-    let slot = peer.slot();
+async fn entered(peer: &Peer) -> AnswerSlot {
+    let slot = peer.answer_slot();
     slot.enter().await;
     slot
 }
@@ -30,7 +30,7 @@ async fn entered(peer: &Peer) -> Slot {
 async fn few_enter_at_once_and_in_order() {
     let (peer, _wire, _heard) = start(Limits { serving: 2, ..Limits::default() }, 1000);
     let (one, _two) = (entered(&peer).await, entered(&peer).await);
-    let (third, fourth) = (peer.slot(), peer.slot());
+    let (third, fourth) = (peer.answer_slot(), peer.answer_slot());
     let mut third_enters = pin!(third.enter());
     let mut fourth_enters = pin!(fourth.enter());
     let mut cx = Context::from_waker(Waker::noop());
@@ -50,7 +50,7 @@ async fn few_enter_at_once_and_in_order() {
 async fn one_that_gives_up_passes_its_turn_on() {
     let (peer, _wire, _heard) = start(Limits { serving: 1, ..Limits::default() }, 1000);
     let one = entered(&peer).await;
-    let (second, third) = (peer.slot(), peer.slot());
+    let (second, third) = (peer.answer_slot(), peer.answer_slot());
     let mut cx = Context::from_waker(Waker::noop());
     let mut second_enters = Box::pin(second.enter());
     assert!(second_enters.as_mut().poll(&mut cx).is_pending());
@@ -73,7 +73,7 @@ async fn nobody_begins_while_much_waits_to_be_written() {
     wire.write("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n").await;
     let (_, _, responder) = heard.request().await;
     responder.ok(&"x".repeat(20_000));
-    let slot = peer.slot();
+    let slot = peer.answer_slot();
     assert!(!is_ready(slot.enter()));
     let waits = tokio::spawn(async move { slot.enter().await });
     // What the writer has taken and not written counts too.
@@ -114,7 +114,7 @@ async fn a_pause_lets_others_in() {
         (slot, answer)
     });
     tokio::task::yield_now().await;
-    let other = peer.slot();
+    let other = peer.answer_slot();
     assert!(is_ready(other.enter()));
     answer.send(7).unwrap();
     tokio::task::yield_now().await;
@@ -122,10 +122,10 @@ async fn a_pause_lets_others_in() {
     drop(other);
     let (slot, answer) = asks.await.unwrap();
     assert_eq!(answer, 7);
-    assert!(!is_ready(peer.slot().enter()));
+    assert!(!is_ready(peer.answer_slot().enter()));
     // What is ready at once keeps its place.
     assert_eq!(slot.pause(std::future::ready(8)).await, 8);
-    assert!(!is_ready(peer.slot().enter()));
+    assert!(!is_ready(peer.answer_slot().enter()));
 }
 
 #[tokio::test]
@@ -134,7 +134,7 @@ async fn the_end_of_the_connection_ends_every_wait() {
     let (peer, wire, mut heard) = start(limits, 1000);
     let first = entered(&peer).await;
     first.reserve(100).await;
-    let (second, third) = (peer.slot(), peer.slot());
+    let (second, third) = (peer.answer_slot(), peer.answer_slot());
     let enters = tokio::spawn(async move { second.enter().await });
     let reserves = tokio::spawn(async move { third.reserve(50).await });
     tokio::task::yield_now().await;
