@@ -74,6 +74,16 @@ pub fn adopt_orphans() {
     crate::sys::orphans::adopt();
 }
 
+/// Makes the allocator give every large block back to the system as soon as it is freed. For programs that serve peers
+/// they do not trust, which call it once at their start; does something with glibc only.
+///
+/// Unless told otherwise, glibc keeps blocks of up to 32 MiB for reuse after the first of their size was freed, in as many
+/// arenas as there are threads: a few messages of some megabytes then cost many times their size for good.
+pub fn return_freed_memory() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    crate::sys::malloc::return_large_blocks();
+}
+
 /// Is called with each line of the child's stderr, without its line end.
 type OnLine = Box<dyn FnMut(&str) + Send>;
 

@@ -8,6 +8,8 @@ pub(crate) mod guardian;
 pub(crate) mod job;
 #[cfg(unix)]
 mod kin;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub(crate) mod malloc;
 #[cfg(target_os = "linux")]
 pub(crate) mod orphans;
 #[cfg(target_os = "linux")]

@@ -35,6 +35,15 @@ impl Jail {
         self.again(path, |place| place.open_to_read())
     }
 
+    /// How many bytes a file has. It may have more or fewer by the time that it is read.
+    ///
+    /// # Errors
+    /// When there is no such file inside.
+    pub fn size(&self, path: &Path) -> Result<u64, FileError> {
+        let metadata = self.open(path)?.metadata();
+        metadata.map(|metadata| metadata.len()).map_err(|error| FileError::io(path, error))
+    }
+
     /// Puts bytes in the place of a file, or makes it, entirely or not at all. It gets the permissions `mode`, without the bits
     /// that make a program run as somebody else. Missing parents are made. Other hard links of the old file keep their content.
     ///

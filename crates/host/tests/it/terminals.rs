@@ -227,6 +227,34 @@ async fn no_agent_may_have_all_the_memory() {
 }
 
 #[tokio::test]
+async fn all_terminals_together_may_not_have_all_the_memory() {
+    let terminals = terminals().output_limits(1 << 20, 1 << 20).total_output(2_500_000);
+    let roots = [PathBuf::from("/")];
+    let mut all = Vec::new();
+    for _ in 0..6 {
+        let flood = script("head -c 1500000 /dev/zero | tr '\\0' x; echo last");
+        let terminal = terminals.create_in(None, &roots, flood).await.unwrap();
+        terminal.wait_for_exit().await.unwrap();
+        all.push(terminal);
+    }
+    let mut kept = Vec::new();
+    for terminal in &all {
+        let output = terminal.output().await.unwrap();
+        assert!(output.truncated && output.output.ends_with("xlast\n"));
+        assert_eq!(terminal.output_bytes(), output.output.len());
+        kept.push(output.output.len());
+    }
+    // Two have all that they may have, one the rest, and the others what everybody has.
+    assert_eq!(kept, [1 << 20, 1 << 20, 2_500_000 - (2 << 20), 32 << 10, 32 << 10, 32 << 10]);
+    // What is released is free for others.
+    all[0].release().await.unwrap();
+    let again =
+        terminals.create_in(None, &roots, script("head -c 900000 /dev/zero | tr '\\0' x")).await.unwrap();
+    again.wait_for_exit().await.unwrap();
+    assert_eq!(again.output_bytes(), 900_000);
+}
+
+#[tokio::test]
 async fn bytes_that_are_no_text_are_replaced() {
     // shows TERM-19
     let (output, _) = run(script(r"printf 'a\377b\342\202'")).await;

@@ -1,6 +1,7 @@
 //! What is known about a session: updates are folded into it and turned into events.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use attache_wire::v1::{
@@ -10,8 +11,11 @@ use attache_wire::v1::{
 
 use super::event::{ContentPiece, Event, Speaker, TextChunk, ToolCallChange};
 
-/// Changes of tool calls that nobody has announced yet; more than this are forgotten.
+/// Tool calls that are remembered as announced; the oldest are forgotten first.
+const KNOWN_CALLS: usize = 65_536;
+/// Changes of tool calls that nobody has announced yet, and how many bytes they had on the wire; more are dropped.
 const ORPHANS: usize = 64;
+const ORPHAN_BYTES: usize = 1 << 20;
 
 /// The answers of `session/new`, `load`, `resume` and `fork`, as far as they are the same.
 #[derive(Debug, Default)]
@@ -64,41 +68,62 @@ impl State {
         }
     }
 
-    /// Takes in one update. `None` if there is nothing to tell.
-    pub(crate) fn fold(&mut self, update: SessionUpdate) -> Option<Event> {
+    /// Takes in one update, which was so many bytes long on the wire. `None` if there is nothing to tell.
+    pub(crate) fn fold(&mut self, update: SessionUpdate, bytes: usize) -> Option<Event> {
+        let event = self.tools.event("", update, bytes)?;
+        match &event {
+            Event::Commands(commands) => self.commands = commands.clone(),
+            Event::ConfigOptions(options) => self.config_options = options.clone(),
+            Event::Mode(mode) => {
+                if let Some(modes) = &mut self.modes {
+                    modes.current_mode_id = mode.clone();
+                }
+            }
+            Event::Info(info) => {
+                // LIST-12: absent leaves, null clears.
+                info.title.clone().apply(&mut self.title);
+                info.updated_at.clone().apply(&mut self.updated_at);
+            }
+            Event::Usage(usage) => self.usage = Some((**usage).clone()),
+            _ => {}
+        }
+        Some(event)
+    }
+
+    /// Takes in one update of a subagent, of which nothing is kept but which tool calls it has.
+    pub(crate) fn fold_child(&mut self, child: &str, update: SessionUpdate, bytes: usize) -> Option<Event> {
+        self.tools.event(child, update, bytes)
+    }
+
+    /// A permission request speaks about a tool call, and some agents announce the call in no other way.
+    pub(crate) fn asked_about(&mut self, call: &ToolCallUpdate) -> Option<ToolCallChange> {
+        if self.tools.is_known("", &call.tool_call_id) {
+            return None;
+        }
+        call.title.as_ref()?;
+        Some(self.tools.announced("", call.clone()))
+    }
+}
+
+impl Tools {
+    /// What an update says. `child` is the subagent that it is about, or nothing.
+    fn event(&mut self, child: &str, update: SessionUpdate, bytes: usize) -> Option<Event> {
         Some(match update {
             SessionUpdate::AgentMessageChunk(chunk) => piece(Speaker::Agent, chunk),
             SessionUpdate::AgentThoughtChunk(chunk) => piece(Speaker::Thought, chunk),
             SessionUpdate::UserMessageChunk(chunk) => piece(Speaker::User, chunk),
-            SessionUpdate::ToolCall(call) => Event::ToolCall(self.tools.announced((*call).into())),
-            SessionUpdate::ToolCallUpdate(update) => Event::ToolCall(self.tools.changed(update)?),
+            SessionUpdate::ToolCall(call) => Event::ToolCall(self.announced(child, (*call).into())),
+            SessionUpdate::ToolCallUpdate(update) => Event::ToolCall(self.changed(child, update, bytes)?),
             SessionUpdate::Plan(plan) => Event::Plan(plan),
             SessionUpdate::PlanUpdate(update) => Event::PlanUpdate(Box::new(update)),
             SessionUpdate::PlanRemoved(removed) => Event::PlanRemoved(removed),
             SessionUpdate::AvailableCommandsUpdate(update) => {
-                self.commands = update.available_commands.into();
-                Event::Commands(self.commands.clone())
+                Event::Commands(update.available_commands.into())
             }
-            SessionUpdate::CurrentModeUpdate(update) => {
-                if let Some(modes) = &mut self.modes {
-                    modes.current_mode_id = update.current_mode_id.clone();
-                }
-                Event::Mode(update.current_mode_id)
-            }
-            SessionUpdate::ConfigOptionUpdate(update) => {
-                self.config_options = update.config_options.into();
-                Event::ConfigOptions(self.config_options.clone())
-            }
-            SessionUpdate::SessionInfoUpdate(update) => {
-                // LIST-12: absent leaves, null clears.
-                update.title.clone().apply(&mut self.title);
-                update.updated_at.clone().apply(&mut self.updated_at);
-                Event::Info(Box::new(update))
-            }
-            SessionUpdate::UsageUpdate(update) => {
-                self.usage = Some(update.clone());
-                Event::Usage(Box::new(update))
-            }
+            SessionUpdate::CurrentModeUpdate(update) => Event::Mode(update.current_mode_id),
+            SessionUpdate::ConfigOptionUpdate(update) => Event::ConfigOptions(update.config_options.into()),
+            SessionUpdate::SessionInfoUpdate(update) => Event::Info(Box::new(update)),
+            SessionUpdate::UsageUpdate(update) => Event::Usage(Box::new(update)),
             SessionUpdate::Notice(notice) => Event::Notice(Box::new(notice)),
             SessionUpdate::CompactionUpdate(update) => Event::Compaction(update),
             SessionUpdate::CompactionSummaryChunk(chunk) => Event::CompactionSummary(Box::new(chunk)),
@@ -109,15 +134,6 @@ impl State {
             SessionUpdate::Other(unknown) => Event::Other(unknown),
             _ => return None,
         })
-    }
-
-    /// A permission request speaks about a tool call, and some agents announce the call in no other way.
-    pub(crate) fn asked_about(&mut self, call: &ToolCallUpdate) -> Option<ToolCallChange> {
-        if self.tools.known.contains(&call.tool_call_id) {
-            return None;
-        }
-        call.title.as_ref()?;
-        Some(self.tools.announced(call.clone()))
     }
 }
 
@@ -136,38 +152,76 @@ fn piece(speaker: Speaker, chunk: ContentChunk) -> Event {
     }
 }
 
-/// Which tool calls there are.
+/// Which tool calls there are, of the session and its subagents. Nothing of their contents is kept.
 #[derive(Debug, Default)]
 struct Tools {
-    known: HashSet<ToolCallId>,
-    /// Changes of calls that nobody has announced. Some agents send the announcement last.
-    orphans: HashMap<ToolCallId, Box<ToolCallUpdate>>,
+    /// Calls by their hash: ids may be of any length. The key of the hash is not known to anybody, so no two of them can be
+    /// made to look the same.
+    known: HashSet<u64>,
+    /// The same, the oldest first.
+    order: VecDeque<u64>,
+    keys: RandomState,
+    /// Changes of calls that nobody has announced, with their bytes on the wire. Some agents send the announcement last.
+    orphans: HashMap<u64, (Box<ToolCallUpdate>, usize)>,
+    orphan_bytes: usize,
 }
 
 impl Tools {
-    fn announced(&mut self, mut call: ToolCallUpdate) -> ToolCallChange {
-        let created = self.known.insert(call.tool_call_id.clone());
-        if let Some(earlier) = self.orphans.remove(&call.tool_call_id) {
+    fn key(&self, child: &str, id: &ToolCallId) -> u64 {
+        self.keys.hash_one((child, id.as_str()))
+    }
+
+    fn is_known(&self, child: &str, id: &ToolCallId) -> bool {
+        self.known.contains(&self.key(child, id))
+    }
+
+    fn announced(&mut self, child: &str, mut call: ToolCallUpdate) -> ToolCallChange {
+        let key = self.key(child, &call.tool_call_id);
+        let created = self.known.insert(key);
+        if created {
+            self.order.push_back(key);
+            if self.order.len() > KNOWN_CALLS
+                && let Some(oldest) = self.order.pop_front()
+            {
+                self.known.remove(&oldest);
+            }
+        }
+        if let Some((earlier, _)) = self.take_orphan(key) {
             fill(&mut call, *earlier);
         }
         ToolCallChange { created, update: Box::new(call) }
     }
 
     /// TOOL-21: a change of an unknown call creates it if it has a title; else it waits for the announcement.
-    fn changed(&mut self, mut update: Box<ToolCallUpdate>) -> Option<ToolCallChange> {
-        if self.known.contains(&update.tool_call_id) {
+    fn changed(
+        &mut self,
+        child: &str,
+        mut update: Box<ToolCallUpdate>,
+        bytes: usize,
+    ) -> Option<ToolCallChange> {
+        let key = self.key(child, &update.tool_call_id);
+        if self.known.contains(&key) {
             return Some(ToolCallChange { created: false, update });
         }
         if update.title.is_some() {
-            return Some(self.announced(*update));
+            return Some(self.announced(child, *update));
         }
-        if let Some(earlier) = self.orphans.remove(&update.tool_call_id) {
+        let mut bytes = bytes;
+        if let Some((earlier, earlier_bytes)) = self.take_orphan(key) {
             fill(&mut update, *earlier);
+            bytes += earlier_bytes;
         }
-        if self.orphans.len() < ORPHANS {
-            self.orphans.insert(update.tool_call_id.clone(), update);
+        if self.orphans.len() < ORPHANS && self.orphan_bytes + bytes <= ORPHAN_BYTES {
+            self.orphan_bytes += bytes;
+            self.orphans.insert(key, (update, bytes));
         }
         None
+    }
+
+    fn take_orphan(&mut self, key: u64) -> Option<(Box<ToolCallUpdate>, usize)> {
+        let orphan = self.orphans.remove(&key)?;
+        self.orphan_bytes -= orphan.1;
+        Some(orphan)
     }
 }
 
