@@ -20,7 +20,7 @@ fn hostile(attack: &str) -> McpServer {
 async fn call_of(server: McpServer, tool: &str) -> Seen {
     let project = Project::new();
     let script = format!("== when \"go\"\n--\ncall {tool} {{}}\n--\nsay done\n");
-    let options = Options { mode: Mode::Code, ..project.script(&script) };
+    let options = Options { mode: Some(Mode::Code), ..project.script(&script) };
     let agent = connect(Client::new(), options).await;
     let mut session = agent.session(project.path()).mcp_server(server).await.unwrap();
     allow(&mut session, "go").await
@@ -78,7 +78,7 @@ async fn resources_are_listed_and_read_within_bounds() {
     let project = Project::new();
     let script = "== when \"list\"\n--\ncall bad_resources {}\n--\nsay done\n\
                   == when \"read\"\n--\ncall bad_resources {\"uri\": \"x\"}\n--\nsay done\n";
-    let options = Options { mode: Mode::Code, ..project.script(script) };
+    let options = Options { mode: Some(Mode::Code), ..project.script(script) };
     let agent = connect(Client::new(), options).await;
     let mut session = agent.session(project.path()).mcp_server(hostile("")).await.unwrap();
     let seen = allow(&mut session, "list").await;
@@ -141,7 +141,7 @@ async fn a_turn_can_be_cancelled_in_a_flood_of_requests() {
     // The server never reads our answers, so that it is not read any more either.
     let project = Project::new();
     let script = "== when \"go\"\n--\ncall bad_t {}\n--\nsay done\n== when \"on\"\n--\nsay still here\n";
-    let options = Options { mode: Mode::Auto, ..project.script(script) };
+    let options = Options { mode: Some(Mode::Auto), ..project.script(script) };
     let agent = connect(Client::new(), options).await;
     let mut session = agent.session(project.path()).mcp_server(hostile("requests")).await.unwrap();
     let mut turn = session.prompt("go").await.unwrap();
@@ -161,7 +161,7 @@ async fn questions(attack: &str) -> (Vec<String>, String) {
     let project = Project::new();
     let client = Client::new().elicitation_forms().elicitation_urls();
     let script = "== when \"go\"\n--\ncall bad_t {}\n--\nsay done\n";
-    let options = Options { mode: Mode::Code, ..project.script(script) };
+    let options = Options { mode: Some(Mode::Code), ..project.script(script) };
     let agent = connect(client, options).await;
     let mut session = agent.session(project.path()).mcp_server(hostile(attack)).await.unwrap();
     let mut turn = session.prompt("go").await.unwrap();
