@@ -14,7 +14,7 @@ async fn main() {
     attache_conn::process::return_freed_memory();
     let mut arguments = std::env::args().skip(1);
     let command = Command::new(arguments.next().unwrap()).args(arguments);
-    let host = Host::new(Policy::new(Mode::ApproveAll));
+    let host = Host::new(Policy::new(Mode::APPROVE_ALL));
     let client = Client::new()
         .read_files(host.files())
         .write_files(host.files())
