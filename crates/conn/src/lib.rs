@@ -6,7 +6,8 @@
 //!
 //! This crate knows bytes, lines and JSON-RPC, and nothing of ACP. Reading order: `link/` (how bytes become lines),
 //! `shared.rs` (what is under the lock), `driver.rs` (the loop), then `peer.rs`, `call.rs`, `notify.rs`, `responder.rs`, the four ways
-//! to use it, `backlog.rs` for the inbound budget and `slot.rs` for that of answers.
+//! to use it, `backlog.rs` for the inbound budget and `slot.rs` for that of answers. `private.rs` stands beside them: files
+//! and directories that only this user can change, for every crate above.
 //!
 //! What never happens here: dispatch does not wait, the lock is not held while user code runs, an answer that exists does not wait for
 //! room, no queue is without a bound, nothing is printed.
@@ -20,6 +21,7 @@ mod limits;
 mod link;
 mod notify;
 mod peer;
+pub mod private;
 pub mod process;
 mod responder;
 mod shared;

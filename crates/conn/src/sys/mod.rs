@@ -22,3 +22,5 @@ pub(crate) mod pty;
 pub(crate) mod stdio;
 #[cfg(unix)]
 mod times;
+#[cfg(unix)]
+pub(crate) mod user;
