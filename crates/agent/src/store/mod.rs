@@ -22,6 +22,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use attache_conn::private;
 use attache_host::secrets::Mask;
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
 
@@ -148,10 +149,10 @@ impl Store {
     /// When it cannot be opened, is no such file, or was written by a newer program.
     pub fn open(path: &Path, mask: Mask) -> Result<Self> {
         if let Some(directory) = path.parent() {
-            make_private_directory(directory)?;
+            private::directory(directory)?;
         }
-        // Made before SQLite does, so that it and the files beside it are private from the first byte.
-        private_file(path)?;
+        // Created before SQLite does, so that it and the files beside it are private from the first byte.
+        private::open_or_create(path)?;
         Self::prepare(Connection::open(path)?, mask)
     }
 
@@ -288,28 +289,6 @@ fn migrate(connection: &mut Connection) -> Result<()> {
 fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
-
-#[cfg(unix)]
-fn make_private_directory(path: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
-}
-
-#[cfg(not(unix))]
-fn make_private_directory(path: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(path)
-}
-
-fn private_file(path: &Path) -> std::io::Result<()> {
-    let mut options = std::fs::OpenOptions::new();
-    options.read(true).append(true).create(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
-    }
-    options.open(path).map(drop)
 }
 
 #[cfg(test)]

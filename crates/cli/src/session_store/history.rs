@@ -1,10 +1,11 @@
 //! What was said in a session: the raw messages of its turns, one per line.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 
 use attache::Flow;
+use attache_conn::private;
 use attache_rpc::{Frame, Id};
 use serde_json::Value;
 
@@ -47,14 +48,7 @@ impl History {
         if let Some(dir) = self.path.parent() {
             crate::paths::private_dir(dir)?;
         }
-        let mut options = OpenOptions::new();
-        options.create(true).append(true);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::OpenOptionsExt as _;
-            options.mode(0o600);
-        }
-        let mut file = options.open(&self.path)?;
+        let mut file = private::append(&self.path)?;
         if !ends_with_line(&self.path)? {
             file.write_all(b"\n")?;
         }

@@ -4,6 +4,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use attache_conn::private;
+
 use super::history::History;
 use super::{Record, file_name};
 use crate::agents::AgentSpec;
@@ -205,5 +207,5 @@ fn remove(path: &Path) -> io::Result<u64> {
 
 fn open_lock(dir: &Path, name: &str) -> io::Result<File> {
     private_dir(dir)?;
-    OpenOptions::new().create(true).truncate(false).read(true).write(true).open(dir.join(name))
+    private::open_or_create(&dir.join(name))
 }
