@@ -17,7 +17,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 pub(crate) use edit::set as edit;
-pub(crate) use keys::{ENVIRONMENT, FILES, KEYS, Key};
+pub(crate) use keys::{ENVIRONMENT, FILES, KEYS, Key, LONGEST_TIME, MOST_PROMPTS, MOST_RETRIES};
 pub(crate) use layers::{fallback, load};
 pub(crate) use show::{init, path, set, show, to_json};
 
@@ -213,15 +213,14 @@ fn check(key: &Key, value: &toml::Value) -> Result<()> {
             let fits = value.as_str().is_some_and(|value| choices.contains(&value));
             (fits, format!("one of {}", choices.join(", ")))
         }
-        keys::Kind::Count { least } => {
-            let fits = value.as_integer().is_some_and(|number| number >= least);
-            (fits, format!("a whole number, at least {least}"))
+        keys::Kind::Count { least, most } => {
+            let fits = value.as_integer().is_some_and(|number| (least..=most).contains(&number));
+            (fits, format!("a whole number from {least} to {most}"))
         }
-        keys::Kind::Number { above } => {
-            let fits = number.is_some_and(|number| number.is_finite() && number > above);
-            let wanted =
-                if above < 0.0 { "a number, not below 0".to_owned() } else { "a number above 0".to_owned() };
-            (fits, wanted)
+        keys::Kind::Number { above, most } => {
+            let fits = number.is_some_and(|number| number > above && number <= most);
+            let from = if above < 0.0 { "a number from" } else { "a number above" };
+            (fits, format!("{from} 0 to {most}"))
         }
     };
     if fits {
