@@ -24,6 +24,7 @@
 //!
 //! Read `guard` for what our side keeps, `unix` for how it starts, `sys::guardian` for the other process.
 
+mod ancestry;
 mod guard;
 mod pipes;
 #[cfg(unix)]
@@ -41,6 +42,7 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+pub use ancestry::guardians;
 pub use guard::ChildGuard;
 pub use pipes::{ChildStdin, ChildStdout};
 #[cfg(unix)]
