@@ -7,7 +7,7 @@
 //! Read `entry.rs` (what is kept), this file (how), `fold.rs` (what is made of it), `sessions.rs` (the list of them), `files.rs`
 //! (the files as they were), `undo.rs` (how they come back) and `leftovers.rs` (what a crash leaves beside them).
 //!
-//! What never happens here: an entry changes; a secret from the environment is written; a call waits for the network or for
+//! What never happens here: an entry changes; a secret from the environment, or a token of a known form, is written into the log; a call waits for the network or for
 //! another lock than the database's own.
 
 mod entry;
@@ -182,7 +182,7 @@ impl Store {
     pub fn append(&self, session: &str, entries: &[Entry]) -> Result<()> {
         let bodies: Vec<(&'static str, String)> = entries
             .iter()
-            .map(|entry| (entry.kind(), self.0.mask.known(&entry.body()).into_owned()))
+            .map(|entry| (entry.kind(), self.0.mask.frame_tokens(&entry.body()).into_owned()))
             .collect();
         let mut connection = self.connection();
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;

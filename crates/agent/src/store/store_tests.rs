@@ -146,6 +146,21 @@ fn secrets_are_not_written() {
 }
 
 #[test]
+fn a_pasted_key_is_not_written_and_source_code_stays() {
+    let scratch = Scratch::new("pasted");
+    let store = Store::open(&scratch.file(), Mask::new()).unwrap();
+    store.create(&NewRow { id: "s", cwd: &scratch.project(), roots: &[] }).unwrap();
+    let (key, code) =
+        ("ghp_0123456789abcdefghijklmnopqrstuvwxyz", "let password = token.next(); // \"api_key\"");
+    let said = Message::user(format!("use {key} in {code}"));
+    store.append("s", &[Entry::Message(said)]).unwrap();
+    store.set_title("s", Some(&format!("Use {key}")), false).unwrap();
+    let log = store.read("s").unwrap();
+    assert_eq!(log[0].entry, Entry::Message(Message::user(format!("use *** in {code}"))));
+    assert_eq!(store.row("s").unwrap().title.as_deref(), Some("Use ***"));
+}
+
+#[test]
 fn damage_and_newer_files_are_told() {
     let scratch = Scratch::new("damage");
     std::fs::create_dir_all(scratch.0.join("data")).unwrap();
