@@ -87,6 +87,11 @@ impl Shared {
     fn done(&self, request: &str) {
         self.prompts().retain(|prompt| prompt.request != request);
     }
+
+    /// Writes to the owner's log, which is its stderr.
+    fn note(&self, text: &str) {
+        let _ = writeln!(io::stderr().lock(), "{} {}", now(), self.store.mask().text(text));
+    }
 }
 
 /// The main function of the owner. What it needs to know comes on stdin.
@@ -127,7 +132,7 @@ async fn own(paths: &Paths, setup: Setup, record: Record, ceiling: Ceiling, ttl:
         jobs,
         prompts: Mutex::default(),
         ttl,
-        store: Store::new(paths),
+        store: Store::new(paths).with_secrets(setup.secrets()),
         ceiling,
     });
     shared.store.change(&record.id, |record| record.pid = Some(std::process::id()))?;
@@ -219,7 +224,7 @@ async fn do_job(worker: &mut Worker, job: Job, shared: &Arc<Shared>) {
                 let _ = remote.say(&message).await;
             }
             if let Err(failure) = result {
-                note(&format!("prompt {}: {failure}", running.request));
+                shared.note(&format!("prompt {}: {failure}", running.request));
             }
         }
         Job::Set { setting, mut writer } => {
@@ -260,7 +265,7 @@ async fn serve(stream: UnixStream, shared: Arc<Shared>) {
     let Request { message, reader, mut writer, pid } = match receive(stream).await {
         Ok(request) => request,
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return,
-        Err(error) => return note(&format!("refused a connection: {error}")),
+        Err(error) => return shared.note(&format!("refused a connection: {error}")),
     };
     let text = |key: &str| message.get(key).and_then(Value::as_str);
     let refused = if message.get("version").and_then(Value::as_u64) != Some(VERSION) {
@@ -273,7 +278,7 @@ async fn serve(stream: UnixStream, shared: Arc<Shared>) {
         Ok(())
     };
     if let Err(failure) = refused {
-        note(&format!("refused a request of process {}: {failure}", pid.unwrap_or_default()));
+        shared.note(&format!("refused a request of process {}: {failure}", pid.unwrap_or_default()));
         let _ = refuse(&mut writer, &failure).await;
         return;
     }
@@ -419,9 +424,4 @@ async fn set_now(reach: &Reach, setting: &Setting) -> Result<Value> {
             switch_option(agent, control, *options, key, value).await.map(|options| json!(&*options))
         }
     }
-}
-
-/// Writes to the owner's log, which is its stderr.
-fn note(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{} {text}", now());
 }

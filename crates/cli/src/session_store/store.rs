@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use attache_conn::private;
+use attache_host::secrets::Mask;
 
 use super::history::History;
 use super::{Record, file_name};
@@ -46,6 +47,8 @@ impl Scope {
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
     dir: PathBuf,
+    /// Values that are never written down, beside those of the environment.
+    secrets: Vec<String>,
 }
 
 /// The right to change records; given back when dropped, or when the process ends in whatever way.
@@ -56,7 +59,18 @@ pub(crate) struct Locked {
 
 impl Store {
     pub(crate) fn new(paths: &Paths) -> Store {
-        Store { dir: paths.sessions() }
+        Store { dir: paths.sessions(), secrets: Vec::new() }
+    }
+
+    /// A store that also keeps these values out of what it writes.
+    #[must_use]
+    pub(crate) fn with_secrets(self, secrets: Vec<String>) -> Store {
+        Store { secrets, ..self }
+    }
+
+    /// Hides what must not be written down.
+    pub(crate) fn mask(&self) -> Mask {
+        Mask::from_env().with(self.secrets.iter().cloned())
     }
 
     fn file(&self, id: &str) -> PathBuf {
@@ -183,6 +197,12 @@ impl Store {
     }
 
     fn write(&self, record: &Record) -> Result<()> {
+        let mask = self.mask();
+        let mut record = record.clone();
+        // What the session is started with again stays as it is.
+        for text in [&mut record.title, &mut record.disconnect_reason].into_iter().flatten() {
+            *text = mask.text(text).into_owned();
+        }
         replace(&self.file(&record.id), record.to_json().to_string().as_bytes()).context("the record")
     }
 }

@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use attache_conn::private;
+use attache_host::secrets::Mask;
 
 /// Entries that are kept.
 const KEPT: usize = 1000;
@@ -66,8 +67,10 @@ fn append(file: &Path, text: &str) -> io::Result<()> {
     if let Some(parent) = file.parent() {
         crate::paths::private_dir(parent)?;
     }
+    // Keys that were typed or pasted stay in memory only.
+    let text = Mask::from_env().tokens(text);
     // One write, so that two chats do not mix their lines.
-    private::append(file)?.write_all(format!("{}\n", escape(text)).as_bytes())
+    private::append(file)?.write_all(format!("{}\n", escape(&text)).as_bytes())
 }
 
 fn rewrite(file: &Path, entries: &[String]) -> io::Result<()> {
