@@ -129,6 +129,20 @@ pub fn read_secret(path: &Path) -> io::Result<Option<String>> {
     Ok(Some(text))
 }
 
+/// An error if other users can read a file, which also depends on its directory. What cannot be looked at is not refused.
+///
+/// # Errors
+/// When they can. The text says what to do.
+pub fn check_unreadable(path: &Path) -> io::Result<()> {
+    match is_readable_by_others(path) {
+        true => Err(refused(format!(
+            "{path} can be read by other users; run: chmod 600 {path}",
+            path = path.display()
+        ))),
+        false => Ok(()),
+    }
+}
+
 /// A new directory with a random name and mode 0700, removed with everything in it when dropped.
 #[derive(Debug)]
 pub struct TempDir {
@@ -206,7 +220,8 @@ fn named(path: &Path, error: &io::Error) -> io::Error {
 pub use unix::user_id;
 #[cfg(unix)]
 use unix::{
-    check_directory, check_parent, check_secret, explain_link, make_one, private, random_name, take_file,
+    check_directory, check_parent, check_secret, explain_link, is_readable_by_others, make_one, private,
+    random_name, take_file,
 };
 
 #[cfg(unix)]
@@ -336,6 +351,14 @@ mod unix {
         Ok(())
     }
 
+    pub(super) fn is_readable_by_others(path: &Path) -> bool {
+        let Ok(real) = path.canonicalize() else { return false };
+        let mode = |path: &Path| fs::metadata(path).map_or(0, |found| found.mode());
+        let (file, dir) = (mode(&real), mode(real.parent().unwrap_or(&real)));
+        // The group, and everybody else.
+        (file & 0o040 != 0 && dir & 0o010 != 0) || (file & 0o004 != 0 && dir & 0o001 != 0)
+    }
+
     pub(super) fn check_secret(path: &Path, file: &File) -> io::Result<()> {
         let found = file.metadata()?;
         if !found.is_file() {
@@ -354,7 +377,8 @@ mod unix {
 
 #[cfg(not(unix))]
 use other::{
-    check_directory, check_parent, check_secret, explain_link, make_one, private, random_name, take_file,
+    check_directory, check_parent, check_secret, explain_link, is_readable_by_others, make_one, private,
+    random_name, take_file,
 };
 
 #[cfg(not(unix))]
@@ -393,6 +417,10 @@ mod other {
 
     pub(super) fn take_file(_path: &Path, _file: &File) -> io::Result<()> {
         Ok(())
+    }
+
+    pub(super) fn is_readable_by_others(_path: &Path) -> bool {
+        false
     }
 
     pub(super) fn check_secret(_path: &Path, _file: &File) -> io::Result<()> {

@@ -154,3 +154,25 @@ fn secrets_that_others_can_read_are_not_read() {
     large.set_len(1 << 40).unwrap();
     assert!(read_secret(&temp.path().join("large")).unwrap_err().to_string().contains("larger than"));
 }
+
+#[test]
+fn a_file_is_as_readable_as_its_directory_lets_it_be() {
+    let temp = TempDir::new("attache-private").unwrap();
+    let path = temp.path().join("settings");
+    check_unreadable(&path).unwrap();
+    fs::write(&path, "").unwrap();
+    set_mode(&path, 0o644);
+    check_unreadable(&path).unwrap();
+    for (dir, file, fine) in [
+        (0o755, 0o644, false),
+        (0o710, 0o640, false),
+        (0o710, 0o604, true),
+        (0o755, 0o600, true),
+        (0o701, 0o640, true),
+    ] {
+        set_mode(temp.path(), dir);
+        set_mode(&path, file);
+        assert_eq!(check_unreadable(&path).is_ok(), fine, "{file:o} in {dir:o}");
+    }
+    set_mode(temp.path(), 0o700);
+}

@@ -249,7 +249,10 @@ pub(crate) const GUARDED_TABLES: &[(&str, &str)] =
 /// Environment variables for the man page, beside those of [`KEYS`].
 pub(crate) const ENVIRONMENT: &[(&str, &str)] = &[
     ("ATTACHE_AGENT, ATTACHE_FORMAT, ATTACHE_TIMEOUT, …", "Settings: `attache config show` lists them all."),
-    ("ATTACHE_AUTH_METHOD", "The credential for the way to authenticate of this name."),
+    (
+        "ATTACHE_AUTH_METHOD",
+        "The credential for the way to authenticate of this name, for an agent with a name or one given by --agent.",
+    ),
     ("ATTACHE_REGISTRY", "The registries of agents: addresses or paths, separated by commas."),
     ("ATTACHE_HOME", "Keep settings, sessions and all else under this directory."),
     ("ATTACHE_TRUST", "1 trusts the files of every folder, for scripts."),

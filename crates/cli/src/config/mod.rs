@@ -98,8 +98,10 @@ pub(crate) struct Config {
     settings: BTreeMap<&'static str, Setting>,
     /// `[agents.NAME]`
     pub(crate) agents: BTreeMap<String, Setting>,
-    /// `[auth]`: credentials by the name of the way to authenticate.
-    pub(crate) auth: BTreeMap<String, String>,
+    /// `[auth.AGENT]`: credentials by agent and by the name of the way to authenticate.
+    pub(crate) auth: BTreeMap<String, BTreeMap<String, String>>,
+    /// Credentials that name no agent, with the file that they are in. They are not used.
+    pub(crate) unassigned_auth: BTreeMap<String, (String, PathBuf)>,
     /// Other tables, for the parts of the program that own them, by name.
     pub(crate) tables: BTreeMap<String, Setting>,
     /// Where the files are, whether or not they exist.
@@ -183,6 +185,18 @@ fn parse_value(key: &Key, text: &str) -> Result<toml::Value> {
     };
     check(key, &value)?;
     Ok(value)
+}
+
+/// Reads the value of a flag that is a time in seconds.
+pub(crate) fn flag_seconds(flag: &str, text: &str) -> Result<std::time::Duration> {
+    let seconds = text.trim().parse().ok().filter(|seconds| *seconds > 0.0 && *seconds <= LONGEST_TIME);
+    let time = seconds.and_then(|seconds| std::time::Duration::try_from_secs_f64(seconds).ok());
+    // What is above zero can still be less than a nanosecond.
+    time.filter(|time| !time.is_zero()).ok_or_else(|| {
+        Failure::usage(format_args!(
+            "--{flag} is a number of seconds above 0 to {LONGEST_TIME}, not `{text}`"
+        ))
+    })
 }
 
 /// What holds when nobody says anything.
