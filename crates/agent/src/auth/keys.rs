@@ -39,7 +39,15 @@ impl Keys {
         self
     }
 
-    /// The key of a provider, if one is kept.
+    /// Whether the file can be used. One that other users can read is not.
+    ///
+    /// # Errors
+    /// Why not, and what to do.
+    pub fn check(&self) -> Result<(), String> {
+        self.load().map(drop)
+    }
+
+    /// The key of a provider, if one is kept and the file can be used.
     pub fn get(&self, provider: &str) -> Option<Key> {
         let kept = self.load().ok()?;
         let entry = kept.get(provider)?;
