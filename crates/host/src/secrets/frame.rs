@@ -47,7 +47,7 @@ struct Copy<'a> {
     out: String,
 }
 
-impl Copy<'_> {
+impl<'a> Copy<'a> {
     fn peek(&self) -> Option<u8> {
         self.line.as_bytes().get(self.at).copied()
     }
@@ -103,17 +103,27 @@ impl Copy<'_> {
     }
 
     /// Reads a string and moves behind it.
-    fn string(&mut self) -> Option<String> {
+    fn string(&mut self) -> Option<Cow<'a, str>> {
         let bytes = self.line.as_bytes();
         let mut end = self.at + 1;
+        let mut is_plain = true;
         loop {
             match bytes.get(end)? {
                 b'"' => break,
-                b'\\' => end += 2,
-                _ => end += 1,
+                b'\\' => {
+                    is_plain = false;
+                    end += 2;
+                }
+                byte => {
+                    is_plain &= *byte >= b' ';
+                    end += 1;
+                }
             }
         }
-        let text = serde_json::from_str(self.line.get(self.at..=end)?).ok()?;
+        let text = match is_plain {
+            true => Cow::Borrowed(self.line.get(self.at + 1..end)?),
+            false => Cow::Owned(serde_json::from_str(self.line.get(self.at..=end)?).ok()?),
+        };
         self.at = end + 1;
         Some(text)
     }
@@ -140,7 +150,7 @@ impl Copy<'_> {
                 return None;
             }
             self.at += 1;
-            let inner = match (key.as_str(), place) {
+            let inner = match (key.as_ref(), place) {
                 _ if self.level == Level::Tokens => Place::Plain,
                 ("params", Place::Plain) => Place::Params,
                 ("env", Place::Params) => Place::NamedPairs,
