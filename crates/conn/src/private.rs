@@ -99,13 +99,17 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     if !is_special(path) {
         return replace(path, content);
     }
-    let file = OpenOptions::new().write(true).open(path);
+    // Standard output may be a file that others write to as well.
+    let file = OpenOptions::new().append(true).open(path);
     file.and_then(|mut file| file.write_all(content)).map_err(|error| named(path, &error))
 }
 
-/// Whether a path leads to something that exists and is neither a file nor a directory: a device, a pipe, a socket.
+/// Whether a path leads to something that exists and is neither a file nor a directory: a device, a pipe, a socket. A descriptor of
+/// this process, such as `/dev/stderr`, counts too, whatever it is.
 pub fn is_special(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
+    let descriptors = ["/dev/fd", "/proc/self/fd", "/dev/stdout", "/dev/stderr"];
+    descriptors.iter().any(|descriptor| path.starts_with(descriptor))
+        || fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
 /// Reads a file that holds secrets. Returns `None` when there is none.

@@ -113,9 +113,10 @@ fn appending_follows_no_link_and_makes_a_file_private() {
         let error = refused.unwrap_err().to_string();
         assert!(error.contains("symbolic link"), "{error}");
     }
-    // A link to a device is what `/dev/stderr` is.
+    // Devices are opened as they are, also through a link, and so is standard error.
     symlink("/dev/null", temp.path().join("null")).unwrap();
     append(&temp.path().join("null")).unwrap();
+    append(Path::new("/dev/stderr")).unwrap();
 }
 
 #[test]

@@ -44,7 +44,8 @@ impl Ceiling {
                 Err(Failure::runtime("a command of an agent cannot use a session that it has not started")
                     .detail(NEEDS_NEW_OWNER))
             }
-            Err(error) => Err(Failure::runtime(format_args!("the command cannot be identified: {error}"))),
+            Err(error) => Err(Failure::runtime(format_args!("the command cannot be identified: {error}"))
+                .detail(NEEDS_NEW_OWNER)),
         }
     }
 

@@ -22,6 +22,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::oneshot;
 
 use super::ask::Ask;
+use super::turn::{Stop, stopped};
 use crate::error::{Failure, Kind};
 use crate::paths::{Paths, private_dir};
 use crate::session_store::hash;
@@ -259,11 +260,18 @@ pub(crate) struct RemoteFront {
     questions: Questions,
     attended: bool,
     buffer: Vec<u8>,
+    /// Hears that the prompt is to end.
+    stop: Stop,
+    /// The command did not read in time.
+    lost: bool,
 }
 
+/// How long a command may leave unread what is written for it, once its prompt is to end. Before that a slow reader is waited for.
+const READ_TIME: Duration = Duration::from_secs(5);
+
 impl RemoteFront {
-    pub(super) fn new(writer: OwnedWriteHalf, questions: Questions, attended: bool) -> Self {
-        RemoteFront { writer, questions, attended, buffer: Vec::new() }
+    pub(super) fn new(writer: OwnedWriteHalf, questions: Questions, attended: bool, stop: Stop) -> Self {
+        RemoteFront { writer, questions, attended, buffer: Vec::new(), stop, lost: false }
     }
 
     pub(super) fn is_attended(&self) -> bool {
@@ -276,16 +284,36 @@ impl RemoteFront {
             self.buffer.extend_from_slice(line);
             self.buffer.push(b'\n');
         }
-        let written = self.writer.write_all(&self.buffer).await;
-        self.buffer.clear();
-        if self.buffer.capacity() > 1 << 20 {
-            self.buffer = Vec::new();
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let written = self.write(&buffer).await;
+        buffer.clear();
+        if buffer.capacity() <= 1 << 20 {
+            self.buffer = buffer;
         }
         written
     }
 
     pub(super) async fn say(&mut self, value: &Value) -> io::Result<()> {
-        say(&mut self.writer, value).await
+        self.write(format!("={value}\n").as_bytes()).await
+    }
+
+    /// Writes to the command. One that does not read cannot keep its prompt from being cancelled.
+    async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.lost {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        let stop = &mut self.stop;
+        let late = async {
+            stopped(stop).await;
+            tokio::time::sleep(READ_TIME).await;
+        };
+        let written = tokio::select! {
+            biased;
+            written = self.writer.write_all(bytes) => written,
+            () = late => Err(io::ErrorKind::TimedOut.into()),
+        };
+        self.lost = written.is_err();
+        written
     }
 
     pub(super) async fn ask(&mut self, ask: &Ask) -> Option<usize> {

@@ -360,7 +360,7 @@ async fn serve_prompt(
     let _ = say(&mut writer, &json!({ "queued": request, "ahead": ahead })).await;
     let questions = Questions::default();
     let front = match waits {
-        true => Front::Remote(RemoteFront::new(writer, questions.clone(), attended)),
+        true => Front::Remote(RemoteFront::new(writer, questions.clone(), attended, stop.clone())),
         false => Front::Nobody,
     };
     let tell = running.tell.clone();

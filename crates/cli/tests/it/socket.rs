@@ -183,6 +183,24 @@ fn connections_that_say_nothing_do_not_keep_others_out() {
 }
 
 #[test]
+fn a_command_that_does_not_read_can_be_cancelled() {
+    let world = started(
+        "on session/prompt 1\n  done end_turn\non session/prompt 2\n  flood 20000 words that nobody reads\n  done end_turn\n",
+        &[],
+    );
+    let mut raw = Raw::new(&world);
+    raw.send(&prompt(&world, permits("ask")).to_string());
+    assert!(raw.hear().unwrap().get("queued").is_some());
+    // It has its answer and takes nothing more, so that the next prompt waits behind it.
+    assert!(world.run(&["--no-wait", "prompt", "next"]).ok().starts_with("[queued]"));
+    world.run(&["cancel"]).ok();
+    eventually("the next prompt", || {
+        world.methods().iter().filter(|method| *method == "session/prompt").count() == 3
+    });
+    drop(raw);
+}
+
+#[test]
 fn a_mode_cannot_be_raised_through_the_socket() {
     let world = started(WRITES, &["--approve-reads"]);
     let file = world.dir.join("b.txt");

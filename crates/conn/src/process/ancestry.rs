@@ -3,12 +3,15 @@
 use std::io;
 
 /// The guardians above a process, the nearest first: a process that has one is a guarded child or was started by one, directly
-/// or not. Empty on systems that do not list processes below `/proc`.
+/// or not. Empty on systems that do not list processes below `/proc`, and where that is not mounted.
 ///
 /// # Errors
 /// When the process is gone, cannot be looked at, or changes its parents faster than they can be read.
 #[cfg(target_os = "linux")]
 pub fn guardians(pid: u32) -> io::Result<Vec<u32>> {
+    if Process::read(std::process::id()).is_err() {
+        return Ok(Vec::new());
+    }
     'walk: for _ in 0..ATTEMPTS {
         let mut found = Vec::new();
         let mut at = Process::read(pid)?;

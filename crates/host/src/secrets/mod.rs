@@ -51,7 +51,8 @@ impl Mask {
     pub fn from_env() -> Self {
         let vars = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-        Mask::new().with(vars.filter(|(name, _)| is_secret_name(name)).map(|(_, value)| value))
+        let is_secret = |name: &str| is_secret_name(name) || name.starts_with("ATTACHE_AUTH_");
+        Mask::new().with(vars.filter(|(name, _)| is_secret(name)).map(|(_, value)| value))
     }
 
     /// Knows these too.
