@@ -39,7 +39,7 @@ const FURTHER_CONNECTIONS: usize = 64;
 /// What the owner does, in the order in which it was asked for.
 enum Job {
     Prompt {
-        work: Work,
+        work: Box<Work>,
         front: Front,
         stop: Stop,
         running: Running,
@@ -202,7 +202,7 @@ async fn do_job(worker: &mut Worker, job: Job, shared: &Arc<Shared>) {
                 };
                 // Told to leave, the owner takes its prompt with it.
                 let tell = running.tell.clone();
-                let prompt = worker.prompt(work, &mut front, &mut stop, set);
+                let prompt = worker.prompt(*work, &mut front, &mut stop, set);
                 let signals = async move {
                     interrupted().await;
                     let _ = tell.send(Some(Why::Interrupted));
@@ -364,7 +364,7 @@ async fn serve_prompt(
         false => Front::Nobody,
     };
     let tell = running.tell.clone();
-    let work = Work { blocks, permits, model, request: Some(request) };
+    let work = Box::new(Work { blocks, permits, model, request: Some(request) });
     place.send(Job::Prompt { work, front, stop, running });
     if !waits {
         return;
