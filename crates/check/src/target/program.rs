@@ -198,6 +198,8 @@ impl Life for Client {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     #[test]

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use attache_conn::process::{Command, Stderr};
+use attache_conn::process::{Command, Stderr, guardians};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::heard;
@@ -210,4 +210,24 @@ async fn a_child_outlives_the_thread_that_started_it() {
     child.stdin.write_all(b"still here\n").await.unwrap();
     heard(&mut child, &["still here"]).await;
     assert!(child.shutdown().await.success());
+}
+
+#[tokio::test]
+async fn everything_below_a_guardian_is_known_to_be() {
+    let mark = Mark::new();
+    // A daemon whose parents have gone, in a session of its own and under another name.
+    let text = "(setsid sh -c 'sleep 999999 & echo far; wait' &); echo near; exec sleep 999999";
+    let mut child = script(&mark, text).term_grace(Duration::from_millis(50)).spawn().unwrap();
+    heard(&mut child, &["near", "far"]).await;
+    let above = guardians(std::process::id()).unwrap();
+    let own = guardians(child.guard.pid()).unwrap();
+    assert_eq!(own.len(), above.len() + 1, "{own:?}");
+    // The shell that started the daemon may be on its way out.
+    let others = mark.alive().into_iter().filter(|pid| *pid != own[0]);
+    let found: Vec<Vec<u32>> = others.filter_map(|pid| guardians(pid).ok()).collect();
+    assert!(found.len() >= 3 && found.iter().all(|found| *found == own), "{found:?} are not all {own:?}");
+    let gone = child.guard.pid();
+    child.guard.shutdown().await;
+    mark.await_none();
+    assert!(guardians(gone).is_err());
 }
