@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::fs::Permissions;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
 use super::*;
@@ -113,10 +114,12 @@ fn appending_follows_no_link_and_makes_a_file_private() {
         let error = refused.unwrap_err().to_string();
         assert!(error.contains("symbolic link"), "{error}");
     }
-    // Devices are opened as they are, also through a link, and so is standard error.
+    // Devices are opened as they are, also through a link, and so are descriptors.
     symlink("/dev/null", temp.path().join("null")).unwrap();
     append(&temp.path().join("null")).unwrap();
-    append(Path::new("/dev/stderr")).unwrap();
+    let open = File::options().append(true).open(&path).unwrap();
+    append(&PathBuf::from(format!("/dev/fd/{}", open.as_raw_fd()))).unwrap().write_all(b"three\n").unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntwo\nthree\n");
 }
 
 #[test]
