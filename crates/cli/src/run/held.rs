@@ -100,7 +100,7 @@ mod unix {
     }
 
     async fn answer(stream: UnixStream, label: &str, wishes: &mpsc::Sender<Wish>) {
-        let Ok(Request { message, mut writer, .. }) = receive(stream).await else { return };
+        let Ok(Request { message, mut writer, .. }) = receive(stream, None).await else { return };
         let pid = std::process::id();
         let answer = match message.get("do").and_then(Value::as_str) {
             Some("status") => json!({ "prompts": 0, "pid": pid, "chat": true }),

@@ -16,10 +16,10 @@ use std::time::Duration;
 use attache::Flow;
 use attache_conn::private::user_id;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 use super::ask::Ask;
 use super::turn::{Stop, stopped};
@@ -37,6 +37,11 @@ const LONGEST: usize = 100;
 const LONGEST_LINE: usize = (64 << 20) + (64 << 10);
 /// The longest line of a command after its request: an answer.
 const LONGEST_ANSWER: usize = 1 << 20;
+/// The longest request that is not a prompt.
+pub(super) const SMALL_REQUEST: usize = 64 << 10;
+/// The longest prompt, and how many of more than [`SMALL_REQUEST`] are read at once.
+pub(super) const LARGE_REQUEST: usize = LONGEST_LINE;
+pub(super) const LARGE_REQUESTS: usize = 2;
 /// How long a command may take to send its request.
 const REQUEST_TIME: Duration = Duration::from_secs(10);
 
@@ -133,47 +138,57 @@ async fn read_line(
     line: &mut Vec<u8>,
     longest: usize,
 ) -> io::Result<bool> {
-    loop {
-        let read = reader.fill_buf().await?;
-        if read.is_empty() {
-            return Ok(false);
-        }
-        let end = read.iter().position(|byte| *byte == b'\n');
-        let taken = end.map_or(read.len(), |end| end + 1);
-        if line.len() + taken > longest {
-            let text = format!("a line is longer than {longest} bytes");
-            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
-        }
-        line.extend_from_slice(&read[..taken]);
-        reader.consume(taken);
-        if end.is_some() {
-            return Ok(true);
-        }
+    let room = longest.saturating_sub(line.len()) as u64;
+    reader.take(room).read_until(b'\n', line).await?;
+    if line.last() == Some(&b'\n') {
+        return Ok(true);
     }
+    if line.len() >= longest {
+        let text = format!("a line is longer than {longest} bytes");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+    }
+    Ok(false)
+}
+
+/// The process at the other end of a connection, where the system tells.
+pub(super) fn peer_pid(stream: &UnixStream) -> Option<u32> {
+    stream.peer_cred().ok()?.pid().and_then(|pid| u32::try_from(pid).ok())
 }
 
 /// A command at the socket, as the owner sees it: its request, and how to answer.
 pub(super) struct Request {
     pub(super) message: Value,
+    /// How long the request is.
+    pub(super) size: usize,
     pub(super) reader: Answers,
     pub(super) writer: OwnedWriteHalf,
-    /// The process that connected, where the system tells.
-    pub(super) pid: Option<u32>,
 }
 
-/// Reads the request of a command that has connected. One that is not understood is answered here.
+/// Reads the request of a command of this user. One that is not understood is answered here. With `large`, it may be a prompt, and
+/// waits for a place there if it is a long one.
 ///
 /// # Errors
 /// Why there is none, for the log.
-pub(super) async fn receive(stream: UnixStream) -> io::Result<Request> {
+pub(super) async fn receive(stream: UnixStream, large: Option<&Semaphore>) -> io::Result<Request> {
     check_user(&stream)?;
-    let pid = stream.peer_cred()?.pid().and_then(|pid| u32::try_from(pid).ok());
     let Link { mut reader, mut writer, mut line } = Link::new(stream);
-    let read = tokio::time::timeout(REQUEST_TIME, read_line(&mut reader, &mut line, LONGEST_LINE)).await;
+    let reading = async {
+        match (read_line(&mut reader, &mut line, SMALL_REQUEST).await, large) {
+            (Err(error), Some(large)) if error.kind() == io::ErrorKind::InvalidData => {
+                let place = large.acquire().await.map_err(io::Error::other)?;
+                let read = read_line(&mut reader, &mut line, LARGE_REQUEST).await?;
+                drop(place);
+                Ok(read)
+            }
+            (read, _) => read,
+        }
+    };
+    let read = tokio::time::timeout(REQUEST_TIME, reading).await;
     let problem = match read {
         Ok(Ok(true)) => match serde_json::from_slice::<Value>(&line) {
             Ok(message) if message.is_object() => {
-                return Ok(Request { message, reader: Answers { reader, line: Vec::new() }, writer, pid });
+                let size = line.len();
+                return Ok(Request { message, size, reader: Answers { reader, line: Vec::new() }, writer });
             }
             Ok(_) => "a request is a JSON object".to_owned(),
             Err(error) => format!("the request is not valid JSON: {error}"),

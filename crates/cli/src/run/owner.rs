@@ -4,10 +4,9 @@
 //! It is started by the first command that needs it and lives on when that one ends. The lock of the session says that it is there; the
 //! system gives that back however the process dies, so that nothing stale is ever left to be mistaken for it.
 
-use std::collections::VecDeque;
 use std::fs;
 use std::io::{self, Write as _};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -18,81 +17,23 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use super::ceiling::Ceiling;
 use super::front::Front;
 use super::ipc::{
-    Answers, Questions, RemoteFront, Request, VERSION, failure_to_json, listen, receive, refuse,
+    Answers, Questions, RemoteFront, Request, VERSION, failure_to_json, listen, peer_pid, receive, refuse,
     refuse_at_once, say, socket,
 };
 use super::permits::Permits;
+use super::queue::{Job, Running, Shared};
 use super::settings::{switch_mode, switch_model, switch_option};
 use super::setup::Setup;
 use super::signals::{interrupted, runtime};
-use super::turn::{Stop, Why};
+use super::turn::Why;
 use super::worker::{Reach, Setting, Work, Worker, note_setting};
 use crate::config::{LONGEST_TIME, MOST_PROMPTS, MOST_RETRIES};
 use crate::error::{Context as _, Failure, Result};
 use crate::paths::Paths;
 use crate::session_store::{Record, Store};
-use crate::time::now;
 
 /// Connections beside those of prompts that wait.
 const FURTHER_CONNECTIONS: usize = 64;
-
-/// What the owner does, in the order in which it was asked for.
-enum Job {
-    Prompt {
-        work: Box<Work>,
-        front: Front,
-        stop: Stop,
-        running: Running,
-    },
-    Set {
-        setting: Setting,
-        writer: OwnedWriteHalf,
-    },
-    /// The session is over, or, if it is only taken over by another process, goes on there.
-    Close {
-        over: bool,
-        done: oneshot::Sender<()>,
-    },
-}
-
-/// A prompt that waits or runs, as others can reach it.
-#[derive(Clone)]
-struct Running {
-    request: String,
-    tell: Arc<watch::Sender<Option<Why>>>,
-    control: Arc<Mutex<Option<Reach>>>,
-}
-
-/// What connections know of each other.
-struct Shared {
-    id: String,
-    jobs: mpsc::Sender<Job>,
-    /// The prompt that runs, and those that wait.
-    prompts: Mutex<VecDeque<Running>>,
-    ttl: watch::Sender<Duration>,
-    store: Store,
-    ceiling: Ceiling,
-}
-
-impl Shared {
-    fn prompts(&self) -> MutexGuard<'_, VecDeque<Running>> {
-        self.prompts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The prompt that runs now.
-    fn current(&self) -> Option<Running> {
-        self.prompts().front().cloned()
-    }
-
-    fn done(&self, request: &str) {
-        self.prompts().retain(|prompt| prompt.request != request);
-    }
-
-    /// Writes to the owner's log, which is its stderr.
-    fn note(&self, text: &str) {
-        let _ = writeln!(io::stderr().lock(), "{} {}", now(), self.store.mask().text(text));
-    }
-}
 
 /// The main function of the owner. What it needs to know comes on stdin.
 pub(crate) fn run_owner(paths: &Paths) -> Result<()> {
@@ -127,14 +68,8 @@ async fn own(paths: &Paths, setup: Setup, record: Record, ceiling: Ceiling, ttl:
     let depth = usize::try_from(depth.min(MOST_PROMPTS)).unwrap_or(16);
     let (jobs, mut queue) = mpsc::channel(depth);
     let (ttl, mut ttl_now) = watch::channel(ttl);
-    let shared = Arc::new(Shared {
-        id: record.id.clone(),
-        jobs,
-        prompts: Mutex::default(),
-        ttl,
-        store: Store::new(paths).with_secrets(setup.secrets()),
-        ceiling,
-    });
+    let store = Store::new(paths).with_secrets(setup.secrets());
+    let shared = Arc::new(Shared::new(&record.id, jobs, ttl, store, ceiling));
     shared.store.change(&record.id, |record| record.pid = Some(std::process::id()))?;
     let _ = writeln!(io::stdout(), "ready");
     let accepting = tokio::spawn(accept(listener, shared.clone(), depth + FURTHER_CONNECTIONS));
@@ -262,10 +197,14 @@ async fn accept(listener: UnixListener, shared: Arc<Shared>, most: usize) {
 
 /// One command that wants something.
 async fn serve(stream: UnixStream, shared: Arc<Shared>) {
-    let Request { message, reader, mut writer, pid } = match receive(stream).await {
+    let pid = peer_pid(&stream);
+    let peer = shared.ceiling.check_peer(pid);
+    // Whoever cannot prompt needs little.
+    let large = peer.is_ok().then_some(&shared.large);
+    let Request { message, size, reader, mut writer } = match receive(stream, large).await {
         Ok(request) => request,
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return,
-        Err(error) => return shared.note(&format!("refused a connection: {error}")),
+        Err(error) => return shared.note_refusal(&format!("refused a connection: {error}")),
     };
     let text = |key: &str| message.get(key).and_then(Value::as_str);
     let refused = if message.get("version").and_then(Value::as_u64) != Some(VERSION) {
@@ -273,12 +212,12 @@ async fn serve(stream: UnixStream, shared: Arc<Shared>) {
     } else if text("session") != Some(&shared.id) {
         Err(Failure::runtime("this is not the process of that session"))
     } else if matches!(text("do"), Some("prompt" | "set")) {
-        shared.ceiling.check_peer(pid)
+        peer
     } else {
         Ok(())
     };
     if let Err(failure) = refused {
-        shared.note(&format!("refused a request of process {}: {failure}", pid.unwrap_or_default()));
+        shared.note_refusal(&format!("refused a request of process {}: {failure}", pid.unwrap_or_default()));
         let _ = refuse(&mut writer, &failure).await;
         return;
     }
@@ -287,7 +226,7 @@ async fn serve(stream: UnixStream, shared: Arc<Shared>) {
             if let Some(ttl) = ttl(&message) {
                 shared.ttl.send_replace(ttl);
             }
-            serve_prompt(&message, reader, writer, &shared).await;
+            serve_prompt(message, size, reader, writer, &shared).await;
         }
         Some("cancel") => {
             let cancelled =
@@ -323,12 +262,14 @@ async fn leave(shared: &Shared, over: bool) {
 }
 
 async fn serve_prompt(
-    message: &Value,
+    mut message: Value,
+    size: usize,
     mut reader: Answers,
     mut writer: OwnedWriteHalf,
     shared: &Arc<Shared>,
 ) {
-    let blocks = message.get("prompt").cloned().and_then(|blocks| serde_json::from_value(blocks).ok());
+    let blocks = message.get_mut("prompt").map(Value::take);
+    let blocks = blocks.and_then(|blocks| serde_json::from_value(blocks).ok());
     let permits = message.get("permits").and_then(Permits::from_json);
     let (Some(blocks), Some(mut permits)) = (blocks, permits) else {
         let failure = Failure::runtime("the session's process did not understand the prompt");
@@ -343,19 +284,13 @@ async fn serve_prompt(
     let model = message.get("model").and_then(Value::as_str).map(str::to_owned);
     let waits = message.get("wait").and_then(Value::as_bool).unwrap_or(true);
     let attended = message.get("attended").and_then(Value::as_bool).unwrap_or_default();
-    let request =
-        format!("{:x}-{:x}", std::process::id(), crate::session_store::hash(&format!("{message}{}", now())));
-    let Ok(place) = shared.jobs.clone().try_reserve_owned() else {
+    let request = shared.request_name();
+    let (tell, stop) = watch::channel(None);
+    let running = Running { request: request.clone(), size, tell: Arc::new(tell), control: Arc::default() };
+    let Some((place, ahead)) = shared.enqueue(&running) else {
         let failure = Failure::runtime("too many prompts wait in this session").detail("QUEUE_FULL");
         let _ = refuse(&mut writer, &failure).await;
         return;
-    };
-    let (tell, stop) = watch::channel(None);
-    let running = Running { request: request.clone(), tell: Arc::new(tell), control: Arc::default() };
-    let ahead = {
-        let mut prompts = shared.prompts();
-        prompts.push_back(running.clone());
-        prompts.len() - 1
     };
     let _ = say(&mut writer, &json!({ "queued": request, "ahead": ahead })).await;
     let questions = Questions::default();
