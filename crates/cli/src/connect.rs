@@ -54,18 +54,20 @@ pub(crate) fn client(cancel_deadline: Duration) -> Client {
 /// The credentials of one agent, by the name of the way to authenticate: those that were stored for it, and those of
 /// `ATTACHE_AUTH_…`, which come first and whose names are upper case.
 ///
-/// A command line or an address that is no known agent gets none that were stored, and those of the environment only if it was
-/// given by `--agent`: the words of a settings file are no reason to hand credentials to a program.
+/// A command line or an address that is no known agent gets none that were stored, nor does the agent of a project; they get those
+/// of the environment only if they were given by `--agent`, because the words of a file are no reason to hand credentials to a
+/// program.
 pub(crate) fn credentials(cx: &Cx, spec: &AgentSpec) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
-    if spec.known {
+    let has_name = cx.can_have_credentials(spec);
+    if has_name {
         // An agent of the table may be written by another of its names.
         let is_meant =
             |name: &str| name == spec.name || builtin(name).is_some_and(|known| known.name == spec.name);
         let stored = cx.config.auth.iter().filter(|(name, _)| is_meant(name));
         all.extend(stored.flat_map(|(_, methods)| methods.clone()));
     }
-    if !spec.known && cx.call.value("agent").is_none() {
+    if !has_name && cx.call.value("agent").is_none() {
         return all;
     }
     for (name, value) in std::env::vars_os() {

@@ -5,18 +5,17 @@ use std::fs;
 use std::path::Path;
 
 use attache::wire::v1::AuthMethod;
+use attache_conn::private;
 
 use super::store;
 use crate::agents::AgentSpec;
 use crate::connect::variable;
 use crate::cx::Cx;
 use crate::error::{Context as _, Result};
-use crate::paths::replace;
 
 /// Moves the credentials without an agent that fit the agent's ways to log in to that agent, and returns them.
 pub(super) fn adopt(cx: &Cx, spec: &AgentSpec, methods: &[AuthMethod]) -> Result<BTreeMap<String, String>> {
-    // Something without a name cannot be told apart from another program.
-    if !spec.known {
+    if !cx.can_have_credentials(spec) {
         return Ok(BTreeMap::new());
     }
     let fits = |name: &str| methods.iter().any(|method| is_for(method, name));
@@ -58,7 +57,9 @@ fn is_for(method: &AuthMethod, name: &str) -> bool {
 fn take_out(file: &Path, name: &str) -> Result<bool> {
     let text = fs::read_to_string(file).context(file.display())?;
     let Some(text) = without(&text, name) else { return Ok(false) };
-    replace(file, text.as_bytes()).context("the settings")?;
+    // A link to the file stays one.
+    let real = fs::canonicalize(file).context(file.display())?;
+    private::replace(&real, text.as_bytes()).context("the settings")?;
     Ok(true)
 }
 

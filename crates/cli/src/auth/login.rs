@@ -22,8 +22,11 @@ pub(crate) fn login(cx: &Cx) -> Result<()> {
 }
 
 async fn run(cx: &Cx, spec: AgentSpec) -> Result<()> {
-    if !spec.known && cx.call.has("save") {
-        return Err(Failure::usage("credentials are kept only for agents that have a name").hint(format!(
+    if !cx.can_have_credentials(&spec) && cx.call.has("save") {
+        return Err(Failure::usage(
+            "credentials are kept only for agents that have a name in your own settings",
+        )
+        .hint(format!(
             "give it one: attache config set agents.NAME.command {}",
             crate::agents::join([spec.identity().as_str()])
         )));
@@ -247,15 +250,14 @@ async fn by_variables(cx: &Cx, mut spec: AgentSpec, method: &AuthMethodEnvVar) -
     Ok(standing)
 }
 
-/// Keeps the variables if the user agrees; they are in memory only otherwise. Only an agent with a name can have some: a command line
-/// may be another program tomorrow, or in another directory.
+/// Keeps the variables if the user agrees; they are in memory only otherwise.
 async fn keep(cx: &Cx, spec: &AgentSpec, given: BTreeMap<String, String>) -> Result<()> {
     if given.is_empty() {
         return Ok(());
     }
     let file = store::credentials_file(&cx.paths);
     let agreed = cx.call.has("save")
-        || (spec.known
+        || (cx.can_have_credentials(spec)
             && ask::can_ask()
             && ask::yes(&format!("Keep this in {}, which only you can read?", file.display())).await?);
     if !agreed {

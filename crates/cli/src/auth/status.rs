@@ -31,7 +31,7 @@ async fn run(cx: &Cx) -> Result<()> {
         // AUTH-23: any other state tells nothing.
         _ => probe(cx, &agent).await?,
     };
-    let kept: Vec<String> = match spec.known {
+    let kept: Vec<String> = match cx.can_have_credentials(&spec) {
         true => store::load(&cx.paths)?.agents.remove(&spec.name).unwrap_or_default().into_keys().collect(),
         false => Vec::new(),
     };

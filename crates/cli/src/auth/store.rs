@@ -79,12 +79,8 @@ pub(crate) fn save(paths: &Paths, stored: &Stored) -> Result<()> {
     replace(&path, format!("{value:#}\n").as_bytes()).context("credentials")
 }
 
-/// The variables that are kept for an agent and that the environment does not set itself. A command line or an address that is no
-/// known agent has none.
+/// The variables that are kept for an agent that can have some, and that the environment does not set itself.
 pub(crate) fn variables(paths: &Paths, spec: &AgentSpec) -> Result<Vec<(String, String)>> {
-    if !spec.known {
-        return Ok(Vec::new());
-    }
     let kept = load(paths)?.agents.remove(&spec.name).unwrap_or_default();
     Ok(kept.into_iter().filter(|(name, _)| std::env::var_os(name).is_none()).collect())
 }

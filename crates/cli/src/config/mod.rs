@@ -17,7 +17,9 @@ use std::fmt;
 use std::path::PathBuf;
 
 pub(crate) use edit::set as edit;
-pub(crate) use keys::{ENVIRONMENT, FILES, KEYS, Key, LONGEST_TIME, MOST_PROMPTS, MOST_RETRIES};
+pub(crate) use keys::{ENVIRONMENT, FILES, KEYS, Key, LONGEST_TIME};
+#[cfg(unix)]
+pub(crate) use keys::{MOST_PROMPTS, MOST_RETRIES};
 pub(crate) use layers::{fallback, load};
 pub(crate) use show::{init, path, set, show, to_json};
 
@@ -194,7 +196,7 @@ pub(crate) fn flag_seconds(flag: &str, text: &str) -> Result<std::time::Duration
     // What is above zero can still be less than a nanosecond.
     time.filter(|time| !time.is_zero()).ok_or_else(|| {
         Failure::usage(format_args!(
-            "--{flag} is a number of seconds above 0 to {LONGEST_TIME}, not `{text}`"
+            "--{flag} is a number of seconds above 0, up to {LONGEST_TIME}, not `{text}`"
         ))
     })
 }
@@ -233,8 +235,11 @@ fn check(key: &Key, value: &toml::Value) -> Result<()> {
         }
         keys::Kind::Number { above, most } => {
             let fits = number.is_some_and(|number| number > above && number <= most);
-            let from = if above < 0.0 { "a number from" } else { "a number above" };
-            (fits, format!("{from} 0 to {most}"))
+            let wanted = match above < 0.0 {
+                true => format!("a number from 0 to {most}"),
+                false => format!("a number above 0, up to {most}"),
+            };
+            (fits, wanted)
         }
     };
     if fits {

@@ -86,6 +86,19 @@ fn a_command_line_in_the_settings_gets_nothing() {
 }
 
 #[test]
+fn an_agent_of_a_project_is_not_the_one_that_was_meant() {
+    let world = world();
+    world.settings("[auth.scripted]\napi-key = \"stored-1\"\n");
+    close(&world);
+    let text = format!("[agents.scripted]\nargv = [{:?}, {:?}]\n", test_agent(), world.path("other.script"));
+    world.write(".attache.toml", &text);
+    world.run(&["config", "trust"]).ok();
+    says(&world, &["scripted"], NONE);
+    let run = world.run(&["auth", "login", "scripted", "--save"]).code(2);
+    assert!(run.stderr.contains("your own settings"), "{run:?}");
+}
+
+#[test]
 fn one_without_an_agent_is_not_used_until_a_login_moves_it() {
     let world = world();
     world.settings("# mine\nttl = 20\n[auth]\n# the old way\napi-key = \"flat-1\"\nunknown = \"flat-2\"\n");

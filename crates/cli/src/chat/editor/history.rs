@@ -105,6 +105,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_key_is_in_memory_only() {
+        let dir = private::TempDir::new("attache-history").unwrap();
+        let file = dir.path().join("history");
+        let mut history = History::load(Some(file.clone()));
+        history.add("use ghp_0123456789abcdefghijklmnopqrstuvwxyz for the password field");
+        assert!(history.get(0).unwrap().contains("ghp_"));
+        assert_eq!(fs::read_to_string(&file).unwrap(), "use *** for the password field\n");
+    }
+
+    #[test]
     fn entries_survive_in_a_file_that_is_private() {
         let dir = std::env::temp_dir().join(format!("attache-history-{}", std::process::id()));
         let file = dir.join("deep/history");
