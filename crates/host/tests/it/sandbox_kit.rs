@@ -122,7 +122,10 @@ impl Outside {
     pub(crate) fn visible() -> Option<Outside> {
         let own = std::env::current_exe().unwrap();
         let home = std::env::var_os("HOME").map(PathBuf::from);
-        let mut places = [own.parent().map(Path::to_owned), home].into_iter().flatten();
+        let is_visible = |place: &PathBuf| {
+            place.is_absolute() && ["/tmp", "/var/tmp", "/dev/shm"].iter().all(|tmp| !place.starts_with(tmp))
+        };
+        let mut places = [own.parent().map(Path::to_owned), home].into_iter().flatten().filter(is_visible);
         let made = places.find_map(|place| Outside::create_in(&place));
         if made.is_none() {
             eprintln!("skipped: the user can write to temporary directories only");
