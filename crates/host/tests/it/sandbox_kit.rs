@@ -12,7 +12,11 @@ use attache_host::sandbox::{Backend, Confinement};
 pub(crate) fn program() -> PathBuf {
     let own = std::env::current_exe().unwrap();
     let path = own.parent().unwrap().parent().unwrap().join("examples/sandbox");
-    assert!(path.is_file(), "{} is missing; build it: cargo test -p attache-host", path.display());
+    assert!(
+        path.is_file(),
+        "{} is missing; build it: cargo build -p attache-host --examples",
+        path.display()
+    );
     path
 }
 
