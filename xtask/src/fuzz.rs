@@ -11,7 +11,8 @@ const HELP: &str = "usage: cargo xtask fuzz [--seconds N] [TARGET…]   (30 seco
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let (seconds, targets) = read(args)?;
     let fuzz = repo::root().join("fuzz");
-    let scratch = std::env::temp_dir().join(format!("attache-fuzz-{}", std::process::id()));
+    // Not in a directory that other users share.
+    let scratch = fuzz.join("target").join(format!("found-{}", std::process::id()));
     let outcome = targets.iter().try_for_each(|target| one(&fuzz, &scratch, target, seconds));
     // What was found along the way is not kept; a failure is printed and its input stays in fuzz/artifacts.
     let _ = std::fs::remove_dir_all(&scratch);

@@ -80,12 +80,14 @@ impl Place {
     fn new() -> Result<Place, String> {
         let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
         let cache = std::env::var_os("XDG_CACHE_HOME").map_or_else(|| home.join(".cache"), PathBuf::from);
-        let scratch = std::env::temp_dir().join(format!("attache-bench-{}", std::process::id()));
+        let cache = cache.join("attache/bench");
+        // Not in a directory that other users share.
+        let scratch = cache.join(format!("run-{}", std::process::id()));
         fs::create_dir_all(scratch.join("work"))
             .map_err(|error| format!("{}: {error}", scratch.display()))?;
         let own = std::env::current_exe().map_err(|error| error.to_string())?;
         let agent = format!("{} bench-program __agent", own.display());
-        Ok(Place { cache: cache.join("attache/bench"), scratch, agent })
+        Ok(Place { cache, scratch, agent })
     }
 }
 

@@ -85,14 +85,16 @@ impl Recorder {
     }
 
     fn masked<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-        match (&self.mask, std::str::from_utf8(bytes)) {
-            (Some(mask), Ok(text)) => match mask(text) {
-                Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
-                Cow::Owned(text) => Cow::Owned(text.into_bytes()),
-            },
-            // Not text: nobody can say what is in it.
-            (Some(_), Err(_)) => Cow::Borrowed(b"(not UTF-8, left out)"),
-            (None, _) => Cow::Borrowed(bytes),
+        let Some(mask) = &self.mask else { return Cow::Borrowed(bytes) };
+        match std::str::from_utf8(bytes).map(mask) {
+            Ok(Cow::Borrowed(text)) => Cow::Borrowed(text.as_bytes()),
+            Ok(Cow::Owned(text)) => Cow::Owned(text.into_bytes()),
+            // Bytes that are no text stay between the texts that are.
+            Err(_) => {
+                let parts = bytes.utf8_chunks();
+                let masked = parts.flat_map(|part| [mask(part.valid()).as_bytes(), part.invalid()].concat());
+                Cow::Owned(masked.collect())
+            }
         }
     }
 

@@ -10,6 +10,7 @@ use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use attache::Link;
+use attache_agent::auth::Keys;
 use attache_agent::model::Thinking;
 use attache_agent::{Limits, Options, Sandbox, SandboxOptions, TrustSource};
 use attache_host::trust::TrustStore;
@@ -26,6 +27,9 @@ pub(crate) fn agent(cx: &Cx) -> Result<()> {
     }
     if let Some(provider) = cx.call.value("logout") {
         return login::logout(cx, provider);
+    }
+    if let Err(problem) = Keys::new(&cx.paths.config).check() {
+        cx.output.warn(format_args!("the stored keys are not used: {problem}"));
     }
     let options = options(cx)?;
     runtime(async { attache_agent::serve(options, Link::stdio()).await.map_err(Failure::runtime) })

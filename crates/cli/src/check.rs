@@ -9,15 +9,16 @@ pub(crate) use bridge::{bridge, login};
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufReader, BufWriter};
+use std::io::BufReader;
 use std::path::Path;
-use std::time::Duration;
 
 use attache_check::report::{self, Emphasis, Look};
 use attache_check::run::{self, Conclusion, Options, Report};
 use attache_check::stage::PromptKind;
 use attache_check::target::{Action, Process, Program};
 use attache_check::{Party, Target, Tier, Trace, rules};
+use attache_conn::private;
+use attache_host::secrets::{Mask, is_secret_name};
 
 use crate::agents::{self, Address};
 use crate::cx::Cx;
@@ -123,16 +124,24 @@ fn judge(cx: &Cx, target: &dyn Target, options: &Options) -> Result<()> {
 
 /// Writes what was asked for; the exit code is 0 if all is well, 1 if not, 2 if there was nothing to judge.
 fn finish(cx: &Cx, report: &Report) -> Result<()> {
+    let mask = mask(cx)?;
+    let file = |format: &str| {
+        let text = rendered(report, format, look(cx))?;
+        Ok::<_, Failure>(match format {
+            "json" => mask.frame_tokens(&text).into_owned(),
+            _ => mask.tokens(&text).into_owned(),
+        })
+    };
     for (format, path) in wanted_reports(cx)? {
-        written(path, &rendered(report, format, look(cx))?)?;
+        written(path, &file(format)?)?;
     }
     if let Some(dir) = cx.call.value("traces") {
-        write_traces(report, Path::new(dir))?;
+        write_traces(report, Path::new(dir), &mask)?;
     }
     let format = cx.call.value("format").unwrap_or("text");
     match cx.call.value("out") {
         Some(path) => {
-            written(path, &rendered(report, format, look(cx))?)?;
+            written(path, &file(format)?)?;
         }
         None if format == "text" => print(cx, &report::terminal(report, look(cx))),
         None if format == "json" => cx.output.json_line(&report::json(report).to_string()),
@@ -165,19 +174,30 @@ fn wanted_reports(cx: &Cx) -> Result<Vec<(&str, &str)>> {
 
 /// A report that cannot be written is no verdict, so it must not look like one to scripts.
 fn written(path: &str, text: &str) -> Result<()> {
-    std::fs::write(path, text)
-        .map_err(|error| Failure::usage(format_args!("{path} cannot be written: {error}")))
+    private::write(Path::new(path), text.as_bytes())
+        .map_err(|error| Failure::usage(format_args!("the report cannot be written: {error}")))
 }
 
-fn write_traces(report: &Report, dir: &Path) -> Result<()> {
+/// Keys that the agent under test may repeat do not belong into files.
+fn mask(cx: &Cx) -> Result<Mask> {
+    let given = environment(cx)?.into_iter().filter(|(name, _)| is_secret_name(name)).map(|(_, value)| value);
+    Ok(Mask::from_env().with(given).with(crate::auth::store::secrets(&cx.paths)))
+}
+
+fn write_traces(report: &Report, dir: &Path, mask: &Mask) -> Result<()> {
     let failed = |path: &Path, error: std::io::Error| {
         Failure::usage(format_args!("{} cannot be written: {error}", path.display()))
     };
     std::fs::create_dir_all(dir).map_err(|error| failed(dir, error))?;
     for scene in &report.scenes {
         let path = dir.join(format!("{}.jsonl", scene.name));
-        let file = File::create(&path).map_err(|error| failed(&path, error))?;
-        scene.trace.write(BufWriter::new(file)).map_err(|error| failed(&path, error))?;
+        let mut trace = Vec::new();
+        scene.trace.write(&mut trace).map_err(|error| failed(&path, error))?;
+        let text: String = String::from_utf8_lossy(&trace)
+            .lines()
+            .flat_map(|line| [mask.frame_tokens(line).into_owned(), "\n".to_owned()])
+            .collect();
+        private::write(&path, text.as_bytes()).map_err(|error| failed(&path, error))?;
     }
     Ok(())
 }
@@ -252,14 +272,7 @@ fn options(cx: &Cx, party: Party) -> Result<Options> {
     // A scenario that was named is wanted, also if it is an unkind one.
     options.faults = cx.call.has("faults") || !options.scenarios.is_empty();
     if let Some(seconds) = cx.call.value("deadline") {
-        options.deadline = seconds
-            .parse()
-            .ok()
-            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-            .filter(|time| !time.is_zero())
-            .ok_or_else(|| {
-                Failure::usage(format_args!("--deadline is a number of seconds, not `{seconds}`"))
-            })?;
+        options.deadline = crate::config::flag_seconds("deadline", seconds)?;
     }
     if let Some(jobs) = cx.call.value("jobs") {
         options.jobs =

@@ -12,6 +12,7 @@ use attache::{Command, Link, Meta};
 
 use crate::agents::{Address, AgentSpec, BUILTIN, builtin};
 use crate::args::nearest;
+use crate::cx::Cx;
 use crate::error::{Failure, Result};
 use crate::wire::Wire;
 
@@ -50,10 +51,25 @@ pub(crate) fn client(cancel_deadline: Duration) -> Client {
     }
 }
 
-/// Credentials from the settings and from `ATTACHE_AUTH_…`, by the name of the way to authenticate. Those of the environment
-/// come first; their names are upper case.
-pub(crate) fn credentials(settings: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let mut all = settings.clone();
+/// The credentials of one agent, by the name of the way to authenticate: those that were stored for it, and those of
+/// `ATTACHE_AUTH_…`, which come first and whose names are upper case.
+///
+/// A command line or an address that is no known agent gets none that were stored, nor does the agent of a project; they get those
+/// of the environment only if they were given by `--agent`, because the words of a file are no reason to hand credentials to a
+/// program.
+pub(crate) fn credentials(cx: &Cx, spec: &AgentSpec) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    let has_name = cx.can_have_credentials(spec);
+    if has_name {
+        // An agent of the table may be written by another of its names.
+        let is_meant =
+            |name: &str| name == spec.name || builtin(name).is_some_and(|known| known.name == spec.name);
+        let stored = cx.config.auth.iter().filter(|(name, _)| is_meant(name));
+        all.extend(stored.flat_map(|(_, methods)| methods.clone()));
+    }
+    if !has_name && cx.call.value("agent").is_none() {
+        return all;
+    }
     for (name, value) in std::env::vars_os() {
         let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else { continue };
         if let Some(method) =
@@ -249,7 +265,12 @@ async fn authenticate(
                 agent.auth_methods().iter().filter_map(|method| method.id().map(|id| id.as_str())).collect();
             Err(Failure::runtime(format_args!("there is no credential for any of: {}", ids.join(", ")))
                 .detail("AUTH_REQUIRED")
-                .hint("set `auth.METHOD` in the settings, or ATTACHE_AUTH_METHOD"))
+                .hint(match spec.known {
+                    true => {
+                        format!("set `auth.{}.METHOD` in the settings, or ATTACHE_AUTH_METHOD", spec.name)
+                    }
+                    false => "set ATTACHE_AUTH_METHOD".to_owned(),
+                }))
         }
         None => Ok(()),
     }

@@ -110,10 +110,19 @@ impl Cx {
         self.with_environment(agents::resolve(name, &self.config)?)
     }
 
+    /// Whether credentials can be stored for an agent and passed on to it: it has a name, and it is the user or this program that
+    /// says what the name means. A command line may be another program tomorrow, and a project may give any name to its own.
+    pub(crate) fn can_have_credentials(&self, spec: &AgentSpec) -> bool {
+        let source = self.config.agents.get(&spec.name).map(|setting| &setting.source);
+        spec.known && !matches!(source, Some(Source::Project(_)))
+    }
+
     fn with_environment(&self, mut spec: AgentSpec) -> Result<AgentSpec> {
         // What was kept at a login comes first, so that everything else counts more.
-        let kept = crate::auth::store::variables(&self.paths, &spec)?;
-        spec.env.splice(..0, kept);
+        if self.can_have_credentials(&spec) {
+            let kept = crate::auth::store::variables(&self.paths, &spec)?;
+            spec.env.splice(..0, kept);
+        }
         if spec.is_own() {
             self.pass_trust(&mut spec);
         }

@@ -1,10 +1,11 @@
 //! `-v` and `--log`: the messages on the wire, without secrets.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
 
 use attache::Flow;
+use attache_conn::private;
 use attache_host::secrets::Mask;
 
 use crate::error::{Context as _, Result};
@@ -31,16 +32,7 @@ impl Log {
     ) -> Result<Log> {
         let file = match file {
             None => None,
-            Some(path) => {
-                let mut options = OpenOptions::new();
-                options.create(true).append(true);
-                #[cfg(unix)]
-                {
-                    use std::os::unix::fs::OpenOptionsExt as _;
-                    options.mode(0o600);
-                }
-                Some(options.open(path).context(format_args!("the log {}", path.display()))?)
-            }
+            Some(path) => Some(private::append(path).context("the log")?),
         };
         Ok(Log { mask: Mask::from_env().with(secrets), verbose, file })
     }

@@ -55,6 +55,8 @@ fn main() -> ExitCode {
     if let Some(code) = agent::sandboxed(std::env::args_os().skip(1)) {
         return code;
     }
+    attache_conn::process::adopt_orphans();
+    attache_conn::process::return_freed_memory();
     let paths = Paths::from_env();
     let arguments: Vec<String> =
         std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();

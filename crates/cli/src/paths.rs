@@ -2,9 +2,10 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+
+use attache_conn::private;
 
 /// The directories of this program. None of them needs to exist.
 #[derive(Debug, Clone)]
@@ -40,7 +41,8 @@ impl Paths {
         };
         let state = base("XDG_STATE_HOME", ".local/state");
         let runtime = match var("XDG_RUNTIME_DIR").map(PathBuf::from) {
-            Some(dir) if dir.is_dir() => dir.join("attache"),
+            // The specification wants it to belong to the user; after `su` it is often that of somebody else.
+            Some(dir) if dir.is_dir() && is_own(&dir) => dir.join("attache"),
             _ => state.join("run"),
         };
         Paths {
@@ -73,6 +75,17 @@ impl Paths {
     }
 }
 
+#[cfg(unix)]
+fn is_own(dir: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    dir.metadata().is_ok_and(|found| found.uid() == private::user_id())
+}
+
+#[cfg(not(unix))]
+fn is_own(_dir: &Path) -> bool {
+    true
+}
+
 fn var(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
 }
@@ -86,42 +99,24 @@ pub(crate) fn home() -> PathBuf {
     env::home_dir().unwrap_or_else(|| PathBuf::from("/"))
 }
 
-/// Makes a directory that only the user can look into.
+/// Creates a directory that only the user can change, or checks the one that exists. The error names the directory and says
+/// what to do.
 pub(crate) fn private_dir(dir: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::DirBuilderExt as _;
-        builder.mode(0o700);
-    }
-    builder.create(dir)
+    private::directory(dir).map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            io::Error::new(error.kind(), format!("{error} (ATTACHE_HOME names another place)"))
+        }
+        _ => error,
+    })
 }
 
-/// Replaces a file in one step: whoever reads it sees the old text or the new one, also after a crash. Only the user can read it.
+/// Replaces a file of this program in one step: a reader sees the old text or the new one, also after a crash. Only the user can
+/// read it.
 pub(crate) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
-    use std::io::Write as _;
-    let dir = path.parent().unwrap_or(Path::new("."));
-    private_dir(dir)?;
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let temporary = dir.join(format!(".{name}.{}.tmp", std::process::id()));
-    let written = (|| {
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::OpenOptionsExt as _;
-            options.mode(0o600);
-        }
-        let mut file = options.open(&temporary)?;
-        file.write_all(text)?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)
-    })();
-    if written.is_err() {
-        let _ = fs::remove_file(&temporary);
+    if let Some(dir) = path.parent() {
+        private_dir(dir)?;
     }
-    written
+    private::replace(path, text)
 }
 
 /// The root of the repository that `dir` is in: the nearest directory with a `.git`, which is a file in worktrees.

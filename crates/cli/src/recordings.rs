@@ -1,6 +1,6 @@
 //! `record`, `replay` and `trace`: conversations kept, played again and looked at.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -13,8 +13,8 @@ use attache_check::report::{page, sequence};
 use attache_check::show::{self, Filter, Wanted};
 use attache_check::trace::{Entry, Head, Trace, What};
 use attache_check::{Party, report};
-use attache_conn::Link;
 use attache_conn::process::Command;
+use attache_conn::{Link, private};
 use attache_host::secrets;
 use serde_json::json;
 
@@ -29,13 +29,17 @@ pub(crate) fn record(cx: &Cx) -> Result<()> {
     let [file, program, args @ ..] = cx.call.words.as_slice() else {
         return Err(Failure::usage("say where to and what: attache record FILE -- COMMAND…"));
     };
+    if cx.call.has("mask") && cx.call.has("no-mask") {
+        return Err(Failure::usage("give --mask or --no-mask, not both"));
+    }
     let (path, file) = recording_file(cx, file, program)?;
-    let masked = cx.call.has("mask");
+    let masked = !cx.call.has("no-mask");
+    let mut command: Vec<String> = std::iter::once(program).chain(args).cloned().collect();
     let mask = masked.then(|| -> Mask {
-        let mask = secrets::Mask::from_env();
+        let mask = secrets::Mask::from_env().with(crate::auth::store::secrets(&cx.paths));
+        command = mask.command_line(&command);
         Box::new(move |line| mask.frame(line))
     });
-    let command = std::iter::once(program).chain(args).cloned().collect();
     let head = Head { started: attache_check::trace::now(), command, masked };
     let recorder =
         Recorder::new(file, &head, mask).context(format_args!("{} cannot be written", path.display()))?;
@@ -65,16 +69,15 @@ fn recording_file(cx: &Cx, name: &str, program: &str) -> Result<(PathBuf, File)>
         let now = time::now().replace(':', "-");
         path.push(format!("{agent}-{now}-{}.jsonl", std::process::id()));
     }
-    let mut options = OpenOptions::new();
-    options.append(true);
     // Only files are replaced: a device or a pipe of that name stays, and is written to.
-    let special = path.metadata().is_ok_and(|known| !known.is_file());
+    let special = private::is_special(&path);
     if cx.call.has("overwrite") && !special {
-        // Emptied first: the file is opened for appending, so that each line is one write at its end.
         let _ = std::fs::remove_file(&path);
     }
-    let file = options.create_new(!special).open(&path).map_err(|error| {
-        let failure = Failure::runtime(format_args!("{} cannot be made: {error}", path.display()));
+    // Opened for appending, so that each line is one write at its end.
+    let opened = if special { private::append(&path) } else { private::create_log(&path) };
+    let file = opened.map_err(|error| {
+        let failure = Failure::runtime(format_args!("the recording cannot be made: {error}"));
         if error.kind() == std::io::ErrorKind::AlreadyExists {
             return failure
                 .hint("--overwrite replaces it; a directory in its place takes any number of recordings");
@@ -95,12 +98,9 @@ pub(crate) fn replay(cx: &Cx) -> Result<()> {
             "{file}: nobody says anything in it, so there is nothing to replay"
         )));
     }
-    let seconds =
-        |text: &str| text.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let patience = match cx.call.value("patience") {
         None => Options::default().patience,
-        Some(text) => seconds(text)
-            .ok_or_else(|| Failure::usage(format_args!("--patience is a number of seconds, not `{text}`")))?,
+        Some(text) => crate::config::flag_seconds("patience", text)?,
     };
     let part = match cx.call.value("as") {
         Some("client") => Party::Client,
@@ -133,7 +133,7 @@ pub(crate) fn replay(cx: &Cx) -> Result<()> {
     })?;
     if let Some(path) = cx.call.value("report") {
         let text = format!("{:#}\n", outcome_json(&outcome, options.strict));
-        std::fs::write(cx.cwd.join(path), text).context(format_args!("{path} cannot be written"))?;
+        private::write(&cx.cwd.join(path), text.as_bytes()).context("the report cannot be written")?;
     }
     cx.output.note(format_args!(
         "{} of {} recorded messages of the peer came, {} said",
@@ -187,8 +187,8 @@ pub(crate) fn trace(cx: &Cx) -> Result<()> {
             report::escape(&show::summary(&trace)),
             sequence(&trace, &[], "e")
         );
-        return std::fs::write(cx.cwd.join(path), page(&title, &body))
-            .context(format_args!("{path} cannot be written"));
+        return private::write(&cx.cwd.join(path), page(&title, &body).as_bytes())
+            .context("the page cannot be written");
     }
     if by_line || cx.output.format == Format::Json {
         trace.entries.iter().for_each(|entry| lines.show(entry));

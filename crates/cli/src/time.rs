@@ -27,7 +27,8 @@ pub(crate) fn parse(text: &str) -> Option<SystemTime> {
     let year: i64 = parts.next()?.parse().ok()?;
     let month: i64 = parts.next()?.parse().ok()?;
     let day: i64 = parts.next()?.parse().ok()?;
-    if !(1..=12).contains(&month)
+    if !(0..=9999).contains(&year)
+        || !(1..=12).contains(&month)
         || !(1..=31).contains(&day)
         || date(days(year, month, day)) != (year, month, day)
     {
@@ -112,7 +113,16 @@ mod tests {
         let utc = parse("2026-11-15T10:00:00Z").unwrap();
         assert_eq!(parse("2026-11-15T12:00:00+02:00"), Some(utc));
         assert_eq!(format(parse("2026-11-15").unwrap()), "2026-11-15T00:00:00.000Z");
-        for wrong in ["", "yesterday", "2026-13-01", "2026-02-30", "2026-11-15T25:00"] {
+        for wrong in [
+            "",
+            "yesterday",
+            "2026-13-01",
+            "2026-02-30",
+            "2026-11-15T25:00",
+            "9223372036854775807-01-01",
+            "2026-11-15T10:00+nan",
+            "2026-11-15T10:00-1e308",
+        ] {
             assert_eq!(parse(wrong), None, "{wrong}");
         }
     }

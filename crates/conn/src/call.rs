@@ -43,6 +43,9 @@ impl std::error::Error for CallError {
     }
 }
 
+/// How many bytes may wait to be written before nothing of our own is added that does not wait for room.
+pub(crate) const OWN_UNSENT: usize = 64 << 20;
+
 /// Names a call made with [`Peer::call_with`](crate::Peer::call_with).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CallId(pub(crate) Option<i64>);
@@ -65,7 +68,7 @@ impl Shared {
             if let Some(closed) = self.refusal(state).or_else(|| state.deaf.clone()) {
                 return Err(CallError::Closed(closed));
             }
-            if state.out.len() > self.limits.queued_hard {
+            if state.out.len() > OWN_UNSENT {
                 // Calls that are made and dropped, made and dropped, have no other bound.
                 return Err(CallError::Encode(RequestError::TooMany));
             }

@@ -13,7 +13,7 @@ use std::io;
 use std::ops::Range;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 /// Receives what the peer says.
@@ -173,6 +173,7 @@ impl Engine {
         let mut taken = 0;
         while taken < TURN {
             if self.shared.backlog.rest(cx) || self.is_choked() {
+                self.reader.rest();
                 return Poll::Ready(Ok(Turn::Idle));
             }
             match ready!(self.reader.poll_found(cx)) {
@@ -192,10 +193,10 @@ impl Engine {
         Poll::Ready(Ok(Turn::More))
     }
 
-    /// A peer that asks and never reads the answers would fill the memory with them; past the hard limit it has to
+    /// A peer that asks and never reads the answers would fill the memory with small ones; past the hard limit it has to
     /// take some before it may ask again. The writer's wake ends this.
     fn is_choked(&self) -> bool {
-        !self.writer.is_drained() && self.shared.lock().out.len() > self.shared.limits.queued_hard
+        !self.writer.is_drained() && self.shared.lock().unsent() > self.shared.limits.unsent_hard
     }
 
     /// Gives what it counts beside its bytes.
@@ -236,7 +237,7 @@ impl Engine {
         }
         match self.shared.accept(frame, line) {
             Event::Request { id, method, params, token } => {
-                let responder = Responder::new(&self.shared, id, token);
+                let responder = Responder::new(&self.shared, id, token, line.len());
                 self.dispatch.request(&method, params, responder);
                 return REQUEST;
             }
@@ -270,15 +271,22 @@ impl Engine {
             if self.writer.is_drained() {
                 ready!(self.writer.poll_flush(cx))?;
                 let mut state = self.shared.lock();
+                state.taken = 0;
                 if state.out.is_empty() {
                     self.writer.rest(&mut state.out);
                     state.asleep = true;
+                    let slots = state.grant_slots(&self.shared.limits);
+                    drop(state);
+                    slots.into_iter().for_each(Waker::wake);
                     return Poll::Ready(Ok(Turn::Idle));
                 }
+                state.taken = state.out.len();
                 self.writer.take_batch(&mut state.out);
                 let first = state.room.first();
+                let slots = state.grant_slots(&self.shared.limits);
                 drop(state);
                 wake(first);
+                slots.into_iter().for_each(Waker::wake);
                 if let Some(tap) = &mut self.tap {
                     self.writer.lines().for_each(|line| tap(Flow::Out, line));
                 }

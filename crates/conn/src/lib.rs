@@ -6,9 +6,10 @@
 //!
 //! This crate knows bytes, lines and JSON-RPC, and nothing of ACP. Reading order: `link/` (how bytes become lines),
 //! `shared.rs` (what is under the lock), `driver.rs` (the loop), then `peer.rs`, `call.rs`, `notify.rs`, `responder.rs`, the four ways
-//! to use it, and `backlog.rs` for the inbound budget.
+//! to use it, `backlog.rs` for the inbound budget and `slot.rs` for that of answers. `private.rs` stands beside them: files
+//! and directories that only this user can change, for every crate above.
 //!
-//! What never happens here: dispatch does not wait, the lock is not held while user code runs, answers do not wait for
+//! What never happens here: dispatch does not wait, the lock is not held while user code runs, an answer that exists does not wait for
 //! room, no queue is without a bound, nothing is printed.
 
 mod backlog;
@@ -20,9 +21,11 @@ mod limits;
 mod link;
 mod notify;
 mod peer;
+pub mod private;
 pub mod process;
 mod responder;
 mod shared;
+mod slot;
 mod sys;
 mod ticket;
 
@@ -39,4 +42,5 @@ pub use link::{Flow, FrameReader, FrameWriter, Link, Listener, listen_tcp};
 pub use notify::Notify;
 pub use peer::{Peer, open};
 pub use responder::Responder;
+pub use slot::AnswerSlot;
 pub use ticket::Ticket;

@@ -1,8 +1,10 @@
 //! The handle to the other end.
 
-use crate::call::Waiter;
+use crate::call::{OWN_UNSENT, Waiter};
 use crate::shared::Shared;
-use crate::{Backlog, Call, CallError, CallId, Closed, Dispatch, Driver, Limits, Link, Notify, Side};
+use crate::{
+    AnswerSlot, Backlog, Call, CallError, CallId, Closed, Dispatch, Driver, Limits, Link, Notify, Side,
+};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::fmt;
@@ -60,9 +62,14 @@ impl Peer {
     pub fn notify_now<P: Serialize + ?Sized>(&self, method: &str, params: &P) -> bool {
         self.0.write(|state| {
             self.0.refusal(state).is_none()
-                && state.out.len() <= self.0.limits.queued_hard
+                && state.out.len() <= OWN_UNSENT
                 && state.machine.notify(method, params, &mut state.out).is_ok()
         })
+    }
+
+    /// A place among those who answer the peer with something that may be large.
+    pub fn answer_slot(&self) -> AnswerSlot {
+        AnswerSlot::new(&self.0)
     }
 
     /// Ends the connection: what is queued is still written, then the driver finishes. Does not wait.

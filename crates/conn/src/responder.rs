@@ -11,17 +11,20 @@ use std::sync::Arc;
 /// The right and the duty to answer one request of the peer.
 ///
 /// RPC-24: it is answered exactly once. The methods that answer consume it, and dropping it answers with an internal error.
-/// Answers never wait for room: a peer that waits for one must not be kept waiting by a stream that it does not read.
+/// An answer that exists does not wait for room: a peer that waits for one must not be kept waiting by a stream that it does not
+/// read. Answers that may be large wait before they are made; see [`AnswerSlot`](crate::AnswerSlot).
 pub struct Responder {
     shared: Arc<Shared>,
     id: Id,
     token: TokenId,
+    /// What the request counts among the open ones.
+    bytes: usize,
     answered: bool,
 }
 
 impl Responder {
-    pub(crate) fn new(shared: &Arc<Shared>, id: Id, token: TokenId) -> Self {
-        Responder { shared: Arc::clone(shared), id, token, answered: false }
+    pub(crate) fn new(shared: &Arc<Shared>, id: Id, token: TokenId, bytes: usize) -> Self {
+        Responder { shared: Arc::clone(shared), id, token, bytes, answered: false }
     }
 
     /// The id of the request.
@@ -48,6 +51,7 @@ impl Responder {
     fn answer<T: Serialize + ?Sized>(&mut self, outcome: Result<&T, &ErrorObject>) {
         self.shared.write(|state| {
             state.tokens.forget(self.token);
+            state.open_bytes -= std::mem::take(&mut self.bytes);
             if !state.is_mute() {
                 state.machine.answer(&self.id, outcome, &mut state.out);
             }

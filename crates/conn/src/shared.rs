@@ -6,9 +6,11 @@
 
 use crate::call::Waiter;
 use crate::cancel::{TokenId, Tokens};
+use crate::slot::Slots;
 use crate::{Backlog, CallError, CancelToken, Closed, Limits, Reason, Side};
-use attache_rpc::{Event, Frame, Machine};
+use attache_rpc::{ErrorObject, Event, Frame, Machine};
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
@@ -28,7 +30,12 @@ pub(crate) struct State {
     pub(crate) tokens: Tokens,
     /// Whole lines that the writer has not taken yet.
     pub(crate) out: Vec<u8>,
+    /// The bytes that the writer has taken and not written.
+    pub(crate) taken: usize,
     pub(crate) room: Room,
+    pub(crate) slots: Slots,
+    /// The bytes of the peer's requests that are open.
+    pub(crate) open_bytes: usize,
     /// The driver has nothing to write, so whoever writes wakes it.
     pub(crate) asleep: bool,
     driver: Option<Waker>,
@@ -51,7 +58,10 @@ impl Shared {
             machine,
             tokens: Tokens::default(),
             out: Vec::new(),
+            taken: 0,
             room: Room::default(),
+            slots: Slots::default(),
+            open_bytes: 0,
             asleep: false,
             driver: None,
             closing: false,
@@ -83,11 +93,23 @@ impl Shared {
         result
     }
 
-    /// What a line means.
+    /// What a line means. A request counts with its bytes until it is answered.
     pub(crate) fn accept<'a>(&self, frame: Frame<'a>, line: &'a [u8]) -> Event<'a, Waiter, TokenId> {
         let mut state = self.lock();
-        let State { machine, tokens, out, .. } = &mut *state;
-        machine.accept(frame, line, out, || tokens.reserve())
+        let State { machine, tokens, out, open_bytes, .. } = &mut *state;
+        if let Frame::Request { id, .. } = &frame
+            && *open_bytes > 0
+            && *open_bytes + line.len() > self.limits.open_request_bytes
+        {
+            const WHY: &str = "too many bytes of requests are open, wait for their answers";
+            machine.refuse(id, &ErrorObject::internal(WHY), out);
+            return Event::Noise { line, reason: Cow::Borrowed(WHY) };
+        }
+        let event = machine.accept(frame, line, out, || tokens.reserve());
+        if let Event::Request { .. } = &event {
+            *open_bytes += line.len();
+        }
+        event
     }
 
     /// The tokens of all requests of the peer that are not answered.
@@ -116,7 +138,7 @@ impl Shared {
             let mut state = self.lock();
             state.mute.get_or_insert_with(|| closed.clone());
             state.out = Vec::new();
-            state.room.clear()
+            [state.room.clear(), state.slots.close()].concat()
         };
         parked.into_iter().for_each(Waker::wake);
         // Only the first end counts; the driver's own and that of its drop may both come here.
@@ -175,6 +197,11 @@ impl State {
 
     pub(crate) fn is_mute(&self) -> bool {
         self.mute.is_some()
+    }
+
+    /// The bytes that wait to be written.
+    pub(crate) fn unsent(&self) -> usize {
+        self.out.len() + self.taken
     }
 
     /// Whom to wake, after the lock is free, because something was written.

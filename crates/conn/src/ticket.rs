@@ -35,7 +35,9 @@ impl<'a> Ticket<'a> {
         // What is asked for, and with what, is the taker's business now.
         let request = Frame::Request { id, method: Cow::Borrowed(""), params: None };
         match self.shared.accept(request, self.line) {
-            Event::Request { id, token, .. } => return Some(Responder::new(self.shared, id, token)),
+            Event::Request { id, token, .. } => {
+                return Some(Responder::new(self.shared, id, token, self.line.len()));
+            }
             Event::Noise { reason, .. } => *self.fate = Fate::Refused(reason),
             _ => {}
         }

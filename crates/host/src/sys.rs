@@ -93,7 +93,7 @@ impl Dir {
     /// Whatever has this name in this directory, a link itself. It is good for a place only: it cannot be read.
     #[cfg(target_os = "linux")]
     pub(crate) fn place(&self, name: &OsStr) -> io::Result<OwnedFd> {
-        self.open_at(name, libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC, 0)
+        place_in(self.descriptor(), name)
     }
 
     /// The descriptor of this directory.
@@ -192,7 +192,6 @@ impl Dir {
     }
 
     /// Removes an empty directory.
-    #[cfg(target_os = "linux")]
     pub(crate) fn remove_dir(&self, name: &OsStr) -> io::Result<()> {
         let name = CString::new(name.as_bytes())?;
         // SAFETY: the name ends with a zero byte and lives for the call.
@@ -210,6 +209,56 @@ impl Dir {
         // SAFETY: the name ends with a zero byte and lives for the call.
         owned(unsafe { libc::openat(self.0.as_raw_fd(), name.as_ptr(), flags, libc::c_uint::from(mode)) })
     }
+}
+
+/// Like [`Dir::place`], in any open directory.
+#[cfg(target_os = "linux")]
+pub(crate) fn place_in(directory: std::os::fd::BorrowedFd<'_>, name: &OsStr) -> io::Result<OwnedFd> {
+    let name = CString::new(name.as_bytes())?;
+    let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    // SAFETY: the name ends with a zero byte and lives for the call.
+    owned(unsafe { libc::openat(directory.as_raw_fd(), name.as_ptr(), flags) })
+}
+
+/// The target of a link that is open as a place.
+#[cfg(target_os = "linux")]
+pub(crate) fn target_of(link: std::os::fd::BorrowedFd<'_>) -> io::Result<OsString> {
+    let mut text = vec![0_u8; libc::PATH_MAX as usize];
+    // SAFETY: the empty name ends with a zero byte; the system writes at most as many bytes as the vector has.
+    let n = unsafe { libc::readlinkat(link.as_raw_fd(), c"".as_ptr(), text.as_mut_ptr().cast(), text.len()) };
+    text.truncate(usize::try_from(n).map_err(|_| io::Error::last_os_error())?);
+    Ok(OsString::from_vec(text))
+}
+
+/// Facts about an open file.
+#[cfg(target_os = "linux")]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Facts {
+    pub(crate) kind: Kind,
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+    /// Permissions, with the three bits above them.
+    pub(crate) mode: mode_t,
+    pub(crate) user: u32,
+    pub(crate) names: u64,
+}
+
+/// Looks at an open file, which may be a place only.
+#[cfg(target_os = "linux")]
+pub(crate) fn facts(descriptor: std::os::fd::BorrowedFd<'_>) -> io::Result<Facts> {
+    let mut stat = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: the system writes one `stat`, to a place that is one.
+    checked(unsafe { libc::fstat(descriptor.as_raw_fd(), stat.as_mut_ptr()) })?;
+    // SAFETY: the call has succeeded, so it has filled it in.
+    let stat = unsafe { stat.assume_init() };
+    Ok(Facts {
+        kind: Kind::of(stat.st_mode),
+        device: stat.st_dev,
+        inode: stat.st_ino,
+        mode: stat.st_mode & 0o7777,
+        user: stat.st_uid,
+        names: stat.st_nlink as _,
+    })
 }
 
 /// Waits until nobody else holds the lock of this file, and holds it until the file is closed.

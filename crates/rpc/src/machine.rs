@@ -246,6 +246,11 @@ impl<W, T> Machine<W, T> {
         true
     }
 
+    /// Answers a request with an error without ever opening it, for a driver that has no room for it.
+    pub fn refuse(&self, id: &Id, error: &ErrorObject, out: &mut Vec<u8>) {
+        write_error(out, id, error);
+    }
+
     /// The caller of request `id` gave up. CANCEL-13: the peer is told; its answer, which still comes, will find nobody and
     /// is dropped. Returns the waiter, or `None` if the request was not open.
     pub fn abandon(&mut self, id: i64, out: &mut Vec<u8>) -> Option<W> {

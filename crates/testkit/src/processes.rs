@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// A value in the environment of a process, which all its descendants inherit.
+/// A value in the environment of a process, which all its descendants inherit; or one of its arguments, for those that
+/// clean their environment.
 #[derive(Debug)]
 pub struct Mark(String);
 
@@ -25,13 +26,20 @@ impl Mark {
         &self.0
     }
 
+    /// The mark as an argument.
+    pub fn argument(&self) -> String {
+        format!("{}={}", Self::NAME, self.0)
+    }
+
     /// The living processes that carry the mark. A zombie has no environment, so it is not among them, and neither is for a moment a
     /// process that is just becoming another program.
     pub fn alive(&self) -> Vec<u32> {
-        let wanted = format!("{}={}", Self::NAME, self.0);
+        let wanted = self.argument();
         let carries = |pid: &u32| {
-            let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            environ.split(|&b| b == 0).any(|var| var == wanted.as_bytes())
+            ["environ", "cmdline"].iter().any(|file| {
+                let strings = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+                strings.split(|&b| b == 0).any(|string| string == wanted.as_bytes())
+            })
         };
         pids().filter(carries).collect()
     }

@@ -1,9 +1,10 @@
 //! Keys that a login keeps.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
+use attache_conn::private;
 use serde_json::{Map, Value, json};
 
 use super::Keyring;
@@ -38,7 +39,15 @@ impl Keys {
         self
     }
 
-    /// The key of a provider, if one is kept.
+    /// Whether the file can be used. One that other users can read is not.
+    ///
+    /// # Errors
+    /// Why not, and what to do.
+    pub fn check(&self) -> Result<(), String> {
+        self.load().map(drop)
+    }
+
+    /// The key of a provider, if one is kept and the file can be used.
     pub fn get(&self, provider: &str) -> Option<Key> {
         let kept = self.load().ok()?;
         let entry = kept.get(provider)?;
@@ -76,18 +85,15 @@ impl Keys {
 
     fn load(&self) -> Result<Map<String, Value>, String> {
         let Some(file) = &self.file else { return Ok(Map::new()) };
-        let text = match fs::read_to_string(file) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Map::new()),
-            Err(error) => return Err(format!("{}: {error}", file.display())),
-        };
+        let text = private::read_secret(file).map_err(|error| error.to_string())?;
+        let Some(text) = text else { return Ok(Map::new()) };
         // What is wrong with it is told without its text, which holds keys.
         let damaged = || format!("{} is damaged; delete it and log in again", file.display());
         let value: Value = serde_json::from_str(&text).map_err(|_| damaged())?;
         value.get("keys").and_then(Value::as_object).cloned().ok_or_else(damaged)
     }
 
-    /// Replaces the file as a whole, never readable by others.
+    /// Replaces the file in one step.
     fn save(&self, kept: &Map<String, Value>) -> Result<(), String> {
         let Some(file) = &self.file else { return Ok(()) };
         let failed = |error: io::Error| format!("{}: {error}", file.display());
@@ -98,29 +104,9 @@ impl Keys {
             };
         }
         let text = format!("{:#}\n", json!({ "version": 1, "keys": kept }));
-        let part = file.with_extension(format!("json.{}", std::process::id()));
-        let written = write_private(&part, text.as_bytes()).and_then(|()| fs::rename(&part, file));
-        written.map_err(|error| {
-            let _ = fs::remove_file(&part);
-            failed(error)
-        })
+        let dir = file.parent().unwrap_or(Path::new("."));
+        private::directory(dir)
+            .and_then(|()| private::replace(file, text.as_bytes()))
+            .map_err(|error| error.to_string())
     }
-}
-
-fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    if let Some(dir) = path.parent() {
-        fs::create_dir_all(dir)?;
-    }
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
-    }
-    // Left over from a process of the same number that did not get to its end.
-    let _ = fs::remove_file(path);
-    let mut file = options.open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
 }

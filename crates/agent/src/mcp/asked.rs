@@ -9,24 +9,38 @@ use rmcp::model::{
     ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction, ErrorData, Implementation,
 };
 use rmcp::service::{RequestContext, RoleClient};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+
+use super::limits::{FORM_BYTES, FORM_FIELDS, QUESTION_BYTES, QUESTION_ID_BYTES, QUESTIONS, URL_BYTES};
+use crate::tools::clip;
 
 /// The turn in which a server's tool runs, if one does: without it there is nobody to ask.
 #[derive(Default)]
-pub(super) struct Place(Mutex<Vec<DetachedTurn>>);
+pub(super) struct Place(Mutex<Vec<Call>>);
+
+/// A call of a server's tool.
+struct Call {
+    turn: DetachedTurn,
+    /// How many questions were asked during it.
+    questions: usize,
+}
 
 impl Place {
     /// From here until the guard is gone, questions go to this turn.
     pub(super) fn enter(self: &Arc<Self>, turn: DetachedTurn) -> Inside {
-        self.turns().push(turn);
+        self.calls().push(Call { turn, questions: 0 });
         Inside(self.clone())
     }
 
+    /// The turn in which one more question may be asked.
     fn turn(&self) -> Option<DetachedTurn> {
-        self.turns().last().cloned()
+        let mut calls = self.calls();
+        let call = calls.last_mut().filter(|call| call.questions < QUESTIONS)?;
+        call.questions += 1;
+        Some(call.turn.clone())
     }
 
-    fn turns(&self) -> std::sync::MutexGuard<'_, Vec<DetachedTurn>> {
+    fn calls(&self) -> std::sync::MutexGuard<'_, Vec<Call>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -36,21 +50,33 @@ pub(super) struct Inside(Arc<Place>);
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        self.0.turns().pop();
+        self.0.calls().pop();
     }
 }
 
 /// Answers a server.
 pub(super) struct Asked {
-    pub(super) place: Arc<Place>,
-    /// The name of the server in the settings, which it cannot choose itself.
-    pub(super) server: String,
+    server: String,
+    place: Arc<Place>,
 }
 
 impl Asked {
-    /// Returns the question with the name of the server before it.
-    fn message(&self, message: &str) -> String {
-        format!("MCP server `{}` asks: {message}", self.server)
+    /// `server` is the name by which the user knows it.
+    pub(super) fn new(server: &str, place: Arc<Place>) -> Self {
+        Asked { server: server.to_owned(), place }
+    }
+
+    /// A question as the user sees it: who asks comes first, and every line of the server's own text is quoted, so that none
+    /// of them can look like a line of ours.
+    fn question(&self, text: &str) -> String {
+        let name: String = self.server.chars().filter(|char| !char.is_control() && *char != '`').collect();
+        let (text, cut) = clip(text, QUESTION_BYTES);
+        let lines = text.split(|char| {
+            matches!(char, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
+        });
+        let quoted: Vec<String> = lines.map(|line| format!("> {line}")).collect();
+        let more = if cut { " …" } else { "" };
+        format!("MCP server `{}` asks:\n{}{more}", clip(&name, 64).0, quoted.join("\n"))
     }
 }
 
@@ -61,7 +87,8 @@ impl ClientHandler for Asked {
         ClientConfig::new(capabilities, Implementation::new("attache-agent", env!("CARGO_PKG_VERSION")))
     }
 
-    /// Passed on to the user under the name of the server. A client that has no forms, or no running turn, means that the user cannot be asked.
+    /// Passed on to the user, with the name of the server. A client that has no forms, or no running turn, means that the user
+    /// cannot be asked; neither can they too often during one call.
     async fn create_elicitation(
         &self,
         request: ElicitRequestParams,
@@ -72,13 +99,16 @@ impl ClientHandler for Asked {
         let answer = match request {
             ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
                 match turn.forms() {
-                    Some(forms) => forms.ask(self.message(&message), schema(&requested_schema)?).await,
+                    Some(forms) => forms.ask(self.question(&message), schema(&requested_schema)?).await,
                     None => return Ok(ElicitResult::new(ElicitationAction::Decline)),
                 }
             }
             ElicitRequestParams::UrlElicitationParams { message, url, elicitation_id, .. } => {
+                if url.len() > URL_BYTES || elicitation_id.len() > QUESTION_ID_BYTES {
+                    return Err(ErrorData::invalid_params("the address or the id is too long", None));
+                }
                 match turn.links() {
-                    Some(links) => links.ask(self.message(&message), elicitation_id, url).await,
+                    Some(links) => links.ask(self.question(&message), elicitation_id, url).await,
                     None => return Ok(ElicitResult::new(ElicitationAction::Decline)),
                 }
             }
@@ -90,7 +120,19 @@ impl ClientHandler for Asked {
 
 /// Both protocols describe forms by the same restricted JSON Schema.
 fn schema(schema: &impl serde::Serialize) -> Result<ElicitationSchema, ErrorData> {
-    let value = serde_json::to_value(schema).and_then(serde_json::from_value);
+    let refuse = |why: String| Err(ErrorData::invalid_params(why, None));
+    let value = match serde_json::to_value(schema) {
+        Ok(value) => value,
+        Err(error) => return refuse(format!("the form cannot be shown: {error}")),
+    };
+    let fields = value.get("properties").and_then(Value::as_object).map_or(0, Map::len);
+    if fields > FORM_FIELDS {
+        return refuse(format!("the form has {fields} fields, more than {FORM_FIELDS}"));
+    }
+    if value.to_string().len() > FORM_BYTES {
+        return refuse(format!("the form is larger than {} KiB", FORM_BYTES >> 10));
+    }
+    let value = serde_json::from_value(value);
     value.map_err(|error| ErrorData::invalid_params(format!("the form cannot be shown: {error}"), None))
 }
 

@@ -1,33 +1,41 @@
 //! The ways to an MCP server.
 
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
 use attache::wire::v1::{HttpHeader, McpServer, McpServerStdio};
 use attache_conn::process::{Child, ChildGuard, Command};
-use attache_host::secrets::is_secret_name;
+use attache_host::secrets::withheld_variables;
 use rmcp::service::{RoleClient, RunningService, ServiceExt as _};
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransport, StreamableHttpClientTransportConfig,
 };
 
 use super::asked::Asked;
+use super::bounded::Bounded;
 use super::http::Streamable;
+use super::limits::STDERR_LINE_BYTES;
+use super::lines::Lines;
 use super::sse::Sse;
 use crate::http::{Http, check_url};
+use crate::tools::clip;
 
 /// What keeps a server's other end alive.
 pub(super) enum Ends {
-    /// A process, which ends with this.
-    Process(ChildGuard),
+    /// A process, which ends with this; and why we stopped to listen to it, if it was for something that it sent.
+    Process(ChildGuard, Arc<OnceLock<String>>),
     /// Nothing of ours.
     Elsewhere,
 }
 
 impl Ends {
-    /// What a process said last, for an error.
-    pub(super) fn last_words(&self) -> String {
+    /// Why a process ended, as far as that is known: what it sent, or the last line of its stderr.
+    pub(super) fn cause(&self) -> String {
         match self {
-            Ends::Process(guard) => last_line(&guard.stderr_tail()),
+            Ends::Process(guard, refused) => match refused.get() {
+                Some(why) => format!(": {why}"),
+                None => last_line(&guard.stderr_tail()),
+            },
             Ends::Elsewhere => String::new(),
         }
     }
@@ -49,13 +57,13 @@ pub(super) async fn reach(
             let client = Streamable::new(http.clone()?, headers(&server.headers));
             let config = StreamableHttpClientTransportConfig::with_uri(server.url.clone());
             let transport = StreamableHttpClientTransport::with_client(client, config);
-            let service = asked.serve(transport).await.map_err(|error| error.to_string())?;
+            let service = asked.serve(Bounded::new(transport)).await.map_err(|error| error.to_string())?;
             Ok((service, Ends::Elsewhere))
         }
         McpServer::Sse(server) => {
             check_url(&server.url).map_err(|error| error.to_string())?;
             let transport = Sse::open(http.clone()?, &server.url, headers(&server.headers)).await?;
-            let service = asked.serve(transport).await.map_err(|error| error.to_string())?;
+            let service = asked.serve(Bounded::new(transport)).await.map_err(|error| error.to_string())?;
             Ok((service, Ends::Elsewhere))
         }
         // MCP-08, MCPA-01: the capability is not offered.
@@ -67,13 +75,15 @@ pub(super) async fn reach(
 async fn start(program: &McpServerStdio, cwd: &Path, asked: Asked) -> Result<(Service, Ends), String> {
     let mut command = Command::new(&program.command).args(&program.args).current_dir(cwd);
     // The keys of our own environment are for models; a server gets those that it is given.
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_none_or(is_secret_name)) {
+    for name in withheld_variables(&[]) {
         command = command.env_remove(name);
     }
     let command = command.envs(program.env.iter().map(|variable| (&variable.name, &variable.value)));
     let Child { stdin, stdout, guard } = command.spawn().map_err(|error| error.to_string())?;
-    match asked.serve((stdout, stdin)).await {
-        Ok(service) => Ok((service, Ends::Process(guard))),
+    let refused = Arc::default();
+    let lines = Lines::new(stdout, stdin, Arc::clone(&refused));
+    match asked.serve(Bounded::new(lines)).await {
+        Ok(service) => Ok((service, Ends::Process(guard, refused))),
         Err(error) => {
             guard.kill();
             guard.wait().await;
@@ -90,6 +100,6 @@ fn last_line(tail: &str) -> String {
     tail.lines()
         .rev()
         .find(|line| !line.trim().is_empty())
-        .map(|line| format!("; its last words: {}", line.trim()))
+        .map(|line| format!("; stderr: {}", clip(line.trim(), STDERR_LINE_BYTES).0))
         .unwrap_or_default()
 }

@@ -4,13 +4,16 @@
 //! reached, or that ends, is told about and survived: its tools fail with the reason, and the next call tries to reach it again.
 //!
 //! Read `server.rs` (one server), `tool.rs` (what the model sees of it), `asked.rs` (what servers may ask of us), then the ways to reach
-//! one: `link.rs`, `http.rs`, `sse.rs`.
+//! one: `link.rs`, `lines.rs`, `http.rs`, `sse.rs`. What a server may cost is in `limits.rs`, and `bounded.rs` holds floods back.
 //!
 //! What never happens here: a server is trusted because of what it says about itself; a key of the agent's environment reaches
 //! one; a process outlives its session.
 
 mod asked;
+mod bounded;
 mod http;
+mod limits;
+mod lines;
 mod link;
 mod server;
 mod sse;
@@ -84,7 +87,11 @@ async fn reach_all(wanted: Vec<McpServer>, cwd: PathBuf, http: Result<Http, Stri
         .collect();
     for one in reached {
         match one.await {
-            Ok((_, Ok(tools))) => found.tools.extend(tools),
+            Ok((server, Ok((tools, left_out)))) => {
+                found.tools.extend(tools);
+                let problem = |why| format!("The MCP server {}: {why}", server.name());
+                found.problems.extend(left_out.into_iter().map(problem));
+            }
             Ok((server, Err(why))) => {
                 found.problems.push(format!("The MCP server {} cannot be used: {why}", server.name()))
             }

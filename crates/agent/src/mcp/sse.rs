@@ -29,7 +29,7 @@ impl Sse {
         if response.status != 200 {
             return Err(format!("it answered with HTTP status {}", response.status));
         }
-        let mut sse = Sse { http, headers, post: String::new(), events: events(response) };
+        let mut sse = Sse { http, headers, post: String::new(), events: events(response, None) };
         loop {
             let event = sse.next().await.ok_or("it closed the connection before it said where to post")?;
             if event.event.as_deref() == Some("endpoint") {

@@ -4,40 +4,46 @@ use std::sync::Arc;
 
 use attache::wire::v1::{ContentBlock as Shown, ImageContent, ToolCallContent, ToolKind};
 use attache_host::policy::{Effect, ToolUse};
-use rmcp::model::{CallToolResult, ContentBlock, ResourceContents, Tool as Offered};
+use rmcp::model::{CallToolResult, ContentBlock, Resource, ResourceContents, Tool as Offered};
 use serde_json::{Value, json};
 
-use super::server::Server;
+use super::limits::{
+    DESCRIPTION_BYTES, RESULT_IMAGE_BYTES, RESULT_IMAGES, RESULT_PARTS, RESULT_TEXT_BYTES, SCHEMA_BYTES,
+    STRUCTURED_BYTES, TOOL_NAME_BYTES,
+};
+use super::server::{Listed, Server};
 use crate::model::{Part, ToolSpec};
 use crate::modes::Mode;
-use crate::tools::{Arguments, Boxed, Cx, Job, Output, Tool, head_and_tail};
+use crate::tools::{Arguments, Boxed, Cx, Job, Output, Tool, clip, head_and_tail};
 
-/// The longest text of one answer that the model is told.
-const LONGEST: usize = 60_000;
 /// The longest name that every provider takes.
 const NAME: usize = 64;
 
-/// The tools of a server.
-pub(super) async fn of(server: &Arc<Server>) -> Result<Vec<Arc<dyn Tool>>, String> {
+/// The tools of a server, and what was left out of them.
+pub(super) async fn of(server: &Arc<Server>) -> Result<(Vec<Arc<dyn Tool>>, Vec<String>), String> {
     let (offered, has_resources) = server.offers().await?;
     let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
-    for offered in offered {
-        tools.push(Arc::new(Foreign {
-            server: server.clone(),
-            spec: spec(server.name(), &offered),
-            offered,
-        }));
+    let mut left_out = Vec::from_iter(offered.cut);
+    for offered in offered.entries {
+        match spec(server.name(), &offered) {
+            Ok(spec) => {
+                let name = offered.name.to_string();
+                tools.push(Arc::new(Foreign { server: server.clone(), spec, name }));
+            }
+            Err(why) => left_out.push(why),
+        }
     }
     if has_resources {
         tools.push(Arc::new(Resources { server: server.clone() }));
     }
-    Ok(tools)
+    Ok((tools, left_out))
 }
 
 /// A tool of a server.
 struct Foreign {
     server: Arc<Server>,
-    offered: Offered,
+    /// As its server knows it.
+    name: String,
     spec: ToolSpec,
 }
 
@@ -56,7 +62,7 @@ impl Tool for Foreign {
     }
 
     fn prepare<'a>(&'a self, _: &'a Cx, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job, String>> {
-        let (server, tool) = (self.server.clone(), self.offered.name.to_string());
+        let (server, tool) = (self.server.clone(), self.name.clone());
         let input = arguments.object().clone();
         Box::pin(async move {
             let title = format!("{}: {tool}", server.name());
@@ -126,81 +132,137 @@ impl Tool for Resources {
     }
 }
 
-fn list(resources: &[rmcp::model::Resource]) -> Output {
-    let line = |resource: &rmcp::model::Resource| {
+fn list(resources: &Listed<Resource>) -> Output {
+    let line = |resource: &Resource| {
         format!("{} ({})", resource.uri, resource.description.as_deref().unwrap_or(&resource.name))
     };
-    let lines: Vec<String> = resources.iter().map(line).collect();
+    let mut lines: Vec<String> = resources.entries.iter().map(line).collect();
+    lines.extend(resources.cut.iter().map(|why| format!("[{why}]")));
     Output::shown(if lines.is_empty() {
         "There are none.".to_owned()
     } else {
-        head_and_tail(&lines.join("\n"), LONGEST)
+        head_and_tail(&lines.join("\n"), RESULT_TEXT_BYTES)
     })
 }
 
 fn read(contents: Vec<ResourceContents>) -> Output {
-    let mut output = Output { content: Some(Vec::new()), ..Output::default() };
-    contents.iter().for_each(|content| push_resource(&mut output, content));
-    output
+    let mut result = ToolResult::default();
+    contents.iter().for_each(|content| result.push_resource(content));
+    result.finish()
 }
 
 /// What a tool came to, for the model and for people.
-fn output(result: &CallToolResult) -> Output {
-    let mut output =
-        Output { content: Some(Vec::new()), failed: result.is_error == Some(true), ..Output::default() };
-    for block in &result.content {
+fn output(called: &CallToolResult) -> Output {
+    let mut result = ToolResult::default();
+    for block in &called.content {
         match block {
-            ContentBlock::Text(text) => push_text(&mut output, &text.text),
-            ContentBlock::Image(image) => push_image(&mut output, &image.mime_type, &image.data),
-            ContentBlock::Resource(resource) => push_resource(&mut output, &resource.resource),
-            ContentBlock::ResourceLink(link) => {
-                push_text(&mut output, &format!("[{}]({})", link.name, link.uri))
-            }
+            ContentBlock::Text(text) => result.push_text(&text.text),
+            ContentBlock::Image(image) => result.push_image(&image.mime_type, &image.data),
+            ContentBlock::Resource(resource) => result.push_resource(&resource.resource),
+            ContentBlock::ResourceLink(link) => result.push_text(&format!("[{}]({})", link.name, link.uri)),
             // Sound has no place in a model's tool result.
-            _ => push_text(&mut output, "(content of a kind that cannot be shown here)"),
+            _ => result.push_text("(content of a kind that cannot be shown here)"),
         }
     }
-    if let Some(structured) = &result.structured_content {
+    if let Some(structured) = &called.structured_content {
+        let text = structured.to_string();
         // Servers repeat it as text; where one does not, the model still has to see it.
-        if result.content.is_empty() {
-            push_text(&mut output, &structured.to_string());
+        if called.content.is_empty() {
+            result.push_text(&text);
         }
-        output.raw = Some(structured.clone());
+        if text.len() <= STRUCTURED_BYTES {
+            result.output.raw = Some(structured.clone());
+        }
     }
-    output
+    result.output.failed = called.is_error == Some(true);
+    result.finish()
 }
 
-fn push_text(output: &mut Output, text: &str) {
-    let text = head_and_tail(text, LONGEST);
-    output.parts.push(Part::Text(text.clone()));
-    output.content.get_or_insert_default().push(ToolCallContent::from(text));
+/// The content of an answer as far as there is room for it.
+struct ToolResult {
+    output: Output,
+    text_bytes: usize,
+    images: usize,
+    image_bytes: usize,
+    left_out: usize,
 }
 
-fn push_image(output: &mut Output, mime: &str, data: &str) {
-    output.parts.push(Part::Image { mime: mime.to_owned(), data: data.to_owned() });
-    let image = Shown::from(ImageContent::new(data, mime));
-    output.content.get_or_insert_default().push(ToolCallContent::from(image));
+impl Default for ToolResult {
+    fn default() -> Self {
+        let output = Output { content: Some(Vec::new()), ..Output::default() };
+        ToolResult { output, text_bytes: 0, images: 0, image_bytes: 0, left_out: 0 }
+    }
 }
 
-fn push_resource(output: &mut Output, resource: &ResourceContents) {
-    match resource {
-        ResourceContents::TextResourceContents { text, .. } => push_text(output, text),
-        ResourceContents::BlobResourceContents { mime_type: Some(mime), blob, .. }
-            if mime.starts_with("image/") =>
+impl ToolResult {
+    fn push_text(&mut self, text: &str) {
+        let room = RESULT_TEXT_BYTES.saturating_sub(self.text_bytes);
+        if self.output.parts.len() >= RESULT_PARTS || (room == 0 && !text.is_empty()) {
+            self.left_out += 1;
+            return;
+        }
+        let text = head_and_tail(text, room);
+        self.text_bytes += text.len();
+        self.put_text(text);
+    }
+
+    fn put_text(&mut self, text: String) {
+        self.output.parts.push(Part::Text(text.clone()));
+        self.output.content.get_or_insert_default().push(ToolCallContent::from(text));
+    }
+
+    fn push_image(&mut self, mime: &str, data: &str) {
+        if self.output.parts.len() >= RESULT_PARTS
+            || self.images >= RESULT_IMAGES
+            || self.image_bytes.saturating_add(data.len()) > RESULT_IMAGE_BYTES
         {
-            push_image(output, mime, blob)
+            self.left_out += 1;
+            return;
         }
-        _ => push_text(output, "(binary content)"),
+        self.images += 1;
+        self.image_bytes += data.len();
+        self.output.parts.push(Part::Image { mime: mime.to_owned(), data: data.to_owned() });
+        let image = Shown::from(ImageContent::new(data, mime));
+        self.output.content.get_or_insert_default().push(ToolCallContent::from(image));
+    }
+
+    fn push_resource(&mut self, resource: &ResourceContents) {
+        match resource {
+            ResourceContents::TextResourceContents { text, .. } => self.push_text(text),
+            ResourceContents::BlobResourceContents { mime_type: Some(mime), blob, .. }
+                if mime.starts_with("image/") =>
+            {
+                self.push_image(mime, blob);
+            }
+            _ => self.push_text("(binary content)"),
+        }
+    }
+
+    fn finish(mut self) -> Output {
+        if self.left_out > 0 {
+            self.put_text(format!(
+                "[{} more pieces of the answer are left out: it is too large]",
+                self.left_out
+            ));
+        }
+        self.output
     }
 }
 
-fn spec(server: &str, offered: &Offered) -> ToolSpec {
-    let about = offered.description.as_deref().or(offered.title.as_deref()).unwrap_or_default();
-    ToolSpec {
-        name: name(server, &offered.name),
-        about: head_and_tail(about, 4000),
-        schema: Value::Object((*offered.input_schema).clone()),
+/// What a model is told of a tool, or why it cannot be offered.
+fn spec(server: &str, offered: &Offered) -> Result<ToolSpec, String> {
+    let shown = || clip(&offered.name, 80).0.to_owned();
+    if offered.name.is_empty() || offered.name.len() > TOOL_NAME_BYTES {
+        return Err(format!("its tool `{}` is left out: its name has {} bytes", shown(), offered.name.len()));
     }
+    let schema = Value::Object((*offered.input_schema).clone());
+    let size = schema.to_string().len();
+    if size > SCHEMA_BYTES {
+        let most = SCHEMA_BYTES >> 10;
+        return Err(format!("its tool `{}` is left out: its schema is larger than {most} KiB", shown()));
+    }
+    let about = offered.description.as_deref().or(offered.title.as_deref()).unwrap_or_default();
+    Ok(ToolSpec { name: name(server, &offered.name), about: head_and_tail(about, DESCRIPTION_BYTES), schema })
 }
 
 /// `server_tool` in letters that every provider takes. The end is kept if it is too long: tools of one server differ there.

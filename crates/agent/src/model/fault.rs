@@ -163,6 +163,10 @@ fn http_date(text: &str) -> Option<u64> {
     let month = months.iter().position(|month| *month == name)? as u64 + 1;
     let mut number = || words.next()?.parse::<u64>().ok();
     let (year, hour, minute, second) = (number()?, number()?, number()?, number()?);
+    // The header is a stranger's: what a date cannot hold must not reach the arithmetic.
+    if year > 9999 || day > 31 || hour > 24 || minute > 60 || second > 60 {
+        return None;
+    }
     // Days since 1970 in the Gregorian calendar, with years that begin in March so that leap days come last.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year.checked_sub(1)?, month + 9) };
     let days = (365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day)

@@ -1,16 +1,28 @@
 //! Files as they were: kept before they change, so that a turn can be taken back, also after a crash in its middle.
+//!
+//! Paths are recorded free of links, and whatever is read here is opened by a walk that refuses links: a command may have
+//! put one in the place of a directory, and what lies behind it is not the project's.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::{self, Metadata};
-use std::io;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use attache_host::files::{FileError, Jail};
+use ring::digest::{Context, Digest, SHA256};
 use rusqlite::{OptionalExtension as _, params};
 use serde_json::{Map, Value, json};
 
 use super::entry::{path_from, path_json, state_from, state_json};
 use super::{Change, Entry, FileState, Result, Store, StoreError, known};
+
+/// The largest file that a tool may change: it is kept as a whole before.
+const LARGEST_KEPT: u64 = 64 << 20;
+/// The largest file whose bytes are compared after a command, and how many bytes are read for that in all. Larger ones, and
+/// those beyond, are told apart by their length and the time of their last change.
+const LARGEST_COMPARED: u64 = 2 << 20;
+const COMPARED_BYTES: u64 = 256 << 20;
 
 /// How much of a project is kept before a command runs.
 #[derive(Debug, Clone, Copy)]
@@ -58,8 +70,8 @@ impl Store {
     /// # Errors
     /// When it cannot be read or kept: then it must not be changed.
     pub fn about_to_change(&self, session: &str, path: &Path, after: Option<&[u8]>) -> Result<()> {
-        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let before = match read_file(&path)? {
+        let path = real_path(path);
+        let before = match read_file(&Jail::without_links(), &path, LARGEST_KEPT)? {
             Some((bytes, mode)) => Some(FileState { hash: self.keep(session, &bytes)?, mode }),
             None => None,
         };
@@ -75,8 +87,8 @@ impl Store {
     /// # Errors
     /// When it cannot be read or written down.
     pub fn changed(&self, session: &str, path: &Path, meant: Option<&[u8]>) -> Result<()> {
-        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let now = state_of(&path)?;
+        let path = real_path(path);
+        let now = state_of(&Jail::without_links(), &path, LARGEST_KEPT)?;
         let meant = meant.map(hash);
         if now.as_ref().map(|state| &state.hash) == meant.as_ref() {
             return Ok(());
@@ -97,25 +109,26 @@ impl Store {
         last: Option<&Snapshot>,
     ) -> Result<Snapshot> {
         let mut taken = Snapshot { files: BTreeMap::new(), complete: true };
-        let mut total = 0;
+        let jail = Jail::without_links();
+        let mut total: u64 = 0;
         for (path, metadata) in regular_files(roots) {
-            total += metadata.len();
+            let with_this = total.saturating_add(metadata.len());
             if metadata.len() > limits.file_bytes
                 || taken.files.len() >= limits.files
-                || total > limits.total_bytes
+                || with_this > limits.total_bytes
             {
-                total -= metadata.len();
                 taken.complete = false;
                 continue;
             }
+            total = with_this;
             let stamp = stamp(&metadata);
             let known = last
                 .and_then(|last| last.files.get(&path))
                 .filter(|kept| kept.stamp == stamp && kept.state.mode == mode_of(&metadata));
             let state = match known {
                 Some(kept) => kept.state.clone(),
-                // Gone or unreadable since it was listed: nothing to give back.
-                None => match fs::read(&path) {
+                // Gone or unreadable since it was listed, or something else by now: nothing to give back.
+                None => match jail.bytes(&path, limits.file_bytes) {
                     Ok(bytes) => FileState { hash: self.keep(session, &bytes)?, mode: mode_of(&metadata) },
                     Err(_) => continue,
                 },
@@ -201,17 +214,25 @@ fn differences(
 ) -> Vec<Change> {
     let mut changes = Vec::new();
     let mut there = std::collections::BTreeSet::new();
+    let jail = Jail::without_links();
+    let mut compared: u64 = 0;
     for (path, metadata) in regular_files(roots) {
         let before = files.get(&path);
         // In a project that was not kept as a whole nobody knows whether an unknown file is new.
         if before.is_none() && !complete {
             continue;
         }
-        let Some(hash) = unread(&path, &metadata).or_else(|| fs::read(&path).ok().map(|bytes| hash(&bytes)))
-        else {
-            continue;
+        let now = match unread(&path, &metadata) {
+            Some(hash) => FileState { hash, mode: mode_of(&metadata) },
+            None => {
+                let limit = LARGEST_COMPARED.min(COMPARED_BYTES - compared);
+                compared += metadata.len().min(limit);
+                match state_of(&jail, &path, limit) {
+                    Ok(Some(state)) => state,
+                    _ => continue,
+                }
+            }
         };
-        let now = FileState { hash, mode: mode_of(&metadata) };
         if before != Some(&now) {
             changes.push(Change {
                 path: path.clone(),
@@ -222,7 +243,8 @@ fn differences(
         }
         there.insert(path);
     }
-    for (path, before) in files.iter().filter(|(path, _)| !there.contains(*path) && !path.exists()) {
+    let is_gone = |path: &Path| path.symlink_metadata().is_err();
+    for (path, before) in files.iter().filter(|(path, _)| !there.contains(*path) && is_gone(path)) {
         changes.push(Change {
             path: path.clone(),
             before: Some(before.clone()),
@@ -235,7 +257,7 @@ fn differences(
 
 /// The files below these directories that a project counts as its own.
 fn regular_files(roots: &[PathBuf]) -> impl Iterator<Item = (PathBuf, Metadata)> {
-    roots.iter().flat_map(|root| crate::project::files(root)).filter_map(|entry| {
+    roots.iter().flat_map(|root| crate::project::files(&real_path(root))).filter_map(|entry| {
         let metadata = entry.metadata().ok()?;
         Some((entry.into_path(), metadata))
     })
@@ -245,23 +267,87 @@ fn stamp(metadata: &Metadata) -> Stamp {
     (metadata.len(), metadata.modified().ok())
 }
 
-/// Bytes and permissions, or `None` if there is no such file.
-fn read_file(path: &Path) -> io::Result<Option<(Vec<u8>, Option<u32>)>> {
-    match fs::metadata(path) {
-        Ok(metadata) if metadata.is_file() => Ok(Some((fs::read(path)?, mode_of(&metadata)))),
-        Ok(_) => {
-            Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{} is not a file", path.display())))
+/// A path free of links, also if it leads to something that does not exist yet.
+fn real_path(path: &Path) -> PathBuf {
+    for parent in path.ancestors() {
+        if let (Ok(real), Ok(rest)) = (fs::canonicalize(parent), path.strip_prefix(parent)) {
+            return if rest.as_os_str().is_empty() { real } else { real.join(rest) };
         }
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            Ok(None)
+    }
+    path.to_owned()
+}
+
+/// Opens a file, or returns `None` if there is none.
+fn open_file(jail: &Jail, path: &Path) -> io::Result<Option<(File, Metadata)>> {
+    match jail.open(path) {
+        Ok(file) => {
+            let metadata = file.metadata()?;
+            Ok(Some((file, metadata)))
         }
-        Err(error) => Err(error),
+        Err(FileError::NotFound(_)) => Ok(None),
+        Err(FileError::Io(_, error)) if error.kind() == io::ErrorKind::NotADirectory => Ok(None),
+        Err(error) => Err(io::Error::new(io::ErrorKind::InvalidInput, error.to_string())),
     }
 }
 
-/// What a file is now.
-pub(super) fn state_of(path: &Path) -> io::Result<Option<FileState>> {
-    Ok(read_file(path)?.map(|(bytes, mode)| FileState { hash: hash(&bytes), mode }))
+/// Bytes and permissions, or `None` if there is no such file.
+fn read_file(jail: &Jail, path: &Path, limit: u64) -> io::Result<Option<(Vec<u8>, Option<u32>)>> {
+    let Some((file, metadata)) = open_file(jail, path)? else { return Ok(None) };
+    let mut bytes = Vec::new();
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        let text = format!("{} is too large to be kept for /undo: more than {limit} bytes", path.display());
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+    }
+    Ok(Some((bytes, mode_of(&metadata))))
+}
+
+/// How a name of bytes begins that were not read.
+const UNREAD: &str = "unread:";
+
+/// What a file is now. One of more than `limit` bytes is not read: its length and the time of its last change stand for it.
+fn state_of(jail: &Jail, path: &Path, limit: u64) -> io::Result<Option<FileState>> {
+    let Some((file, metadata)) = open_file(jail, path)? else { return Ok(None) };
+    let hash = match metadata.len() <= limit {
+        true => hash_of(file, limit)?,
+        false => None,
+    };
+    let hash = hash.unwrap_or_else(|| unread_hash(&metadata));
+    Ok(Some(FileState { hash, mode: mode_of(&metadata) }))
+}
+
+/// Whether the bytes of a file are, as far as is known, those that `state` names.
+pub(super) fn is_now(jail: &Jail, path: &Path, state: Option<&FileState>) -> io::Result<bool> {
+    let now = open_file(jail, path)?;
+    Ok(match (now, state) {
+        (None, None) => true,
+        (Some((_, metadata)), Some(state)) if state.hash.starts_with(UNREAD) => {
+            state.hash == unread_hash(&metadata)
+        }
+        (Some((file, _)), Some(state)) => hash_of(file, LARGEST_KEPT)?.as_deref() == Some(&*state.hash),
+        _ => false,
+    })
+}
+
+fn unread_hash(metadata: &Metadata) -> String {
+    let changed = metadata.modified().ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+    format!("{UNREAD}{}:{}", metadata.len(), changed.map_or(0, |at| at.as_nanos()))
+}
+
+/// The name of a file's bytes, or `None` if they are more than `limit`.
+fn hash_of(file: File, limit: u64) -> io::Result<Option<String>> {
+    let mut context = Context::new(&SHA256);
+    let mut file = file.take(limit.saturating_add(1));
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(n) => context.update(buffer.get(..n).unwrap_or_default()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((file.limit() > 0).then(|| hex(&context.finish())))
 }
 
 #[cfg(unix)]
@@ -276,7 +362,10 @@ fn mode_of(_: &Metadata) -> Option<u32> {
 }
 
 fn hash(bytes: &[u8]) -> String {
-    let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
+    hex(&ring::digest::digest(&SHA256, bytes))
+}
+
+fn hex(digest: &Digest) -> String {
     digest.as_ref().iter().fold(String::with_capacity(64), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text

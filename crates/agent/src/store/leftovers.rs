@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use attache_host::files::Jail;
+
 use super::{Entry, Log, Mark};
 
 impl Log {
@@ -27,12 +29,14 @@ impl Log {
 }
 
 fn sweep(directory: &Path) {
+    // The directory may be a link to another one by now.
+    let jail = Jail::without_links();
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let writer = name.to_str().and_then(writer);
         let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
         if is_file && writer.is_some_and(|pid| !runs(pid)) {
-            let _ = fs::remove_file(entry.path());
+            let _ = jail.remove(&entry.path());
         }
     }
 }

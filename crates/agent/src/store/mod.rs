@@ -7,7 +7,7 @@
 //! Read `entry.rs` (what is kept), this file (how), `fold.rs` (what is made of it), `sessions.rs` (the list of them), `files.rs`
 //! (the files as they were), `undo.rs` (how they come back) and `leftovers.rs` (what a crash leaves beside them).
 //!
-//! What never happens here: an entry changes; a secret from the environment is written; a call waits for the network or for
+//! What never happens here: an entry changes; a secret from the environment, or a token of a known form, is written into the log; a call waits for the network or for
 //! another lock than the database's own.
 
 mod entry;
@@ -22,6 +22,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use attache_conn::private;
 use attache_host::secrets::Mask;
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
 
@@ -148,10 +149,10 @@ impl Store {
     /// When it cannot be opened, is no such file, or was written by a newer program.
     pub fn open(path: &Path, mask: Mask) -> Result<Self> {
         if let Some(directory) = path.parent() {
-            make_private_directory(directory)?;
+            private::directory(directory)?;
         }
-        // Made before SQLite does, so that it and the files beside it are private from the first byte.
-        private_file(path)?;
+        // Created before SQLite does, so that it and the files beside it are private from the first byte.
+        private::open_or_create(path)?;
         Self::prepare(Connection::open(path)?, mask)
     }
 
@@ -181,7 +182,7 @@ impl Store {
     pub fn append(&self, session: &str, entries: &[Entry]) -> Result<()> {
         let bodies: Vec<(&'static str, String)> = entries
             .iter()
-            .map(|entry| (entry.kind(), self.0.mask.known(&entry.body()).into_owned()))
+            .map(|entry| (entry.kind(), self.0.mask.frame_tokens(&entry.body()).into_owned()))
             .collect();
         let mut connection = self.connection();
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -290,28 +291,10 @@ fn now() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-#[cfg(unix)]
-fn make_private_directory(path: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
-}
-
-#[cfg(not(unix))]
-fn make_private_directory(path: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(path)
-}
-
-fn private_file(path: &Path) -> std::io::Result<()> {
-    let mut options = std::fs::OpenOptions::new();
-    options.read(true).append(true).create(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
-    }
-    options.open(path).map(drop)
-}
-
 #[cfg(test)]
 #[path = "store_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "undo_tests.rs"]
+mod undo_tests;

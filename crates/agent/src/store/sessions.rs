@@ -138,6 +138,7 @@ impl Store {
     /// # Errors
     /// When there is no such session.
     pub fn set_title(&self, id: &str, title: Option<&str>, by_client: bool) -> Result<bool> {
+        let title = title.map(|title| self.0.mask.tokens(title));
         let connection = self.connection();
         known(&connection, id)?;
         let set = connection.execute(

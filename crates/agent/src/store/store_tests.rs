@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use super::*;
 use crate::model::{Message, Part, Role, ToolCall};
 
-struct Scratch(PathBuf);
+pub(super) struct Scratch(pub(super) PathBuf);
 
 impl Scratch {
-    fn new(name: &str) -> Self {
+    pub(super) fn new(name: &str) -> Self {
         let at = std::env::temp_dir().join(format!("attache-store-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&at);
         std::fs::create_dir_all(at.join("project")).unwrap();
@@ -19,15 +19,15 @@ impl Scratch {
     fn file(&self) -> PathBuf {
         self.0.join("data/sessions.db")
     }
-    fn project(&self) -> PathBuf {
+    pub(super) fn project(&self) -> PathBuf {
         self.0.join("project")
     }
-    fn open(&self) -> Store {
+    pub(super) fn open(&self) -> Store {
         let store = Store::open(&self.file(), Mask::new()).unwrap();
         let _ = store.create(&NewRow { id: "s", cwd: &self.project(), roots: &[] });
         store
     }
-    fn write(&self, name: &str, text: &str) -> PathBuf {
+    pub(super) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.project().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, text).unwrap();
@@ -143,6 +143,21 @@ fn secrets_are_not_written() {
         .unwrap();
     let all = format!("{:?}", store.read("s").unwrap());
     assert!(!all.contains("sk-very-secret-value"), "{all}");
+}
+
+#[test]
+fn a_pasted_key_is_not_written_and_source_code_stays() {
+    let scratch = Scratch::new("pasted");
+    let store = Store::open(&scratch.file(), Mask::new()).unwrap();
+    store.create(&NewRow { id: "s", cwd: &scratch.project(), roots: &[] }).unwrap();
+    let (key, code) =
+        ("ghp_0123456789abcdefghijklmnopqrstuvwxyz", "let password = token.next(); // \"api_key\"");
+    let said = Message::user(format!("use {key} in {code}"));
+    store.append("s", &[Entry::Message(said)]).unwrap();
+    store.set_title("s", Some(&format!("Use {key}")), false).unwrap();
+    let log = store.read("s").unwrap();
+    assert_eq!(log[0].entry, Entry::Message(Message::user(format!("use *** in {code}"))));
+    assert_eq!(store.row("s").unwrap().title.as_deref(), Some("Use ***"));
 }
 
 #[test]

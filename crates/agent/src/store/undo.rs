@@ -1,13 +1,16 @@
 //! The last turn's changes of files, taken back.
+//!
+//! Every file is reached by a walk that refuses links: commands of the turn, or of somebody else, may have put one in the
+//! place of a file or a directory, to have something outside of the project written.
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::files::state_of;
+use attache_host::files::{FileError, Jail};
+
+use super::files::is_now;
 use super::{Change, Entry, FileState, Mark, Store, StoreError};
 
 /// What was taken back.
@@ -39,7 +42,7 @@ impl fmt::Display for UndoError {
                 paths.iter().try_for_each(|path| write!(f, " {}", path.display()))
             }
             UndoError::Failed(path, error) => {
-                write!(f, "{} cannot be restored: {error}; mend that and say /undo again", path.display())
+                write!(f, "cannot restore {}: {error}; fix that and enter /undo again", path.display())
             }
             UndoError::Store(error) => error.fmt(f),
         }
@@ -72,12 +75,13 @@ impl Store {
     /// See [`UndoError`].
     pub fn undo(&self, session: &str) -> Result<Undo, UndoError> {
         let (turn, steps) = self.last_changes(session)?.ok_or(UndoError::Nothing)?;
+        let jail = Jail::without_links();
         let mut foreign = Vec::new();
         for (path, step) in &steps {
-            let now = state_of(path).map_err(|error| UndoError::Failed(path.clone(), error))?;
-            if !same_bytes(now.as_ref(), step.after.as_ref())
-                && !same_bytes(now.as_ref(), step.before.as_ref())
-            {
+            let is = |state: &Option<FileState>| {
+                is_now(&jail, path, state.as_ref()).map_err(|error| UndoError::Failed(path.clone(), error))
+            };
+            if !is(&step.after)? && !is(&step.before)? {
                 foreign.push(path.clone());
             }
         }
@@ -85,15 +89,15 @@ impl Store {
             return Err(UndoError::ChangedSince(foreign));
         }
         for (path, step) in &steps {
-            let failed = |error| UndoError::Failed(path.clone(), error);
+            let failed = |error: FileError| UndoError::Failed(path.clone(), io::Error::other(error));
             match &step.before {
                 Some(state) => {
                     let bytes = self.kept(session, &state.hash)?.ok_or_else(|| {
                         StoreError::Damaged(format!("the old {} is missing", path.display()))
                     })?;
-                    restore(path, &bytes, state.mode).map_err(failed)?;
+                    jail.restore(path, &bytes, state.mode.unwrap_or(0o644)).map_err(failed)?;
                 }
-                None => remove(path, step.new_directories).map_err(failed)?,
+                None => remove(&jail, path, step.new_directories).map_err(failed)?,
             }
         }
         self.append(session, &[Entry::Undone(turn)])?;
@@ -147,49 +151,16 @@ fn fold(changes: Vec<Change>) -> Steps {
     steps
 }
 
-fn same_bytes(one: Option<&FileState>, other: Option<&FileState>) -> bool {
-    one.map(|state| &state.hash) == other.map(|state| &state.hash)
-}
-
-/// Puts a file back whole or not at all.
-fn restore(path: &Path, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let directory = path.parent().unwrap_or(Path::new("/"));
-    fs::create_dir_all(directory)?;
-    // A name that says whose it is, should this process be killed now; see `leftovers.rs`.
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let beside = directory.join(format!(".attache-{}-undo{number}.tmp", std::process::id()));
-    let written = write_beside(&beside, bytes, mode).and_then(|()| fs::rename(&beside, path));
-    if written.is_err() {
-        let _ = fs::remove_file(&beside);
-    }
-    written
-}
-
-fn write_beside(path: &Path, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).open(path)?;
-    file.write_all(bytes)?;
-    #[cfg(unix)]
-    if let Some(mode) = mode {
-        use std::os::unix::fs::PermissionsExt as _;
-        file.set_permissions(fs::Permissions::from_mode(mode))?;
-    }
-    #[cfg(not(unix))]
-    let _ = mode;
-    file.sync_all()
-}
-
 /// Removes a file that was not there, and the directories that were made for it, as long as they are empty.
-fn remove(path: &Path, new_directories: u32) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+fn remove(jail: &Jail, path: &Path, new_directories: u32) -> Result<(), FileError> {
+    match jail.remove(path) {
+        Ok(()) | Err(FileError::NotFound(_)) => {}
+        Err(error) => return Err(error),
     }
     for directory in path.ancestors().skip(1).take(new_directories as usize) {
-        match fs::remove_dir(directory) {
-            Ok(()) => {}
+        match jail.remove_dir(directory) {
             // A crash may have come between two of them.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Ok(()) | Err(FileError::NotFound(_)) => {}
             Err(_) => break,
         }
     }

@@ -8,7 +8,7 @@ use attache_host::net::{self, Reach};
 use attache_host::policy::{Destination, Effect};
 use serde_json::json;
 
-use super::{Arguments, Boxed, Cx, Job, Output, Tool, clip, spec, text};
+use super::{Arguments, Boxed, Cx, Job, Output, Tool, clip, html, spec, text};
 use crate::http::{Request, Response, absolute};
 use crate::model::ToolSpec;
 use crate::network;
@@ -136,7 +136,7 @@ async fn tell(mut response: Response) -> Result<Output, String> {
         return Err(format!("the answer ({status}, {kind}, {} bytes) is not text", bytes.len()));
     }
     let body = String::from_utf8_lossy(&bytes);
-    let body = if kind.contains("html") { plain(&body) } else { body.into_owned() };
+    let body = if kind.contains("html") { html::to_text(&body) } else { body.into_owned() };
     let (told, cut) = clip(&body, TOLD);
     let mut told = told.to_owned();
     if cut {
@@ -146,59 +146,6 @@ async fn tell(mut response: Response) -> Result<Output, String> {
         return Err(format!("the server answered {status}:\n{told}"));
     }
     Ok(Output::text(told).raw(json!({"status": status, "contentType": kind, "bytes": bytes.len()})))
-}
-
-/// A page without its markup: enough to read it.
-fn plain(html: &str) -> String {
-    let mut text = String::with_capacity(html.len() / 2);
-    let mut rest = html;
-    while let Some(at) = rest.find('<') {
-        text.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let name: String = rest[1..]
-            .chars()
-            .take_while(|char| char.is_ascii_alphanumeric() || matches!(char, '/' | '!' | '-'))
-            .collect();
-        let name = name.to_ascii_lowercase();
-        let end = match name.as_str() {
-            "script" | "style" | "noscript" | "svg" => format!("</{name}"),
-            name if name.starts_with("!--") => "-->".to_owned(),
-            _ => String::new(),
-        };
-        if matches!(
-            name.trim_start_matches('/'),
-            "p" | "br" | "div" | "li" | "tr" | "pre" | "table" | "ul" | "ol"
-        ) || name.trim_start_matches('/').starts_with('h')
-        {
-            text.push('\n');
-        }
-        let skipped = match end.is_empty() {
-            true => 0,
-            // Names of elements are ASCII, so the lower case has the same places.
-            false => rest.to_ascii_lowercase().find(&end).unwrap_or(rest.len()),
-        };
-        rest = match rest[skipped..].find('>') {
-            Some(close) => &rest[skipped + close + 1..],
-            None => "",
-        };
-    }
-    text.push_str(rest);
-    for (entity, char) in
-        [("&nbsp;", " "), ("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")]
-    {
-        text = text.replace(entity, char);
-    }
-    let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
-    let mut blank = true;
-    let mut tidy = String::new();
-    for line in lines {
-        if !(line.is_empty() && blank) {
-            tidy.push_str(&line);
-            tidy.push('\n');
-        }
-        blank = line.is_empty();
-    }
-    tidy.trim_end().to_owned()
 }
 
 #[cfg(test)]
@@ -234,14 +181,5 @@ mod tests {
         for far in ["example.com", "docs.rs:443", "8.8.8.8", "1password.com"] {
             assert!(destination(&format!("https://{far}/")).is_ok_and(|to| !to.is_near), "{far}");
         }
-    }
-
-    #[test]
-    fn pages_become_text() {
-        let page = "<html><head><style>p{}</style><script>if (a<b) {}</script></head><body><!-- <p>no --><h1>Title</h1>\
-                    <p>One &amp; <b>two</b><br>three</p><ul><li>x</li></ul></body></html>";
-        assert_eq!(plain(page), "Title\n\nOne & two\nthree\n\nx");
-        assert_eq!(plain("a < b"), "a");
-        assert_eq!(plain("<"), "");
     }
 }

@@ -11,6 +11,7 @@ mod clip;
 mod edit;
 mod fetch;
 mod find;
+mod html;
 mod patch;
 mod place;
 mod plan;

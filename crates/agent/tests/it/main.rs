@@ -22,6 +22,7 @@ mod prompts;
 mod rig;
 mod sandbox;
 mod servers;
+mod servers_hostile;
 mod slice;
 mod suggestions;
 mod tasks;

@@ -69,9 +69,17 @@ fn a_key_is_kept_in_a_file_that_only_its_user_can_read() {
     assert!(!Path::new(&place).exists(), "nothing is left behind");
     // A damaged file is not overwritten, and what is in it is not told.
     fs::write(&place, format!("{{\"keys\": {KEY}")).unwrap();
+    fs::set_permissions(&place, fs::Permissions::from_mode(0o600)).unwrap();
     let error = keys.set("openai", &key()).unwrap_err();
     assert!(error.contains("damaged") && !error.contains("secret"), "{error}");
     assert_eq!(keys.get("anthropic"), None);
+    // A file that others can read is neither used nor repaired silently.
+    fs::remove_file(&place).unwrap();
+    keys.set("anthropic", &key()).unwrap();
+    fs::set_permissions(&place, fs::Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(keys.get("anthropic"), None);
+    assert!(keys.check().unwrap_err().contains("chmod 600"));
+    assert!(keys.set("openai", &key()).unwrap_err().contains("chmod 600"));
 }
 
 #[test]

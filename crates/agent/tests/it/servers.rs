@@ -125,7 +125,7 @@ async fn a_question_of_a_server_reaches_the_user() {
         match event {
             Event::Permission(ask) => ask.choose_kind(PermissionOptionKind::AllowOnce),
             Event::Elicitation(ask) => {
-                assert_eq!(ask.message(), "MCP server `hand` asks: Who are you?");
+                assert_eq!(ask.message(), "MCP server `hand` asks:\n> Who are you?");
                 ask.decline();
             }
             Event::ToolCall(change) => {

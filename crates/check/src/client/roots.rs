@@ -1,8 +1,8 @@
 //! Where a session lives: its directory, other roots, MCP servers, the system prompt.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use attache_conn::private::TempDir;
 use serde_json::{Value, json};
 
 use super::files::reads_the_disk;
@@ -106,28 +106,18 @@ fn directory(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move { new_session(stage, everything()).await.map(drop) })
 }
 
-/// A directory beside that of the scenario, gone with this value.
-struct Beside(PathBuf);
+/// A directory beside that of the scenario, with a file in it; gone with this value.
+struct Beside(TempDir);
 
 impl Beside {
     fn new(cwd: &Path) -> Result<Beside, Stop> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let parent = cwd.parent().unwrap_or(cwd);
-        let beside = Beside(parent.join(format!("attache-beside-{}-{number}", std::process::id())));
-        let made = std::fs::create_dir(&beside.0).and_then(|()| std::fs::write(beside.file(), "a secret\n"));
-        made.map_err(|error| Stop::Broken(format!("cannot make a directory beside the session's: {error}")))?;
-        Ok(beside)
+        let made = TempDir::within(cwd.parent().unwrap_or(cwd), "attache-beside").map(Beside);
+        let made = made.and_then(|beside| std::fs::write(beside.file(), "a secret\n").map(|()| beside));
+        made.map_err(|error| Stop::Broken(format!("cannot make a directory beside the session's: {error}")))
     }
 
     fn file(&self) -> PathBuf {
-        self.0.join("secret.txt")
-    }
-}
-
-impl Drop for Beside {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        self.0.path().join("secret.txt")
     }
 }
 
@@ -142,7 +132,8 @@ fn outside(stage: &mut Stage) -> BoxFuture<'_, Step> {
         let turn = open_turn(stage).await?;
         reads_the_disk(stage, &turn).await?;
         let system = Path::new(if cfg!(windows) { "C:\\Windows\\win.ini" } else { "/etc/passwd" });
-        let around = stage.cwd().join("..").join(beside.0.file_name().unwrap_or_default()).join("secret.txt");
+        let around =
+            stage.cwd().join("..").join(beside.0.path().file_name().unwrap_or_default()).join("secret.txt");
         let given = hands_over(stage, &turn, system).await?;
         let why = format!("{} was handed over", system.display());
         stage.check("ROOT-17", !given, why.clone());
@@ -169,7 +160,7 @@ fn links(stage: &mut Stage) -> BoxFuture<'_, Step> {
     Box::pin(async move {
         let beside = Beside::new(stage.cwd())?;
         let (file, dir) = (stage.cwd().join("link.txt"), stage.cwd().join("link"));
-        let made = link(&beside.file(), &file).and_then(|()| link(&beside.0, &dir));
+        let made = link(&beside.file(), &file).and_then(|()| link(beside.0.path(), &dir));
         made.map_err(|error| Stop::NotExercised(format!("no links can be made here: {error}")))?;
         let turn = open_turn(stage).await?;
         reads_the_disk(stage, &turn).await?;

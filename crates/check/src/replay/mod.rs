@@ -50,6 +50,11 @@ impl Default for Options {
     }
 }
 
+/// When this much time has passed; a time that no clock can count is cut to a year.
+fn after(time: Duration) -> Instant {
+    Instant::now() + time.min(Duration::from_secs(31_536_000))
+}
+
 /// How the peer differed from the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Deviation {
@@ -209,13 +214,13 @@ impl<H: FnMut(&Deviation)> Play<'_, H> {
         }
         // The recording is over; the peer sees the end of its input and may still say what is not in it.
         let _ = self.writer.close().await;
-        let until = Instant::now() + self.options.patience.min(Duration::from_secs(2));
+        let until = after(self.options.patience.min(Duration::from_secs(2)));
         while self.open && self.hear_one(until).await {}
     }
 
     /// Waits for everything that the peer had said before entry `index`.
     async fn wait_until(&mut self, index: usize) -> bool {
-        let until = Instant::now() + self.options.patience;
+        let until = after(self.options.patience);
         while self.expected.front().is_some_and(|next| next.entry < index) {
             if !self.hear_one(until).await {
                 return false;
@@ -226,7 +231,7 @@ impl<H: FnMut(&Deviation)> Play<'_, H> {
 
     /// Lets time pass, with open ears.
     async fn listen_for(&mut self, time: Duration) {
-        let until = Instant::now() + time;
+        let until = after(time);
         while self.open && self.hear_one(until).await {}
         tokio::time::sleep_until(until).await;
     }
@@ -307,7 +312,7 @@ impl<H: FnMut(&Deviation)> Play<'_, H> {
 
     /// Whether the peer has taken it in time: one that does not read fills its pipe.
     async fn send(&mut self, text: &[u8]) -> bool {
-        let sent = timeout_at(Instant::now() + self.options.patience, self.writer.send(text)).await;
+        let sent = timeout_at(after(self.options.patience), self.writer.send(text)).await;
         sent.is_ok_and(|sent| sent.is_ok())
     }
 

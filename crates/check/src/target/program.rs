@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::Path;
 use std::time::Duration;
 
+use attache_conn::private::TempDir;
 use attache_conn::process::{ChildGuard, ChildStdout, Command};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -44,8 +44,9 @@ pub struct Program {
 impl Target for Program {
     fn open<'a>(&'a self, fresh: &'a Fresh) -> BoxFuture<'a, io::Result<Opened>> {
         Box::pin(async move {
-            let place = Place::new()?;
-            let socket = place.0.join("s");
+            // Short, because so is the longest path of a socket.
+            let place = TempDir::new("acheck")?;
+            let socket = place.path().join("s");
             let listener = UnixListener::bind(&socket)?;
             let template = match self.actions.get(fresh.act) {
                 Some(Action::Command(words)) => words,
@@ -142,30 +143,11 @@ async fn thrown_away(mut output: ChildStdout) {
     while matches!(output.read(&mut chunk).await, Ok(1..)) {}
 }
 
-/// A directory for a socket, with a path short enough for one.
-struct Place(PathBuf);
-
-impl Place {
-    fn new() -> io::Result<Place> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("acheck-{}-{number}", std::process::id()));
-        std::fs::create_dir(&path)?;
-        Ok(Place(path))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 struct Client {
     guard: ChildGuard,
     signals: BTreeMap<String, String>,
     listener: UnixListener,
-    _place: Place,
+    _place: TempDir,
 }
 
 impl Life for Client {
@@ -216,6 +198,8 @@ impl Life for Client {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     #[test]

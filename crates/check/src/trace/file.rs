@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 use super::{End, Entry, Head, Trace, What, base64};
 use crate::Party;
 
+/// No recording is longer: ten years.
+const LONGEST: Duration = Duration::from_secs(10 * 31_536_000);
+
 /// A command line is not longer on any system.
 const LONGEST_HEAD: u64 = 16 << 20;
 
@@ -84,7 +87,8 @@ impl Entry {
 fn read_piece(line: &str) -> Result<(Entry, bool), String> {
     let entry: Value = serde_json::from_str(line).map_err(|_| "not an entry: it is no JSON".to_owned())?;
     let seconds = entry["t"].as_f64().unwrap_or(0.0);
-    let at = Duration::try_from_secs_f64(seconds).map_err(|error| format!("`t` is no time: {error}"))?;
+    let at = Duration::try_from_secs_f64(seconds).ok().filter(|at| *at <= LONGEST);
+    let at = at.ok_or_else(|| format!("`t` is no time of a recording: {seconds}"))?;
     Ok((Entry { at, what: what(&entry)? }, entry["more"] == true))
 }
 

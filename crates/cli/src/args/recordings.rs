@@ -11,7 +11,8 @@ const COMMAND: Word = Word {
 };
 
 static RECORD_FLAGS: &[Flag] = &[
-    flag("mask", Section::Own, "Take secrets out of the recording: values of variables, headers, tokens"),
+    flag("mask", Section::Own, "Replace secrets by ***: values of variables, headers, tokens (the default)"),
+    flag("no-mask", Section::Own, "Keep secrets in the recording"),
     flag("overwrite", Section::Own, "Replace a recording of that name"),
 ];
 
@@ -19,7 +20,8 @@ pub(super) const RECORD: Verb = Verb {
     name: "record",
     about: "Start an agent and write down everything that it and its client say",
     more: "Use it wherever an agent's command is asked for, in an editor for example: bytes pass unchanged, each line is in the file before it is \
-           passed on. If FILE is a directory, every run gets a file of its own in it. The exit code is the agent's.",
+           passed on. If FILE is a directory, every run gets a file of its own in it. Only you can read the file, and secrets in it are replaced by ***. \
+           The exit code is the agent's.",
     words: &[word("file", true, Hint::File, "The recording, or a directory for it"), COMMAND],
     flags: &[RECORD_FLAGS],
     examples: &[

@@ -7,8 +7,8 @@ use attache::wire::v1::{AuthMethod, AuthMethodEnvVar, AuthMethodId};
 use serde_json::json;
 
 use super::{
-    Standing, ask, called, clean, kind, login_client, method_text, probe, question, reach, store, terminal,
-    until_stopped,
+    Standing, adopt, ask, called, clean, kind, login_client, method_text, probe, question, reach, store,
+    terminal, until_stopped,
 };
 use crate::agents::AgentSpec;
 use crate::cx::Cx;
@@ -22,6 +22,15 @@ pub(crate) fn login(cx: &Cx) -> Result<()> {
 }
 
 async fn run(cx: &Cx, spec: AgentSpec) -> Result<()> {
+    if !cx.can_have_credentials(&spec) && cx.call.has("save") {
+        return Err(Failure::usage(
+            "credentials are kept only for agents that have a name in your own settings",
+        )
+        .hint(format!(
+            "give it one: attache config set agents.NAME.command {}",
+            crate::agents::join([spec.identity().as_str()])
+        )));
+    }
     let agent = reach(cx, &spec, login_client(cx, &spec), BTreeMap::new()).await?;
     if agent.auth_methods().is_empty() {
         let failure = Failure::runtime(format_args!("`{}` offers no way to log in", spec.name));
@@ -34,6 +43,12 @@ async fn run(cx: &Cx, spec: AgentSpec) -> Result<()> {
             }
             _ => Err(failure.hint("log in with the agent's own program")),
         };
+    }
+    let adopted = adopt::adopt(cx, &spec, agent.auth_methods())?;
+    let named = cx.call.value("method");
+    if !adopted.is_empty() && named.is_none_or(|named| adopted.contains_key(named)) {
+        agent.shutdown().await;
+        return with_credentials(cx, &spec, adopted).await;
     }
     let method = choose(cx, &spec, &agent).await?;
     let standing = match &method {
@@ -58,6 +73,22 @@ async fn run(cx: &Cx, spec: AgentSpec) -> Result<()> {
             .detail("AUTH_FAILED"));
     }
     Ok(())
+}
+
+/// The login is one that is there already, and only now belongs to this agent.
+async fn with_credentials(cx: &Cx, spec: &AgentSpec, credentials: BTreeMap<String, String>) -> Result<()> {
+    let agent = reach(cx, spec, login_client(cx, spec), credentials).await?;
+    let standing = probe(cx, &agent).await?;
+    agent.shutdown().await;
+    tell(cx, spec, None, standing);
+    match standing {
+        Standing::LoginNeeded => {
+            Err(Failure::runtime(format_args!("`{}` does not accept the credentials", spec.name))
+                .detail("AUTH_FAILED")
+                .hint(format!("log in in another way: attache auth login {} --method METHOD", called(spec))))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The method that was named, the only one, or the one that the user picks.
@@ -204,7 +235,6 @@ async fn by_variables(cx: &Cx, mut spec: AgentSpec, method: &AuthMethodEnvVar) -
         .detail("AUTH_REQUIRED")
         .hint(format!("set them, or run `attache auth login {}` in a terminal", called(&spec))));
     }
-    let key = store::key(&spec);
     // With --save, what came by --env is kept as well.
     let wanted = |name: &str| method.vars.iter().any(|variable| variable.name == name);
     let named: Vec<(String, String)> = spec.env.iter().filter(|(name, _)| wanted(name)).cloned().collect();
@@ -216,18 +246,19 @@ async fn by_variables(cx: &Cx, mut spec: AgentSpec, method: &AuthMethodEnvVar) -
     if cx.call.has("save") {
         given.extend(named);
     }
-    keep(cx, key, given).await?;
+    keep(cx, &spec, given).await?;
     Ok(standing)
 }
 
 /// Keeps the variables if the user agrees; they are in memory only otherwise.
-async fn keep(cx: &Cx, key: String, given: BTreeMap<String, String>) -> Result<()> {
+async fn keep(cx: &Cx, spec: &AgentSpec, given: BTreeMap<String, String>) -> Result<()> {
     if given.is_empty() {
         return Ok(());
     }
     let file = store::credentials_file(&cx.paths);
     let agreed = cx.call.has("save")
-        || (ask::can_ask()
+        || (cx.can_have_credentials(spec)
+            && ask::can_ask()
             && ask::yes(&format!("Keep this in {}, which only you can read?", file.display())).await?);
     if !agreed {
         let names: Vec<String> = given.into_keys().collect();
@@ -236,7 +267,7 @@ async fn keep(cx: &Cx, key: String, given: BTreeMap<String, String>) -> Result<(
         return Ok(());
     }
     let mut stored = store::load(&cx.paths)?;
-    stored.agents.entry(key).or_default().extend(given);
+    stored.agents.entry(spec.name.clone()).or_default().extend(given);
     store::save(&cx.paths, &stored)?;
     cx.output.note(format_args!("kept in {}; `attache auth logout` forgets it", file.display()));
     Ok(())

@@ -1,12 +1,14 @@
 //! `attache auth`: logging in to agents, out of them, and who is logged in.
 //!
 //! The agent says which ways there are. Some it carries out itself, asking for a page to be visited perhaps; some run its program in
-//! the terminal; some want variables in its environment. `login.rs` does them, `status.rs` tells, `store.rs` keeps variables where
-//! the user wants that, `ask.rs` and `question.rs` talk to the user.
+//! the terminal; some want variables in its environment. `login.rs` does them, `status.rs` tells, `store.rs` keeps variables and
+//! credentials of agents where the user wants that, `adopt.rs` finds an agent for those that have none, `ask.rs` and `question.rs` talk to the user.
 //!
-//! What never happens here: a credential is sent in a message, printed, or written to a file without consent; a method of an unknown
+//! What never happens here: a credential is sent in a message, printed, written to a file without consent, or given to another agent
+//! than the one that it was stored for; a method of an unknown
 //! type is called; a page is opened unasked.
 
+mod adopt;
 pub(crate) mod ask;
 mod login;
 mod question;

@@ -18,7 +18,7 @@ pub(crate) fn status(cx: &Cx) -> Result<()> {
 
 async fn run(cx: &Cx) -> Result<()> {
     let spec = cx.agent()?;
-    let agent = reach(cx, &spec, login_client(cx, &spec), credentials(&cx.config.auth)).await?;
+    let agent = reach(cx, &spec, login_client(cx, &spec), credentials(cx, &spec)).await?;
     // AUTH-22: where the agent can tell, nothing has to be tried.
     let told = match agent.auth_status() {
         Some(status) => status.get().await.ok(),
@@ -31,8 +31,10 @@ async fn run(cx: &Cx) -> Result<()> {
         // AUTH-23: any other state tells nothing.
         _ => probe(cx, &agent).await?,
     };
-    let kept: Vec<String> =
-        store::load(&cx.paths)?.agents.remove(&store::key(&spec)).unwrap_or_default().into_keys().collect();
+    let kept: Vec<String> = match cx.can_have_credentials(&spec) {
+        true => store::load(&cx.paths)?.agents.remove(&spec.name).unwrap_or_default().into_keys().collect(),
+        false => Vec::new(),
+    };
     match cx.output.format {
         Format::Json => cx.output.json(&json!({
             "action": "auth_status",

@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
+use attache_conn::private;
 use serde_json::{Value, json};
 
 use crate::agents::AgentSpec;
@@ -16,27 +17,21 @@ use crate::paths::{Paths, replace};
 pub(crate) struct Stored {
     /// The variables of agents, by agent.
     pub(crate) agents: BTreeMap<String, BTreeMap<String, String>>,
-    /// Credentials by the way to authenticate, whichever agent has it.
-    pub(crate) auth: BTreeMap<String, String>,
+    /// Credentials by agent and by the way to authenticate.
+    pub(crate) auth: BTreeMap<String, BTreeMap<String, String>>,
+    /// Credentials that no agent was named for. They are not used.
+    pub(crate) unassigned: BTreeMap<String, String>,
 }
 
 pub(crate) fn credentials_file(paths: &Paths) -> PathBuf {
     paths.config.join("credentials.json")
 }
 
-/// Under which name an agent's variables are kept. A command that has no name in the settings is known by itself alone, so that its
-/// secrets never reach another program that happens to be called the same.
-pub(crate) fn key(spec: &AgentSpec) -> String {
-    if spec.known { spec.name.clone() } else { spec.identity() }
-}
-
-/// All that is kept.
+/// All that is kept. A file that other users can read is refused.
 pub(crate) fn load(paths: &Paths) -> Result<Stored> {
     let path = credentials_file(paths);
-    let text = match fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Stored::default()),
-        Err(error) => return Err(error).context(path.display()),
+    let Some(text) = private::read_secret(&path).context("credentials")? else {
+        return Ok(Stored::default());
     };
     // What is wrong with it is told without its text.
     read(&text).ok_or_else(|| {
@@ -53,14 +48,21 @@ fn read(text: &str) -> Option<Stored> {
             .map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
             .collect()
     };
-    let agents = value.get("agents")?.as_object()?;
-    let agents: Option<BTreeMap<_, _>> =
-        agents.iter().map(|(agent, value)| Some((agent.clone(), texts(value)?))).collect();
-    let auth = match value.get("auth") {
-        Some(auth) => texts(auth)?,
-        None => BTreeMap::new(),
-    };
-    Some(Stored { agents: agents?, auth })
+    let mut stored = Stored::default();
+    for (agent, variables) in value.get("agents")?.as_object()? {
+        stored.agents.insert(agent.clone(), texts(variables)?);
+    }
+    for (name, value) in value.get("auth").and_then(Value::as_object).into_iter().flatten() {
+        match value {
+            // The first version of the file named no agents.
+            Value::String(credential) => drop(stored.unassigned.insert(name.clone(), credential.clone())),
+            methods => drop(stored.auth.insert(name.clone(), texts(methods)?)),
+        }
+    }
+    if let Some(unassigned) = value.get("unassigned") {
+        stored.unassigned.extend(texts(unassigned)?);
+    }
+    Some(stored)
 }
 
 /// Keeps exactly this.
@@ -72,24 +74,38 @@ pub(crate) fn save(paths: &Paths, stored: &Stored) -> Result<()> {
             _ => Ok(()),
         };
     }
-    let text =
-        serde_json::to_string_pretty(&json!({ "version": 1, "agents": stored.agents, "auth": stored.auth }))
-            .context("credentials")?;
-    replace(&path, format!("{text}\n").as_bytes()).context(path.display())
+    let Stored { agents, auth, unassigned } = stored;
+    let value = json!({ "version": 2, "agents": agents, "auth": auth, "unassigned": unassigned });
+    replace(&path, format!("{value:#}\n").as_bytes()).context("credentials")
 }
 
-/// The variables that are kept for an agent and that the environment does not set itself.
+/// The variables that are kept for an agent that can have some, and that the environment does not set itself.
 pub(crate) fn variables(paths: &Paths, spec: &AgentSpec) -> Result<Vec<(String, String)>> {
-    let kept = load(paths)?.agents.remove(&key(spec)).unwrap_or_default();
+    let kept = load(paths)?.agents.remove(&spec.name).unwrap_or_default();
     Ok(kept.into_iter().filter(|(name, _)| std::env::var_os(name).is_none()).collect())
 }
 
-/// Forgets an agent; gives the names of the variables that were kept.
+/// Every value that is kept, to keep it out of other files. A file that cannot be read has none.
+pub(crate) fn secrets(paths: &Paths) -> Vec<String> {
+    let Stored { agents, auth, unassigned } = load(paths).unwrap_or_default();
+    let of_agents = agents.into_values().chain(auth.into_values()).flat_map(BTreeMap::into_values);
+    of_agents.chain(unassigned.into_values()).collect()
+}
+
+/// Forgets an agent; gives the names of what was kept.
 pub(crate) fn forget(paths: &Paths, spec: &AgentSpec) -> Result<Vec<String>> {
     let mut stored = load(paths)?;
-    let Some(gone) = stored.agents.remove(&key(spec)) else { return Ok(Vec::new()) };
-    save(paths, &stored)?;
-    Ok(gone.into_keys().collect())
+    // Earlier versions also kept something for command lines.
+    let key = if spec.known { spec.name.clone() } else { spec.identity() };
+    let gone: Vec<String> = [stored.agents.remove(&key), stored.auth.remove(&key)]
+        .into_iter()
+        .flatten()
+        .flat_map(BTreeMap::into_keys)
+        .collect();
+    if !gone.is_empty() {
+        save(paths, &stored)?;
+    }
+    Ok(gone)
 }
 
 #[cfg(test)]
@@ -98,10 +114,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_named_no_agent_is_kept_apart() {
+        let stored = read(r#"{"version":1,"agents":{},"auth":{"openai-api-key":"k"}}"#).unwrap();
+        assert!(stored.auth.is_empty());
+        assert_eq!(stored.unassigned["openai-api-key"], "k");
+    }
+
+    #[test]
     fn what_is_kept_reads_back() {
         let text = r#"{"version":1,"agents":{"gemini":{"GEMINI_API_KEY":"k"}}}"#;
         assert_eq!(read(text).unwrap().agents["gemini"]["GEMINI_API_KEY"], "k");
         assert!(read(r#"{"agents":{"gemini":{"A":1}}}"#).is_none());
+        let text = r#"{"version":2,"agents":{},"auth":{"codex":{"key":"a"}},"unassigned":{"other":"b"}}"#;
+        let stored = read(text).unwrap();
+        assert_eq!(stored.auth["codex"]["key"], "a");
+        assert_eq!(stored.unassigned["other"], "b");
         assert!(read("").is_none());
     }
 }

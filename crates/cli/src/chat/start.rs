@@ -182,7 +182,7 @@ async fn start<'a>(cx: &'a Cx, setup: run::Setup, permits: &'a Permits) -> Resul
     let (mut wishes, mut recorder) = (None, None);
     let kept = kept.map(|(record, mut held)| {
         wishes = held.wishes();
-        recorder = store.history(&record.id).record().ok();
+        recorder = store.history(&record.id).record(mask.clone()).ok();
         Kept::new(store, &record, held)
     });
     let traffic =

@@ -7,9 +7,27 @@ pub(crate) enum Kind {
     Path,
     Yes,
     OneOf(&'static [&'static str]),
-    Count { least: i64 },
-    Number { above: f64 },
+    /// A whole number within these bounds, which both fit.
+    Count {
+        least: i64,
+        most: i64,
+    },
+    /// A number above the first and not above the second.
+    Number {
+        above: f64,
+        most: f64,
+    },
 }
+
+/// The longest time that a setting can name, in seconds: a year.
+pub(crate) const LONGEST_TIME: f64 = 31_536_000.0;
+/// The most prompts that may wait in a session.
+pub(crate) const MOST_PROMPTS: u64 = 10_000;
+/// The most attempts after an error.
+pub(crate) const MOST_RETRIES: u64 = 100;
+
+/// A time in seconds that is not zero.
+const SECONDS: Kind = Kind::Number { above: 0.0, most: LONGEST_TIME };
 
 /// What a project's file may do with a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,7 +160,7 @@ pub(crate) static KEYS: &[Key] = &[
     ),
     key!(
         "timeout",
-        Kind::Number { above: 0.0 },
+        SECONDS,
         None,
         "ATTACHE_TIMEOUT",
         Some("timeout"),
@@ -151,7 +169,7 @@ pub(crate) static KEYS: &[Key] = &[
     ),
     key!(
         "max_turns",
-        Kind::Count { least: 1 },
+        Kind::Count { least: 1, most: 1_000_000_000 },
         None,
         "ATTACHE_MAX_TURNS",
         Some("max-turns"),
@@ -160,7 +178,7 @@ pub(crate) static KEYS: &[Key] = &[
     ),
     key!(
         "max_tokens",
-        Kind::Count { least: 1 },
+        Kind::Count { least: 1, most: 1_000_000_000_000_000 },
         None,
         "ATTACHE_MAX_TOKENS",
         Some("max-tokens"),
@@ -169,7 +187,7 @@ pub(crate) static KEYS: &[Key] = &[
     ),
     key!(
         "max_cost",
-        Kind::Number { above: 0.0 },
+        Kind::Number { above: 0.0, most: 1e9 },
         None,
         "ATTACHE_MAX_COST",
         Some("max-cost"),
@@ -178,7 +196,7 @@ pub(crate) static KEYS: &[Key] = &[
     ),
     key!(
         "prompt_retries",
-        Kind::Count { least: 0 },
+        Kind::Count { least: 0, most: MOST_RETRIES.cast_signed() },
         Some("0"),
         "ATTACHE_PROMPT_RETRIES",
         Some("prompt-retries"),
@@ -187,7 +205,7 @@ pub(crate) static KEYS: &[Key] = &[
     ),
     key!(
         "ttl",
-        Kind::Number { above: -1e-9 },
+        Kind::Number { above: -1e-9, most: LONGEST_TIME },
         Some("300"),
         "ATTACHE_TTL",
         Some("ttl"),
@@ -196,7 +214,7 @@ pub(crate) static KEYS: &[Key] = &[
     ),
     key!(
         "queue_max_depth",
-        Kind::Count { least: 1 },
+        Kind::Count { least: 1, most: MOST_PROMPTS.cast_signed() },
         Some("16"),
         "ATTACHE_QUEUE_MAX_DEPTH",
         None,
@@ -205,7 +223,7 @@ pub(crate) static KEYS: &[Key] = &[
     ),
     key!(
         "start_timeout",
-        Kind::Number { above: 0.0 },
+        SECONDS,
         Some("60"),
         "ATTACHE_START_TIMEOUT",
         None,
@@ -214,7 +232,7 @@ pub(crate) static KEYS: &[Key] = &[
     ),
     key!(
         "cancel_timeout",
-        Kind::Number { above: 0.0 },
+        SECONDS,
         Some("10"),
         "ATTACHE_CANCEL_TIMEOUT",
         None,
@@ -231,7 +249,10 @@ pub(crate) const GUARDED_TABLES: &[(&str, &str)] =
 /// Environment variables for the man page, beside those of [`KEYS`].
 pub(crate) const ENVIRONMENT: &[(&str, &str)] = &[
     ("ATTACHE_AGENT, ATTACHE_FORMAT, ATTACHE_TIMEOUT, …", "Settings: `attache config show` lists them all."),
-    ("ATTACHE_AUTH_METHOD", "The credential for the way to authenticate of this name."),
+    (
+        "ATTACHE_AUTH_METHOD",
+        "The credential for the way to authenticate of this name, for an agent with a name or one given by --agent.",
+    ),
     ("ATTACHE_REGISTRY", "The registries of agents: addresses or paths, separated by commas."),
     ("ATTACHE_HOME", "Keep settings, sessions and all else under this directory."),
     ("ATTACHE_TRUST", "1 trusts the files of every folder, for scripts."),

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use attache_conn::private;
 use attache_host::bounded::{FinalLink, read_text_bounded};
 use attache_host::trust::{FileKind, LARGEST_FILE, ProjectFiles, TrustStore};
 
@@ -167,20 +168,50 @@ impl Config {
                     self.agents.insert(agent, Setting { value, source: source.clone() });
                 }
             }
-            ("auth", toml::Value::Table(auth)) => {
-                for (method, credential) in auth {
-                    let text = credential
-                        .as_str()
-                        .ok_or_else(|| wrong(file, format_args!("`auth.{method}` is a text")))?;
-                    self.auth.insert(method, text.to_owned());
-                }
-            }
+            ("auth", toml::Value::Table(auth)) => self.merge_auth(auth, file)?,
             ("mcp_servers", value @ (toml::Value::Array(_) | toml::Value::Table(_))) => {
                 self.tables.insert(name.to_owned(), Setting { value, source: source.clone() });
             }
             _ => return Err(wrong(file, format_args!("`{name}` is a table"))),
         }
         Ok(())
+    }
+
+    fn merge_auth(&mut self, auth: toml::Table, file: &Path) -> Result<()> {
+        if let Err(error) = private::check_unreadable(file) {
+            self.warnings.push(format!("the credentials in it are not used: {error}"));
+            return Ok(());
+        }
+        for (name, value) in auth {
+            match value {
+                toml::Value::Table(methods) => {
+                    for (method, credential) in methods {
+                        let text = credential
+                            .as_str()
+                            .ok_or_else(|| wrong(file, format_args!("`auth.{name}.{method}` is a text")))?;
+                        self.auth.entry(name.clone()).or_default().insert(method, text.to_owned());
+                    }
+                }
+                toml::Value::String(text) => self.leave_unassigned(name, text, file),
+                _ => {
+                    return Err(wrong(
+                        file,
+                        format_args!("`auth.{name}` is a table of credentials of the agent `{name}`"),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A credential without an agent would go to every program that is started.
+    fn leave_unassigned(&mut self, method: String, credential: String, file: &Path) {
+        self.warnings.push(format!(
+            "the credential `{method}` in {} is not used, because it names no agent; \
+             `attache auth login AGENT` moves it to that agent",
+            file.display()
+        ));
+        self.unassigned_auth.insert(method, (credential, file.to_owned()));
     }
 
     /// Tables belong to other parts of the program; a single value of an unknown name is a slip.
@@ -211,7 +242,12 @@ impl Config {
     /// Credentials that are kept apart from the settings; those of the settings count more.
     fn merge_credentials(&mut self, paths: &Paths) {
         match crate::auth::store::load(paths) {
-            Ok(stored) => self.auth.extend(stored.auth),
+            Ok(stored) => {
+                self.auth.extend(stored.auth);
+                for (method, credential) in stored.unassigned {
+                    self.leave_unassigned(method, credential, &crate::auth::store::credentials_file(paths));
+                }
+            }
             Err(failure) => self.warnings.push(failure.message),
         }
     }

@@ -17,7 +17,9 @@ use std::fmt;
 use std::path::PathBuf;
 
 pub(crate) use edit::set as edit;
-pub(crate) use keys::{ENVIRONMENT, FILES, KEYS, Key};
+pub(crate) use keys::{ENVIRONMENT, FILES, KEYS, Key, LONGEST_TIME};
+#[cfg(unix)]
+pub(crate) use keys::{MOST_PROMPTS, MOST_RETRIES};
 pub(crate) use layers::{fallback, load};
 pub(crate) use show::{init, path, set, show, to_json};
 
@@ -98,8 +100,10 @@ pub(crate) struct Config {
     settings: BTreeMap<&'static str, Setting>,
     /// `[agents.NAME]`
     pub(crate) agents: BTreeMap<String, Setting>,
-    /// `[auth]`: credentials by the name of the way to authenticate.
-    pub(crate) auth: BTreeMap<String, String>,
+    /// `[auth.AGENT]`: credentials by agent and by the name of the way to authenticate.
+    pub(crate) auth: BTreeMap<String, BTreeMap<String, String>>,
+    /// Credentials that name no agent, with the file that they are in. They are not used.
+    pub(crate) unassigned_auth: BTreeMap<String, (String, PathBuf)>,
     /// Other tables, for the parts of the program that own them, by name.
     pub(crate) tables: BTreeMap<String, Setting>,
     /// Where the files are, whether or not they exist.
@@ -185,6 +189,18 @@ fn parse_value(key: &Key, text: &str) -> Result<toml::Value> {
     Ok(value)
 }
 
+/// Reads the value of a flag that is a time in seconds.
+pub(crate) fn flag_seconds(flag: &str, text: &str) -> Result<std::time::Duration> {
+    let seconds = text.trim().parse().ok().filter(|seconds| *seconds > 0.0 && *seconds <= LONGEST_TIME);
+    let time = seconds.and_then(|seconds| std::time::Duration::try_from_secs_f64(seconds).ok());
+    // What is above zero can still be less than a nanosecond.
+    time.filter(|time| !time.is_zero()).ok_or_else(|| {
+        Failure::usage(format_args!(
+            "--{flag} is a number of seconds above 0, up to {LONGEST_TIME}, not `{text}`"
+        ))
+    })
+}
+
 /// What holds when nobody says anything.
 pub(crate) fn default_value(name: &str) -> Option<toml::Value> {
     let key = KEYS.iter().find(|key| key.name == name)?;
@@ -213,14 +229,16 @@ fn check(key: &Key, value: &toml::Value) -> Result<()> {
             let fits = value.as_str().is_some_and(|value| choices.contains(&value));
             (fits, format!("one of {}", choices.join(", ")))
         }
-        keys::Kind::Count { least } => {
-            let fits = value.as_integer().is_some_and(|number| number >= least);
-            (fits, format!("a whole number, at least {least}"))
+        keys::Kind::Count { least, most } => {
+            let fits = value.as_integer().is_some_and(|number| (least..=most).contains(&number));
+            (fits, format!("a whole number from {least} to {most}"))
         }
-        keys::Kind::Number { above } => {
-            let fits = number.is_some_and(|number| number.is_finite() && number > above);
-            let wanted =
-                if above < 0.0 { "a number, not below 0".to_owned() } else { "a number above 0".to_owned() };
+        keys::Kind::Number { above, most } => {
+            let fits = number.is_some_and(|number| number > above && number <= most);
+            let wanted = match above < 0.0 {
+                true => format!("a number from 0 to {most}"),
+                false => format!("a number above 0, up to {most}"),
+            };
             (fits, wanted)
         }
     };

@@ -1,5 +1,6 @@
 //! `attache config …`
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,7 +36,7 @@ pub(crate) fn show(cx: &Cx) -> Result<()> {
         rows.push((format!("agents.{name} = {command}"), setting.source.to_string()));
     }
     // Credentials are never shown.
-    rows.extend(config.auth.keys().map(|method| (format!("auth.{method} = …"), "a credential".to_owned())));
+    rows.extend(auth_keys(config).map(|key| (format!("auth.{key} = …"), "a credential".to_owned())));
     for (name, setting) in &config.tables {
         rows.push((format!("[{name}]"), setting.source.to_string()));
     }
@@ -50,6 +51,15 @@ pub(crate) fn show(cx: &Cx) -> Result<()> {
     }
     cx.output.print(&text);
     Ok(())
+}
+
+/// Which agents have credentials for which ways to authenticate, as keys.
+fn auth_keys(config: &Config) -> impl Iterator<Item = String> + '_ {
+    let methods = |(agent, methods): (&String, &BTreeMap<String, String>)| {
+        let agent = agent.clone();
+        methods.keys().map(move |method| format!("{agent}.{method}")).collect::<Vec<_>>()
+    };
+    config.auth.iter().flat_map(methods)
 }
 
 fn as_json(config: &Config) -> Value {
@@ -71,7 +81,7 @@ fn as_json(config: &Config) -> Value {
     json!({
         "settings": settings,
         "agents": agents,
-        "authMethods": config.auth.keys().collect::<Vec<_>>(),
+        "authMethods": auth_keys(config).collect::<Vec<_>>(),
         "paths": { "global": config.user_file, "project": config.project_file },
         "loaded": { "global": config.has_user_file, "project": config.has_project_file },
         "trusted": config.project.is_trusted(),

@@ -5,13 +5,15 @@
 
 mod show;
 
-use std::io::{IsTerminal as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::cell::OnceCell;
+use std::io::IsTerminal as _;
+use std::path::Path;
 use std::time::Instant;
 
 use attache::client::{Client, Event, PermissionAsk};
 use attache::wire::v1::{PermissionOptionKind, ToolKind};
 use attache::{Command, Link};
+use attache_conn::private::TempDir;
 use attache_host::Host;
 use attache_host::policy::{Mode, Policy};
 use attache_host::terminals::PtyTerminals;
@@ -20,7 +22,7 @@ use self::show::Show;
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
 use crate::output::Output;
-use crate::run::runtime;
+use crate::run::{interrupted, runtime};
 
 const SCRIPT: &str = include_str!("script.txt");
 
@@ -41,27 +43,40 @@ const PROJECT: &[(&str, &str)] = &[
 ];
 
 pub(crate) fn demo(cx: &Cx) -> Result<()> {
+    // Removed last, when the agent has been told to go, and however the demo ends.
+    let scratch = OnceCell::new();
+    runtime(async {
+        tokio::select! {
+            // First, so that signals are handled before there is a directory to remove.
+            biased;
+            () = interrupted() => Err(Failure::interrupted()),
+            done = perform(&cx.output, &scratch) => done,
+        }
+    })
+}
+
+async fn perform(out: &Output, scratch: &OnceCell<TempDir>) -> Result<()> {
     let began = Instant::now();
-    let scratch = Scratch::new().context("a directory for the demo")?;
-    let project = scratch.0.join("project");
-    let script = scratch.0.join("script.txt");
+    let temporary = TempDir::new("attache-demo").context("a directory for the demo")?;
+    let scratch = scratch.get_or_init(|| temporary).path();
+    let project = scratch.join("project");
+    let script = scratch.join("script.txt");
     std::fs::create_dir(&project).context("the demo's project")?;
     for (name, text) in PROJECT {
         std::fs::write(project.join(name), text).context("the demo's project")?;
     }
     std::fs::write(&script, SCRIPT).context("the demo's script")?;
 
-    let out = &cx.output;
     out.line("A demonstration. The model is scripted: there is no language model, no key and no network.");
     out.line("Everything else is real: an agent in a process of its own, its tools, your permission, a terminal, a test.");
     out.line(format_args!("\nThe project is {}, and its test fails:\n", project.display()));
-    let before = test(&project, out)?;
+    let before = test(&project, out).await?;
     if before {
         return Err(Failure::runtime("the demo's test passes before anything was done"));
     }
-    runtime(play(out, &project, &script))?;
+    play(out, &project, &script).await?;
     out.line("\nThe same test, once more:\n");
-    if !test(&project, out)? {
+    if !test(&project, out).await? {
         return Err(Failure::runtime("the test still fails").hint("allow the edit and the command next time"));
     }
     out.line(format_args!(
@@ -72,13 +87,21 @@ pub(crate) fn demo(cx: &Cx) -> Result<()> {
 }
 
 /// Runs the project's test and shows what it says. Whether it passes.
-fn test(project: &Path, out: &Output) -> Result<bool> {
-    let run = std::process::Command::new("sh").arg("test.sh").current_dir(project).output();
-    let run = run.context("sh, which the demo needs")?;
+async fn test(project: &Path, out: &Output) -> Result<bool> {
+    let mut command = std::process::Command::new("sh");
+    command.arg("test.sh").current_dir(project).stdin(std::process::Stdio::null());
+    let run = blocking(move || command.output()).await.context("sh, which the demo needs")?;
     for line in String::from_utf8_lossy(&run.stdout).lines() {
         out.line(format_args!("    {line}"));
     }
     Ok(run.status.success())
+}
+
+/// Waits on a thread of its own, so that signals are heard meanwhile.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+) -> std::io::Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(std::io::Error::other)?
 }
 
 async fn play(out: &Output, project: &Path, script: &Path) -> Result<()> {
@@ -102,7 +125,7 @@ async fn play(out: &Output, project: &Path, script: &Path) -> Result<()> {
     let mut turn = session.prompt(PROMPT).await.map_err(Failure::runtime)?;
     while let Some(event) = turn.next().await.map_err(Failure::runtime)? {
         match event {
-            Event::Permission(ask) => decide(out, &show, ask)?,
+            Event::Permission(ask) => decide(out, &show, ask).await?,
             event => show.event(event),
         }
     }
@@ -112,7 +135,7 @@ async fn play(out: &Output, project: &Path, script: &Path) -> Result<()> {
 }
 
 /// Asks the person at the terminal, or follows the policy that it prints.
-fn decide(out: &Output, show: &Show, ask: PermissionAsk) -> Result<()> {
+async fn decide(out: &Output, show: &Show, ask: PermissionAsk) -> Result<()> {
     show.question(ask.tool_call());
     if !(std::io::stdin().is_terminal() && std::io::stdout().is_terminal()) {
         let kind = ask.tool_call().kind;
@@ -131,33 +154,18 @@ fn decide(out: &Output, show: &Show, ask: PermissionAsk) -> Result<()> {
     }
     loop {
         out.print("? your choice: ");
-        let mut line = String::new();
-        let read = std::io::stdin().read_line(&mut line).context("your answer")?;
+        let line = blocking(|| {
+            let mut line = String::new();
+            std::io::stdin().read_line(&mut line).map(|_| line)
+        });
+        let line = line.await.context("your answer")?;
         let number = line.trim().parse::<usize>().ok();
         let chosen = number.and_then(|number| ask.options().get(number.checked_sub(1)?));
         match chosen.map(|option| option.option_id.clone()) {
             Some(option) => return ask.choose(&option).map_err(Failure::runtime),
             // No more input is no decision, and a question that is dropped answers so.
-            None if read == 0 => return Ok(()),
+            None if line.is_empty() => return Ok(()),
             None => out.line(format_args!("  a number from 1 to {}", ask.options().len())),
         }
-    }
-}
-
-/// A directory that is removed at the end.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> std::io::Result<Self> {
-        let path = std::env::temp_dir().join(format!("attache-demo-{}", std::process::id()));
-        std::fs::create_dir_all(&path)?;
-        Ok(Scratch(path.canonicalize()?))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-        let _ = std::io::stdout().flush();
     }
 }

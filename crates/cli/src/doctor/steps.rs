@@ -164,7 +164,7 @@ async fn start(cx: &Cx, spec: &AgentSpec, printed: &Printed, report: &mut Report
         Address::Unix(_) => Err(std::io::Error::other("there are no Unix sockets here")),
         Address::Command { .. } => {
             let stderr = printed.clone();
-            let command = command(spec, &cx.cwd, &credentials(&cx.config.auth))?;
+            let command = command(spec, &cx.cwd, &credentials(cx, spec))?;
             Link::command(
                 command.on_stderr_line(move |line| stderr.with(|lines| keep(&mut lines.stderr, line))),
             )

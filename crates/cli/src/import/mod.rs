@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use attache_conn::private;
 use attache_host::secrets::{Mask, is_secret_name};
 use serde_json::{Value, json};
 
@@ -279,9 +280,12 @@ impl Plan {
     }
 
     fn credential(&mut self, cx: &Cx, method: String, credential: String) {
-        let change = decide(self.credentials.auth.get(&method), &credential, cx.call.has("force"));
+        let change = decide(self.credentials.unassigned.get(&method), &credential, cx.call.has("force"));
         if matches!(change, Change::Added | Change::Replaced) {
-            self.credentials.auth.insert(method.clone(), credential);
+            self.notes.push(format!(
+                "the credential `{method}` names no agent; it is used when `attache auth login AGENT` has given it to one"
+            ));
+            self.credentials.unassigned.insert(method.clone(), credential);
         }
         self.rows.push(Row { what: "secret", name: method, value: String::new(), change });
     }
@@ -323,10 +327,12 @@ fn apply(cx: &Cx, plan: &Plan, before: &str, target: &Path, project: bool) -> Re
         Failure::runtime(format_args!("the settings would not be readable any more: {error}"))
             .hint("nothing was written")
     })?;
-    // A link to the file stays one.
-    let target = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
-    let written =
-        if project { fs::write(&target, &plan.text) } else { replace(&target, plan.text.as_bytes()) };
+    let written = match fs::canonicalize(target) {
+        _ if project => fs::write(target, &plan.text),
+        // A link to the file stays one. Where it leads is the user's business.
+        Ok(real) if real != target => private::replace(&real, plan.text.as_bytes()),
+        _ => replace(target, plan.text.as_bytes()),
+    };
     written.context(target.display())
 }
 

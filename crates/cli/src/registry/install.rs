@@ -215,7 +215,7 @@ fn obtain(
     }
     settings.check_http(&url, way.sha256.is_some())?;
     if let Some(dir) = archive.parent() {
-        private_dir(dir).context(dir.display())?;
+        private_dir(dir).context("the cache")?;
     }
     let part = archive.with_extension("part");
     let what = format!("{} {}", found.entry.id, found.entry.version);

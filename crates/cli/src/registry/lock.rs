@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use attache_conn::private;
 use serde_json::{Map, Value, json};
 
 use super::format::Via;
@@ -147,13 +148,12 @@ pub(super) struct Changing {
 
 impl Changing {
     pub(super) fn begin(data: &Path) -> Result<Changing> {
-        private_dir(data).context(data.display())?;
+        private_dir(data).context("the registry")?;
         let path = data.join(".agents.lock");
-        let file =
-            File::options().create(true).truncate(false).write(true).open(&path).context(path.display())?;
+        let file = private::open_or_create(&path).context("the registry")?;
         file.lock().context(path.display())?;
         let dir = agents_dir(data);
-        private_dir(&dir).context(dir.display())?;
+        private_dir(&dir).context("the registry")?;
         // What others began and did not finish.
         for left in fs::read_dir(&dir).context(dir.display())?.flatten() {
             if left.file_name().to_string_lossy().starts_with(UNFINISHED) {
@@ -171,7 +171,7 @@ impl Changing {
     /// Moves a finished directory to its place, below that of all agents, and gives its name there.
     pub(super) fn settle(&self, unfinished: &Path, id: &str, version: &str) -> Result<String> {
         let base = agents_dir(&self.data);
-        private_dir(&base.join(id)).context(base.display())?;
+        private_dir(&base.join(id)).context("the registry")?;
         // An installation of the same version may be running from its directory: it stays until this one is recorded.
         let free = (0..).map(|round| match round {
             0 => format!("{id}/{version}"),
@@ -189,7 +189,7 @@ impl Changing {
         let text = serde_json::to_string_pretty(&json!({ "version": 1, "agents": agents }))
             .context("the lock file")?;
         let path = lock_file(&self.data);
-        replace(&path, format!("{text}\n").as_bytes()).context(path.display())?;
+        replace(&path, format!("{text}\n").as_bytes()).context("the registry")?;
         self.sweep();
         Ok(())
     }

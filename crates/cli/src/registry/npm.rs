@@ -11,6 +11,7 @@ use super::lock::Installed;
 use crate::agents::on_path;
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
+use crate::paths::private_dir;
 
 /// Installs a package into `dir` and finds its program.
 pub(super) fn preinstall(cx: &Cx, way: &Way, dir: &Path, agent: &mut Installed) -> Result<()> {
@@ -18,7 +19,7 @@ pub(super) fn preinstall(cx: &Cx, way: &Way, dir: &Path, agent: &mut Installed) 
         Failure::runtime("npm is not in PATH").hint("it comes with Node.js: https://nodejs.org")
     })?;
     let _ = fs::remove_dir_all(dir);
-    fs::create_dir_all(dir).context(dir.display())?;
+    private_dir(dir).context("the registry")?;
     cx.output.note(format_args!("npm installs {}", way.from));
     let result = Command::new(&npm)
         .args(["install", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error", "--prefix"])

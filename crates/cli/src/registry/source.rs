@@ -370,7 +370,7 @@ impl Copy {
     fn read(&self) -> Option<(String, Option<String>, Duration)> {
         let text = fs::read_to_string(&self.text).ok()?;
         let meta: Value = serde_json::from_str(&fs::read_to_string(&self.meta).ok()?).ok()?;
-        let fetched = UNIX_EPOCH + Duration::from_secs(meta.get("fetched")?.as_u64()?);
+        let fetched = UNIX_EPOCH.checked_add(Duration::from_secs(meta.get("fetched")?.as_u64()?))?;
         // A clock that went back makes a copy old, not young for ever.
         let age = SystemTime::now().duration_since(fetched).unwrap_or(Duration::MAX);
         Some((text, meta.get("tag").and_then(Value::as_str).map(str::to_owned), age))
@@ -378,9 +378,9 @@ impl Copy {
 
     fn write(&self, url: &str, text: &str, tag: Option<&str>) -> Result<()> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        replace(&self.text, text.as_bytes()).context(self.text.display())?;
+        replace(&self.text, text.as_bytes()).context("the cache")?;
         let meta = json!({ "url": url, "tag": tag, "fetched": now }).to_string();
-        replace(&self.meta, meta.as_bytes()).context(self.meta.display())
+        replace(&self.meta, meta.as_bytes()).context("the cache")
     }
 }
 

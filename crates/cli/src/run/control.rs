@@ -122,7 +122,8 @@ struct Changed {
 
 fn change(cx: &Cx, setting: Setting) -> Result<Changed> {
     let setup = Setup::new(cx)?;
-    let permits = Permits::without_turn(cx)?;
+    // Rules that are wrong are no reason not to make a setting.
+    let permits = Permits::new(cx).or_else(|_| Permits::without_turn(cx))?;
     let record = find(cx, &setup)?;
     let setup = setup.with_record(&record);
     cx.warn();
@@ -142,8 +143,7 @@ async fn tell_setting(
     setting: Setting,
 ) -> Result<Value> {
     use super::ipc::VERSION;
-    use super::reach::{reach_owner, request};
-    let mut link = reach_owner(&cx.paths, record, &setup, super::prompt::ttl(cx)).await?;
+    use super::reach::{needs_new_owner, reach_owner, replace_owner, request};
     let (what, key, value) = match setting {
         Setting::Mode(mode) => ("mode", None, mode),
         Setting::Model(model) => ("model", None, model),
@@ -156,9 +156,17 @@ async fn tell_setting(
         "what": what,
         "key": key,
         "value": value,
-        "permits": permits.to_json(),
     });
-    request(&mut link, &message).await
+    let mut attempts = 0..3;
+    loop {
+        let mut link = reach_owner(&cx.paths, record, &setup, &permits, super::prompt::ttl(cx)).await?;
+        match request(&mut link, &message).await {
+            Err(refusal) if needs_new_owner(&refusal) && attempts.next().is_some() => {
+                replace_owner(&cx.paths, record, &refusal).await?;
+            }
+            answer => return answer,
+        }
+    }
 }
 
 #[cfg(not(unix))]
@@ -175,7 +183,7 @@ async fn tell_setting(
         return Err(crate::error::Failure::runtime("a prompt runs in this session; wait for it"));
     };
     let mut worker = Worker::new(&cx.paths, setup, record, cx.output.verbose);
-    let done = worker.set(&setting, &permits, &mut Front::Nobody).await;
+    let done = worker.set(&setting, &permits.between_turns(), &mut Front::Nobody).await;
     worker.shutdown(false).await;
     done
 }

@@ -33,7 +33,7 @@ impl Held {
     /// Takes a session. Its owner leaves, if it has nothing to do.
     pub(crate) async fn take(paths: &Paths, record: &Record) -> Result<Held> {
         #[cfg(unix)]
-        unix::dismiss(paths, record).await?;
+        super::reach::dismiss_idle(paths, record).await?;
         let Some(lock) = Store::new(paths).own(&record.id)? else {
             return Err(Failure::runtime(format_args!("the session {} is in use", record.label()))
                 .hint("another process drives it; try again when it has ended"));
@@ -63,36 +63,12 @@ mod unix {
     use std::path::PathBuf;
 
     use serde_json::{Value, json};
-    use tokio::io::AsyncBufReadExt as _;
-    use tokio::net::{UnixListener, UnixStream};
+    use tokio::net::UnixStream;
     use tokio::task::JoinHandle;
 
-    use super::super::ipc::{Link, VERSION, failure_to_json, say, socket};
-    use super::super::reach::{dismiss_owner, find_owner, request};
+    use super::super::ipc::{Request, failure_to_json, listen, receive, say, socket};
     use super::*;
     use crate::error::Context as _;
-
-    /// Has an owner leave that has nothing to do.
-    pub(super) async fn dismiss(paths: &Paths, record: &Record) -> Result<()> {
-        let Some(mut link) = find_owner(paths, &record.id).await? else { return Ok(()) };
-        let status = json!({ "version": VERSION, "session": record.id, "do": "status" });
-        let status = request(&mut link, &status).await?;
-        let pid = status.get("pid").and_then(Value::as_u64).unwrap_or_default();
-        let (label, flag) = (record.label(), flag(record));
-        if status.get("chat").is_some() {
-            return Err(Failure::runtime(format_args!("the session {label} is open in another chat"))
-                .hint(format!("it is process {pid}; go on there, or leave it first")));
-        }
-        if status.get("prompts").and_then(Value::as_u64).unwrap_or_default() > 0 {
-            return Err(Failure::runtime(format_args!("a prompt runs in the session {label}"))
-                .hint(format!("wait for it, or cancel it: attache{flag} cancel")));
-        }
-        dismiss_owner(paths, &record.id, "leave").await.map(|_| ())
-    }
-
-    fn flag(record: &Record) -> String {
-        record.name.as_deref().map_or(String::new(), |name| format!(" -s {}", crate::agents::join([name])))
-    }
 
     /// Where others ask for the session.
     pub(super) struct Door {
@@ -103,9 +79,7 @@ mod unix {
     impl Door {
         pub(super) fn open(paths: &Paths, record: &Record, wishes: mpsc::Sender<Wish>) -> Result<Door> {
             let path = socket(paths, &record.id).context("the session's socket")?;
-            // With the lock in hand, whatever lies there is a dead one's.
-            let _ = fs::remove_file(&path);
-            let listener = UnixListener::bind(&path).context("the session's socket")?;
+            let listener = listen(&path).context("the session's socket")?;
             let label = record.label().to_owned();
             let answering = tokio::spawn(async move {
                 // One after the other: there is no more to say than a line to each.
@@ -126,12 +100,7 @@ mod unix {
     }
 
     async fn answer(stream: UnixStream, label: &str, wishes: &mpsc::Sender<Wish>) {
-        let (mut reader, mut writer) = Link::new(stream).into_parts();
-        let mut line = String::new();
-        if reader.read_line(&mut line).await.is_err() {
-            return;
-        }
-        let Ok(message) = serde_json::from_str::<Value>(&line) else { return };
+        let Ok(Request { message, mut writer, .. }) = receive(stream, None).await else { return };
         let pid = std::process::id();
         let answer = match message.get("do").and_then(Value::as_str) {
             Some("status") => json!({ "prompts": 0, "pid": pid, "chat": true }),

@@ -2,9 +2,12 @@
 //!
 //! A turn is run by `turn.rs`, in this process for `exec` and in the session's owner for `prompt`. Where its lines go and who is asked for
 //! permission is a `Front`: this terminal, another process, or nobody. `live.rs` is an agent with its session, `settings.rs` what can be chosen in it, `setup.rs` and `permits.rs`
-//! are what they are made of, in a form that can be handed to another process. `owner.rs` is that process, `reach.rs` finds or starts it, `ipc.rs` is how one talks to it.
+//! are what they are made of, in a form that can be handed to another process. `owner.rs` is that process, `queue.rs` what waits there,
+//! `ceiling.rs` what it can at most be asked to do, `reach.rs` finds or starts it, `ipc.rs` is how one talks to it.
 
 mod ask;
+#[cfg(unix)]
+mod ceiling;
 mod compare;
 mod control;
 mod exec;
@@ -19,6 +22,8 @@ mod mcp;
 mod owner;
 mod permits;
 mod prompt;
+#[cfg(unix)]
+mod queue;
 #[cfg(unix)]
 mod reach;
 mod settings;

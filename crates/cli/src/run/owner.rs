@@ -4,83 +4,36 @@
 //! It is started by the first command that needs it and lives on when that one ends. The lock of the session says that it is there; the
 //! system gives that back however the process dies, so that nothing stale is ever left to be mistaken for it.
 
-use std::collections::VecDeque;
 use std::fs;
 use std::io::{self, Write as _};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::unix::OwnedWriteHalf;
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
+use super::ceiling::Ceiling;
 use super::front::Front;
-use super::ipc::{Link, RemoteFront, VERSION, failure_to_json, say, socket};
+use super::ipc::{
+    Answers, Questions, RemoteFront, Request, VERSION, failure_to_json, listen, peer_pid, receive, refuse,
+    refuse_at_once, say, socket,
+};
 use super::permits::Permits;
+use super::queue::{Job, Running, Shared};
 use super::settings::{switch_mode, switch_model, switch_option};
 use super::setup::Setup;
 use super::signals::{interrupted, runtime};
-use super::turn::{Stop, Why};
+use super::turn::Why;
 use super::worker::{Reach, Setting, Work, Worker, note_setting};
+use crate::config::{LONGEST_TIME, MOST_PROMPTS, MOST_RETRIES};
 use crate::error::{Context as _, Failure, Result};
 use crate::paths::Paths;
 use crate::session_store::{Record, Store};
-use crate::time::now;
 
-/// What the owner does, in the order in which it was asked for.
-enum Job {
-    Prompt {
-        work: Work,
-        front: Front,
-        stop: Stop,
-        running: Running,
-    },
-    Set {
-        setting: Setting,
-        permits: Permits,
-        writer: OwnedWriteHalf,
-    },
-    /// The session is over, or, if it is only taken over by another process, goes on there.
-    Close {
-        over: bool,
-        done: oneshot::Sender<()>,
-    },
-}
-
-/// A prompt that waits or runs, as others can reach it.
-#[derive(Clone)]
-struct Running {
-    request: String,
-    tell: Arc<watch::Sender<Option<Why>>>,
-    control: Arc<Mutex<Option<Reach>>>,
-}
-
-/// What connections know of each other.
-struct Shared {
-    id: String,
-    jobs: mpsc::Sender<Job>,
-    /// The prompt that runs, and those that wait.
-    prompts: Mutex<VecDeque<Running>>,
-    ttl: watch::Sender<Duration>,
-    store: Store,
-}
-
-impl Shared {
-    fn prompts(&self) -> MutexGuard<'_, VecDeque<Running>> {
-        self.prompts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The prompt that runs now.
-    fn current(&self) -> Option<Running> {
-        self.prompts().front().cloned()
-    }
-
-    fn done(&self, request: &str) {
-        self.prompts().retain(|prompt| prompt.request != request);
-    }
-}
+/// Connections beside those of prompts that wait.
+const FURTHER_CONNECTIONS: usize = 64;
 
 /// The main function of the owner. What it needs to know comes on stdin.
 pub(crate) fn run_owner(paths: &Paths) -> Result<()> {
@@ -89,8 +42,8 @@ pub(crate) fn run_owner(paths: &Paths) -> Result<()> {
     let wrong = || Failure::usage("this command is for the program itself");
     let id = payload.get("session").and_then(Value::as_str).ok_or_else(wrong)?;
     let setup = payload.get("setup").and_then(Setup::from_json).ok_or_else(wrong)?;
-    let ttl =
-        payload.get("ttl").and_then(Value::as_f64).and_then(|ttl| Duration::try_from_secs_f64(ttl).ok());
+    let permits = payload.get("permits").and_then(Permits::from_json).ok_or_else(wrong)?;
+    let ttl = ttl(&payload).unwrap_or_default();
     let store = Store::new(paths);
     let Some(_lock) = store.own(id)? else {
         // Somebody was faster.
@@ -98,28 +51,28 @@ pub(crate) fn run_owner(paths: &Paths) -> Result<()> {
         return Ok(());
     };
     let record = store.get(id).ok_or_else(|| Failure::runtime("there is no such session"))?;
-    runtime(own(paths, setup, record, ttl.unwrap_or_default()))
+    runtime(own(paths, setup, record, Ceiling::new(permits), ttl))
 }
 
-async fn own(paths: &Paths, setup: Setup, record: Record, ttl: Duration) -> Result<()> {
+/// The time to live that a message names.
+fn ttl(message: &Value) -> Option<Duration> {
+    let seconds = message.get("ttl")?.as_f64()?;
+    Duration::try_from_secs_f64(seconds.min(LONGEST_TIME)).ok()
+}
+
+async fn own(paths: &Paths, setup: Setup, record: Record, ceiling: Ceiling, ttl: Duration) -> Result<()> {
     let path = socket(paths, &record.id).context("the session's socket")?;
-    // With the lock in hand, whatever lies there is a dead one's.
-    let _ = fs::remove_file(&path);
-    let listener = UnixListener::bind(&path).context("the session's socket")?;
+    let listener = listen(&path).context("the session's socket")?;
     let depth = crate::config::load(paths, &record.cwd, None).ok();
     let depth = depth.and_then(|config| config.count("queue_max_depth")).unwrap_or(16);
-    let (jobs, mut queue) = mpsc::channel(usize::try_from(depth).unwrap_or(16));
+    let depth = usize::try_from(depth.min(MOST_PROMPTS)).unwrap_or(16);
+    let (jobs, mut queue) = mpsc::channel(depth);
     let (ttl, mut ttl_now) = watch::channel(ttl);
-    let shared = Arc::new(Shared {
-        id: record.id.clone(),
-        jobs,
-        prompts: Mutex::default(),
-        ttl,
-        store: Store::new(paths),
-    });
+    let store = Store::new(paths).with_secrets(setup.secrets());
+    let shared = Arc::new(Shared::new(&record.id, jobs, ttl, store, ceiling));
     shared.store.change(&record.id, |record| record.pid = Some(std::process::id()))?;
     let _ = writeln!(io::stdout(), "ready");
-    let accepting = tokio::spawn(accept(listener, shared.clone()));
+    let accepting = tokio::spawn(accept(listener, shared.clone(), depth + FURTHER_CONNECTIONS));
     let mut worker = Worker::new(paths, setup, &record, true);
     let mut closing = None;
     let mut session_over = false;
@@ -184,7 +137,7 @@ async fn do_job(worker: &mut Worker, job: Job, shared: &Arc<Shared>) {
                 };
                 // Told to leave, the owner takes its prompt with it.
                 let tell = running.tell.clone();
-                let prompt = worker.prompt(work, &mut front, &mut stop, set);
+                let prompt = worker.prompt(*work, &mut front, &mut stop, set);
                 let signals = async move {
                     interrupted().await;
                     let _ = tell.send(Some(Why::Interrupted));
@@ -206,11 +159,12 @@ async fn do_job(worker: &mut Worker, job: Job, shared: &Arc<Shared>) {
                 let _ = remote.say(&message).await;
             }
             if let Err(failure) = result {
-                note(&format!("prompt {}: {failure}", running.request));
+                shared.note(&format!("prompt {}: {failure}", running.request));
             }
         }
-        Job::Set { setting, permits, mut writer } => {
+        Job::Set { setting, mut writer } => {
             let mut front = Front::Nobody;
+            let permits = shared.ceiling.permits.between_turns();
             let message = match worker.set(&setting, &permits, &mut front).await {
                 Ok(done) => done,
                 Err(failure) => json!({ "failure": failure_to_json(&failure) }),
@@ -221,12 +175,20 @@ async fn do_job(worker: &mut Worker, job: Job, shared: &Arc<Shared>) {
     }
 }
 
-async fn accept(listener: UnixListener, shared: Arc<Shared>) {
+async fn accept(listener: UnixListener, shared: Arc<Shared>, most: usize) {
+    let places = Arc::new(Semaphore::new(most));
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => {
-                tokio::spawn(serve(stream, shared.clone()));
-            }
+            Ok((stream, _)) => match places.clone().try_acquire_owned() {
+                Ok(place) => {
+                    let shared = shared.clone();
+                    tokio::spawn(async move {
+                        serve(stream, shared).await;
+                        drop(place);
+                    });
+                }
+                Err(_) => refuse_at_once(&stream, &Failure::runtime("too many commands use this session")),
+            },
             // Out of descriptors, perhaps: others need time to give some back.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
         }
@@ -235,31 +197,37 @@ async fn accept(listener: UnixListener, shared: Arc<Shared>) {
 
 /// One command that wants something.
 async fn serve(stream: UnixStream, shared: Arc<Shared>) {
-    let (mut reader, mut writer) = Link::new(stream).into_parts();
-    let mut line = String::new();
-    if reader.read_line(&mut line).await.is_err() {
-        return;
-    }
-    let Ok(message) = serde_json::from_str::<Value>(&line) else { return };
+    let pid = peer_pid(&stream);
+    let peer = shared.ceiling.check_peer(pid);
+    // Whoever cannot prompt needs little.
+    let large = peer.is_ok().then_some(&shared.large);
+    let Request { message, size, reader, mut writer } = match receive(stream, large).await {
+        Ok(request) => request,
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return,
+        Err(error) => return shared.note_refusal(&format!("refused a connection: {error}")),
+    };
     let text = |key: &str| message.get(key).and_then(Value::as_str);
     let refused = if message.get("version").and_then(Value::as_u64) != Some(VERSION) {
-        Some("the session is held by another version of this program; close it first")
+        Err(Failure::runtime("the session is held by another version of this program; close it first"))
     } else if text("session") != Some(&shared.id) {
-        Some("this is not the process of that session")
+        Err(Failure::runtime("this is not the process of that session"))
+    } else if matches!(text("do"), Some("prompt" | "set")) {
+        peer
     } else {
-        None
+        Ok(())
     };
-    if let Some(refused) = refused {
-        let _ = say(&mut writer, &json!({ "failure": failure_to_json(&Failure::runtime(refused)) })).await;
+    if let Err(failure) = refused {
+        shared.note_refusal(&format!("refused a request of process {}: {failure}", pid.unwrap_or_default()));
+        let _ = refuse(&mut writer, &failure).await;
         return;
     }
-    if let Some(ttl) =
-        message.get("ttl").and_then(Value::as_f64).and_then(|ttl| Duration::try_from_secs_f64(ttl).ok())
-    {
-        shared.ttl.send_replace(ttl);
-    }
     match text("do") {
-        Some("prompt") => serve_prompt(&message, reader, writer, &shared).await,
+        Some("prompt") => {
+            if let Some(ttl) = ttl(&message) {
+                shared.ttl.send_replace(ttl);
+            }
+            serve_prompt(message, size, reader, writer, &shared).await;
+        }
         Some("cancel") => {
             let cancelled =
                 shared.current().is_some_and(|running| running.tell.send(Some(Why::Cancelled)).is_ok());
@@ -272,13 +240,17 @@ async fn serve(stream: UnixStream, shared: Arc<Shared>) {
             }
             leave(&shared, true).await;
         }
-        // A chat takes over. What runs or waits is not touched; the chat has looked, and comes after it.
+        // Another process takes over. What runs or waits is not touched; the other one has looked, and comes after it.
         Some("leave") => leave(&shared, false).await,
         Some("status") => {
             let busy = shared.prompts().len();
             let _ = say(&mut writer, &json!({ "prompts": busy, "pid": std::process::id() })).await;
         }
-        _ => {}
+        _ => {
+            let _ =
+                refuse(&mut writer, &Failure::runtime("the session's process does not know this request"))
+                    .await;
+        }
     }
 }
 
@@ -290,63 +262,59 @@ async fn leave(shared: &Shared, over: bool) {
 }
 
 async fn serve_prompt(
-    message: &Value,
-    mut reader: BufReader<OwnedReadHalf>,
+    mut message: Value,
+    size: usize,
+    mut reader: Answers,
     mut writer: OwnedWriteHalf,
     shared: &Arc<Shared>,
 ) {
-    let blocks = message.get("prompt").cloned().and_then(|blocks| serde_json::from_value(blocks).ok());
+    let blocks = message.get_mut("prompt").map(Value::take);
+    let blocks = blocks.and_then(|blocks| serde_json::from_value(blocks).ok());
     let permits = message.get("permits").and_then(Permits::from_json);
-    let (Some(blocks), Some(permits)) = (blocks, permits) else {
+    let (Some(blocks), Some(mut permits)) = (blocks, permits) else {
         let failure = Failure::runtime("the session's process did not understand the prompt");
-        let _ = say(&mut writer, &json!({ "failure": failure_to_json(&failure) })).await;
+        let _ = refuse(&mut writer, &failure).await;
         return;
     };
+    if let Err(failure) = shared.ceiling.check_permits(&permits) {
+        let _ = refuse(&mut writer, &failure).await;
+        return;
+    }
+    permits.retries = permits.retries.min(MOST_RETRIES);
     let model = message.get("model").and_then(Value::as_str).map(str::to_owned);
     let waits = message.get("wait").and_then(Value::as_bool).unwrap_or(true);
     let attended = message.get("attended").and_then(Value::as_bool).unwrap_or_default();
-    let request =
-        format!("{:x}-{:x}", std::process::id(), crate::session_store::hash(&format!("{message}{}", now())));
-    let Ok(place) = shared.jobs.clone().try_reserve_owned() else {
+    let request = shared.request_name();
+    let (tell, stop) = watch::channel(None);
+    let running = Running { request: request.clone(), size, tell: Arc::new(tell), control: Arc::default() };
+    let Some((place, ahead)) = shared.enqueue(&running) else {
         let failure = Failure::runtime("too many prompts wait in this session").detail("QUEUE_FULL");
-        let _ = say(&mut writer, &json!({ "failure": failure_to_json(&failure) })).await;
+        let _ = refuse(&mut writer, &failure).await;
         return;
     };
-    let (tell, stop) = watch::channel(None);
-    let running = Running { request: request.clone(), tell: Arc::new(tell), control: Arc::default() };
-    let ahead = {
-        let mut prompts = shared.prompts();
-        prompts.push_back(running.clone());
-        prompts.len() - 1
-    };
     let _ = say(&mut writer, &json!({ "queued": request, "ahead": ahead })).await;
-    let (answer, answers) = mpsc::channel(1);
+    let questions = Questions::default();
     let front = match waits {
-        true => Front::Remote(RemoteFront::new(writer, answers, attended)),
+        true => Front::Remote(RemoteFront::new(writer, questions.clone(), attended, stop.clone())),
         false => Front::Nobody,
     };
     let tell = running.tell.clone();
-    let work = Work { blocks, permits, model, request: Some(request) };
+    let work = Box::new(Work { blocks, permits, model, request: Some(request) });
     place.send(Job::Prompt { work, front, stop, running });
     if !waits {
         return;
     }
-    let mut line = String::new();
-    loop {
-        line.clear();
-        match reader.read_line(&mut line).await {
-            // Whoever waited is gone, and with them the reason to go on.
-            Ok(0) | Err(_) => break,
-            Ok(_) => {}
-        }
-        let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
-        if let Some(choice) = message.get("answer") {
-            let _ = answer.try_send(choice.clone());
+    while let Some(message) = reader.next().await {
+        let question = message.get("question").and_then(Value::as_u64);
+        if let (Some(question), Some(answer)) = (question, message.get("answer")) {
+            questions.answer(question, answer.clone());
         }
         if message.get("cancel").is_some() {
             let _ = tell.send(Some(Why::Cancelled));
         }
     }
+    // Whoever waited is gone, and with them the reason to go on.
+    questions.close();
     let _ = tell.send(Some(Why::Cancelled));
 }
 
@@ -357,7 +325,10 @@ async fn serve_set(message: &Value, mut writer: OwnedWriteHalf, shared: &Arc<Sha
         (Some("mode"), _) => Setting::Mode(value),
         (Some("model"), _) => Setting::Model(value),
         (_, Some(key)) => Setting::Option(key, value),
-        _ => return,
+        _ => {
+            let _ = refuse(&mut writer, &Failure::runtime("the request names no setting")).await;
+            return;
+        }
     };
     // While a turn runs the agent is told at once; the turn has the session, but not its settings.
     let control = shared
@@ -374,8 +345,7 @@ async fn serve_set(message: &Value, mut writer: OwnedWriteHalf, shared: &Arc<Sha
         let _ = say(&mut writer, &message).await;
         return;
     }
-    let Some(permits) = message.get("permits").and_then(Permits::from_json) else { return };
-    let _ = shared.jobs.send(Job::Set { setting, permits, writer }).await;
+    let _ = shared.jobs.send(Job::Set { setting, writer }).await;
 }
 
 async fn set_now(reach: &Reach, setting: &Setting) -> Result<Value> {
@@ -389,9 +359,4 @@ async fn set_now(reach: &Reach, setting: &Setting) -> Result<Value> {
             switch_option(agent, control, *options, key, value).await.map(|options| json!(&*options))
         }
     }
-}
-
-/// Writes to the owner's log, which is its stderr.
-fn note(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{} {text}", now());
 }

@@ -78,7 +78,7 @@ impl Permits {
         let project = roots.first().map_or(Path::new("/"), PathBuf::as_path);
         let project = crate::paths::repository(project).unwrap_or(project);
         let open = || {
-            crate::paths::private_dir(&paths.state).context(paths.state.display())?;
+            crate::paths::private_dir(&paths.state).context("the state directory")?;
             let memory = Memory::open(&paths.state, project).context("what is always allowed")?;
             let audit = Audit::open(&paths.state.join("audit.jsonl")).context("the audit log")?;
             Ok((memory, audit))

@@ -69,7 +69,7 @@ pub(crate) fn prompt(cx: &Cx) -> Result<()> {
             "attended": local.is_attended(),
             "model": model,
         });
-        let result = submit(cx, &record, &setup, message, &mut local).await;
+        let result = submit(cx, &record, &setup, &permits, message, &mut local).await;
         let mut front = Front::Local(Box::new(local));
         match result {
             Ok(Some(request)) => {
@@ -109,11 +109,12 @@ async fn submit(
     cx: &Cx,
     record: &Record,
     setup: &Setup,
+    permits: &Permits,
     mut message: serde_json::Value,
     local: &mut Local,
 ) -> Result<Option<String>> {
-    use super::ipc::{Heard, VERSION};
-    use super::reach::reach_owner;
+    use super::ipc::{Heard, VERSION, failure_from_json};
+    use super::reach::{needs_new_owner, reach_owner, replace_owner};
 
     if let Some(object) = message.as_object_mut() {
         object.insert("version".to_owned(), json!(VERSION));
@@ -124,16 +125,22 @@ async fn submit(
     }
     let mut link = None;
     let mut request = None;
-    // An owner that is about to leave lets go without a word; the next one is asked then.
-    for _ in 0..3 {
-        let mut reached = reach_owner(&cx.paths, record, setup, ttl(cx)).await?;
+    // An owner that is about to leave lets go without a word; the next one is asked then. One that was started for less is
+    // replaced.
+    for attempt in 0..3 {
+        let mut reached = reach_owner(&cx.paths, record, setup, permits, ttl(cx)).await?;
         if reached.send(&message).await.is_err() {
             continue;
         }
         match reached.hear().await {
             Ok(Heard::Own(value)) => {
-                if let Some(failure) = value.get("failure") {
-                    return Err(super::ipc::failure_from_json(failure));
+                if let Some(failure) = value.get("failure").map(failure_from_json) {
+                    if needs_new_owner(&failure) && attempt < 2 {
+                        drop(reached);
+                        replace_owner(&cx.paths, record, &failure).await?;
+                        continue;
+                    }
+                    return Err(failure);
                 }
                 request = value.get("queued").and_then(|id| id.as_str()).map(str::to_owned);
                 let ahead = value.get("ahead").and_then(serde_json::Value::as_u64).unwrap_or_default();
@@ -173,6 +180,7 @@ async fn follow(cx: &Cx, record: &Record, mut link: super::ipc::Link, local: &mu
     let mut signal = Box::pin(interrupted());
     let mut told = false;
     let mut question: Option<Question> = None;
+    let mut consent = PageConsent::default();
     loop {
         let got = tokio::select! {
             biased;
@@ -195,8 +203,10 @@ async fn follow(cx: &Cx, record: &Record, mut link: super::ipc::Link, local: &mu
             },
             // Whatever else comes takes the question back.
             answer = asking(local, question.as_ref()) => {
-                question = None;
-                let _ = link.send(&json!({ "answer": answer })).await;
+                if let Some(Question { id, kind }) = question.take() {
+                    consent.answered(&kind, &answer);
+                    let _ = link.send(&json!({ "answer": answer, "question": id })).await;
+                }
                 continue;
             }
         };
@@ -208,14 +218,19 @@ async fn follow(cx: &Cx, record: &Record, mut link: super::ipc::Link, local: &mu
                 }
             }
             Got::Own(value) => {
+                let id = value.get("question").and_then(serde_json::Value::as_u64).unwrap_or_default();
                 if let Some(ask) = value.get("ask").and_then(Ask::from_json) {
-                    question = Some(Question::Choice(ask));
+                    question = Some(Question { id, kind: QuestionKind::Choice(ask) });
                 } else if let Some(line) = value.get("line").and_then(|line| line.as_str()) {
-                    question = Some(Question::Line(line.to_owned()));
+                    question = Some(Question { id, kind: QuestionKind::Line(line.to_owned()) });
                 } else if let Some(text) = value.get("tell").and_then(|text| text.as_str()) {
+                    consent.shown(text);
                     local.tell(text).await;
                 } else if let Some(url) = value.get("open").and_then(|url| url.as_str()) {
-                    local.open(url).await;
+                    match consent.take(url) {
+                        true => local.open(url).await,
+                        false => local.tell("a page that you did not agree to was not opened").await,
+                    }
                 } else if let Some(notice) = value.get("permission").and_then(|notice| notice.as_str()) {
                     local.screen.permission(notice);
                     let _ = local.write().await;
@@ -239,17 +254,64 @@ async fn follow(cx: &Cx, record: &Record, mut link: super::ipc::Link, local: &mu
 
 /// What the owner wants to be asked here.
 #[cfg(unix)]
-enum Question {
+struct Question {
+    /// Names it in the answer.
+    id: u64,
+    kind: QuestionKind,
+}
+
+#[cfg(unix)]
+enum QuestionKind {
     Choice(super::ask::Ask),
     Line(String),
 }
 
 #[cfg(unix)]
 async fn asking(local: &mut Local, question: Option<&Question>) -> serde_json::Value {
-    match question {
-        Some(Question::Choice(ask)) => json!(local.ask(ask).await),
-        Some(Question::Line(text)) => json!(local.line_for(text).await),
+    match question.map(|question| &question.kind) {
+        Some(QuestionKind::Choice(ask)) => json!(local.ask(ask).await),
+        Some(QuestionKind::Line(text)) => json!(local.line_for(text).await),
         None => std::future::pending().await,
+    }
+}
+
+/// Which page the user has agreed to visit: one whose address was shown just before the question that was answered with yes.
+#[cfg(unix)]
+#[derive(Default)]
+struct PageConsent {
+    lines: Vec<String>,
+    agreed: bool,
+}
+
+#[cfg(unix)]
+impl PageConsent {
+    /// The lines that are remembered between two questions; an address is among the first.
+    const MOST: usize = 64;
+
+    fn shown(&mut self, text: &str) {
+        if std::mem::take(&mut self.agreed) {
+            self.lines.clear();
+        }
+        if self.lines.len() < Self::MOST {
+            self.lines.push(text.to_owned());
+        }
+    }
+
+    fn answered(&mut self, question: &QuestionKind, answer: &serde_json::Value) {
+        let yes = answer.as_str().is_some_and(|answer| answer.trim() == "y");
+        self.agreed = yes && matches!(question, QuestionKind::Line(_));
+        if !self.agreed {
+            self.lines.clear();
+        }
+    }
+
+    /// Whether this page may be opened; the consent is used up.
+    fn take(&mut self, url: &str) -> bool {
+        let lines = std::mem::take(&mut self.lines);
+        let agreed = std::mem::take(&mut self.agreed);
+        agreed
+            && crate::forms::is_web(url)
+            && lines.iter().any(|line| line.split_whitespace().any(|word| word == url))
     }
 }
 
@@ -259,6 +321,7 @@ async fn submit(
     cx: &Cx,
     record: &Record,
     setup: &Setup,
+    permits: &Permits,
     message: serde_json::Value,
     local: &mut Local,
 ) -> Result<Option<String>> {
@@ -273,7 +336,7 @@ async fn submit(
     let work = Work {
         blocks: serde_json::from_value(message.get("prompt").cloned().unwrap_or_default())
             .map_err(|error| Failure::runtime(error))?,
-        permits: Permits::new(cx)?,
+        permits: permits.clone(),
         model: message.get("model").and_then(|model| model.as_str()).map(str::to_owned),
         request: None,
     };
@@ -284,4 +347,45 @@ async fn submit(
         *local = *shown;
     }
     result.map(|_| None)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    fn answer(consent: &mut PageConsent, answer: &str) {
+        consent.answered(&QuestionKind::Line("Visit this page?".to_owned()), &json!(answer));
+    }
+
+    #[test]
+    fn only_a_page_that_was_shown_and_agreed_to_is_opened() {
+        const PAGE: &str = "https://example.org/login";
+        let mut consent = PageConsent::default();
+        assert!(!consent.take(PAGE), "nothing was asked");
+        consent.shown(PAGE);
+        assert!(!consent.take(PAGE), "nothing was answered");
+        consent.shown("  https://example.org/login");
+        consent.shown("  the host is example.org");
+        answer(&mut consent, "n");
+        assert!(!consent.take(PAGE), "it was declined");
+        for page in ["https://example.org/other", "file:///etc/passwd", "https://example.org/login?x"] {
+            consent.shown(PAGE);
+            answer(&mut consent, "y");
+            assert!(!consent.take(page), "{page}");
+            assert!(!consent.take(PAGE), "a refusal uses the consent up");
+        }
+        for page in ["file:///etc/passwd", "javascript:alert(1)"] {
+            consent.shown(page);
+            answer(&mut consent, "y");
+            assert!(!consent.take(page), "{page}");
+        }
+        consent.shown(PAGE);
+        answer(&mut consent, " y ");
+        assert!(consent.take(PAGE));
+        assert!(!consent.take(PAGE), "once is once");
+        // A yes to an earlier question is not one to a page that came later.
+        answer(&mut consent, "y");
+        consent.shown(PAGE);
+        assert!(!consent.take(PAGE));
+    }
 }

@@ -1,15 +1,18 @@
 //! Finds the process that owns a session, or starts it.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, BufRead as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use attache_conn::private;
 use serde_json::{Value, json};
 
+use super::ceiling::NEEDS_NEW_OWNER;
 use super::ipc::{Heard, Link, VERSION, failure_from_json, socket};
+use super::permits::Permits;
 use super::setup::Setup;
 use crate::error::{Context as _, Failure, Result};
 use crate::paths::{Paths, private_dir};
@@ -27,60 +30,102 @@ pub(super) fn log_file(paths: &Paths, id: &str) -> PathBuf {
 
 /// Connects to the owner of a session, if there is one.
 pub(super) async fn find_owner(paths: &Paths, id: &str) -> Result<Option<Link>> {
-    let path = socket(paths, id).context("the session's socket")?;
-    match Link::connect(&path).await {
-        Ok(link) => Ok(Some(link)),
-        Err(_) if !Store::new(paths).is_owned(id) => Ok(None),
-        // It is just starting, or just leaving.
-        Err(_) => wait_for_owner(paths, id).await,
+    if let Some(link) = connect(paths, id).await? {
+        return Ok(Some(link));
     }
-}
-
-async fn wait_for_owner(paths: &Paths, id: &str) -> Result<Option<Link>> {
-    let path = socket(paths, id).context("the session's socket")?;
     let store = Store::new(paths);
+    // It is just starting, or just leaving.
     let waiting = async {
-        loop {
+        while store.is_owned(id) {
             tokio::time::sleep(Duration::from_millis(20)).await;
-            if let Ok(link) = Link::connect(&path).await {
-                return Some(link);
-            }
-            if !store.is_owned(id) {
-                return None;
+            if let Some(link) = connect(paths, id).await? {
+                return Ok(Some(link));
             }
         }
+        Ok(None)
     };
-    tokio::time::timeout(PATIENCE, waiting).await.map_err(|_| {
-        Failure::runtime("the session's process does not answer")
-            .hint(format!("its log: {}", log_file(paths, id).display()))
+    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| {
+        Err(Failure::runtime("the session's process does not answer")
+            .hint(format!("its log: {}", log_file(paths, id).display())))
     })
 }
 
-/// Connects to the owner of a session, or starts it.
+/// Connects to whoever listens at the session's socket; `None` if nobody does.
+async fn connect(paths: &Paths, id: &str) -> Result<Option<Link>> {
+    let path = socket(paths, id).context("the session's socket")?;
+    match Link::connect(&path).await {
+        Ok(link) => Ok(Some(link)),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(error)
+            .context(path.display())
+            .map_err(|failure| failure.hint("remove the socket and try again")),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Connects to the owner of a session, or starts it. One that is started never does more than `permits`.
 pub(super) async fn reach_owner(
     paths: &Paths,
     record: &Record,
     setup: &Setup,
+    permits: &Permits,
     ttl: Duration,
 ) -> Result<Link> {
     for _ in 0..5 {
         if let Some(link) = find_owner(paths, &record.id).await? {
             return Ok(link);
         }
-        start(paths, record, setup, ttl)?;
+        start(paths, record, setup, permits, ttl)?;
     }
     Err(Failure::runtime("the session's process cannot be started")
         .hint(format!("its log: {}", log_file(paths, &record.id).display())))
 }
 
+/// Whether a failure of the owner is one that another owner, started now, would not have.
+pub(super) fn needs_new_owner(failure: &Failure) -> bool {
+    failure.detail.as_deref() == Some(NEEDS_NEW_OWNER)
+}
+
+/// Has an owner leave that has nothing to do.
+pub(super) async fn dismiss_idle(paths: &Paths, record: &Record) -> Result<()> {
+    let Some(mut link) = find_owner(paths, &record.id).await? else { return Ok(()) };
+    let status = json!({ "version": VERSION, "session": record.id, "do": "status" });
+    let status = request(&mut link, &status).await?;
+    let pid = status.get("pid").and_then(Value::as_u64).unwrap_or_default();
+    let label = record.label();
+    if status.get("chat").is_some() {
+        return Err(Failure::runtime(format_args!("the session {label} is open in another chat"))
+            .hint(format!("it is process {pid}; go on there, or leave it first")));
+    }
+    if status.get("prompts").and_then(Value::as_u64).unwrap_or_default() > 0 {
+        let name = record.name.as_deref();
+        let flag = name.map_or(String::new(), |name| format!(" -s {}", crate::agents::join([name])));
+        return Err(Failure::runtime(format_args!("a prompt runs in the session {label}"))
+            .hint(format!("wait for it, or cancel it: attache{flag} cancel")));
+    }
+    dismiss_owner(paths, &record.id, "leave").await.map(|_| ())
+}
+
+/// Ends an idle owner that refused something, so that another one can be started for it.
+///
+/// # Errors
+/// The refusal, with what keeps the owner from leaving.
+pub(super) async fn replace_owner(paths: &Paths, record: &Record, refusal: &Failure) -> Result<()> {
+    dismiss_idle(paths, record).await.map_err(|busy| {
+        let mut failure = Failure::runtime(format_args!("{}; {}", refusal.message, busy.message));
+        failure.detail = Some("SESSION_BUSY".to_owned());
+        failure.hints = busy.hints;
+        failure
+    })
+}
+
 /// Starts the owner and waits until it listens.
-fn start(paths: &Paths, record: &Record, setup: &Setup, ttl: Duration) -> Result<()> {
+fn start(paths: &Paths, record: &Record, setup: &Setup, permits: &Permits, ttl: Duration) -> Result<()> {
     let log = log_file(paths, &record.id);
     private_dir(&paths.logs()).context("the log")?;
-    let long = fs::metadata(&log).is_ok_and(|meta| meta.len() > LOG);
-    let mut options = OpenOptions::new();
-    options.create(true).write(true).append(!long).truncate(long);
-    let stderr = options.open(&log).context("the log")?;
+    let stderr = private::append(&log).context("the log")?;
+    if stderr.metadata().is_ok_and(|found| found.len() > LOG) {
+        stderr.set_len(0).context("the log")?;
+    }
     let program = std::env::current_exe().context("this program")?;
     let mut child = Command::new(program)
         .arg("__owner")
@@ -95,10 +140,11 @@ fn start(paths: &Paths, record: &Record, setup: &Setup, ttl: Duration) -> Result
         "version": VERSION,
         "session": record.id,
         "setup": setup.to_json(),
+        "permits": permits.to_json(),
         "ttl": ttl.as_secs_f64(),
     });
     if let Some(mut stdin) = child.stdin.take() {
-        // If it has ended already, its silence tells.
+        // By a pipe and not as arguments, which every user can read. If it has ended already, its silence tells.
         let _ = stdin.write_all(payload.to_string().as_bytes());
     }
     let mut line = String::new();

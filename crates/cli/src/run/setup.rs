@@ -53,6 +53,7 @@ impl Setup {
             (None, None) => None,
             _ => return Err(Failure::usage("the system prompt is empty")),
         };
+        let credentials = credentials(cx, &spec);
         Ok(Setup {
             model: config.text("model").map(str::to_owned).or_else(|| spec.model.clone()),
             spec,
@@ -67,7 +68,7 @@ impl Setup {
             sandbox: config.is("sandbox"),
             start_timeout: config.seconds("start_timeout").unwrap_or(Duration::from_secs(60)),
             cancel_timeout: config.seconds("cancel_timeout").unwrap_or(Duration::from_secs(10)),
-            credentials: credentials(&config.auth),
+            credentials,
             must_authenticate: config.text("auth_policy") == Some("fail"),
         })
     }

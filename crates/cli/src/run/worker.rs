@@ -91,8 +91,8 @@ pub(crate) enum Setting {
 
 impl Worker {
     pub(crate) fn new(paths: &Paths, setup: Setup, record: &Record, verbose: bool) -> Worker {
-        let store = Store::new(paths);
-        let recorder = store.history(&record.id).record().ok();
+        let store = Store::new(paths).with_secrets(setup.secrets());
+        let recorder = store.history(&record.id).record(store.mask()).ok();
         Worker {
             paths: paths.clone(),
             store,

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use attache_conn::private;
 use serde_json::{Map, Value, json};
 
 use super::{Record, Scope, Store};
 use crate::error::{Context as _, Failure, Result};
-use crate::paths::{home, replace};
+use crate::paths::home;
 use crate::time::now;
 
 const FORMAT: &str = "attache-session";
@@ -84,7 +85,7 @@ pub(crate) fn export(store: &Store, record: &Record, output: &Path) -> Result<()
         "session": copy,
         "history": history,
     });
-    replace(output, format!("{archive:#}\n").as_bytes()).context(output.display())
+    private::write(output, format!("{archive:#}\n").as_bytes()).context("the archive")
 }
 
 /// Takes a session over from a file.
@@ -139,7 +140,7 @@ pub(crate) fn import(
         .hint("give another name with --name, or another directory with --cwd"));
     }
     // The history first: a session is found when all of it is there.
-    store.history(&record.id).write(&history).context("the history")?;
+    store.history(&record.id).write(&history, &store.mask()).context("the history")?;
     store.add(&record, &scope, &now)?;
     Ok(record)
 }

@@ -1,12 +1,14 @@
 //! What was said in a session: the raw messages of its turns, one per line.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 
-use attache::Flow;
-use attache_rpc::{Frame, Id};
+use attache_conn::private;
+use attache_host::secrets::Mask;
 use serde_json::Value;
+
+use super::recorder::Recorder;
 
 /// The file of a session.
 #[derive(Debug, Clone)]
@@ -22,17 +24,6 @@ pub(crate) struct Entry {
     pub(crate) text: String,
 }
 
-/// Appends to a history.
-#[derive(Debug)]
-pub(crate) struct Recorder {
-    file: File,
-    /// The open prompt: only what belongs to turns is kept.
-    prompt: Option<Id>,
-    /// What the next prompt is called.
-    request: Option<String>,
-    buffer: Vec<u8>,
-}
-
 impl History {
     pub(super) fn new(path: PathBuf) -> History {
         History { path }
@@ -42,23 +33,17 @@ impl History {
         &self.path
     }
 
-    /// Opens the file to append to it. A line that a crash has cut is ended first, so that it costs only itself.
-    pub(crate) fn record(&self) -> io::Result<Recorder> {
+    /// Opens the file to append to it, without the secrets that `mask` finds. A line that a crash has cut is ended first, so that
+    /// it costs only itself.
+    pub(crate) fn record(&self, mask: Mask) -> io::Result<Recorder> {
         if let Some(dir) = self.path.parent() {
             crate::paths::private_dir(dir)?;
         }
-        let mut options = OpenOptions::new();
-        options.create(true).append(true);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::OpenOptionsExt as _;
-            options.mode(0o600);
-        }
-        let mut file = options.open(&self.path)?;
+        let mut file = private::append(&self.path)?;
         if !ends_with_line(&self.path)? {
             file.write_all(b"\n")?;
         }
-        Ok(Recorder { file, prompt: None, request: None, buffer: Vec::new() })
+        Ok(Recorder::new(file, mask))
     }
 
     /// The raw lines, as JSON.
@@ -82,10 +67,10 @@ impl History {
     }
 
     /// Replaces all of it.
-    pub(crate) fn write(&self, lines: &[Value]) -> io::Result<()> {
+    pub(crate) fn write(&self, lines: &[Value], mask: &Mask) -> io::Result<()> {
         let mut text = String::new();
         for line in lines {
-            text.push_str(&line.to_string());
+            text.push_str(&mask.frame(&line.to_string()));
             text.push('\n');
         }
         crate::paths::replace(&self.path, text.as_bytes())
@@ -112,62 +97,6 @@ fn ends_with_line(path: &Path) -> io::Result<bool> {
     let mut last = [0];
     file.read_exact(&mut last)?;
     Ok(last == *b"\n")
-}
-
-impl Recorder {
-    /// What the next prompt is called by those who asked for it.
-    pub(crate) fn called(&mut self, request: Option<String>) {
-        self.request = request;
-    }
-
-    /// A line went over the wire. The prompt's line gets the time.
-    pub(crate) fn line(&mut self, flow: Flow, line: &[u8], now: impl FnOnce() -> String) {
-        match (flow, Frame::parse(line, 1024)) {
-            (Flow::Out, Frame::Request { id, method, .. }) if method == "session/prompt" => {
-                self.prompt = Some(id);
-                self.stamp(line, now());
-            }
-            (Flow::In, Frame::Response { id, .. }) if self.prompt.as_ref() == Some(&id) => {
-                self.stamp(line, now());
-                self.prompt = None;
-            }
-            (_, Frame::Malformed(_)) => {}
-            _ if self.prompt.is_some() => {
-                self.buffer.extend_from_slice(line);
-                self.buffer.push(b'\n');
-            }
-            _ => {}
-        }
-    }
-
-    /// The line with the member `at`, and `request` if there is a name for it; messages have no members of these names.
-    fn stamp(&mut self, line: &[u8], now: String) {
-        match line.trim_ascii_end().strip_suffix(b"}") {
-            Some(open) => {
-                self.buffer.extend_from_slice(open);
-                let request = self
-                    .request
-                    .as_ref()
-                    .map(|request| format!(",\"request\":{}", Value::from(request.as_str())));
-                let stamp = format!(",\"at\":\"{now}\"{}}}\n", request.unwrap_or_default());
-                self.buffer.extend_from_slice(stamp.as_bytes());
-            }
-            None => self.buffer.extend_from_slice(line),
-        }
-    }
-
-    /// Hands over what has gathered to the system.
-    pub(crate) fn flush(&mut self) -> io::Result<()> {
-        if self.buffer.is_empty() {
-            return Ok(());
-        }
-        let written = self.file.write_all(&self.buffer);
-        self.buffer.clear();
-        if self.buffer.capacity() > 1 << 20 {
-            self.buffer = Vec::new();
-        }
-        written
-    }
 }
 
 /// Puts the pieces of messages together. MSG-04: another kind of piece begins a new message.

@@ -4,17 +4,19 @@
 //! lock of the store, which the system gives back when a process dies. The history is a file of raw messages, one per
 //! line, to which only the process that owns the session appends.
 //!
-//! `record.rs` is a record, `store.rs` finds and changes them, `history.rs` is what was said, `archive.rs` moves a session elsewhere.
+//! `record.rs` is a record, `store.rs` finds and changes them, `history.rs` is what was said, `recorder.rs` writes
+//! it without secrets, `archive.rs` moves a session elsewhere.
 
 mod archive;
 mod history;
 mod messages;
 mod record;
+mod recorder;
 mod store;
 
 pub(crate) use archive::{export, import};
-pub(crate) use history::Recorder;
 pub(crate) use record::Record;
+pub(crate) use recorder::Recorder;
 pub(crate) use store::{Scope, Store, boundary};
 
 /// The names of the open sessions of this directory and those above it, for completions.

@@ -4,6 +4,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use attache_conn::private;
+use attache_host::secrets::Mask;
+
 use super::history::History;
 use super::{Record, file_name};
 use crate::agents::AgentSpec;
@@ -44,6 +47,8 @@ impl Scope {
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
     dir: PathBuf,
+    /// Values that are never written down, beside those of the environment.
+    secrets: Vec<String>,
 }
 
 /// The right to change records; given back when dropped, or when the process ends in whatever way.
@@ -54,7 +59,18 @@ pub(crate) struct Locked {
 
 impl Store {
     pub(crate) fn new(paths: &Paths) -> Store {
-        Store { dir: paths.sessions() }
+        Store { dir: paths.sessions(), secrets: Vec::new() }
+    }
+
+    /// A store that also keeps these values out of what it writes.
+    #[must_use]
+    pub(crate) fn with_secrets(self, secrets: Vec<String>) -> Store {
+        Store { secrets, ..self }
+    }
+
+    /// Hides what must not be written down.
+    pub(crate) fn mask(&self) -> Mask {
+        Mask::from_env().with(self.secrets.iter().cloned())
     }
 
     fn file(&self, id: &str) -> PathBuf {
@@ -181,6 +197,12 @@ impl Store {
     }
 
     fn write(&self, record: &Record) -> Result<()> {
+        let mask = self.mask();
+        let mut record = record.clone();
+        // What the session is started with again stays as it is.
+        for text in [&mut record.title, &mut record.disconnect_reason].into_iter().flatten() {
+            *text = mask.text(text).into_owned();
+        }
         replace(&self.file(&record.id), record.to_json().to_string().as_bytes()).context("the record")
     }
 }
@@ -205,5 +227,5 @@ fn remove(path: &Path) -> io::Result<u64> {
 
 fn open_lock(dir: &Path, name: &str) -> io::Result<File> {
     private_dir(dir)?;
-    OpenOptions::new().create(true).truncate(false).read(true).write(true).open(dir.join(name))
+    private::open_or_create(&dir.join(name))
 }

@@ -99,7 +99,7 @@ pub(crate) fn fork(cx: &Cx) -> Result<()> {
     copy.model.clone_from(&record.model);
     copy.options.clone_from(&record.options);
     let lines = store.history(&record.id).lines().unwrap_or_default();
-    store.history(&copy.id).write(&lines).map_err(Failure::runtime)?;
+    store.history(&copy.id).write(&lines, &store.mask()).map_err(Failure::runtime)?;
     store.add(&copy, &scope, &now())?;
     match cx.output.format {
         Format::Json => cx.output.json(&result("session_forked", &copy, &[("from", json!(record.id))])),
@@ -107,6 +107,9 @@ pub(crate) fn fork(cx: &Cx) -> Result<()> {
     }
     Ok(())
 }
+
+/// More than a hundred years.
+const MOST_DAYS: u64 = 36_525;
 
 /// Deletes the records of closed sessions.
 pub(crate) fn prune(cx: &Cx) -> Result<()> {
@@ -119,10 +122,14 @@ pub(crate) fn prune(cx: &Cx) -> Result<()> {
             ))
         })?),
         (None, Some(days)) => {
-            let days = days.parse::<u64>().ok().filter(|days| *days > 0);
-            let days =
-                days.ok_or_else(|| Failure::usage("--older-than is a whole number of days above 0"))?;
-            SystemTime::now().checked_sub(Duration::from_secs(days.saturating_mul(86_400)))
+            let time = days.parse::<u64>().ok().filter(|days| (1..=MOST_DAYS).contains(days));
+            let time =
+                time.and_then(|days| SystemTime::now().checked_sub(Duration::from_secs(days * 86_400)));
+            Some(time.ok_or_else(|| {
+                Failure::usage(format_args!(
+                    "--older-than is a whole number of days from 1 to {MOST_DAYS}, not `{days}`"
+                ))
+            })?)
         }
         (None, None) => None,
     };

@@ -69,6 +69,10 @@ impl Terminal {
         }
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn keys(&self, keys: &str) {
         (&*self.pty).write_all(keys.as_bytes()).unwrap();
     }

@@ -160,6 +160,6 @@ fn a_place_that_cannot_be_written_is_told_with_another_one() {
     for args in [&["exec", "x"][..], &["sessions", "new"]] {
         let run = world.run(args).code(1);
         let said = format!("{}{}", run.stdout, run.stderr);
-        assert!(said.contains("/state: ") && said.contains("ATTACHE_HOME"), "{said}");
+        assert!(said.contains("/state is not a directory") && said.contains("ATTACHE_HOME"), "{said}");
     }
 }

@@ -234,6 +234,7 @@ pages! {
     agent "agent.md"
     checking "checking.md"
     recordings "recordings.md"
+    files "files.md"
 }
 
 #[test]

@@ -141,8 +141,12 @@ fn from_acpx_with_all_its_settings() {
     assert_eq!(table["agents"]["line"]["argv"][1].as_str(), Some("--acp"));
     assert_eq!(table["mcp_servers"][0]["command"].as_str(), Some("mcp-files"));
     assert!(!text.contains("sk-secret-1"), "{text}");
-    let shown = world.run(&["config", "show"]).ok();
-    assert!(shown.contains("auth.openai-api-key = …"), "{shown}");
+    // acpx does not say for which agent a credential is, so it is kept and not used.
+    assert!(run.stdout.contains("`openai-api-key` names no agent"), "{}", run.stdout);
+    let kept = fs::read_to_string(world.home().join("credentials.json")).unwrap();
+    let kept: serde_json::Value = serde_json::from_str(&kept).unwrap();
+    assert_eq!(kept["unassigned"]["openai-api-key"], "sk-secret-1");
+    assert!(!world.run(&["config", "show"]).ok().contains("openai-api-key"));
 }
 
 #[test]

@@ -116,8 +116,8 @@ impl FrameReader {
         self.buffer.get(range.clone()).unwrap_or_default()
     }
 
-    /// How the line that was found too long begins.
-    pub(crate) fn head(&self) -> &[u8] {
+    /// How the line begins that was longer than the limit and was skipped last, for those who want to tell its sender.
+    pub fn head(&self) -> &[u8] {
         &self.head
     }
 
@@ -233,6 +233,15 @@ impl FrameReader {
         let spare = self.buffer.capacity() - self.buffer.len();
         if spare < READ / 2 {
             self.buffer.reserve(READ);
+        }
+    }
+
+    /// Nothing is read for now: a big buffer whose lines have all been taken is given back.
+    pub(crate) fn rest(&mut self) {
+        if self.start == self.buffer.len() && self.buffer.capacity() > KEEP {
+            self.buffer = Vec::new();
+            self.start = 0;
+            self.searched = 0;
         }
     }
 

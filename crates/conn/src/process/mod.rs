@@ -8,9 +8,14 @@
 //! On Unix a small guardian process stands between us and the child; it is a fork of this process, made in the same
 //! step as the child, and it holds nothing but a control pipe and a status pipe. We only ever write to that pipe:
 //! the guardian alone sends signals, to processes that it has not reaped yet, so a reused process id is never hit.
-//! The end of the control pipe tells it that we are gone. On Linux it is the child subreaper, so that grandchildren
+//! The end of the control pipe tells it that we are gone. On Linux it is a child subreaper, so that grandchildren
 //! which went to the background or started their own session come back to it; on other Unix systems only the child's
 //! process group is covered. On Windows the child lives in a job object that dies with its last handle.
+//!
+//! On Linux there are two guardians, one the parent of the other, because the child may attack them. Whichever of them
+//! is killed, the other kills everything at once; one that is stopped is continued. A child that kills both of them in the same moment
+//! is caught by programs that call [`adopt_orphans`]. Not covered: a child that kills our own process as well in that moment, and
+//! one that lets a service outside (cron, systemd, a container runtime) start programs for it.
 //!
 //! [`Command::spawn_pty`] starts a program on a pseudo terminal instead of pipes, under the same guard (Unix).
 //!
@@ -19,6 +24,7 @@
 //!
 //! Read `guard` for what our side keeps, `unix` for how it starts, `sys::guardian` for the other process.
 
+mod ancestry;
 mod guard;
 mod pipes;
 #[cfg(unix)]
@@ -36,6 +42,7 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+pub use ancestry::guardians;
 pub use guard::ChildGuard;
 pub use pipes::{ChildStdin, ChildStdout};
 #[cfg(unix)]
@@ -56,6 +63,27 @@ pub enum Stderr {
     Inherit,
     /// It is thrown away.
     Null,
+}
+
+/// Makes this process adopt descendants that have lost their parents, and ends those that a child has left by killing
+/// its guardians. For programs, which call it once at their start; does something on Linux only.
+///
+/// From then on this process is a child subreaper: a program that it starts by other means than [`Command`], and that goes
+/// to the background, becomes a child of this process when its parent ends. It is left alone, but remains a zombie
+/// after its end until this process ends too.
+pub fn adopt_orphans() {
+    #[cfg(target_os = "linux")]
+    crate::sys::orphans::adopt();
+}
+
+/// Makes the allocator give every large block back to the system as soon as it is freed. For programs that serve peers
+/// they do not trust, which call it once at their start; does something with glibc only.
+///
+/// Unless told otherwise, glibc keeps blocks of up to 32 MiB for reuse after the first of their size was freed, in as many
+/// arenas as there are threads: a few messages of some megabytes then cost many times their size for good.
+pub fn return_freed_memory() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    crate::sys::malloc::return_large_blocks();
 }
 
 /// Is called with each line of the child's stderr, without its line end.

@@ -1,8 +1,12 @@
-//! The guardian: a process between us and a child, which outlives us by a moment to clean up.
+//! The guardians: processes between us and a child, which outlive us by a moment to clean up.
 //!
-//! [`arm`] makes a command fork once more just before it executes its program. The inner process goes on to become
-//! the program; the outer one never returns into the caller's code, it becomes the guardian: it keeps a control pipe
-//! and a status pipe, sleeps until something happens, and ends when the program and all its descendants have.
+//! [`arm`] makes a command fork twice more just before it executes its program. The innermost process goes on to become
+//! the program; the others never return into the caller's code. The inner guardian keeps a control pipe and a
+//! status pipe, sleeps until something happens, and ends when the program and all its descendants have.
+//!
+//! The outer guardian ([`outer`](super::outer), Linux only) is there for programs that attack the inner one. Both are
+//! child subreapers: when one of them is killed, every orphan belongs to the other, which kills them all at once. Our
+//! own process is the parent of the outer one and can take over its orphans too ([`orphans`](super::orphans)).
 //!
 //! Everything below [`arm`] runs in a fork of a process with many threads. It therefore calls only functions that
 //! are safe in a signal handler, takes no lock, allocates nothing and cannot panic. All signals are blocked, so that
@@ -22,6 +26,7 @@ use std::time::Duration;
 
 use libc::{c_int, pid_t};
 
+use super::times::{GLANCE, LAST_WAIT, LEFTOVER_GRACE, Millis, ORPHAN_GRACE, Times};
 use super::{kin, pty};
 
 /// Go down the whole ladder: time to leave, `SIGTERM`, time to leave, `SIGKILL`.
@@ -31,11 +36,12 @@ pub(crate) const TERMINATE: u8 = b'T';
 /// The last step of the ladder.
 pub(crate) const KILL: u8 = b'K';
 
-/// What the guardian is told at its start.
+/// What the guardians are told at their start.
 pub(crate) struct Plan {
     /// Where orders come from; its end means that our process is gone.
     pub(crate) control: OwnedFd,
-    /// Where two native `i32` go: the program's process id at the start, its wait status when all is over.
+    /// Where two native `i32` go: the program's process id at the start, its wait status when all is over. Only the inner
+    /// guardian holds it, so that its end without a status means that this one was killed.
     pub(crate) status: OwnedFd,
     pub(crate) grace: Duration,
     pub(crate) term_grace: Duration,
@@ -43,67 +49,86 @@ pub(crate) struct Plan {
     pub(crate) terminal: bool,
 }
 
-/// Lets the program of `command` start under a guardian; the process id that `command` reports is the guardian's.
-/// The descriptors of `plan` must be above 2, and close when `command` is dropped.
+/// Lets the program of `command` start under its guardians; the process id that `command` reports is that of the
+/// outermost. The descriptors of `plan` must be above 2, and close when `command` is dropped.
 pub(crate) fn arm(command: &mut Command, plan: Plan) {
-    let grace = Millis::of(plan.grace);
-    let term_grace = Millis::of(plan.term_grace);
+    let times = Times { grace: Millis::of(plan.grace), term_grace: Millis::of(plan.term_grace) };
+    let parent = std::process::id() as pid_t;
     let fork = move || {
         let (control, status) = (plan.control.as_raw_fd(), plan.status.as_raw_fd());
-        fork_guardian(control, status, plan.terminal, Times { grace, term_grace })
+        // SAFETY: takes a local signal set.
+        unsafe { libc::sigprocmask(libc::SIG_SETMASK, &signals(&[]), ptr::null_mut()) };
+        let outer = fork_outer(parent, times)?;
+        fork_inner(outer, control, status, plan.terminal, times)
     };
     // SAFETY: what runs between fork and exec is async-signal-safe, as this file promises.
     unsafe { command.pre_exec(fork) };
 }
 
-/// Left to descendants that outlive the program, before they are killed.
-const LEFTOVER_GRACE: Millis = Millis(500);
-/// Left to the program when our process has died, before `SIGTERM`: its stdin has ended with us.
-const ORPHAN_GRACE: Millis = Millis(500);
-/// After this a process that even `SIGKILL` does not end (it hangs in the kernel) is not waited for.
-const LAST_WAIT: Millis = Millis(5_000);
-/// How often to look where the system does not tell.
-const GLANCE: Millis = Millis(50);
+/// Wakes a guardian that was stopped; called by our process for a child that it has not reaped.
+pub(crate) fn resume(guardian: u32) {
+    kin::signal(guardian as pid_t, libc::SIGCONT);
+}
 
-/// A time span, or a point on the monotonic clock.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Millis(i64);
+/// Whether a child of our process has ended, and waits for that if asked to. Does not reap it.
+pub(crate) fn has_ended(child: u32, wait: bool) -> bool {
+    kin::has_ended(child as pid_t, wait)
+}
 
-impl Millis {
-    fn of(time: Duration) -> Self {
-        // A year is enough, and far from overflowing.
-        Self(time.as_millis().min(31_536_000_000) as i64)
-    }
+/// Ends what is left of a program whose guardians did not come to an orderly end.
+#[cfg(target_os = "linux")]
+pub(crate) fn end_orphans(_program: pid_t) {
+    super::orphans::end_all(Duration::from_millis(LAST_WAIT.0.unsigned_abs()));
+}
 
-    fn now() -> Self {
-        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: writes one timespec, to a place that is one.
-        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
-        #[allow(clippy::unnecessary_cast, reason = "the two are not i64 everywhere")]
-        Self((now.tv_sec as i64).wrapping_mul(1_000).wrapping_add(now.tv_nsec as i64 / 1_000_000))
-    }
-
-    /// The point that is so far away from now.
-    fn later(self) -> Self {
-        Self(Self::now().0.wrapping_add(self.0))
+/// Without subreapers there is only the program's group. Its guardian has just died, so that its number cannot have
+/// come to belong to somebody else yet.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn end_orphans(program: pid_t) {
+    if program > 1 {
+        kin::signal(-program, libc::SIGKILL);
     }
 }
 
-#[derive(Clone, Copy)]
-struct Times {
-    grace: Millis,
-    term_grace: Millis,
-}
-
-/// Runs in the process that was forked to become the program. Returns in another one, which will.
-fn fork_guardian(control: RawFd, status: RawFd, terminal: bool, times: Times) -> io::Result<()> {
-    // SAFETY: these calls take plain numbers or a local signal set, and are async-signal-safe.
+/// Runs in the process that was forked to become the program, and makes it the outer guardian. Returns its process id in
+/// a child, which goes on.
+#[cfg(target_os = "linux")]
+fn fork_outer(parent: pid_t, times: Times) -> io::Result<Option<pid_t>> {
+    kin::adopt_orphans();
+    // SAFETY: these calls take plain numbers and are async-signal-safe.
     unsafe {
-        libc::sigprocmask(libc::SIG_SETMASK, &signals(&[]), ptr::null_mut());
+        // Each guardian has a group of its own, so that no single signal reaches both.
+        libc::setsid();
+        let outer = libc::getpid();
+        match fork() {
+            -1 => Err(io::Error::last_os_error()),
+            0 => Ok(Some(outer)),
+            inner => super::outer::keep_watch(inner, parent, times),
+        }
+    }
+}
+
+/// Without subreapers an outer guardian would see nothing of what the inner one leaves.
+#[cfg(not(target_os = "linux"))]
+fn fork_outer(_parent: pid_t, _times: Times) -> io::Result<Option<pid_t>> {
+    Ok(None)
+}
+
+/// Makes this process the inner guardian. Returns in a child, which becomes the program.
+fn fork_inner(
+    outer: Option<pid_t>,
+    control: RawFd,
+    status: RawFd,
+    terminal: bool,
+    times: Times,
+) -> io::Result<()> {
+    // SAFETY: these calls take plain numbers and are async-signal-safe.
+    unsafe {
         // A session without a terminal: keys like ctrl-C do not reach the program, and one that would read from the
         // terminal gets an error instead of being stopped.
         libc::setsid();
         kin::adopt_orphans();
+        kin::mark_descendants();
         let guardian = libc::getpid();
         match fork() {
             -1 => Err(io::Error::last_os_error()),
@@ -111,7 +136,7 @@ fn fork_guardian(control: RawFd, status: RawFd, terminal: bool, times: Times) ->
                 become_program(guardian, terminal);
                 Ok(())
             }
-            program => keep_watch(program, control, status, terminal, times),
+            program => keep_watch(program, outer, control, status, terminal, times),
         }
     }
 }
@@ -154,9 +179,19 @@ fn become_program(guardian: pid_t, terminal: bool) {
     }
 }
 
-/// The guardian's life.
-fn keep_watch(program: pid_t, control: RawFd, status: RawFd, terminal: bool, times: Times) -> ! {
-    // SAFETY: the descriptors are open and above 2; the handler does nothing; the rest takes plain numbers.
+/// The inner guardian's life.
+fn keep_watch(
+    program: pid_t,
+    outer: Option<pid_t>,
+    control: RawFd,
+    status: RawFd,
+    terminal: bool,
+    times: Times,
+) -> ! {
+    if outer.is_some() {
+        kin::wake_at_death_of_parent();
+    }
+    // SAFETY: the descriptors are open and above 2; the rest takes plain numbers.
     unsafe {
         // Both sides set the group, so that it exists whoever comes first. But the leader of a group cannot begin a
         // session; there the group exists once the program does, which is before anybody can order its end.
@@ -168,18 +203,34 @@ fn keep_watch(program: pid_t, control: RawFd, status: RawFd, terminal: bool, tim
         libc::dup2(control, CONTROL);
         libc::dup2(status, STATUS);
         close_from(STATUS + 1);
+    }
+    settle(libc::SA_NOCLDSTOP);
+    report(program);
+    kin::let_memory_go();
+    report(Ward::new(program, outer, times).watch());
+    if let Some(outer) = outer
+        && kin::is_parent(outer)
+    {
+        // Should the program have stopped it, it would stay for ever.
+        kin::signal(outer, libc::SIGCONT);
+    }
+    // SAFETY: ends this process at once, without running anything of the process it was forked from.
+    unsafe { libc::_exit(0) }
+}
+
+/// What each guardian does once nothing of our process is open in it any more. `flags` are those of the handler of
+/// `SIGCHLD`.
+pub(super) fn settle(flags: c_int) {
+    // SAFETY: the handler does nothing, and the path is a string that lives for ever.
+    unsafe {
         libc::chdir(c"/".as_ptr());
         let mut action: libc::sigaction = mem::zeroed();
         action.sa_sigaction = wake as extern "C" fn(c_int) as usize;
-        action.sa_flags = libc::SA_NOCLDSTOP;
+        action.sa_flags = flags;
         libc::sigaction(libc::SIGCHLD, &action, ptr::null_mut());
     }
+    kin::open_children();
     kin::name_guardian();
-    report(program);
-    kin::let_memory_go();
-    report(Ward::new(program, times).watch());
-    // SAFETY: ends this process at once, without running anything of the process it was forked from.
-    unsafe { libc::_exit(0) }
 }
 
 const CONTROL: RawFd = 0;
@@ -189,7 +240,7 @@ const STATUS: RawFd = 1;
 extern "C" fn wake(_: c_int) {}
 
 /// All signals but these.
-fn signals(without: &[c_int]) -> libc::sigset_t {
+pub(super) fn signals(without: &[c_int]) -> libc::sigset_t {
     // SAFETY: a signal set is plain data, and is filled before it is used.
     unsafe {
         let mut set = mem::zeroed();
@@ -201,7 +252,7 @@ fn signals(without: &[c_int]) -> libc::sigset_t {
     }
 }
 
-fn close_from(first: RawFd) {
+pub(super) fn close_from(first: RawFd) {
     // SAFETY: closing descriptors touches no memory; nothing in this process uses the ones above `first`.
     unsafe {
         #[cfg(target_os = "linux")]
@@ -236,6 +287,8 @@ enum Step {
 /// The program and its descendants, as the guardian sees them.
 struct Ward {
     program: pid_t,
+    /// The outer guardian, as long as it lives.
+    outer: Option<pid_t>,
     times: Times,
     step: Step,
     /// When the next step is due.
@@ -247,14 +300,19 @@ struct Ward {
 }
 
 impl Ward {
-    fn new(program: pid_t, times: Times) -> Self {
-        Self { program, times, step: Step::Serving, due: None, ended: false, ordered: true }
+    fn new(program: pid_t, outer: Option<pid_t>, times: Times) -> Self {
+        Self { program, outer, times, step: Step::Serving, due: None, ended: false, ordered: true }
     }
 
     /// Returns the program's wait status when nothing is left of it, or at least nothing that can be ended.
     fn watch(&mut self) -> c_int {
         loop {
             self.look();
+            if self.outer.is_some_and(|outer| !kin::is_parent(outer)) {
+                // Only an attack ends it, and the next step of that would be to kill this process too.
+                self.outer = None;
+                self.kill();
+            }
             if self.ended && !self.sweep() {
                 return self.bury();
             }
@@ -323,7 +381,7 @@ impl Ward {
     }
 
     fn sleep(&mut self) {
-        let mut wait = self.due.map(|due| Millis(due.0.wrapping_sub(Millis::now().0).max(0)));
+        let mut wait = self.due.map(Millis::left);
         if self.ended || self.step == Step::Killing {
             // Members of the group that are not our children end without a signal to us.
             wait = wait.min(Some(GLANCE)).or(Some(GLANCE));

@@ -1,7 +1,8 @@
-//! The guardian's system calls: who its children are, how they are signalled and reaped, how it sleeps.
+//! The guardians' system calls: who their children are, how they are signalled and reaped, how they sleep.
 //!
 //! All of it runs after a fork and keeps to the rules of [`guardian`](super::guardian).
 
+use std::io;
 use std::mem;
 use std::os::fd::RawFd;
 use std::ptr;
@@ -28,6 +29,24 @@ fn peek(which: libc::idtype_t, pid: pid_t) -> Option<pid_t> {
     }
 }
 
+/// Whether a child has ended; it is not reaped.
+pub(super) fn has_ended(child: pid_t, wait: bool) -> bool {
+    let wait = if wait { 0 } else { libc::WNOHANG };
+    loop {
+        // SAFETY: siginfo_t is plain data; waitid fills it in, or leaves the zeros when nothing has ended.
+        unsafe {
+            let mut info: libc::siginfo_t = mem::zeroed();
+            let flags = libc::WEXITED | libc::WNOWAIT | wait;
+            match libc::waitid(libc::P_PID, child as libc::id_t, &mut info, flags) {
+                0 => return info.si_pid() == child,
+                _ if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
+                // There is no such child.
+                _ => return true,
+            }
+        }
+    }
+}
+
 /// Says whether the child is gone.
 pub(super) fn reap(pid: pid_t) -> bool {
     // SAFETY: the status is not asked for.
@@ -38,6 +57,11 @@ pub(super) fn reap(pid: pid_t) -> bool {
 pub(super) fn signal(pid: pid_t, signal: c_int) -> bool {
     // SAFETY: takes plain numbers. Callers pass only what is not reaped, so it cannot hit a stranger.
     unsafe { libc::kill(pid, signal) == 0 }
+}
+
+pub(super) fn is_parent(pid: pid_t) -> bool {
+    // SAFETY: takes nothing and cannot fail.
+    unsafe { libc::getppid() == pid }
 }
 
 pub(super) fn is_in_group(pid: pid_t, group: pid_t) -> bool {
@@ -73,13 +97,24 @@ pub(super) fn sleep(fd: Option<RawFd>, millis: Option<i64>, mask: &libc::sigset_
 }
 
 #[cfg(target_os = "linux")]
-pub(super) use linux::{adopt_orphans, die_with, each_child, let_memory_go, name_guardian};
+pub(super) use linux::{ChildState, descendant_mark};
+#[cfg(target_os = "linux")]
+pub(super) use linux::{
+    Reaped, adopt_orphans, die_with, each_child, let_memory_go, mark_descendants, name_guardian,
+    open_children, reap_any, state_of, wake_at_death_of_parent,
+};
 
 #[cfg(target_os = "linux")]
 mod linux {
     use std::ffi::CStr;
+    use std::mem;
+    use std::os::fd::RawFd;
+    use std::ptr;
 
     use libc::{c_int, c_ulong, pid_t};
+
+    /// Where each guardian keeps the list of its children open: a program of the same user can forbid it to open files.
+    const CHILDREN: RawFd = 2;
 
     /// Orphaned descendants become our children, and not those of the first process of the system.
     pub(in super::super) fn adopt_orphans() {
@@ -94,6 +129,75 @@ mod linux {
         unsafe { libc::getppid() == guardian }
     }
 
+    /// Interrupts the sleep of this process when its parent dies, or the thread of its parent that started it: the caller
+    /// then asks [`is_parent`](super::is_parent).
+    pub(in super::super) fn wake_at_death_of_parent() {
+        prctl(libc::PR_SET_PDEATHSIG, libc::SIGCHLD as c_ulong);
+    }
+
+    /// Marks this process and all its descendants, for ever unless they have the privileges of root: their hard limit of
+    /// file locks, which no kernel since 2.4 looks at, is one less than that of the process that started the guardians. Nested guardians
+    /// count further down.
+    pub(in super::super) fn mark_descendants() {
+        // SAFETY: reads one limit, from a place that is one.
+        unsafe {
+            let hard = descendant_mark(0).unwrap_or(libc::RLIM_INFINITY).saturating_sub(1);
+            let limit = libc::rlimit { rlim_cur: hard, rlim_max: hard };
+            libc::setrlimit(libc::RLIMIT_LOCKS, &limit);
+        }
+    }
+
+    /// The mark of a process, or of this one for 0: descendants of guardians have a smaller one than the process that
+    /// started these. `None` if it may not be asked for.
+    pub(in super::super) fn descendant_mark(pid: pid_t) -> Option<libc::rlim_t> {
+        // SAFETY: the limit is plain data, written by the call.
+        unsafe {
+            let mut limit: libc::rlimit = mem::zeroed();
+            let done = libc::prlimit(pid, libc::RLIMIT_LOCKS, ptr::null(), &mut limit);
+            (done == 0).then_some(limit.rlim_max)
+        }
+    }
+
+    /// What happened to a child since the last question.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    pub(in super::super) enum ChildState {
+        Unchanged,
+        Stopped,
+        /// It has ended, and is not reaped.
+        Ended,
+    }
+
+    pub(in super::super) fn state_of(child: pid_t) -> ChildState {
+        match super::peek(libc::P_PID, child) {
+            Some(0) => {}
+            _ => return ChildState::Ended,
+        }
+        // SAFETY: siginfo_t is plain data; waitid fills it in, or leaves the zeros when nothing has happened.
+        unsafe {
+            let mut info: libc::siginfo_t = mem::zeroed();
+            libc::waitid(libc::P_PID, child as libc::id_t, &mut info, libc::WSTOPPED | libc::WNOHANG);
+            if info.si_pid() == child { ChildState::Stopped } else { ChildState::Unchanged }
+        }
+    }
+
+    /// What [`reap_any`] found.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    pub(in super::super) enum Reaped {
+        One,
+        /// There are children, and none of them has ended.
+        None,
+        NoChildren,
+    }
+
+    pub(in super::super) fn reap_any() -> Reaped {
+        // SAFETY: the status is not asked for.
+        match unsafe { libc::waitpid(-1, ptr::null_mut(), libc::WNOHANG) } {
+            0 => Reaped::None,
+            1.. => Reaped::One,
+            _ => Reaped::NoChildren,
+        }
+    }
+
     /// What `ps` and `top` show instead of the name of our program.
     pub(in super::super) fn name_guardian() {
         prctl(libc::PR_SET_NAME, c"attache-guard".as_ptr() as c_ulong);
@@ -104,11 +208,27 @@ mod linux {
         unsafe { libc::prctl(option, value, 0, 0, 0) };
     }
 
+    /// Opens the list that [`each_child`] reads.
+    pub(in super::super) fn open_children() {
+        // SAFETY: the path ends with a zero byte; the rest takes plain numbers.
+        unsafe {
+            let fd = libc::open(c"/proc/thread-self/children".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+            if fd >= 0 && fd != CHILDREN {
+                libc::dup2(fd, CHILDREN);
+                libc::close(fd);
+            }
+        }
+    }
+
     /// Calls `f` with every child. False when the system does not list them.
     pub(in super::super) fn each_child(mut f: impl FnMut(pid_t)) -> bool {
         let mut found = false;
         let mut number = None;
-        let read = each_byte(c"/proc/thread-self/children", |byte| {
+        // SAFETY: takes plain numbers.
+        if unsafe { libc::lseek(CHILDREN, 0, libc::SEEK_SET) } != 0 {
+            return false;
+        }
+        read_bytes(CHILDREN, |byte| {
             if byte.is_ascii_digit() {
                 let digit = pid_t::from(byte & 0x0f);
                 number = Some(number.unwrap_or(0_i32).wrapping_mul(10).wrapping_add(digit));
@@ -120,7 +240,7 @@ mod linux {
                 }
             }
         });
-        read && found
+        found
     }
 
     /// Mappings smaller than this are not worth a system call.
@@ -185,30 +305,36 @@ mod linux {
         }
     }
 
-    /// Reads a file through a buffer on the stack. False when there is no such file.
-    fn each_byte(path: &CStr, mut f: impl FnMut(u8)) -> bool {
-        let mut buffer = [0_u8; 4096];
-        // SAFETY: the path ends with a zero byte, and the buffer is as long as said.
+    /// Reads a file through a buffer on the stack.
+    fn each_byte(path: &CStr, f: impl FnMut(u8)) {
+        // SAFETY: the path ends with a zero byte; the descriptor is ours.
         unsafe {
             let fd = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
-            if fd < 0 {
-                return false;
+            if fd >= 0 {
+                read_bytes(fd, f);
+                libc::close(fd);
             }
-            loop {
-                let n = libc::read(fd, buffer.as_mut_ptr().cast(), buffer.len());
-                if n <= 0 {
-                    break;
-                }
-                buffer.iter().take(n.unsigned_abs()).for_each(|&byte| f(byte));
-            }
-            libc::close(fd);
         }
-        true
+    }
+
+    fn read_bytes(fd: RawFd, mut f: impl FnMut(u8)) {
+        let mut buffer = [0_u8; 4096];
+        loop {
+            // SAFETY: writes at most as many bytes as the buffer has.
+            let n = unsafe { libc::read(fd, buffer.as_mut_ptr().cast(), buffer.len()) };
+            if n <= 0 {
+                return;
+            }
+            buffer.iter().take(n.unsigned_abs()).for_each(|&byte| f(byte));
+        }
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) use other::{adopt_orphans, die_with, each_child, let_memory_go, name_guardian};
+pub(super) use other::{
+    adopt_orphans, die_with, each_child, let_memory_go, mark_descendants, name_guardian, open_children,
+    wake_at_death_of_parent,
+};
 
 /// Systems that neither give us orphans nor list children: there the process group is all.
 #[cfg(not(target_os = "linux"))]
@@ -220,6 +346,12 @@ mod other {
     pub(in super::super) fn die_with(_guardian: pid_t) -> bool {
         true
     }
+
+    pub(in super::super) fn wake_at_death_of_parent() {}
+
+    pub(in super::super) fn mark_descendants() {}
+
+    pub(in super::super) fn open_children() {}
 
     pub(in super::super) fn name_guardian() {}
 

@@ -8,9 +8,19 @@ pub(crate) mod guardian;
 pub(crate) mod job;
 #[cfg(unix)]
 mod kin;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub(crate) mod malloc;
+#[cfg(target_os = "linux")]
+pub(crate) mod orphans;
+#[cfg(target_os = "linux")]
+mod outer;
 #[cfg(unix)]
 pub(crate) mod poll;
 #[cfg(unix)]
 pub(crate) mod pty;
 #[cfg(unix)]
 pub(crate) mod stdio;
+#[cfg(unix)]
+mod times;
+#[cfg(unix)]
+pub(crate) mod user;

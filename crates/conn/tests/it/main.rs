@@ -10,6 +10,7 @@ mod lines;
 mod links;
 mod pressure;
 mod room;
+mod slots;
 #[cfg(unix)]
 mod stdio;
 mod unread;

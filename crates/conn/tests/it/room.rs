@@ -61,7 +61,7 @@ async fn producers_wait_and_answers_do_not() {
 
 #[tokio::test(start_paused = true)]
 async fn a_peer_that_asks_and_never_reads_is_not_served_for_ever() {
-    let limits = Limits { queued_hard: 10_000, ..Limits::default() };
+    let limits = Limits { unsent_hard: 10_000, ..Limits::default() };
     let (link, mut wire) = Wire::with_room(1000);
     let (_peer, driver, mut heard) = connect(link, limits, Side::Agent);
     tokio::spawn(driver);

@@ -29,8 +29,9 @@ fn nothing_left(mark: &Mark, guardian: u32) {
     assert!(proc::is_gone(guardian), "the guardian is not reaped");
 }
 
+/// The outermost guardian, which is the last to go.
 fn guardian(child: &Child) -> u32 {
-    proc::parent(child.guard.pid())
+    proc::parent(proc::parent(child.guard.pid()))
 }
 
 #[tokio::test]
@@ -210,15 +211,18 @@ async fn a_killed_guardian_takes_the_child_with_it() {
     let mark = Mark::new();
     let mut child = script(&mark, "echo ready; exec sleep 999999").spawn().unwrap();
     heard(&mut child, &["ready"]).await;
-    let guardian = guardian(&child);
-    // A guardian blocks what can be blocked.
-    for signal in ["-INT", "-HUP", "-TERM", "-USR1", "-ALRM"] {
-        kill(signal, guardian).await;
+    let outer = guardian(&child);
+    let inner = proc::parent(child.guard.pid());
+    // Guardians block what can be blocked.
+    for signal in ["-INT", "-HUP", "-TERM", "-USR1", "-ALRM", "-CHLD"] {
+        kill(signal, inner).await;
+        kill(signal, outer).await;
     }
-    assert!(child.guard.try_exit().is_none() && proc::status(guardian, "State").is_some());
-    kill("-KILL", guardian).await;
+    assert!(child.guard.try_exit().is_none());
+    assert!([inner, outer].iter().all(|guardian| proc::status(*guardian, "State").is_some()));
+    kill("-KILL", inner).await;
     assert_eq!(child.guard.wait().await.signal(), Some(9));
-    mark.await_none();
+    mark.assert_none();
 }
 
 async fn kill(signal: &str, pid: u32) {

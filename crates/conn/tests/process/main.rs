@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, clippy::print_stderr, missing_docs)]
 
 #[cfg(target_os = "linux")]
+mod attacks;
+#[cfg(target_os = "linux")]
 mod ends;
 #[cfg(target_os = "linux")]
 mod orphans;

@@ -10,12 +10,16 @@ use attache_conn::process::Command;
 use crate::heard;
 use crate::proc::Mark;
 
-/// Tell the helper below what to start and how to end.
-const SCRIPT: &str = "ATTACHE_TEST_SCRIPT";
-const HOW: &str = "ATTACHE_TEST_END";
+/// Tell the helper below what to start, how to end, and how long its child has after `SIGTERM`, in milliseconds.
+pub(crate) const SCRIPT: &str = "ATTACHE_TEST_SCRIPT";
+pub(crate) const HOW: &str = "ATTACHE_TEST_END";
+const TERM_GRACE: &str = "ATTACHE_TEST_TERM_GRACE";
+/// A command that the helper runs without any guardian.
+pub(crate) const BYSTANDER: &str = "ATTACHE_TEST_BYSTANDER";
 
 /// What makes this binary the helper.
-const ARGS: [&str; 5] = ["--exact", "orphans::helper", "--ignored", "--nocapture", "--test-threads=1"];
+pub(crate) const ARGS: [&str; 5] =
+    ["--exact", "orphans::helper", "--ignored", "--nocapture", "--test-threads=1"];
 
 /// A child with a family, of which none leaves when it is asked to. Says `main` when all are there.
 const STUBBORN: &str = "
@@ -40,10 +44,17 @@ fn helper() {
     let handle = runtime.handle().clone();
     let start = move || {
         let _in_runtime = handle.enter();
-        let command = Command::new("/bin/sh").args(["-c", &text]);
-        let term_grace = if text == STUBBORN { Duration::from_millis(50) } else { Duration::from_secs(60) };
-        command.term_grace(term_grace).spawn().unwrap()
+        let term_grace = std::env::var(TERM_GRACE).map_or(50, |millis| millis.parse().unwrap());
+        let command = Command::new("/bin/sh").args(["-c", &text]).grace(Duration::from_millis(50));
+        command.term_grace(Duration::from_millis(term_grace)).spawn().unwrap()
     };
+    if how.starts_with("adopt") {
+        attache_conn::process::adopt_orphans();
+    }
+    if let Ok(command) = std::env::var(BYSTANDER) {
+        let mut shell = std::process::Command::new("/bin/sh");
+        assert!(shell.args(["-c", &command]).env_remove(Mark::NAME).status().unwrap().success());
+    }
     let mut child = std::thread::spawn(start).join().unwrap();
     runtime.block_on(heard(&mut child, &["main"]));
     // On stderr, since the test harness has words of its own on stdout.
@@ -54,12 +65,18 @@ fn helper() {
         "exit" => std::process::exit(0),
         "panic" => panic!("a panic unwinds through the guard"),
         "drop" => drop(child),
+        "adopt, wait" => eprintln!("ended {:?}", runtime.block_on(child.guard.wait()).signal()),
+        "adopt, shutdown" => {
+            drop(std::io::stdin().lines().next());
+            eprintln!("ended {:?}", runtime.block_on(child.shutdown()).signal());
+        }
         other => panic!("unknown end: {other}"),
     }
 }
 
 /// Runs the helper until its child is there and, when it is to be killed, kills it.
 fn end_by(how: &str, text: &str) -> (ExitStatus, Mark) {
+    let term_grace = if text == STUBBORN { "50" } else { "60000" };
     let mark = Mark::new();
     let dir = std::env::temp_dir().join(format!("attache-{}", mark.value()));
     std::fs::create_dir_all(&dir).unwrap();
@@ -69,6 +86,7 @@ fn end_by(how: &str, text: &str) -> (ExitStatus, Mark) {
         .env("DIR", &dir)
         .env(SCRIPT, text)
         .env(HOW, how)
+        .env(TERM_GRACE, term_grace)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -78,8 +96,8 @@ fn end_by(how: &str, text: &str) -> (ExitStatus, Mark) {
     let started = |line: &String| line.starts_with("started ");
     stderr.lines().map(Result::unwrap).find(started).expect("the helper did not start its child");
     if how == "killed" {
-        // The helper, the guardian and the child; the child's four and the one above `deep`.
-        mark.await_count(if text == STUBBORN { 8 } else { 3 });
+        // The helper, the guardians and the child; the child's four and the one above `deep`.
+        mark.await_count(if text == STUBBORN { 9 } else { 4 });
         helper.kill().unwrap();
     }
     let _ = std::fs::remove_dir_all(&dir);
@@ -151,8 +169,8 @@ async fn a_child_with_guarded_children_of_its_own_leaves_nothing() {
         .spawn()
         .unwrap();
     while !told.recv().await.expect("the helper did not start its child") {}
-    // As above, the helper's own guardian included.
-    mark.await_count(8);
+    // As above, the helper's own guardians included.
+    mark.await_count(9);
     child.guard.kill();
     assert_eq!(child.guard.wait().await.signal(), Some(9));
     mark.assert_none();

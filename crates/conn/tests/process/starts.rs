@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use attache_conn::process::{Command, Stderr};
+use attache_conn::process::{Command, Stderr, guardians};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::heard;
@@ -149,21 +149,26 @@ async fn a_child_leads_its_own_group_in_a_session_without_terminal() {
 }
 
 #[tokio::test]
-async fn the_guardian_holds_nothing_of_ours() {
+async fn the_guardians_hold_nothing_of_ours() {
     // Sixty-four megabytes that a forked process would keep alive beside ours, and an open file.
     let mut ballast = vec![1_u8; 64 << 20];
     let _file = std::fs::File::open("/dev/null").unwrap();
     let child = Command::new("cat").current_dir("/tmp").spawn().unwrap();
-    let guardian = proc::parent(child.guard.pid());
-    assert_eq!(proc::parent(guardian), std::process::id());
-    assert_eq!(proc::status(guardian, "Name").unwrap(), "attache-guard");
-    assert_eq!(std::fs::read_link(format!("/proc/{guardian}/cwd")).unwrap(), std::path::Path::new("/"));
-    let kilobytes = || -> Option<u64> { proc::status(guardian, "VmRSS")?.split(' ').next()?.parse().ok() };
-    proc::until("a guardian that has let our memory go", || kilobytes().unwrap() < 16_384);
-    proc::until("a guardian with two pipes", || proc::descriptors(guardian) == [0, 1]);
+    let inner = proc::parent(child.guard.pid());
+    let outer = proc::parent(inner);
+    assert_eq!(proc::parent(outer), std::process::id());
+    // Each has the list of its children open, and the inner one two pipes.
+    for (guardian, descriptors) in [(inner, &[0, 1, 2][..]), (outer, &[2])] {
+        proc::until("a guardian that holds nothing else", || proc::descriptors(guardian) == descriptors);
+        assert_eq!(proc::status(guardian, "Name").unwrap(), "attache-guard");
+        assert_eq!(std::fs::read_link(format!("/proc/{guardian}/cwd")).unwrap(), std::path::Path::new("/"));
+        let kilobytes =
+            || -> Option<u64> { proc::status(guardian, "VmRSS")?.split(' ').next()?.parse().ok() };
+        proc::until("a guardian that has let our memory go", || kilobytes().unwrap() < 16_384);
+    }
     ballast.fill(2);
     assert!(child.shutdown().await.success());
-    assert!(proc::is_gone(guardian));
+    assert!(proc::is_gone(inner) && proc::is_gone(outer));
 }
 
 #[tokio::test]
@@ -205,4 +210,24 @@ async fn a_child_outlives_the_thread_that_started_it() {
     child.stdin.write_all(b"still here\n").await.unwrap();
     heard(&mut child, &["still here"]).await;
     assert!(child.shutdown().await.success());
+}
+
+#[tokio::test]
+async fn everything_below_a_guardian_is_known_to_be() {
+    let mark = Mark::new();
+    // A daemon whose parents have gone, in a session of its own and under another name.
+    let text = "(setsid sh -c 'sleep 999999 & echo far; wait' &); echo near; exec sleep 999999";
+    let mut child = script(&mark, text).term_grace(Duration::from_millis(50)).spawn().unwrap();
+    heard(&mut child, &["near", "far"]).await;
+    let above = guardians(std::process::id()).unwrap();
+    let own = guardians(child.guard.pid()).unwrap();
+    assert_eq!(own.len(), above.len() + 1, "{own:?}");
+    // The shell that started the daemon may be on its way out.
+    let others = mark.alive().into_iter().filter(|pid| *pid != own[0]);
+    let found: Vec<Vec<u32>> = others.filter_map(|pid| guardians(pid).ok()).collect();
+    assert!(found.len() >= 3 && found.iter().all(|found| *found == own), "{found:?} are not all {own:?}");
+    let gone = child.guard.pid();
+    child.guard.shutdown().await;
+    mark.await_none();
+    assert!(guardians(gone).is_err());
 }

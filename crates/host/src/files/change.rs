@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::write::make_parents;
+use super::write::{self, make_parents};
 use super::{FileError, Jail};
 use crate::sys::Kind;
 
@@ -16,15 +16,63 @@ impl Jail {
     /// # Errors
     /// When there is no such file inside, or it has more.
     pub fn bytes(&self, path: &Path, limit: u64) -> Result<Vec<u8>, FileError> {
-        let file = self.again(path, |place| place.open_to_read())?;
         let mut bytes = Vec::new();
-        file.take(limit.saturating_add(1))
+        self.open(path)?
+            .take(limit.saturating_add(1))
             .read_to_end(&mut bytes)
             .map_err(|error| FileError::io(path, error))?;
         match bytes.len() as u64 > limit {
             true => Err(FileError::TooLarge(path.to_owned(), limit)),
             false => Ok(bytes),
         }
+    }
+
+    /// Opens a file for reading.
+    ///
+    /// # Errors
+    /// When there is no such file inside.
+    pub fn open(&self, path: &Path) -> Result<File, FileError> {
+        self.again(path, |place| place.open_to_read())
+    }
+
+    /// How many bytes a file has. It may have more or fewer by the time that it is read.
+    ///
+    /// # Errors
+    /// When there is no such file inside.
+    pub fn size(&self, path: &Path) -> Result<u64, FileError> {
+        let metadata = self.open(path)?.metadata();
+        metadata.map(|metadata| metadata.len()).map_err(|error| FileError::io(path, error))
+    }
+
+    /// Puts bytes in the place of a file, or makes it, entirely or not at all. It gets the permissions `mode`, without the bits
+    /// that make a program run as somebody else. Missing parents are made. Other hard links of the old file keep their content.
+    ///
+    /// # Errors
+    /// When the path leads outside or to something that is no file, or the system refuses; the old file is intact then.
+    pub fn restore(&self, path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
+        self.again(path, |place| {
+            if place.kind.is_some() {
+                place.expect_file()?;
+            }
+            write::put(&place, |file| {
+                file.set_permissions(Permissions::from_mode(mode & 0o777))?;
+                (&*file).write_all(bytes)
+            })
+        })
+    }
+
+    /// Removes an empty directory.
+    ///
+    /// # Errors
+    /// When there is no such directory inside, it is not empty, or the system refuses.
+    pub fn remove_dir(&self, path: &Path) -> Result<(), FileError> {
+        self.again(path, |place| match place.kind {
+            Some(Kind::Directory) => {
+                place.dir.remove_dir(&place.name).map_err(|error| FileError::io(&place.real, error))
+            }
+            None => Err(FileError::NotFound(place.real)),
+            Some(_) => Err(FileError::io(path, io::Error::from(io::ErrorKind::NotADirectory))),
+        })
     }
 
     /// Takes a file away. A link is followed: what goes is the file that it leads to.

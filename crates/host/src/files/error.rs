@@ -14,6 +14,8 @@ pub enum FileError {
     NotFound(PathBuf),
     /// ROOT-17: it lies outside of the session's directories, or a link or `..` leads out of them (ROOT-18).
     Outside(PathBuf),
+    /// The path leads through this symbolic link, where links are refused.
+    Link(PathBuf),
     /// It is a directory, a FIFO, a socket or a device.
     NotAFile(PathBuf, &'static str),
     /// FS-17: it holds something other than UTF-8 text.
@@ -44,6 +46,9 @@ impl fmt::Display for FileError {
             FileError::Outside(path) => {
                 write!(f, "{} is outside of the directories of this session", path.display())
             }
+            FileError::Link(path) => {
+                write!(f, "{} is a symbolic link, and links are not followed here", path.display())
+            }
             FileError::NotAFile(path, what) => write!(f, "{} is {what}, not a file", path.display()),
             FileError::NotText(path, why) => {
                 write!(f, "{} is not UTF-8 text ({why}), so it cannot be read as text", path.display())
@@ -70,7 +75,9 @@ impl From<FileError> for Error {
     fn from(error: FileError) -> Self {
         match error {
             FileError::NotFound(_) => Error::not_found(error.to_string()),
-            FileError::Outside(_) | FileError::NotAFile(..) => Error::invalid_params(error.to_string()),
+            FileError::Outside(_) | FileError::Link(_) | FileError::NotAFile(..) => {
+                Error::invalid_params(error.to_string())
+            }
             _ => Error::refuse(code::INTERNAL_ERROR, error.to_string()),
         }
     }

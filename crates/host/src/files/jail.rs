@@ -59,6 +59,7 @@ pub struct Jail {
     roots: Vec<Root>,
     limits: FileLimits,
     keep_line_ends: bool,
+    refuse_links: bool,
 }
 
 /// Where a path leads: a name in an open directory. The name was not a link when it was looked at, and is never used as one.
@@ -83,7 +84,13 @@ impl Jail {
             Some(Root { names: [path.to_owned(), real], dir: Arc::new(dir) })
         };
         let roots = roots.into_iter().filter_map(|path| open(path.as_ref())).collect();
-        Jail { roots, limits: FileLimits::default(), keep_line_ends: true }
+        Jail { roots, limits: FileLimits::default(), keep_line_ends: true, refuse_links: false }
+    }
+
+    /// Opens the whole file system, for paths that were free of links when they were recorded: should one lead through a
+    /// link by now, at any component, it is refused.
+    pub fn without_links() -> Self {
+        Jail { refuse_links: true, ..Jail::new([Path::new("/")]) }
     }
 
     /// Other limits than the usual.
@@ -285,6 +292,7 @@ impl Walk<'_> {
             return Err(self.fail(io::Error::other("too many symbolic links")));
         }
         match self.here().read_link(&name) {
+            Ok(_) if self.jail.refuse_links => return Err(FileError::Link(self.path_of(&name))),
             Ok(link) => {
                 let link = PathBuf::from(link);
                 if link.is_absolute() {
@@ -296,6 +304,13 @@ impl Walk<'_> {
             Err(error) => return Err(self.fail(error)),
         }
         Ok(())
+    }
+
+    /// The path of a name in the directory where we are.
+    fn path_of(&self, name: &OsStr) -> PathBuf {
+        let mut real = self.root.real().to_owned();
+        real.extend(self.above.iter().map(|(name, _)| name));
+        real.join(name)
     }
 
     fn arrive(&self, missing: Vec<OsString>, name: OsString, kind: Option<Kind>) -> Place {

@@ -60,12 +60,37 @@ impl Files {
         roots: &[PathBuf],
         request: ReadTextFileRequest,
     ) -> Result<String> {
+        let real = self.resolve(roots, Path::new(&request.path)).await?;
+        self.may_read(session, &real, &request).await?;
+        self.read_resolved(roots, real, request).await
+    }
+
+    async fn may_read(
+        &self,
+        session: Option<&SessionId>,
+        real: &Path,
+        request: &ReadTextFileRequest,
+    ) -> Result<()> {
+        let asked = self.guard.read(session, FilePath::new(&request.path, real)).await;
+        asked.map_err(|reason| denied(Path::new(&request.path), reason).into())
+    }
+
+    async fn read_resolved(
+        &self,
+        roots: &[PathBuf],
+        real: PathBuf,
+        request: ReadTextFileRequest,
+    ) -> Result<String> {
         let (path, line, limit) = (PathBuf::from(request.path), request.line, request.limit);
-        let real = self.resolve(roots, &path).await?;
-        let named = FilePath::new(&path, &real);
-        self.guard.read(session, named).await.map_err(|reason| denied(&path, reason))?;
         let jail = self.jail(roots);
         blocking(move || jail.read_checked(&path, line, limit, unchanged(&real, &path))).await
+    }
+
+    /// About how many bytes a read returns.
+    async fn size_of(&self, roots: &[PathBuf], path: &Path) -> Result<usize> {
+        let (jail, path, most) = (self.jail(roots), path.to_owned(), self.limits.read);
+        let size = blocking(move || jail.size(&path)).await?;
+        Ok(usize::try_from(size.min(most)).unwrap_or(usize::MAX))
     }
 
     /// Writes for a session with these roots.
@@ -121,7 +146,11 @@ async fn blocking<T: Send + 'static>(
 
 impl ReadFiles for Files {
     async fn read(&self, cx: Cx, request: ReadTextFileRequest) -> Result<String> {
-        self.read_in(cx.session_id(), cx.roots(), request).await
+        let real = self.resolve(cx.roots(), Path::new(&request.path)).await?;
+        // Others are served while a person decides.
+        cx.pause(self.may_read(cx.session_id(), &real, &request)).await?;
+        cx.reserve(self.size_of(cx.roots(), &real).await?).await;
+        self.read_resolved(cx.roots(), real, request).await
     }
 }
 

@@ -41,9 +41,14 @@ pub(super) fn read(
     }
     // One byte more than may be returned tells that there is more.
     let mut reader = reader.take(limits.read.saturating_add(1));
+    // As much as there seems to be, so that the text of a large file is not copied while it grows.
+    let expected = file.metadata().map_or(0, |metadata| metadata.len()).min(limits.read.saturating_add(1));
     let mut text = Vec::new();
     match window.limit {
-        None => drop(reader.read_to_end(&mut text).map_err(fail)?),
+        None => {
+            text.reserve_exact(usize::try_from(expected).unwrap_or(0).saturating_add(1));
+            reader.read_to_end(&mut text).map_err(fail)?;
+        }
         Some(lines) => {
             for _ in 0..lines {
                 if reader.read_until(b'\n', &mut text).map_err(fail)? == 0 {
@@ -59,10 +64,27 @@ pub(super) fn read(
         return Err(FileError::TooLarge(path.to_owned(), limits.scan));
     }
     refuse_binary(&text, path)?;
+    // Control characters take six bytes each on the wire, so that an answer could be many times the limit.
+    if escaped_length(&text) > limits.read.saturating_add(limits.read / 2) {
+        return Err(FileError::TooLarge(path.to_owned(), limits.read));
+    }
     String::from_utf8(text).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         FileError::NotText(path.to_owned(), format!("byte {} of what was asked for is not UTF-8", at + 1))
     })
+}
+
+/// How many bytes a text takes as JSON.
+fn escaped_length(text: &[u8]) -> u64 {
+    let mut length = text.len() as u64;
+    for byte in text {
+        if matches!(byte, b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c) {
+            length += 1;
+        } else if *byte < 0x20 {
+            length += 5;
+        }
+    }
+    length
 }
 
 /// Whether the end that was reached is our own limit and not the end of the file, which is one byte before at the latest.

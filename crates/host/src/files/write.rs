@@ -34,12 +34,28 @@ pub(super) fn replace(place: &Place, content: &str, keep_line_ends: bool) -> Res
         _ => Habits::default(),
     };
     let bytes = habits.apply(content, keep_line_ends);
-    let dir = make_parents(place)?;
     // Nobody may read the new text who could not read the old one, not even while it is written.
     let mode = if old.is_some() { 0o600 } else { 0o666 };
+    put_with(place, mode, |file| fill(file, &bytes, old.as_ref().map(|old| &old.file)))
+}
+
+/// Puts what `fill` writes in the place of a file, or makes it. Nobody else may read it unless `fill` allows that.
+pub(super) fn put(place: &Place, fill: impl FnOnce(&File) -> io::Result<()>) -> Result<(), FileError> {
+    put_with(place, 0o600, |file| {
+        fill(file)?;
+        file.sync_all()
+    })
+}
+
+fn put_with(
+    place: &Place,
+    mode: libc::mode_t,
+    fill: impl FnOnce(&File) -> io::Result<()>,
+) -> Result<(), FileError> {
+    let fail = |error| FileError::io(&place.real, error);
+    let dir = make_parents(place)?;
     let (name, file) = create(&dir, mode).map_err(fail)?;
-    let written = fill(&file, &bytes, old.as_ref().map(|old| &old.file));
-    let done = written.and_then(|()| dir.rename(&name, &place.name));
+    let done = fill(&file).and_then(|()| dir.rename(&name, &place.name));
     if let Err(error) = done {
         // What stays behind if even this fails is a hidden file with our name on it.
         let _ = dir.remove(&name);

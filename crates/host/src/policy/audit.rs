@@ -41,7 +41,7 @@ impl Audit {
     /// If the file cannot be opened.
     pub fn open(path: &Path) -> io::Result<Self> {
         if let Some(dir) = path.parent() {
-            fs::create_dir_all(dir)?;
+            attache_conn::private::directory(dir)?;
         }
         let log = Log { path: path.to_owned(), file: append_to(path)? };
         Ok(Audit { log: Some(Mutex::new(log)), error: Mutex::default() })

@@ -203,7 +203,7 @@ impl Memory {
 impl MemoryFile {
     fn lock(&self) -> io::Result<File> {
         if let Some(dir) = self.path.parent() {
-            fs::create_dir_all(dir)?;
+            attache_conn::private::directory(dir)?;
         }
         let lock = private(File::options().write(true).create(true).truncate(false))
             .open(self.path.with_extension("lock"))?;

@@ -18,12 +18,15 @@ pub(super) const PROBE_ANSWER: &str = "sandbox ready\n";
 /// A mechanism that enforces a [`Confinement`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Backend {
-    /// The program `bwrap` enters namespaces, then Landlock and seccomp are applied (Linux).
+    /// This program enters namespaces by itself, then Landlock and seccomp are applied (Linux 5.12 and newer).
+    ///
+    /// It starts in half the time of bubblewrap, and can keep symbolic links and the devices of `root` unchanged without help.
+    Namespaces,
+    /// The program `bwrap` enters namespaces, then Landlock and seccomp are applied (Linux). It is for systems that allow
+    /// namespaces to this program only.
     ///
     /// Only a `bwrap` in a directory of the system is used, because the search path may be under the control of others.
     Bubblewrap,
-    /// This program enters namespaces by itself, then Landlock and seccomp are applied (Linux 5.12 and newer).
-    Namespaces,
     /// Landlock and seccomp alone (Linux 6.2 and newer).
     Landlock,
     /// The program `sandbox-exec` (macOS).
@@ -62,7 +65,7 @@ impl std::error::Error for Unsupported {}
 impl Backend {
     /// All backends, in the order in which they are tried.
     pub const ALL: [Backend; 4] =
-        [Backend::Bubblewrap, Backend::Namespaces, Backend::Landlock, Backend::Seatbelt];
+        [Backend::Namespaces, Backend::Bubblewrap, Backend::Landlock, Backend::Seatbelt];
 
     /// Finds the strongest backend that works here, or the one that [`BACKEND_VARIABLE`] names if it works.
     ///

@@ -6,7 +6,7 @@
 //! start the same command line.
 //!
 //! On Linux a command is confined in two stages. The first enters new user, mount, PID, IPC and network namespaces, by
-//! [bubblewrap](Backend::Bubblewrap) or [natively](Backend::Namespaces), or is left out ([`Backend::Landlock`]). The second runs
+//! [itself](Backend::Namespaces) or by [bubblewrap](Backend::Bubblewrap), or is left out ([`Backend::Landlock`]). The second runs
 //! inside: it starts the bridge to the network proxy, sets resource limits, cleans the environment, drops all capabilities,
 //! applies Landlock and seccomp, and executes the command. Every process that takes part dies with the outermost one.
 //!

@@ -2,14 +2,15 @@
 
 use std::borrow::Cow;
 
+use super::names::Level;
 use super::{MASKED, Mask, is_secret_name};
 
 /// Deeper than any message should be.
 const MAX_DEPTH: usize = 128;
 
 /// `None` if the line is not JSON.
-pub(super) fn mask<'a>(mask: &Mask, line: &'a str) -> Option<Cow<'a, str>> {
-    let mut copy = Copy { mask, line, at: 0, done: 0, out: String::new() };
+pub(super) fn mask<'a>(mask: &Mask, level: Level, line: &'a str) -> Option<Cow<'a, str>> {
+    let mut copy = Copy { mask, level, line, at: 0, done: 0, out: String::new() };
     copy.value(Place::Plain, 0)?;
     copy.blanks();
     if copy.at != line.len() {
@@ -26,13 +27,19 @@ pub(super) fn mask<'a>(mask: &Mask, line: &'a str) -> Option<Cow<'a, str>> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Plain,
+    /// In the `params` of a message.
+    Params,
     /// Below `env` or `headers`: a list of names and values, or an object of them.
     Pairs,
+    /// The same for the variables that an agent gives a command: their names tell which are secret. The others are needed to
+    /// run the command again.
+    NamedPairs,
     Secret,
 }
 
 struct Copy<'a> {
     mask: &'a Mask,
+    level: Level,
     line: &'a str,
     at: usize,
     /// Up to here the line is in `out`.
@@ -40,7 +47,7 @@ struct Copy<'a> {
     out: String,
 }
 
-impl Copy<'_> {
+impl<'a> Copy<'a> {
     fn peek(&self) -> Option<u8> {
         self.line.as_bytes().get(self.at).copied()
     }
@@ -62,7 +69,7 @@ impl Copy<'_> {
                 let text = self.string()?;
                 let masked = match place {
                     Place::Secret => Cow::Borrowed(MASKED),
-                    _ => self.mask.text(&text),
+                    _ => self.mask.at(self.level, &text),
                 };
                 if masked != text {
                     self.put(start, &masked)?;
@@ -77,8 +84,8 @@ impl Copy<'_> {
                 serde_json::from_str::<serde_json::Value>(word).ok()?;
                 let start = self.at;
                 self.at += length;
-                // A secret that is a number is one all the same.
-                if self.mask.text(word) != word {
+                // A secret that is a number is one all the same; where types must stay, numbers do.
+                if self.level == Level::Names && self.mask.text(word) != word {
                     self.put(start, MASKED)?;
                 }
                 Some(())
@@ -96,22 +103,36 @@ impl Copy<'_> {
     }
 
     /// Reads a string and moves behind it.
-    fn string(&mut self) -> Option<String> {
+    fn string(&mut self) -> Option<Cow<'a, str>> {
         let bytes = self.line.as_bytes();
         let mut end = self.at + 1;
+        let mut is_plain = true;
         loop {
             match bytes.get(end)? {
                 b'"' => break,
-                b'\\' => end += 2,
-                _ => end += 1,
+                b'\\' => {
+                    is_plain = false;
+                    end += 2;
+                }
+                byte => {
+                    is_plain &= *byte >= b' ';
+                    end += 1;
+                }
             }
         }
-        let text = serde_json::from_str(self.line.get(self.at..=end)?).ok()?;
+        let text = match is_plain {
+            true => Cow::Borrowed(self.line.get(self.at + 1..end)?),
+            false => Cow::Owned(serde_json::from_str(self.line.get(self.at..=end)?).ok()?),
+        };
         self.at = end + 1;
         Some(text)
     }
 
     fn object(&mut self, place: Place, depth: usize) -> Option<()> {
+        let named = match place {
+            Place::NamedPairs => self.name_of_pair(),
+            _ => None,
+        };
         self.at += 1;
         self.blanks();
         if self.peek() == Some(b'}') {
@@ -129,11 +150,19 @@ impl Copy<'_> {
                 return None;
             }
             self.at += 1;
-            let inner = match (key.as_str(), place) {
+            let inner = match (key.as_ref(), place) {
+                _ if self.level == Level::Tokens => Place::Plain,
+                ("params", Place::Plain) => Place::Params,
+                ("env", Place::Params) => Place::NamedPairs,
                 ("env" | "headers", _) => Place::Pairs,
+                ("name" | "type" | "_meta", Place::NamedPairs) => Place::Plain,
+                (key, Place::NamedPairs) => match is_secret_name(named.as_deref().unwrap_or(key)) {
+                    true => Place::Secret,
+                    false => Place::Plain,
+                },
                 ("name" | "type" | "_meta", Place::Pairs) => Place::Plain,
                 (_, Place::Pairs | Place::Secret) => Place::Secret,
-                (key, Place::Plain) if is_secret_name(key) => Place::Secret,
+                (key, Place::Plain | Place::Params) if is_secret_name(key) => Place::Secret,
                 _ => Place::Plain,
             };
             self.value(inner, depth + 1)?;
@@ -142,6 +171,13 @@ impl Copy<'_> {
                 false => return Some(()),
             }
         }
+    }
+
+    /// The `name` of the object that begins here, wherever in it that stands.
+    fn name_of_pair(&self) -> Option<String> {
+        let mut values = serde_json::Deserializer::from_str(self.line.get(self.at..)?).into_iter();
+        let pair: serde_json::Value = values.next()?.ok()?;
+        pair.get("name")?.as_str().map(str::to_owned)
     }
 
     fn array(&mut self, place: Place, depth: usize) -> Option<()> {

@@ -15,7 +15,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use attache::client::{Cx, Terminal, Terminals};
@@ -26,12 +26,14 @@ use attache::{Error, Result, code};
 use attache_conn::process::{Command, PtyChild, PtyEvent};
 
 use self::launch::Launch;
+use self::ring::Budget;
 pub use self::ring::Ring;
 use crate::confine::Confiner;
 use crate::net::Reach;
 use crate::policy::{Confined, Destination, Guard};
 use crate::proxy::{self, Proxy};
 use crate::sandbox::{Confinement, Network};
+use crate::secrets::withheld_variables;
 use crate::shell::is_read_only;
 
 /// What happens on a terminal, for a screen.
@@ -81,6 +83,7 @@ pub struct PtyTerminals {
     settings: Settings,
     on_event: Option<OnEvent>,
     running: Arc<AtomicUsize>,
+    kept: Arc<Budget>,
     sandbox: Option<Arc<LazyConfiner>>,
     /// The proxies of sessions whose commands are sandboxed.
     proxies: Option<Proxies>,
@@ -108,11 +111,15 @@ struct Proxies(Arc<Mutex<HashMap<Option<SessionId>, Arc<Proxy>>>>);
 struct Settings {
     size: (u16, u16),
     env: Vec<(String, String)>,
+    passed_env: Vec<String>,
     default_output: u64,
     largest_output: u64,
     kill_grace: Duration,
     most: usize,
 }
+
+/// What all terminals of the process keep together, unless they are given a budget of their own.
+static KEPT: LazyLock<Arc<Budget>> = LazyLock::new(|| Budget::new(8 << 20));
 
 /// Terminals are numbered throughout the process.
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -120,16 +127,18 @@ static NEXT: AtomicU64 = AtomicU64::new(1);
 impl PtyTerminals {
     /// Terminals for commands that `guard` lets through.
     ///
-    /// Unless said otherwise a terminal has 120 columns and 40 rows, keeps 1 MiB of output (at most 16 MiB, whatever the agent asks
-    /// for), gives a command one second between `SIGTERM` and `SIGKILL`, and there are at most 64 at a time. Nobody pages through output or looks at
-    /// its colours, so programs are told that by `TERM=dumb`, `PAGER=cat` and `GIT_PAGER=cat`; the agent's own variables come after.
+    /// Unless said otherwise a terminal has 120 columns and 40 rows, keeps 1 MiB of output (at most 4 MiB, whatever the agent asks
+    /// for, and 8 MiB together with all others of this process), gives a command one second between `SIGTERM` and `SIGKILL`, and there are at most 64 at a time. Nobody pages through output or looks at
+    /// its colours, so programs are told that by `TERM=dumb`, `PAGER=cat` and `GIT_PAGER=cat`; the agent's own variables come after. Of
+    /// our environment commands inherit everything that is not named like a secret.
     pub fn new(guard: Guard) -> Self {
         let env = [("TERM", "dumb"), ("PAGER", "cat"), ("GIT_PAGER", "cat")];
         let settings = Settings {
             size: (120, 40),
             env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
+            passed_env: Vec::new(),
             default_output: 1 << 20,
-            largest_output: 16 << 20,
+            largest_output: 4 << 20,
             kill_grace: Duration::from_secs(1),
             most: 64,
         };
@@ -138,6 +147,7 @@ impl PtyTerminals {
             settings,
             on_event: None,
             running: Arc::default(),
+            kept: KEPT.clone(),
             sandbox: None,
             proxies: None,
         }
@@ -174,10 +184,26 @@ impl PtyTerminals {
         self
     }
 
+    /// Variables that commands inherit although they are named like secrets ([`is_secret_name`](crate::secrets::is_secret_name)). Others
+    /// of that kind, such as the API keys of the agent, reach a command only if the agent's request sets them.
+    #[must_use]
+    pub fn pass_env(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.settings.passed_env.extend(names.into_iter().map(Into::into));
+        self
+    }
+
     /// How many bytes of output are kept where the agent does not say, and how many at most (TERM-06).
     #[must_use]
     pub fn output_limits(mut self, default: u64, largest: u64) -> Self {
         (self.settings.default_output, self.settings.largest_output) = (default, largest);
+        self
+    }
+
+    /// How many bytes of output the terminals that are made from here on keep together. One that prints while others have
+    /// used it up keeps its last 32 KiB.
+    #[must_use]
+    pub fn total_output(mut self, bytes: usize) -> Self {
+        self.kept = Budget::new(bytes);
         self
     }
 
@@ -310,12 +336,15 @@ impl PtyTerminals {
         place: Running,
     ) -> Result<PtyTerminal> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let shared =
-            Arc::new(Shared { number, ring: Mutex::new(Ring::new(limit)), on_event: self.on_event.clone() });
+        let ring = Mutex::new(Ring::within(limit, &self.kept));
+        let shared = Arc::new(Shared { number, ring, on_event: self.on_event.clone() });
         let (columns, rows) = self.settings.size;
         let env = self.settings.env.iter().chain(&launch.env);
-        let command = Command::new(&launch.program)
-            .args(&launch.args)
+        let mut command = Command::new(&launch.program).args(&launch.args);
+        for name in withheld_variables(&self.settings.passed_env) {
+            command = command.env_remove(name);
+        }
+        let command = command
             .envs(env.map(|(name, value)| (name, value)))
             .current_dir(&launch.cwd)
             .grace(Duration::ZERO)
@@ -477,6 +506,10 @@ impl Terminal for PtyTerminal {
         let mut response = TerminalOutputResponse::new(ring.text(), ring.is_cut());
         response.exit_status = exit.map(status::of);
         Ok(response)
+    }
+
+    fn output_bytes(&self) -> usize {
+        self.shared.ring().len()
     }
 
     fn named(&self, id: &TerminalId) {

@@ -1,6 +1,35 @@
 //! What is kept of a command's output: its end, as text.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What all rings together may keep.
+#[derive(Debug)]
+pub(super) struct Budget {
+    limit: usize,
+    kept: AtomicUsize,
+}
+
+/// What every ring may keep of what it is allowed, also when others have used up the budget.
+const SHARE: usize = 32 << 10;
+
+impl Budget {
+    pub(super) fn new(limit: usize) -> Arc<Self> {
+        Arc::new(Budget { limit, kept: AtomicUsize::new(0) })
+    }
+
+    /// How many bytes a ring may keep that has `kept` and wants `wanted`. Counted from now on.
+    fn change(&self, kept: usize, wanted: usize) -> usize {
+        let granted = |total: usize| {
+            let free = self.limit.saturating_sub(total - kept);
+            wanted.min(free.max(SHARE).max(kept))
+        };
+        let changed = |total| Some(total - kept + granted(total));
+        let (Ok(before) | Err(before)) = self.kept.fetch_update(Ordering::AcqRel, Ordering::Acquire, changed);
+        granted(before)
+    }
+}
 
 /// The last bytes of a text that comes as bytes.
 ///
@@ -13,12 +42,32 @@ pub struct Ring {
     cut: bool,
     /// The beginning of a character whose rest has not come yet.
     half: Vec<u8>,
+    budget: Option<Arc<Budget>>,
+    /// The bytes that count in the budget.
+    counted: usize,
 }
 
 impl Ring {
     /// Keeps at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
-        Ring { text: VecDeque::new(), limit, cut: false, half: Vec::new() }
+        Ring { text: VecDeque::new(), limit, cut: false, half: Vec::new(), budget: None, counted: 0 }
+    }
+
+    /// Keeps at most `limit` bytes, and less where others have used up the budget.
+    pub(super) fn within(limit: usize, budget: &Arc<Budget>) -> Self {
+        let mut ring = Ring::new(limit);
+        ring.budget = Some(Arc::clone(budget));
+        ring
+    }
+
+    /// How many bytes may be kept if there are `wanted`.
+    fn allowed(&mut self, wanted: usize) -> usize {
+        let wanted = wanted.min(self.limit);
+        if let Some(budget) = &self.budget {
+            self.counted = budget.change(self.counted, wanted);
+            return self.counted;
+        }
+        wanted
     }
 
     /// Adds what has come. Returns it as text.
@@ -50,14 +99,15 @@ impl Ring {
     }
 
     fn keep(&mut self, text: &str) {
+        let limit = self.allowed(self.text.len() + text.len());
         // Of a piece that is too long by itself, only its end is ever copied.
-        let from = text.ceil_boundary(text.len().saturating_sub(self.limit));
+        let from = text.ceil_boundary(text.len().saturating_sub(limit));
         if from > 0 {
             self.text.clear();
             self.cut = true;
         }
         let new = text.as_bytes().get(from..).unwrap_or_default();
-        let mut over = (self.text.len() + new.len()).saturating_sub(self.limit);
+        let mut over = (self.text.len() + new.len()).saturating_sub(limit);
         if over > 0 {
             self.cut = true;
             while self.text.get(over).is_some_and(|byte| is_inside(*byte)) {
@@ -92,6 +142,13 @@ impl Ring {
 
     pub(super) fn clear(&mut self) {
         self.text = VecDeque::new();
+        self.allowed(0);
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        self.clear();
     }
 }
 

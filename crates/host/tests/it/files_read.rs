@@ -165,3 +165,15 @@ fn names_need_not_be_utf8_and_may_not_hold_a_zero() {
     assert_eq!(jail(&scratch).read(&path, None, None).unwrap(), "ok");
     assert!(jail(&scratch).read(&scratch.join("a\0b"), None, None).is_err());
 }
+
+#[test]
+fn a_text_that_is_many_times_its_size_on_the_wire_is_too_large() {
+    let scratch = Scratch::new();
+    let limits = FileLimits { read: 1000, ..FileLimits::default() };
+    let jail = Jail::new([scratch.path()]).limits(limits);
+    let plain = scratch.file("plain", "x\n".repeat(500));
+    assert!(jail.read(&plain, None, None).is_ok());
+    let bells = scratch.file("bells", "\u{7}".repeat(300));
+    assert!(matches!(jail.read(&bells, None, None), Err(FileError::TooLarge(..))));
+    assert!(jail.read(&scratch.file("few", "\u{7}".repeat(200)), None, None).is_ok());
+}

@@ -140,7 +140,7 @@ fn end_by(how: &str) -> std::process::ExitStatus {
     let stderr = BufReader::new(helper.stderr.take().unwrap());
     stderr.lines().map(Result::unwrap).find(|line| line == "started").expect("it did not start");
     if how == "killed" {
-        until("the helper, the guardian, the command, its family", || mark.alive().len() >= 8);
+        until("the helper, the guardians, the command, its family", || mark.alive().len() >= 9);
         helper.kill().unwrap();
     }
     let status = helper.wait().unwrap();

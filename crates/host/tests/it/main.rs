@@ -7,6 +7,7 @@ mod bounded;
 mod budget;
 mod commands;
 mod decide;
+mod exhaustion;
 mod files_change;
 mod files_read;
 mod files_write;

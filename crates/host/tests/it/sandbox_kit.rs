@@ -12,7 +12,11 @@ use attache_host::sandbox::{Backend, Confinement};
 pub(crate) fn program() -> PathBuf {
     let own = std::env::current_exe().unwrap();
     let path = own.parent().unwrap().parent().unwrap().join("examples/sandbox");
-    assert!(path.is_file(), "{} is missing; build it: cargo test -p attache-host", path.display());
+    assert!(
+        path.is_file(),
+        "{} is missing; build it: cargo build -p attache-host --examples",
+        path.display()
+    );
     path
 }
 
@@ -122,7 +126,10 @@ impl Outside {
     pub(crate) fn visible() -> Option<Outside> {
         let own = std::env::current_exe().unwrap();
         let home = std::env::var_os("HOME").map(PathBuf::from);
-        let mut places = [own.parent().map(Path::to_owned), home].into_iter().flatten();
+        let is_visible = |place: &PathBuf| {
+            place.is_absolute() && ["/tmp", "/var/tmp", "/dev/shm"].iter().all(|tmp| !place.starts_with(tmp))
+        };
+        let mut places = [own.parent().map(Path::to_owned), home].into_iter().flatten().filter(is_visible);
         let made = places.find_map(|place| Outside::create_in(&place));
         if made.is_none() {
             eprintln!("skipped: the user can write to temporary directories only");

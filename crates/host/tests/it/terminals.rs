@@ -131,6 +131,37 @@ async fn environment_and_directory() {
     assert_eq!(terminal.output().await.unwrap().output, format!("{}\ndumb\n", scratch.path().display()));
 }
 
+#[test]
+fn commands_inherit_no_secrets_of_ours() {
+    // The environment of a process is set before it starts, so the test runs itself again.
+    const AGAIN: &str = "ATTACHE_HOST_TEST_SECRETS";
+    const NAME: &str = "terminals::commands_inherit_no_secrets_of_ours";
+    if std::env::var_os(AGAIN).is_none() {
+        let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+        again.args(["--exact", NAME]).env(AGAIN, "1");
+        for name in ["MODEL_API_KEY", "PASSED_TOKEN", "GIVEN_SECRET", "ATTACHE_AUTH_LOGIN", "PLAIN"] {
+            again.env(name, format!("<{name}>"));
+        }
+        let output = again.output().unwrap();
+        return assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    }
+    let mut env = script("env");
+    env.env = Some(vec![EnvVariable::new("GIVEN_SECRET", "<by the agent>")]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let printed = runtime.block_on(async {
+        let terminals = terminals().pass_env(["PASSED_TOKEN"]);
+        let terminal = terminals.create_in(None, &[PathBuf::from("/")], env).await.unwrap();
+        terminal.wait_for_exit().await.unwrap();
+        terminal.output().await.unwrap().output
+    });
+    let has = |line: &str| printed.lines().any(|printed| printed == line);
+    assert!(has("PLAIN=<PLAIN>") && has("PASSED_TOKEN=<PASSED_TOKEN>"), "{printed}");
+    assert!(has("GIVEN_SECRET=<by the agent>"), "{printed}");
+    for withheld in ["MODEL_API_KEY", "ATTACHE_AUTH_LOGIN", "<GIVEN_SECRET>"] {
+        assert!(!printed.contains(withheld), "{printed}");
+    }
+}
+
 #[tokio::test]
 async fn a_program_is_no_shell_text_but_a_text_may_be() {
     // shows TERM-14
@@ -193,6 +224,34 @@ async fn no_agent_may_have_all_the_memory() {
         let output = terminal.output().await.unwrap();
         assert_eq!((output.output.len(), output.truncated), (kept, true));
     }
+}
+
+#[tokio::test]
+async fn all_terminals_together_may_not_have_all_the_memory() {
+    let terminals = terminals().output_limits(1 << 20, 1 << 20).total_output(2_500_000);
+    let roots = [PathBuf::from("/")];
+    let mut all = Vec::new();
+    for _ in 0..6 {
+        let flood = script("head -c 1500000 /dev/zero | tr '\\0' x; echo last");
+        let terminal = terminals.create_in(None, &roots, flood).await.unwrap();
+        terminal.wait_for_exit().await.unwrap();
+        all.push(terminal);
+    }
+    let mut kept = Vec::new();
+    for terminal in &all {
+        let output = terminal.output().await.unwrap();
+        assert!(output.truncated && output.output.ends_with("xlast\n"));
+        assert_eq!(terminal.output_bytes(), output.output.len());
+        kept.push(output.output.len());
+    }
+    // Two have all that they may have, one the rest, and the others what everybody has.
+    assert_eq!(kept, [1 << 20, 1 << 20, 2_500_000 - (2 << 20), 32 << 10, 32 << 10, 32 << 10]);
+    // What is released is free for others.
+    all[0].release().await.unwrap();
+    let again =
+        terminals.create_in(None, &roots, script("head -c 900000 /dev/zero | tr '\\0' x")).await.unwrap();
+    again.wait_for_exit().await.unwrap();
+    assert_eq!(again.output_bytes(), 900_000);
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ use serde_json::value::RawValue;
 use super::agent::Agent;
 use super::connection::Core;
 use super::dispatch::{Router, Serve};
-use super::serve::{BoxFuture, Cx, DynTerminal, ReadFiles, Terminals, WriteFiles, run};
+use super::serve::{BoxFuture, Cx, DynTerminal, ReadFiles, Terminals, WriteFiles, run_in_turn};
 use crate::race::{First, race};
 use crate::{Error, Result};
 
@@ -121,7 +121,7 @@ impl Client {
             cancel_deadline: CANCEL_DEADLINE,
             more: ClientCapabilities::new(),
             initialize_timeout: INITIALIZE_TIMEOUT,
-            limits: Limits::default(),
+            limits: Limits::for_client(),
         })
     }
 
@@ -248,7 +248,8 @@ impl Client {
         self
     }
 
-    /// Serves a method of an extension, as a task of its own.
+    /// Serves a method of an extension, as a task of its own. Its answer may be large, so few handlers run at once: one that
+    /// waits for something slow does that in [`Cx::pause`].
     ///
     /// EXT-05: names that begin with an underscore are free for extensions; some agents use others, and those can be served too.
     /// MCP-12: `mcp/message` of MCP servers that are reached through this connection is served like this as well; the
@@ -261,12 +262,12 @@ impl Client {
         Fut: Future<Output = Result<R::Response>> + Send + 'static,
     {
         let handler = Arc::new(handler);
-        let serve = move |cx, params: Option<&RawValue>, responder: Responder| {
+        let serve = move |cx: Cx, params: Option<&RawValue>, responder: Responder| {
             match attache_wire::decode(params) {
                 Ok(request) => {
                     // All of the handler runs in its own task, also what it does before its first wait.
                     let handler = handler.clone();
-                    run(responder, async move { handler(request, cx).await });
+                    run_in_turn(cx.answer().clone(), responder, async move { handler(request, cx).await });
                 }
                 // RPC-13
                 Err(error) => responder.err(ErrorObject::invalid_params(error.to_string())),
@@ -314,7 +315,7 @@ impl Client {
         self
     }
 
-    /// What the connection may cost.
+    /// What the connection may cost; [`Limits::for_client`] unless said.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.0.limits = limits;
         self

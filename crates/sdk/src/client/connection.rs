@@ -20,6 +20,7 @@ use super::builder::Services;
 use super::dispatch::Serve;
 use super::lane::Lane;
 use super::news::{AgentEvent, News};
+use super::size;
 use crate::{Error, Result};
 
 /// How much is kept of what comes for sessions whose answer is still on its way.
@@ -65,12 +66,16 @@ pub(crate) enum Parked {
     Request(Serve, Box<RawValue>, Responder),
 }
 
+/// What something that is kept costs beside its text, with the name of its session.
+const PARKED_OVERHEAD: usize = 512;
+
 impl Parked {
     fn bytes(&self) -> usize {
-        match self {
+        let text = match self {
             Parked::Update(_, bytes) => *bytes,
             Parked::Request(_, params, _) => params.get().len(),
-        }
+        };
+        text + PARKED_OVERHEAD
     }
 }
 
@@ -138,10 +143,13 @@ impl Core {
         }
     }
 
-    /// SUBA-02: a subagent was announced; what bears its id goes to the session that announced it.
+    /// SUBA-02: a subagent was announced; what bears its id goes to the session that announced it. One that the session has
+    /// no room for stays unknown.
     pub(crate) fn add_child(&self, id: &SessionId, lane: &Arc<Lane>) {
-        let route = Route { lane: lane.clone(), child: true };
-        self.routes().lanes.entry(id.clone()).or_insert(route);
+        if lane.adopt_child(id) {
+            let route = Route { lane: lane.clone(), child: true };
+            self.routes().lanes.entry(id.clone()).or_insert(route);
+        }
     }
 
     /// Forgets a session and its subagents.
@@ -199,9 +207,11 @@ impl Core {
 
     /// The agent printed something that is not a message.
     pub(crate) fn noise(&self, line: &[u8], why: &str) {
-        let text = String::from_utf8_lossy(line);
+        // A line may be megabytes long, and its beginning is all that is shown.
+        let head = line.get(..4 * NOISE_LENGTH).unwrap_or(line);
+        let text = String::from_utf8_lossy(head);
         let mut shown: String = text.trim_end().chars().take(NOISE_LENGTH).collect();
-        if shown.len() < text.trim_end().len() {
+        if shown.len() < text.trim_end().len() || head.len() < line.len() {
             shown.push('…');
         }
         if let Some(hook) = &self.services.on_noise {
@@ -274,8 +284,9 @@ pub(crate) fn answered<R: Request>(answer: Result<&RawValue, CallError>) -> Resu
 }
 
 fn read<R: Request>(raw: &RawValue) -> Result<R::Response> {
-    decode_tolerant_result(R::METHOD, Some(raw))
-        .map_err(|error| Error::Decode { method: R::METHOD.to_owned(), reason: error.to_string() })
+    let fail = |reason: String| Error::Decode { method: R::METHOD.to_owned(), reason };
+    size::check_answer(raw.get()).map_err(fail)?;
+    decode_tolerant_result(R::METHOD, Some(raw)).map_err(|error| fail(error.to_string()))
 }
 
 /// Runs what a user wants to hear in the reader. A panic there is the user's, and must not end the connection.

@@ -24,8 +24,8 @@ use super::connection::{Core, Parked, Route, no_such_session, undisturbed};
 use super::elicitation::cancel_elicitation;
 use super::event::Event;
 use super::news::AgentEvent;
-use super::serve::{Cx, run};
-use super::{ElicitationAsk, PermissionAsk};
+use super::serve::{Cx, run, run_in_turn};
+use super::{ElicitationAsk, PermissionAsk, size};
 use crate::{Error, Result};
 
 /// The receiving end of a connection. It does not keep the connection alive.
@@ -146,6 +146,9 @@ impl Core {
     fn receive_update(self: &Arc<Self>, params: Option<&RawValue>) {
         let Some(raw) = params else { return };
         let Err(error) = self.take_update(raw.get()) else { return };
+        if size::check_update(raw.get()).is_err() {
+            return self.unreadable(SessionNotification::METHOD, params, &error);
+        }
         match decode_tolerant::<SessionNotification>(SessionNotification::METHOD, params) {
             Ok(repaired) => self.route_update(repaired.session_id.as_str(), repaired.update, raw.get().len()),
             // PROMPT-16: a malformed update is dropped and the session lives on.
@@ -156,6 +159,7 @@ impl Core {
     /// The hot path: decoded once, from the borrowed text, and put into the session's lane. An error if the text is not
     /// an update, and JSON to its end.
     fn take_update(self: &Arc<Self>, params: &str) -> serde_json::Result<()> {
+        size::check_update(params).map_err(serde::de::Error::custom)?;
         let (id, update) = read_update(params)?;
         self.route_update(&id, update, params.len());
         Ok(())
@@ -195,7 +199,7 @@ impl Core {
         }
         match self.services.requests.get(method) {
             Some(handler) => {
-                let cx = Cx::new(Arc::downgrade(self), None, responder.cancellation());
+                let cx = Cx::new(self, None, responder.cancellation());
                 handler(cx, params, responder);
             }
             // RPC-12, EXT-07
@@ -217,6 +221,9 @@ impl Core {
         let Some(raw) = params else {
             return responder.err(ErrorObject::invalid_params("params are missing"));
         };
+        if let Err(why) = size::check_request(serve, raw.get()) {
+            return responder.err(ErrorObject::invalid_params(why));
+        }
         let id = match read_session_id(raw) {
             Ok(id) => id,
             Err(error) => return responder.err(ErrorObject::invalid_params(error.to_string())),
@@ -235,7 +242,8 @@ impl Core {
     /// Serves a request of a session. RPC-13: params that do not fit are refused before anything happens.
     pub(crate) fn serve(self: &Arc<Self>, serve: Serve, route: Route, raw: &RawValue, responder: Responder) {
         let refused = |error: Error, responder: Responder| responder.err(error.to_wire());
-        let cx = Cx::new(Arc::downgrade(self), Some(route.lane.clone()), responder.cancellation());
+        let context =
+            |responder: &Responder| Cx::new(self, Some(route.lane.clone()), responder.cancellation());
         let lane = route.lane.clone();
         match serve {
             Serve::Permission => match read::<RequestPermissionRequest>(raw) {
@@ -245,13 +253,13 @@ impl Core {
             // It came before the session did, and finds it now.
             Serve::Elicitation => self.receive_elicitation(Some(raw), responder),
             Serve::Read => match read::<ReadTextFileRequest>(raw).and_then(with_path) {
-                Ok(request) => self.serve_read(cx, request, responder),
+                Ok(request) => self.serve_read(context(&responder), request, responder),
                 Err(error) => refused(error, responder),
             },
             Serve::Write => {
                 match (read::<WriteTextFileRequest>(raw).and_then(with_path), &self.services.write) {
                     (Ok(request), Some(write)) => {
-                        let writing = write(cx, request);
+                        let writing = write(context(&responder), request);
                         run(responder, async move { writing.await.map(|()| WriteTextFileResponse::new()) });
                     }
                     (Err(error), _) => refused(error, responder),
@@ -261,7 +269,7 @@ impl Core {
             Serve::Create => {
                 match (read::<CreateTerminalRequest>(raw).and_then(with_path), &self.services.terminals) {
                     (Ok(request), Some(create)) => {
-                        let creating = create(cx, request);
+                        let creating = create(context(&responder), request);
                         run(responder, async move {
                             match lane.terminals.add(creating.await?) {
                                 Ok(id) => Ok(CreateTerminalResponse::new(id)),
@@ -278,7 +286,13 @@ impl Core {
             }
             Serve::Output => {
                 match read::<TerminalOutputRequest>(raw).and_then(|r| lane.terminals.get(&r.terminal_id)) {
-                    Ok(terminal) => run(responder, async move { terminal.output().await }),
+                    Ok(terminal) => {
+                        let answer = Arc::new(self.peer.answer_slot());
+                        run_in_turn(answer.clone(), responder, async move {
+                            answer.reserve(terminal.output_bytes()).await;
+                            terminal.output().await
+                        });
+                    }
                     Err(error) => refused(error, responder),
                 }
             }
@@ -318,10 +332,10 @@ impl Core {
         };
         // FS-14: lines count from 1, and 0 is read as 1.
         request.line = request.line.map(|line| line.max(1));
-        let reading = read(cx, request);
+        let read = read.clone();
         let missing_is_empty = self.services.missing_files_are_empty;
-        run(responder, async move {
-            match reading.await {
+        run_in_turn(cx.answer().clone(), responder, async move {
+            match read(cx, request).await {
                 Err(Error::Refused(error)) if missing_is_empty && error.code == code::RESOURCE_NOT_FOUND => {
                     Ok(ReadTextFileResponse::new(""))
                 }
@@ -334,6 +348,9 @@ impl Core {
         let services = &self.services;
         if !services.forms && !services.urls {
             return responder.err(ErrorObject::method_not_found(CreateElicitationRequest::METHOD));
+        }
+        if let Err(why) = size::check(params.map_or("", RawValue::get), size::ELICITATION) {
+            return responder.err(ErrorObject::invalid_params(why));
         }
         let request: CreateElicitationRequest = match attache_wire::decode(params) {
             Ok(request) => request,
@@ -350,10 +367,14 @@ impl Core {
             return responder
                 .err(ErrorObject::invalid_params(format!("this client does not offer the mode `{mode}`")));
         }
-        if let ElicitationMode::Url(asked) = &request.mode
-            && !is_web_address(&asked.url)
-        {
-            return responder.err(ErrorObject::invalid_params("only http and https addresses can be opened"));
+        if let ElicitationMode::Url(asked) = &request.mode {
+            if !is_web_address(&asked.url) {
+                let why = "only http and https addresses can be opened";
+                return responder.err(ErrorObject::invalid_params(why));
+            }
+            if let Err(why) = size::check(asked.elicitation_id.as_str(), size::ELICITATION_ID) {
+                return responder.err(ErrorObject::invalid_params(why));
+            }
         }
         let route = match request.mode.scope() {
             ElicitationScope::Session(scope) => match self.find(scope.session_id.as_str()) {
@@ -492,7 +513,7 @@ fn read_session_id(raw: &RawValue) -> serde_json::Result<Cow<'_, str>> {
 }
 
 /// A string, borrowed where it can be.
-struct Text;
+pub(super) struct Text;
 
 impl<'de> serde::de::DeserializeSeed<'de> for Text {
     type Value = Cow<'de, str>;

@@ -32,6 +32,9 @@ use crate::{Error, Result};
 const OUTSIDE_EVENTS: usize = 256;
 /// How many bytes of them.
 const OUTSIDE_BYTES: usize = 64 << 10;
+/// How many subagents a session may have, and how long their ids may be.
+const CHILDREN: usize = 1_024;
+const CHILD_ID_BYTES: usize = 1 << 10;
 /// What an event costs beside its text.
 const EVENT_BYTES: usize = size_of::<Event>();
 
@@ -53,7 +56,10 @@ struct Inner {
     call: Option<CallId>,
     cancelled_at: Option<Instant>,
     queue: VecDeque<Event>,
+    /// The bytes of `queue`.
     queued: usize,
+    /// The bytes of the events that were taken out last and are not all used yet, as far as they still count.
+    taken: usize,
     end: Option<Result<Option<PromptResponse>>>,
     turn_waker: Option<Waker>,
     outside: VecDeque<(Event, usize)>,
@@ -68,7 +74,6 @@ struct Inner {
 /// A subagent's session, whose events come with ours.
 #[derive(Default)]
 struct Child {
-    state: State,
     /// SUBA-03: whether it said that it can be cancelled.
     cancel: bool,
 }
@@ -120,8 +125,8 @@ impl Lane {
             inner.meet(update);
         }
         let event = match child {
-            None => inner.state.fold(update),
-            Some(id) => inner.fold_child(id, update),
+            None => inner.state.fold(update, bytes),
+            Some(id) => inner.fold_child(id, update, bytes),
         };
         if let Some(event) = event {
             self.push(inner, event, bytes + EVENT_BYTES);
@@ -218,6 +223,18 @@ impl Lane {
         wakers.into_iter().flatten().for_each(Waker::wake);
     }
 
+    /// Makes room for a subagent. False if there are too many, or its id is too long to be kept.
+    pub(crate) fn adopt_child(&self, id: &SessionId) -> bool {
+        let mut inner = self.lock();
+        if !inner.children.contains_key(id)
+            && (inner.children.len() >= CHILDREN || id.as_str().len() > CHILD_ID_BYTES)
+        {
+            return false;
+        }
+        inner.children.entry(id.clone()).or_default();
+        true
+    }
+
     /// Which subagents there are.
     pub(crate) fn children(&self) -> Vec<SessionId> {
         self.lock().children.keys().cloned().collect()
@@ -298,7 +315,7 @@ impl Lane {
     pub(crate) fn abandon_turn(&self) {
         let mut inner = self.lock();
         let queue = std::mem::take(&mut inner.queue);
-        let queued = std::mem::take(&mut inner.queued);
+        let queued = std::mem::take(&mut inner.queued) + std::mem::take(&mut inner.taken);
         inner.end = None;
         inner.turn_waker = None;
         let mut send = false;
@@ -347,19 +364,28 @@ impl Lane {
         self.lock().cancelled_at.is_some()
     }
 
-    /// Takes all events that are there, or the end when there are none.
+    /// Takes all events that are there, or the end when there are none; called when those that were taken before are used.
     pub(crate) fn poll_turn(
         &self,
         cx: &mut Context<'_>,
         events: &mut VecDeque<Event>,
     ) -> Poll<Option<TurnEnd>> {
         let mut inner = self.lock();
+        let used = std::mem::take(&mut inner.taken);
         if !inner.queue.is_empty() {
             std::mem::swap(&mut inner.queue, events);
             let bytes = std::mem::take(&mut inner.queued);
+            // A few events are let go at once, so that the reader goes on meanwhile. Many count until they are used.
+            let many = bytes > self.peer.limits().queued;
+            inner.taken = if many { bytes } else { 0 };
             drop(inner);
-            self.backlog().sub(bytes);
+            self.backlog().sub(used + if many { 0 } else { bytes });
             return Poll::Ready(None);
+        }
+        if used > 0 {
+            drop(inner);
+            self.backlog().sub(used);
+            inner = self.lock();
         }
         if let Some(end) = inner.end.take() {
             return Poll::Ready(Some(end));
@@ -408,8 +434,10 @@ pub(crate) type TurnEnd = Result<Option<PromptResponse>>;
 
 impl Drop for Lane {
     fn drop(&mut self) {
-        let queued = self.lock().queued;
-        self.backlog().sub(queued);
+        let inner = self.lock();
+        let counted = inner.queued + inner.taken;
+        drop(inner);
+        self.backlog().sub(counted);
     }
 }
 
@@ -450,7 +478,7 @@ impl Inner {
 
     /// SUBA-02: a subagent is announced before anything else that bears its id.
     fn meet(&mut self, update: &SubagentUpdate) {
-        let child = self.children.entry(update.session_id.clone()).or_default();
+        let Some(child) = self.children.get_mut(&update.session_id) else { return };
         match &update.capabilities {
             Patch::Keep => {}
             Patch::Clear => child.cancel = false,
@@ -458,8 +486,9 @@ impl Inner {
         }
     }
 
-    fn fold_child(&mut self, id: &str, update: SessionUpdate) -> Option<Event> {
-        let event = self.children.get_mut(id)?.state.fold(update)?;
+    fn fold_child(&mut self, id: &str, update: SessionUpdate, bytes: usize) -> Option<Event> {
+        self.children.get(id)?;
+        let event = self.state.fold_child(id, update, bytes)?;
         Some(Event::FromSubagent(SessionId::from(id), Box::new(event)))
     }
 }

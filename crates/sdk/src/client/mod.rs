@@ -49,6 +49,7 @@ mod news;
 mod serve;
 mod session;
 mod setup;
+mod size;
 mod state;
 mod turn;
 

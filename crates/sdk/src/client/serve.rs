@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use attache_conn::{CancelToken, Responder};
+use attache_conn::{AnswerSlot, CancelToken, Responder};
 use attache_rpc::ErrorObject;
 use attache_wire::v1::{
     CreateTerminalRequest, ReadTextFileRequest, SessionId, TerminalExitStatus, TerminalId,
@@ -33,11 +33,29 @@ pub struct Cx {
     core: Weak<Core>,
     lane: Option<Arc<Lane>>,
     cancellation: CancelToken,
+    answer: Arc<AnswerSlot>,
 }
 
 impl Cx {
-    pub(crate) fn new(core: Weak<Core>, lane: Option<Arc<Lane>>, cancellation: CancelToken) -> Self {
-        Cx { core, lane, cancellation }
+    pub(crate) fn new(core: &Arc<Core>, lane: Option<Arc<Lane>>, cancellation: CancelToken) -> Self {
+        let answer = Arc::new(core.peer.answer_slot());
+        Cx { core: Arc::downgrade(core), lane, cancellation, answer }
+    }
+
+    pub(crate) fn answer(&self) -> &Arc<AnswerSlot> {
+        &self.answer
+    }
+
+    /// Waits for something that may take long, a person's decision for example, and lets the handlers of other requests
+    /// run meanwhile. Few handlers that may answer with much run at once.
+    pub async fn pause<T>(&self, future: impl Future<Output = T>) -> T {
+        self.answer.pause(future).await
+    }
+
+    /// Waits until there is room for an answer of so many bytes. To be called before the answer is made, by handlers that know
+    /// how large it will be: an agent that asks for much and reads nothing then costs no memory.
+    pub async fn reserve(&self, bytes: usize) {
+        self.answer.reserve(bytes).await;
     }
 
     /// The agent that asks; `None` when the connection has been let go in the meantime. A handler does not keep the
@@ -147,6 +165,11 @@ pub trait Terminal: Send + Sync + 'static {
     /// (TERM-20).
     fn release(&self) -> impl Future<Output = Result<()>> + Send;
 
+    /// How many bytes [`output`](Self::output) would return now, if that is known: room for them is waited for before.
+    fn output_bytes(&self) -> usize {
+        0
+    }
+
     /// The id by which the agent knows the terminal, for example to show its output in a tool call (TOOL-16). Called once, before
     /// the agent is told; must not wait.
     fn named(&self, _id: &TerminalId) {}
@@ -158,6 +181,7 @@ pub(crate) trait DynTerminal: Send + Sync {
     fn wait_for_exit(&self) -> BoxFuture<'_, Result<TerminalExitStatus>>;
     fn kill(&self) -> BoxFuture<'_, Result<()>>;
     fn release(&self) -> BoxFuture<'_, Result<()>>;
+    fn output_bytes(&self) -> usize;
     fn named(&self, id: &TerminalId);
 }
 
@@ -173,6 +197,9 @@ impl<T: Terminal> DynTerminal for T {
     }
     fn release(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(Terminal::release(self))
+    }
+    fn output_bytes(&self) -> usize {
+        Terminal::output_bytes(self)
     }
     fn named(&self, id: &TerminalId) {
         Terminal::named(self, id);
@@ -241,19 +268,44 @@ fn unknown(id: &TerminalId) -> Error {
     Error::not_found(format!("no such terminal: {id}"))
 }
 
-/// Runs a handler as a task and answers with what it returns. CANCEL-16: when the agent takes the request back, the
-/// handler is dropped and the answer says so.
-pub(crate) fn run<T, F>(responder: Responder, work: F)
+/// Runs a handler whose answer may be large: it begins when it is its turn, and its place is free once the answer is
+/// written.
+pub(crate) fn run_in_turn<T, F>(answer: Arc<AnswerSlot>, responder: Responder, work: F)
 where
-    T: Serialize + Send,
+    T: Serialize + Send + 'static,
     F: Future<Output = Result<T>> + Send + 'static,
 {
     tokio::spawn(async move {
-        let cancellation = responder.cancellation();
-        match race(work, cancellation.cancelled()).await {
-            First::Left(Ok(value)) => responder.ok(&value),
-            First::Left(Err(error)) => responder.err(error.to_wire()),
-            First::Right(()) => responder.err(ErrorObject::cancelled()),
-        }
+        let in_turn = async {
+            answer.enter().await;
+            work.await
+        };
+        finish(in_turn, responder).await;
+        // The handler may have kept a clone.
+        answer.leave();
     });
+}
+
+/// Runs a handler as a task.
+pub(crate) fn run<T, F>(responder: Responder, work: F)
+where
+    T: Serialize + Send + 'static,
+    F: Future<Output = Result<T>> + Send + 'static,
+{
+    tokio::spawn(finish(work, responder));
+}
+
+/// Answers with what a handler returns. CANCEL-16: when the agent takes the request back, the handler is dropped and the
+/// answer says so.
+async fn finish<T, F>(work: F, responder: Responder)
+where
+    T: Serialize + Send,
+    F: Future<Output = Result<T>> + Send,
+{
+    let cancellation = responder.cancellation();
+    match race(work, cancellation.cancelled()).await {
+        First::Left(Ok(value)) => responder.ok(&value),
+        First::Left(Err(error)) => responder.err(error.to_wire()),
+        First::Right(()) => responder.err(ErrorObject::cancelled()),
+    }
 }

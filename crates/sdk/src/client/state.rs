@@ -1,7 +1,7 @@
 //! What is known about a session: updates are folded into it and turned into events.
 
-use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher as _, RandomState};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use attache_wire::v1::{
@@ -11,11 +11,11 @@ use attache_wire::v1::{
 
 use super::event::{ContentPiece, Event, Speaker, TextChunk, ToolCallChange};
 
-/// Changes of tool calls that nobody has announced yet, and their bytes as JSON; more than this are forgotten.
+/// Tool calls that are remembered as announced; the oldest are forgotten first.
+const KNOWN_CALLS: usize = 65_536;
+/// Changes of tool calls that nobody has announced yet, and how many bytes they had on the wire; more are dropped.
 const ORPHANS: usize = 64;
 const ORPHAN_BYTES: usize = 1 << 20;
-/// Announced calls that are remembered; beyond that, all are forgotten and count as new.
-const KNOWN: usize = 1 << 20;
 
 /// The answers of `session/new`, `load`, `resume` and `fork`, as far as they are the same.
 #[derive(Debug, Default)]
@@ -68,41 +68,64 @@ impl State {
         }
     }
 
-    /// Takes in one update. `None` if there is nothing to tell.
-    pub(crate) fn fold(&mut self, update: SessionUpdate) -> Option<Event> {
+    /// Takes in one update, which was so many bytes long on the wire. `None` if there is nothing to tell.
+    pub(crate) fn fold(&mut self, update: SessionUpdate, bytes: usize) -> Option<Event> {
+        let event = self.tools.event("", update, bytes)?;
+        match &event {
+            Event::Commands(commands) => self.commands = commands.clone(),
+            Event::ConfigOptions(options) => self.config_options = options.clone(),
+            Event::Mode(mode) => {
+                if let Some(modes) = &mut self.modes {
+                    modes.current_mode_id = mode.clone();
+                }
+            }
+            Event::Info(info) => {
+                // LIST-12: absent leaves, null clears.
+                info.title.clone().apply(&mut self.title);
+                info.updated_at.clone().apply(&mut self.updated_at);
+            }
+            Event::Usage(usage) => self.usage = Some((**usage).clone()),
+            _ => {}
+        }
+        Some(event)
+    }
+
+    /// Takes in one update of a subagent, of which nothing is kept but which tool calls it has.
+    pub(crate) fn fold_child(&mut self, child: &str, update: SessionUpdate, bytes: usize) -> Option<Event> {
+        self.tools.event(child, update, bytes)
+    }
+
+    /// A permission request speaks about a tool call, and some agents announce the call in no other way.
+    pub(crate) fn asked_about(&mut self, call: &ToolCallUpdate) -> Option<ToolCallChange> {
+        if self.tools.is_known("", &call.tool_call_id) {
+            return None;
+        }
+        call.title.as_ref()?;
+        Some(self.tools.announced("", call.clone()))
+    }
+}
+
+impl Tools {
+    /// What an update says. `child` is the subagent that it is about, or nothing.
+    // Every update comes through here, and an event is large: a call would copy it once more.
+    #[inline(always)]
+    fn event(&mut self, child: &str, update: SessionUpdate, bytes: usize) -> Option<Event> {
         Some(match update {
             SessionUpdate::AgentMessageChunk(chunk) => piece(Speaker::Agent, chunk),
             SessionUpdate::AgentThoughtChunk(chunk) => piece(Speaker::Thought, chunk),
             SessionUpdate::UserMessageChunk(chunk) => piece(Speaker::User, chunk),
-            SessionUpdate::ToolCall(call) => Event::ToolCall(self.tools.announced((*call).into())),
-            SessionUpdate::ToolCallUpdate(update) => Event::ToolCall(self.tools.changed(update)?),
+            SessionUpdate::ToolCall(call) => Event::ToolCall(self.announced(child, (*call).into())),
+            SessionUpdate::ToolCallUpdate(update) => Event::ToolCall(self.changed(child, update, bytes)?),
             SessionUpdate::Plan(plan) => Event::Plan(plan),
             SessionUpdate::PlanUpdate(update) => Event::PlanUpdate(Box::new(update)),
             SessionUpdate::PlanRemoved(removed) => Event::PlanRemoved(removed),
             SessionUpdate::AvailableCommandsUpdate(update) => {
-                self.commands = update.available_commands.into();
-                Event::Commands(self.commands.clone())
+                Event::Commands(update.available_commands.into())
             }
-            SessionUpdate::CurrentModeUpdate(update) => {
-                if let Some(modes) = &mut self.modes {
-                    modes.current_mode_id = update.current_mode_id.clone();
-                }
-                Event::Mode(update.current_mode_id)
-            }
-            SessionUpdate::ConfigOptionUpdate(update) => {
-                self.config_options = update.config_options.into();
-                Event::ConfigOptions(self.config_options.clone())
-            }
-            SessionUpdate::SessionInfoUpdate(update) => {
-                // LIST-12: absent leaves, null clears.
-                update.title.clone().apply(&mut self.title);
-                update.updated_at.clone().apply(&mut self.updated_at);
-                Event::Info(Box::new(update))
-            }
-            SessionUpdate::UsageUpdate(update) => {
-                self.usage = Some(update.clone());
-                Event::Usage(Box::new(update))
-            }
+            SessionUpdate::CurrentModeUpdate(update) => Event::Mode(update.current_mode_id),
+            SessionUpdate::ConfigOptionUpdate(update) => Event::ConfigOptions(update.config_options.into()),
+            SessionUpdate::SessionInfoUpdate(update) => Event::Info(Box::new(update)),
+            SessionUpdate::UsageUpdate(update) => Event::Usage(Box::new(update)),
             SessionUpdate::Notice(notice) => Event::Notice(Box::new(notice)),
             SessionUpdate::CompactionUpdate(update) => Event::Compaction(update),
             SessionUpdate::CompactionSummaryChunk(chunk) => Event::CompactionSummary(Box::new(chunk)),
@@ -113,15 +136,6 @@ impl State {
             SessionUpdate::Other(unknown) => Event::Other(unknown),
             _ => return None,
         })
-    }
-
-    /// A permission request speaks about a tool call, and some agents announce the call in no other way.
-    pub(crate) fn asked_about(&mut self, call: &ToolCallUpdate) -> Option<ToolCallChange> {
-        if self.tools.is_known(&call.tool_call_id) {
-            return None;
-        }
-        call.title.as_ref()?;
-        Some(self.tools.announced(call.clone()))
     }
 }
 
@@ -140,81 +154,77 @@ fn piece(speaker: Speaker, chunk: ContentChunk) -> Event {
     }
 }
 
-/// Which tool calls there are.
+/// Which tool calls there are, of the session and its subagents. Nothing of their contents is kept.
 #[derive(Debug, Default)]
 struct Tools {
-    /// The hashes of their ids, which may be as long as a message.
+    /// Calls by their hash: ids may be of any length. The key of the hash is not known to anybody, so no two of them can be
+    /// made to look the same.
     known: HashSet<u64>,
-    hasher: RandomState,
-    /// Changes of calls that nobody has announced. Some agents send the announcement last.
-    orphans: HashMap<ToolCallId, Orphan>,
+    /// The same, the oldest first.
+    order: VecDeque<u64>,
+    keys: RandomState,
+    /// Changes of calls that nobody has announced, with their bytes on the wire. Some agents send the announcement last.
+    orphans: HashMap<u64, (Box<ToolCallUpdate>, usize)>,
     orphan_bytes: usize,
 }
 
-#[derive(Debug)]
-struct Orphan {
-    update: Box<ToolCallUpdate>,
-    bytes: usize,
-}
-
 impl Tools {
-    fn announced(&mut self, mut call: ToolCallUpdate) -> ToolCallChange {
-        if self.known.len() >= KNOWN {
-            self.known.clear();
+    fn key(&self, child: &str, id: &ToolCallId) -> u64 {
+        self.keys.hash_one((child, id.as_str()))
+    }
+
+    fn is_known(&self, child: &str, id: &ToolCallId) -> bool {
+        self.known.contains(&self.key(child, id))
+    }
+
+    fn announced(&mut self, child: &str, mut call: ToolCallUpdate) -> ToolCallChange {
+        let key = self.key(child, &call.tool_call_id);
+        let created = self.known.insert(key);
+        if created {
+            self.order.push_back(key);
+            if self.order.len() > KNOWN_CALLS
+                && let Some(oldest) = self.order.pop_front()
+            {
+                self.known.remove(&oldest);
+            }
         }
-        let created = self.known.insert(self.hasher.hash_one(&call.tool_call_id));
-        if let Some(earlier) = self.take_orphan(&call.tool_call_id) {
+        if let Some((earlier, _)) = self.take_orphan(key) {
             fill(&mut call, *earlier);
         }
         ToolCallChange { created, update: Box::new(call) }
     }
 
     /// TOOL-21: a change of an unknown call creates it if it has a title; else it waits for the announcement.
-    fn changed(&mut self, mut update: Box<ToolCallUpdate>) -> Option<ToolCallChange> {
-        if self.is_known(&update.tool_call_id) {
+    fn changed(
+        &mut self,
+        child: &str,
+        mut update: Box<ToolCallUpdate>,
+        bytes: usize,
+    ) -> Option<ToolCallChange> {
+        let key = self.key(child, &update.tool_call_id);
+        if self.known.contains(&key) {
             return Some(ToolCallChange { created: false, update });
         }
         if update.title.is_some() {
-            return Some(self.announced(*update));
+            return Some(self.announced(child, *update));
         }
-        if let Some(earlier) = self.take_orphan(&update.tool_call_id) {
+        let mut bytes = bytes;
+        if let Some((earlier, earlier_bytes)) = self.take_orphan(key) {
             fill(&mut update, *earlier);
+            bytes += earlier_bytes;
         }
-        let bytes = bytes(&update);
-        if self.orphans.len() < ORPHANS && bytes <= ORPHAN_BYTES - self.orphan_bytes {
+        if self.orphans.len() < ORPHANS && self.orphan_bytes + bytes <= ORPHAN_BYTES {
             self.orphan_bytes += bytes;
-            self.orphans.insert(update.tool_call_id.clone(), Orphan { update, bytes });
+            self.orphans.insert(key, (update, bytes));
         }
         None
     }
 
-    fn is_known(&self, id: &ToolCallId) -> bool {
-        self.known.contains(&self.hasher.hash_one(id))
+    fn take_orphan(&mut self, key: u64) -> Option<(Box<ToolCallUpdate>, usize)> {
+        let orphan = self.orphans.remove(&key)?;
+        self.orphan_bytes -= orphan.1;
+        Some(orphan)
     }
-
-    fn take_orphan(&mut self, id: &ToolCallId) -> Option<Box<ToolCallUpdate>> {
-        let orphan = self.orphans.remove(id)?;
-        self.orphan_bytes -= orphan.bytes;
-        Some(orphan.update)
-    }
-}
-
-/// How many bytes an update has as JSON.
-fn bytes(update: &ToolCallUpdate) -> usize {
-    struct Count(usize);
-    impl std::io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    // What cannot be written as JSON has not come as JSON; it counts as too much.
-    serde_json::to_writer(&mut count, update).map_or(usize::MAX, |()| count.0)
 }
 
 /// Takes from `earlier` what the newer one does not mention.
@@ -233,37 +243,4 @@ fn fill(call: &mut ToolCallUpdate, earlier: ToolCallUpdate) {
     or(&mut call.raw_input, earlier.raw_input);
     or(&mut call.raw_output, earlier.raw_output);
     or(&mut call.meta, earlier.meta);
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
-    use super::*;
-    use serde_json::json;
-
-    fn update(value: serde_json::Value) -> SessionUpdate {
-        serde_json::from_value(value).unwrap()
-    }
-
-    #[test]
-    fn unannounced_changes_are_bounded_in_bytes() {
-        let mut state = State::default();
-        let large = "y".repeat(ORPHAN_BYTES / 4);
-        for number in 0..60 {
-            let change = json!({ "sessionUpdate": "tool_call_update", "toolCallId": format!("t{number}"), "rawInput": large });
-            assert!(state.fold(update(change)).is_none());
-        }
-        assert_eq!(state.tools.orphans.len(), 3);
-        assert!(state.tools.orphan_bytes <= ORPHAN_BYTES);
-        // What was kept is there with the announcement, and gone with it.
-        let call = json!({ "sessionUpdate": "tool_call", "toolCallId": "t1", "title": "Late" });
-        let Some(Event::ToolCall(change)) = state.fold(update(call)) else { panic!("no call") };
-        assert!(change.created && change.update.raw_input.is_some());
-        assert_eq!(state.tools.orphans.len(), 2);
-        assert!(state.tools.orphan_bytes < 3 * ORPHAN_BYTES / 4);
-        let change =
-            json!({ "sessionUpdate": "tool_call_update", "toolCallId": "huge", "rawInput": large.repeat(8) });
-        assert!(state.fold(update(change)).is_none());
-        assert_eq!(state.tools.orphans.len(), 2);
-    }
 }

@@ -16,6 +16,7 @@ mod agent_rig;
 mod agent_tool;
 mod agent_turn;
 mod client_ask;
+mod client_bounds;
 mod client_cancel;
 mod client_connect;
 mod client_gates;

@@ -8,6 +8,9 @@ use super::object::in_member;
 use super::raw::Raw;
 use crate::Json;
 
+/// How many members an object may have whose names are free: all of them are kept, and compared with each other.
+pub(crate) const MAX_MEMBERS: usize = 1_024;
+
 /// The members of one object, undecoded, in the order in which they came.
 pub(crate) struct Members<'de>(Vec<(String, Raw<'de>)>);
 
@@ -16,6 +19,9 @@ impl<'de> Members<'de> {
     pub(crate) fn from_map<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
         let mut entries = Vec::new();
         while let Some(entry) = map.next_entry()? {
+            if entries.len() == MAX_MEMBERS {
+                return Err(A::Error::custom(format_args!("an object of more than {MAX_MEMBERS} members")));
+            }
             entries.push(entry);
         }
         Ok(Members(entries))

@@ -1,5 +1,6 @@
 //! The modes in which a member is read, one zero-sized type each.
 
+use std::cell::Cell;
 use std::marker::PhantomData;
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -306,6 +307,40 @@ impl Mode<Patch<Meta>> for PatchMeta {
     }
 }
 
+/// How many entries a list may have, those of lists inside of it included. A few bytes of text become a value of a few
+/// hundred, so that the length of a message does not bound what reading it costs.
+const MAX_ENTRIES: u32 = 16_384;
+
+thread_local! {
+    /// How many lists are being read inside of each other, and how many entries they had so far.
+    static ENTRIES: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
+}
+
+/// Counts the entries of a list while it is read.
+struct Entries;
+
+impl Entries {
+    fn begin() -> Self {
+        let (depth, count) = ENTRIES.get();
+        ENTRIES.set((depth + 1, if depth == 0 { 0 } else { count }));
+        Entries
+    }
+
+    /// Counts one more; `false` if it is one too many.
+    fn count(&self) -> bool {
+        let (depth, count) = ENTRIES.get();
+        ENTRIES.set((depth, count + 1));
+        count < MAX_ENTRIES
+    }
+}
+
+impl Drop for Entries {
+    fn drop(&mut self) {
+        let (depth, count) = ENTRIES.get();
+        ENTRIES.set((depth - 1, count));
+    }
+}
+
 /// Takes a string and lets anything else pass as nothing.
 struct LooseText<T>(PhantomData<T>);
 
@@ -367,11 +402,65 @@ impl<'de, T: DeserializeOwned> Visitor<'de> for LooseList<T> {
         Ok(None)
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let entries = Entries::begin();
         let mut list = Vec::new();
         while let Some(raw) = seq.next_element::<Raw<'de>>()? {
+            if !entries.count() {
+                return Err(A::Error::custom(format_args!("a list of more than {MAX_ENTRIES} entries")));
+            }
             list.extend(raw.parse::<T>().ok());
         }
         Ok(Some(list))
     }
     nothing_else!();
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::v1::{SessionUpdate, ToolCallUpdate};
+
+    fn locations(count: usize) -> String {
+        let list = vec![r#"{"path":"/"}"#; count].join(",");
+        format!(r#"{{"toolCallId":"c","locations":[{list}],"content":[]}}"#)
+    }
+
+    #[test]
+    fn lists_are_bounded_and_each_starts_anew() {
+        let read = |count| serde_json::from_str::<ToolCallUpdate>(&locations(count));
+        for _ in 0..3 {
+            assert!(read(16_384).is_ok_and(|call| call.locations.is_some_and(|list| list.len() == 16_384)));
+            assert!(read(16_385).is_err_and(|error| error.to_string().contains("more than 16384 entries")));
+        }
+    }
+
+    #[test]
+    fn lists_inside_of_lists_count_together() {
+        let option = |choices: usize| {
+            let choices = vec![r#"{"value":"v","name":"n"}"#; choices].join(",");
+            let group = format!(r#"{{"group":"g","name":"g","options":[{choices}]}}"#);
+            format!(r#"{{"id":"o","name":"o","type":"select","currentValue":"v","options":[{group}]}}"#)
+        };
+        let update = |options: usize, choices: usize| {
+            let options = vec![option(choices); options].join(",");
+            let update = format!(r#"{{"sessionUpdate":"config_option_update","configOptions":[{options}]}}"#);
+            serde_json::from_str::<SessionUpdate>(&update)
+        };
+        let count = |update: SessionUpdate| match update {
+            SessionUpdate::ConfigOptionUpdate(update) => update.config_options.len(),
+            other => panic!("{other:?}"),
+        };
+        assert!(update(100, 100).is_ok_and(|update| count(update) == 100));
+        assert!(update(100, 1_000).is_err_and(|error| error.to_string().contains("more than 16384 entries")));
+    }
+
+    #[test]
+    fn a_tag_behind_very_many_members_is_not_waited_for() {
+        let update = |before: usize| {
+            let members = vec![r#""x":1,"#; before].concat();
+            let text = format!(r#"{{{members}"sessionUpdate":"current_mode_update","currentModeId":"m"}}"#);
+            serde_json::from_str::<SessionUpdate>(&text)
+        };
+        assert!(update(256).is_ok());
+        assert!(update(257).is_err_and(|error| error.to_string().contains("more than 256 members")));
+    }
 }

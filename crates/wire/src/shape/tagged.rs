@@ -78,6 +78,9 @@ impl<'de, T: Tagged> Visitor<'de> for TaggedVisitor<T> {
     }
 }
 
+/// How many members may stand before the tag: those are kept, and no object has as many.
+const MAX_BEFORE_TAG: usize = 256;
+
 /// Finds the tag among an object's members and reads the variant.
 pub(crate) fn from_members<'de, T: Tagged, A: MapAccess<'de>>(mut map: A) -> Result<T, A::Error> {
     let mut before: Vec<(Cow<'de, str>, Raw<'de>)> = Vec::new();
@@ -91,6 +94,12 @@ pub(crate) fn from_members<'de, T: Tagged, A: MapAccess<'de>>(mut map: A) -> Res
             } else {
                 T::from_tag(&tag, Replay { before: before.into_iter(), value: None, rest: map })
             };
+        }
+        if before.len() == MAX_BEFORE_TAG {
+            return Err(A::Error::custom(format_args!(
+                "more than {MAX_BEFORE_TAG} members before `{}`",
+                T::TAG
+            )));
         }
         before.push((key, map.next_value()?));
     }

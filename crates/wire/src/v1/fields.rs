@@ -3,8 +3,10 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
+
+use crate::shape::members::MAX_MEMBERS;
 
 /// Named values in the order in which they were written. The order is kept because a form shows its fields in it.
 #[derive(Debug, Clone, PartialEq)]
@@ -104,6 +106,9 @@ impl<'de, V: Deserialize<'de>> Visitor<'de> for FieldsVisitor<V> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<V>, A::Error> {
         let mut fields = Fields::new();
         while let Some((name, value)) = map.next_entry::<String, V>()? {
+            if fields.len() == MAX_MEMBERS {
+                return Err(A::Error::custom(format_args!("an object of more than {MAX_MEMBERS} members")));
+            }
             fields.insert(name, value);
         }
         Ok(fields)
@@ -122,5 +127,15 @@ mod tests {
         assert_eq!(fields, Fields::from([("b", 3), ("a", 2)]));
         assert_eq!(serde_json::to_string(&fields).unwrap(), r#"{"b":3,"a":2}"#);
         assert_eq!((fields.get("a"), fields.get("c")), (Some(&2), None));
+    }
+
+    #[test]
+    fn an_object_of_very_many_members_is_refused() {
+        let object = |count: usize| {
+            let members: Vec<String> = (0..count).map(|n| format!("\"f{n}\":1")).collect();
+            serde_json::from_str::<Fields<i64>>(&format!("{{{}}}", members.join(",")))
+        };
+        assert_eq!(object(1024).unwrap().len(), 1024);
+        assert!(object(1025).unwrap_err().to_string().contains("more than 1024 members"));
     }
 }

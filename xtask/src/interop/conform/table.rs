@@ -157,10 +157,10 @@ fn without_places(text: &str) -> String {
     let mut rest = text;
     while let Some(at) = rest.find(SCRATCH) {
         let from = rest[..at].rfind(|c: char| !(c.is_ascii_alphanumeric() || "/._-".contains(c)));
-        let name = rest[at + SCRATCH.len()..].trim_start_matches(|c: char| c.is_ascii_digit() || c == '-');
+        let name = rest[at + SCRATCH.len()..].trim_start_matches(|c: char| c.is_ascii_hexdigit());
         out.push_str(&rest[..from.map_or(0, |from| from + 1)]);
         out.push_str("/…/");
-        rest = name;
+        rest = name.trim_start_matches('/');
     }
     out.push_str(rest);
     let home = std::env::var("HOME").unwrap_or_default();
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn places_of_the_machine_are_left_out() {
         let said =
-            r#"{"cwd":"/tmp/attache-check-12-3-too-early","path":"/tmp/x/attache-check-12-44-read/a.txt"}"#;
+            r#"{"cwd":"/tmp/attache-check-12c3/too-early","path":"/tmp/x/attache-check-00ff/read/a.txt"}"#;
         assert_eq!(without_places(said), r#"{"cwd":"/…/too-early","path":"/…/read/a.txt"}"#);
         assert_eq!(without_places("plain"), "plain");
     }

@@ -1,8 +1,11 @@
 //! What was sent before, also in other runs of the program.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::fs;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+
+use attache_conn::private;
+use attache_host::secrets::Mask;
 
 /// Entries that are kept.
 const KEPT: usize = 1000;
@@ -60,29 +63,19 @@ impl History {
     }
 }
 
-fn open(file: &Path, options: &mut OpenOptions) -> io::Result<fs::File> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        // Prompts are nobody else's business.
-        options.mode(0o600);
-    }
-    options.create(true).open(file)
-}
-
 fn append(file: &Path, text: &str) -> io::Result<()> {
     if let Some(parent) = file.parent() {
-        fs::create_dir_all(parent)?;
+        crate::paths::private_dir(parent)?;
     }
+    // Keys that were typed or pasted stay in memory only.
+    let text = Mask::from_env().tokens(text);
     // One write, so that two chats do not mix their lines.
-    open(file, OpenOptions::new().append(true))?.write_all(format!("{}\n", escape(text)).as_bytes())
+    private::append(file)?.write_all(format!("{}\n", escape(&text)).as_bytes())
 }
 
 fn rewrite(file: &Path, entries: &[String]) -> io::Result<()> {
-    let next = file.with_extension("new");
     let text: String = entries.iter().map(|entry| escape(entry) + "\n").collect();
-    open(&next, OpenOptions::new().write(true).truncate(true))?.write_all(text.as_bytes())?;
-    fs::rename(next, file)
+    private::replace(file, text.as_bytes())
 }
 
 fn escape(text: &str) -> String {
@@ -110,6 +103,16 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+
+    #[test]
+    fn a_key_is_in_memory_only() {
+        let dir = private::TempDir::new("attache-history").unwrap();
+        let file = dir.path().join("history");
+        let mut history = History::load(Some(file.clone()));
+        history.add("use ghp_0123456789abcdefghijklmnopqrstuvwxyz for the password field");
+        assert!(history.get(0).unwrap().contains("ghp_"));
+        assert_eq!(fs::read_to_string(&file).unwrap(), "use *** for the password field\n");
+    }
 
     #[test]
     fn entries_survive_in_a_file_that_is_private() {

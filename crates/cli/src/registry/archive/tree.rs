@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::invalid;
 use crate::error::{Context as _, Result};
+use crate::paths::private_dir;
 
 /// How much an archive may hold.
 const MOST_BYTES: u64 = 8 << 30;
@@ -22,7 +23,7 @@ pub(super) struct Tree {
 
 impl Tree {
     pub(super) fn new(root: &Path) -> Result<Tree> {
-        fs::create_dir_all(root).context(root.display())?;
+        private_dir(root).context("the registry")?;
         Ok(Tree { root: root.to_owned(), links: Vec::new(), bytes: 0, entries: 0 })
     }
 

@@ -47,8 +47,6 @@ impl Start {
             "--unshare-user-try",
             "--unshare-pid",
             "--unshare-ipc",
-            "--unshare-uts",
-            "--unshare-cgroup-try",
             "--die-with-parent",
             "--new-session",
             "--as-pid-1",
@@ -101,6 +99,7 @@ impl Start {
         if plan.everything {
             self.add(["--ro-bind", "/", "/"]);
         }
+        // Directories in memory are private, so Landlock alone keeps them read-only: each remount takes time.
         let mut read_only = Vec::new();
         for (path, node) in &plan.nodes {
             let path = path.as_os_str();
@@ -115,24 +114,18 @@ impl Start {
                         self.add(["--size", &bytes.to_string()]);
                     }
                     self.add([OsStr::new("--tmpfs"), path]);
-                    if !*writable {
-                        read_only.push(path);
-                    }
                 }
                 Node::Mask => self.add([OsStr::new("--ro-bind"), OsStr::new("/dev/null"), path]),
                 Node::Link(target) => self.add([OsStr::new("--symlink"), target, path]),
                 Node::File(content) => {
                     let file = self.keep(process::anonymous_file(content)?);
-                    self.add([OsStr::new("--ro-bind-data"), OsStr::new(&file.to_string()), path]);
+                    self.add([OsStr::new("--file"), OsStr::new(&file.to_string()), path]);
                 }
                 Node::Processes => {
                     self.add([OsStr::new("--proc"), path]);
                     read_only.push(path);
                 }
-                Node::Devices => {
-                    self.add([OsStr::new("--dev"), path]);
-                    read_only.push(path);
-                }
+                Node::Devices => self.add([OsStr::new("--dev"), path]),
             }
         }
         if !plan.everything {

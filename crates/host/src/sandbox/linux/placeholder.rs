@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 
 use super::explain;
 use super::resolve::{End, Id, Step, Trail};
@@ -67,10 +67,9 @@ pub(super) fn create_all(confinement: &Confinement) -> io::Result<Vec<Placeholde
 
 /// Whether what a path leads to is a placeholder.
 pub(super) fn is_placeholder(step: &Step) -> bool {
-    let metadata = step.descriptor.try_clone().and_then(|descriptor| File::from(descriptor).metadata());
+    let facts = sys::facts(step.descriptor.as_fd());
     step.kind == Kind::Directory
-        && metadata
-            .is_ok_and(|metadata| metadata.mode() & 0o7777 == MODE && metadata.uid() == user_and_group().0)
+        && facts.is_ok_and(|facts| facts.mode == MODE && facts.user == user_and_group().0)
 }
 
 /// Creates a placeholder. False if the user may not: then no command of the user can create anything there.

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use super::placeholder;
@@ -12,7 +11,7 @@ use super::resolve::{End, Id, Step, Trail, hard_links};
 use super::roots::Root;
 use super::system;
 use crate::sandbox::{Confinement, View};
-use crate::sys::Kind;
+use crate::sys::{self, Kind};
 
 /// The private directories for temporary files. The first that is not visible for another reason is `TMPDIR`.
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
@@ -58,13 +57,15 @@ impl Plan {
         plan.nodes.insert("/proc".into(), Node::Processes);
         plan.nodes.insert("/dev".into(), Node::Devices);
         plan.nodes.insert("/dev/shm".into(), Node::Memory { writable: true });
-        for directory in ["/tmp", "/var/tmp"].map(Path::new) {
-            let trail = Trail::follow(directory)?;
-            if !everything || trail.found().is_some_and(|step| step.path == directory) {
-                plan.nodes.insert(directory.into(), Node::Memory { writable: true });
+        if everything {
+            for directory in ["/tmp", "/var/tmp"].map(Path::new) {
+                if std::fs::symlink_metadata(directory).is_ok_and(|metadata| metadata.is_dir()) {
+                    plan.nodes.insert(directory.into(), Node::Memory { writable: true });
+                }
             }
-        }
-        if !everything {
+        } else {
+            plan.nodes.insert("/tmp".into(), Node::Memory { writable: true });
+            plan.nodes.insert("/var/tmp".into(), Node::Link("/tmp".into()));
             system::add(&mut plan, confinement)?;
         }
         for root in Root::all(confinement)? {
@@ -150,9 +151,7 @@ impl Plan {
     /// Makes a program unusable, by all names that it has in its directory.
     fn hide_program(&mut self, trail: &Trail) -> io::Result<()> {
         let Some(step) = trail.found() else { return Ok(()) };
-        let has_names = step.kind == Kind::File
-            && std::fs::File::from(step.descriptor.try_clone()?).metadata()?.nlink() > 1;
-        if has_names {
+        if step.kind == Kind::File && sys::facts(step.descriptor.as_fd())?.names > 1 {
             for path in hard_links(step)? {
                 self.hide(&Trail::follow(&path)?)?;
             }

@@ -2,13 +2,12 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use crate::sys::{Dir, Kind};
+use crate::sys::{self, Dir, Facts, Kind};
 
 /// More links than this in one path are a loop.
 const MOST_LINKS: usize = 40;
@@ -22,8 +21,8 @@ pub(super) struct Id {
 
 impl Id {
     pub(super) fn of(descriptor: BorrowedFd<'_>) -> io::Result<Id> {
-        let metadata = File::from(descriptor.try_clone_to_owned()?).metadata()?;
-        Ok(Id { device: metadata.dev(), inode: metadata.ino() })
+        let Facts { device, inode, .. } = sys::facts(descriptor)?;
+        Ok(Id { device, inode })
     }
 }
 
@@ -83,9 +82,8 @@ impl Trail {
                 trail.end = End::Blocked;
                 break;
             }
-            let directory = Dir::from(place.descriptor.try_clone()?);
             let path = place.path.join(&name);
-            let descriptor = match directory.place(&name) {
+            let descriptor = match sys::place_in(place.descriptor.as_fd(), &name) {
                 Ok(descriptor) => descriptor,
                 Err(error) => {
                     trail.end = match error.kind() {
@@ -96,10 +94,10 @@ impl Trail {
                     break;
                 }
             };
-            let kind = Kind::of_file(&File::from(descriptor.try_clone()?))?;
+            let kind = sys::facts(descriptor.as_fd())?.kind;
             let mut step = Step { path, kind, descriptor, target: OsString::new() };
             if kind == Kind::Link {
-                step.target = directory.read_link(&name)?;
+                step.target = sys::target_of(step.descriptor.as_fd())?;
                 let target = PathBuf::from(&step.target);
                 trail.steps.push(step);
                 links += 1;
@@ -147,7 +145,7 @@ impl Trail {
 }
 
 fn root() -> io::Result<Step> {
-    let descriptor = Dir::open(Path::new("/"))?.descriptor().try_clone_to_owned()?;
+    let descriptor = Dir::open(Path::new("/"))?.into_descriptor();
     Ok(Step { path: "/".into(), kind: Kind::Directory, descriptor, target: OsString::new() })
 }
 

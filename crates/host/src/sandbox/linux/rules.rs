@@ -12,7 +12,7 @@ use super::roots::Root;
 use super::system;
 use crate::sandbox::{Confinement, Network, View};
 use crate::sys::landlock::{Ruleset, right};
-use crate::sys::{Dir, Kind};
+use crate::sys::{self, Dir, Kind};
 
 /// Reading a device and writing to it.
 const USE_DEVICE: u64 = right::READ_FILE | right::WRITE_FILE | right::IOCTL_DEVICE;
@@ -140,7 +140,7 @@ impl<'a> Readable<'a> {
         for entry in entries {
             let name = entry?.file_name();
             let Ok(place) = directory.place(&name) else { continue };
-            let kind = Kind::of_file(&File::from(place.try_clone()?))?;
+            let kind = sys::facts(place.as_fd())?.kind;
             // A link has no content of its own.
             if kind != Kind::Link {
                 self.allow_files(rules, &path.join(name), place.as_fd(), kind)?;

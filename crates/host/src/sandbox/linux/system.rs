@@ -1,13 +1,16 @@
 //! The parts of the system that programs need to run, for commands that see little else.
 
+use std::fs::File;
 use std::io;
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use super::plan::{Node, Plan};
-use super::resolve::Trail;
+use super::resolve::Id;
 use crate::sandbox::{Confinement, Network};
-use crate::sys::Kind;
 use crate::sys::process::user_and_group;
+use crate::sys::{self, Facts, Kind};
 
 /// Directories with programs and libraries.
 pub(super) const PROGRAMS: &[&str] = &[
@@ -23,22 +26,19 @@ pub(super) const PROGRAMS: &[&str] = &[
     "/run/current-system",
 ];
 
-/// Directories inside these that hold no programs.
-pub(super) const NO_PROGRAMS: &[&str] = &["/usr/src", "/usr/local/src", "/usr/local/etc"];
+/// Directories inside these that hold projects and settings of the machine, which may be confidential.
+pub(super) const NO_PROGRAMS: &[&str] = &["/usr/local/src", "/usr/local/etc"];
 
-/// Settings of the linker, locales, time zones and terminals, and links to alternative programs.
+/// Settings of the linker, locales and time zones, and links to alternative programs.
 pub(super) const SETTINGS: &[&str] = &[
     "/etc/alternatives",
     "/etc/ld.so.cache",
-    "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d",
     "/etc/ld-musl-aarch64.path",
     "/etc/ld-musl-x86_64.path",
     "/etc/locale.alias",
     "/etc/locale.conf",
     "/etc/localtime",
     "/etc/os-release",
-    "/etc/terminfo",
     "/etc/timezone",
 ];
 
@@ -59,6 +59,9 @@ pub(super) const CERTIFICATES: &[&str] = &[
 /// Settings of name lookups.
 pub(super) const NAME_LOOKUP: &[&str] = &["/etc/hosts", "/etc/resolv.conf"];
 
+/// Files up to this size are copied, which is faster than a mount.
+const COPIED_BYTES: u64 = 256 * 1024;
+
 /// Whether a path is one of those that are always shown.
 pub(super) fn is_part(path: &Path) -> bool {
     [PROGRAMS, SETTINGS, CERTIFICATES].concat().iter().any(|part| Path::new(part) == path)
@@ -71,7 +74,8 @@ pub(super) fn add(plan: &mut Plan, confinement: &Confinement) -> io::Result<()> 
         add_as_it_is(plan, Path::new(path))?;
     }
     for path in NO_PROGRAMS.iter().map(Path::new) {
-        if path.is_dir() {
+        // An empty directory needs no mask, and each mask takes time.
+        if std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()) {
             plan.nodes.insert(path.into(), Node::Memory { writable: false });
         }
     }
@@ -102,18 +106,22 @@ pub(super) fn add(plan: &mut Plan, confinement: &Confinement) -> io::Result<()> 
     Ok(())
 }
 
-/// Adds a link as a link, and something else read-only. The target of a link is added only if it is inside another part.
+/// Adds a link as a link, a small file as a copy and something else read-only. The target of a link is added only if it is inside
+/// another part.
 fn add_as_it_is(plan: &mut Plan, path: &Path) -> io::Result<()> {
-    let trail = Trail::follow(path)?;
-    let Some(step) = trail.steps.iter().find(|step| step.path == path) else { return Ok(()) };
-    let node = match step.kind {
-        Kind::Link => Node::Link(step.target.clone()),
-        Kind::File | Kind::Directory => Node::Bind {
-            from: step.descriptor.try_clone()?,
-            id: step.id()?,
-            kind: step.kind,
-            writable: false,
+    // The directories above belong to the administrator.
+    let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    let Ok(place) = File::options().read(true).custom_flags(flags).open(path) else { return Ok(()) };
+    let Facts { kind, device, inode, .. } = sys::facts(place.as_fd())?;
+    let node = match kind {
+        Kind::Link => Node::Link(sys::target_of(place.as_fd())?),
+        Kind::File if place.metadata()?.len() <= COPIED_BYTES => match std::fs::read(path) {
+            Ok(content) => Node::File(content),
+            Err(_) => return Ok(()),
         },
+        Kind::File | Kind::Directory => {
+            Node::Bind { from: place.into(), id: Id { device, inode }, kind, writable: false }
+        }
         Kind::Fifo | Kind::Socket | Kind::Device => return Ok(()),
     };
     plan.nodes.insert(path.into(), node);

@@ -1,0 +1,135 @@
+//! How large messages of an agent may be, by what they are.
+//!
+//! The frame limit leaves room for file contents and pictures. What is kept for the life of a session, shown as a form or given to the
+//! system as a command line is small; a large one is refused before it is read, because a typed value can take many
+//! times the room of its text.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+
+use super::dispatch::{Serve, Text};
+
+/// Updates up to this size are not looked at: whatever they are, they may be as large.
+const SMALL_UPDATE: usize = 1 << 20;
+/// A question about a tool call, with the change that it is about.
+const PERMISSION: usize = 6 << 20;
+/// A form, or the address of a page.
+pub(super) const ELICITATION: usize = 256 << 10;
+/// A command line with its variables.
+const COMMAND: usize = 1 << 20;
+/// A request that only names something.
+const NAMES: usize = 64 << 10;
+/// The answer to a request of ours.
+const ANSWER: usize = 4 << 20;
+/// The id of an elicitation, which is remembered.
+pub(super) const ELICITATION_ID: usize = 1 << 10;
+
+/// The updates that carry contents.
+const CONTENTS: &[&str] = &[
+    "agent_message_chunk",
+    "agent_thought_chunk",
+    "user_message_chunk",
+    "tool_call",
+    "tool_call_update",
+    "compaction_summary_chunk",
+    "session_message",
+    "session_message_chunk",
+];
+
+/// Refuses an update that is larger than one of its kind may be.
+pub(super) fn check_update(params: &str) -> Result<(), String> {
+    if params.len() <= SMALL_UPDATE {
+        return Ok(());
+    }
+    match update_kind(params) {
+        Ok(kind) if CONTENTS.contains(&&*kind) => Ok(()),
+        Ok(kind) => {
+            let kind: String = kind.chars().take(40).collect();
+            Err(format!("an update `{kind}` of {} bytes is too large", params.len()))
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Refuses a request that is larger than one of its kind may be.
+pub(super) fn check_request(serve: Serve, params: &str) -> Result<(), String> {
+    let limit = match serve {
+        Serve::Permission => PERMISSION,
+        Serve::Elicitation => ELICITATION,
+        // As large as a frame; the text is all that is kept of it.
+        Serve::Write => return Ok(()),
+        Serve::Create => COMMAND,
+        Serve::Read | Serve::Output | Serve::Wait | Serve::Kill | Serve::Release => NAMES,
+    };
+    check(params, limit)
+}
+
+/// Refuses the answer to a request of ours that is too large to be read.
+pub(super) fn check_answer(result: &str) -> Result<(), String> {
+    check(result, ANSWER)
+}
+
+pub(super) fn check(text: &str, limit: usize) -> Result<(), String> {
+    match text.len() <= limit {
+        true => Ok(()),
+        false => Err(format!("{} bytes are more than {limit}", text.len())),
+    }
+}
+
+/// The value of `update.sessionUpdate`; nothing else is read.
+fn update_kind(params: &str) -> serde_json::Result<Cow<'_, str>> {
+    let mut json = serde_json::Deserializer::from_str(params);
+    Member("update", Member("sessionUpdate", Text)).deserialize(&mut json)
+}
+
+/// Reads one member of an object by a seed.
+struct Member<S>(&'static str, S);
+
+impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Member<S> {
+    type Value = S::Value;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de, S: DeserializeSeed<'de>> Visitor<'de> for Member<S> {
+    type Value = S::Value;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an object with `{}`", self.0)
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let (name, mut seed, mut value) = (self.0, Some(self.1), None);
+        while let Some(key) = map.next_key_seed(Text)? {
+            match seed.take_if(|_| key == name) {
+                Some(seed) => value = Some(map.next_value_seed(seed)?),
+                None => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        value.ok_or_else(|| serde::de::Error::missing_field(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn update(kind: &str, bytes: usize) -> String {
+        let text = "x".repeat(bytes);
+        format!(r#"{{"sessionId":"s","update":{{"a":["{text}"],"sessionUpdate":"{kind}"}}}}"#)
+    }
+
+    #[test]
+    fn only_contents_may_be_large() {
+        for kind in ["agent_message_chunk", "tool_call", "tool_call_update"] {
+            assert_eq!(check_update(&update(kind, 2 << 20)), Ok(()), "{kind}");
+        }
+        for kind in ["available_commands_update", "config_option_update", "plan", "no_such_update"] {
+            assert_eq!(check_update(&update(kind, 1000)), Ok(()), "{kind}");
+            let refused = check_update(&update(kind, 2 << 20));
+            assert!(refused.is_err_and(|why| why.contains(kind) && why.contains("is too large")), "{kind}");
+        }
+        assert!(check_update(&format!("[{}]", "1,".repeat(1 << 20))).is_err());
+    }
+}
