@@ -1,7 +1,7 @@
 //! Reads the layers and puts them on top of each other.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use attache_conn::private;
 use attache_host::bounded::{FinalLink, read_text_bounded};
@@ -83,16 +83,21 @@ fn read(path: &Path) -> Result<Option<toml::Table>> {
     Ok(Some(table))
 }
 
-/// Files of the project that its settings name: a policy, a program, a script in a command line. Trust covers their content too.
+/// Files that a project's settings name: a policy, a program, a script in a command line. Trust covers their content too. They are
+/// listed by the path that the settings name, because a link on the way may lead elsewhere later.
 fn named_files(table: &toml::Table, settings: &Path, root: &Path) -> Vec<PathBuf> {
     let base = settings.parent().unwrap_or(root);
     let mut words = Vec::new();
     table.values().for_each(|value| add_words(value, &mut words));
-    let file = |word: String| {
-        let path = base.join(word).canonicalize().ok()?;
-        (path.is_file() && path.starts_with(root)).then_some(path)
+    let is_inside = |path: &PathBuf| {
+        let is_below = path.starts_with(root) && path.components().all(|part| part != Component::ParentDir);
+        is_below || path.canonicalize().is_ok_and(|real| real.starts_with(root))
     };
-    words.into_iter().filter_map(file).collect()
+    let mut files: Vec<PathBuf> = words.into_iter().map(|word| base.join(word)).filter(is_inside).collect();
+    // What a policy allows is the project's own, wherever it lies; programs outside belong to the user.
+    files.extend(table.get("permission_policy").and_then(toml::Value::as_str).map(|word| base.join(word)));
+    files.retain(|path| path.symlink_metadata().is_ok() && !path.is_dir());
+    files
 }
 
 fn add_words(value: &toml::Value, words: &mut Vec<String>) {
@@ -305,5 +310,38 @@ fn narrows(key: &Key, now: Option<&toml::Value>, value: &toml::Value) -> bool {
         }
         (Kind::Yes, Some(now)) => value.as_bool() <= now.as_bool(),
         (_, Some(now)) => number(value) <= number(now),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn trust_covers_files_by_the_path_that_names_them() {
+        let dir = private::TempDir::new("layers").unwrap();
+        let root = dir.path().canonicalize().unwrap().join("project");
+        std::fs::create_dir_all(root.join("sub")).unwrap();
+        for file in ["project/run.sh", "project/sub/policy.json", "outside.json", "outside.sh"] {
+            std::fs::write(root.parent().unwrap().join(file), "{}").unwrap();
+        }
+        #[cfg(unix)]
+        std::os::unix::fs::symlink("../outside.json", root.join("link.json")).unwrap();
+        let named = |text: &str| {
+            named_files(&text.parse().unwrap(), &root.join(PROJECT_FILE), &root)
+                .into_iter()
+                .map(|path| path.strip_prefix(&root).unwrap().display().to_string())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(named("[agents.x]\ncommand = 'sh ./run.sh'"), ["./run.sh"]);
+        assert_eq!(named("[agents.x]\nargv = ['sh', '../outside.sh', 'sub']"), [""; 0]);
+        assert_eq!(named("permission_policy = 'missing.json'"), [""; 0]);
+        #[cfg(unix)]
+        assert_eq!(named("[agents.x]\nargv = ['link.json']"), ["link.json"]);
+        for policy in ["sub/policy.json", "../outside.json"] {
+            let found = named(&format!("permission_policy = '{policy}'"));
+            assert!(found.iter().any(|path| path == policy), "{found:?}");
+        }
     }
 }

@@ -13,6 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use attache_conn::private;
+use attache_host::bounded::{FinalLink, read_text_bounded};
 use attache_host::secrets::{Mask, is_secret_name};
 use serde_json::{Value, json};
 
@@ -73,6 +74,9 @@ impl Change {
     }
 }
 
+/// The largest file of settings that is read.
+const LARGEST: usize = 16 << 20;
+
 /// Takes settings over.
 pub(crate) fn import(cx: &Cx) -> Result<()> {
     let program = cx.call.word(0).unwrap_or_default();
@@ -81,7 +85,8 @@ pub(crate) fn import(cx: &Cx) -> Result<()> {
         return Err(Failure::usage("--project is for acpx, which has settings in projects"));
     }
     let file = source(cx, program, project)?;
-    let text = fs::read_to_string(&file).context(file.display())?;
+    // A project may put anything in the place of its settings.
+    let text = read_text_bounded(&file, LARGEST, FinalLink::Follow).context(file.display())?;
     let settings =
         jsonc::parse(&text).map_err(|what| Failure::runtime(format_args!("{}: {what}", file.display())))?;
     let taken = match program {

@@ -1,9 +1,12 @@
 //! What a prompt may do and how much it may take.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use attache_host::bounded::{FinalLink, read_text_bounded};
 use attache_host::policy::{Audit, Memory, Mode, Policy, Rules, Unanswered};
+use attache_host::trust::LARGEST_FILE;
 use serde_json::{Map, Value, json};
 
 use crate::agents::AgentSpec;
@@ -137,23 +140,33 @@ fn rules(cx: &Cx) -> Result<Option<String>> {
     let Some(spec) = setting.value.as_str() else { return Ok(None) };
     let read = match &setting.source {
         // What a file names lies beside it, wherever the user is.
-        Source::User(file) | Source::Project(file) => read_rules(spec, file.parent().unwrap_or(&cx.cwd))
-            .map_err(|failure| {
+        Source::User(file) | Source::Project(file) => {
+            let base = file.parent().unwrap_or(&cx.cwd);
+            let read = match &setting.source {
+                // A project may put anything in the place of the file.
+                Source::Project(_) => {
+                    read_rules(spec, base, |path| read_text_bounded(path, LARGEST_FILE, FinalLink::Follow))
+                }
+                _ => read_rules(spec, base, read_all),
+            };
+            read.map_err(|failure| {
                 failure
                     .context(format_args!("`permission_policy` in {}", file.display()))
                     .hint("change it with `attache config set permission_policy FILE`")
-            }),
-        Source::Env(name) => {
-            read_rules(spec, &cx.cwd).map_err(|failure| failure.context(format_args!("environment {name}")))
+            })
         }
-        _ => read_rules(spec, &cx.cwd),
+        Source::Env(name) => {
+            let read = read_rules(spec, &cx.cwd, read_all);
+            read.map_err(|failure| failure.context(format_args!("environment {name}")))
+        }
+        _ => read_rules(spec, &cx.cwd, read_all),
     };
     read.map(Some)
 }
 
 /// Whether a policy can be used. Gives back what to keep of it: rules as they are, a file by where it is.
 pub(crate) fn check_policy(spec: &str, cwd: &Path) -> Result<String> {
-    read_rules(spec, cwd)?;
+    read_rules(spec, cwd, read_all)?;
     Ok(match is_inline(spec) {
         true => spec.to_owned(),
         false => cwd.join(spec).to_string_lossy().into_owned(),
@@ -164,13 +177,18 @@ fn is_inline(spec: &str) -> bool {
     spec.trim_start().starts_with('{')
 }
 
+/// Reads a file that the user named, which may be a pipe.
+fn read_all(path: &Path) -> io::Result<String> {
+    std::fs::read_to_string(path)
+}
+
 /// Rules from JSON or from a file.
-fn read_rules(spec: &str, base: &Path) -> Result<String> {
+fn read_rules(spec: &str, base: &Path, read: impl FnOnce(&Path) -> io::Result<String>) -> Result<String> {
     let (text, source) = if is_inline(spec) {
         (spec.to_owned(), "the permission policy".to_owned())
     } else {
         let path = base.join(spec);
-        let text = std::fs::read_to_string(&path).map_err(|error| {
+        let text = read(&path).map_err(|error| {
             Failure::usage(format_args!("the permission policy {}: {error}", path.display()))
         })?;
         (text, format!("the permission policy {}", path.display()))
