@@ -1,5 +1,6 @@
 //! What the model is told about its task.
 
+use crate::instructions::one_line;
 use crate::modes::Mode;
 use crate::session::Live;
 
@@ -39,11 +40,11 @@ pub(super) fn prompt(live: &Live, mode: Mode) -> String {
     });
     text.push_str(&format!(
         "\nThe working directory is {}, on {}. Relative paths begin there.\n",
-        live.ground.cwd().display(),
+        one_line(live.ground.cwd()),
         std::env::consts::OS
     ));
     for root in live.ground.roots().iter().skip(1) {
-        text.push_str(&format!("The directory {} belongs to the project too.\n", root.display()));
+        text.push_str(&format!("The directory {} belongs to the project too.\n", one_line(root)));
     }
     text.push_str(&live.instructions);
     text
