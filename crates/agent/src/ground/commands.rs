@@ -101,7 +101,9 @@ impl Running {
     pub(crate) async fn kill(&self) {
         // There is nobody to tell if it has ended by itself.
         let _ = match self {
-            Running::Lent(terminal) => terminal.kill().await,
+            Running::Lent(terminal) => tokio::time::timeout(PATIENCE, terminal.kill())
+                .await
+                .unwrap_or(Err(attache::Error::Cancelled)),
             Running::Own(terminal) => terminal.kill().await,
         };
         // How it ended is known a moment later.

@@ -96,7 +96,12 @@ pub(crate) struct Job {
     /// What it shows beforehand.
     pub(crate) content: Vec<ToolCallContent>,
     pub(crate) work: Work,
+    /// Whether the work notices by itself that the turn is cancelled and cleans up before it ends. Other work is dropped.
+    pub(crate) finishes: bool,
 }
+
+/// The result of a call whose turn was cancelled, for the model.
+pub(crate) const CANCELLED: &str = "cancelled by the user";
 
 pub(crate) type Work = Box<dyn FnOnce(Cx, Progress) -> Boxed<'static, Result<Output, String>> + Send>;
 
@@ -114,7 +119,14 @@ impl Job {
             locations: Vec::new(),
             content: Vec::new(),
             work: Box::new(move |cx, progress| Box::pin(work(cx, progress))),
+            finishes: false,
         }
+    }
+
+    /// Lets the work end by itself when the turn is cancelled.
+    pub(crate) fn finishing(mut self) -> Self {
+        self.finishes = true;
+        self
     }
 
     /// A file it touches.

@@ -12,7 +12,9 @@ use attache_host::sandbox::Network;
 use attache_host::shell;
 use serde_json::json;
 
-use super::{Arguments, Boxed, Cx, Job, Output, Progress, Tool, flag, head_and_tail, number, spec, text};
+use super::{
+    Arguments, Boxed, CANCELLED, Cx, Job, Output, Progress, Tool, flag, head_and_tail, number, spec, text,
+};
 use crate::ground::{Ended, Place, Running};
 use crate::model::{Part, ToolSpec};
 use crate::store::{Snapshot, SnapshotLimits};
@@ -25,6 +27,8 @@ const MOST_TIME: u32 = 3600;
 const READ_ONLY_TIME: Duration = Duration::from_secs(60);
 /// How much of its output the model gets.
 const OUTPUT: usize = 30 << 10;
+/// Protected files that the title of a question names; the question itself lists all.
+const MOST_NAMES: usize = 5;
 /// How often the output is shown while it runs, where there is no terminal that shows it.
 const SHOWN_EVERY: Duration = Duration::from_millis(250);
 
@@ -78,7 +82,8 @@ impl Tool for RunCommand {
             let effects = vec![Effect::Run(run)];
             let work =
                 move |cx, progress| async move { execute(cx, progress, line, cwd, limit, confined).await };
-            Ok(Job::new(title, ToolKind::Execute, effects, work).showing(block(shown)))
+            // A cancelled command must not leave protected files behind.
+            Ok(Job::new(title, ToolKind::Execute, effects, work).showing(block(shown)).finishing())
         })
     }
 }
@@ -132,7 +137,7 @@ async fn execute(
     let network = access.as_ref().map_or(Network::Off, |(_, socket)| Network::Proxy(socket.clone()));
     let denied = cx.live.policy.denied_programs();
     let argv = confiner.command(&confiner.workspace(roots, network, denied), shell)?;
-    let before = protected::present(roots);
+    let before = present(roots).await?;
     let ended = recorded(&cx, attend(&cx, &progress, argv, &cwd, limit)).await;
     drop(access);
     let kept = keep_created(&cx, &before).await;
@@ -157,11 +162,14 @@ async fn recorded(cx: &Cx, run: impl Future<Output = Result<Output, String>>) ->
 /// those that exist from a change, but cannot know all that may come.
 async fn keep_created(cx: &Cx, before: &BTreeSet<PathBuf>) -> Option<String> {
     let roots = cx.live.ground.roots();
-    let created: Vec<PathBuf> = protected::present(roots).difference(before).cloned().collect();
+    let created = protected::created(before, &present(roots).await.ok()?);
     if created.is_empty() {
         return None;
     }
-    let names = created.iter().map(|path| cx.live.ground.short(path)).collect::<Vec<_>>().join(", ");
+    let shown: Vec<String> = created.iter().take(MOST_NAMES).map(|path| cx.live.ground.short(path)).collect();
+    let more = created.len() - shown.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let names = format!("{}{more}", shown.join(", "));
     let effects: Vec<Effect> = created.iter().map(|path| Effect::Keep(FilePath::from_real(path))).collect();
     let input = attache::Json::from(json!({ "created": created }));
     let tool = {
@@ -175,9 +183,7 @@ async fn keep_created(cx: &Cx, before: &BTreeSet<PathBuf>) -> Option<String> {
         let gone = created.clone();
         let remove = move || {
             for path in gone {
-                // A link is removed as a link.
-                let is_dir = path.symlink_metadata().is_ok_and(|meta| meta.is_dir());
-                let _ = if is_dir { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+                let _ = protected::remove(&path);
             }
         };
         let _ = tokio::task::spawn_blocking(remove).await;
@@ -187,6 +193,13 @@ async fn keep_created(cx: &Cx, before: &BTreeSet<PathBuf>) -> Option<String> {
     }
     kept.err()
         .map(|_| format!("\n(the user did not want to keep {names}, which the command created; removed)"))
+}
+
+/// The protected files of the project.
+async fn present(roots: &[PathBuf]) -> Result<BTreeSet<PathBuf>, String> {
+    let roots = roots.to_vec();
+    let scan = tokio::task::spawn_blocking(move || protected::present(&roots));
+    scan.await.map_err(|error| error.to_string())
 }
 
 /// Keeps the project's files before a command runs that may change any of them, for `/undo`.
@@ -221,13 +234,30 @@ async fn attend(
     cwd: &Place,
     limit: Duration,
 ) -> Result<Output, String> {
-    let command = cx.live.ground.start(&cx.turn, argv, &cwd.named).await?;
+    let turn = cx.turn.turn();
+    let cancelled = |_| CANCELLED.to_owned();
+    let start = cx.live.ground.start(&cx.turn, argv, &cwd.named);
+    let command = turn.until_cancelled(start).await.map_err(cancelled)??;
+    match turn.until_cancelled(follow(&command, progress, limit)).await {
+        Ok(output) => {
+            command.release().await;
+            output
+        }
+        Err(error) => {
+            command.kill().await;
+            Err(cancelled(error))
+        }
+    }
+}
+
+/// Follows a command to its end, or ends it when its time is over.
+async fn follow(command: &Running, progress: &Progress, limit: Duration) -> Result<Output, String> {
     let terminal = command.terminal_id().cloned();
     if let Some(id) = &terminal {
         // TOOL-16: embedded before it is released.
         progress.show(vec![ToolCallContent::Terminal(Terminal::new(id.clone()))]).await;
     }
-    let in_time = match tokio::time::timeout(limit, watch(&command, progress, terminal.is_some())).await {
+    let in_time = match tokio::time::timeout(limit, watch(command, progress, terminal.is_some())).await {
         Ok(ended) => ended.map(|()| true)?,
         Err(_) => {
             command.kill().await;
@@ -235,7 +265,6 @@ async fn attend(
         }
     };
     let ended = command.so_far().await?;
-    command.release().await;
     Ok(tell(&ended, in_time.then_some(()).ok_or(limit), terminal.is_some()))
 }
 

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use super::answer::Called;
 use super::permit::{DENIED, permit};
 use crate::model::Part;
-use crate::tools::{Arguments, Cx, Job, Output, Progress, Tool};
+use crate::tools::{Arguments, CANCELLED, Cx, Job, Output, Progress, Tool};
 
 /// Runs the calls and returns their results, one for each, in order.
 pub(super) async fn run(cx: &Cx, called: Vec<Called>) -> Vec<Part> {
@@ -88,8 +88,7 @@ fn result(call: String, outcome: Result<Output, String>) -> Part {
 async fn one(cx: &Cx, called: Called) -> Part {
     let id = id(&called);
     let report = called.report.clone();
-    let outcome = cx.turn.turn().until_cancelled(attempt(cx, called)).await;
-    let outcome = outcome.unwrap_or_else(|_| Err("cancelled by the user".to_owned()));
+    let outcome = attempt(cx, called).await;
     if let Some(report) = report {
         end(cx, &report, &outcome).await;
     }
@@ -120,6 +119,20 @@ async fn end(cx: &Cx, report: &Call, outcome: &Result<Output, String>) {
 }
 
 async fn attempt(cx: &Cx, called: Called) -> Result<Output, String> {
+    let turn = cx.turn.turn();
+    let cancelled = |_| CANCELLED.to_owned();
+    let progress = Progress { call: called.report.clone(), live: cx.live.clone() };
+    let job = turn.until_cancelled(permitted(cx, called)).await.map_err(cancelled)??;
+    let finishes = job.finishes;
+    let work = (job.work)(cx.clone(), progress);
+    if finishes {
+        return work.await;
+    }
+    turn.until_cancelled(work).await.map_err(cancelled)?
+}
+
+/// Prepares a job and asks for permission.
+async fn permitted(cx: &Cx, called: Called) -> Result<Job, String> {
     let Called { call, report } = called;
     let call = call.map_err(|bad| format!("the arguments are no JSON object: {}; call it again", bad.why))?;
     let tool = find(cx, &call.name)?;
@@ -135,7 +148,7 @@ async fn attempt(cx: &Cx, called: Called) -> Result<Output, String> {
         let change = report.change().status(ToolCallStatus::InProgress);
         cx.live.voice.change(report, change).await.map_err(|error| error.to_string())?;
     }
-    (job.work)(cx.clone(), Progress { call: report, live: cx.live.clone() }).await
+    Ok(job)
 }
 
 fn find(cx: &Cx, name: &str) -> Result<Arc<dyn Tool>, String> {
