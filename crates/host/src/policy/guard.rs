@@ -126,6 +126,20 @@ impl Guard {
         matches!(policy.judge(&request), Verdict::Allow(_))
     }
 
+    /// Whether a protected file that a command has created may stay. Nobody is asked: the command has ended already.
+    pub(crate) fn may_keep(&self, session: Option<&SessionId>, path: FilePath) -> bool {
+        let Some(policy) = &self.policy else { return true };
+        let request = Request::direct(session, Effect::Keep(path));
+        let (allowed, reason) = match policy.judge(&request) {
+            Verdict::Allow(reason) => (true, reason),
+            Verdict::Deny(reason) => (false, reason),
+            Verdict::Ask(question) => (false, question.reason),
+        };
+        policy.record_direct("keep", session, &request.effects, allowed, &reason, None);
+        self.notify(request, allowed, &reason);
+        allowed
+    }
+
     async fn check(
         &self,
         event: &'static str,

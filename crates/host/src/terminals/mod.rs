@@ -6,6 +6,7 @@
 //!
 //! Reading order: this file, `launch.rs` (which program), `ring.rs` (what is kept), `status.rs`.
 
+mod created;
 mod launch;
 mod ring;
 mod status;
@@ -25,6 +26,7 @@ use attache::wire::v1::{
 use attache::{Error, Result, code};
 use attache_conn::process::{Command, PtyChild, PtyEvent};
 
+use self::created::CreatedFiles;
 use self::launch::Launch;
 use self::ring::Budget;
 pub use self::ring::Ring;
@@ -249,13 +251,17 @@ impl PtyTerminals {
         self.guard.run(session, launch.run.clone()).await.map_err(|reason| {
             Error::refuse(code::INTERNAL_ERROR, format!("not permitted: `{}`: {reason}", launch.run.command))
         })?;
+        let watched = confinement.is_some() && launch.run.confined == Confined::Workspace;
         if let (Some(confinement), Some(confiner)) = (confinement, &confiner) {
             let argv = confiner.command(&confinement, launch.argv()).map_err(Error::invalid_params)?;
             launch.replace(argv);
         }
         let place = Running::enter(&self.running, self.settings.most)?;
-        let (this, session) = (self.clone(), session.cloned());
-        let start = move || this.start(session.as_ref(), &launch, limit, place);
+        let (this, session, roots) = (self.clone(), session.cloned(), roots.to_vec());
+        let start = move || {
+            let created = watched.then(|| CreatedFiles::watch(&this.guard, session.as_ref(), &roots));
+            this.start(session.as_ref(), &launch, limit, place, created)
+        };
         match tokio::task::spawn_blocking(start).await {
             Ok(started) => started,
             Err(error) => Err(Error::internal(error)),
@@ -334,6 +340,7 @@ impl PtyTerminals {
         launch: &Launch,
         limit: usize,
         place: Running,
+        created: Option<CreatedFiles>,
     ) -> Result<PtyTerminal> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let ring = Mutex::new(Ring::within(limit, &self.kept));
@@ -358,7 +365,12 @@ impl PtyTerminals {
         let output = shared.clone();
         let on_event = move |event: PtyEvent<'_>| match event {
             PtyEvent::Output(bytes) => output.push(bytes),
-            PtyEvent::Ended(status) => output.finish(status),
+            PtyEvent::Ended(status) => {
+                if let Some(created) = &created {
+                    created.settle();
+                }
+                output.finish(status);
+            }
         };
         match command.spawn_pty(columns, rows, on_event) {
             Ok(child) => Ok(PtyTerminal { child, shared, _place: place }),
