@@ -4,6 +4,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people: it prints")]
 
+mod attacks;
 mod bench;
 mod coverage;
 mod examples;
@@ -20,6 +21,11 @@ use std::process::ExitCode;
 type Chore = (&'static str, &'static str, fn(&[String]) -> Result<(), String>);
 
 const CHORES: &[Chore] = &[
+    (
+        "attacks",
+        "attack the program with hostile repositories, models, agents and servers (--help says how)",
+        attacks::run,
+    ),
     ("bench", "measure ours beside the other SDKs (--help says how)", bench::run),
     ("bench-program", "measure the program beside npm's acpx (--help says how)", program::run),
     (
