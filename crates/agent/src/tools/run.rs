@@ -157,7 +157,10 @@ async fn recorded(cx: &Cx, run: impl Future<Output = Result<Output, String>>) ->
 /// those that exist from a change, but cannot know all that may come.
 async fn keep_created(cx: &Cx, before: &BTreeSet<PathBuf>) -> Option<String> {
     let roots = cx.live.ground.roots();
-    let created: Vec<PathBuf> = protected::present(roots).difference(before).cloned().collect();
+    let new: BTreeSet<PathBuf> = protected::present(roots).difference(before).cloned().collect();
+    // A directory stands for what is in it.
+    let is_outermost = |path: &&PathBuf| !path.ancestors().skip(1).any(|dir| new.contains(dir));
+    let created: Vec<PathBuf> = new.iter().filter(is_outermost).cloned().collect();
     if created.is_empty() {
         return None;
     }

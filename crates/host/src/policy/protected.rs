@@ -96,18 +96,38 @@ pub fn existing(roots: &[PathBuf]) -> Vec<PathBuf> {
     found
 }
 
-/// Protected files and directories directly below each of `roots`, to find those that a command creates.
+/// Protected files and directories directly below each of `roots`, and the parts of `.git` that run programs, to find those that
+/// a command creates.
 pub fn present(roots: &[PathBuf]) -> BTreeSet<PathBuf> {
+    let exists = |path: &PathBuf| path.symlink_metadata().is_ok();
+    let git = roots.iter().flat_map(|root| GIT.iter().map(|part| root.join(".git").join(part)));
     let entries = roots.iter().flat_map(|root| std::fs::read_dir(root).into_iter().flatten().flatten());
     entries
         .map(|entry| entry.path())
         .filter(|path| path.file_name().is_some_and(|name| is_protected(Path::new(name))))
+        .chain(git.filter(exists))
         .collect()
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn parts_of_git_that_a_command_creates_are_found() {
+        let root = std::env::temp_dir().join(format!("attache-protected-{}", std::process::id()));
+        std::fs::create_dir_all(root.join(".git/objects")).unwrap();
+        let roots = [root.clone()];
+        let before = present(&roots);
+        assert_eq!(before, BTreeSet::from([root.join(".git")]));
+        std::fs::create_dir(root.join(".git/hooks")).unwrap();
+        std::fs::write(root.join(".git/config"), "").unwrap();
+        std::fs::write(root.join(".git/index"), "").unwrap();
+        let created: Vec<PathBuf> = present(&roots).difference(&before).cloned().collect();
+        assert_eq!(created, [root.join(".git/config"), root.join(".git/hooks")]);
+        std::fs::remove_dir_all(&root).unwrap();
+    }
 
     #[test]
     fn files_that_run_or_instruct_are_protected() {
