@@ -51,7 +51,7 @@ fn question(cx: &Cx, files: &[ProjectFile]) -> Result<bool> {
     for ignored in &cx.config.ignored {
         out.tell(format_args!("  the setting `{}`", ignored.key));
     }
-    out.tell("If you do not, the folder is restricted: these files are ignored, and Attaché's own agent only reads.");
+    out.tell("If you do not, the folder is restricted: they do not take effect, and Attaché's own agent only reads.");
     loop {
         out.ask("Trust it? [y/n] ");
         let mut line = String::new();
@@ -82,9 +82,9 @@ pub(crate) fn restriction(config: &Config) -> Option<String> {
     if parts.is_empty() {
         return None;
     }
-    let what = parts.join(", ");
+    let (what, does) = (parts.join(", "), if parts.len() == 1 { "does" } else { "do" });
     Some(format!(
-        "this folder is not trusted, so {what} do not take effect; trust it: attache trust add (or --trust)"
+        "this folder is not trusted, so {what} {does} not take effect; trust it: attache trust add (or --trust)"
     ))
 }
 
