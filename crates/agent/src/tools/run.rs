@@ -67,8 +67,8 @@ impl Tool for RunCommand {
             }
             let cwd = cx.place(arguments.text_if("cwd")?.unwrap_or("."))?;
             let seconds = arguments.number("timeout")?.unwrap_or(TIME).min(MOST_TIME);
-            let confined = confinement(cx, &line, &cwd, arguments.flag("outside_sandbox")?).await?;
-            let run = Run { confined, ..Run::new(CommandLine::shell(&line), cwd.path()) };
+            let isolation = isolation(cx, &line, &cwd, arguments.flag("outside_sandbox")?).await?;
+            let run = Run { confined: isolation.judged, ..Run::new(CommandLine::shell(&line), cwd.path()) };
             let mut shown = format!("```sh\n{line}\n```");
             if cx.short(&cwd) != "." {
                 shown.push_str(&format!("\nin {}", cwd.named.display()));
@@ -76,25 +76,39 @@ impl Tool for RunCommand {
             let title = format!("`{}`", title(&line));
             let limit = Duration::from_secs(seconds.into());
             let effects = vec![Effect::Run(run)];
-            let work =
-                move |cx, progress| async move { execute(cx, progress, line, cwd, limit, confined).await };
+            let work = move |cx, progress| async move {
+                execute(cx, progress, line, cwd, limit, isolation.enforced).await
+            };
             Ok(Job::new(title, ToolKind::Execute, effects, work).showing(block(shown)))
         })
     }
 }
 
-/// How a command is confined. What can only read needs no question; a sandbox that cannot keep protected files from a change does
-/// not count as one for the question.
-async fn confinement(cx: &Cx, line: &str, cwd: &Place, outside: bool) -> Result<Confined, String> {
+/// How a command is confined.
+#[derive(Clone, Copy)]
+struct Isolation {
+    /// What the permission engine is told. A sandbox that cannot keep protected files from a change does not count there.
+    judged: Confined,
+    /// How the command runs.
+    enforced: Confined,
+}
+
+impl Isolation {
+    const fn same(confined: Confined) -> Self {
+        Isolation { judged: confined, enforced: confined }
+    }
+}
+
+async fn isolation(cx: &Cx, line: &str, cwd: &Place, outside: bool) -> Result<Isolation, String> {
     let (live, line, cwd) = (cx.live.clone(), line.to_owned(), cwd.clone());
     let detect = move || {
-        let Some(confiner) = live.house.confiner()? else { return Ok(Confined::No) };
+        let Some(confiner) = live.house.confiner()? else { return Ok(Isolation::same(Confined::No)) };
         let roots = live.ground.roots();
         Ok(match () {
-            () if outside || !cwd.inside => Confined::No,
-            () if shell::is_read_only(&line, &cwd.real, roots) => Confined::ReadOnly,
-            () if confiner.protects_files() => Confined::Workspace,
-            () => Confined::No,
+            () if outside || !cwd.inside => Isolation::same(Confined::No),
+            () if shell::is_read_only(&line, &cwd.real, roots) => Isolation::same(Confined::ReadOnly),
+            () if confiner.protects_files() => Isolation::same(Confined::Workspace),
+            () => Isolation { judged: Confined::No, enforced: Confined::Workspace },
         })
     };
     tokio::task::spawn_blocking(detect).await.unwrap_or_else(|error| Err(error.to_string()))

@@ -58,6 +58,23 @@ async fn protected_files_that_a_command_creates_are_asked_about() {
 }
 
 #[tokio::test]
+async fn parts_of_git_that_a_command_creates_are_asked_about() {
+    let project = Project::new();
+    project.write(".git/HEAD", "ref: refs/heads/main\n");
+    let calls =
+        ["mkdir .git/hooks && echo x > .git/hooks/pre-commit && echo y > .git/config && echo z > .git/index"];
+    let seen = rejecting(&project, &calls, Mode::Auto).await;
+    assert_eq!(seen.titles_asked(), ["Keep .git/config, .git/hooks"]);
+    assert!(!project.has(".git/hooks") && !project.has(".git/config") && project.has(".git/index"));
+
+    let project = Project::new();
+    let seen =
+        rejecting(&project, &["mkdir -p .git/hooks && echo x > .git/hooks/pre-commit"], Mode::Auto).await;
+    assert_eq!(seen.titles_asked(), ["Keep .git"]);
+    assert!(!project.has(".git"));
+}
+
+#[tokio::test]
 async fn a_new_host_is_a_question() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = server.local_addr().unwrap().port();
