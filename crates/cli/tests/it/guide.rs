@@ -149,13 +149,23 @@ impl Reader {
     fn environment(&self) -> (Vec<(&'static str, String)>, Vec<String>) {
         let programs = Path::new(env!("CARGO_BIN_EXE_attache")).parent().unwrap();
         let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
-        let ours =
-            |name: &String| name.starts_with("ATTACHE_") || name.starts_with("XDG_") || name == "NO_COLOR";
-        let gone =
-            std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned()).filter(ours).collect();
+        let is_gone = |name: &String| {
+            let (settings, keys) =
+                (["ATTACHE_", "XDG_", "NO_COLOR"], ["_API_KEY", "_AUTH_TOKEN", "_BASE_URL"]);
+            settings.iter().any(|start| name.starts_with(start)) || keys.iter().any(|end| name.ends_with(end))
+        };
+        let gone = std::env::vars_os()
+            .map(|(name, _)| name.to_string_lossy().into_owned())
+            .filter(is_gone)
+            .collect();
         let set = vec![
             ("HOME", self.root.join("home").to_string_lossy().into_owned()),
             ("PATH", path),
+            // No model server listens there.
+            ("OLLAMA_HOST", "http://127.0.0.1:9".to_owned()),
+            ("LMSTUDIO_BASE_URL", "http://127.0.0.1:9".to_owned()),
+            ("LLAMACPP_BASE_URL", "http://127.0.0.1:9".to_owned()),
+            ("VLLM_BASE_URL", "http://127.0.0.1:9".to_owned()),
             // The owner of a session that a page does not close ends soon.
             ("ATTACHE_TTL", "20".to_owned()),
         ];
