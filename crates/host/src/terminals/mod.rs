@@ -281,11 +281,11 @@ impl PtyTerminals {
                 Some(_) => Err(Error::refuse(code::INTERNAL_ERROR, "no sandbox works on this machine")),
             };
         };
+        let denied = self.guard.policy().map(|policy| policy.denied_programs()).unwrap_or_default();
         if let Some(run) = confiner.recognise(&launch.argv(), &launch.run, roots) {
             launch.run = run;
-            return Ok(None);
+            return Ok(if denied.is_empty() { None } else { launch.deny_programs(denied) });
         }
-        let denied = self.guard.policy().map(|policy| policy.denied_programs()).unwrap_or_default();
         let is_unclear = !launch.run.command.is_clear();
         let line = launch.run.command.text().to_owned();
         let reads_only = launch.run.effective_env().next().is_none()
