@@ -19,10 +19,11 @@ use attache_host::policy::{Mode, Policy};
 use attache_host::terminals::PtyTerminals;
 
 use self::show::Show;
+use crate::connect::remembers_answers;
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
 use crate::output::Output;
-use crate::run::{interrupted, runtime};
+use crate::run::{interrupted, runtime, wait_unanswered};
 
 const SCRIPT: &str = include_str!("script.txt");
 
@@ -119,6 +120,8 @@ async fn play(out: &Output, project: &Path, script: &Path) -> Result<()> {
         .read_files(host.files())
         .write_files(host.files())
         .terminals(terminals);
+    // Nothing is remembered, so only yes and no are offered.
+    let client = remembers_answers(client);
     let agent = client.connect(link).await.map_err(Failure::runtime)?;
     let mut session = agent.new_session(project).await.map_err(Failure::runtime)?;
     show.prompt(PROMPT);
@@ -152,6 +155,7 @@ async fn decide(out: &Output, show: &Show, ask: PermissionAsk) -> Result<()> {
     for (number, option) in (1..).zip(ask.options()) {
         out.line(format_args!("  {number}) {}", option.name));
     }
+    wait_unanswered().await;
     loop {
         out.print("? your choice: ");
         let line = blocking(|| {
