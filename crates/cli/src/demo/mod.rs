@@ -108,13 +108,15 @@ async fn blocking<T: Send + 'static>(
 async fn play(out: &Output, project: &Path, script: &Path) -> Result<()> {
     let program = std::env::current_exe().context("the path of this program")?;
     let model = format!("script:{}", script.display());
-    let agent = Command::new(program).args(["agent", "--no-store", "--model", &model]);
+    let agent = Command::new(&program).args(["agent", "--no-store", "--model", &model]);
     let link = Link::command(agent).context("starting the agent")?;
     let show = Show::new(out.clone());
     // The jail of the host keeps the agent inside of the project; what else it does, it asks for.
     let host = Host::new(Policy::new(Mode::APPROVE_ALL));
     let watch = show.clone();
-    let terminals = PtyTerminals::new(host.guard().clone()).on_event(move |event| watch.terminal(event));
+    let terminals = PtyTerminals::new(host.guard().clone())
+        .sandbox(program, Vec::new())
+        .on_event(move |event| watch.terminal(event));
     let client = Client::new()
         .info("attache-demo", env!("CARGO_PKG_VERSION"))
         .read_files(host.files())

@@ -9,6 +9,7 @@ use attache::wire::v1::{
     ContentBlock, EmbeddedResourceResource, ToolCallContent, ToolCallLocation, ToolCallStatus,
     ToolCallUpdate, ToolKind,
 };
+use attache_host::policy::CommandLine;
 use attache_host::sandbox::Confinement;
 use serde_json::Value;
 
@@ -358,7 +359,8 @@ fn sandboxed(words: &[&str]) -> Option<String> {
     }
     let what = if launch.confinement.is_read_only() { "read-only sandbox" } else { "sandbox" };
     let command: Vec<_> = launch.command.iter().map(|word| word.to_string_lossy()).collect();
-    Some(format!("({what}) {}", command.join(" ")))
+    let (program, args) = command.split_first()?;
+    Some(format!("({what}) {}", CommandLine::program(program, args).text()))
 }
 
 /// A text in one line, not too long.

@@ -105,8 +105,8 @@ fn a_command_in_our_sandbox_is_shown_by_itself() {
         summary(&serde_json::json!({ "command": command, "args": args }).to_string()).unwrap()
     };
     let read_only = Confinement::read_only(["/work"]);
-    assert_eq!(words(&own, &read_only), "(read-only sandbox) /bin/sh -c ls -l");
-    assert_eq!(words(&own, &Confinement::writable(["/work"])), "(sandbox) /bin/sh -c ls -l");
+    assert_eq!(words(&own, &read_only), "(read-only sandbox) ls -l");
+    assert_eq!(words(&own, &Confinement::writable(["/work"])), "(sandbox) ls -l");
     // Another program does what it likes with the same words.
     let other = words(std::path::Path::new("/bin/true"), &read_only);
     assert!(other.starts_with("/bin/true __sandbox"), "{other}");

@@ -144,7 +144,9 @@ fn turns() -> Vec<Surface> {
 fn permissions() -> Vec<Surface> {
     let options = json!([{ "optionId": "a", "name": "Always", "kind": "allow_always" }]);
     let asks = parts().into_iter().map(|part| {
-        let call = json!({ "toolCallId": part, "title": part, "kind": "execute", "rawInput": { "command": ["make", part] } });
+        // A command with control characters cannot be remembered.
+        let word = part.replace(char::is_control, "");
+        let call = json!({ "toolCallId": part, "title": part, "kind": "execute", "rawInput": { "command": ["make", word] } });
         format!("  call session/request_permission {}\n", json!({ "toolCall": call, "options": options }))
     });
     let script: String = asks.collect();
