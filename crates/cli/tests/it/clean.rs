@@ -142,7 +142,10 @@ fn turns() -> Vec<Surface> {
 
 /// What is remembered of answers.
 fn permissions() -> Vec<Surface> {
-    let options = json!([{ "optionId": "a", "name": "Always", "kind": "allow_always" }]);
+    let options = json!([
+        { "optionId": "y", "name": "Yes", "kind": "allow_once" },
+        { "optionId": "n", "name": "No", "kind": "reject_once" },
+    ]);
     let asks = parts().into_iter().map(|part| {
         // A command with control characters cannot be remembered.
         let word = part.replace(char::is_control, "");
