@@ -52,8 +52,11 @@ fn question(cx: &Cx, files: &[ProjectFile]) -> Result<bool> {
         out.tell(format_args!("  the setting `{}`", ignored.key));
     }
     out.tell("If you do not, the folder is restricted: they do not take effect, and Attaché's own agent only reads.");
+    // What was typed before the question could be read is no answer to it.
+    std::thread::sleep(crate::run::GRACE);
+    crate::run::discard_typed();
     loop {
-        out.ask("Trust it? [y/n] ");
+        out.ask("? Trust it? [y/n] ");
         let mut line = String::new();
         let read = io::stdin().lock().read_line(&mut line).context("your answer")?;
         match line.trim().to_lowercase().as_str() {
