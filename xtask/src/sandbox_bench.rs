@@ -16,7 +16,7 @@ const USAGE: &str = "usage: cargo xtask bench-sandbox [OPTIONS]
   --no-fail     a missed target does not make the exit code 1";
 
 const FEW: usize = 5;
-const MANY: usize = 105;
+const MANY: usize = 85;
 /// What a sandbox may add to a command, in milliseconds.
 const TARGET: f64 = 15.0;
 

@@ -2,7 +2,6 @@
 //!
 //! No mode writes them without a question, and sandboxed commands see them read-only.
 
-use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 /// Directories: everything below them is protected.
@@ -55,7 +54,7 @@ const FILES: &[&str] = &[
 const CONFIGURATION: &[&str] = &["attache", "autostart", "environment.d", "fish", "git", "systemd"];
 
 /// Parts of `.git` that run programs; the rest must stay writable for `git commit`.
-const GIT: &[&str] = &["hooks", "config", "config.worktree", "info"];
+pub(super) const GIT: &[&str] = &["hooks", "config", "config.worktree", "info"];
 
 /// Whether a path is protected. Letter case does not count, because some file systems ignore it.
 pub fn is_protected(path: &Path) -> bool {
@@ -96,38 +95,9 @@ pub fn existing(roots: &[PathBuf]) -> Vec<PathBuf> {
     found
 }
 
-/// Protected files and directories directly below each of `roots`, and the parts of `.git` that run programs, to find those that
-/// a command creates.
-pub fn present(roots: &[PathBuf]) -> BTreeSet<PathBuf> {
-    let exists = |path: &PathBuf| path.symlink_metadata().is_ok();
-    let git = roots.iter().flat_map(|root| GIT.iter().map(|part| root.join(".git").join(part)));
-    let entries = roots.iter().flat_map(|root| std::fs::read_dir(root).into_iter().flatten().flatten());
-    entries
-        .map(|entry| entry.path())
-        .filter(|path| path.file_name().is_some_and(|name| is_protected(Path::new(name))))
-        .chain(git.filter(exists))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
-
-    #[test]
-    fn parts_of_git_that_a_command_creates_are_found() {
-        let root = std::env::temp_dir().join(format!("attache-protected-{}", std::process::id()));
-        std::fs::create_dir_all(root.join(".git/objects")).unwrap();
-        let roots = [root.clone()];
-        let before = present(&roots);
-        assert_eq!(before, BTreeSet::from([root.join(".git")]));
-        std::fs::create_dir(root.join(".git/hooks")).unwrap();
-        std::fs::write(root.join(".git/config"), "").unwrap();
-        std::fs::write(root.join(".git/index"), "").unwrap();
-        let created: Vec<PathBuf> = present(&roots).difference(&before).cloned().collect();
-        assert_eq!(created, [root.join(".git/config"), root.join(".git/hooks")]);
-        std::fs::remove_dir_all(&root).unwrap();
-    }
 
     #[test]
     fn files_that_run_or_instruct_are_protected() {
