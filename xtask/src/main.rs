@@ -14,6 +14,7 @@ mod program;
 mod real_model;
 mod repo;
 mod rules;
+mod sandbox_bench;
 mod tidy;
 
 use std::process::ExitCode;
@@ -28,6 +29,7 @@ const CHORES: &[Chore] = &[
     ),
     ("bench", "measure ours beside the other SDKs (--help says how)", bench::run),
     ("bench-program", "measure the program beside npm's acpx (--help says how)", program::run),
+    ("bench-sandbox", "measure what the sandbox adds to a command (--help says how)", sandbox_bench::run),
     (
         "check-coverage",
         "which rules the checker covers, and which of its checks have been shown to fail",

@@ -49,7 +49,8 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
         return Err("the measurements read /proc, which only Linux has".to_owned());
     }
     let place = Place::new()?;
-    let programs = [ours(&place)?, acpx(&place)?];
+    let ours = Program { name: "attache", command: vec![release_program()?] };
+    let programs = [ours, acpx(&place)?];
     let mut figures = [Figures::default(), Figures::default()];
     for rep in 1..=reps {
         for (program, figures) in programs.iter().zip(&mut figures) {
@@ -69,15 +70,15 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
 }
 
 /// Where things are: what npm installs is kept outside the repository, homes and sockets go away.
-struct Place {
+pub(crate) struct Place {
     cache: PathBuf,
-    scratch: PathBuf,
+    pub(crate) scratch: PathBuf,
     /// The command line of the agent.
     agent: String,
 }
 
 impl Place {
-    fn new() -> Result<Place, String> {
+    pub(crate) fn new() -> Result<Place, String> {
         let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
         let cache = std::env::var_os("XDG_CACHE_HOME").map_or_else(|| home.join(".cache"), PathBuf::from);
         let cache = cache.join("attache/bench");
@@ -124,7 +125,8 @@ impl Program {
     }
 }
 
-fn ours(_place: &Place) -> Result<Program, String> {
+/// Builds our program, optimized, and returns its path.
+pub(crate) fn release_program() -> Result<String, String> {
     eprintln!("build attache, optimized");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
@@ -137,8 +139,7 @@ fn ours(_place: &Place) -> Result<Program, String> {
     let text = String::from_utf8_lossy(&output.stdout);
     let mut messages = text.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let built = messages.find_map(|message| message["executable"].as_str().map(str::to_owned));
-    let built = built.filter(|_| output.status.success()).ok_or("the build failed, see above")?;
-    Ok(Program { name: "attache", command: vec![built] })
+    built.filter(|_| output.status.success()).ok_or_else(|| "the build failed, see above".to_owned())
 }
 
 /// Installs acpx, and a node that is new enough for it if there is none.

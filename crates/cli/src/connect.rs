@@ -39,12 +39,17 @@ pub(crate) struct ConnectOptions {
 
 /// A client that says who we are.
 pub(crate) fn client(cancel_deadline: Duration) -> Client {
-    let client = Client::new()
-        .info("attache", env!("CARGO_PKG_VERSION"))
-        .title("Attaché")
-        .boolean_options()
-        .cancel_deadline(cancel_deadline);
-    // Tells our own agent that this side remembers answers to permission questions.
+    remembers_answers(
+        Client::new()
+            .info("attache", env!("CARGO_PKG_VERSION"))
+            .title("Attaché")
+            .boolean_options()
+            .cancel_deadline(cancel_deadline),
+    )
+}
+
+/// Tells our own agent that it need not offer to remember answers to permission questions, because the client does.
+pub(crate) fn remembers_answers(client: Client) -> Client {
     match Meta::new(&serde_json::json!({ "attache": { "permissions": true } })) {
         Ok(meta) => client.extensions(meta),
         Err(_) => client,
@@ -125,10 +130,10 @@ pub(crate) fn command(
 /// This is the one way in which the program gets to an agent. Must be called within a runtime.
 pub(crate) async fn connect(spec: &AgentSpec, options: ConnectOptions) -> Result<Agent> {
     let on_stderr = options.on_stderr.map(|on_stderr| Arc::new(Mutex::new(on_stderr)));
-    let client = options
-        .client
-        .missing_files_are_empty(spec.missing_files_are_empty)
-        .initialize_timeout(options.timeout);
+    let mut client = options.client.initialize_timeout(options.timeout);
+    if let Some(empty) = spec.missing_files_are_empty {
+        client = client.missing_files_are_empty(empty);
+    }
     let attempt = async |spec: &AgentSpec| {
         let link = link(spec, &options.cwd, on_stderr.clone(), &options.credentials).await?;
         let link = match &options.wire {

@@ -95,7 +95,15 @@ pub(crate) struct Failure {
     pub(crate) shown: bool,
 }
 
+/// The detail of the failure that our own agent has no model.
+pub(crate) const NO_MODEL: &str = "NO_MODEL";
+
 impl Failure {
+    /// Whether our own agent has no model.
+    pub(crate) fn is_missing_model(&self) -> bool {
+        self.detail.as_deref() == Some(NO_MODEL)
+    }
+
     pub(crate) fn new(kind: Kind, message: impl fmt::Display) -> Self {
         Failure {
             kind,

@@ -17,7 +17,7 @@ pub(crate) async fn is_missing(spec: &AgentSpec, agent: &Agent) -> bool {
 /// The failure, with the ways to a model.
 pub(crate) fn failure() -> Failure {
     let failure = Failure::runtime("no model: no API key is set, and no model server answers on this machine")
-        .detail("NO_MODEL")
+        .detail(crate::error::NO_MODEL)
         .hint("set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or save a key: attache agent --login anthropic")
         .hint("or start a model server on this machine: ollama serve, LM Studio, llama-server or vLLM");
     match installed().as_slice() {

@@ -51,9 +51,12 @@ fn question(cx: &Cx, files: &[ProjectFile]) -> Result<bool> {
     for ignored in &cx.config.ignored {
         out.tell(format_args!("  the setting `{}`", ignored.key));
     }
-    out.tell("If you do not, the folder is restricted: these files are ignored, and Attaché's own agent only reads.");
+    out.tell("If you do not, the folder is restricted: they do not take effect, and Attaché's own agent only reads.");
+    // What was typed before the question could be read is no answer to it.
+    std::thread::sleep(crate::run::GRACE);
+    crate::run::discard_typed();
     loop {
-        out.ask("Trust it? [y/n] ");
+        out.ask("? Trust it? [y/n] ");
         let mut line = String::new();
         let read = io::stdin().lock().read_line(&mut line).context("your answer")?;
         match line.trim().to_lowercase().as_str() {
@@ -82,9 +85,9 @@ pub(crate) fn restriction(config: &Config) -> Option<String> {
     if parts.is_empty() {
         return None;
     }
-    let what = parts.join(", ");
+    let (what, does) = (parts.join(", "), if parts.len() == 1 { "does" } else { "do" });
     Some(format!(
-        "this folder is not trusted, so {what} do not take effect; trust it: attache trust add (or --trust)"
+        "this folder is not trusted, so {what} {does} not take effect; trust it: attache trust add (or --trust)"
     ))
 }
 

@@ -6,6 +6,7 @@
 //! | `[[recall]]` | says the texts of all earlier `answer` markers in the conversation |
 //! | `[[slow]]` | says words until the client goes away |
 //! | `[[edit PATH OLD NEW]]` | reads the file if there is a tool for that, replaces OLD by NEW, says `finished` |
+//! | `[[create PATH TEXT]]` | creates the file with the text as its only line, says `finished` |
 //! | `[[run COMMAND]]` | runs the command, says `finished` |
 //!
 //! Tools have other names and inputs in every agent; they are recognised among those that the agent offers. A request
@@ -52,6 +53,7 @@ fn reply(ask: &Ask, marker: &str, at: usize, step: usize) -> Reply {
         "recall" => Reply::Text(recall(&ask.turns[..at])),
         "slow" => Reply::Endless,
         "edit" => edit(&ask.tools, rest).into_iter().nth(step).unwrap_or_else(finished),
+        "create" => create(&ask.tools, rest).filter(|_| step == 0).unwrap_or_else(finished),
         "run" => match run(&ask.tools, rest) {
             Some(call) if step == 0 => call,
             Some(_) => finished(),
@@ -91,15 +93,30 @@ fn edit(tools: &[Tool], rest: &str) -> Vec<Reply> {
         return read.into_iter().chain([replace]).collect();
     }
     let patch = format!("*** Begin Patch\n*** Update File: {path}\n@@\n-{old}\n+{new}\n*** End Patch\n");
+    vec![patch_with(tools, &patch).unwrap_or(Reply::Text("no tool edits files".to_owned()))]
+}
+
+/// The call that creates a file; nothing if no tool does.
+fn create(tools: &[Tool], rest: &str) -> Option<Reply> {
+    let (path, text) = rest.split_once(' ')?;
+    let names = ["write_file", "Write", "write"];
+    if let Some(tool) = names.iter().find_map(|name| tools.iter().find(|tool| tool.name == *name)) {
+        let at = property(tool, &["file_path", "filePath", "absolute_path", "path"])?;
+        let content = property(tool, &["content", "text"])?;
+        return Some(call(tool, [(at, json!(path)), (content, json!(format!("{text}\n")))]));
+    }
+    let patch = format!("*** Begin Patch\n*** Add File: {path}\n+{text}\n*** End Patch\n");
+    patch_with(tools, &patch)
+}
+
+/// The call that applies a patch, by whichever tool takes one.
+fn patch_with(tools: &[Tool], patch: &str) -> Option<Reply> {
     match tools.iter().find(|tool| tool.name == "apply_patch") {
         Some(tool) if tool.takes_text() => {
-            vec![Reply::Call { tool: tool.name.clone(), input: Input::Text(patch) }]
+            Some(Reply::Call { tool: tool.name.clone(), input: Input::Text(patch.to_owned()) })
         }
-        Some(tool) => vec![call(tool, [("input".to_owned(), json!(patch))])],
-        None => {
-            let command = format!("apply_patch <<'EOF'\n{patch}EOF\n");
-            vec![run(tools, &command).unwrap_or(Reply::Text("no tool edits files".to_owned()))]
-        }
+        Some(tool) => Some(call(tool, [("input".to_owned(), json!(patch))])),
+        None => run(tools, &format!("apply_patch <<'EOF'\n{patch}EOF\n")),
     }
 }
 
@@ -187,6 +204,19 @@ mod tests {
             r#"call Edit {"file_path":"/a/b","old_string":"one","new_string":"two","why":"as the user asked"}"#
         );
         assert_eq!(decided(tools(), vec![user(marker), result(), result()]), "text finished");
+    }
+
+    #[test]
+    fn a_file_is_created_once() {
+        let tools = || vec![tool("write_file", &["file_path", "content"], &["file_path"])];
+        let marker = "[[create /a/new.txt one line]]";
+        assert_eq!(
+            decided(tools(), vec![user(marker)]),
+            r#"call write_file {"content":"one line\n","file_path":"/a/new.txt"}"#
+        );
+        assert_eq!(decided(tools(), vec![user(marker), Turn::Result("done".to_owned())]), "text finished");
+        let patch = decided(vec![Tool { name: "apply_patch".to_owned(), schema: Value::Null }], vec![user(marker)]);
+        assert!(patch.contains("*** Add File: /a/new.txt\\n+one line"), "{patch}");
     }
 
     #[test]

@@ -1,13 +1,12 @@
 //! `run`: a command line, in a terminal.
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use attache::agent::block;
 use attache::wire::v1::{Terminal, ToolCallContent, ToolKind};
-use attache_host::policy::{CommandLine, Confined, Effect, FilePath, Run, protected};
+use attache_host::policy::{CommandLine, Confined, Effect, FilePath, Run, Survey};
 use attache_host::sandbox::Network;
 use attache_host::shell;
 use serde_json::json;
@@ -27,8 +26,8 @@ const MOST_TIME: u32 = 3600;
 const READ_ONLY_TIME: Duration = Duration::from_secs(60);
 /// How much of its output the model gets.
 const OUTPUT: usize = 30 << 10;
-/// Protected files that the title of a question names; the question itself lists all.
-const MOST_NAMES: usize = 5;
+/// Changes of protected files that are shown with their text.
+const SHOWN_CHANGES: usize = 50;
 /// How often the output is shown while it runs, where there is no terminal that shows it.
 const SHOWN_EVERY: Duration = Duration::from_millis(250);
 
@@ -71,8 +70,8 @@ impl Tool for RunCommand {
             }
             let cwd = cx.place(arguments.text_if("cwd")?.unwrap_or("."))?;
             let seconds = arguments.number("timeout")?.unwrap_or(TIME).min(MOST_TIME);
-            let confined = confinement(cx, &line, &cwd, arguments.flag("outside_sandbox")?).await?;
-            let run = Run { confined, ..Run::new(CommandLine::shell(&line), cwd.path()) };
+            let isolation = isolation(cx, &line, &cwd, arguments.flag("outside_sandbox")?).await?;
+            let run = Run { confined: isolation.judged, ..Run::new(CommandLine::shell(&line), cwd.path()) };
             let mut shown = format!("```sh\n{line}\n```");
             if cx.short(&cwd) != "." {
                 shown.push_str(&format!("\nin {}", cwd.named.display()));
@@ -80,26 +79,40 @@ impl Tool for RunCommand {
             let title = format!("`{}`", title(&line));
             let limit = Duration::from_secs(seconds.into());
             let effects = vec![Effect::Run(run)];
-            let work =
-                move |cx, progress| async move { execute(cx, progress, line, cwd, limit, confined).await };
-            // A cancelled command must not leave protected files behind.
+            let work = move |cx, progress| async move {
+                execute(cx, progress, line, cwd, limit, isolation.enforced).await
+            };
+            // A cancelled command must not leave changes of protected files behind.
             Ok(Job::new(title, ToolKind::Execute, effects, work).showing(block(shown)).finishing())
         })
     }
 }
 
-/// How a command is confined. What can only read needs no question; a sandbox that cannot keep protected files from a change does
-/// not count as one for the question.
-async fn confinement(cx: &Cx, line: &str, cwd: &Place, outside: bool) -> Result<Confined, String> {
+/// How a command is confined.
+#[derive(Clone, Copy)]
+struct Isolation {
+    /// What the permission engine is told. A sandbox that cannot keep protected files from a change does not count there.
+    judged: Confined,
+    /// How the command runs.
+    enforced: Confined,
+}
+
+impl Isolation {
+    const fn same(confined: Confined) -> Self {
+        Isolation { judged: confined, enforced: confined }
+    }
+}
+
+async fn isolation(cx: &Cx, line: &str, cwd: &Place, outside: bool) -> Result<Isolation, String> {
     let (live, line, cwd) = (cx.live.clone(), line.to_owned(), cwd.clone());
     let detect = move || {
-        let Some(confiner) = live.house.confiner()? else { return Ok(Confined::No) };
+        let Some(confiner) = live.house.confiner()? else { return Ok(Isolation::same(Confined::No)) };
         let roots = live.ground.roots();
         Ok(match () {
-            () if outside || !cwd.inside => Confined::No,
-            () if shell::is_read_only(&line, &cwd.real, roots) => Confined::ReadOnly,
-            () if confiner.protects_files() => Confined::Workspace,
-            () => Confined::No,
+            () if outside || !cwd.inside => Isolation::same(Confined::No),
+            () if shell::is_read_only(&line, &cwd.real, roots) => Isolation::same(Confined::ReadOnly),
+            () if confiner.protects_files() => Isolation::same(Confined::Workspace),
+            () => Isolation { judged: Confined::No, enforced: Confined::Workspace },
         })
     };
     tokio::task::spawn_blocking(detect).await.unwrap_or_else(|error| Err(error.to_string()))
@@ -137,10 +150,10 @@ async fn execute(
     let network = access.as_ref().map_or(Network::Off, |(_, socket)| Network::Proxy(socket.clone()));
     let denied = cx.live.policy.denied_programs();
     let argv = confiner.command(&confiner.workspace(roots, network, denied), shell)?;
-    let before = present(roots).await?;
+    let before = survey(&cx).await?;
     let ended = recorded(&cx, attend(&cx, &progress, argv, &cwd, limit)).await;
     drop(access);
-    let kept = keep_created(&cx, &before).await;
+    let kept = keep_changes(&cx, before).await;
     match (ended, kept) {
         (Ok(mut output), Some(note)) => {
             output.parts.push(Part::Text(note));
@@ -158,48 +171,49 @@ async fn recorded(cx: &Cx, run: impl Future<Output = Result<Output, String>>) ->
     ended
 }
 
-/// Asks about protected files that a command has created, and removes them if the user does not want to keep them. The sandbox keeps
-/// those that exist from a change, but cannot know all that may come.
-async fn keep_created(cx: &Cx, before: &BTreeSet<PathBuf>) -> Option<String> {
-    let roots = cx.live.ground.roots();
-    let created = protected::created(before, &present(roots).await.ok()?);
-    if created.is_empty() {
-        return None;
-    }
-    let shown: Vec<String> = created.iter().take(MOST_NAMES).map(|path| cx.live.ground.short(path)).collect();
-    let more = created.len() - shown.len();
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let names = format!("{}{more}", shown.join(", "));
-    let effects: Vec<Effect> = created.iter().map(|path| Effect::Keep(FilePath::from_real(path))).collect();
-    let input = attache::Json::from(json!({ "created": created }));
+/// Looks for protected files.
+async fn survey(cx: &Cx) -> Result<Survey, String> {
+    let roots = cx.live.ground.roots().to_vec();
+    tokio::task::spawn_blocking(move || Survey::take(&roots)).await.map_err(|error| error.to_string())
+}
+
+/// Asks about protected files that a command has created, changed or removed, and takes that back if the user says no. The sandbox
+/// keeps those directly below a root from a change, but cannot know all that may come.
+async fn keep_changes(cx: &Cx, before: Survey) -> Option<String> {
+    let changes = match tokio::task::spawn_blocking(move || before.changes()).await {
+        Ok(changes) if changes.is_empty() => return None,
+        Ok(changes) => changes,
+        Err(error) => return Some(format!("\n(protected files could not be compared: {error})")),
+    };
+    let changed: Vec<PathBuf> = changes.paths().map(Path::to_owned).collect();
+    let names = changed.iter().map(|path| cx.live.ground.short(path)).collect::<Vec<_>>().join(", ");
+    let effects: Vec<Effect> = changed.iter().map(|path| Effect::Keep(FilePath::from_real(path))).collect();
+    let input = attache::Json::from(json!({ "protected": changed }));
     let tool = {
         let turn = cx.turn.turn();
         let call = turn.tool(format!("Keep {names}")).kind(ToolKind::Edit).input(input);
-        created.iter().fold(call, |call, path| call.location(path.to_string_lossy().into_owned(), None))
+        // What is agreed to is shown, as far as it is text.
+        let files = changes.files();
+        let call = files.iter().take(SHOWN_CHANGES).fold(call, |call, file| match (&file.old, &file.new) {
+            (None, None) => call,
+            (old, new) => call.diff(&file.path, old.clone(), new.clone().unwrap_or_default()),
+        });
+        files.iter().fold(call, |call, file| call.location(file.path.to_string_lossy().into_owned(), None))
     };
     let call = cx.live.voice.start(tool).await.ok();
     let kept = permit(cx, call.as_ref(), &effects).await;
+    let mut problem = String::new();
     if kept.is_err() {
-        let gone = created.clone();
-        let remove = move || {
-            for path in gone {
-                let _ = protected::remove(&path);
-            }
-        };
-        let _ = tokio::task::spawn_blocking(remove).await;
+        let taken_back = tokio::task::spawn_blocking(move || changes.take_back()).await;
+        let failed = taken_back.unwrap_or_else(|error| Err(error.to_string())).err();
+        problem = failed.map(|failed| format!("; not possible: {failed}")).unwrap_or_default();
     }
     if let Some(call) = call {
         let _ = cx.live.voice.end(&call, call.change(), kept.is_err()).await;
     }
-    kept.err()
-        .map(|_| format!("\n(the user did not want to keep {names}, which the command created; removed)"))
-}
-
-/// The protected files of the project.
-async fn present(roots: &[PathBuf]) -> Result<BTreeSet<PathBuf>, String> {
-    let roots = roots.to_vec();
-    let scan = tokio::task::spawn_blocking(move || protected::present(&roots));
-    scan.await.map_err(|error| error.to_string())
+    kept.err().map(|_| {
+        format!("\n(the user did not want to keep {names}, which the command created, changed or removed; taken back{problem})")
+    })
 }
 
 /// Keeps the project's files before a command runs that may change any of them, for `/undo`.

@@ -58,6 +58,51 @@ async fn protected_files_that_a_command_creates_are_asked_about() {
 }
 
 #[tokio::test]
+async fn parts_of_git_that_a_command_creates_are_asked_about() {
+    let project = Project::new();
+    project.write(".git/HEAD", "ref: refs/heads/main\n");
+    let calls =
+        ["mkdir .git/hooks && echo x > .git/hooks/pre-commit && echo y > .git/config && echo z > .git/index"];
+    let seen = rejecting(&project, &calls, Mode::Auto).await;
+    assert_eq!(seen.titles_asked(), ["Keep .git/config, .git/hooks"]);
+    assert!(!project.has(".git/hooks") && !project.has(".git/config") && project.has(".git/index"));
+
+    let project = Project::new();
+    let seen =
+        rejecting(&project, &["mkdir -p .git/hooks && echo x > .git/hooks/pre-commit"], Mode::Auto).await;
+    assert_eq!(seen.titles_asked(), ["Keep .git/hooks"]);
+    assert!(!project.has(".git/hooks"));
+}
+
+#[tokio::test]
+async fn protected_files_deep_in_the_project_are_asked_about() {
+    let project = Project::new();
+    project.write("vendor/x/.git/HEAD", "ref: refs/heads/main\n");
+    project.write("vendor/x/.git/config", "[core]\n");
+    project.write("a/AGENTS.md", "be kind\n");
+    project.write("b/AGENTS.md", "be kind too\n");
+    let calls = [
+        "echo '[core]fsmonitor=x' > vendor/x/.git/config; mkdir vendor/x/.git/hooks; echo x > vendor/x/.git/hooks/post-checkout; \
+         echo evil > a/AGENTS.md; rm b/AGENTS.md; mkdir -p c/.vscode; echo '{}' > c/.vscode/tasks.json; echo y > c/fine.txt",
+    ];
+    let seen = rejecting(&project, &calls, Mode::Auto).await;
+    assert_eq!(
+        seen.titles_asked(),
+        ["Keep a/AGENTS.md, c/.vscode, vendor/x/.git/config, vendor/x/.git/hooks, b/AGENTS.md"]
+    );
+    assert_eq!(project.read("vendor/x/.git/config"), "[core]\n");
+    assert_eq!(
+        (project.read("a/AGENTS.md"), project.read("b/AGENTS.md")),
+        ("be kind\n".into(), "be kind too\n".into())
+    );
+    assert!(!project.has("vendor/x/.git/hooks") && !project.has("c/.vscode") && project.has("c/fine.txt"));
+    let diffs = seen.asked[0].content.iter().flatten();
+    let shows =
+        diffs.filter(|content| matches!(content, attache::wire::v1::ToolCallContent::Diff(_))).count();
+    assert_eq!(shows, 5, "{:?}", seen.asked[0]);
+}
+
+#[tokio::test]
 async fn a_new_host_is_a_question() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = server.local_addr().unwrap().port();

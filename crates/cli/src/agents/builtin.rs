@@ -15,7 +15,6 @@ pub(crate) struct Builtin {
     pub(crate) older: &'static [&'static str],
     /// How to get it.
     pub(crate) install: &'static str,
-    pub(crate) missing_files_are_empty: bool,
 }
 
 const fn agent(
@@ -24,7 +23,7 @@ const fn agent(
     commands: &'static [&'static [&'static str]],
     install: &'static str,
 ) -> Builtin {
-    Builtin { name, also: &[], title, commands, older: &[], install, missing_files_are_empty: false }
+    Builtin { name, also: &[], title, commands, older: &[], install }
 }
 
 impl Builtin {
@@ -62,9 +61,7 @@ impl Builtin {
         if self.name == OWN {
             command = own_program(command);
         }
-        let mut spec = AgentSpec::new(self.name, Address::Command { command, args: words.collect() });
-        spec.missing_files_are_empty = self.missing_files_are_empty;
-        spec
+        AgentSpec::new(self.name, Address::Command { command, args: words.collect() })
     }
 }
 

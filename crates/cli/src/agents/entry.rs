@@ -56,8 +56,7 @@ pub(crate) fn spec(name: &str, value: &toml::Value) -> Result<AgentSpec> {
     spec.cwd = text("cwd")?.map(PathBuf::from);
     spec.mode = text("mode")?;
     spec.model = text("model")?;
-    spec.missing_files_are_empty =
-        table.get("missing_files_are_empty").and_then(toml::Value::as_bool).unwrap_or_default();
+    spec.missing_files_are_empty = table.get("missing_files_are_empty").and_then(toml::Value::as_bool);
     Ok(spec)
 }
 

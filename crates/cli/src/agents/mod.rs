@@ -29,8 +29,8 @@ pub(crate) struct AgentSpec {
     pub(crate) env: Vec<(String, String)>,
     /// The directory that it is started in; the session's unless said.
     pub(crate) cwd: Option<PathBuf>,
-    /// It creates files only if reading a missing one gives an empty text.
-    pub(crate) missing_files_are_empty: bool,
+    /// Whether reading a missing file gives an empty text; unless set, the name and version of the agent decide.
+    pub(crate) missing_files_are_empty: Option<bool>,
     /// The mode and the model that its new sessions begin with.
     pub(crate) mode: Option<String>,
     pub(crate) model: Option<String>,
@@ -102,7 +102,7 @@ impl AgentSpec {
             address,
             env: Vec::new(),
             cwd: None,
-            missing_files_are_empty: false,
+            missing_files_are_empty: None,
             mode: None,
             model: None,
         }

@@ -52,8 +52,8 @@ static FLAGS: &[Flag] = &[
 
 pub(super) const AGENT: Verb = Verb {
     name: "agent",
-    about: "Be an agent: speak ACP on standard input and output",
-    more: "This is how editors start it. The model is given with --model (anthropic/…, openai/…, gemini/…, ollama/…, or \
+    about: "Run Attaché's own coding agent (for editors)",
+    more: "It speaks ACP on standard input and output. The model is given with --model (anthropic/…, openai/…, gemini/…, ollama/…, or \
            script:FILE for one that is played from a file); without it, the best that can be reached is taken.",
     flags: &[FLAGS],
     examples: &[

@@ -53,6 +53,10 @@ impl Person for Here<'_> {
         self.cx.output.tell(text);
     }
 
+    async fn pause(&mut self) {
+        crate::run::wait_unanswered().await;
+    }
+
     async fn line(&mut self, question: &str) -> Option<String> {
         match ask::line(question).await {
             Ok(line) => line,

@@ -119,7 +119,7 @@ pub(crate) static KEYS: &[Key] = &[
         "ATTACHE_NON_INTERACTIVE_PERMISSIONS",
         Some("non-interactive-permissions"),
         Free,
-        "When nobody can be asked: deny, or fail"
+        "Without a terminal to ask on: deny, or fail"
     ),
     key!(
         "auth_policy",
@@ -139,7 +139,15 @@ pub(crate) static KEYS: &[Key] = &[
         Narrow,
         "Whether prompts may be sent without a session: exec, compare, piped in"
     ),
-    key!("fs", Kind::Yes, Some("true"), "ATTACHE_FS", None, Narrow, "Whether files are lent to the agent"),
+    key!(
+        "fs",
+        Kind::Yes,
+        Some("true"),
+        "ATTACHE_FS",
+        None,
+        Narrow,
+        "Whether files are provided to the agent"
+    ),
     key!(
         "terminal",
         Kind::Yes,
@@ -147,7 +155,7 @@ pub(crate) static KEYS: &[Key] = &[
         "ATTACHE_TERMINAL",
         None,
         Narrow,
-        "Whether terminals are lent to the agent"
+        "Whether terminals are provided to the agent"
     ),
     key!(
         "sandbox",
@@ -156,7 +164,7 @@ pub(crate) static KEYS: &[Key] = &[
         "ATTACHE_SANDBOX",
         None,
         Consent,
-        "Whether commands that the agent runs in our terminals are sandboxed"
+        "Whether commands that an agent runs in the terminals of the client are sandboxed"
     ),
     key!(
         "timeout",

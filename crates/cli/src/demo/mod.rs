@@ -19,10 +19,11 @@ use attache_host::policy::{Mode, Policy};
 use attache_host::terminals::PtyTerminals;
 
 use self::show::Show;
+use crate::connect::remembers_answers;
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
 use crate::output::Output;
-use crate::run::{interrupted, runtime};
+use crate::run::{interrupted, runtime, wait_unanswered};
 
 const SCRIPT: &str = include_str!("script.txt");
 
@@ -107,18 +108,22 @@ async fn blocking<T: Send + 'static>(
 async fn play(out: &Output, project: &Path, script: &Path) -> Result<()> {
     let program = std::env::current_exe().context("the path of this program")?;
     let model = format!("script:{}", script.display());
-    let agent = Command::new(program).args(["agent", "--no-store", "--model", &model]);
+    let agent = Command::new(&program).args(["agent", "--no-store", "--model", &model]);
     let link = Link::command(agent).context("starting the agent")?;
     let show = Show::new(out.clone());
     // The jail of the host keeps the agent inside of the project; what else it does, it asks for.
     let host = Host::new(Policy::new(Mode::APPROVE_ALL));
     let watch = show.clone();
-    let terminals = PtyTerminals::new(host.guard().clone()).on_event(move |event| watch.terminal(event));
+    let terminals = PtyTerminals::new(host.guard().clone())
+        .sandbox(program, Vec::new())
+        .on_event(move |event| watch.terminal(event));
     let client = Client::new()
         .info("attache-demo", env!("CARGO_PKG_VERSION"))
         .read_files(host.files())
         .write_files(host.files())
         .terminals(terminals);
+    // Nothing is remembered, so only yes and no are offered.
+    let client = remembers_answers(client);
     let agent = client.connect(link).await.map_err(Failure::runtime)?;
     let mut session = agent.new_session(project).await.map_err(Failure::runtime)?;
     show.prompt(PROMPT);
@@ -152,6 +157,7 @@ async fn decide(out: &Output, show: &Show, ask: PermissionAsk) -> Result<()> {
     for (number, option) in (1..).zip(ask.options()) {
         out.line(format_args!("  {number}) {}", option.name));
     }
+    wait_unanswered().await;
     loop {
         out.print("? your choice: ");
         let line = blocking(|| {

@@ -23,6 +23,8 @@ pub(crate) use page::{is_web, open};
 pub(crate) trait Person {
     /// Shows a line.
     async fn tell(&mut self, text: &str);
+    /// Lets a question be seen before it takes an answer, and discards what was typed before.
+    async fn pause(&mut self);
     /// Asks for a line; `None` at the end of the input.
     async fn line(&mut self, question: &str) -> Option<String>;
     /// Opens a page, which was agreed to.
@@ -86,6 +88,7 @@ async fn visit(person: &mut impl Person, url: &str) -> Outcome {
     }
     let web = is_web(url);
     let keys = if web { "y opens it in a browser, " } else { "" };
+    person.pause().await;
     let question = format!("{QUESTION} Visit this page? ({keys}m means you open it yourself, n declines) ");
     let said = person.line(&question).await.unwrap_or_default();
     match said.trim() {
@@ -104,6 +107,7 @@ async fn fill(person: &mut impl Person, schema: &ElicitationSchema, ask: &Elicit
     for text in [&schema.title, &schema.description].into_iter().flatten() {
         tell_foreign(person, text).await;
     }
+    person.pause().await;
     loop {
         let mut content: Fields<Value> = Fields::new();
         for (name, property) in schema.properties.iter() {

@@ -127,6 +127,10 @@ impl Screen {
         if failure.shown {
             return;
         }
+        // No turn has begun: this is for the person and not a part of the result. It is printed on stderr at the end.
+        if matches!(self.kind, Renderer::Text(_)) && failure.is_missing_model() {
+            return;
+        }
         *failure = without_secrets(failure);
         match &mut self.kind {
             // The agent's own words are in the stream, and so are the denied requests.

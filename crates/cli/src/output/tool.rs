@@ -9,6 +9,8 @@ use attache::wire::v1::{
     ContentBlock, EmbeddedResourceResource, ToolCallContent, ToolCallLocation, ToolCallStatus,
     ToolCallUpdate, ToolKind,
 };
+use attache_host::policy::CommandLine;
+use attache_host::sandbox::Confinement;
 use serde_json::Value;
 
 /// Stands for what was read and is not to be printed.
@@ -329,7 +331,8 @@ pub(super) fn summary(json: &str) -> Option<String> {
             if let Some(command) = text(&["command", "cmd", "program"]) {
                 let args = ["args", "arguments"].iter().find_map(|key| input.get(key)?.as_array());
                 let args = args.into_iter().flatten().filter_map(Value::as_str);
-                std::iter::once(command).chain(args).collect::<Vec<_>>().join(" ")
+                let words: Vec<&str> = std::iter::once(command).chain(args).collect();
+                sandboxed(&words).unwrap_or_else(|| words.join(" "))
             } else if let Some(words) = input.get("command").and_then(Value::as_array) {
                 words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")
             } else if let Some(file) =
@@ -345,6 +348,19 @@ pub(super) fn summary(json: &str) -> Option<String> {
         other => other.to_string(),
     };
     Some(inline(&line)).filter(|line| !line.is_empty() && line != "{}")
+}
+
+/// The command inside if this program is told to run it in its sandbox.
+fn sandboxed(words: &[&str]) -> Option<String> {
+    let launch = Confinement::parse(words)?;
+    let own = std::env::current_exe().and_then(|own| own.canonicalize()).ok()?;
+    if launch.program.canonicalize().ok()? != own {
+        return None;
+    }
+    let what = if launch.confinement.is_read_only() { "read-only sandbox" } else { "sandbox" };
+    let command: Vec<_> = launch.command.iter().map(|word| word.to_string_lossy()).collect();
+    let (program, args) = command.split_first()?;
+    Some(format!("({what}) {}", CommandLine::program(program, args).text()))
 }
 
 /// A text in one line, not too long.

@@ -92,3 +92,22 @@ fn long_output_says_how_much_more_there_is() {
     );
     assert_eq!(details.lines().count(), 1 + OUTPUT_LINES + 1);
 }
+
+#[test]
+fn a_command_in_our_sandbox_is_shown_by_itself() {
+    use attache_host::sandbox::Backend;
+
+    let own = std::env::current_exe().unwrap();
+    let words = |program: &std::path::Path, confinement: &Confinement| {
+        let words = confinement.command(Backend::Namespaces, program, ["/bin/sh", "-c", "ls -l"]);
+        let words: Vec<String> = words.into_iter().map(|word| word.into_string().unwrap()).collect();
+        let (command, args) = words.split_first().unwrap();
+        summary(&serde_json::json!({ "command": command, "args": args }).to_string()).unwrap()
+    };
+    let read_only = Confinement::read_only(["/work"]);
+    assert_eq!(words(&own, &read_only), "(read-only sandbox) ls -l");
+    assert_eq!(words(&own, &Confinement::writable(["/work"])), "(sandbox) ls -l");
+    // Another program does what it likes with the same words.
+    let other = words(std::path::Path::new("/bin/true"), &read_only);
+    assert!(other.starts_with("/bin/true __sandbox"), "{other}");
+}

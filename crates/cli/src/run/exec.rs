@@ -169,8 +169,12 @@ async fn session(
         crate::model_setup::require(&connection.setup.spec, &connection.agent).await?;
     }
     let session = connection.new_session().await?;
-    if let Some(model) = model {
-        set_model(&session, model).await?;
+    if let Some(model) = model
+        && let Err(failure) = set_model(&session, model).await
+    {
+        // An agent without any model offers none to choose from; that is the cause then.
+        crate::model_setup::require(&connection.setup.spec, &connection.agent).await?;
+        return Err(failure);
     }
     for (key, value) in options {
         set_option(&session, key, value).await?;

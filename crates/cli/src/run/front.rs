@@ -78,6 +78,14 @@ impl Local {
         self.asker.as_mut()?.ask(ask, &mut self.screen.out.stderr).await
     }
 
+    /// Lets a question be seen before it takes an answer.
+    pub(crate) async fn pause(&mut self) {
+        let _ = self.write().await;
+        if let Some(asker) = &mut self.asker {
+            asker.pause().await;
+        }
+    }
+
     /// Asks for a line. `None` if nobody is there, or at the end of the input.
     pub(crate) async fn line_for(&mut self, question: &str) -> Option<String> {
         self.screen.finish();
@@ -194,6 +202,15 @@ impl Person for Front {
         }
     }
 
+    async fn pause(&mut self) {
+        match self {
+            Front::Local(local) => local.pause().await,
+            #[cfg(unix)]
+            Front::Remote(remote) => remote.pause().await,
+            Front::Heard(_) | Front::Nobody => {}
+        }
+    }
+
     async fn line(&mut self, question: &str) -> Option<String> {
         match self {
             Front::Local(local) => local.line_for(question).await,
@@ -276,7 +293,7 @@ impl<'a> Show<'a> {
 struct Asker(Option<mpsc::Receiver<String>>);
 
 /// How long a question is visible before it takes an answer.
-const GRACE: Duration = Duration::from_millis(500);
+pub(crate) const GRACE: Duration = Duration::from_millis(500);
 
 impl Asker {
     async fn ask(&mut self, ask: &Ask, channel: &mut Channel) -> Option<usize> {
@@ -309,8 +326,7 @@ impl Asker {
 
     /// Lets a question be seen before it is answered. What was typed meanwhile was meant for something else, and is discarded.
     async fn pause(&mut self) {
-        tokio::time::sleep(GRACE).await;
-        discard_typed();
+        wait_unanswered().await;
         if let Some(lines) = &mut self.0 {
             while lines.try_recv().is_ok() {}
         }
@@ -343,11 +359,17 @@ fn read_lines() -> mpsc::Receiver<String> {
     receiver
 }
 
+/// Waits until a question that has just appeared may be answered, and discards what was typed until then.
+pub(crate) async fn wait_unanswered() {
+    tokio::time::sleep(GRACE).await;
+    discard_typed();
+}
+
 /// Discards what was typed and not read yet.
 #[cfg(unix)]
-fn discard_typed() {
+pub(crate) fn discard_typed() {
     let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
 }
 
 #[cfg(not(unix))]
-fn discard_typed() {}
+pub(crate) fn discard_typed() {}

@@ -352,6 +352,10 @@ impl RemoteFront {
         let _ = self.say(&json!({ "tell": text })).await;
     }
 
+    pub(super) async fn pause(&mut self) {
+        let _ = self.say(&json!({ "pause": true })).await;
+    }
+
     pub(super) async fn open(&mut self, url: &str) {
         let _ = self.say(&json!({ "open": url })).await;
     }

@@ -226,6 +226,8 @@ async fn follow(cx: &Cx, record: &Record, mut link: super::ipc::Link, local: &mu
                 } else if let Some(text) = value.get("tell").and_then(|text| text.as_str()) {
                     consent.shown(text);
                     local.tell(text).await;
+                } else if value.get("pause").is_some() {
+                    local.pause().await;
                 } else if let Some(url) = value.get("open").and_then(|url| url.as_str()) {
                     match consent.take(url) {
                         true => local.open(url).await,

@@ -153,7 +153,7 @@ impl Setup {
                 address,
                 env: env.collect(),
                 cwd: text("agentCwd").map(PathBuf::from),
-                missing_files_are_empty: yes("missingFilesAreEmpty"),
+                missing_files_are_empty: value.get("missingFilesAreEmpty").and_then(Value::as_bool),
                 mode: text("agentMode"),
                 model: text("agentModel"),
             },

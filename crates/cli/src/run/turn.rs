@@ -7,7 +7,7 @@ use attache::client::{ElicitationAsk, Event, PermissionAsk, Session};
 use attache::wire::v1::{RequestPermissionRequest, ToolCallId, ToolCallUpdate};
 use attache::{ContentBlock, ErrorObject, Meta, Prompt, StopReason, code};
 use attache_host::budget::{Budget, Exceeded, Meter};
-use attache_host::policy::{Answer, Decision, Policy, Question, Reason, Silence, Source, Tally};
+use attache_host::policy::{Answer, Decision, Mode, Policy, Question, Reason, Silence, Source, Tally};
 use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, watch};
 
@@ -209,7 +209,7 @@ impl Running<'_, '_> {
             (Some(Cause::Why(Why::Interrupted)), _) => Err(Failure::interrupted()),
             (Some(Cause::Unheard(error)), _) => Err(Failure::unwritten(error)),
             (Some(Cause::Unattended(why)), _) => Err(Failure::new(Kind::PromptUnavailable, why)
-                .hint("nobody could be asked: allow it beforehand with --approve-reads, --approve-all or --permission-policy")),
+                .hint("run in a terminal to be asked, or allow it beforehand with --approve-reads, --approve-all or --permission-policy")),
             (Some(Cause::Budget(exceeded)), _) => {
                 Err(Failure::runtime(format_args!("the turn was cancelled: {exceeded}")).detail("BUDGET_EXCEEDED"))
             }
@@ -219,8 +219,13 @@ impl Running<'_, '_> {
             }
             (_, Err(error)) => Err(Failure::from(error)),
             (_, Ok(())) if denied > 0 && allowed == 0 => {
-                Err(Failure::new(Kind::PermissionDenied, "everything that the agent asked for was denied")
-                    .hint("allow it with --approve-reads, --approve-all or --permission-policy, or run in a terminal to be asked"))
+                let hint = match self.policy.mode() == Mode::APPROVE_ALL {
+                    true => "rules that deny, and the question about protected files, come before --approve-all; run in a terminal to be asked",
+                    false => {
+                        "allow it with --approve-reads, --approve-all or --permission-policy, or run in a terminal to be asked"
+                    }
+                };
+                Err(Failure::new(Kind::PermissionDenied, "everything that the agent asked for was denied").hint(hint))
             }
             (_, Ok(())) => Ok(Ended { reason: reason.unwrap_or(StopReason::Cancelled) }),
         }
@@ -373,7 +378,7 @@ impl Running<'_, '_> {
             let message = forms::clean(ask.message());
             let why = match unfit {
                 Some(problem) => format!("--answers does not fit: {problem}"),
-                None => "nobody can be asked; give --answers, or run in a terminal".to_owned(),
+                None => "not a terminal; give --answers".to_owned(),
             };
             return self.show.front.note(&format!("{} asks: {message} ({why})", self.agent)).await;
         }

@@ -74,6 +74,7 @@ impl<'a> Tour<'a> {
 }
 
 const ALLOW: &[(&str, &str)] = &[
+    ("Trust it? ", "n\r"),
     ("your answer: ", "y\r"),
     ("Enter shows more", "\r"),
     ("n declines) ", "n\r"),
@@ -141,9 +142,14 @@ fn turns() -> Vec<Surface> {
 
 /// What is remembered of answers.
 fn permissions() -> Vec<Surface> {
-    let options = json!([{ "optionId": "a", "name": "Always", "kind": "allow_always" }]);
+    let options = json!([
+        { "optionId": "y", "name": "Yes", "kind": "allow_once" },
+        { "optionId": "n", "name": "No", "kind": "reject_once" },
+    ]);
     let asks = parts().into_iter().map(|part| {
-        let call = json!({ "toolCallId": part, "title": part, "kind": "execute", "rawInput": { "command": format!("make {part}") } });
+        // A command with control characters cannot be remembered.
+        let word = part.replace(char::is_control, "");
+        let call = json!({ "toolCallId": part, "title": part, "kind": "execute", "rawInput": { "command": ["make", word] } });
         format!("  call session/request_permission {}\n", json!({ "toolCall": call, "options": options }))
     });
     let script: String = asks.collect();
@@ -213,8 +219,9 @@ fn settings() -> Vec<Surface> {
     tour.shows("config show", &["config", "show"], ALLOW);
     tour.shows("config show", &["--format", "json", "config", "show"], ALLOW);
     tour.visit("config path", &["config", "path"], ALLOW);
-    tour.visit("config trust", &["config", "trust"], ALLOW);
-    tour.visit("config untrust", &["config", "untrust"], ALLOW);
+    tour.visit("trust add", &["trust", "add"], ALLOW);
+    tour.visit("trust list", &["trust", "list"], ALLOW);
+    tour.visit("trust remove", &["trust", "remove"], ALLOW);
     tour.visit("config set", &["config", "set", "model", &name], ALLOW);
     tour.visit("config init", &["config", "init"], ALLOW);
     tour.shows("import", &["import", "zed", "--dry-run"], ALLOW);

@@ -15,6 +15,9 @@ use super::world::World;
 /// Nothing here takes as long; what does, hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// No command asks as often, unless it does not take the answers.
+const MOST_ANSWERS: usize = 500;
+
 /// Written after everything that the program wrote.
 const END: &str = "<the end of the program>";
 
@@ -60,7 +63,7 @@ pub(crate) fn run(world: &World, args: &[&str], answers: Answers<'_>) -> Vec<u8>
         drop(pts);
     });
     let mut seen = Vec::new();
-    let mut answered = 0;
+    let (mut answered, mut answers_given) = (0, 0);
     loop {
         match pieces.recv_timeout(PATIENCE) {
             Ok(piece) => seen.extend_from_slice(&piece),
@@ -74,7 +77,13 @@ pub(crate) fn run(world: &World, args: &[&str], answers: Answers<'_>) -> Vec<u8>
             waiting.join().unwrap();
             return seen;
         }
+        let before = answered;
         answered = answer(&pty, &seen, answered, answers);
+        answers_given += usize::from(answered > before);
+        if answers_given > MOST_ANSWERS {
+            let tail = seen.len().saturating_sub(2000);
+            panic!("{args:?} does not stop asking; the end was:\n{}", String::from_utf8_lossy(&seen[tail..]));
+        }
     }
 }
 

@@ -43,7 +43,7 @@ fn a_project_cannot_allow_itself_more_than_the_user_does() {
     let run = world.run(&["exec", "x"]).code(0);
     assert!(run.stdout.starts_with("fine"), "{}", run.stdout);
     assert!(run.stderr.contains("`agents`, `auth`, `log`, `permissions`"), "{}", run.stderr);
-    assert!(run.stderr.contains("attache config trust"), "{}", run.stderr);
+    assert!(run.stderr.contains("attache trust add"), "{}", run.stderr);
     assert_eq!(setting(&world, &[], "permissions").0, "ask");
     // Less is always possible.
     world.write(".attache.toml", "permissions = \"deny-all\"\nfs = false\n");
@@ -59,14 +59,15 @@ fn a_project_cannot_allow_itself_more_than_the_user_does() {
 fn consent_is_to_a_text() {
     let world = World::new();
     world.write(".attache.toml", "permissions = \"approve-all\"\n");
-    world.run(&["config", "trust"]).ok();
+    world.run(&["trust", "add"]).ok();
     assert_eq!(setting(&world, &[], "permissions").0, "approve-all");
     world.write(".attache.toml", "permissions = \"approve-all\"\n# changed\n");
     assert_eq!(setting(&world, &[], "permissions").0, "ask");
-    world.run(&["config", "trust"]).ok();
-    world.run(&["config", "untrust"]).ok();
+    world.run(&["trust", "add"]).ok();
+    world.run(&["trust", "remove"]).ok();
     assert_eq!(setting(&world, &[], "permissions").0, "ask");
-    world.run(&["--cwd", "/", "config", "trust"]).code(1);
+    let run = world.run(&["--cwd", "/", "trust", "add"]).ok();
+    assert!(run.contains("no files that would take effect"), "{run}");
 }
 
 #[test]

@@ -92,7 +92,7 @@ fn an_agent_of_a_project_is_not_the_one_that_was_meant() {
     close(&world);
     let text = format!("[agents.scripted]\nargv = [{:?}, {:?}]\n", test_agent(), world.path("other.script"));
     world.write(".attache.toml", &text);
-    world.run(&["config", "trust"]).ok();
+    world.run(&["trust", "add"]).ok();
     says(&world, &["scripted"], NONE);
     let run = world.run(&["auth", "login", "scripted", "--save"]).code(2);
     assert!(run.stderr.contains("your own settings"), "{run:?}");

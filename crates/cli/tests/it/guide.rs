@@ -5,19 +5,30 @@
 //! showing its exit code (`; echo "exit code $?"`); one that does not must succeed. A page has a home and a repository
 //! of its own, and its commands run one after the other.
 //!
-//! The agent `gemini` is a scripted one; `<!-- agent: NAME -->` says which script it follows from there on. Behind
-//! `<!-- typed: TEXT -->` the next command has a terminal, and this is the answer to its question.
+//! The agent `gemini` is a scripted one; `<!-- agent: NAME -->` says which script it follows from there on. After
+//! `<!-- model: NAME -->` our own agent uses the scripted model of this name. After `<!-- typed: A B -->` the
+//! next command has a terminal, and these words answer its questions in turn. A command that does not end in time is killed with
+//! its process group, and reported like one that prints something else.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::{Read, Write as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use pty_process::Size;
-use pty_process::blocking::{Command as InTerminal, open};
+use pty_process::blocking::{Command as InTerminal, Pty, open};
+use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::guide_agents::script;
+use super::guide_agents::{model, script};
 use super::world::test_agent;
+
+/// No command of the guide takes as long; one that does hangs.
+const DEADLINE: Duration = Duration::from_secs(120);
 
 struct Step {
     line: usize,
@@ -27,6 +38,7 @@ struct Step {
 
 enum Item {
     Agent(String),
+    Model(String),
     Typed(String),
     Step(Step),
 }
@@ -39,6 +51,8 @@ fn items(text: &str) -> Vec<Item> {
             inside = line == "```console";
         } else if let Some(name) = line.strip_prefix("<!-- agent: ") {
             items.push(Item::Agent(name.trim_end_matches("-->").trim().to_owned()));
+        } else if let Some(name) = line.strip_prefix("<!-- model: ") {
+            items.push(Item::Model(name.trim_end_matches("-->").trim().to_owned()));
         } else if let Some(text) = line.strip_prefix("<!-- typed: ") {
             items.push(Item::Typed(text.trim_end_matches("-->").trim().to_owned()));
         } else if !inside {
@@ -120,18 +134,39 @@ impl Reader {
         fs::write(self.script(), script(name)).unwrap();
     }
 
+    fn model(&self, name: &str) {
+        let script = self.root.join("model.script");
+        fs::write(&script, model(name)).unwrap();
+        let argv = ["attache", "agent", "--model", &format!("script:{}", script.display())];
+        let file = self.root.join("home/.config/attache/config.toml");
+        let text = fs::read_to_string(&file).unwrap();
+        if !text.contains("[agents.attache]") {
+            fs::write(file, format!("{text}[agents.attache]\nargv = {argv:?}\n")).unwrap();
+        }
+    }
+
     /// What a reader has in the environment, and what no reader has.
     fn environment(&self) -> (Vec<(&'static str, String)>, Vec<String>) {
         let programs = Path::new(env!("CARGO_BIN_EXE_attache")).parent().unwrap();
         let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
-        let ours =
-            |name: &String| name.starts_with("ATTACHE_") || name.starts_with("XDG_") || name == "NO_COLOR";
-        let gone =
-            std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned()).filter(ours).collect();
+        let is_gone = |name: &String| {
+            let (settings, keys) =
+                (["ATTACHE_", "XDG_", "NO_COLOR"], ["_API_KEY", "_AUTH_TOKEN", "_BASE_URL"]);
+            settings.iter().any(|start| name.starts_with(start)) || keys.iter().any(|end| name.ends_with(end))
+        };
+        let gone = std::env::vars_os()
+            .map(|(name, _)| name.to_string_lossy().into_owned())
+            .filter(is_gone)
+            .collect();
         let set = vec![
             ("HOME", self.root.join("home").to_string_lossy().into_owned()),
             ("PATH", path),
-            // Nobody is left behind for long, should a page not close what it opens.
+            // No model server listens there.
+            ("OLLAMA_HOST", "http://127.0.0.1:9".to_owned()),
+            ("LMSTUDIO_BASE_URL", "http://127.0.0.1:9".to_owned()),
+            ("LLAMACPP_BASE_URL", "http://127.0.0.1:9".to_owned()),
+            ("VLLM_BASE_URL", "http://127.0.0.1:9".to_owned()),
+            // The owner of a session that a page does not close ends soon.
             ("ATTACHE_TTL", "20".to_owned()),
         ];
         (set, gone)
@@ -142,51 +177,106 @@ impl Reader {
     }
 
     fn run(&self, step: &Step, typed: Option<String>) -> Result<(), String> {
-        let (status, text) = match typed {
+        let wrong =
+            |what: &str, text: &str| Err(format!("line {}: $ {}\n{what}\n{text}", step.line, step.command));
+        let ended = match typed {
             Some(typed) => self.in_terminal(&step.command, &typed),
             None => self.without_terminal(&step.command),
         };
+        let (status, text) = match ended {
+            Ok(ended) => ended,
+            Err(text) => {
+                return wrong(&format!("it does not end within {DEADLINE:?}; it printed:"), &text);
+            }
+        };
         let lines: Vec<&str> = text.trim_end().lines().collect();
-        let wrong = |what: &str| Err(format!("line {}: $ {}\n{what}\n{text}", step.line, step.command));
         if !status.success() {
-            return wrong(&format!("it fails: {status}"));
+            return wrong(&format!("it fails: {status}"), &text);
         }
         if !fits(&step.output, &lines) {
-            return wrong(&format!("it prints not this:\n{}\nbut this:", step.output.join("\n")));
+            return wrong(&format!("it prints not this:\n{}\nbut this:", step.output.join("\n")), &text);
         }
         Ok(())
     }
 
-    fn without_terminal(&self, command: &str) -> (ExitStatus, String) {
+    fn without_terminal(&self, command: &str) -> Result<(ExitStatus, String), String> {
         let (set, gone) = self.environment();
         let mut shell = Command::new("sh");
         for name in &gone {
             shell.env_remove(name);
         }
         shell.args(["-c", &format!("exec 2>&1\n{command}\n")]).current_dir(self.project()).envs(set);
-        let out = shell.stdin(Stdio::null()).output().unwrap();
-        (out.status, String::from_utf8_lossy(&out.stdout).into_owned())
+        let mut child = shell.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let output = child.stdout.take().unwrap();
+        attend(child, output, DEADLINE, |_| {})
     }
 
-    fn in_terminal(&self, command: &str, typed: &str) -> (ExitStatus, String) {
+    fn in_terminal(&self, command: &str, typed: &str) -> Result<(ExitStatus, String), String> {
         let (set, gone) = self.environment();
         let (pty, pts) = open().unwrap();
         pty.resize(Size::new(50, 200)).unwrap();
         let shell = gone.iter().fold(InTerminal::new("sh"), |shell, name| shell.env_remove(name));
         let mut shell = shell.args(["-c", command]).current_dir(self.project()).envs(set);
         shell = shell.env("NO_COLOR", "1").env("TERM", "xterm");
-        let mut child = shell.spawn(pts).unwrap();
-        let (mut text, mut bytes, mut answered) = (Vec::new(), [0; 4096], false);
-        // Reading fails when nobody has the terminal any more.
-        while let Ok(count @ 1..) = (&pty).read(&mut bytes) {
-            text.extend_from_slice(&bytes[..count]);
-            if !answered && text.ends_with(b": ") {
-                (&pty).write_all(format!("{typed}\n").as_bytes()).unwrap();
-                answered = true;
+        // The shell leads a session, and so a process group, of its own.
+        let child = shell.spawn(pts).unwrap();
+        let pty = Arc::new(pty);
+        let mut answers = typed.split_whitespace();
+        attend(child, Terminal(pty.clone()), DEADLINE, |text| {
+            let is_question = text.ends_with(b": ") || text.ends_with(b"[y/n] ");
+            if let Some(answer) = is_question.then(|| answers.next()).flatten() {
+                (&*pty).write_all(format!("{answer}\n").as_bytes()).unwrap();
+            }
+        })
+    }
+}
+
+struct Terminal(Arc<Pty>);
+
+impl Read for Terminal {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        (&*self.0).read(bytes)
+    }
+}
+
+/// Reads what a command prints up to its end; `on_output` sees all of it so far. After the deadline the command is killed, and what
+/// it has printed is the error.
+fn attend(
+    mut child: Child,
+    mut output: impl Read + Send + 'static,
+    limit: Duration,
+    mut on_output: impl FnMut(&[u8]),
+) -> Result<(ExitStatus, String), String> {
+    let (sender, chunks) = mpsc::channel();
+    // Not joined: a process that left the group may keep the output open for ever.
+    thread::spawn(move || {
+        let mut bytes = [0; 4096];
+        // Reading a terminal fails when no process has it open any more.
+        while let Ok(count @ 1..) = output.read(&mut bytes) {
+            if sender.send(bytes[..count].to_vec()).is_err() {
+                return;
             }
         }
-        (child.wait().unwrap(), String::from_utf8_lossy(&text).replace('\r', ""))
+    });
+    let deadline = Instant::now() + limit;
+    let mut text = Vec::new();
+    let plain = |text: &[u8]| String::from_utf8_lossy(text).replace('\r', "");
+    loop {
+        match chunks.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(chunk) => {
+                text.extend_from_slice(&chunk);
+                on_output(&text);
+            }
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {
+                let group = Pid::from_child(&child);
+                kill_process_group(group, Signal::KILL).unwrap();
+                child.wait().unwrap();
+                return Err(plain(&text));
+            }
+        }
     }
+    Ok((child.wait().unwrap(), plain(&text)))
 }
 
 impl Drop for Reader {
@@ -207,6 +297,7 @@ fn page(name: &str) {
     for item in items(&text) {
         match item {
             Item::Agent(name) => reader.agent(&name),
+            Item::Model(name) => reader.model(&name),
             Item::Typed(text) => typed = Some(text),
             Item::Step(step) => wrong.extend(reader.run(&step, typed.take()).err()),
         }
@@ -238,19 +329,72 @@ pages! {
 }
 
 #[test]
-fn no_page_is_left_out_and_no_link_is_broken() {
+fn no_page_is_left_out() {
     for entry in fs::read_dir(guide()).unwrap() {
         let name = entry.unwrap().file_name().to_string_lossy().into_owned();
         assert!(PAGES.contains(&name.as_str()), "{name} is not in the table of this test");
-        let text = fs::read_to_string(guide().join(&name)).unwrap();
-        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let file = link.split('#').next().unwrap_or_default();
-            assert!(
-                file.starts_with("http") || guide().join(file).exists(),
-                "{name} links to {link}, which is not there"
-            );
+    }
+}
+
+/// The lines of a page that are not in blocks of code.
+fn prose(text: &str) -> impl Iterator<Item = &str> {
+    let mut inside = false;
+    text.lines().filter(move |line| {
+        let is_fence = line.starts_with("```");
+        inside ^= is_fence;
+        !inside && !is_fence
+    })
+}
+
+/// The anchor of a heading, as GitHub makes it.
+fn anchor(heading: &str) -> String {
+    let kept = heading.trim_start_matches('#').trim().chars().filter_map(|char| match char {
+        ' ' => Some('-'),
+        char if char.is_alphanumeric() || "-_".contains(char) => Some(char.to_ascii_lowercase()),
+        _ => None,
+    });
+    kept.collect()
+}
+
+#[test]
+fn no_link_is_broken() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut pages: Vec<PathBuf> = PAGES.iter().map(|name| guide().join(name)).collect();
+    pages.extend(
+        ["README.md", "SECURITY.md", "docs/security.md", "docs/ARCHITECTURE.md"].map(|name| root.join(name)),
+    );
+    for page in &pages {
+        let text = fs::read_to_string(page).unwrap();
+        let links =
+            prose(&text).flat_map(|line| line.split("](").skip(1)).filter_map(|rest| rest.split(')').next());
+        for link in links.filter(|link| !link.starts_with("http")) {
+            let (file, place) = link.split_once('#').unwrap_or((link, ""));
+            let target = if file.is_empty() { page.clone() } else { page.with_file_name("").join(file) };
+            assert!(target.exists(), "{}: {link} is not there", page.display());
+            if !place.is_empty() {
+                let target = fs::read_to_string(&target).unwrap();
+                let mut headings = prose(&target).filter(|line| line.starts_with('#')).map(anchor);
+                assert!(
+                    headings.any(|heading| heading == place),
+                    "{}: {link} has no such heading",
+                    page.display()
+                );
+            }
         }
     }
+}
+
+#[test]
+fn a_command_that_hangs_is_killed_with_its_group() {
+    let (mut watched, held) = std::io::pipe().unwrap();
+    let mut shell = Command::new("sh");
+    // The command in the background keeps both pipes open until it is killed too.
+    shell.args(["-c", "sleep 1000 & sleep 1000"]).process_group(0).stdout(Stdio::piped()).stderr(held);
+    let mut child = shell.spawn().unwrap();
+    drop(shell);
+    let output = child.stdout.take().unwrap();
+    assert_eq!(attend(child, output, Duration::ZERO, |_| {}).unwrap_err(), "");
+    assert_eq!(watched.read(&mut [0]).unwrap(), 0, "a process of the group is left");
 }
 
 #[test]

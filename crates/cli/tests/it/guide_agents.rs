@@ -61,6 +61,36 @@ const SAYS: &str = "on session/prompt\n  say It is a parser.\n  done end_turn\n"
 
 const CRASHES: &str = "on session/prompt\n  stderr the key is not valid\n  exit 3\n";
 
+/// A model that runs commands: one that only reads, then one that changes something.
+const WORKS: &str = r##"name: Works
+== when "look"
+call run {"command": "ls"}
+-- forever
+say There are notes.
+== when "test"
+call run {"command": "sh test.sh"}
+-- when result "exit code 0"
+say The test passes.
+-- forever
+say The test did not run.
+== when "hooks"
+call write {"path": ".git/hooks/pre-commit", "content": "#!/bin/sh\n"}
+-- forever
+say Done.
+== when "download"
+call run {"command": "curl -sS https://example.org/data.json"}
+-- forever
+say Done.
+"##;
+
+/// The script of a model for our own agent.
+pub(crate) fn model(name: &str) -> &'static str {
+    match name {
+        "works" => WORKS,
+        other => panic!("the guide has no model `{other}`"),
+    }
+}
+
 pub(crate) fn script(name: &str) -> String {
     let hello = HELLO.replace("MODES", MODES).replace("OPTIONS", OPTIONS);
     let prompt = match name {

@@ -13,6 +13,7 @@ mod agent_models;
 #[path = "../../../agent/tests/it/models_server.rs"]
 #[allow(dead_code, reason = "the tests of the agent use all of it")]
 mod agent_models_server;
+mod agent_sandbox;
 mod agent_wire;
 mod asked;
 mod auth;

@@ -191,6 +191,19 @@ fn missing_files_as_one_agent_wants_them() {
 }
 
 #[test]
+fn gemini_can_create_files() {
+    let script = |version: &str| {
+        let info = format!("{{\"name\":\"gemini-cli\",\"version\":\"{version}\"}}");
+        let turn = prompt("call fs/read_text_file {\"path\":\"$cwd/new.txt\"}\nsay $last\ndone end_turn");
+        format!("on initialize\n  reply {{\"protocolVersion\":1,\"agentInfo\":{info}}}\n{turn}")
+    };
+    let text = World::new().agent(&script("0.61.0")).run(&["--format", "quiet", "exec", "hi"]).ok();
+    assert_eq!(text, "{\"content\":\"\"}\n");
+    let text = World::new().agent(&script("0.62.0")).run(&["--format", "quiet", "exec", "hi"]).ok();
+    assert!(text.contains("\"code\""), "{text}");
+}
+
+#[test]
 fn a_cancel_that_is_answered_with_an_error() {
     let world = World::new().agent(&prompt(
         r#"say begun\n

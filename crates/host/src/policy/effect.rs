@@ -43,7 +43,7 @@ pub enum Effect {
     Connect(Destination),
     /// Calls a tool that is not one of the other effects: of an MCP server, or inside the agent.
     Tool(ToolUse),
-    /// Keeps a protected file that a command has created.
+    /// Keeps what a command did to a protected file: created, changed or removed it.
     Keep(FilePath),
     /// Leaves a mode that allows less.
     SwitchMode(String),

@@ -339,6 +339,9 @@ impl Policy {
                     ),
                 ),
                 stance @ Stance::Deny(text) => (stance, Reason::new(Source::Mode, text)),
+                Stance::Ask if effect.is_protected() => {
+                    (Stance::Ask, Reason::new(Source::Mode, "no mode approves a change of a protected file"))
+                }
                 stance => (stance, Reason::new(Source::Mode, format!("mode {mode}"))),
             })
     }

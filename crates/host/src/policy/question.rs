@@ -145,7 +145,7 @@ impl Question {
                 (_, Some(name)) => format!("Let {} use its tool `{name}`", self.agent_name()),
                 _ => format!("Let {} do this", self.agent_name()),
             },
-            Effect::Keep(path) => format!("Keep {}, which the command created", short(path)),
+            Effect::Keep(path) => format!("Keep what the command did to {}", short(path)),
             Effect::SwitchMode(to) => format!("Switch to {to} mode"),
         }
     }

@@ -1,41 +1,36 @@
-//! Protected files that a sandboxed command creates.
+//! Protected files that a sandboxed command creates or changes.
 //!
-//! The sandbox keeps those that exist from a change, but cannot know all that may come. When the command has ended, those that no rule
-//! allows are removed before its end is reported.
+//! The sandbox keeps those directly below a root from a change, but cannot know all that may come. When the command has ended, what no
+//! rule allows is taken back before its end is reported.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use attache::wire::v1::SessionId;
 
-use crate::policy::{FilePath, Guard, protected};
+use crate::policy::{FilePath, Guard, Survey};
 
-/// The protected files before a command, to find those that it creates.
-pub(super) struct CreatedFiles {
+/// The protected files before a command, to find what it does to them.
+pub(super) struct ProtectedFiles {
     guard: Guard,
     session: Option<SessionId>,
-    roots: Vec<PathBuf>,
-    before: BTreeSet<PathBuf>,
+    before: Survey,
 }
 
-impl CreatedFiles {
+impl ProtectedFiles {
     /// Searches the directories of a session. Blocks.
     pub(super) fn watch(guard: &Guard, session: Option<&SessionId>, roots: &[PathBuf]) -> Self {
-        CreatedFiles {
-            guard: guard.clone(),
-            session: session.cloned(),
-            roots: roots.to_vec(),
-            before: protected::present(roots),
-        }
+        ProtectedFiles { guard: guard.clone(), session: session.cloned(), before: Survey::take(roots) }
     }
 
-    /// Removes protected files that were created since. Blocks.
-    pub(super) fn settle(&self) {
-        for path in protected::created(&self.before, &protected::present(&self.roots)) {
-            if !self.guard.may_keep(self.session.as_ref(), FilePath::from_real(&path)) {
-                // A file that cannot be removed was not created by this user.
-                let _ = protected::remove(&path);
-            }
+    /// Takes changes back unless all of them are allowed. Blocks.
+    pub(super) fn settle(self) {
+        let changes = self.before.changes();
+        let session = self.session.as_ref();
+        let denied =
+            changes.paths().filter(|path| !self.guard.may_keep(session, FilePath::from_real(path))).count();
+        if denied > 0 {
+            // What cannot be taken back is in the audit log as denied.
+            let _ = changes.take_back();
         }
     }
 }

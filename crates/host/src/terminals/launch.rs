@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use attache::wire::v1::CreateTerminalRequest;
 
 use crate::policy::{CommandLine, Confined, FilePath, Run};
+use crate::sandbox::Confinement;
 
 /// What is to be started.
 #[derive(Debug)]
@@ -48,6 +49,17 @@ impl Launch {
     /// The program and its arguments.
     pub(super) fn argv(&self) -> Vec<String> {
         std::iter::once(&self.program).chain(&self.args).cloned().collect()
+    }
+
+    /// Takes the command out of its confinement, which is returned with these programs denied: the agent that built it does not
+    /// know the rules of this side. `None` if it is not a confined command.
+    pub(super) fn deny_programs(&mut self, denied: Vec<PathBuf>) -> Option<Confinement> {
+        let confined = Confinement::parse(self.argv())?;
+        let words = confined.command.iter().map(|word| word.to_str().map(str::to_owned));
+        self.replace(words.collect::<Option<_>>()?);
+        let mut confinement = confined.confinement;
+        confinement.deny_exec.extend(denied);
+        Some(confinement)
     }
 
     /// Starts this command line instead.

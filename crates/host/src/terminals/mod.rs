@@ -26,7 +26,7 @@ use attache::wire::v1::{
 use attache::{Error, Result, code};
 use attache_conn::process::{Command, PtyChild, PtyEvent};
 
-use self::created::CreatedFiles;
+use self::created::ProtectedFiles;
 use self::launch::Launch;
 use self::ring::Budget;
 pub use self::ring::Ring;
@@ -259,7 +259,7 @@ impl PtyTerminals {
         let place = Running::enter(&self.running, self.settings.most)?;
         let (this, session, roots) = (self.clone(), session.cloned(), roots.to_vec());
         let start = move || {
-            let created = watched.then(|| CreatedFiles::watch(&this.guard, session.as_ref(), &roots));
+            let created = watched.then(|| ProtectedFiles::watch(&this.guard, session.as_ref(), &roots));
             this.start(session.as_ref(), &launch, limit, place, created)
         };
         match tokio::task::spawn_blocking(start).await {
@@ -287,11 +287,11 @@ impl PtyTerminals {
                 Some(_) => Err(Error::refuse(code::INTERNAL_ERROR, "no sandbox works on this machine")),
             };
         };
+        let denied = self.guard.policy().map(|policy| policy.denied_programs()).unwrap_or_default();
         if let Some(run) = confiner.recognise(&launch.argv(), &launch.run, roots) {
             launch.run = run;
-            return Ok(None);
+            return Ok(if denied.is_empty() { None } else { launch.deny_programs(denied) });
         }
-        let denied = self.guard.policy().map(|policy| policy.denied_programs()).unwrap_or_default();
         let is_unclear = !launch.run.command.is_clear();
         let line = launch.run.command.text().to_owned();
         let reads_only = launch.run.effective_env().next().is_none()
@@ -340,7 +340,7 @@ impl PtyTerminals {
         launch: &Launch,
         limit: usize,
         place: Running,
-        created: Option<CreatedFiles>,
+        mut created: Option<ProtectedFiles>,
     ) -> Result<PtyTerminal> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let ring = Mutex::new(Ring::within(limit, &self.kept));
@@ -366,7 +366,7 @@ impl PtyTerminals {
         let on_event = move |event: PtyEvent<'_>| match event {
             PtyEvent::Output(bytes) => output.push(bytes),
             PtyEvent::Ended(status) => {
-                if let Some(created) = &created {
+                if let Some(created) = created.take() {
                     created.settle();
                 }
                 output.finish(status);

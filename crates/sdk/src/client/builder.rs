@@ -52,7 +52,7 @@ pub(crate) struct Services {
     pub(crate) requests: HashMap<&'static str, RequestFn>,
     pub(crate) notifications: HashMap<&'static str, NotificationFn>,
     pub(crate) on_noise: Option<NoiseFn>,
-    pub(crate) missing_files_are_empty: bool,
+    pub(crate) missing_files_are_empty: Option<bool>,
     pub(crate) cancel_deadline: Duration,
     /// What needs no handler to be offered.
     more: ClientCapabilities,
@@ -117,7 +117,7 @@ impl Client {
             requests: HashMap::new(),
             notifications: HashMap::new(),
             on_noise: None,
-            missing_files_are_empty: false,
+            missing_files_are_empty: None,
             cancel_deadline: CANCEL_DEADLINE,
             more: ClientCapabilities::new(),
             initialize_timeout: INITIALIZE_TIMEOUT,
@@ -169,10 +169,12 @@ impl Client {
         self
     }
 
-    /// Some agents create a new file only if reading it gave an empty text, and give up on any error. For them, a missing
-    /// file ([`Error::not_found`]) can be read as an empty one.
+    /// Whether `fs/read_text_file` of a missing file ([`Error::not_found`]) returns an empty text instead of the error.
+    ///
+    /// Some agents create a new file only if reading it gave an empty text. Unless this is set, the agents that are known to do
+    /// so, recognised by the name and version that they report, get the empty text, and all others the error.
     pub fn missing_files_are_empty(mut self, yes: bool) -> Self {
-        self.0.missing_files_are_empty = yes;
+        self.0.missing_files_are_empty = Some(yes);
         self
     }
 

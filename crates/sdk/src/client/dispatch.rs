@@ -24,6 +24,7 @@ use super::connection::{Core, Parked, Route, no_such_session, undisturbed};
 use super::elicitation::cancel_elicitation;
 use super::event::Event;
 use super::news::AgentEvent;
+use super::quirks::needs_empty_missing_files;
 use super::serve::{Cx, run, run_in_turn};
 use super::{ElicitationAsk, PermissionAsk, size};
 use crate::{Error, Result};
@@ -333,7 +334,8 @@ impl Core {
         // FS-14: lines count from 1, and 0 is read as 1.
         request.line = request.line.map(|line| line.max(1));
         let read = read.clone();
-        let missing_is_empty = self.services.missing_files_are_empty;
+        let by_agent = || self.hello().agent_info.as_ref().is_some_and(needs_empty_missing_files);
+        let missing_is_empty = self.services.missing_files_are_empty.unwrap_or_else(by_agent);
         run_in_turn(cx.answer().clone(), responder, async move {
             match read(cx, request).await {
                 Err(Error::Refused(error)) if missing_is_empty && error.code == code::RESOURCE_NOT_FOUND => {

@@ -46,6 +46,7 @@ mod lane;
 mod loading;
 mod nes;
 mod news;
+mod quirks;
 mod serve;
 mod session;
 mod setup;

@@ -463,6 +463,38 @@ async fn a_missing_file_that_has_to_be_an_empty_one() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_agent_that_can_only_create_files_that_are_empty() {
+    for (name, version, setting, empty) in [
+        ("gemini-cli", "0.61.0", None, true),
+        ("gemini-cli", "0.62.0", None, false),
+        ("another", "0.61.0", None, false),
+        ("gemini-cli", "0.61.0", Some(false), false),
+    ] {
+        let mut client =
+            Client::new().read_files(|_, _| async { Err::<String, _>(Error::not_found("no file")) });
+        if let Some(setting) = setting {
+            client = client.missing_files_are_empty(setting);
+        }
+        let info = json!({"name": name, "version": version});
+        let (link, mut agent) = Script::pair();
+        let answer_initialize = async {
+            let hello = agent.expect("initialize").await;
+            agent.answer(&hello, json!({"protocolVersion": 1, "agentInfo": info})).await;
+        };
+        let (connected, ()) = tokio::join!(client.connect(link), answer_initialize);
+        let connected = connected.unwrap();
+        let (session, _) = tokio::join!(connected.new_session("/work"), agent.new_session("s1"));
+        let _session = session.unwrap();
+        agent.request(1, "fs/read_text_file", json!({"sessionId": "s1", "path": "/new"})).await;
+        if empty {
+            assert_eq!(agent.result(1).await, json!({"content": ""}), "{name} {version}");
+        } else {
+            agent.error(1, -32002).await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_unknown_session_that_is_a_refusal() {
     let (mut session, mut agent) = open(Client::new()).await;
     let turn = session.prompt("go").await.unwrap();

@@ -79,6 +79,14 @@ const FIRST: &[Scene] = &[
         judge: edit,
     },
     Scene {
+        name: "create",
+        how: How::Allow,
+        marker: "create @/new.txt hello",
+        kept: false,
+        begins: false,
+        judge: create,
+    },
+    Scene {
         name: "edit-denied",
         how: How::Deny,
         marker: "edit @/kept.txt two TWO",
@@ -186,6 +194,16 @@ fn edit(stage: &Stage<'_>) -> Checks {
             "the change is shown as a diff",
             seen.tools.values().any(|tool| tool.diffs.iter().any(|text| text.contains("TWO"))),
         ),
+        ("the model hears of it and ends", seen.text.ends_with("finished")),
+        ("the turn ends well", seen.stop == "end_turn"),
+    ]
+}
+
+fn create(stage: &Stage<'_>) -> Checks {
+    let seen = stage.seen;
+    vec![
+        ("the file is created", file(stage, "new.txt") == "hello\n"),
+        ("it is asked once, and allowed once", one_ask(seen, "edit", "allow_once")),
         ("the model hears of it and ends", seen.text.ends_with("finished")),
         ("the turn ends well", seen.stop == "end_turn"),
     ]
