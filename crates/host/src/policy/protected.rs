@@ -54,7 +54,7 @@ const FILES: &[&str] = &[
 const CONFIGURATION: &[&str] = &["attache", "autostart", "environment.d", "fish", "git", "systemd"];
 
 /// Parts of `.git` that run programs; the rest must stay writable for `git commit`.
-pub(super) const GIT: &[&str] = &["hooks", "config", "config.worktree", "info"];
+pub(super) const GIT: &[&str] = &["hooks", "config", "config.worktree", "info", "commondir"];
 
 /// Whether a path is protected. Letter case does not count, because some file systems ignore it.
 pub fn is_protected(path: &Path) -> bool {

@@ -185,7 +185,7 @@ const TRIES: &[Try] = &[
     sure("nested settings", "echo evil > src/.attache.toml", Inside("src/.attache.toml")),
     sure(
         "git directory of a module",
-        "mkdir -p .git/modules/m/hooks; echo evil > .git/modules/m/hooks/post-checkout",
+        "mkdir -p .git/modules/m/hooks; cp .git/HEAD .git/modules/m/; echo evil > .git/modules/m/hooks/post-checkout",
         Inside(".git/modules/m/hooks/post-checkout"),
     ),
     sure("tcp", "./probe probe tcp $A", Http),
