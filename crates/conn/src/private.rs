@@ -50,7 +50,7 @@ pub fn create_log(path: &Path) -> io::Result<File> {
 /// When it is a link to a regular file, when it belongs to another user, or when it cannot be opened.
 pub fn append(path: &Path) -> io::Result<File> {
     if is_special(path) {
-        return OpenOptions::new().append(true).open(path).map_err(|error| named(path, &error));
+        return open_special(path);
     }
     let file = open(path, OpenOptions::new().append(true).create(true))?;
     take_file(path, &file)?;
@@ -99,17 +99,28 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     if !is_special(path) {
         return replace(path, content);
     }
+    open_special(path)?.write_all(content).map_err(|error| named(path, &error))
+}
+
+/// Opens a device or a pipe for writing. A pipe of another user is refused: opening it waits for as long as that user likes.
+fn open_special(path: &Path) -> io::Result<File> {
+    // A pipe that was inherited is open already.
+    if !is_descriptor(path) && is_foreign_pipe(path) {
+        return Err(refused(format!("{} is a pipe that belongs to another user", path.display())));
+    }
     // Standard output may be a file that others write to as well.
-    let file = OpenOptions::new().append(true).open(path);
-    file.and_then(|mut file| file.write_all(content)).map_err(|error| named(path, &error))
+    OpenOptions::new().append(true).open(path).map_err(|error| named(path, &error))
 }
 
 /// Whether a path leads to something that exists and is neither a file nor a directory: a device, a pipe, a socket. A descriptor of
 /// this process, such as `/dev/stderr`, counts too, whatever it is.
 pub fn is_special(path: &Path) -> bool {
+    is_descriptor(path) || fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
+}
+
+fn is_descriptor(path: &Path) -> bool {
     let descriptors = ["/dev/fd", "/proc/self/fd", "/dev/stdout", "/dev/stderr"];
     descriptors.iter().any(|descriptor| path.starts_with(descriptor))
-        || fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
 /// Reads a file that holds secrets. Returns `None` when there is none.
@@ -224,8 +235,8 @@ fn named(path: &Path, error: &io::Error) -> io::Error {
 pub use unix::user_id;
 #[cfg(unix)]
 use unix::{
-    check_directory, check_parent, check_secret, explain_link, is_readable_by_others, make_one, private,
-    random_name, take_file,
+    check_directory, check_parent, check_secret, explain_link, is_foreign_pipe, is_readable_by_others,
+    make_one, private, random_name, take_file,
 };
 
 #[cfg(unix)]
@@ -249,6 +260,11 @@ mod unix {
         let mut bytes = [0; 8];
         user::random(&mut bytes)?;
         Ok(format!("{:016x}", u64::from_ne_bytes(bytes)))
+    }
+
+    pub(super) fn is_foreign_pipe(path: &Path) -> bool {
+        use std::os::unix::fs::FileTypeExt as _;
+        fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo() && found.uid() != user_id())
     }
 
     /// Creates exactly this directory with mode 0700, whatever the umask is.
@@ -381,8 +397,8 @@ mod unix {
 
 #[cfg(not(unix))]
 use other::{
-    check_directory, check_parent, check_secret, explain_link, is_readable_by_others, make_one, private,
-    random_name, take_file,
+    check_directory, check_parent, check_secret, explain_link, is_foreign_pipe, is_readable_by_others,
+    make_one, private, random_name, take_file,
 };
 
 #[cfg(not(unix))]
@@ -397,6 +413,10 @@ mod other {
     /// The keys of a hasher come from the system's random source.
     pub(super) fn random_name() -> io::Result<String> {
         Ok(format!("{:016x}", RandomState::new().hash_one(std::process::id())))
+    }
+
+    pub(super) fn is_foreign_pipe(_path: &Path) -> bool {
+        false
     }
 
     pub(super) fn make_one(path: &Path) -> io::Result<()> {

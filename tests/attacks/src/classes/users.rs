@@ -288,9 +288,13 @@ fn second_user(suite: &Suite, report: &mut Report) {
     // Recordings, logs and exports in shared directories.
     let agent = command_line(&world, &json!({ "steps": [] }));
     let words: Vec<&str> = agent.split(' ').collect();
-    for (name, prepare) in
-        [("link", "ln -s $T $F"), ("dangling link", "ln -s $D/new $F"), ("file", "touch $F; chmod 666 $F")]
-    {
+    for (name, prepare) in [
+        ("link", "ln -s $T $F"),
+        ("dangling link", "ln -s $D/new $F"),
+        ("file", "touch $F; chmod 666 $F"),
+        ("pipe", "mkfifo -m 666 $F"),
+        ("link to a pipe", "mkfifo -m 666 $D/new; ln -s $D/new $F"),
+    ] {
         let dir = shared("recording");
         let (file, target) = (dir.join("r.jsonl"), world.outside("precious"));
         fs::write(&target, "precious\n").unwrap();
@@ -300,13 +304,16 @@ fn second_user(suite: &Suite, report: &mut Report) {
             .replace("$D", &dir.display().to_string());
         nobody(&line);
         let shown = file.display().to_string();
-        world.pipe(
+        let recorded = world.pipe(
             &[&["record", "--overwrite", &shown, "--"], words.as_slice()].concat(),
             "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{\"protocolVersion\":1}}\n",
         );
-        world.run_for(&["--log", &shown, "--agent", &agent, "exec", SECRET], Duration::from_secs(15));
-        let readable = nobody(&format!("cat {shown} {}/new", dir.display())).output().contains(SECRET);
-        let happened = changed(&target, "precious\n")
+        let logged = world.run_for(&["--log", &shown, "--agent", &agent, "exec", SECRET], PATIENCE);
+        let read = format!("for f in {shown} {}/new; do test -p $f || cat $f; done", dir.display());
+        let readable = nobody(&read).output().contains(SECRET);
+        let hung = (recorded.hung || logged.hung).then(|| "the program hangs".to_owned());
+        let happened = hung
+            .or_else(|| changed(&target, "precious\n"))
             .or_else(|| readable.then(|| "another user can read it".to_owned()));
         report.attack(
             format!("recording over another user's {name}"),
