@@ -334,7 +334,7 @@ mod tests {
                 .map(|path| path.strip_prefix(&root).unwrap().display().to_string())
                 .collect::<Vec<_>>()
         };
-        assert_eq!(named("[agents.x]\ncommand = 'sh ./run.sh'"), ["./run.sh"]);
+        assert_eq!(named("[agents.x]\ncommand = 'sh ./run.sh'"), ["run.sh"]);
         assert_eq!(named("[agents.x]\nargv = ['sh', '../outside.sh', 'sub']"), [""; 0]);
         assert_eq!(named("permission_policy = 'missing.json'"), [""; 0]);
         #[cfg(unix)]
