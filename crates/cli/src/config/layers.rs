@@ -97,6 +97,8 @@ fn named_files(table: &toml::Table, settings: &Path, root: &Path) -> Vec<PathBuf
     // What a policy allows is the project's own, wherever it lies; programs outside belong to the user.
     files.extend(table.get("permission_policy").and_then(toml::Value::as_str).map(|word| base.join(word)));
     files.retain(|path| path.symlink_metadata().is_ok() && !path.is_dir());
+    files.sort();
+    files.dedup();
     files
 }
 
