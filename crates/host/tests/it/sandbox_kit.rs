@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use attache_host::sandbox::{Backend, Confinement};
+use tokio::signal::unix::SignalKind;
 
 /// The program that handles the hidden word: `examples/sandbox.rs`.
 pub(crate) fn program() -> PathBuf {
@@ -40,8 +41,23 @@ pub(crate) fn with_namespaces() -> impl Iterator<Item = Backend> {
     backends().iter().copied().filter(|backend| backend.guarantees().private_processes)
 }
 
+/// Lets children start with the default handlers. A test runner in the background may ignore some signals, and ignoring is inherited;
+/// handling is not.
+fn handle_signals() {
+    static HANDLED: OnceLock<()> = OnceLock::new();
+    HANDLED.get_or_init(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let _inside = runtime.enter();
+        for kind in [SignalKind::interrupt(), SignalKind::quit(), SignalKind::hangup()] {
+            // The handler stays when the listener is dropped.
+            drop(tokio::signal::unix::signal(kind).unwrap());
+        }
+    });
+}
+
 /// A confined command that has not been started.
 pub(crate) fn command<S: AsRef<OsStr>>(backend: Backend, confinement: &Confinement, argv: &[S]) -> Command {
+    handle_signals();
     let line = confinement.command(backend, &program(), argv);
     let mut command = Command::new(&line[0]);
     command.args(&line[1..]).stdin(Stdio::null());
