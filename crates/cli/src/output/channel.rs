@@ -1,6 +1,6 @@
 //! The one way to stdout and stderr: text and styles go in, bytes come out.
 //!
-//! On a terminal every text passes the [filter](crate::render::filter) and the [guard](super::guard), own text too. The only control
+//! On a terminal every text passes the [filter] and the [guard](super::guard), own text too. The only control
 //! characters in the output are line feeds and the codes of styles. Streams that are not terminals get the text unchanged.
 
 use std::io::{self, Write as _};

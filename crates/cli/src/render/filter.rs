@@ -2,7 +2,7 @@
 //!
 //! Agents, models, files and servers write most of what this program shows. None of their characters may command the terminal, reorder
 //! text or hide it. [`Filter`] drops whole escape sequences, also when they arrive in pieces. [`reveal`] drops nothing, for text that the
-//! user decides about. [`line`] is for lines of several parts, in which a sequence of one part must not swallow the next.
+//! user decides about. [`line()`] is for lines of several parts, in which a sequence of one part must not swallow the next.
 
 use std::borrow::Cow;
 
