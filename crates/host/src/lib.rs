@@ -6,6 +6,7 @@
 //! - [`budget`]: how much time, how many turns, tokens and how much money a run may take.
 //! - [`bounded`]: reading of files whose kind and size nobody vouches for.
 //! - `confine`: how the commands of a session are confined (Unix).
+//! - `survey`: what a command did to protected files (Unix).
 //! - [`trust`]: whether the files of a project may take effect.
 //! - [`shell`]: command lines, and which of them only read.
 //! - [`sandbox`]: commands that can reach only what they are allowed to.
@@ -49,6 +50,8 @@ pub mod proxy;
 pub mod sandbox;
 pub mod secrets;
 pub mod shell;
+#[cfg(unix)]
+pub mod survey;
 #[cfg(unix)]
 mod sys;
 #[cfg(unix)]

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use attache::agent::block;
 use attache::wire::v1::{Terminal, ToolCallContent, ToolKind};
-use attache_host::policy::{CommandLine, Confined, Effect, FilePath, Run, Survey};
+use attache_host::policy::{CommandLine, Confined, Effect, FilePath, Run};
 use attache_host::sandbox::Network;
 use attache_host::shell;
+use attache_host::survey::Survey;
 use serde_json::json;
 
 use super::{

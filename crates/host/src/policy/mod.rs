@@ -16,7 +16,7 @@
 //! PERM-05 to PERM-07: without any setting everything is asked; automatic answers come only from what the user has set.
 //!
 //! Reading order: `effect.rs`, `judge.rs`, `question.rs`, `request.rs` (effects of a permission request), `rules.rs`, `mode.rs`, `scope.rs`,
-//! `memory.rs`, `command.rs`, `glob.rs`, `protected.rs`, `survey.rs`, `guard.rs`, `audit.rs`.
+//! `memory.rs`, `command.rs`, `glob.rs`, `protected.rs`, `guard.rs`, `audit.rs`.
 
 mod audit;
 mod command;
@@ -32,7 +32,6 @@ mod question;
 mod request;
 mod rules;
 mod scope;
-mod survey;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -57,7 +56,6 @@ pub use question::{Answer, Choice, Question, Section, Span};
 pub use request::Claim;
 pub use rules::{RuleAction, Rules};
 pub use scope::Scope;
-pub use survey::{Changes, FileChange, Survey};
 
 use crate::secrets::Mask;
 use judge::Grants;

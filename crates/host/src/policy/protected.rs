@@ -54,7 +54,7 @@ const FILES: &[&str] = &[
 const CONFIGURATION: &[&str] = &["attache", "autostart", "environment.d", "fish", "git", "systemd"];
 
 /// Parts of `.git` that run programs; the rest must stay writable for `git commit`.
-pub(super) const GIT: &[&str] = &["hooks", "config", "config.worktree", "info", "commondir"];
+const GIT: &[&str] = &["hooks", "config", "config.worktree", "info", "commondir"];
 
 /// Whether a path is protected. Letter case does not count, because some file systems ignore it.
 pub fn is_protected(path: &Path) -> bool {
@@ -72,22 +72,40 @@ fn lower_names(path: &Path) -> Vec<String> {
     path.components().filter_map(name).collect()
 }
 
-/// Existing protected paths directly below each of `roots`, for a sandbox to keep read-only. Of `.git` only the parts that run
-/// programs are listed, so that a sandboxed `git commit` works.
+/// The protected paths that an entry of a directory stands for: of `.git` only the parts that run programs, so that a sandboxed `git
+/// commit` works, of `.config` the settings of some programs, else the entry itself. Empty if it is not protected. They need not exist.
+pub(crate) fn parts(path: &Path, is_dir: bool) -> Vec<PathBuf> {
+    let lower = |name: &std::ffi::OsStr| name.to_string_lossy().to_ascii_lowercase();
+    let name = path.file_name().map(lower).unwrap_or_default();
+    match name.as_str() {
+        ".git" if is_dir => git_parts(path),
+        ".config" => {
+            let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+            let settings =
+                entries.filter(|entry| CONFIGURATION.contains(&lower(&entry.file_name()).as_str()));
+            settings.map(|entry| entry.path()).collect()
+        }
+        name if is_protected(Path::new(name)) => vec![path.to_owned()],
+        _ => Vec::new(),
+    }
+}
+
+/// The parts of a repository that run programs. They need not exist.
+pub(crate) fn git_parts(dir: &Path) -> Vec<PathBuf> {
+    GIT.iter().map(|part| dir.join(part)).collect()
+}
+
+/// Existing protected paths directly below each of `roots`, for a sandbox to keep read-only.
 pub fn existing(roots: &[PathBuf]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for root in roots {
         let Ok(entries) = std::fs::read_dir(root) else { continue };
         for entry in entries.flatten() {
             let path = entry.path();
-            let name = entry.file_name().to_string_lossy().to_ascii_lowercase();
-            if name == ".git" && path.is_dir() {
-                found.extend(GIT.iter().map(|part| path.join(part)).filter(|path| path.exists()));
-            } else if name == ".config" {
-                found.extend(CONFIGURATION.iter().map(|part| path.join(part)).filter(|path| path.exists()));
-            } else if is_protected(Path::new(&name)) {
-                found.push(path);
-            }
+            let is_itself = |part: &PathBuf| *part == path;
+            found.extend(
+                parts(&path, path.is_dir()).into_iter().filter(|part| is_itself(part) || part.exists()),
+            );
         }
     }
     found.sort();

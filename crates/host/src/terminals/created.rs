@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 use attache::wire::v1::SessionId;
 
-use crate::policy::{FilePath, Guard, Survey};
+use crate::policy::{FilePath, Guard};
+use crate::survey::Survey;
 
 /// The protected files before a command, to find what it does to them.
 pub(super) struct ProtectedFiles {

@@ -6,11 +6,12 @@
 use std::collections::BTreeMap;
 use std::fs::{self, FileType};
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::protected::{self, GIT};
 use crate::bounded::{FinalLink, read_bounded};
 use crate::files::Jail;
+use crate::policy::protected;
 
 /// Bounds of a survey. What lies beyond them is not watched.
 const ENTRIES: usize = 100_000;
@@ -118,11 +119,14 @@ impl Survey {
             }
             let (path, Ok(kind)) = (entry.path(), entry.file_type()) else { continue };
             let name = entry.file_name().to_string_lossy().to_ascii_lowercase();
+            self.record_all(protected::parts(&path, kind.is_dir()), 0);
             if name == ".git" && kind.is_dir() {
-                self.git(&path, 0);
-            } else if protected::is_protected(Path::new(&name)) || is_configuration(&path) {
-                self.record(path, kind, 0);
-            } else if depth < self.depth && kind.is_dir() && !SKIPPED.contains(&name.as_str()) {
+                self.repositories(&path, 0);
+            } else if depth < self.depth
+                && kind.is_dir()
+                && !protected::is_protected(Path::new(&name))
+                && !SKIPPED.contains(&name.as_str())
+            {
                 self.directory(&path, depth + 1);
             }
         }
@@ -133,20 +137,14 @@ impl Survey {
         self.depth > 0 && self.entries > ENTRIES
     }
 
-    /// The parts of a repository that run programs, also in those of its submodules and worktrees.
-    fn git(&mut self, dir: &Path, depth: usize) {
-        for part in GIT {
-            let path = dir.join(part);
-            if let Ok(found) = path.symlink_metadata() {
-                self.record(path, found.file_type(), depth + 1);
-            }
-        }
+    /// The repositories inside of another one: submodules and worktrees.
+    fn repositories(&mut self, git: &Path, depth: usize) {
         for group in ["modules", "worktrees"] {
-            self.git_directories(&dir.join(group), depth + 1);
+            self.repositories_below(&git.join(group), depth + 1);
         }
     }
 
-    fn git_directories(&mut self, dir: &Path, depth: usize) {
+    fn repositories_below(&mut self, dir: &Path, depth: usize) {
         let Ok(entries) = fs::read_dir(dir) else { return };
         for entry in entries.flatten() {
             self.entries += 1;
@@ -158,10 +156,20 @@ impl Survey {
             }
             let path = entry.path();
             if path.join("HEAD").symlink_metadata().is_ok() {
-                self.git(&path, depth + 1);
+                self.record_all(protected::git_parts(&path), depth + 1);
+                self.repositories(&path, depth + 1);
             } else {
                 // The name of a submodule may contain slashes.
-                self.git_directories(&path, depth + 1);
+                self.repositories_below(&path, depth + 1);
+            }
+        }
+    }
+
+    /// Records those of the paths that exist.
+    fn record_all(&mut self, paths: Vec<PathBuf>, depth: usize) {
+        for path in paths {
+            if let Ok(found) = path.symlink_metadata() {
+                self.record(path, found.file_type(), depth);
             }
         }
     }
@@ -202,7 +210,7 @@ impl Survey {
             Some(_) => None,
             None => found.modified().ok().map(|time| (found.len(), time)),
         };
-        State::File { content, mode: mode(&found), stamp }
+        State::File { content, mode: found.mode() & 0o777, stamp }
     }
 }
 
@@ -266,7 +274,6 @@ impl Changes {
                 }
                 jail.restore(path, content, *mode).map_err(io::Error::other)
             }
-            #[cfg(unix)]
             Some(State::Link(target)) => {
                 if path.symlink_metadata().is_ok() {
                     set_aside(path)?;
@@ -293,24 +300,6 @@ fn check_parent(path: &Path) -> io::Result<()> {
     if parent.canonicalize()? == parent { Ok(()) } else { Err(io::Error::other("the directory is a link")) }
 }
 
-#[cfg(unix)]
-fn mode(found: &fs::Metadata) -> u32 {
-    use std::os::unix::fs::PermissionsExt as _;
-    found.permissions().mode() & 0o777
-}
-
-#[cfg(not(unix))]
-fn mode(_found: &fs::Metadata) -> u32 {
-    0
-}
-
-/// Whether the last two names of a path are a protected directory below `.config`.
-fn is_configuration(path: &Path) -> bool {
-    let mut names = path.components().rev().take(2).collect::<Vec<_>>();
-    names.reverse();
-    protected::is_protected(&names.into_iter().collect::<PathBuf>())
-}
-
 /// Removes a path and everything below it. Links are removed and not followed.
 fn remove(jail: &Jail, path: &Path) -> io::Result<()> {
     let Ok(found) = path.symlink_metadata() else { return Ok(()) };
@@ -327,7 +316,7 @@ fn remove(jail: &Jail, path: &Path) -> io::Result<()> {
     fs::remove_file(path)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use std::os::unix::fs::{PermissionsExt as _, symlink};
