@@ -15,6 +15,8 @@ use crate::policy::protected;
 
 /// Bounds of a survey. What lies beyond them is not watched.
 const ENTRIES: usize = 100_000;
+/// How many times as many entries are looked at after the command, which may create files to hide others among them.
+const MORE_AFTER: usize = 20;
 const DEPTH: usize = 24;
 /// Bytes of one file that are kept to put it back, and of all of them.
 const FILE_BYTES: usize = 256 << 10;
@@ -33,6 +35,7 @@ pub struct Survey {
     /// Directories that could not be read.
     unreadable: Vec<PathBuf>,
     entries: usize,
+    most_entries: usize,
     bytes: usize,
 }
 
@@ -44,8 +47,8 @@ enum State {
         /// `None` if it is too large to be kept.
         content: Option<Vec<u8>>,
         mode: u32,
-        /// Size and time of the last change, for a file that is not kept.
-        stamp: Option<(u64, std::time::SystemTime)>,
+        /// Size and time of the last change of any kind, which a command cannot set, for a file that is not kept.
+        stamp: Option<(u64, i64, i64)>,
     },
     Other,
 }
@@ -74,13 +77,28 @@ pub struct Changes {
 impl Survey {
     /// Looks at everything below `roots`, which are real paths. Links are not followed.
     pub fn take(roots: &[PathBuf]) -> Survey {
-        let survey = Survey::to_depth(roots, DEPTH);
-        if survey.entries <= ENTRIES { survey } else { Survey::to_depth(roots, 0) }
+        Survey::within(roots, ENTRIES)
     }
 
-    fn to_depth(roots: &[PathBuf], depth: usize) -> Survey {
-        let (found, unreadable) = (BTreeMap::new(), Vec::new());
-        let mut survey = Survey { roots: roots.to_vec(), depth, found, unreadable, entries: 0, bytes: 0 };
+    fn within(roots: &[PathBuf], most_entries: usize) -> Survey {
+        let survey = Survey::walk(roots, DEPTH, most_entries);
+        if survey.is_too_much() { Survey::shallow(roots) } else { survey }
+    }
+
+    fn shallow(roots: &[PathBuf]) -> Survey {
+        Survey::walk(roots, 0, usize::MAX)
+    }
+
+    fn walk(roots: &[PathBuf], depth: usize, most_entries: usize) -> Survey {
+        let mut survey = Survey {
+            roots: roots.to_vec(),
+            depth,
+            found: BTreeMap::new(),
+            unreadable: Vec::new(),
+            entries: 0,
+            most_entries,
+            bytes: 0,
+        };
         for root in roots {
             survey.directory(root, 0);
         }
@@ -89,7 +107,12 @@ impl Survey {
 
     /// Looks again, and compares.
     pub fn changes(self) -> Changes {
-        let now = Survey::to_depth(&self.roots, self.depth);
+        let most_entries = self.most_entries.saturating_mul(MORE_AFTER);
+        let mut now = Survey::walk(&self.roots, self.depth, most_entries);
+        if now.is_too_much() {
+            // The first level is always complete.
+            now.found.extend(Survey::shallow(&self.roots).found);
+        }
         let is_new = |path: &Path| now.found.contains_key(path) && !self.found.contains_key(path);
         let differs = |(path, state): &(&PathBuf, &State)| self.found.get(*path) != Some(*state);
         let written = now.found.iter().filter(differs).map(|(path, _)| path);
@@ -132,9 +155,9 @@ impl Survey {
         }
     }
 
-    /// Whether there are more files than are looked at below all levels.
+    /// Whether there are more entries than are looked at.
     fn is_too_much(&self) -> bool {
-        self.depth > 0 && self.entries > ENTRIES
+        self.entries > self.most_entries
     }
 
     /// The repositories inside of another one: submodules and worktrees.
@@ -208,7 +231,7 @@ impl Survey {
         self.bytes += content.as_ref().map_or(0, Vec::len);
         let stamp = match content {
             Some(_) => None,
-            None => found.modified().ok().map(|time| (found.len(), time)),
+            None => Some((found.len(), found.ctime(), found.ctime_nsec())),
         };
         State::File { content, mode: found.mode() & 0o777, stamp }
     }
@@ -406,6 +429,51 @@ mod tests {
         assert_eq!(changes.paths().collect::<Vec<_>>(), [root.join("project/.vscode")]);
         changes.take_back().unwrap();
         assert!(root.join("outside/.vscode/tasks.json").exists() && !root.join("project/.vscode").exists());
+    }
+
+    #[test]
+    fn nothing_is_hidden_among_many_new_files() {
+        let dir = TempDir::new("survey").unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let most = 10;
+        let before = Survey::within(std::slice::from_ref(&root), most);
+        let fill = |dir: &str, count: usize| {
+            (0..count).for_each(|number| write(&root, &format!("{dir}/{number}"), ""));
+        };
+        fill("junk", 5 * most);
+        write(&root, "deep/er/.vscode/tasks.json", "evil");
+        let changes = before.changes();
+        assert_eq!(changes.paths().collect::<Vec<_>>(), [root.join("deep/er/.vscode")]);
+        changes.take_back().unwrap();
+        // With far more of them at least the first level is complete.
+        fs::remove_dir_all(root.join("junk")).unwrap();
+        let before = Survey::within(std::slice::from_ref(&root), most);
+        fill("junk", 2 * MORE_AFTER * most);
+        for name in ["AGENTS.md", ".envrc", ".mcp.json", "CLAUDE.md"] {
+            write(&root, name, "evil");
+        }
+        let changes = before.changes();
+        assert_eq!(changes.paths().count(), 4);
+    }
+
+    #[test]
+    fn a_large_file_is_compared_by_a_time_that_cannot_be_set() {
+        let dir = TempDir::new("survey").unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        write(&root, ".vscode/large", &"x".repeat(FILE_BYTES + 1));
+        let path = root.join(".vscode/large");
+        let before = Survey::take(std::slice::from_ref(&root));
+        let old = fs::metadata(&path).unwrap();
+        write(&root, ".vscode/large", &"y".repeat(FILE_BYTES + 1));
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        // Until the clock of the file system has moved on.
+        let times = |found: &fs::Metadata| (found.ctime(), found.ctime_nsec());
+        while times(&file.metadata().unwrap()) == times(&old) {
+            file.set_modified(old.modified().unwrap()).unwrap();
+        }
+        file.set_modified(old.modified().unwrap()).unwrap();
+        let changes = before.changes();
+        assert_eq!(changes.paths().collect::<Vec<_>>(), [path]);
     }
 
     #[test]
