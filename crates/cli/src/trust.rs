@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::config::{self, Config};
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
-use crate::output::Format;
+use crate::output::{Format, wait_unanswered_blocking};
 
 /// Files that the question lists one by one.
 const LISTED: usize = 20;
@@ -53,8 +53,7 @@ fn question(cx: &Cx, files: &[ProjectFile]) -> Result<bool> {
     }
     out.tell("If you do not, the folder is restricted: they do not take effect, and Attaché's own agent only reads.");
     // What was typed before the question could be read is no answer to it.
-    std::thread::sleep(crate::run::GRACE);
-    crate::run::discard_typed();
+    wait_unanswered_blocking();
     loop {
         out.ask("? Trust it? [y/n] ");
         let mut line = String::new();

@@ -117,11 +117,7 @@ impl Confiner {
     /// confinement must stay inside `roots`.
     pub fn recognise(&self, argv: &[String], run: &Run, roots: &[PathBuf]) -> Option<Run> {
         let launch = Confinement::parse(argv)?;
-        let is_own = match (launch.program.canonicalize(), self.program.canonicalize()) {
-            (Ok(theirs), Ok(ours)) => theirs == ours,
-            _ => false,
-        };
-        if !is_own || run.effective_env().next().is_some() {
+        if !launch.is_started_by(&self.program) || run.effective_env().next().is_some() {
             return None;
         }
         let words: Option<Vec<String>> =

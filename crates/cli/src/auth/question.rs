@@ -54,7 +54,7 @@ impl Person for Here<'_> {
     }
 
     async fn pause(&mut self) {
-        crate::run::wait_unanswered().await;
+        crate::output::wait_unanswered().await;
     }
 
     async fn line(&mut self, question: &str) -> Option<String> {

@@ -97,9 +97,6 @@ pub(crate) struct App {
     pub(super) sessions: Vec<SessionInfo>,
 }
 
-/// How long a question is visible before keys answer it.
-pub(crate) const GRACE: Duration = Duration::from_millis(500);
-
 impl App {
     pub(crate) fn new(
         canvas: Canvas,
@@ -248,7 +245,9 @@ impl App {
 
     /// When the question in front takes answers.
     pub(crate) fn answers_at(&self) -> Option<Instant> {
-        self.asked.filter(|_| self.introduced && !self.questions.is_empty())?.checked_add(GRACE)
+        self.asked
+            .filter(|_| self.introduced && !self.questions.is_empty())?
+            .checked_add(crate::output::GRACE)
     }
 
     /// Whether the question in front has been visible long enough to be answered.

@@ -22,8 +22,8 @@ use self::show::Show;
 use crate::connect::remembers_answers;
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
-use crate::output::Output;
-use crate::run::{interrupted, runtime, wait_unanswered};
+use crate::output::{Output, wait_unanswered};
+use crate::run::{interrupted, runtime};
 
 const SCRIPT: &str = include_str!("script.txt");
 

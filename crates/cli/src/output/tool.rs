@@ -353,8 +353,7 @@ pub(super) fn summary(json: &str) -> Option<String> {
 /// The command inside if this program is told to run it in its sandbox.
 fn sandboxed(words: &[&str]) -> Option<String> {
     let launch = Confinement::parse(words)?;
-    let own = std::env::current_exe().and_then(|own| own.canonicalize()).ok()?;
-    if launch.program.canonicalize().ok()? != own {
+    if !launch.is_started_by(&std::env::current_exe().ok()?) {
         return None;
     }
     let what = if launch.confinement.is_read_only() { "read-only sandbox" } else { "sandbox" };

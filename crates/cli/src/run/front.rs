@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::pin::pin;
-use std::time::Duration;
 
 use attache::Flow;
 use tokio::sync::mpsc;
@@ -12,7 +11,9 @@ use super::ask::Ask;
 use crate::error::Failure;
 use crate::forms::{self, Person};
 use crate::log::Log;
-use crate::output::{Channel, Document, Mark, Output, Reading, Screen, revealed, show_pages};
+use crate::output::{
+    Channel, Document, Mark, Output, Reading, Screen, revealed, show_pages, wait_unanswered,
+};
 use crate::render::style::{Colour, Line, Style};
 use crate::session_store::Recorder;
 use crate::wire::{Lines, Wire};
@@ -292,9 +293,6 @@ impl<'a> Show<'a> {
 #[derive(Default)]
 struct Asker(Option<mpsc::Receiver<String>>);
 
-/// How long a question is visible before it takes an answer.
-pub(crate) const GRACE: Duration = Duration::from_millis(500);
-
 impl Asker {
     async fn ask(&mut self, ask: &Ask, channel: &mut Channel) -> Option<usize> {
         channel.line(&Line::new());
@@ -358,18 +356,3 @@ fn read_lines() -> mpsc::Receiver<String> {
     });
     receiver
 }
-
-/// Waits until a question that has just appeared may be answered, and discards what was typed until then.
-pub(crate) async fn wait_unanswered() {
-    tokio::time::sleep(GRACE).await;
-    discard_typed();
-}
-
-/// Discards what was typed and not read yet.
-#[cfg(unix)]
-pub(crate) fn discard_typed() {
-    let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
-}
-
-#[cfg(not(unix))]
-pub(crate) fn discard_typed() {}

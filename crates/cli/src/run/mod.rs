@@ -37,7 +37,6 @@ mod worker;
 pub(crate) use compare::compare;
 pub(crate) use control::{cancel, set, set_mode};
 pub(crate) use exec::{exec, leave, log, show_stderr};
-pub(crate) use front::{GRACE, discard_typed, wait_unanswered};
 pub(crate) use held::{Held, Wish};
 pub(crate) use input::is_piped;
 pub(crate) use live::{Connection, Restored, note_session};

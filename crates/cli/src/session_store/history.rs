@@ -125,7 +125,8 @@ fn entries(lines: &[Value]) -> Vec<Entry> {
     all
 }
 
-fn block_text(block: &Value) -> Option<&str> {
+/// A block of content in words, if it has any.
+pub(crate) fn block_text(block: &Value) -> Option<&str> {
     match block.get("type")?.as_str()? {
         "text" => block.get("text")?.as_str(),
         "resource_link" => block.get("title").or_else(|| block.get("name"))?.as_str(),

@@ -15,6 +15,7 @@ mod recorder;
 mod store;
 
 pub(crate) use archive::{export, import};
+pub(crate) use history::block_text;
 pub(crate) use record::Record;
 pub(crate) use recorder::Recorder;
 pub(crate) use store::{Scope, Store, boundary};

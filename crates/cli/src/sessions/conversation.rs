@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::output::push_bounded;
+use crate::session_store::block_text;
 
 /// Bytes of a message that are shown.
 const LONGEST: usize = 1 << 20;
@@ -66,16 +67,6 @@ pub(super) fn read(path: &Path, mut each: impl FnMut(Message)) -> io::Result<()>
     }
     done(open);
     Ok(())
-}
-
-fn block_text(block: &Value) -> Option<&str> {
-    match block.get("type")?.as_str()? {
-        "text" => block.get("text")?.as_str(),
-        "resource_link" => block.get("title").or_else(|| block.get("name"))?.as_str(),
-        "image" => Some("[image]"),
-        "audio" => Some("[audio]"),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

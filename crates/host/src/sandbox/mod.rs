@@ -137,6 +137,16 @@ pub struct Launch {
     pub command: Vec<OsString>,
 }
 
+impl Launch {
+    /// Whether the command line starts this very program, by whatever path. Only then does it confine anything.
+    pub fn is_started_by(&self, program: &Path) -> bool {
+        match (self.program.canonicalize(), program.canonicalize()) {
+            (Ok(started), Ok(program)) => started == program,
+            _ => false,
+        }
+    }
+}
+
 impl Confinement {
     /// Reads `roots` and the system's programs, writes nothing but a private temporary directory, has no network and a minimal
     /// environment.
