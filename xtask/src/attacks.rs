@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use crate::interop::install;
 use crate::repo;
 
 const HELP: &str = "cargo xtask attacks [--release] [ARGS…]
@@ -15,18 +16,9 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     }
     let release = args.iter().any(|arg| arg == "--release");
     let rest: Vec<&String> = args.iter().filter(|arg| *arg != "--release").collect();
-    let profile: &[&str] = if release { &["--release"] } else { &[] };
-    let root = repo::root();
-    let cargo = |words: &[&str]| {
-        let status = Command::new("cargo").args(words).args(profile).current_dir(&root).status();
-        let status = status.map_err(|error| format!("cargo: {error}"))?;
-        if status.success() { Ok(()) } else { Err(format!("cargo {} failed", words.join(" "))) }
-    };
-    cargo(&["build", "--quiet", "-p", "attache-cli", "-p", "attache-attacks"])?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
-    let suite = root.join(target).join(if release { "release" } else { "debug" }).join("attacks");
-    let status = Command::new(&suite).args(rest).current_dir(&root).status();
-    let status = status.map_err(|error| format!("{}: {error}", suite.display()))?;
+    let [_, suite] = install::programs(release, ["attache-cli", "attache-attacks"], ["attache", "attacks"])?;
+    let status = Command::new(&suite).args(rest).current_dir(repo::root()).status();
+    let status = status.map_err(|error| format!("{suite}: {error}"))?;
     if status.success() {
         Ok(())
     } else {

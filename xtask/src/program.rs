@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::interop::install;
+
 const USAGE: &str = "usage: cargo xtask bench-program [OPTIONS]
   --reps N      repetitions, interleaved between the programs (5)
   --no-fail     a missed target does not make the exit code 1";
@@ -128,18 +130,8 @@ impl Program {
 /// Builds our program, optimized, and returns its path.
 pub(crate) fn release_program() -> Result<String, String> {
     eprintln!("build attache, optimized");
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .args(["build", "--release", "--quiet", "--package", "attache-cli", "--bin", "attache"])
-        .args(["--message-format", "json-render-diagnostics"])
-        .current_dir(crate::repo::root())
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| format!("cargo does not start: {error}"))?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let mut messages = text.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let built = messages.find_map(|message| message["executable"].as_str().map(str::to_owned));
-    built.filter(|_| output.status.success()).ok_or_else(|| "the build failed, see above".to_owned())
+    let [program] = install::programs(true, ["attache-cli"], ["attache"])?;
+    Ok(program)
 }
 
 /// Installs acpx, and a node that is new enough for it if there is none.
@@ -189,10 +181,14 @@ impl Figures {
     }
 
     fn median(&self, key: &str) -> Option<f64> {
-        let mut values = self.0.get(key)?.clone();
-        values.sort_by(f64::total_cmp);
-        values.get(values.len() / 2).copied()
+        median(self.0.get(key)?)
     }
+}
+
+pub(crate) fn median(values: &[f64]) -> Option<f64> {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
 }
 
 /// CPU time and wall time until the agent has the first byte.

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::program::{Place, release_program};
+use crate::program::{Place, median, release_program};
 
 const USAGE: &str = "usage: cargo xtask bench-sandbox [OPTIONS]
   --reps N      repetitions, interleaved between the ways (5)
@@ -150,12 +150,6 @@ fn print(figures: &[Vec<f64>], missing: &[Option<String>]) -> Result<bool, Strin
         );
     }
     Ok(!missed)
-}
-
-fn median(values: &[f64]) -> Option<f64> {
-    let mut values = values.to_vec();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
 }
 
 /// A model that runs a command this often, and then says that it has.

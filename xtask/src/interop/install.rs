@@ -154,11 +154,25 @@ pub(super) fn apart<const N: usize>(
 
 /// Builds the program `attache`.
 pub(crate) fn program() -> Result<String, String> {
-    let mut cargo = cargo();
-    cargo.args(["build", "--quiet", "--package", "attache-cli", "--bin", "attache"]);
-    cargo.args(["--message-format", "json-render-diagnostics"]);
-    let [program] = built(cargo.current_dir(crate::repo::root()), ["attache"])?;
+    let [program] = programs(false, ["attache-cli"], ["attache"])?;
     Ok(program)
+}
+
+/// Builds programs of packages of the workspace.
+pub(crate) fn programs<const N: usize>(
+    release: bool,
+    packages: [&str; N],
+    names: [&str; N],
+) -> Result<[String; N], String> {
+    let mut cargo = cargo();
+    cargo.args(["build", "--quiet", "--message-format", "json-render-diagnostics"]);
+    if release {
+        cargo.arg("--release");
+    }
+    for (package, name) in packages.iter().zip(names) {
+        cargo.args(["--package", package, "--bin", name]);
+    }
+    built(cargo.current_dir(crate::repo::root()), names)
 }
 
 fn python_in(cache: &Path) -> PathBuf {
