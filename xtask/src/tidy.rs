@@ -2,6 +2,7 @@
 //!
 //! A line that breaks one on purpose says so: `tidy: allow(sleep) because …`.
 
+mod cycles;
 mod streams;
 
 use std::collections::BTreeSet;
@@ -22,7 +23,9 @@ pub(crate) fn run(_args: &[String]) -> Result<(), String> {
     let known: BTreeSet<String> = crate::rules::list()?.into_iter().map(|rule| rule.id).collect();
     let (mut problems, mut warnings) = (Vec::new(), Vec::new());
     let mut exceptions = Vec::new();
-    for path in repo::files()? {
+    let files = repo::files()?;
+    problems.extend(cycles::check(&files));
+    for path in files {
         let Ok(bytes) = std::fs::read(repo::root().join(&path)) else { continue };
         named(&path, &mut problems);
         let Ok(text) = String::from_utf8(bytes) else { continue };
@@ -46,7 +49,7 @@ pub(crate) fn run(_args: &[String]) -> Result<(), String> {
     }
     match problems.len() {
         0 => Ok(()),
-        count => Err(format!("{count} to mend")),
+        count => Err(format!("{count} problems")),
     }
 }
 
