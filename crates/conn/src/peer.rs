@@ -87,6 +87,11 @@ impl Peer {
         self.0.ended().is_some()
     }
 
+    /// Whether the peer sends nothing more, so that every call fails. What is queued may still be written.
+    pub fn is_read_closed(&self) -> bool {
+        self.is_closed() || self.0.lock().deaf.is_some()
+    }
+
     /// The inbound budget.
     pub fn backlog(&self) -> &Backlog {
         &self.0.backlog

@@ -15,8 +15,11 @@ impl NoteTaker {
     async fn read(&self, turn: Turn<'_>) -> Result<Option<String>> {
         match turn.read_files() {
             // Through the client, so that text that was not saved yet counts.
-            Some(files) => Ok(files.read(&self.notes).await.ok()),
-            None => Ok(std::fs::read_to_string(&self.notes).ok()),
+            Some(files) => files.read_if_exists(&self.notes).await,
+            None => match std::fs::read_to_string(&self.notes) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+                read => Ok(Some(read?)),
+            },
         }
     }
 

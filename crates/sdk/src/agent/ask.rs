@@ -60,7 +60,7 @@ impl Turn<'_> {
             RequestPermissionRequest::new(self.session_id().clone(), tool.for_permission(), options.clone());
         let outcome = match self.inner().request(&request).await {
             Ok(response) => response.outcome,
-            Err(error @ (Error::Closed(_) | Error::Internal(_))) => return Err(error),
+            Err(error @ (Error::Closed(_) | Error::Io(_) | Error::Internal(_))) => return Err(error),
             // CANCEL-22: a client that cancels may refuse the question before it tells that the turn is cancelled.
             Err(Error::Cancelled) if self.is_cancelled() => return Err(Error::Cancelled),
             // PERM-09, CANCEL-22: an error is no approval, and neither is an answer that cannot be read.

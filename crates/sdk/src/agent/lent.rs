@@ -75,6 +75,18 @@ impl ReadFiles {
         self.read_lines(path, None, None).await
     }
 
+    /// Like [`read`](Self::read), but `None` if there is no such file. Use this before a file is written: any other error means that the
+    /// content is not known, and must not lead to overwriting it.
+    ///
+    /// # Errors
+    /// When the client refuses for another reason than a missing file (FS-13), or the connection is gone.
+    pub async fn read_if_exists(&self, path: impl AsRef<Path>) -> Result<Option<String>> {
+        match self.read(path).await {
+            Err(error) if error.is_not_found() => Ok(None),
+            read => read.map(Some),
+        }
+    }
+
     /// `limit` lines from `line` on, counted from 1 (FS-05).
     pub async fn read_lines(
         &self,

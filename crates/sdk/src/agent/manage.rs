@@ -115,7 +115,7 @@ pub(super) fn delete(
         }
         match delete(request.session_id).await {
             // DEL-04: what is not there is deleted.
-            Err(Error::Refused(error)) if error.code == code::RESOURCE_NOT_FOUND => {}
+            Err(error) if error.is_not_found() => {}
             other => other?,
         }
         Ok(DeleteSessionResponse::new())

@@ -214,9 +214,10 @@ impl Agent {
         self.0.peer.backlog()
     }
 
-    /// Whether the connection is over.
+    /// Whether the agent sends nothing more. True as soon as a call has failed with [`Error::Closed`]; [`closed`](Self::closed) then
+    /// gives the exit status.
     pub fn is_closed(&self) -> bool {
-        self.0.peer.is_closed()
+        self.0.peer.is_read_closed()
     }
 
     /// Ends the connection and, if the agent is a child process, the process: its input is closed, and if that does not help it is

@@ -338,9 +338,7 @@ impl Core {
         let missing_is_empty = self.services.missing_files_are_empty.unwrap_or_else(by_agent);
         run_in_turn(cx.answer().clone(), responder, async move {
             match read(cx, request).await {
-                Err(Error::Refused(error)) if missing_is_empty && error.code == code::RESOURCE_NOT_FOUND => {
-                    Ok(ReadTextFileResponse::new(""))
-                }
+                Err(error) if missing_is_empty && error.is_not_found() => Ok(ReadTextFileResponse::new("")),
                 content => content.map(ReadTextFileResponse::new),
             }
         });

@@ -7,7 +7,7 @@ use attache::wire::v1::PermissionOptionKind;
 use attache::{Link, StopReason};
 use serde_json::{Value, json};
 
-use crate::script::Script;
+use crate::script::{Script, connect};
 
 /// Numbers that look random and are the same every time.
 struct Dice(u64);
@@ -107,4 +107,18 @@ async fn every_turn_ends_whatever_happens_to_it() {
     handle.shutdown().await;
     let (asked, answers) = agent.await.unwrap();
     assert_eq!((asked, answers), (16 * 41, 16 * 41));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_is_closed_as_soon_as_a_call_fails_for_that() {
+    for _ in 0..200 {
+        let (agent, script) = connect(Client::new(), json!({})).await;
+        let end = async {
+            tokio::task::yield_now().await;
+            drop(script);
+        };
+        let (opened, ()) = tokio::join!(agent.new_session("/work"), end);
+        assert!(matches!(opened, Err(attache::Error::Closed(_))), "{:?}", opened.err());
+        assert!(agent.is_closed());
+    }
 }
