@@ -235,8 +235,7 @@ fn not_reached(spec: &AgentSpec, error: &io::Error) -> Failure {
 
 /// The agent was started and did not get as far as it should.
 fn unwilling(spec: &AgentSpec, error: attache::Error) -> Failure {
-    let timed_out =
-        matches!(&error, attache::Error::Internal(text) if text.contains("did not answer `initialize`"));
+    let timed_out = matches!(error, attache::Error::Timeout { .. });
     let mut failure = Failure::from(error).context(format_args!("the agent `{}`", spec.name));
     if timed_out {
         failure.detail = Some("AGENT_SILENT".to_owned());

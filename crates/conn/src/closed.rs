@@ -12,6 +12,7 @@ pub struct Closed(Arc<Ending>);
 
 /// What is known about the end of a connection.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Ending {
     /// What happened.
     pub reason: Reason,
@@ -19,12 +20,15 @@ pub struct Ending {
     pub exit: Option<ExitStatus>,
     /// The last lines that our child printed on its stderr.
     pub stderr_tail: String,
+    /// Lines that the peer wrote to its stdout and that are no messages, if they were recorded.
+    pub stdout: String,
     /// Which end we are.
     pub side: Side,
 }
 
 /// Why a connection ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Reason {
     /// The peer closed its end after a whole line.
     Eof,
@@ -40,11 +44,24 @@ pub enum Reason {
 
 impl Closed {
     pub(crate) fn new(side: Side, reason: Reason) -> Self {
-        Closed(Arc::new(Ending { reason, exit: None, stderr_tail: String::new(), side }))
+        Closed(Arc::new(Ending {
+            reason,
+            exit: None,
+            stderr_tail: String::new(),
+            stdout: String::new(),
+            side,
+        }))
     }
 
     pub(crate) fn with_child(&self, exit: Option<ExitStatus>, stderr_tail: String) -> Self {
-        Closed(Arc::new(Ending { reason: self.reason.clone(), exit, stderr_tail, side: self.side }))
+        let (reason, stdout) = (self.reason.clone(), self.stdout.clone());
+        Closed(Arc::new(Ending { reason, exit, stderr_tail, stdout, side: self.side }))
+    }
+
+    /// Adds lines that the peer wrote to its stdout and that are no messages.
+    pub fn with_stdout(&self, stdout: String) -> Self {
+        let (reason, stderr_tail) = (self.reason.clone(), self.stderr_tail.clone());
+        Closed(Arc::new(Ending { reason, exit: self.exit, stderr_tail, stdout, side: self.side }))
     }
 }
 
@@ -101,11 +118,15 @@ impl fmt::Display for Cause<'_> {
 impl fmt::Display for Closed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.cause())?;
-        match self.stderr_tail.trim() {
-            "" => Ok(()),
-            _ if self.is_ours() => Ok(()),
-            printed => write!(f, "; stderr: {printed}"),
+        if self.is_ours() {
+            return Ok(());
         }
+        for (name, text) in [("stdout", &self.stdout), ("stderr", &self.stderr_tail)] {
+            if !text.trim().is_empty() {
+                write!(f, "; {name}: {}", text.trim())?;
+            }
+        }
+        Ok(())
     }
 }
 

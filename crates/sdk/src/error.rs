@@ -1,70 +1,106 @@
-//! What can go wrong for the caller. The error on the wire is another type: [`ErrorObject`].
+//! Errors of this crate. The error on the wire is another type: [`ErrorObject`].
 
+use std::error::Error as StdError;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use attache_conn::{CallError, Closed};
 use attache_rpc::{ErrorObject, code};
+use attache_wire::v1::{ProtocolVersion, SessionNotFoundErrorData};
 
 /// The result of everything in this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a call, a turn or a connection did not end as it should.
+/// The reason why a call, a turn or a connection failed.
 ///
 /// `Debug` prints the same text as `Display`, because programs return errors from `main`.
+///
+/// ```
+/// use attache::{Error, Link};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let error = Error::from(Link::spawn("/no/such/agent").unwrap_err());
+/// assert!(error.is_not_found() && matches!(error, Error::Io(_)));
+/// # }
+/// ```
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Error {
-    /// The connection is gone; the value says how it ended, with the child's exit status and last words.
+    /// The connection ended. The value holds the exit status and the end of stderr of a child process.
     Closed(Closed),
     /// The work was cancelled.
     Cancelled,
-    /// The peer refused, with its own words.
+    /// The peer answered with an error.
     Refused(ErrorObject),
-    /// What the peer sent does not fit the method.
+    /// A local operation failed, such as starting a program or reading a file.
+    Io(Arc<io::Error>),
+    /// The peer did not answer in time.
+    Timeout {
+        /// The method of the request.
+        method: String,
+        /// The time that was allowed.
+        after: Duration,
+        /// Output of the agent that may explain the silence; empty if there is none.
+        output: String,
+    },
+    /// The peer speaks another version of the protocol.
+    Version {
+        /// The version of the peer.
+        theirs: ProtocolVersion,
+        /// The version of this crate.
+        ours: ProtocolVersion,
+    },
+    /// An argument of the caller cannot be used: a relative path, an unknown mode. Nothing was sent.
+    Invalid(String),
+    /// The peer does not support the operation. Nothing was sent.
+    Unsupported(&'static str),
+    /// A message of the peer does not fit its method.
     Decode {
         /// The method.
         method: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// The peer did not offer what was asked for.
-    Unsupported(&'static str),
-    /// The system refused something on our side, such as starting a program or reading a file. The peer is told only whether a file is
-    /// missing (FS-13).
-    Io(Arc<io::Error>),
-    /// Something on our side; the text is for logs and never sent to the peer.
-    Internal(String),
+    /// Any other failure on this side.
+    Internal(Arc<dyn StdError + Send + Sync>),
 }
 
 impl Error {
-    /// An error of our own making.
-    pub fn internal(reason: impl fmt::Display) -> Self {
-        Error::Internal(reason.to_string())
+    /// A failure of the caller's own, from a text or any error. The peer never sees its text.
+    pub fn internal(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Error::Internal(Arc::from(error.into()))
     }
 
-    /// A refusal to be sent to the peer as it is.
+    /// An answer of any code, sent to the peer unchanged.
     pub fn refuse(code: i32, message: impl Into<String>) -> Self {
         Error::Refused(ErrorObject::new(code, message))
     }
 
-    /// Refuses what the caller asked for: the params do not fit (-32602).
+    /// An answer that the params of a request are invalid (-32602).
     pub fn invalid_params(message: impl Into<String>) -> Self {
         Error::Refused(ErrorObject::invalid_params(message))
     }
 
-    /// Refuses what the caller asked for: no such thing (-32002).
+    /// An answer that a resource does not exist (-32002).
     pub fn not_found(message: impl Into<String>) -> Self {
         Error::Refused(ErrorObject::resource_not_found(message))
     }
 
-    /// Refuses what the caller asked for: it has to authenticate first (-32000).
+    /// An answer that the client has to authenticate first (-32000).
     pub fn auth_required() -> Self {
         Error::Refused(ErrorObject::auth_required())
     }
 
-    /// Whether something does not exist: the peer says so (-32002), or the system.
+    /// An answer that a session does not exist (-32002), with its id as the data.
+    pub(crate) fn unknown_session(id: &str) -> Self {
+        // RPC-18: the error names the session.
+        let error = ErrorObject::resource_not_found("no such session");
+        Error::Refused(error.with_data(&SessionNotFoundErrorData::new(id)))
+    }
+
+    /// Whether a resource does not exist, according to the peer (-32002) or the operating system.
     pub fn is_not_found(&self) -> bool {
         match self {
             Error::Refused(error) => error.code == code::RESOURCE_NOT_FOUND,
@@ -73,27 +109,27 @@ impl Error {
         }
     }
 
-    /// Whether the peer wants authentication first (-32000).
+    /// Whether the peer requires authentication first (-32000).
     pub fn is_auth_required(&self) -> bool {
         matches!(self, Error::Refused(error) if error.code == code::AUTH_REQUIRED)
     }
 
-    /// What the peer is told. Internal detail stays here.
+    /// The error as the peer sees it: refusals unchanged, a missing file as such, all else as "internal error".
     pub fn to_wire(&self) -> ErrorObject {
         match self {
             Error::Refused(error) => error.clone(),
             // CANCEL-19: internal cancellation has the same code as a requested one.
             Error::Cancelled => ErrorObject::cancelled(),
-            Error::Unsupported(what) => ErrorObject::internal(format!("the peer does not support {what}")),
-            Error::Io(error) if error.kind() == io::ErrorKind::NotFound => {
-                ErrorObject::resource_not_found("there is no such file")
-            }
-            Error::Closed(_) | Error::Decode { .. } | Error::Io(_) | Error::Internal(_) => {
-                ErrorObject::internal("internal error")
-            }
+            Error::Unsupported(_) => ErrorObject::internal(self.to_string()),
+            // FS-13: the agent can tell a missing file from other failures; the path stays here.
+            _ if self.is_not_found() => ErrorObject::resource_not_found("there is no such file"),
+            _ => ErrorObject::internal(INTERNAL),
         }
     }
 }
+
+/// The text of all errors whose cause is none of the peer's business.
+const INTERNAL: &str = "internal error";
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -101,12 +137,18 @@ impl fmt::Display for Error {
             Error::Closed(closed) => write!(f, "{closed}"),
             Error::Cancelled => f.write_str("cancelled"),
             Error::Refused(error) => write!(f, "{error}"),
-            Error::Decode { method, reason } => {
-                write!(f, "the peer's `{method}` could not be read: {reason}")
-            }
-            Error::Unsupported(what) => write!(f, "the peer does not support {what}"),
             Error::Io(error) => write!(f, "{error}"),
-            Error::Internal(reason) => f.write_str(reason),
+            Error::Timeout { method, after, output } => {
+                write!(f, "the agent did not answer `{method}` within {after:?}{output}")
+            }
+            Error::Version { theirs, ours } => write!(
+                f,
+                "the agent speaks version {theirs} of the protocol and this client version {ours}; update one of them"
+            ),
+            Error::Invalid(reason) => f.write_str(reason),
+            Error::Unsupported(what) => write!(f, "the peer does not support {what}"),
+            Error::Decode { method, reason } => write!(f, "invalid `{method}` from the peer: {reason}"),
+            Error::Internal(error) => write!(f, "{error}"),
         }
     }
 }
@@ -117,10 +159,12 @@ impl fmt::Debug for Error {
     }
 }
 
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+impl StdError for Error {
+    /// The cause behind the text of this error.
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match self {
             Error::Io(error) => error.source(),
+            Error::Internal(error) => error.source(),
             _ => None,
         }
     }
@@ -149,8 +193,8 @@ impl From<ErrorObject> for Error {
     }
 }
 
-impl From<std::io::Error> for Error {
-    fn from(error: std::io::Error) -> Self {
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
         Error::Io(Arc::new(error))
     }
 }
@@ -166,8 +210,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    #[test]
-    fn an_error_of_the_system_is_not_presented_as_one_of_the_peer() {
+    #[tokio::test]
+    async fn a_local_failure_is_not_a_refusal_of_the_peer() {
         let error = Error::from(attache_conn::Link::spawn("/does/not/exist").err().unwrap());
         assert!(matches!(error, Error::Io(_)) && error.to_string().contains("/does/not/exist"), "{error}");
         assert_eq!(format!("{error:?}"), error.to_string());
@@ -176,10 +220,29 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_file_is_told_to_the_peer() {
+    fn the_peer_learns_that_a_file_is_missing() {
         let error = Error::from(std::fs::read("/does/not/exist").unwrap_err());
         assert!(error.is_not_found());
         assert_eq!(error.to_wire().code, code::RESOURCE_NOT_FOUND);
         assert!(!error.to_wire().message.contains("exist"), "{error}");
+    }
+
+    #[test]
+    fn an_internal_error_keeps_its_chain() {
+        #[derive(Debug)]
+        struct Outer(io::Error);
+        impl fmt::Display for Outer {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("cannot save the session")
+            }
+        }
+        impl StdError for Outer {
+            fn source(&self) -> Option<&(dyn StdError + 'static)> {
+                Some(&self.0)
+            }
+        }
+        let error = Error::internal(Outer(io::Error::other("disk full")));
+        assert_eq!(error.to_string(), "cannot save the session");
+        assert_eq!(error.source().unwrap().to_string(), "disk full");
     }
 }

@@ -31,6 +31,7 @@
 //! Read [`agent`] or [`client`] first. The exact messages are in [`wire`], the transports in [`Link`].
 
 pub mod agent;
+mod check;
 pub mod client;
 mod error;
 mod prompt;
@@ -40,8 +41,10 @@ mod task;
 
 #[cfg(unix)]
 pub use attache_conn::listen_unix;
-pub use attache_conn::process::Command;
-pub use attache_conn::{Backlog, CancelToken, Closed, Flow, Limits, Link, Listener, Reason, listen_tcp};
+pub use attache_conn::process::{Command, Stderr};
+pub use attache_conn::{
+    Backlog, CancelToken, Closed, Ending, Flow, Limits, Link, Listener, Reason, listen_tcp,
+};
 pub use attache_rpc::{ErrorObject, code};
 pub use attache_wire as wire;
 pub use attache_wire::v1::{ContentBlock, SessionId, StopReason};

@@ -23,6 +23,11 @@ impl<T> Drop for AbortOnDrop<T> {
     }
 }
 
+/// Runs a synchronous handler. A panic in it is reported by the panic hook and ends here, not the connection.
+pub(crate) fn catch_handler_panic(handler: impl FnOnce()) {
+    let _ = catch_unwind(AssertUnwindSafe(handler));
+}
+
 /// Runs a user's future; a panic in it becomes an error, so that what has to follow still does. The future is not
 /// polled again then, so nobody sees what the panic left behind.
 pub(crate) async fn catch<F: Future>(future: F) -> Result<F::Output> {

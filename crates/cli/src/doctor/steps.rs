@@ -270,11 +270,6 @@ fn explain(cx: &Cx, spec: &AgentSpec, error: &Error, printed: &Printed) -> Step 
             };
             ended(broken(format!("it ended before it answered ({how})")), spec, &lines)
         }
-        // It ended as well, and had printed something that is in `lines` already.
-        Error::Internal(text) if !text.contains(SILENT) => {
-            let short = text.split("; ").next().unwrap_or(text);
-            ended(broken(format!("it ended before it answered: {short}")), spec, &lines)
-        }
         Error::Decode { reason, .. } => broken(format!("its answer cannot be read: {reason}")),
         _ if printed.with(|lines| lines.hello.is_none()) => {
             let time = patience(cx).as_secs_f64();
@@ -291,9 +286,6 @@ fn explain(cx: &Cx, spec: &AgentSpec, error: &Error, printed: &Printed) -> Step 
         other => broken(other.to_string()),
     }
 }
-
-/// How the client says that there was no answer in time.
-const SILENT: &str = "did not answer `initialize`";
 
 /// What to do about an agent that ends at once.
 fn ended(step: Step, spec: &AgentSpec, lines: &[String]) -> Step {

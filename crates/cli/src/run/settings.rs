@@ -135,7 +135,7 @@ pub(super) async fn switch_option(
     let set = control.set_config_option(key, value).await;
     let set = match (set, switch(value)) {
         // Refused on this side: it may be a switch.
-        (Err(Error::Internal(_)), Some(yes)) => control.set_config_option(key, yes).await,
+        (Err(Error::Invalid(_)), Some(yes)) => control.set_config_option(key, yes).await,
         (set, _) => set,
     };
     set.map_err(Failure::from)

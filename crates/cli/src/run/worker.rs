@@ -315,9 +315,9 @@ impl Worker {
             record.last_exit_signal = closed.exit.and_then(signal);
             record.disconnect_reason = Some(match &closed.reason {
                 Reason::LocalClose | Reason::Dropped => "closed".to_owned(),
-                Reason::Eof => "process_exit".to_owned(),
                 Reason::HalfLine(_) => "process_exit_mid_line".to_owned(),
                 Reason::Io(error) => format!("connection: {error}"),
+                _ => "process_exit".to_owned(),
             });
         })?;
         Ok(())

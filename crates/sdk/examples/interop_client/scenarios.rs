@@ -296,7 +296,7 @@ impl Scenarios {
                 out.see("logout", code(logout.send().await));
                 out.see("after", code(self.agent.new_session(&self.cwd).await));
             }
-            other => return Err(Error::internal(format_args!("no scenario {other}"))),
+            other => return Err(Error::internal(format!("no scenario {other}"))),
         }
         Ok(())
     }

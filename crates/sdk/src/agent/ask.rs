@@ -54,17 +54,17 @@ impl Turn<'_> {
     /// [`Error::Cancelled`] when the turn is cancelled; the turn never waits for the answer then.
     pub async fn ask(&self, tool: &Tool, options: Vec<PermissionOption>) -> Result<Choice> {
         if options.is_empty() {
-            return Err(Error::internal("a question without options cannot be answered"));
+            return Err(Error::Invalid("a permission request needs options".to_owned()));
         }
         let request =
             RequestPermissionRequest::new(self.session_id().clone(), tool.for_permission(), options.clone());
         let outcome = match self.inner().request(&request).await {
             Ok(response) => response.outcome,
-            Err(error @ (Error::Closed(_) | Error::Io(_) | Error::Internal(_))) => return Err(error),
             // CANCEL-22: a client that cancels may refuse the question before it tells that the turn is cancelled.
             Err(Error::Cancelled) if self.is_cancelled() => return Err(Error::Cancelled),
             // PERM-09, CANCEL-22: an error is no approval, and neither is an answer that cannot be read.
-            Err(_) => return Ok(Choice::Undecided),
+            Err(Error::Refused(_) | Error::Decode { .. } | Error::Cancelled) => return Ok(Choice::Undecided),
+            Err(error) => return Err(error),
         };
         Ok(match outcome {
             RequestPermissionOutcome::Selected(selected) => {

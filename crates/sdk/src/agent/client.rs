@@ -84,7 +84,7 @@ impl Client {
         };
         match update {
             SessionUpdate::Notice(notice) if notice.title.trim().is_empty() => {
-                Err(Error::internal("a notice must have a title")) // NOTE-02
+                Err(Error::Invalid("a notice needs a title".to_owned())) // NOTE-02
             }
             // PLAN-08: a client that knows one plan only is shown that one.
             SessionUpdate::PlanUpdate(plan) if !fits => match plan.plan {

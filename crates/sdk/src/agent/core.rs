@@ -24,7 +24,7 @@ use super::session::Boxed;
 use super::table::{Entry, Table, lock};
 use crate::race::{First, race};
 use crate::task::catch;
-use crate::{Result, SessionId};
+use crate::{Error, Result, SessionId};
 
 pub(super) struct Core {
     pub(super) peer: Peer,
@@ -84,7 +84,7 @@ impl Core {
     }
 
     pub(super) fn session(&self, id: &SessionId) -> Result<Arc<Entry>> {
-        self.sessions.get(id).ok_or_else(|| super::unknown_session(id))
+        self.sessions.get(id).ok_or_else(|| Error::unknown_session(id.as_str()))
     }
 
     /// Lets a handler begin in the reader; its result, if it comes to one without waiting. If not, the handler is to be

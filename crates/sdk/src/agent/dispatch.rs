@@ -2,7 +2,6 @@
 //! so no handler can hold up the reader. Where the runtime has one thread, and so nothing else could run meanwhile, a
 //! handler is polled once before it is spawned (`Core::begin`).
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use attache_conn::{Dispatch, Peer, Reason, Responder, Side, Ticket};
@@ -17,6 +16,7 @@ use super::core::{Answer, Core};
 use super::table::{Refusal, Running};
 use super::turn::{self, Prompted};
 use super::{hello, manage, nes, open, providers};
+use crate::task::catch_handler_panic;
 use crate::{Error, Link, Prompt, Result};
 
 /// Serves one client over a link.
@@ -51,29 +51,24 @@ struct Router {
 impl Dispatch for Router {
     fn request(&mut self, method: &str, params: Option<&RawValue>, responder: Responder) {
         if method == "initialize" {
-            undisturbed(|| hello::initialize(&self.core, params, responder));
+            catch_handler_panic(|| hello::initialize(&self.core, params, responder));
             self.client = self.core.client();
             return;
         }
         let Some((client, responder)) = self.admit(method, responder) else { return };
-        undisturbed(|| route(&self.core, client, method, params, responder));
+        catch_handler_panic(|| route(&self.core, client, method, params, responder));
     }
 
     fn unread_request(&mut self, method: &str, params: &str, ticket: Ticket<'_>) {
         // What a client may do many times in a row.
         if method == NewSessionRequest::METHOD {
-            undisturbed(|| self.new_session(params, ticket));
+            catch_handler_panic(|| self.new_session(params, ticket));
         }
     }
 
     fn notification(&mut self, method: &str, params: Option<&RawValue>) {
-        undisturbed(|| note(&self.core, method, params));
+        catch_handler_panic(|| note(&self.core, method, params));
     }
-}
-
-/// A panic in a function of the author's costs one message, which its responder answers, and not the connection.
-fn undisturbed(run: impl FnOnce()) {
-    let _ = catch_unwind(AssertUnwindSafe(run));
 }
 
 impl Router {
@@ -210,7 +205,7 @@ fn begin(core: &Core, request: &PromptRequest, responder: &Responder) -> Result<
     entry.begin(responder.cancellation()).map_err(|refusal| match refusal {
         // PROMPT-13: one turn at a time; the second prompt is refused, and the first goes on.
         Refusal::Busy => ErrorObject::invalid_request("a turn is already running in this session").into(),
-        Refusal::Shut => super::unknown_session(&request.session_id),
+        Refusal::Shut => Error::unknown_session(request.session_id.as_str()),
     })
 }
 

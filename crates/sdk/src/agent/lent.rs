@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 
 use super::client::Client;
 use super::turn::{Inner, Turn};
+use crate::check::absolute;
 use crate::{Error, Result};
 
 impl Turn<'_> {
@@ -54,23 +55,12 @@ impl Turn<'_> {
     }
 }
 
-/// FS-04, TERM-13: only absolute paths go over the wire, and only such as can be written as text.
-fn absolute(path: &Path) -> Result<String> {
-    match path.to_str() {
-        Some(text) if path.is_absolute() => Ok(text.to_owned()),
-        Some(text) => Err(Error::internal(format_args!(
-            "the path `{text}` is not absolute; join it to the session's cwd"
-        ))),
-        None => Err(Error::internal(format_args!("the path `{}` is not UTF-8", path.display()))),
-    }
-}
-
 /// Reads files through the client, unsaved editor text included. It serves as long as its turn runs.
 #[derive(Clone)]
 pub struct ReadFiles(Arc<Inner>);
 
 impl ReadFiles {
-    /// The whole file.
+    /// The whole file. FS-04: the path is absolute.
     pub async fn read(&self, path: impl AsRef<Path>) -> Result<String> {
         self.read_lines(path, None, None).await
     }
@@ -147,7 +137,7 @@ impl TerminalBuilder {
         self
     }
 
-    /// Where it runs, absolute; the session's directory if not given.
+    /// TERM-13: where it runs, absolute; the session's directory if not given.
     pub fn cwd(mut self, cwd: impl AsRef<Path>) -> Self {
         match absolute(cwd.as_ref()) {
             Ok(cwd) => self.request.cwd = Some(cwd),

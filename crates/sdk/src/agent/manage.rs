@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use attache_rpc::code;
 use attache_wire::v1::*;
 
 use super::core::Core;

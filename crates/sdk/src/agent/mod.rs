@@ -61,7 +61,6 @@ mod turn;
 
 use std::future::Future;
 
-use attache_rpc::ErrorObject;
 use attache_wire::Request;
 use serde_json::value::RawValue;
 
@@ -77,7 +76,7 @@ pub use session::{IntoOpen, NewSession, Open, OptionValue, Session};
 pub use tool::{Tool, ToolBuilder, block, diff};
 pub use turn::{DetachedTurn, Turn};
 
-use crate::{Error, Link, Result, SessionId};
+use crate::{Error, Link, Result};
 
 /// Serves one client over a link, with sessions made by `open` and nothing else on offer.
 pub async fn serve<F, Fut, O>(open: F, link: Link) -> Result<()>
@@ -93,10 +92,4 @@ where
 fn decode<R: Request>(params: Option<&RawValue>) -> Result<R> {
     attache_wire::v1::decode_tolerant::<R>(R::METHOD, params)
         .map_err(|error| Error::invalid_params(error.to_string()))
-}
-
-/// RPC-18: an unknown session, named in the error's data.
-fn unknown_session(id: &SessionId) -> Error {
-    let data = attache_wire::v1::SessionNotFoundErrorData::new(id.clone());
-    Error::Refused(ErrorObject::resource_not_found("there is no such session").with_data(&data))
 }

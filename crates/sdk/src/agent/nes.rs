@@ -183,7 +183,7 @@ impl NesTable {
 
     fn get(&self, id: &SessionId) -> Result<Arc<NesSession>> {
         // NES-16: here an unknown session is an error.
-        lock(&self.0).get(id).cloned().ok_or_else(|| super::unknown_session(id))
+        lock(&self.0).get(id).cloned().ok_or_else(|| Error::unknown_session(id.as_str()))
     }
 
     /// NES-08: what runs is cancelled.
@@ -193,7 +193,7 @@ impl NesTable {
         request: &CloseNesRequest,
     ) -> Result<CloseNesResponse> {
         let session = lock(&self.0).remove(&request.session_id);
-        let session = session.ok_or_else(|| super::unknown_session(&request.session_id))?;
+        let session = session.ok_or_else(|| Error::unknown_session(request.session_id.as_str()))?;
         session.token.cancel();
         service.closed(&request.session_id);
         Ok(CloseNesResponse::new())

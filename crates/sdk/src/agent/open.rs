@@ -1,15 +1,15 @@
 //! Opening and closing sessions: new, load, resume, fork, close.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 
 use attache_conn::Responder;
 use attache_rpc::ErrorObject;
 use attache_wire::v1::{
-    AvailableCommand, CloseSessionRequest, CloseSessionResponse, ContentBlock, ForkSessionRequest,
-    ForkSessionResponse, LoadSessionRequest, LoadSessionResponse, McpServer, NewSessionRequest,
-    NewSessionResponse, ResumeSessionRequest, ResumeSessionResponse, SystemPrompt, SystemPromptMode,
+    AvailableCommand, CloseSessionRequest, CloseSessionResponse, ForkSessionRequest, ForkSessionResponse,
+    LoadSessionRequest, LoadSessionResponse, McpServer, NewSessionRequest, NewSessionResponse,
+    ResumeSessionRequest, ResumeSessionResponse, SystemPrompt, SystemPromptMode,
 };
 
 use super::builder::{Services, Start, SystemPrompts};
@@ -19,18 +19,19 @@ use super::handle::SessionHandle;
 use super::options;
 use super::session::{Boxed, NewSession, Offers, Opened};
 use super::table::{Entry, fresh_id};
+use crate::check;
 use crate::race::{First, race};
 use crate::{Error, Result, SessionId};
 
 /// Checks what is asked for against what the agent offers; whatever is wrong is refused before anything is made.
 fn check(asked: &NewSession, services: &Services) -> Result<()> {
-    absolute("cwd", &asked.cwd)?; // ROOT-01
+    as_params(check::absolute(&asked.cwd))?; // ROOT-01
     if !asked.additional_directories.is_empty() && !services.additional_directories {
         // ROOT-14: refused, never ignored.
         return Err(Error::invalid_params("this agent takes no `additionalDirectories`"));
     }
     for root in &asked.additional_directories {
-        absolute("additionalDirectories", root)?; // ROOT-10
+        as_params(check::absolute(root))?; // ROOT-10
     }
     for server in &asked.mcp_servers {
         // MCP-08
@@ -47,14 +48,6 @@ fn check(asked: &NewSession, services: &Services) -> Result<()> {
     asked.system_prompt.as_ref().map_or(Ok(()), |prompt| check_system_prompt(prompt, services))
 }
 
-fn absolute(what: &str, path: &Path) -> Result<()> {
-    if path.is_absolute() {
-        return Ok(());
-    }
-    let path = path.display();
-    Err(Error::invalid_params(format!("`{what}` must be an absolute path, not `{path}`")))
-}
-
 /// SYSP-02: what is not supported makes no session.
 fn check_system_prompt(prompt: &SystemPrompt, services: &Services) -> Result<()> {
     let fits = match (services.system_prompt, &prompt.mode) {
@@ -68,11 +61,12 @@ fn check_system_prompt(prompt: &SystemPrompt, services: &Services) -> Result<()>
             prompt.mode
         )));
     }
-    if prompt.content.is_empty() || !prompt.content.iter().all(|block| matches!(block, ContentBlock::Text(_)))
-    {
-        return Err(Error::invalid_params("a system prompt is made of text blocks, at least one"));
-    }
-    Ok(())
+    as_params(check::system_prompt_content(prompt))
+}
+
+/// The client's argument is to blame.
+fn as_params<T>(checked: Result<T>) -> Result<T> {
+    checked.map_err(|error| Error::invalid_params(error.to_string()))
 }
 
 /// The requests that open a session are four types with the same members; a new member is taken over here, for all.
@@ -288,7 +282,7 @@ pub(super) fn fork(core: &Arc<Core>, client: Client, request: ForkSessionRequest
 /// request does not find the session any more.
 pub(super) fn close(core: &Arc<Core>, request: CloseSessionRequest, responder: Responder) {
     match core.sessions.remove(&request.session_id) {
-        None => responder.err(super::unknown_session(&request.session_id).to_wire()),
+        None => responder.err(Error::unknown_session(request.session_id.as_str()).to_wire()),
         Some(entry) => {
             let ended = core.end(entry);
             core.answer_later(responder, async move {

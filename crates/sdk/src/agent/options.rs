@@ -8,6 +8,7 @@ use attache_wire::v1::{
 
 use super::client::Client;
 use super::session::{Offers, OptionValue};
+use crate::check::unknown;
 use crate::{Error, Result};
 
 /// What else changed when an option was set.
@@ -22,7 +23,8 @@ pub(super) fn check_mode(offers: &Offers, mode: &SessionModeId) -> Result<()> {
     if modes.available_modes.iter().any(|offered| offered.id == *mode) {
         return Ok(());
     }
-    Err(Error::invalid_params(format!("there is no mode `{mode}`")))
+    let available = modes.available_modes.iter().map(|mode| mode.id.as_str());
+    Err(Error::invalid_params(unknown("mode", mode.as_str(), available)))
 }
 
 /// MODEL-02: only a model that was offered.
@@ -31,14 +33,18 @@ pub(super) fn check_model(offers: &Offers, model: &ModelId) -> Result<()> {
     if models.available_models.iter().any(|offered| offered.model_id == *model) {
         return Ok(());
     }
-    Err(Error::invalid_params(format!("there is no model `{model}`")))
+    let available = models.available_models.iter().map(|model| model.model_id.as_str());
+    Err(Error::invalid_params(unknown("model", model.as_str(), available)))
 }
 
 /// CONF-15, CONF-19: only an option that the agent has, with a value of its kind.
 pub(super) fn check_option(offers: &Offers, id: &SessionConfigId, value: &OptionValue) -> Result<()> {
     let options = offers.options.as_ref().ok_or_else(|| not_offered("session/set_config_option"))?;
     let option = options.iter().find(|option| option.id == *id);
-    let option = option.ok_or_else(|| Error::invalid_params(format!("there is no option `{id}`")))?;
+    let option = option.ok_or_else(|| {
+        let available = options.iter().map(|option| option.id.as_str());
+        Error::invalid_params(unknown("option", id.as_str(), available))
+    })?;
     let fits = match (&option.kind, value) {
         (SessionConfigKind::Boolean(_), OptionValue::Flag(_)) => true,
         (SessionConfigKind::Select(select), OptionValue::Choice(choice)) => {

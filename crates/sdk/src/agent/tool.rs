@@ -221,7 +221,7 @@ fn check_paths(locations: Option<&[ToolCallLocation]>, content: Option<&[ToolCal
         _ => None,
     });
     match locations.chain(diffs).find(|path| !Path::new(path).is_absolute()) {
-        Some(path) => Err(Error::internal(format_args!("the path `{path}` of a tool call is not absolute"))),
+        Some(path) => Err(Error::Invalid(format!("not an absolute path: `{path}`"))),
         None => Ok(()),
     }
 }

@@ -12,6 +12,7 @@ use attache_wire::v1::{
     RequestPermissionRequest, RequestPermissionResponse, ToolCallUpdate,
 };
 
+use crate::check::unknown;
 use crate::{Error, Meta, Result};
 
 /// The open end of a question.
@@ -129,7 +130,8 @@ impl PermissionAsk {
     /// PERM-04: an option that was not offered is refused here, and the agent reads `cancelled`.
     pub fn choose(self, option: &PermissionOptionId) -> Result<()> {
         if !self.request.options.iter().any(|offered| offered.option_id == *option) {
-            return Err(Error::internal(format_args!("the agent did not offer the option `{option}`")));
+            let available = self.request.options.iter().map(|option| option.option_id.as_str());
+            return Err(Error::Invalid(unknown("option", option.as_str(), available)));
         }
         self.select(option);
         Ok(())

@@ -356,30 +356,24 @@ impl Client {
         let answer = match race(core.request(&request), tokio::time::sleep(timeout)).await {
             First::Left(answer) => answer,
             First::Right(()) => {
-                let what = format!("the agent did not answer `initialize` within {timeout:?}");
-                return Err(explain(core, what).await);
+                let method = InitializeRequest::METHOD.to_owned();
+                return Err(Error::Timeout { method, after: timeout, output: last_output(core).await });
             }
         };
         match answer {
             // INIT-09: a version that we do not speak ends the connection, and the user is told.
             Ok(hello) if hello.protocol_version != ProtocolVersion::V1 => {
                 core.peer.close();
-                Err(Error::internal(format_args!(
-                    "the agent speaks version {} of the protocol and this client speaks version 1; update one of them",
-                    hello.protocol_version
-                )))
+                Err(Error::Version { theirs: hello.protocol_version, ours: ProtocolVersion::V1 })
             }
             Ok(hello) => {
                 // Set once: there is one `initialize` per connection.
                 let _ = core.hello.set(hello);
                 Ok(())
             }
-            Err(Error::Closed(closed)) if !core.printed().is_empty() => {
-                Err(Error::internal(format_args!("{closed}; on its stdout it printed: {}", core.printed())))
-            }
-            Err(error @ Error::Decode { .. }) => {
-                let what = error.to_string();
-                Err(explain(core, what).await)
+            Err(Error::Closed(closed)) => Err(Error::Closed(closed.with_stdout(core.printed()))),
+            Err(Error::Decode { method, reason }) => {
+                Err(Error::Decode { method, reason: reason + &last_output(core).await })
             }
             Err(error) => {
                 core.peer.close();
@@ -389,23 +383,18 @@ impl Client {
     }
 }
 
-/// Closes the connection and adds what the agent printed to the error.
-async fn explain(core: &Core, what: String) -> Error {
+/// Closes the connection and returns the output of the agent, to be appended to an error.
+async fn last_output(core: &Core) -> String {
     core.peer.close();
     let closed = race(core.peer.closed(), tokio::time::sleep(LAST_WORDS)).await;
-    let mut text = what;
+    let stderr = if let First::Left(closed) = &closed { closed.stderr_tail.trim() } else { "" };
     let printed = core.printed();
-    if !printed.is_empty() {
-        text.push_str("; on its stdout it printed: ");
-        text.push_str(&printed);
-    }
-    if let First::Left(closed) = closed
-        && !closed.stderr_tail.trim().is_empty()
-    {
-        text.push_str("; on its stderr it printed: ");
-        text.push_str(closed.stderr_tail.trim());
-    }
-    Error::internal(text)
+    let named = [("stdout", printed.as_str()), ("stderr", stderr)];
+    named
+        .iter()
+        .filter(|(_, text)| !text.is_empty())
+        .map(|(name, text)| format!("; {name}: {text}"))
+        .collect()
 }
 
 impl std::fmt::Debug for Client {

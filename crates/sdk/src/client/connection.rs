@@ -7,11 +7,9 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll, ready};
 
 use attache_conn::{CallError, CallId, Closed, Peer, Responder, Waiting};
-use attache_rpc::ErrorObject;
 use attache_wire::Request;
 use attache_wire::v1::{
-    ElicitationId, InitializeResponse, ProtocolVersion, SessionId, SessionNotFoundErrorData, SessionUpdate,
-    decode_tolerant_result,
+    ElicitationId, InitializeResponse, ProtocolVersion, SessionId, SessionUpdate, decode_tolerant_result,
 };
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
@@ -21,6 +19,7 @@ use super::dispatch::Serve;
 use super::lane::Lane;
 use super::news::{AgentEvent, News};
 use super::size;
+use crate::task::catch_handler_panic;
 use crate::{Error, Result};
 
 /// How much is kept of what comes for sessions whose answer is still on its way.
@@ -116,10 +115,7 @@ impl Core {
     pub(crate) fn register(&self, lane: &Arc<Lane>) -> Result<()> {
         let mut routes = self.routes();
         if routes.lanes.contains_key(&lane.id) {
-            return Err(Error::internal(format_args!(
-                "the session `{}` is open already; drop it first",
-                lane.id
-            )));
+            return Err(Error::Invalid(format!("the session `{}` is already open; drop it first", lane.id)));
         }
         routes.lanes.insert(lane.id.clone(), Route { lane: lane.clone(), child: false });
         Ok(())
@@ -215,7 +211,7 @@ impl Core {
             shown.push('…');
         }
         if let Some(hook) = &self.services.on_noise {
-            undisturbed(|| hook(line, why));
+            catch_handler_panic(|| hook(line, why));
         }
         self.news.push(AgentEvent::Noise { line: shown.clone(), why: why.to_owned() }, shown.len());
         let mut noise = self.noise.lock().unwrap_or_else(PoisonError::into_inner);
@@ -289,16 +285,6 @@ fn read<R: Request>(raw: &RawValue) -> Result<R::Response> {
     decode_tolerant_result(R::METHOD, Some(raw)).map_err(|error| fail(error.to_string()))
 }
 
-/// Runs what a user wants to hear in the reader. A panic there is the user's, and must not end the connection.
-pub(crate) fn undisturbed(hook: impl FnOnce()) {
-    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(hook));
-}
-
-/// -32002 with the session's id, as the newest peers have it.
-pub(crate) fn no_such_session(id: &str) -> ErrorObject {
-    ErrorObject::resource_not_found("no such session").with_data(&SessionNotFoundErrorData::new(id))
-}
-
 /// A session is about to get its id.
 pub(crate) struct Opening(Weak<Core>);
 
@@ -317,7 +303,9 @@ impl Drop for Opening {
             for parked in parked {
                 match parked {
                     Parked::Update(update, bytes) => core.stray(id.clone(), update, bytes),
-                    Parked::Request(_, _, responder) => responder.err(no_such_session(id.as_str())),
+                    Parked::Request(_, _, responder) => {
+                        responder.err(Error::unknown_session(id.as_str()).to_wire())
+                    }
                 }
             }
         }

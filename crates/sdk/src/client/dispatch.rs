@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 
 use attache_conn::{Closed, Dispatch, Responder};
-use attache_rpc::{ErrorObject, code};
+use attache_rpc::ErrorObject;
 use attache_wire::v1::{
     AuthStatusUpdateNotification, CompleteElicitationNotification, CreateElicitationRequest,
     CreateTerminalRequest, CreateTerminalResponse, ElicitationMode, ElicitationScope, KillTerminalRequest,
@@ -20,13 +20,14 @@ use serde::de::{DeserializeOwned, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::ask::{Slot, cancel_permission};
-use super::connection::{Core, Parked, Route, no_such_session, undisturbed};
+use super::connection::{Core, Parked, Route};
 use super::elicitation::cancel_elicitation;
 use super::event::Event;
 use super::news::AgentEvent;
 use super::quirks::needs_empty_missing_files;
 use super::serve::{Cx, run, run_in_turn};
 use super::{ElicitationAsk, PermissionAsk, size};
+use crate::task::catch_handler_panic;
 use crate::{Error, Result};
 
 /// The receiving end of a connection. It does not keep the connection alive.
@@ -117,7 +118,7 @@ impl Core {
                 }
             }
             _ => match self.services.notifications.get(method) {
-                Some(handler) => undisturbed(|| handler(Arc::downgrade(self), params)),
+                Some(handler) => catch_handler_panic(|| handler(Arc::downgrade(self), params)),
                 // EXT-08: unknown notifications are ignored, but not in secret.
                 None => {
                     let (method, params) =
@@ -234,7 +235,7 @@ impl Core {
             None => {
                 let early = Parked::Request(serve, raw.to_owned(), responder);
                 if let Err(Parked::Request(_, _, responder)) = self.park(&id, early) {
-                    responder.err(no_such_session(&id));
+                    responder.err(Error::unknown_session(&id).to_wire());
                 }
             }
         }
@@ -384,7 +385,7 @@ impl Core {
                     let raw = params.map(RawValue::to_owned).unwrap_or_default();
                     let early = Parked::Request(Serve::Elicitation, raw, responder);
                     if let Err(Parked::Request(_, _, responder)) = self.park(id, early) {
-                        responder.err(no_such_session(id));
+                        responder.err(Error::unknown_session(id).to_wire());
                     }
                     return;
                 }

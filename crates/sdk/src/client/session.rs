@@ -18,6 +18,7 @@ use super::connection::answered;
 use super::event::Event;
 use super::lane::Lane;
 use super::turn::{Deadline, Turn};
+use crate::check::unknown;
 use crate::race::{First, race};
 use crate::{Error, Prompt, Result};
 
@@ -243,13 +244,11 @@ impl Control {
     /// MODE-03: when the agent does not offer the mode.
     pub async fn set_mode(&self, mode: impl Into<SessionModeId>) -> Result<()> {
         let mode = mode.into();
-        let offered = self.lane.state(|state| {
+        self.lane.state(|state| {
             let modes = state.modes.as_ref().ok_or(Error::Unsupported("session modes"))?;
-            Ok::<_, Error>(modes.available_modes.iter().any(|offered| offered.id == mode))
+            let available = modes.available_modes.iter().map(|offered| offered.id.as_str());
+            check_offered("mode", mode.as_str(), available)
         })?;
-        if !offered {
-            return Err(Error::internal(format_args!("the agent does not offer the mode `{mode}`")));
-        }
         let lane = self.lane.clone();
         let request = SetSessionModeRequest::new(self.lane.id.clone(), mode.clone());
         let done = self.agent.0.in_order(&request, move |answer| {
@@ -294,13 +293,11 @@ impl Control {
     /// When the agent does not offer the model.
     pub async fn set_model(&self, model: impl Into<ModelId>) -> Result<()> {
         let model = model.into();
-        let offered = self.lane.state(|state| {
+        self.lane.state(|state| {
             let models = state.models.as_ref().ok_or(Error::Unsupported("session models"))?;
-            Ok::<_, Error>(models.available_models.iter().any(|offered| offered.model_id == model))
+            let available = models.available_models.iter().map(|offered| offered.model_id.as_str());
+            check_offered("model", model.as_str(), available)
         })?;
-        if !offered {
-            return Err(Error::internal(format_args!("the agent does not offer the model `{model}`")));
-        }
         let lane = self.lane.clone();
         let request = SetSessionModelRequest::new(self.lane.id.clone(), model.clone());
         let done = self.agent.0.in_order(&request, move |answer| {
@@ -328,20 +325,34 @@ impl std::fmt::Debug for Control {
     }
 }
 
+/// An error that lists the alternatives, unless the value is among them.
+fn check_offered<'a>(
+    what: &str,
+    value: &str,
+    available: impl Iterator<Item = &'a str> + Clone,
+) -> Result<()> {
+    match available.clone().any(|offered| offered == value) {
+        true => Ok(()),
+        false => Err(Error::Invalid(unknown(what, value, available))),
+    }
+}
+
 fn check_option(
     options: &[SessionConfigOption],
     id: &SessionConfigId,
     value: &SessionConfigOptionValue,
 ) -> Result<()> {
-    let Some(option) = options.iter().find(|option| option.id == *id) else {
-        return Err(Error::internal(format_args!("the agent does not offer the option `{id}`")));
-    };
-    let fits = match (&option.kind, value) {
+    check_offered("option", id.as_str(), options.iter().map(|option| option.id.as_str()))?;
+    let Some(option) = options.iter().find(|option| option.id == *id) else { return Ok(()) };
+    match (&option.kind, value) {
         (SessionConfigKind::Select(select), SessionConfigOptionValue::ValueId(value)) => {
-            select.options.iter().any(|offered| offered.value == *value)
+            let values: Vec<_> = select.options.iter().map(|offered| offered.value.as_str()).collect();
+            check_offered(&format!("value of {id}"), value.as_str(), values.iter().copied())
         }
-        (SessionConfigKind::Boolean(_), SessionConfigOptionValue::Boolean(_)) => true,
-        _ => false,
-    };
-    if fits { Ok(()) } else { Err(Error::internal(format_args!("`{id}` cannot be set to {value:?}"))) }
+        (SessionConfigKind::Boolean(_), SessionConfigOptionValue::Boolean(_)) => Ok(()),
+        (SessionConfigKind::Boolean(_), _) => {
+            Err(Error::Invalid(format!("the option `{id}` is true or false")))
+        }
+        _ => Err(Error::Invalid(format!("the option `{id}` takes the id of one of its values"))),
+    }
 }

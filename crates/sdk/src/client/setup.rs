@@ -1,13 +1,13 @@
 //! What a session is started with: new, loaded, resumed or forked, the options are the same.
 
 use std::future::IntoFuture;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use attache_wire::v1::{
-    AgentCapabilities, ContentBlock, ForkSessionRequest, ForkSessionResponse, LoadSessionRequest,
-    LoadSessionResponse, McpServer, NewSessionRequest, NewSessionResponse, ResumeSessionRequest,
-    ResumeSessionResponse, SessionId, SystemPrompt, SystemPromptMode,
+    AgentCapabilities, ForkSessionRequest, ForkSessionResponse, LoadSessionRequest, LoadSessionResponse,
+    McpServer, NewSessionRequest, NewSessionResponse, ResumeSessionRequest, ResumeSessionResponse, SessionId,
+    SystemPrompt, SystemPromptMode,
 };
 use attache_wire::{Meta, Request};
 
@@ -18,6 +18,7 @@ use super::loading::Loading;
 use super::serve::BoxFuture;
 use super::session::Session;
 use super::state::Offers;
+use crate::check;
 use crate::{Error, Result};
 
 /// The options as the user gave them.
@@ -61,7 +62,8 @@ impl Setup {
             }
         }
         // ROOT-01, ROOT-09: all of them are absolute.
-        let mut paths = roots.iter().map(|root| absolute(root)).collect::<Result<Vec<_>>>()?.into_iter();
+        let mut paths =
+            roots.iter().map(|root| check::absolute(root)).collect::<Result<Vec<_>>>()?.into_iter();
         let cwd = paths.next().unwrap_or_default();
         let directories: Vec<String> = paths.collect();
         // ROOT-08
@@ -84,16 +86,6 @@ impl Setup {
     }
 }
 
-fn absolute(path: &Path) -> Result<String> {
-    match path.to_str() {
-        Some(text) if path.is_absolute() => Ok(text.to_owned()),
-        Some(text) => Err(Error::internal(format_args!("the directory must be an absolute path: {text:?}"))),
-        None => {
-            Err(Error::internal(format_args!("the directory's name is not valid text: {}", path.display())))
-        }
-    }
-}
-
 /// MCP-03, MCPA-01: a server is passed only if the agent can reach it.
 fn check_servers(servers: &[McpServer], agent: &AgentCapabilities) -> Result<()> {
     let can = &agent.mcp_capabilities;
@@ -109,10 +101,8 @@ fn check_servers(servers: &[McpServer], agent: &AgentCapabilities) -> Result<()>
                 let same =
                     |other: &McpServer| matches!(other, McpServer::Acp(o) if o.server_id == server.server_id);
                 if servers.iter().skip(at + 1).any(same) {
-                    return Err(Error::internal(format_args!(
-                        "two MCP servers have the id `{}`",
-                        server.server_id
-                    )));
+                    let id = &server.server_id;
+                    return Err(Error::Invalid(format!("two MCP servers have the id `{id}`")));
                 }
             }
             _ => {}
@@ -130,11 +120,7 @@ fn check_system_prompt(prompt: &SystemPrompt, agent: &AgentCapabilities) -> Resu
     if prompt.mode != SystemPromptMode::Append && !overriding {
         return Err(Error::Unsupported("system prompts that replace its own"));
     }
-    let texts = prompt.content.iter().all(|block| matches!(block, ContentBlock::Text(_)));
-    if prompt.content.is_empty() || !texts {
-        return Err(Error::internal("a system prompt holds text blocks, and at least one"));
-    }
-    Ok(())
+    check::system_prompt_content(prompt)
 }
 
 /// The options that all of them have.

@@ -71,7 +71,9 @@ async fn an_agent_that_does_not_answer_is_told_on() {
     let connecting = tokio::spawn(async move { Client::new().connect(link).await });
     agent.expect("initialize").await;
     agent.raw("Usage: agent [--acp]").await;
-    let error = connecting.await.unwrap().unwrap_err().to_string();
+    let error = connecting.await.unwrap().unwrap_err();
+    assert!(matches!(error, Error::Timeout { .. }));
+    let error = error.to_string();
     assert!(error.contains("`initialize` within 30s") && error.contains("Usage: agent [--acp]"), "{error}");
     agent.expect("$/cancel_request").await;
     agent.ends().await;
@@ -84,8 +86,9 @@ async fn an_agent_that_prints_and_leaves_is_told_on() {
     agent.expect("initialize").await;
     agent.raw("command not found").await;
     drop(agent);
-    let error = connecting.await.unwrap().unwrap_err().to_string();
-    assert!(error.contains("command not found"), "{error}");
+    let Err(Error::Closed(closed)) = connecting.await.unwrap() else { panic!() };
+    assert_eq!(closed.stdout, "command not found");
+    assert!(closed.to_string().contains("stdout: command not found"), "{closed}");
 
     let (link, agent) = Script::pair();
     drop(agent);
@@ -101,7 +104,9 @@ async fn a_version_that_we_do_not_speak_ends_the_connection() {
         let hello = agent.expect("initialize").await;
         // some answer 2 in the shape of version 2
         agent.answer(&hello, json!({"protocolVersion": version, "capabilities": {}, "info": {"name": "a", "version": "1"}})).await;
-        let error = connecting.await.unwrap().unwrap_err().to_string();
+        let error = connecting.await.unwrap().unwrap_err();
+        assert!(matches!(error, Error::Version { .. }));
+        let error = error.to_string();
         assert!(error.contains(&format!("version {version} of the protocol")), "{error}");
         agent.ends().await;
     }
@@ -126,7 +131,7 @@ async fn an_initialize_that_is_answered_with_nonsense_is_explained() {
     agent.raw("warning: old config").await;
     agent.answer(&hello, json!({"protocolVersion": "one"})).await;
     let error = connecting.await.unwrap().unwrap_err().to_string();
-    assert!(error.contains("`initialize` could not be read") && error.contains("old config"), "{error}");
+    assert!(error.contains("invalid `initialize`") && error.contains("old config"), "{error}");
     agent.ends().await;
 }
 
