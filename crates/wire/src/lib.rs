@@ -10,10 +10,12 @@
 //!
 //! Read [`v1`] first; `shape` only if you want to know how the tables work.
 
+mod field;
 mod json;
 mod shape;
 pub mod v1;
 
+pub use field::IntoField;
 pub use json::{Json, Meta, Patch};
 pub use shape::tagged::Unknown;
 

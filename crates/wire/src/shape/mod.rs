@@ -19,7 +19,7 @@ pub(crate) mod text;
 pub(crate) use members::Members;
 pub(crate) use modes::{
     Free, FreeObject, KeepNull, Lenient, Lossy, LossyOrEmpty, Mode, NullDefault, Optional, OrDefault,
-    PatchLenient, PatchLossy, PatchMeta, PatchStrict, Required, Stated, Strict, Text,
+    PatchLenient, PatchLossy, PatchMeta, PatchStrict, Required, RequiredList, Stated, Strict, Text,
 };
 pub(crate) use object::{FromMap, ToMap, markers, object};
 pub(crate) use tagged::tagged;

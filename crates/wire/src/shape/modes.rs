@@ -48,6 +48,17 @@ impl<T: DeserializeOwned> Mode<T> for Required {
     }
 }
 
+/// [`Required`] for a list whose constructor converts each element of an array.
+pub(crate) struct RequiredList;
+impl<T: DeserializeOwned> Mode<Vec<T>> for RequiredList {
+    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+        Vec::deserialize(deserializer)
+    }
+    fn absent() -> Option<Vec<T>> {
+        None
+    }
+}
+
 /// `req; null→default; bad ✗`: launch data such as a server list, where `null` is an empty list.
 pub(crate) struct NullDefault;
 impl<T: DeserializeOwned + Default> Mode<T> for NullDefault {

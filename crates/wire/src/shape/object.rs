@@ -167,15 +167,15 @@ macro_rules! object_impl {
         impl $name {
             #[doc = concat!("A `", stringify!($name), "` with its required members.")]
             #[allow(clippy::new_without_default, reason = "types without required members get Default elsewhere")]
-            pub fn new($($rfield: impl Into<$rty>),*) -> Self {
+            pub fn new($($rfield: $crate::shape::object::argument!($rmode $rty)),*) -> Self {
                 $name {
-                    $($rfield: $rfield.into(),)*
+                    $($rfield: $crate::shape::object::converted!($rmode $rfield),)*
                     $($ofield: <$oty as Default>::default(),)*
                 }
             }
             $($(#[$odoc])*
-            pub fn $ofield(mut self, $ofield: impl Into<$oty>) -> Self {
-                self.$ofield = $ofield.into();
+            pub fn $ofield(mut self, $ofield: impl $crate::IntoField<$oty>) -> Self {
+                self.$ofield = $ofield.into_field();
                 self
             })*
         }
@@ -262,10 +262,27 @@ macro_rules! default_if_empty {
     ($name:ident [$($rfield:ident)+] [$($ofield:ident)*]) => {};
 }
 
+/// The type of a constructor argument. An array is inferred from an empty list only by `Into`, so the conversion of
+/// each element is left to lists that are hardly ever empty.
+macro_rules! argument {
+    (RequiredList $ty:ty) => { impl $crate::IntoField<$ty> };
+    ($mode:ident $ty:ty) => { impl Into<$ty> };
+}
+
+/// The value of an `argument!`.
+macro_rules! converted {
+    (RequiredList $value:ident) => {
+        $value.into_field()
+    };
+    ($mode:ident $value:ident) => {
+        $value.into()
+    };
+}
+
 macro_rules! flag {
     (nullable) => {
         const NULLABLE: bool = true;
     };
 }
 
-pub(crate) use {default_if_empty, flag, markers, object, object_impl, object_inner};
+pub(crate) use {argument, converted, default_if_empty, flag, markers, object, object_impl, object_inner};

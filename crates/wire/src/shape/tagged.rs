@@ -265,7 +265,8 @@ macro_rules! from_variants {
             fn from(value: $ty) -> Self {
                 $name::$variant(value)
             }
-        })+
+        }
+        $crate::field::into_fields! { [] $ty => $name: |value| value.into(); })+
     };
     ([no_from] $($rest:tt)*) => {};
 }

@@ -43,6 +43,11 @@ macro_rules! id {
                 $name(text.into())
             }
         }
+        $crate::field::into_fields! {
+            [] &str => $name: |text| text.into();
+            [] String => $name: |text| text.into();
+            [] &$name => $name: |id| id.clone();
+        }
         impl From<&$name> for $name {
             fn from(id: &$name) -> Self {
                 id.clone()
@@ -154,6 +159,10 @@ macro_rules! open_enum {
             fn from(text: String) -> Self {
                 $name::from(text.as_str())
             }
+        }
+        $crate::field::into_fields! {
+            [] &str => $name: |text| text.into();
+            [] String => $name: |text| text.into();
         }
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

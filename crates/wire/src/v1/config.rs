@@ -73,20 +73,20 @@ impl SessionConfigOption {
     }
 
     /// What it is.
-    pub fn description(mut self, description: impl Into<Option<String>>) -> Self {
-        self.description = description.into();
+    pub fn description(mut self, description: impl crate::IntoField<Option<String>>) -> Self {
+        self.description = description.into_field();
         self
     }
 
     /// What it is about.
-    pub fn category(mut self, category: impl Into<Option<SessionConfigOptionCategory>>) -> Self {
-        self.category = category.into();
+    pub fn category(mut self, category: impl crate::IntoField<Option<SessionConfigOptionCategory>>) -> Self {
+        self.category = category.into_field();
         self
     }
 
     /// What extensions attach (`_meta`).
-    pub fn meta(mut self, meta: impl Into<Option<Meta>>) -> Self {
-        self.meta = meta.into();
+    pub fn meta(mut self, meta: impl crate::IntoField<Option<Meta>>) -> Self {
+        self.meta = meta.into_field();
         self
     }
 }

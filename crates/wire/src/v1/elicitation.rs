@@ -197,8 +197,8 @@ impl CreateElicitationRequest {
     }
 
     /// What extensions attach (`_meta`).
-    pub fn meta(mut self, meta: impl Into<Option<Meta>>) -> Self {
-        self.meta = meta.into();
+    pub fn meta(mut self, meta: impl crate::IntoField<Option<Meta>>) -> Self {
+        self.meta = meta.into_field();
         self
     }
 }
@@ -404,8 +404,8 @@ impl CreateElicitationResponse {
     }
 
     /// What extensions attach (`_meta`).
-    pub fn meta(mut self, meta: impl Into<Option<Meta>>) -> Self {
-        self.meta = meta.into();
+    pub fn meta(mut self, meta: impl crate::IntoField<Option<Meta>>) -> Self {
+        self.meta = meta.into_field();
         self
     }
 }

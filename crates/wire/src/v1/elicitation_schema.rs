@@ -137,7 +137,7 @@ object! {
     pub struct StringMultiSelectItems {
         required {
             /// The values.
-            values "enum": Vec<String> [Required],
+            values "enum": Vec<String> [RequiredList],
         }
     }
 }
@@ -218,6 +218,35 @@ object! {
             /// The names of fields that must be filled in.
             required "required": Option<Vec<String>> [Optional],
         }
+    }
+}
+
+impl ElicitationSchema {
+    /// Adds a field to the form, or replaces the field of that name. A required field must be filled in.
+    ///
+    /// ```
+    /// use attache_wire::v1::{BooleanPropertySchema, ElicitationSchema, StringPropertySchema};
+    ///
+    /// let form = ElicitationSchema::new()
+    ///     .field("name", StringPropertySchema::new().title("Project name"), true)
+    ///     .field("public", BooleanPropertySchema::new().default_value(false), false);
+    /// assert_eq!(form.required, Some(vec!["name".to_owned()]));
+    /// ```
+    pub fn field(
+        mut self,
+        name: impl Into<String>,
+        schema: impl Into<ElicitationPropertySchema>,
+        required: bool,
+    ) -> Self {
+        let name = name.into();
+        let mut names = self.required.take().unwrap_or_default();
+        names.retain(|other| *other != name);
+        if required {
+            names.push(name.clone());
+        }
+        self.required = (!names.is_empty()).then_some(names);
+        self.properties.insert(name, schema.into());
+        self
     }
 }
 

@@ -68,8 +68,8 @@ impl MessageMcpResponse {
     }
 
     /// What extensions attach (`_meta`).
-    pub fn meta(mut self, meta: impl Into<Option<Meta>>) -> Self {
-        self.meta = meta.into();
+    pub fn meta(mut self, meta: impl crate::IntoField<Option<Meta>>) -> Self {
+        self.meta = meta.into_field();
         self
     }
 }
@@ -125,8 +125,8 @@ impl McpError {
     }
 
     /// Anything else.
-    pub fn data(mut self, data: impl Into<Option<Json>>) -> Self {
-        self.data = data.into();
+    pub fn data(mut self, data: impl crate::IntoField<Option<Json>>) -> Self {
+        self.data = data.into_field();
         self
     }
 }

@@ -10,7 +10,7 @@ object! {
             /// The session.
             session_id "sessionId": SessionId [Required],
             /// What the person says (PROMPT-05); one malformed block refuses the whole prompt.
-            prompt "prompt": Vec<ContentBlock> [Required],
+            prompt "prompt": Vec<ContentBlock> [RequiredList],
         }
         optional {
             /// An id that the client proposes. Only in an older draft; agents ignore it (MSG-03).

@@ -37,8 +37,8 @@ impl SetSessionConfigOptionRequest {
     }
 
     /// What extensions attach (`_meta`).
-    pub fn meta(mut self, meta: impl Into<Option<Meta>>) -> Self {
-        self.meta = meta.into();
+    pub fn meta(mut self, meta: impl crate::IntoField<Option<Meta>>) -> Self {
+        self.meta = meta.into_field();
         self
     }
 }

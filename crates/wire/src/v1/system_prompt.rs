@@ -20,7 +20,7 @@ object! {
             /// What happens to the agent's own. SYSP-02: a mode that is not listed is refused by the agent.
             mode "mode": SystemPromptMode [Required],
             /// The prompt: text blocks, at least one (SYSP-03).
-            content "content": Vec<ContentBlock> [Required],
+            content "content": Vec<ContentBlock> [RequiredList],
         }
     }
 }

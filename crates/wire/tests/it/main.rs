@@ -5,3 +5,4 @@
 mod examples;
 mod presence;
 mod random;
+mod setters;
