@@ -23,8 +23,8 @@ use attache_host::secrets::{Mask, is_secret_name};
 use crate::agents::{self, Address};
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Kind, Result};
-use crate::render::style::{Colour, Line, Style};
 use crate::run::{interrupted, runtime};
+use attache_term::render::style::{Colour, Line, Style};
 use progress::Progress;
 
 /// `attache check agent -- CMD…`

@@ -34,7 +34,6 @@ mod paths;
 mod permissions;
 mod recordings;
 mod registry;
-mod render;
 mod run;
 mod session_store;
 mod sessions;

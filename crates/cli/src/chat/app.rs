@@ -13,12 +13,12 @@ use super::ask::Question;
 use super::ask::choice::Choice;
 use super::ask::form::Form;
 use super::ask::url::Page;
-use super::editor::Editor;
-use super::render::style::Line;
 use super::state::{SessionState, Target};
 use super::tool::ToolState;
 use super::transcript::{Severity, Transcript};
 use super::view::{Canvas, View};
+use attache_term::editor::Editor;
+use attache_term::render::style::Line;
 
 /// What the chat wants from whoever drives it.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,9 +7,9 @@ use attache::wire::v1::{ToolCallStatus, ToolCallUpdate, UsageUpdate};
 use attache_host::policy::Mode;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::super::render::style::plain;
-use super::super::render::text::Look;
 use super::*;
+use attache_term::render::style::plain;
+use attache_term::render::text::Look;
 
 fn app() -> App {
     let look = Look { colours: true, unicode: true };

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use attache::Prompt;
 use attache::wire::v1::{EmbeddedResource, PromptCapabilities, ResourceLink, TextResourceContents};
+use attache_term::editor::complete::resolve;
 
 /// Texts above this are linked, not included.
 const TEXT: u64 = 256 << 10;
@@ -51,17 +52,9 @@ fn mentions(text: &str) -> Vec<String> {
 fn find(name: &str, cwd: &Path) -> Option<(String, PathBuf)> {
     let shorter = name.trim_end_matches([',', '.', ';', ':', '!', '?', ')', ']', '}', '>', '"', '\'']);
     [name, shorter].into_iter().filter(|name| !name.is_empty()).find_map(|name| {
-        let path = place(name, cwd);
+        let path = resolve(name, cwd);
         fs::metadata(&path).is_ok_and(|meta| meta.is_file() || meta.is_dir()).then(|| (name.to_owned(), path))
     })
-}
-
-/// Where a name leads, from here or from home.
-pub(crate) fn place(name: &str, cwd: &Path) -> PathBuf {
-    match name.strip_prefix("~/") {
-        Some(rest) => crate::paths::home().join(rest),
-        None => cwd.join(name),
-    }
 }
 
 fn attach(prompt: Prompt, name: &str, path: &Path, can: &PromptCapabilities) -> (Prompt, String) {

@@ -6,12 +6,12 @@ use attache::client::Speaker;
 use attache::wire::v1::{ToolCallContent, ToolCallStatus};
 
 use super::output::{Output, Outputs};
-use super::render::style::{Colour, Line, Style};
-use super::render::text::{clean, cut, cut_line, reveal, width, wrap, wrap_hard};
-use super::render::{diff, markdown};
 use super::tool::{ToolState, kind_name};
 use super::transcript::{Block, Message, Severity, describe};
 use super::view::Canvas;
+use attache_term::render::style::{Colour, Line, Style};
+use attache_term::render::text::{clean, cut, cut_line, reveal, width, wrap, wrap_hard};
+use attache_term::render::{diff, markdown};
 
 /// Rows of a change under a finished tool call.
 const DIFF_ROWS: usize = 24;

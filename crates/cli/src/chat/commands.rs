@@ -1,7 +1,7 @@
 //! What begins with a slash: our commands and the agent's.
 
-use super::editor::complete::{Item, Words};
 use super::state::{SessionState, Setting, hint};
+use attache_term::editor::complete::{Item, Words};
 
 /// One of our own commands.
 pub(crate) struct Ours {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use attache::wire::v1::{AvailableCommand, SessionConfigOption, SessionMode, SessionModeState};
 
-use super::super::editor::complete::{Menu, complete};
 use super::super::state::Target;
 use super::*;
+use attache_term::editor::complete::{Menu, complete};
 
 fn state() -> SessionState {
     let modes = [SessionMode::new("ask", "Ask first"), SessionMode::new("code", "Just code")];

@@ -5,26 +5,14 @@ use std::time::Instant;
 use attache_host::policy::Mode;
 
 use super::app::{App, Phase};
-use super::render::style::{Colour, Line, Style};
-use super::render::text::{clean, cut_line, width};
 use super::state::{money, tokens};
 use super::view::plans;
+use attache_term::render::style::{Colour, Line, Style};
+use attache_term::render::text::{clean, cut_line, width};
+use attache_term::screen::Frame;
 
 /// Rows of the menu of completions.
 const MENU: usize = 6;
-
-/// What is drawn.
-#[derive(Debug, Default)]
-pub(crate) struct Frame {
-    /// The screen is cleared first: its size is another one, or its lines are drawn in another way.
-    pub(crate) anew: bool,
-    /// What goes up into the terminal's history.
-    pub(crate) up: Vec<Line>,
-    /// What stays, at most as many lines as the screen has.
-    pub(crate) live: Vec<Line>,
-    /// Where the cursor is; nowhere if nothing can be entered.
-    pub(crate) cursor: Option<(usize, usize)>,
-}
 
 impl App {
     /// Whether something moves by itself.

@@ -16,12 +16,12 @@ use super::app::{App, Effect};
 use super::ask::Question;
 use super::ask::choice::Choice;
 use super::output::Screens;
-use super::screen::Screen;
-use super::terminal::Raw;
 use super::traffic::Traffic;
 use super::transcript::Severity;
 use crate::lend::GuardEvent;
 use crate::run::{Setting, Wish};
+use attache_term::device::Raw;
+use attache_term::screen::Screen;
 
 /// No more pictures than this: streams come faster than anybody reads.
 const FRAME: Duration = Duration::from_millis(33);

@@ -9,11 +9,11 @@ use super::app::{App, Effect, Opening, Phase};
 use super::ask::Step;
 use super::block::said;
 use super::commands::{self, Command, Said};
-use super::editor::Did;
-use super::editor::complete::complete;
 use super::page;
 use super::state::Setting;
 use super::transcript::Severity;
+use attache_term::editor::Did;
+use attache_term::editor::complete::complete;
 
 impl App {
     pub(crate) fn paste(&mut self, text: &str) {

@@ -3,10 +3,10 @@
 use attache::wire::Patch;
 use attache::wire::v1::{IdleStopReason, SessionId, SessionMessage, StateUpdate, SubagentUpdate};
 
-use super::render::style::{Colour, Line, Style};
-use super::render::text::{clean, cut_line};
 use super::transcript::{Severity, describe};
 use super::view::Canvas;
+use attache_term::render::style::{Colour, Line, Style};
+use attache_term::render::text::{clean, cut_line};
 
 /// Subagents that are kept in mind.
 const MOST: usize = 64;

@@ -3,13 +3,12 @@
 //! Layers, each of which can be tested without the ones below:
 //!
 //! - `transcript` folds events into blocks; `tool` and `output` are what they hold.
-//! - `render` turns text, Markdown, code and changes into styled lines; `view` does it for blocks and decides which of them are
-//!   finished.
-//! - `editor` is the line that is written, `ask` are questions of the agent and of our own guards, `commands` and `page` what begins
+//! - `view` turns blocks into styled lines and decides which of them are finished.
+//! - `ask` are questions of the agent and of our own guards, `commands` and `page` what begins
 //!   with a slash.
 //! - `app` is all of that as one state: events and keys in, lines and wishes out. `keys` is what keys do to it, `face` how it looks.
 //! - `past` is what has gone up and may be drawn again, `block` how all of it looks.
-//! - `terminal`, `screen` and `hub` are the device, `drive` is the loop, `open` how it comes to a session. `kept` is a session with a
+//! - `hub` waits for events and draws, `drive` is the loop, `open` how it comes to a session. `kept` is a session with a
 //!   name, `traffic` what goes over the wire. [`run`] is the way in.
 //!
 //! What never happens here: text of an agent reaches the terminal with its control characters; a page is opened or a
@@ -22,7 +21,6 @@ mod attach;
 mod block;
 mod commands;
 mod drive;
-mod editor;
 mod face;
 mod hub;
 mod kept;
@@ -32,10 +30,8 @@ mod open;
 mod output;
 mod page;
 mod past;
-mod screen;
 mod start;
 mod state;
-mod terminal;
 mod tool;
 mod traffic;
 mod transcript;
@@ -52,28 +48,28 @@ use attache::client::{Agent, Loading, Session};
 use attache::wire::v1::{McpServer, SessionId, SystemPrompt};
 use attache_host::budget::{Budget, Meter};
 use attache_host::policy::Policy;
+use attache_host::secrets::Mask;
+use attache_term::device::{self, Raw};
+use attache_term::editor::Editor;
+use attache_term::editor::history::{History, HistoryFile};
+use attache_term::render::text::Look;
+use attache_term::screen::Screen;
 use tokio::sync::mpsc;
 
 use self::app::App;
 pub(crate) use self::app::completed;
 use self::drive::{Driver, First};
-use self::editor::Editor;
-use self::editor::history::History;
 use self::hub::{Hub, Signals, usable};
 use self::kept::Kept;
 pub(crate) use self::output::Screens;
-use self::screen::Screen;
 use self::start::Starter;
 pub(crate) use self::start::chat;
 use self::state::SessionState;
-use self::terminal::Raw;
 pub(crate) use self::tool::ToolState;
 use self::traffic::Traffic;
 use self::transcript::Severity;
 use self::view::Canvas;
 use crate::error::{Context as _, Result};
-use crate::render;
-use crate::render::text::Look;
 use crate::run::{Connection, Wish};
 
 /// What a chat needs.
@@ -183,12 +179,12 @@ impl Opener {
 pub(crate) async fn run(mut setup: Setup<'_>) -> Result<u8> {
     let (columns, rows) = crossterm::terminal::size().context("the terminal")?;
     let (columns, rows) = (usable(columns.into()), usize::from(rows).max(1));
-    let look = Look { colours: setup.colours, unicode: terminal::is_unicode() };
+    let look = Look { colours: setup.colours, unicode: device::is_unicode() };
     let canvas = Canvas { columns, rows, look, cwd: setup.opener.cwd.clone(), beat: 0, unfold: false };
     let (_, nobody) = mpsc::channel(1);
     let raw = Raw::enter().context("the terminal")?;
     let hub = Hub {
-        keys: terminal::keys().context("the terminal")?,
+        keys: device::keys().context("the terminal")?,
         guard: std::mem::replace(&mut setup.connection.guard, nobody),
         news: setup.connection.agent.events(),
         screens: setup.screens.clone(),
@@ -203,7 +199,11 @@ pub(crate) async fn run(mut setup: Setup<'_>) -> Result<u8> {
         raw,
     };
     let mut editor = Editor::default();
-    editor.history = History::load(setup.history);
+    editor.history = History::load(
+        setup
+            .history
+            .map(|path| HistoryFile { path, redact: |text| Mask::from_env().tokens(text).into_owned() }),
+    );
     let policy = setup.opener.policy.clone();
     let mut app = App::new(canvas, setup.name, SessionState::empty(), policy, editor);
     app.transcript.screens = setup.screens;

@@ -1,13 +1,13 @@
 //! What our own commands print.
 
 use super::commands::OURS;
-use super::render::diff;
-use super::render::style::{Colour, Line, Style};
-use super::render::text::{clean, cut_line, width, wrap};
 use super::state::{SessionState, Setting, hint, money, tokens};
 use super::transcript::Transcript;
 use super::view::Canvas;
 use attache::wire::v1::{SessionInfo, Usage};
+use attache_term::render::diff;
+use attache_term::render::style::{Colour, Line, Style};
+use attache_term::render::text::{clean, cut_line, width, wrap};
 
 static KEYS: &[(&str, &str)] = &[
     ("Enter", "send; while the agent works the prompt waits in line"),

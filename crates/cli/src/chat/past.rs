@@ -10,10 +10,10 @@ use attache::wire::v1::ToolCallContent;
 
 use super::block::{self, Extent};
 use super::output::Outputs;
-use super::render::style::{Colour, Line, Style};
-use super::render::text::{clean, cut_line, wrap};
 use super::transcript::{Block, describe};
 use super::view::{Above, Canvas};
+use attache_term::render::style::{Colour, Line, Style};
+use attache_term::render::text::{clean, cut_line, wrap};
 
 /// Pieces that are kept, and bytes of them; the oldest are forgotten.
 const PIECES: usize = 400;

@@ -6,12 +6,13 @@ use std::rc::Rc;
 use attache::client::Session;
 use attache_host::budget::{Budget, Meter};
 use attache_host::secrets::Mask;
+use attache_term::device;
 use tokio::sync::mpsc;
 
 use super::drive::First;
 use super::kept::Kept;
 use super::traffic::Traffic;
-use super::{Opener, Screens, Setup, terminal};
+use super::{Opener, Screens, Setup};
 use crate::connect::{ConnectOptions, OnStderr, client, connect};
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
@@ -27,7 +28,9 @@ const LOG: u64 = 8 << 20;
 
 /// Chats with the agent that is meant, in this directory, in a session of its own or in the one that is named.
 pub(crate) fn chat(cx: &Cx) -> Result<()> {
-    terminal::check().context("the terminal")?;
+    if !device::can_move_cursor() {
+        return Err(Failure::runtime("this terminal (TERM=dumb) cannot show the chat; use attache exec"));
+    }
     let setup = run::Setup::new(cx)?;
     let permits = Permits::new(cx)?;
     cx.warn();

@@ -9,10 +9,10 @@ use attache::wire::v1::{PlanEntryPriority, PlanEntryStatus};
 use super::block::{self, Extent, indented};
 use super::output::Outputs;
 use super::past::Past;
-use super::render::markdown;
-use super::render::style::{Colour, Line, Style};
-use super::render::text::{Look, clean, width, wrap};
 use super::transcript::{Block, Message, PlanBody, Transcript};
+use attache_term::render::markdown;
+use attache_term::render::style::{Colour, Line, Style};
+use attache_term::render::text::{Look, clean, width, wrap};
 
 /// A part of a message that does not end is taken out at this length, so that drawing stays cheap and memory flat.
 const LONGEST: usize = 16 << 10;

@@ -2,9 +2,9 @@
 
 use attache::wire::v1::{Plan, PlanEntry, ToolCallStatus, ToolCallUpdate, ToolKind};
 
-use super::super::render::style::plain;
 use super::super::transcript::Severity;
 use super::*;
+use attache_term::render::style::plain;
 
 fn canvas() -> Canvas {
     let look = Look { colours: true, unicode: true };

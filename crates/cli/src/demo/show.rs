@@ -8,7 +8,7 @@ use attache::wire::v1::{PlanEntryStatus, ToolCallContent, ToolCallId, ToolCallSt
 use attache_host::terminals::TerminalEvent;
 
 use crate::output::{Channel, Document, Mark, Output};
-use crate::render::style::Line;
+use attache_term::render::style::Line;
 
 /// The screen. Terminals print from threads of their own, so what is printed is one line at a time.
 #[derive(Clone)]

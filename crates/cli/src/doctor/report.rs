@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::agents::AgentSpec;
 use crate::cx::Cx;
 use crate::output::{Format, locale_is_unicode};
-use crate::render::style::{Colour, Line, Style};
+use attache_term::render::style::{Colour, Line, Style};
 
 /// How a step went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

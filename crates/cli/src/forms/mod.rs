@@ -14,7 +14,7 @@ use attache::wire::v1::{ElicitationContentValue as Value, ElicitationSchema, Fie
 
 use crate::error::{Failure, Result};
 use crate::output::{Mark, in_gutter, quoted};
-use crate::render::text::Look;
+use attache_term::render::text::Look;
 use fields::{described, typed};
 
 pub(crate) use page::{is_web, open};
@@ -213,5 +213,5 @@ pub(crate) fn answers(spec: &str, cwd: &Path) -> Result<serde_json::Map<String, 
 
 /// A text from an agent as a part of one line, without what could move the cursor or hide something.
 pub(crate) fn clean(text: &str) -> String {
-    crate::render::text::clean(text, Look { colours: false, unicode: true }).replace('\n', " ")
+    attache_term::render::text::clean(text, Look { colours: false, unicode: true }).replace('\n', " ")
 }

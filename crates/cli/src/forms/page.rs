@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use crate::output::quoted;
-use crate::render::filter::is_forbidden;
+use attache_term::render::filter::is_forbidden;
 
 /// Anything else may start any program; whoever wants that can do it himself.
 pub(crate) fn is_web(url: &str) -> bool {

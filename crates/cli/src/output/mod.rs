@@ -8,18 +8,9 @@
 //! `quiet.rs` render them. The result is kept in channels until the turn writes them, so that a slow reader slows the agent down and
 //! nothing else.
 
-mod channel;
-mod document;
-mod guard;
 mod json;
-mod marks;
-mod pager;
-mod pause;
 mod quiet;
-mod relay;
 mod screen;
-mod status;
-mod surface;
 mod text;
 mod tool;
 
@@ -29,19 +20,15 @@ use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
-pub(crate) use channel::{Channel, Written};
-pub(crate) use document::{Document, in_gutter, quoted, revealed};
-pub(crate) use marks::Mark;
-pub(crate) use pager::{Reading, show as show_pages};
-pub(crate) use pause::{GRACE, wait_unanswered, wait_unanswered_blocking};
-pub(crate) use relay::Relay;
+pub(crate) use attache_term::output::{
+    Channel, Document, GRACE, Mark, Reading, Relay, StatusLine, Stream, Surface, Written, in_gutter,
+    locale_is_unicode, quoted, revealed, show_pages, wait_unanswered, wait_unanswered_blocking,
+};
 pub(crate) use screen::Screen;
-pub(crate) use status::StatusLine;
-pub(crate) use surface::{Stream, Surface, locale_is_unicode};
 pub(crate) use tool::push_bounded;
 
 use crate::error::{Failure, Kind};
-use crate::render::style::{Colour, Line, Style};
+use attache_term::render::style::{Colour, Line, Style};
 
 /// `1 prompt`, `2 prompts`.
 pub(crate) fn count(number: u64, what: &str) -> String {

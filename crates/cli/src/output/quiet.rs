@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::screen::Seen;
 use super::{Mark, Written};
-use crate::render::style::Line;
+use attache_term::render::style::Line;
 
 #[derive(Default)]
 pub(super) struct Quiet {

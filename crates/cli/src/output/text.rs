@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::tool::{Status, Tools, block, cut, push_bounded};
 use super::{Mark, Written, failure_document, screen::Seen};
 use crate::error::Failure;
-use crate::render::style::{Colour, Line, Style};
+use attache_term::render::style::{Colour, Line, Style};
 
 /// How much of a thought is shown.
 const THOUGHT: usize = 900;

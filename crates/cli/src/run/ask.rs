@@ -6,7 +6,7 @@ use attache_host::policy::{Choice, Question, Section};
 use serde_json::{Value, json};
 
 use crate::output::{Document, Mark, revealed};
-use crate::render::style::{Colour, Style};
+use attache_term::render::style::{Colour, Style};
 
 /// A question, its parts and its answers.
 #[derive(Debug, Clone, PartialEq, Eq)]

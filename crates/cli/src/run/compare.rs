@@ -17,8 +17,8 @@ use super::signals::runtime;
 use crate::cx::Cx;
 use crate::error::{Failure, Kind, Result};
 use crate::output::{Format, push_bounded};
-use crate::render::text::{Look, inline, width};
 use crate::wire::Lines;
+use attache_term::render::text::{Look, inline, width};
 
 /// An agent that says nothing for this long is given up, unless something else is said.
 const PATIENCE: Duration = Duration::from_secs(300);

@@ -14,9 +14,9 @@ use crate::log::Log;
 use crate::output::{
     Channel, Document, Mark, Output, Reading, Screen, revealed, show_pages, wait_unanswered,
 };
-use crate::render::style::{Colour, Line, Style};
 use crate::session_store::Recorder;
 use crate::wire::{Lines, Wire};
+use attache_term::render::style::{Colour, Line, Style};
 
 /// Where the lines of a turn go.
 pub(crate) enum Front {

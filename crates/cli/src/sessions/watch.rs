@@ -14,9 +14,9 @@ use super::find;
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
 use crate::output::{Format, Screen};
-use crate::render::style::Line;
 use crate::run::{interrupted, runtime};
 use crate::session_store::{Record, Store, hash};
+use attache_term::render::style::Line;
 
 /// How often the history is looked at.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -10,11 +10,11 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use tokio::sync::oneshot;
 
 use super::super::block::in_full;
-use super::super::render::diff;
-use super::super::render::style::{Colour, Line, Style};
-use super::super::render::text::{reveal, wrap, wrap_hard};
 use super::super::view::Canvas;
 use super::{Face, Step};
+use attache_term::render::diff;
+use attache_term::render::style::{Colour, Line, Style};
+use attache_term::render::text::{reveal, wrap, wrap_hard};
 
 /// Where the answer goes.
 #[derive(Debug)]

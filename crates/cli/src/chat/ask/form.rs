@@ -4,12 +4,12 @@ use attache::client::{ElicitationAsk, Wanted};
 use attache::wire::v1::{ElicitationContentValue as Value, Fields};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::super::editor::{Did, Editor};
-use super::super::render::style::{Colour, Line, Style};
-use super::super::render::text::{clean, cut_line, wrap};
 use super::super::view::Canvas;
 use super::field::{Field, Kind};
 use super::{Face, Step};
+use attache_term::editor::{Did, Editor};
+use attache_term::render::style::{Colour, Line, Style};
+use attache_term::render::text::{clean, cut_line, wrap};
 
 #[derive(Debug)]
 pub(crate) struct Form {

@@ -17,8 +17,8 @@ use crossterm::event::KeyEvent;
 use self::choice::Choice;
 use self::form::Form;
 use self::url::Page;
-use super::render::style::Line;
 use super::view::Canvas;
+use attache_term::render::style::Line;
 
 /// What a key did to a question.
 #[derive(Debug, PartialEq, Eq)]

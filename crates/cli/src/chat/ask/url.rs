@@ -4,10 +4,10 @@ use attache::client::{ElicitationAsk, Wanted};
 use attache::wire::v1::ElicitationId;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::super::render::style::{Colour, Line, Style};
-use super::super::render::text::{Look, clean, reveal, wrap, wrap_hard};
 use super::super::view::Canvas;
 use super::{Face, Step};
+use attache_term::render::style::{Colour, Line, Style};
+use attache_term::render::text::{Look, clean, reveal, wrap, wrap_hard};
 
 #[derive(Debug)]
 pub(crate) struct Page {

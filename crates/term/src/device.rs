@@ -8,28 +8,26 @@ use crossterm::event::{Event, read};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use tokio::sync::mpsc;
 
+use crate::output::locale_is_unicode;
+
 /// Pastes come as one piece.
 const ENTER: &[u8] = b"\x1b[?2004h";
 /// No half-drawn frame, no bracketed paste, a cursor, no style.
 const LEAVE: &[u8] = b"\x1b[?2026l\x1b[?2004l\x1b[?25h\x1b[m";
 
-/// Whether a chat can be on this terminal at all.
-pub(crate) fn check() -> io::Result<()> {
-    match std::env::var("TERM") {
-        Ok(term) if term == "dumb" => Err(io::Error::other(
-            "it cannot move its cursor (TERM=dumb); use `attache exec`, or `attache prompt -s NAME`",
-        )),
-        _ => Ok(()),
-    }
+/// Returns whether the terminal can move its cursor.
+pub fn can_move_cursor() -> bool {
+    std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
 static RAW: AtomicBool = AtomicBool::new(false);
 
 /// As long as it lives the terminal is raw.
-pub(crate) struct Raw(());
+pub struct Raw(());
 
 impl Raw {
-    pub(crate) fn enter() -> io::Result<Raw> {
+    /// Enters raw mode and installs a panic hook that leaves it again.
+    pub fn enter() -> io::Result<Raw> {
         static HOOK: Once = Once::new();
         // A panic is told on a terminal that works again.
         HOOK.call_once(|| {
@@ -45,7 +43,7 @@ impl Raw {
     }
 
     /// Makes the terminal raw again, whatever somebody else has made of it meanwhile.
-    pub(crate) fn again(&self) -> io::Result<()> {
+    pub fn again(&self) -> io::Result<()> {
         // Otherwise it would be taken for raw still.
         disable_raw_mode()?;
         enable_raw_mode()?;
@@ -56,7 +54,7 @@ impl Raw {
     /// Gives the terminal back and stops, with the whole job, as Ctrl-Z does. Comes back when the job is continued; at once if nobody
     /// could continue it.
     #[cfg(unix)]
-    pub(crate) fn suspend(&self) -> io::Result<()> {
+    pub fn suspend(&self) -> io::Result<()> {
         use rustix::process::{Signal, kill_current_process_group};
         restore();
         kill_current_process_group(Signal::TSTP)?;
@@ -64,7 +62,7 @@ impl Raw {
     }
 
     #[cfg(not(unix))]
-    pub(crate) fn suspend(&self) -> io::Result<()> {
+    pub fn suspend(&self) -> io::Result<()> {
         Ok(())
     }
 }
@@ -89,7 +87,7 @@ fn write(bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Keys, pastes and sizes, read by a thread that sleeps in between. It ends with the process.
-pub(crate) fn keys() -> io::Result<mpsc::Receiver<Event>> {
+pub fn keys() -> io::Result<mpsc::Receiver<Event>> {
     let (sender, receiver) = mpsc::channel(64);
     std::thread::Builder::new().name("keys".to_owned()).spawn(move || {
         while let Ok(event) = read() {
@@ -102,8 +100,8 @@ pub(crate) fn keys() -> io::Result<mpsc::Receiver<Event>> {
 }
 
 /// The locale says whether characters are Unicode.
-pub(crate) fn is_unicode() -> bool {
-    crate::output::locale_is_unicode() == Some(true)
+pub fn is_unicode() -> bool {
+    locale_is_unicode() == Some(true)
 }
 
 #[cfg(all(test, unix))]
@@ -130,7 +128,7 @@ mod tests {
         let tty = || Stdio::from(pts.as_fd().try_clone_to_owned().unwrap());
         let mut command = pty_process::blocking::Command::new(std::env::current_exe().unwrap()).args([
             "--exact",
-            "chat::terminal::tests::panics_in_raw_mode",
+            "device::tests::panics_in_raw_mode",
             "--ignored",
             "--nocapture",
         ]);

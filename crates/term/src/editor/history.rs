@@ -5,7 +5,6 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use attache_conn::private;
-use attache_host::secrets::Mask;
 
 /// Entries that are kept.
 const KEPT: usize = 1000;
@@ -14,36 +13,46 @@ const LONGEST: usize = 32 << 10;
 
 /// Lines of a file, one for each entry: `\n` stands for a line break, `\\` for a backslash.
 #[derive(Debug, Default)]
-pub(crate) struct History {
+pub struct History {
     entries: Vec<String>,
-    file: Option<PathBuf>,
+    file: Option<HistoryFile>,
+}
+
+/// The file that keeps entries between runs.
+#[derive(Debug, Clone)]
+pub struct HistoryFile {
+    /// The path of the file. Its directory is created if it is missing.
+    pub path: PathBuf,
+    /// Removes secrets from an entry before it is written; in memory it stays as it was typed.
+    pub redact: fn(&str) -> String,
 }
 
 impl History {
     /// A history that cannot be read is empty; the chat is worth more than its history.
-    pub(crate) fn load(file: Option<PathBuf>) -> History {
-        let text = file.as_deref().and_then(|file| fs::read(file).ok()).unwrap_or_default();
+    pub fn load(file: Option<HistoryFile>) -> History {
+        let text = file.as_ref().and_then(|file| fs::read(&file.path).ok()).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let mut entries: Vec<String> = text.lines().filter(|line| !line.is_empty()).map(unescape).collect();
         if entries.len() > 2 * KEPT {
             entries.drain(..entries.len() - KEPT);
             if let Some(file) = &file {
-                let _ = rewrite(file, &entries);
+                let _ = rewrite(&file.path, &entries);
             }
         }
         History { entries, file }
     }
 
-    pub(crate) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    pub(crate) fn get(&self, at: usize) -> Option<&str> {
+    /// Returns an entry; the oldest has index 0.
+    pub fn get(&self, at: usize) -> Option<&str> {
         self.entries.get(at).map(String::as_str)
     }
 
     /// The newest entry before `before` that contains a text.
-    pub(crate) fn find(&self, wanted: &str, before: usize) -> Option<usize> {
+    pub fn find(&self, wanted: &str, before: usize) -> Option<usize> {
         if wanted.is_empty() {
             return None;
         }
@@ -52,7 +61,7 @@ impl History {
     }
 
     /// What is sent twice is kept once. What begins with a blank is not kept, as shells have it.
-    pub(crate) fn add(&mut self, text: &str) {
+    pub fn add(&mut self, text: &str) {
         if text.starts_with(' ') || self.entries.last().is_some_and(|last| last == text) {
             return;
         }
@@ -63,14 +72,12 @@ impl History {
     }
 }
 
-fn append(file: &Path, text: &str) -> io::Result<()> {
-    if let Some(parent) = file.parent() {
-        crate::paths::private_dir(parent)?;
+fn append(file: &HistoryFile, text: &str) -> io::Result<()> {
+    if let Some(parent) = file.path.parent() {
+        private::directory(parent)?;
     }
-    // Keys that were typed or pasted stay in memory only.
-    let text = Mask::from_env().tokens(text);
     // One write, so that two chats do not mix their lines.
-    private::append(file)?.write_all(format!("{}\n", escape(&text)).as_bytes())
+    private::append(&file.path)?.write_all(format!("{}\n", escape(&(file.redact)(text))).as_bytes())
 }
 
 fn rewrite(file: &Path, entries: &[String]) -> io::Result<()> {
@@ -108,7 +115,8 @@ mod tests {
     fn a_key_is_in_memory_only() {
         let dir = private::TempDir::new("attache-history").unwrap();
         let file = dir.path().join("history");
-        let mut history = History::load(Some(file.clone()));
+        let redact = |text: &str| text.replace("ghp_0123456789abcdefghijklmnopqrstuvwxyz", "***");
+        let mut history = History::load(Some(HistoryFile { path: file.clone(), redact }));
         history.add("use ghp_0123456789abcdefghijklmnopqrstuvwxyz for the password field");
         assert!(history.get(0).unwrap().contains("ghp_"));
         assert_eq!(fs::read_to_string(&file).unwrap(), "use *** for the password field\n");
@@ -118,11 +126,12 @@ mod tests {
     fn entries_survive_in_a_file_that_is_private() {
         let dir = std::env::temp_dir().join(format!("attache-history-{}", std::process::id()));
         let file = dir.join("deep/history");
-        let mut history = History::load(Some(file.clone()));
+        let stored = || Some(HistoryFile { path: file.clone(), redact: str::to_owned });
+        let mut history = History::load(stored());
         for text in ["one", "two\nlines \\ and\\n", "two\nlines \\ and\\n", " secret"] {
             history.add(text);
         }
-        let again = History::load(Some(file.clone()));
+        let again = History::load(stored());
         assert_eq!(again.entries, ["one", "two\nlines \\ and\\n"]);
         #[cfg(unix)]
         {
@@ -131,7 +140,7 @@ mod tests {
         }
         let many: Vec<String> = (0..2100).map(|n| n.to_string()).collect();
         rewrite(&file, &many).unwrap();
-        assert_eq!(History::load(Some(file.clone())).len(), KEPT);
+        assert_eq!(History::load(stored()).len(), KEPT);
         assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), KEPT);
         fs::remove_dir_all(dir).unwrap();
     }

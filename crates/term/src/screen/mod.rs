@@ -5,12 +5,24 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use super::face::Frame;
-use super::render::style::Line;
-use super::render::text::Look;
+use crate::render::style::Line;
+use crate::render::text::Look;
+
+/// One picture of the screen.
+#[derive(Debug, Default)]
+pub struct Frame {
+    /// Clears the screen first, after a resize or when lines changed their form.
+    pub anew: bool,
+    /// Lines that scroll up into the terminal's history.
+    pub up: Vec<Line>,
+    /// Lines that stay, at most as many as the screen has rows.
+    pub live: Vec<Line>,
+    /// Row and column of the cursor; `None` hides it.
+    pub cursor: Option<(usize, usize)>,
+}
 
 /// Draws frames.
-pub(crate) struct Screen<W> {
+pub struct Screen<W> {
     out: W,
     look: Look,
     /// What is drawn, and in which of its rows the cursor is.
@@ -20,11 +32,13 @@ pub(crate) struct Screen<W> {
 }
 
 impl<W: Write> Screen<W> {
-    pub(crate) fn new(out: W, look: Look) -> Screen<W> {
+    /// A screen that writes to `out`.
+    pub fn new(out: W, look: Look) -> Screen<W> {
         Screen { out, look, live: Vec::new(), row: 0, buffer: String::new() }
     }
 
-    pub(crate) fn draw(&mut self, frame: Frame) -> io::Result<()> {
+    /// Draws a frame; only rows that changed are written.
+    pub fn draw(&mut self, frame: Frame) -> io::Result<()> {
         let Frame { anew, up, live, cursor } = frame;
         let mut text = std::mem::take(&mut self.buffer);
         // The terminal shows all of it at once, if it knows how, and without a cursor that jumps.
@@ -85,7 +99,7 @@ impl<W: Write> Screen<W> {
     }
 
     /// Leaves the cursor below everything, where a shell goes on.
-    pub(crate) fn leave(&mut self) -> io::Result<()> {
+    pub fn leave(&mut self) -> io::Result<()> {
         let mut text = String::from("\r");
         if self.row > 0 {
             let _ = write!(text, "\x1b[{}A", self.row);
@@ -108,5 +122,4 @@ fn lines(lines: &[Line], look: Look, text: &mut String) {
 }
 
 #[cfg(all(test, unix))]
-#[path = "screen_tests.rs"]
 mod tests;

@@ -15,7 +15,7 @@ const COLUMNS: usize = 80;
 
 /// A text of several parts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Document {
+pub struct Document {
     blocks: Vec<Block>,
 }
 
@@ -34,34 +34,35 @@ enum Block {
 }
 
 impl Document {
-    pub(crate) fn new() -> Document {
+    /// An empty document.
+    pub fn new() -> Document {
         Document::default()
     }
 
     /// Adds a line of the program. Foreign parts of it are [`quoted`].
     #[must_use]
-    pub(crate) fn own(mut self, line: impl Into<Line>) -> Document {
+    pub fn own(mut self, line: impl Into<Line>) -> Document {
         self.blocks.push(Block::Own(line.into()));
         self
     }
 
     /// Adds foreign text that the user decides about. Nothing is left out; invisible characters are shown by name.
     #[must_use]
-    pub(crate) fn foreign(mut self, text: impl Into<String>) -> Document {
+    pub fn foreign(mut self, text: impl Into<String>) -> Document {
         self.blocks.push(Block::Foreign(text.into()));
         self
     }
 
     /// Adds output of a foreign program without its control sequences.
     #[must_use]
-    pub(crate) fn printed(mut self, text: impl Into<String>) -> Document {
+    pub fn printed(mut self, text: impl Into<String>) -> Document {
         self.blocks.push(Block::Printed(text.into()));
         self
     }
 
     /// Adds the change of a file as coloured hunks. Without an old text the file is new.
     #[must_use]
-    pub(crate) fn change(mut self, path: &str, old: Option<&str>, new: &str) -> Document {
+    pub fn change(mut self, path: &str, old: Option<&str>, new: &str) -> Document {
         self.blocks.push(Block::Change {
             path: path.to_owned(),
             old: old.map(str::to_owned),
@@ -71,13 +72,13 @@ impl Document {
     }
 
     /// Renders lines for a terminal. Foreign lines have a gutter, and no line is longer than `columns`.
-    pub(crate) fn lines(&self, columns: usize, look: Look) -> Vec<Line> {
+    pub fn lines(&self, columns: usize, look: Look) -> Vec<Line> {
         let bar = bar(look);
         self.blocks.iter().flat_map(|block| block.lines(columns, &bar, look)).collect()
     }
 
     /// Renders plain text. Foreign text is indented and otherwise unchanged.
-    pub(crate) fn plain(&self) -> String {
+    pub fn plain(&self) -> String {
         let mut text = String::new();
         for block in &self.blocks {
             let (indent, lines): (&str, Vec<String>) = match block {
@@ -100,7 +101,7 @@ impl Document {
     }
 
     /// Writes the document at once.
-    pub(crate) fn write(&self, channel: &mut Channel) {
+    pub fn write(&self, channel: &mut Channel) {
         let surface = channel.surface();
         if !surface.terminal {
             channel.foreign(&self.plain());
@@ -159,17 +160,17 @@ fn own_lines(line: &Line, columns: usize, bar: &Line) -> Vec<Line> {
 }
 
 /// Quotes foreign text for a line of the program: one line, with nothing hidden.
-pub(crate) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     format!("\"{}\"", revealed(text).replace('"', "\\\""))
 }
 
 /// Reveals a text that the user decides about as one line.
-pub(crate) fn revealed(text: &str) -> String {
+pub fn revealed(text: &str) -> String {
     reveal(text, Look { colours: false, unicode: true }).replace('\n', "^J")
 }
 
 /// Renders foreign text as plain lines with a gutter, for interfaces that take lines only.
-pub(crate) fn in_gutter(text: &str) -> Vec<String> {
+pub fn in_gutter(text: &str) -> Vec<String> {
     let look = Look { colours: false, unicode: true };
     reveal(text.trim_end(), look).lines().map(|line| format!("{} {line}", gutter())).collect()
 }

@@ -1,5 +1,5 @@
-use super::super::style::{marked, plain};
 use super::*;
+use crate::render::style::{marked, plain};
 
 const FULL: Look = Look { colours: true, unicode: true };
 const ASCII: Look = Look { colours: false, unicode: false };

@@ -88,8 +88,8 @@ fn lines_and_history() {
 
 #[test]
 fn the_cursor_is_where_the_text_is() {
-    use super::super::render::style::{Line, plain};
-    use super::super::render::text::Look;
+    use crate::render::style::{Line, plain};
+    use crate::render::text::Look;
     let look = Look { colours: true, unicode: true };
     let prompt = Line::from("> ");
     let mut editor = typed("日本語 abcdef");

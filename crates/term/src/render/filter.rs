@@ -70,7 +70,7 @@ fn is_invisible(c: char) -> bool {
 }
 
 /// Whether a character must never reach a terminal, wherever it stands.
-pub(crate) fn is_forbidden(c: char) -> bool {
+pub fn is_forbidden(c: char) -> bool {
     !matches!(class(c), Class::Visible | Class::Joiner | Class::Selector | Class::Mark)
 }
 
@@ -94,7 +94,7 @@ enum State {
 
 /// Filters text that comes in pieces. Its output has no control character except line feed and tab.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Filter {
+pub struct Filter {
     state: State,
     /// The last character of the output.
     last: Option<char>,
@@ -103,14 +103,14 @@ pub(crate) struct Filter {
 
 impl Filter {
     /// Filters the next piece.
-    pub(crate) fn push(&mut self, text: &str, out: &mut impl FnMut(char)) {
+    pub fn push(&mut self, text: &str, out: &mut impl FnMut(char)) {
         for c in text.chars() {
             self.char(c, out);
         }
     }
 
     /// Ends the text. What follows begins outside of any sequence.
-    pub(crate) fn finish(&mut self, out: &mut impl FnMut(char)) {
+    pub fn finish(&mut self, out: &mut impl FnMut(char)) {
         if self.state == State::Return {
             self.show('\n', out);
         }
@@ -211,7 +211,7 @@ impl Filter {
 }
 
 /// Text for the screen: escape sequences and controls are taken out, line breaks stay, a tab becomes four columns at most.
-pub(crate) fn clean(text: &str, look: Look) -> Cow<'_, str> {
+pub fn clean(text: &str, look: Look) -> Cow<'_, str> {
     let harmless = |c: char| c == '\n' || (class(c) == Class::Visible && (look.unicode || c.is_ascii()));
     if text.chars().all(harmless) {
         return Cow::Borrowed(text);
@@ -245,12 +245,12 @@ pub(crate) fn clean(text: &str, look: Look) -> Cow<'_, str> {
 }
 
 /// Foreign text as a part of one line: cleaned, and every run of blanks and line breaks is one blank.
-pub(crate) fn inline(text: &str, look: Look) -> String {
+pub fn inline(text: &str, look: Look) -> String {
     clean(text, look).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Text that the user decides about: nothing is taken out, and invisible characters are shown as `^[` or `<U+202E>`.
-pub(crate) fn reveal(text: &str, look: Look) -> Cow<'_, str> {
+pub fn reveal(text: &str, look: Look) -> Cow<'_, str> {
     let harmless = |c: char| c == '\n' || (class(c) == Class::Visible && (look.unicode || c.is_ascii()));
     if text.chars().all(harmless) {
         return Cow::Borrowed(text);
@@ -289,7 +289,7 @@ fn named(c: char) -> String {
 }
 
 /// A line of several parts. Colours are taken out. Other controls are shown by name, because dropping a sequence could drop the next part.
-pub(crate) fn line(text: &str) -> Cow<'_, str> {
+pub fn line(text: &str) -> Cow<'_, str> {
     if text.chars().all(|c| matches!(class(c), Class::Visible | Class::Tab) || c == '\n') {
         return Cow::Borrowed(text);
     }
@@ -325,7 +325,7 @@ fn after_colour(first: char, rest: &str) -> Option<&str> {
 }
 
 /// A JSON text in which every character that is not seen as itself is an escape of JSON. Its value is the same.
-pub(crate) fn json(text: &str) -> Cow<'_, str> {
+pub fn json(text: &str) -> Cow<'_, str> {
     if text.chars().all(|c| class(c) == Class::Visible) {
         return Cow::Borrowed(text);
     }

@@ -118,7 +118,7 @@ static LANGUAGES: &[Language] = &[
 ];
 
 /// Colours the lines of one piece of code, in order.
-pub(crate) struct Highlighter {
+pub(super) struct Highlighter {
     language: Option<&'static Language>,
     diff: bool,
     /// What ends the comment or the text that a line before has begun.
@@ -127,13 +127,13 @@ pub(crate) struct Highlighter {
 
 impl Highlighter {
     /// By the name behind the fence, or the end of a file's name.
-    pub(crate) fn new(name: &str) -> Highlighter {
+    pub(super) fn new(name: &str) -> Highlighter {
         let name = name.split([' ', ',', '{']).next().unwrap_or_default().to_ascii_lowercase();
         let language = LANGUAGES.iter().find(|language| language.names.contains(&name.as_str()));
         Highlighter { language, diff: matches!(name.as_str(), "diff" | "patch"), open: None }
     }
 
-    pub(crate) fn line(&mut self, text: &str) -> Line {
+    pub(super) fn line(&mut self, text: &str) -> Line {
         if self.diff {
             return Line::styled(text, diff_style(text));
         }
@@ -226,8 +226,8 @@ fn diff_style(text: &str) -> Style {
 
 #[cfg(test)]
 mod tests {
-    use super::super::style::marked;
     use super::*;
+    use crate::render::style::marked;
 
     fn coloured(name: &str, code: &str) -> String {
         let mut highlighter = Highlighter::new(name);

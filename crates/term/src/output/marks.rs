@@ -8,34 +8,44 @@ use crate::render::text::to_ascii;
 
 /// The beginning of a line of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mark {
+pub enum Mark {
     /// What was decided about a permission, and the question about it.
     Permission,
+    /// A tool call.
     Tool,
+    /// The plan of the agent.
     Plan,
+    /// Thoughts of the agent.
     Thinking,
     /// A request of the agent to this program.
     Client,
+    /// The end of a turn.
     Done,
     /// How a turn failed.
     TurnError,
+    /// A prompt that waits for a turn.
     Queued,
     /// Remarks of the program.
     Note,
     /// What the agent prints on its stderr, with `-v`.
     AgentStderr,
+    /// A replayed recording.
     Replay,
     /// How a command failed.
     Error,
+    /// A warning.
     Warning,
+    /// Advice after an error.
     Hint,
+    /// Output of the agent on stderr, after an error.
     Stderr,
     /// A question that waits for an answer.
     Question,
 }
 
 impl Mark {
-    pub(crate) const ALL: [Mark; 16] = [
+    /// All marks.
+    pub const ALL: [Mark; 16] = [
         Mark::Permission,
         Mark::Tool,
         Mark::Plan,
@@ -54,7 +64,8 @@ impl Mark {
         Mark::Question,
     ];
 
-    pub(crate) const fn text(self) -> &'static str {
+    /// Returns the text of the mark.
+    pub const fn text(self) -> &'static str {
         match self {
             Mark::Permission => "[permission]",
             Mark::Tool => "[tool]",
@@ -76,12 +87,12 @@ impl Mark {
     }
 
     /// A line that begins with the mark.
-    pub(crate) fn line(self, style: Style) -> Line {
+    pub fn line(self, style: Style) -> Line {
         Line::styled(self.text(), style)
     }
 
     /// A line that begins with the mark, a blank and this text.
-    pub(crate) fn then(self, text: impl Into<String>) -> Line {
+    pub fn then(self, text: impl Into<String>) -> Line {
         let style = if self.text().starts_with('[') { Style::BOLD } else { Style::PLAIN };
         self.line(style).with(" ", Style::PLAIN).with(text, Style::PLAIN)
     }

@@ -6,24 +6,26 @@ use crate::render::style::Line;
 
 /// A progress line on a terminal. It is erased on drop.
 #[derive(Debug)]
-pub(crate) struct StatusLine {
+pub struct StatusLine {
     channel: Channel,
     drawn: bool,
 }
 
 impl StatusLine {
     /// `None` if stderr is not a terminal.
-    pub(crate) fn new(stderr: Surface) -> Option<StatusLine> {
+    pub fn new(stderr: Surface) -> Option<StatusLine> {
         stderr.terminal.then(|| StatusLine { channel: Channel::new(stderr), drawn: false })
     }
 
-    pub(crate) fn show(&mut self, text: &str) {
+    /// Draws a text in place of the one before.
+    pub fn show(&mut self, text: &str) {
         self.drawn = true;
         self.channel.replace(&Line::from(text));
         let _ = self.channel.write();
     }
 
-    pub(crate) fn clear(&mut self) {
+    /// Erases the line.
+    pub fn clear(&mut self) {
         if std::mem::take(&mut self.drawn) {
             self.channel.replace(&Line::new());
             let _ = self.channel.write();

@@ -1,18 +1,18 @@
 //! The line editor: text, a cursor, the keys that people have in their fingers. It knows no terminal.
 
-pub(crate) mod complete;
-pub(crate) mod history;
+pub mod complete;
+pub mod history;
 mod paint;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use self::complete::Menu;
 use self::history::History;
-use super::render::text::char_width;
+use crate::render::text::char_width;
 
 /// What a key did.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Did {
+pub enum Did {
     /// Nothing; the key means something else.
     Nothing,
     /// The text, the cursor or the menu changed.
@@ -23,18 +23,21 @@ pub(crate) enum Did {
     Complete,
 }
 
+/// A line editor: text, cursor, history, menu of completions.
 #[derive(Debug, Default)]
-pub(crate) struct Editor {
+pub struct Editor {
     text: String,
     /// Where the cursor is, in bytes.
     at: usize,
     /// What was cut last.
     cut: String,
-    pub(crate) history: History,
+    /// Prompts that were sent before.
+    pub history: History,
     /// Which entry of the history is shown, and what was written before.
     recalled: Option<(usize, String)>,
     search: Option<Search>,
-    pub(crate) menu: Option<Menu>,
+    /// The open menu of completions.
+    pub menu: Option<Menu>,
 }
 
 /// A search through the history: what is looked for, and the entry that was found.
@@ -45,25 +48,30 @@ struct Search {
 }
 
 impl Editor {
-    pub(crate) fn text(&self) -> &str {
+    /// Returns the text.
+    pub fn text(&self) -> &str {
         &self.text
     }
 
-    pub(crate) fn cursor(&self) -> usize {
+    /// Returns the byte offset of the cursor.
+    pub fn cursor(&self) -> usize {
         self.at
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Returns whether nothing is written.
+    pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
-    pub(crate) fn set(&mut self, text: impl Into<String>) {
+    /// Replaces the text and moves the cursor to its end.
+    pub fn set(&mut self, text: impl Into<String>) {
         self.text = text.into();
         self.at = self.text.len();
         self.menu = None;
     }
 
-    pub(crate) fn take(&mut self) -> String {
+    /// Takes the text and leaves the editor empty.
+    pub fn take(&mut self) -> String {
         self.at = 0;
         self.recalled = None;
         self.menu = None;
@@ -71,7 +79,7 @@ impl Editor {
     }
 
     /// Text that comes all at once. Line breaks are part of it and end nothing.
-    pub(crate) fn paste(&mut self, text: &str) {
+    pub fn paste(&mut self, text: &str) {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
         let text: String = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
         self.insert(&text);
@@ -85,14 +93,15 @@ impl Editor {
     }
 
     /// Puts text in the place of what stands from `from` to the cursor.
-    pub(crate) fn replace_back(&mut self, from: usize, text: &str) {
+    pub fn replace_back(&mut self, from: usize, text: &str) {
         if self.text.is_char_boundary(from) && from <= self.at {
             self.text.replace_range(from..self.at, text);
             self.at = from + text.len();
         }
     }
 
-    pub(crate) fn key(&mut self, key: KeyEvent) -> Did {
+    /// Handles a key.
+    pub fn key(&mut self, key: KeyEvent) -> Did {
         if self.search.is_some()
             && let Some(did) = self.search_key(key)
         {

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
-use super::super::render::style::Style;
 use super::*;
+use crate::render::style::Style;
 
 const LOOK: Look = Look { colours: true, unicode: true };
 

@@ -6,24 +6,27 @@ use crate::render::text::Look;
 
 /// An output stream of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stream {
+pub enum Stream {
+    /// Standard output.
     Stdout,
+    /// Standard error.
     Stderr,
 }
 
 /// What an output stream can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Surface {
-    pub(crate) stream: Stream,
+pub struct Surface {
+    /// The stream.
+    pub stream: Stream,
     /// Whether the stream is a terminal. If not, text is written unchanged.
-    pub(crate) terminal: bool,
+    pub terminal: bool,
     /// Colours and emphasis; only ever on a terminal.
-    pub(crate) colours: bool,
+    pub colours: bool,
 }
 
 impl Surface {
     /// A stream without colours.
-    pub(crate) fn plain(stream: Stream) -> Surface {
+    pub fn plain(stream: Stream) -> Surface {
         let terminal = match stream {
             Stream::Stdout => io::stdout().is_terminal(),
             Stream::Stderr => io::stderr().is_terminal(),
@@ -32,17 +35,17 @@ impl Surface {
     }
 
     /// Allows colours on a terminal.
-    pub(crate) fn colours(self, allowed: bool) -> Surface {
+    pub fn colours(self, allowed: bool) -> Surface {
         Surface { colours: allowed && self.terminal, ..self }
     }
 
     /// What the terminal's characters are.
-    pub(crate) fn look(self) -> Look {
+    pub fn look(self) -> Look {
         Look { colours: self.colours, unicode: shows_unicode() }
     }
 
     /// Columns and rows of the terminal, if it says.
-    pub(crate) fn size(self) -> Option<(usize, usize)> {
+    pub fn size(self) -> Option<(usize, usize)> {
         if !self.terminal {
             return None;
         }
@@ -50,7 +53,8 @@ impl Surface {
         (columns > 0 && rows > 0).then_some((columns, rows))
     }
 
-    pub(crate) fn columns(self) -> Option<usize> {
+    /// Returns the columns of the terminal, if it reports them.
+    pub fn columns(self) -> Option<usize> {
         self.size().map(|(columns, _)| columns)
     }
 }
@@ -80,7 +84,7 @@ fn shows_unicode() -> bool {
 }
 
 /// Whether the locale's characters are Unicode; `None` if no locale is set.
-pub(crate) fn locale_is_unicode() -> Option<bool> {
+pub fn locale_is_unicode() -> Option<bool> {
     if cfg!(windows) {
         return Some(true);
     }

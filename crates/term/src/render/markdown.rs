@@ -13,7 +13,7 @@ fn parser(text: &str) -> Parser<'_> {
 
 /// How much of a text that still grows will not change its looks: everything before its last block. A line that is not
 /// complete can still become part of the block before it.
-pub(crate) fn settled(text: &str) -> usize {
+pub fn settled(text: &str) -> usize {
     let text = text.rfind('\n').and_then(|at| text.get(..=at)).unwrap_or_default();
     let mut depth = 0_usize;
     let mut last = 0;
@@ -32,7 +32,7 @@ pub(crate) fn settled(text: &str) -> usize {
 }
 
 /// The line that opened a fence, if the text ends inside of one.
-pub(crate) fn open_fence(text: &str) -> Option<&str> {
+pub fn open_fence(text: &str) -> Option<&str> {
     let mut open: Option<(&str, &str)> = None;
     for line in text.lines() {
         let trimmed = line.trim_start();
@@ -54,7 +54,7 @@ pub(crate) fn open_fence(text: &str) -> Option<&str> {
 }
 
 /// Renders a text. `base` is the style of everything that has none of its own.
-pub(crate) fn render(text: &str, columns: usize, base: Style, look: Look) -> Vec<Line> {
+pub fn render(text: &str, columns: usize, base: Style, look: Look) -> Vec<Line> {
     let text = clean(text, look);
     let mut writer = Writer::new(columns, base, look);
     for event in parser(&text) {

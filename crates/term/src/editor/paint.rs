@@ -1,20 +1,20 @@
 //! How the editor looks.
 
-use super::super::render::style::{Colour, Line, Style};
-use super::super::render::text::{Look, char_width, clean, cut_line, width};
 use super::Editor;
+use crate::render::style::{Colour, Line, Style};
+use crate::render::text::{Look, char_width, clean, cut_line, width};
 
 /// What is drawn, and where the cursor stands in it.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Painted {
-    pub(crate) lines: Vec<Line>,
-    pub(crate) row: usize,
-    pub(crate) column: usize,
+pub struct Painted {
+    pub lines: Vec<Line>,
+    pub row: usize,
+    pub column: usize,
 }
 
 impl Editor {
     /// At most `rows` rows, with the cursor among them.
-    pub(crate) fn paint(&self, prompt: &Line, columns: usize, rows: usize, look: Look) -> Painted {
+    pub fn paint(&self, prompt: &Line, columns: usize, rows: usize, look: Look) -> Painted {
         if let Some(search) = &self.search {
             let found = search.found.and_then(|at| self.history.get(at)).unwrap_or_default();
             let line = Line::styled("search: ", Style::DIM).with(clean(&search.wanted, look), Style::BOLD);
@@ -83,7 +83,7 @@ impl Editor {
     }
 
     /// The menu of completions, a few around the one that is chosen.
-    pub(crate) fn paint_menu(&self, columns: usize, rows: usize, look: Look) -> Vec<Line> {
+    pub fn paint_menu(&self, columns: usize, rows: usize, look: Look) -> Vec<Line> {
         let Some(menu) = &self.menu else { return Vec::new() };
         let chosen = menu.chosen.unwrap_or(0);
         let from = chosen.saturating_sub(rows.saturating_sub(1));

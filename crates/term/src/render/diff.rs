@@ -10,7 +10,7 @@ const CONTEXT: usize = 3;
 const MOST: usize = 2_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Edit {
+enum Edit {
     Same,
     Removed,
     Added,
@@ -18,23 +18,23 @@ pub(crate) enum Edit {
 
 /// One line of a change with its numbers in the old and in the new file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Row<'a> {
-    pub(crate) edit: Edit,
-    pub(crate) old: usize,
-    pub(crate) new: usize,
-    pub(crate) text: &'a str,
+struct Row<'a> {
+    edit: Edit,
+    old: usize,
+    new: usize,
+    text: &'a str,
 }
 
 /// A change, as stretches of rows; between two stretches lie lines that stay.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Change<'a> {
-    pub(crate) hunks: Vec<Vec<Row<'a>>>,
-    pub(crate) added: usize,
-    pub(crate) removed: usize,
+struct Change<'a> {
+    hunks: Vec<Vec<Row<'a>>>,
+    added: usize,
+    removed: usize,
 }
 
 /// What lies between two texts.
-pub(crate) fn compare<'a>(old: &'a str, new: &'a str) -> Change<'a> {
+fn compare<'a>(old: &'a str, new: &'a str) -> Change<'a> {
     let (a, b): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let edits = edits(&a, &b);
     let mut rows = Vec::with_capacity(edits.len());
@@ -161,7 +161,7 @@ fn walk_back(mut x: usize, mut y: usize, most: usize, trace: &[Vec<usize>]) -> V
 }
 
 /// A change of a file as lines of the screen: a head with the counts, then the rows. With `most`, no more than that many rows.
-pub(crate) fn render(
+pub fn render(
     path: &str,
     old: Option<&str>,
     new: &str,
@@ -218,8 +218,8 @@ fn render_row(row: &Row<'_>, digits: usize, language: &str, columns: usize, look
 
 #[cfg(test)]
 mod tests {
-    use super::super::style::{marked, plain};
     use super::*;
+    use crate::render::style::{marked, plain};
 
     const FULL: Look = Look { colours: true, unicode: true };
 

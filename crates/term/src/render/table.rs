@@ -8,21 +8,21 @@ const NARROWEST: usize = 4;
 
 /// How the text of a column stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Align {
+pub(super) enum Align {
     Left,
     Centre,
     Right,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Table {
-    pub(crate) align: Vec<Align>,
+pub(super) struct Table {
+    pub(super) align: Vec<Align>,
     /// The first row is the head.
-    pub(crate) rows: Vec<Vec<Line>>,
+    pub(super) rows: Vec<Vec<Line>>,
 }
 
 impl Table {
-    pub(crate) fn render(&self, columns: usize, look: Look) -> Vec<Line> {
+    pub(super) fn render(&self, columns: usize, look: Look) -> Vec<Line> {
         let count = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         if count == 0 {
             return Vec::new();

@@ -4,17 +4,17 @@ use std::io;
 use std::time::Duration;
 
 /// How long a question is visible before it takes an answer.
-pub(crate) const GRACE: Duration = Duration::from_millis(500);
+pub const GRACE: Duration = Duration::from_millis(500);
 
 /// Waits until a question that has just appeared may be answered, and discards what was typed until then: it was meant for
 /// something else.
-pub(crate) async fn wait_unanswered() {
+pub async fn wait_unanswered() {
     tokio::time::sleep(GRACE).await;
     discard_typed();
 }
 
 /// Like [`wait_unanswered`], but blocks the thread.
-pub(crate) fn wait_unanswered_blocking() {
+pub fn wait_unanswered_blocking() {
     std::thread::sleep(GRACE);
     discard_typed();
 }

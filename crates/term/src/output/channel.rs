@@ -20,7 +20,7 @@ const KEEP: usize = 1 << 20;
 
 /// An output stream with its unwritten bytes.
 #[derive(Debug)]
-pub(crate) struct Channel {
+pub struct Channel {
     surface: Surface,
     bytes: Vec<u8>,
     filter: Filter,
@@ -32,7 +32,8 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    pub(crate) fn new(surface: Surface) -> Channel {
+    /// A channel without output.
+    pub fn new(surface: Surface) -> Channel {
         Channel {
             surface,
             bytes: Vec::new(),
@@ -43,37 +44,38 @@ impl Channel {
         }
     }
 
-    pub(crate) fn surface(&self) -> Surface {
+    /// Returns the properties of the stream.
+    pub fn surface(&self) -> Surface {
         self.surface
     }
 
     /// Returns whether the next text begins a line.
-    pub(crate) fn is_line_start(&self) -> bool {
+    pub fn is_line_start(&self) -> bool {
         if self.surface.terminal { self.guard.is_line_start() } else { self.line_start }
     }
 
     /// Writes a line of the program.
-    pub(crate) fn line(&mut self, line: &Line) {
+    pub fn line(&mut self, line: &Line) {
         self.whole(line, Start::Own);
     }
 
     /// Writes a line of data, which may begin with foreign text.
-    pub(crate) fn row(&mut self, line: &Line) {
+    pub fn row(&mut self, line: &Line) {
         self.whole(line, Start::Row);
     }
 
     /// Writes any number of lines that hold only text of the program.
-    pub(crate) fn own_text(&mut self, text: &str) {
+    pub fn own_text(&mut self, text: &str) {
         self.lines(text, |_| Start::Own);
     }
 
     /// Writes any number of lines. Only the first is known to begin with text of the program.
-    pub(crate) fn text(&mut self, text: &str) {
+    pub fn text(&mut self, text: &str) {
         self.lines(text, |number| if number == 0 { Start::Own } else { Start::Row });
     }
 
     /// Writes a line of the program. Leading and trailing line feeds are empty lines; inner ones came with a foreign part.
-    pub(crate) fn one_line(&mut self, text: &str) {
+    pub fn one_line(&mut self, text: &str) {
         let line = text.trim_start_matches('\n');
         let before = text.len() - line.len();
         let inner = line.trim_end_matches('\n');
@@ -97,14 +99,14 @@ impl Channel {
     }
 
     /// Writes the beginning of a line of the program, for example a prompt.
-    pub(crate) fn part(&mut self, line: &Line) {
+    pub fn part(&mut self, line: &Line) {
         self.end_foreign();
         self.styled(line, Start::Own);
         self.line_start = false;
     }
 
     /// Writes the next piece of a foreign text.
-    pub(crate) fn foreign(&mut self, text: &str) {
+    pub fn foreign(&mut self, text: &str) {
         if text.is_empty() {
             return;
         }
@@ -122,7 +124,7 @@ impl Channel {
     }
 
     /// Ends a foreign text: writes what was held back and forgets an open sequence.
-    pub(crate) fn end_foreign(&mut self) {
+    pub fn end_foreign(&mut self) {
         if !std::mem::take(&mut self.in_foreign) {
             return;
         }
@@ -134,13 +136,13 @@ impl Channel {
     }
 
     /// Notes that the user has answered a prompt, which ended its line.
-    pub(crate) fn answered(&mut self) {
+    pub fn answered(&mut self) {
         self.guard.begin(Start::Foreign, None);
         self.line_start = true;
     }
 
     /// Ends the line, if one is open.
-    pub(crate) fn end_line(&mut self) {
+    pub fn end_line(&mut self) {
         self.end_foreign();
         if !self.is_line_start() {
             self.whole(&Line::new(), Start::Own);
@@ -148,7 +150,7 @@ impl Channel {
     }
 
     /// Writes a line of JSON. On a terminal, characters that JSON allows and a terminal must not get are escaped; the value stays the same.
-    pub(crate) fn json(&mut self, line: &[u8]) {
+    pub fn json(&mut self, line: &[u8]) {
         self.end_foreign();
         if self.surface.terminal {
             let text = String::from_utf8_lossy(line);
@@ -205,7 +207,7 @@ impl Channel {
     }
 
     /// Drops the unwritten bytes.
-    pub(crate) fn forget(&mut self) {
+    pub fn forget(&mut self) {
         self.clear();
     }
 
@@ -217,7 +219,7 @@ impl Channel {
     }
 
     /// Writes the bytes to the stream and waits until they are written.
-    pub(crate) fn write(&mut self) -> io::Result<()> {
+    pub fn write(&mut self) -> io::Result<()> {
         if self.is_empty() {
             return Ok(());
         }
@@ -235,22 +237,25 @@ impl Channel {
 
 /// Stdout and stderr of a command that runs a turn.
 #[derive(Debug)]
-pub(crate) struct Written {
-    pub(crate) stdout: Channel,
-    pub(crate) stderr: Channel,
+pub struct Written {
+    /// Standard output.
+    pub stdout: Channel,
+    /// Standard error.
+    pub stderr: Channel,
     device: Option<tokio::io::Stdout>,
     /// The error after which stdout is not written any more.
     lost: Option<io::Error>,
 }
 
 impl Written {
-    pub(crate) fn new(stdout: Surface, stderr: Surface) -> Written {
+    /// Channels without output.
+    pub fn new(stdout: Surface, stderr: Surface) -> Written {
         Written { stdout: Channel::new(stdout), stderr: Channel::new(stderr), device: None, lost: None }
     }
 
     /// Writes both streams and waits for a slow reader of stdout. After a failure every later call fails too, so that the caller
     /// sees it at the end.
-    pub(crate) async fn flush(&mut self) -> io::Result<()> {
+    pub async fn flush(&mut self) -> io::Result<()> {
         if !self.stdout.is_empty() && self.lost.is_none() {
             let device = self.device.get_or_insert_with(tokio::io::stdout);
             let written = match device.write_all(&self.stdout.bytes).await {

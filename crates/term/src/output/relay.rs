@@ -13,7 +13,7 @@ use crate::render::filter;
 /// Forwards bytes to stdout. On a terminal the same JSON is shown with its control characters escaped, and no line begins like one of the
 /// program.
 #[derive(Debug)]
-pub(crate) struct Relay {
+pub struct Relay {
     stdout: Stdout,
     channel: Channel,
     /// The first bytes of an incomplete character.
@@ -24,7 +24,8 @@ pub(crate) struct Relay {
 }
 
 impl Relay {
-    pub(crate) fn stdout() -> Relay {
+    /// A relay to stdout.
+    pub fn stdout() -> Relay {
         Relay::on(Surface::plain(Stream::Stdout))
     }
 

@@ -11,16 +11,21 @@ const LEAST: usize = 4;
 
 /// How far the user has read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reading {
+pub enum Reading {
     /// To the end.
     Complete,
     /// The user stopped after `shown` of `total` lines.
-    Stopped { shown: usize, total: usize },
+    Stopped {
+        /// Lines that were shown.
+        shown: usize,
+        /// Lines of the document.
+        total: usize,
+    },
 }
 
 /// Shows a document. After each page, `answer` returns the typed line: `q` or the end of the input stops, `a` shows the rest, anything
 /// else shows the next page. A stream that is not a terminal gets the whole document at once.
-pub(crate) async fn show(
+pub async fn show(
     document: &Document,
     channel: &mut Channel,
     mut answer: impl AsyncFnMut() -> Option<String>,

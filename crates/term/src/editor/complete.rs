@@ -1,9 +1,7 @@
 //! What could stand where the cursor is: commands and their arguments, files to attach.
 
 use std::fs;
-use std::path::Path;
-
-use super::super::attach::place;
+use std::path::{Path, PathBuf};
 
 /// Entries of a directory that are looked at.
 const LOOKED_AT: usize = 5000;
@@ -12,16 +10,18 @@ const OFFERED: usize = 200;
 
 /// Something to complete to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Item {
+pub struct Item {
     /// What is written.
-    pub(crate) text: String,
+    pub text: String,
     /// What is shown.
-    pub(crate) label: String,
-    pub(crate) about: String,
+    pub label: String,
+    /// A short description.
+    pub about: String,
 }
 
 impl Item {
-    pub(crate) fn new(text: impl Into<String>, about: impl Into<String>) -> Item {
+    /// An item whose label is its text.
+    pub fn new(text: impl Into<String>, about: impl Into<String>) -> Item {
         let text = text.into();
         Item { label: text.clone(), text, about: about.into() }
     }
@@ -29,15 +29,18 @@ impl Item {
 
 /// Several ways to go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Menu {
+pub struct Menu {
     /// Where the text begins that is replaced.
-    pub(crate) from: usize,
-    pub(crate) items: Vec<Item>,
-    pub(crate) chosen: Option<usize>,
+    pub from: usize,
+    /// The candidates.
+    pub items: Vec<Item>,
+    /// The selected candidate.
+    pub chosen: Option<usize>,
 }
 
 impl Menu {
-    pub(crate) fn step(&mut self, back: bool) {
+    /// Selects the next candidate, or the previous one.
+    pub fn step(&mut self, back: bool) {
         let count = self.items.len().max(1);
         self.chosen = Some(match (self.chosen, back) {
             (None, false) => 0,
@@ -47,12 +50,13 @@ impl Menu {
         });
     }
 
-    pub(crate) fn chosen(&self) -> Option<&Item> {
+    /// Returns the selected candidate.
+    pub fn chosen(&self) -> Option<&Item> {
         self.items.get(self.chosen?)
     }
 
     /// What all of them begin with.
-    pub(crate) fn common(&self) -> &str {
+    pub fn common(&self) -> &str {
         let Some(first) = self.items.first() else { return "" };
         let mut common = first.text.as_str();
         for item in &self.items {
@@ -65,15 +69,23 @@ impl Menu {
 }
 
 /// What can be completed besides files.
-pub(crate) trait Words {
+pub trait Words {
     /// The commands, without their slash.
     fn commands(&self) -> Vec<Item>;
     /// The arguments of a command, given the words before the one that is being written.
     fn arguments(&self, command: &str, before: &[&str]) -> Vec<Item>;
 }
 
+/// Resolves a path that was typed: `~/` is the home directory, other paths are relative to `cwd`.
+pub fn resolve(path: &str, cwd: &Path) -> PathBuf {
+    match path.strip_prefix("~/") {
+        Some(rest) => std::env::home_dir().unwrap_or_else(|| PathBuf::from("/")).join(rest),
+        None => cwd.join(path),
+    }
+}
+
 /// The candidates for what stands before the cursor.
-pub(crate) fn complete(text: &str, cursor: usize, words: &impl Words, cwd: &Path) -> Option<Menu> {
+pub fn complete(text: &str, cursor: usize, words: &impl Words, cwd: &Path) -> Option<Menu> {
     let before = text.get(..cursor)?;
     if let Some(from) = mention(before) {
         return files(before.get(from..)?, from, cwd);
@@ -114,7 +126,7 @@ fn mention(before: &str) -> Option<usize> {
 fn files(token: &str, from: usize, cwd: &Path) -> Option<Menu> {
     let typed = token.trim_start_matches('@').trim_start_matches('"');
     let (dir, prefix) = typed.rfind('/').map_or(("", typed), |at| typed.split_at(at + 1));
-    let entries = fs::read_dir(place(dir, cwd)).ok()?;
+    let entries = fs::read_dir(resolve(dir, cwd)).ok()?;
     let mut items: Vec<Item> = Vec::new();
     for entry in entries.take(LOOKED_AT).filter_map(Result::ok) {
         // A name that is not text cannot be written into a prompt.

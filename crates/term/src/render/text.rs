@@ -2,27 +2,28 @@
 
 use unicode_width::UnicodeWidthChar;
 
-pub(crate) use super::filter::{clean, inline, reveal};
+pub use super::filter::{clean, inline, reveal};
 use super::style::{Line, Span, Style};
 
 /// What the terminal can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Look {
-    pub(crate) colours: bool,
+pub struct Look {
+    /// Whether colours are shown.
+    pub colours: bool,
     /// Whether the locale's characters are Unicode; if not, everything is ASCII.
-    pub(crate) unicode: bool,
+    pub unicode: bool,
 }
 
 impl Look {
     /// One of two: for terminals that show everything, and for those that show ASCII.
-    pub(crate) const fn pick<T: Copy>(self, unicode: T, ascii: T) -> T {
+    pub const fn pick<T: Copy>(self, unicode: T, ascii: T) -> T {
         if self.unicode { unicode } else { ascii }
     }
 }
 
 /// How many columns a character takes. Sequences count as the sum of their parts: that is never too little, and too much only
 /// wraps early.
-pub(crate) fn char_width(c: char) -> usize {
+pub fn char_width(c: char) -> usize {
     match c {
         // Turns the character before it into a picture, which is one column wider in many terminals.
         '\u{fe0f}' => 1,
@@ -31,17 +32,18 @@ pub(crate) fn char_width(c: char) -> usize {
 }
 
 /// Whether terminals agree about the width of a character.
-pub(crate) fn is_width_certain(c: char) -> bool {
+pub fn is_width_certain(c: char) -> bool {
     matches!(c, ' '..='~' | '\u{a0}'..='\u{24f}' | '\u{3041}'..='\u{30fe}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}')
         && c != '\u{ad}'
 }
 
-pub(crate) fn width(text: &str) -> usize {
+/// Returns how many columns a text takes.
+pub fn width(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { text.chars().map(char_width).sum() }
 }
 
 /// The nearest thing in ASCII.
-pub(crate) fn to_ascii(c: char) -> &'static str {
+pub fn to_ascii(c: char) -> &'static str {
     match c {
         '\u{2018}' | '\u{2019}' | '\u{201a}' | '\u{2032}' => "'",
         '\u{201c}' | '\u{201d}' | '\u{201e}' | '\u{2033}' => "\"",
@@ -81,7 +83,7 @@ pub(crate) fn to_ascii(c: char) -> &'static str {
 }
 
 /// Cuts text to a width; a cut shows.
-pub(crate) fn cut(text: &str, columns: usize, look: Look) -> String {
+pub fn cut(text: &str, columns: usize, look: Look) -> String {
     if width(text) <= columns {
         return text.to_owned();
     }
@@ -101,7 +103,7 @@ pub(crate) fn cut(text: &str, columns: usize, look: Look) -> String {
 }
 
 /// Cuts a line to a width.
-pub(crate) fn cut_line(line: &Line, columns: usize, look: Look) -> Line {
+pub fn cut_line(line: &Line, columns: usize, look: Look) -> Line {
     if line.width() <= columns {
         return line.clone();
     }
@@ -126,7 +128,7 @@ struct Cell {
 }
 
 /// Wraps a line at words. `first` stands before the first line, `rest` before the others; words longer than a line are broken.
-pub(crate) fn wrap(line: &Line, columns: usize, first: &Line, rest: &Line) -> Vec<Line> {
+pub fn wrap(line: &Line, columns: usize, first: &Line, rest: &Line) -> Vec<Line> {
     let prefix = first.width().max(rest.width());
     // A prefix that leaves no room is worth less than the text.
     let keep = prefix + 4 <= columns || columns == 0;
@@ -178,7 +180,7 @@ fn break_at(cells: &[Cell], start: usize, room: usize) -> (usize, usize) {
 }
 
 /// Wraps at characters, for code and output where blanks matter.
-pub(crate) fn wrap_hard(line: &Line, columns: usize, first: &Line, rest: &Line) -> Vec<Line> {
+pub fn wrap_hard(line: &Line, columns: usize, first: &Line, rest: &Line) -> Vec<Line> {
     let mut lines = vec![first.clone()];
     let mut used = first.width();
     let columns = columns.max(rest.width() + 2);
@@ -200,8 +202,8 @@ pub(crate) fn wrap_hard(line: &Line, columns: usize, first: &Line, rest: &Line) 
 
 #[cfg(test)]
 mod tests {
-    use super::super::style::plain;
     use super::*;
+    use crate::render::style::plain;
 
     const FULL: Look = Look { colours: true, unicode: true };
     const ASCII: Look = Look { colours: true, unicode: false };
@@ -228,7 +230,7 @@ mod tests {
     fn styles_survive_wrapping() {
         let line = Line::from("a ").with("bold text", Style::BOLD);
         let lines = wrap(&line, 7, &Line::new(), &Line::new());
-        assert_eq!(super::super::style::marked(&lines), "a {bold|bold}\n{bold|text}\n");
+        assert_eq!(crate::render::style::marked(&lines), "a {bold|bold}\n{bold|text}\n");
     }
 
     #[test]

@@ -7,14 +7,21 @@ use super::text::width;
 
 /// A colour of the user's own palette, so that light and dark terminals both stay readable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Colour {
+pub enum Colour {
+    /// The default colour.
     #[default]
     Plain,
+    /// Red.
     Red,
+    /// Green.
     Green,
+    /// Yellow.
     Yellow,
+    /// Blue.
     Blue,
+    /// Magenta.
     Magenta,
+    /// Cyan.
     Cyan,
 }
 
@@ -47,18 +54,26 @@ impl Colour {
 
 /// How a piece of text looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Style {
-    pub(crate) colour: Colour,
-    pub(crate) bold: bool,
-    pub(crate) dim: bool,
-    pub(crate) italic: bool,
-    pub(crate) underline: bool,
-    pub(crate) strike: bool,
-    pub(crate) reverse: bool,
+pub struct Style {
+    /// Foreground colour.
+    pub colour: Colour,
+    /// Bold.
+    pub bold: bool,
+    /// Dim.
+    pub dim: bool,
+    /// Italic.
+    pub italic: bool,
+    /// Underlined.
+    pub underline: bool,
+    /// Struck through.
+    pub strike: bool,
+    /// Foreground and background swapped.
+    pub reverse: bool,
 }
 
 impl Style {
-    pub(crate) const PLAIN: Style = Style {
+    /// Default colour without attributes.
+    pub const PLAIN: Style = Style {
         colour: Colour::Plain,
         bold: false,
         dim: false,
@@ -68,52 +83,62 @@ impl Style {
         reverse: false,
     };
     /// What ends every style.
-    pub(crate) const RESET: &str = "\x1b[m";
-    pub(crate) const DIM: Style = Style { dim: true, ..Style::PLAIN };
-    pub(crate) const BOLD: Style = Style { bold: true, ..Style::PLAIN };
+    pub const RESET: &str = "\x1b[m";
+    /// Dim text.
+    pub const DIM: Style = Style { dim: true, ..Style::PLAIN };
+    /// Bold text.
+    pub const BOLD: Style = Style { bold: true, ..Style::PLAIN };
 
-    pub(crate) const fn of(colour: Colour) -> Style {
+    /// A colour without attributes.
+    pub const fn of(colour: Colour) -> Style {
         Style { colour, ..Style::PLAIN }
     }
 
-    pub(crate) const fn colour(mut self, colour: Colour) -> Style {
+    /// Sets the colour.
+    pub const fn colour(mut self, colour: Colour) -> Style {
         self.colour = colour;
         self
     }
 
-    pub(crate) const fn bold(mut self) -> Style {
+    /// Makes it bold.
+    pub const fn bold(mut self) -> Style {
         self.bold = true;
         self
     }
 
-    pub(crate) const fn dim(mut self) -> Style {
+    /// Makes it dim.
+    pub const fn dim(mut self) -> Style {
         self.dim = true;
         self
     }
 
-    pub(crate) const fn italic(mut self) -> Style {
+    /// Makes it italic.
+    pub const fn italic(mut self) -> Style {
         self.italic = true;
         self
     }
 
-    pub(crate) const fn underline(mut self) -> Style {
+    /// Underlines it.
+    pub const fn underline(mut self) -> Style {
         self.underline = true;
         self
     }
 
-    pub(crate) const fn strike(mut self) -> Style {
+    /// Strikes it through.
+    pub const fn strike(mut self) -> Style {
         self.strike = true;
         self
     }
 
-    pub(crate) const fn reverse(mut self) -> Style {
+    /// Swaps foreground and background.
+    pub const fn reverse(mut self) -> Style {
         self.reverse = true;
         self
     }
 
     /// Its attributes and its colour, in words.
     #[cfg(test)]
-    pub(crate) fn name(self) -> String {
+    pub fn name(self) -> String {
         let flags = [
             (self.bold, "bold"),
             (self.dim, "dim"),
@@ -127,7 +152,7 @@ impl Style {
     }
 
     /// Attributes stay without colours: `NO_COLOR` asks for no colour, not for no emphasis.
-    pub(crate) fn write(self, colours: bool, out: &mut String) {
+    pub fn write(self, colours: bool, out: &mut String) {
         let flags = [
             (self.bold, 1),
             (self.dim, 2),
@@ -146,33 +171,39 @@ impl Style {
 
 /// A piece of text in one style.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Span {
-    pub(crate) text: String,
-    pub(crate) style: Style,
+pub struct Span {
+    /// The text.
+    pub text: String,
+    /// The style.
+    pub style: Style,
 }
 
 /// One line of the screen, or a longer one before it is wrapped.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Line {
-    pub(crate) spans: Vec<Span>,
+pub struct Line {
+    /// Pieces in order; neighbours differ in style.
+    pub spans: Vec<Span>,
 }
 
 impl Line {
-    pub(crate) fn new() -> Line {
+    /// An empty line.
+    pub fn new() -> Line {
         Line::default()
     }
 
-    pub(crate) fn styled(text: impl Into<String>, style: Style) -> Line {
+    /// A line of one piece.
+    pub fn styled(text: impl Into<String>, style: Style) -> Line {
         Line::new().with(text, style)
     }
 
-    pub(crate) fn with(mut self, text: impl Into<String>, style: Style) -> Line {
+    /// Appends text and returns the line.
+    pub fn with(mut self, text: impl Into<String>, style: Style) -> Line {
         self.push(text, style);
         self
     }
 
     /// Adds text; it joins the last piece if it looks the same.
-    pub(crate) fn push(&mut self, text: impl Into<String>, style: Style) {
+    pub fn push(&mut self, text: impl Into<String>, style: Style) {
         let text = text.into();
         if text.is_empty() {
             return;
@@ -183,32 +214,34 @@ impl Line {
         }
     }
 
-    pub(crate) fn push_char(&mut self, c: char, style: Style) {
+    /// Appends a character.
+    pub fn push_char(&mut self, c: char, style: Style) {
         match self.spans.last_mut() {
             Some(last) if last.style == style => last.text.push(c),
             _ => self.spans.push(Span { text: c.to_string(), style }),
         }
     }
 
-    pub(crate) fn append(&mut self, other: &Line) {
+    /// Appends another line.
+    pub fn append(&mut self, other: &Line) {
         for span in &other.spans {
             self.push(span.text.clone(), span.style);
         }
     }
 
     /// How many columns it takes.
-    pub(crate) fn width(&self) -> usize {
+    pub fn width(&self) -> usize {
         self.spans.iter().map(|span| width(&span.text)).sum()
     }
 
     /// The text alone.
-    pub(crate) fn plain(&self) -> String {
+    pub fn plain(&self) -> String {
         self.spans.iter().map(|span| span.text.as_str()).collect()
     }
 
     /// As the terminal reads it; every line leaves the terminal without a style. Forbidden characters are dropped here too, so that
     /// no way around the renderers leads to the terminal.
-    pub(crate) fn write(&self, colours: bool, out: &mut String) {
+    pub fn write(&self, colours: bool, out: &mut String) {
         for span in &self.spans {
             let before = out.len();
             span.style.write(colours, out);
@@ -235,7 +268,7 @@ impl From<String> for Line {
 
 /// Lines with their styles written out, for snapshots: `{bold red|text}`.
 #[cfg(test)]
-pub(crate) fn marked(lines: &[Line]) -> String {
+pub fn marked(lines: &[Line]) -> String {
     let mut out = String::new();
     for line in lines {
         for Span { text, style } in &line.spans {
@@ -252,8 +285,7 @@ pub(crate) fn marked(lines: &[Line]) -> String {
 }
 
 /// Lines as plain text, for snapshots.
-#[cfg(test)]
-pub(crate) fn plain(lines: &[Line]) -> String {
+pub fn plain(lines: &[Line]) -> String {
     lines.iter().map(|line| line.plain().trim_end().to_owned() + "\n").collect()
 }
 

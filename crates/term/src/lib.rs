@@ -1,0 +1,16 @@
+//! Terminal toolkit: text in, styled lines out, and a guarded way to the terminal.
+//!
+//! Nothing here knows sessions or the Agent Client Protocol. Read in this order:
+//!
+//! - [`render`] turns text, Markdown, code, tables and diffs into styled lines. Pure functions.
+//! - [`editor`] is a line editor: keys in, text and cursor out. It does not touch the terminal.
+//! - [`output`] writes to stdout and stderr, and keeps control characters away from terminals.
+//! - [`screen`] draws frames below the scrollback; [`device`] switches raw mode and reads keys.
+//!
+//! Text from outside never reaches a terminal with its control characters.
+
+pub mod device;
+pub mod editor;
+pub mod output;
+pub mod render;
+pub mod screen;
