@@ -1,7 +1,7 @@
 //! `attache`: drive any ACP agent from a terminal, for people and for scripts.
 //!
 //! The table of contents: `args/` is what can be said, `config/` what is set, `cx.rs` both together. `agents/` are the agents, `connect.rs` starts
-//! one. `run/` sends prompts, `sessions/` keeps conversations in `session_store/`, `render/` makes styled lines of text, `output/` prints them.
+//! one. `run/` sends prompts, `sessions/` keeps conversations in `session_store/`, `output/` prints through the crate `attache-term`.
 //!
 //! What never happens here: text of others reaches a terminal with its control characters; a prompt is sent to a session that was not asked for; a project's settings allow more than the user's; a
 //! secret is printed; an agent is left running without a limit that the user can see.

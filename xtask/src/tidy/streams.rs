@@ -14,10 +14,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("crates/term/src/device.rs", "switches raw mode"),
     ("crates/cli/src/chat/mod.rs", "hands stdout to the screen of the chat"),
     ("crates/cli/src/check/bridge.rs", "carries the protocol between pipes"),
-    (
-        "crates/cli/src/run/owner.rs",
-        "its stdout is a pipe to the command that started it, its stderr a log",
-    ),
+    ("crates/cli/src/run/owner.rs", "its stdout is a pipe to the command that started it, its stderr a log"),
     ("crates/cli/src/run/queue.rs", "its stderr is the log of a session's process"),
     (
         "crates/cli/src/auth/ask.rs",
@@ -46,9 +43,7 @@ pub(super) fn check(
 /// Exceptions that nothing needs any more.
 pub(super) fn unused(seen: &[&str]) -> impl Iterator<Item = String> {
     let unused = ALLOWED.iter().filter(|(allowed, _)| !seen.contains(allowed));
-    unused.map(|(allowed, _)| {
-        format!("xtask/src/tidy/streams.rs: nothing in {allowed} needs to be allowed")
-    })
+    unused.map(|(allowed, _)| format!("xtask/src/tidy/streams.rs: nothing in {allowed} needs to be allowed"))
 }
 
 fn forbidden(code: &str) -> Option<&'static str> {
@@ -86,7 +81,11 @@ mod tests {
             let mut seen = Vec::new();
             check("crates/term/src/output/channel.rs", 7, code, &mut problems, &mut seen);
             check("crates/agent/src/lib.rs", 7, code, &mut problems, &mut seen);
-            assert_eq!((problems.len(), seen.as_slice()), (1, ["crates/term/src/output/"].as_slice()), "{code}");
+            assert_eq!(
+                (problems.len(), seen.as_slice()),
+                (1, ["crates/term/src/output/"].as_slice()),
+                "{code}"
+            );
         }
         for code in [
             "io::stdin().is_terminal() && io::stderr().is_terminal()",
