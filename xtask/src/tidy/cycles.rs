@@ -11,6 +11,9 @@ use crate::repo;
 /// Edges of one crate: from module, to module, and the first place that makes the edge.
 type Edges = BTreeMap<String, BTreeMap<String, String>>;
 
+/// A token with its line.
+type Token = (usize, String);
+
 /// Source files of a crate by their path below `src/`.
 type Sources = BTreeMap<String, String>;
 
@@ -78,7 +81,7 @@ fn edges(sources: &Sources) -> Edges {
         let Some(from) = top_module(path) else { continue };
         let depth = module_depth(path);
         let known = edges.entry(from.clone()).or_default();
-        for (line, name) in root_names(&without_tests(text), depth) {
+        for (line, name) in root_names(text, depth) {
             let to = if modules.contains(&name) { Some(&name) } else { exported.get(&name) };
             if let Some(to) = to.filter(|to| **to != from) {
                 known.entry(to.clone()).or_insert_with(|| format!("{path}:{line}"));
@@ -104,7 +107,7 @@ fn module_depth(path: &str) -> usize {
 fn root_exports(sources: &Sources, modules: &BTreeSet<String>) -> BTreeMap<String, String> {
     let mut exported = BTreeMap::new();
     for root in ["lib.rs", "main.rs"].iter().filter_map(|root| sources.get(*root)) {
-        let tokens = tokens(&without_tests(root));
+        let tokens = without_tests(tokens(root));
         for place in (0..tokens.len()).filter(|place| is_at(&tokens, *place, "use")) {
             let mut next = place + 1;
             while matches!(tokens.get(next), Some((_, token)) if matches!(token.as_str(), "crate" | "self" | "::"))
@@ -125,8 +128,8 @@ fn root_exports(sources: &Sources, modules: &BTreeSet<String>) -> BTreeMap<Strin
 }
 
 /// Names at the crate root that a text refers to, with their lines.
-fn root_names(text: &str, depth: usize) -> Vec<(usize, String)> {
-    let tokens = tokens(text);
+fn root_names(text: &str, depth: usize) -> Vec<Token> {
+    let tokens = without_tests(tokens(text));
     let mut names = Vec::new();
     let mut place = 0;
     while place < tokens.len() {
@@ -154,7 +157,7 @@ fn root_names(text: &str, depth: usize) -> Vec<(usize, String)> {
 }
 
 /// The name at `place`, or the first name of each branch of a `{…}` group there.
-fn first_names(tokens: &[(usize, String)], place: usize) -> Vec<(usize, String)> {
+fn first_names(tokens: &[Token], place: usize) -> Vec<Token> {
     if !is_at(tokens, place, "{") {
         return tokens.get(place).into_iter().cloned().collect();
     }
@@ -178,7 +181,7 @@ fn first_names(tokens: &[(usize, String)], place: usize) -> Vec<(usize, String)>
     names
 }
 
-fn is_at(tokens: &[(usize, String)], place: usize, expected: &str) -> bool {
+fn is_at(tokens: &[Token], place: usize, expected: &str) -> bool {
     tokens.get(place).is_some_and(|(_, token)| token == expected)
 }
 
@@ -186,15 +189,39 @@ fn is_name(token: &str) -> bool {
     token.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
 }
 
-/// The text before its module of tests, which is the last item of a file.
-fn without_tests(text: &str) -> String {
-    let end = text.find("#[cfg(test)]\nmod tests").unwrap_or(text.len());
-    text.get(..end).unwrap_or(text).to_owned()
+/// Leaves out modules of tests, at any place of a file.
+fn without_tests(tokens: Vec<Token>) -> Vec<Token> {
+    let mut kept = Vec::new();
+    let mut rest = tokens.as_slice();
+    while let Some((first, after)) = rest.split_first() {
+        let words: Vec<&str> = rest.iter().take(5).map(|(_, token)| token.as_str()).collect();
+        if let ["cfg", "test", "mod", _, "{"] = words[..] {
+            rest = after_block(&rest[4..]);
+        } else {
+            kept.push(first.clone());
+            rest = after;
+        }
+    }
+    kept
+}
+
+/// The tokens after a block that begins with the first one.
+fn after_block(tokens: &[Token]) -> &[Token] {
+    let mut depth = 0;
+    for (place, (_, token)) in tokens.iter().enumerate() {
+        match token.as_str() {
+            "{" => depth += 1,
+            "}" if depth == 1 => return &tokens[place + 1..],
+            "}" => depth -= 1,
+            _ => {}
+        }
+    }
+    &[]
 }
 
 /// Names, `::`, braces, commas and semicolons, each with its line; comments and strings are left out.
-fn tokens(text: &str) -> Vec<(usize, String)> {
-    let mut tokens: Vec<(usize, String)> = Vec::new();
+fn tokens(text: &str) -> Vec<Token> {
+    let mut tokens: Vec<Token> = Vec::new();
     let mut chars = text.chars().peekable();
     let mut line = 1;
     while let Some(c) = chars.next() {
@@ -287,7 +314,7 @@ mod tests {
             ("a.rs", "use crate::b::B;"),
             (
                 "b.rs",
-                "// crate::a\nconst Q: char = '\"'; // \"\n#[cfg(test)]\nmod tests { use crate::a::A; }",
+                "// crate::a\nconst Q: char = '\"'; // \"\n#[cfg(test)]\nmod tests { use crate::a::A; fn f() {} }\nfn g() {}",
             ),
         ];
         assert_eq!(found(&files), Vec::<String>::new());

@@ -41,6 +41,9 @@ fn patterns_mean_what_they_say() {
         (r"a\*b", "/p/a*b", true),
         (r"a\*b", "/p/axb", false),
         ("é?", "/p/éx", true),
+        ("a[!b]c", "/p/a/c", false),
+        ("a?c", "/p/a/c", false),
+        ("{*.env,src/x}", "/p/deep/b.env", true),
     ];
     for (pattern, path, expected) in cases {
         assert_eq!(matches(pattern, path), *expected, "{pattern} on {path}");
@@ -68,7 +71,7 @@ fn what_is_above_covers_what_is_below() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn mistakes_are_errors() {
     for pattern in ["", "[a", "{a,b", "a}", "x\\", "[]"] {
         assert!(Glob::new(pattern).is_err(), "{pattern}");
     }
@@ -76,7 +79,7 @@ fn mistakes_are_told() {
 }
 
 #[test]
-fn a_wicked_pattern_takes_no_longer() {
+fn a_hostile_pattern_takes_no_longer() {
     let pattern = "*a".repeat(30) + "b";
     let name = "/p/".to_owned() + &"a".repeat(2000);
     assert!(!matches(&pattern, &name));
