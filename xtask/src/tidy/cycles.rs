@@ -194,15 +194,24 @@ fn without_tests(tokens: Vec<Token>) -> Vec<Token> {
     let mut kept = Vec::new();
     let mut rest = tokens.as_slice();
     while let Some((first, after)) = rest.split_first() {
-        let words: Vec<&str> = rest.iter().take(5).map(|(_, token)| token.as_str()).collect();
-        if let ["cfg", "test", "mod", _, "{"] = words[..] {
-            rest = after_block(&rest[4..]);
+        if let Some(block) = test_block(rest) {
+            rest = after_block(&rest[block..]);
         } else {
             kept.push(first.clone());
             rest = after;
         }
     }
     kept
+}
+
+/// Where the block of a module begins whose attribute, the first token, names `test`: `#[cfg(all(test, …))] mod name {`.
+fn test_block(tokens: &[Token]) -> Option<usize> {
+    let words: Vec<&str> = tokens.iter().take(10).map(|(_, token)| token.as_str()).collect();
+    let module = words.iter().position(|word| *word == "mod")?;
+    let attribute = words.get(..module)?;
+    let for_tests =
+        words.first() == Some(&"cfg") && attribute.contains(&"test") && !attribute.contains(&"not");
+    (for_tests && words.get(module + 2) == Some(&"{")).then_some(module + 2)
 }
 
 /// The tokens after a block that begins with the first one.
