@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use crate::interop::install;
 use crate::repo;
+use attache_rigs::interop::install;
 
 const HELP: &str = "cargo xtask attacks [--release] [ARGS…]
 

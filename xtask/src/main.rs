@@ -5,19 +5,15 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people: it prints")]
 
 mod attacks;
-mod bench;
 mod coverage;
 mod examples;
 mod fuzz;
-mod interop;
-mod program;
-mod real_model;
-mod repo;
 mod rules;
-mod sandbox_bench;
 mod tidy;
 
 use std::process::ExitCode;
+
+use attache_rigs::{bench, interop, program_bench, real_model, repo, sandbox_bench};
 
 type Chore = (&'static str, &'static str, fn(&[String]) -> Result<(), String>);
 
@@ -28,7 +24,7 @@ const CHORES: &[Chore] = &[
         attacks::run,
     ),
     ("bench", "measure ours beside the other SDKs (--help says how)", bench::run),
-    ("bench-program", "measure the program beside npm's acpx (--help says how)", program::run),
+    ("bench-program", "measure the program beside npm's acpx (--help says how)", program_bench::run),
     ("bench-sandbox", "measure what the sandbox adds to a command (--help says how)", sandbox_bench::run),
     (
         "check-coverage",

@@ -14,6 +14,7 @@
     reason = "a test program: a panic fails the group of attacks in which it happens"
 )]
 
+mod backends;
 mod classes;
 mod editor;
 mod mcp;

@@ -12,9 +12,6 @@ use std::sync::{Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::editor::{Answer, Editor};
-use crate::model::{Model, run};
-
 /// No attack takes as long; one that does hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// Threads of one group. Most of the time they wait for processes.
@@ -36,7 +33,8 @@ pub(crate) struct Suite {
     pub(crate) root: PathBuf,
     keep: bool,
     next: AtomicUsize,
-    backends: OnceLock<Vec<&'static str>>,
+    /// See `backends.rs`.
+    pub(crate) backends: OnceLock<Vec<&'static str>>,
 }
 
 impl Suite {
@@ -80,20 +78,6 @@ impl Suite {
             }
         });
         results.into_inner().unwrap().into_iter().flatten().collect()
-    }
-
-    /// The ways to confine commands that work on this machine.
-    pub(crate) fn backends(&self) -> &[&'static str] {
-        self.backends.get_or_init(|| {
-            let works = |backend: &&'static str| {
-                let model = Model::start(vec![run("ls")]);
-                let world = model.serves(self.world()).with("ATTACHE_SANDBOX_BACKEND", *backend);
-                let editor = Editor::start(&world, &["--sandbox", "--mode", "auto"]);
-                let turn = editor.and_then(|mut editor| editor.prompt("go", Answer::Reject));
-                turn.is_ok() && model.result(0).is_some_and(|result| result.contains("README.md"))
-            };
-            ["namespaces", "bubblewrap", "landlock"].into_iter().filter(works).collect()
-        })
     }
 
     /// New surroundings.

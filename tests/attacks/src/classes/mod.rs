@@ -12,6 +12,7 @@ mod sandbox;
 mod servers;
 mod users;
 
+use crate::backends::backends;
 use crate::report::Group;
 use crate::world::Suite;
 
@@ -35,5 +36,5 @@ pub(crate) fn all() -> Vec<Group> {
 
 /// Whether a way to confine commands works on this machine.
 pub(crate) fn has_backend(suite: &Suite, backend: &str) -> bool {
-    suite.backends().contains(&backend)
+    backends(suite).contains(&backend)
 }

@@ -55,7 +55,7 @@ impl Programs {
             println!("build   ours: the fake model, the client for real agents, the program");
         }
         let [model] = install::apart(&crate::repo::root().join("tests/fake-model"), cache, ["fake-model"])?;
-        let [client] = install::our_examples(["real_client"])?;
+        let [client] = install::our_peers(["real_client"])?;
         let attache = if drivers.contains(&Driver::Program) { install::program()? } else { String::new() };
         Ok(Self { packages: cache.join("real"), node, model, client, attache })
     }

@@ -10,7 +10,7 @@
 
 mod coder;
 mod conform;
-pub(crate) mod install;
+pub mod install;
 mod pair;
 mod real;
 mod report;
@@ -66,12 +66,12 @@ enum What {
 }
 
 /// Judges the peers with `attache check`.
-pub(crate) fn conformance(args: &[String]) -> Result<(), String> {
+pub fn conformance(args: &[String]) -> Result<(), String> {
     conform::run(args)
 }
 
 /// Runs the chore.
-pub(crate) fn run(args: &[String]) -> Result<(), String> {
+pub fn run(args: &[String]) -> Result<(), String> {
     if args.first().map(String::as_str) == Some(tap::FLAG) {
         return tap::run(&args[1..]);
     }

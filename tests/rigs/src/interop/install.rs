@@ -33,14 +33,19 @@ pub(crate) fn cache() -> Result<PathBuf, String> {
 /// Builds our agent and client for the scenarios.
 pub(super) fn ours() -> Result<Ours, String> {
     println!("build   ours: the agent and the client for the scenarios");
-    let [agent, client] = our_examples(["interop_agent", "interop_client"])?;
+    let [agent, client] = our_peers(["interop_agent", "interop_client"])?;
     Ok(Ours {
         agent: Program { name: OURS, command: vec![agent] },
         client: Program { name: OURS, command: vec![client] },
     })
 }
 
-/// Builds examples of ours.
+/// Builds peers of `tests/interop/peers`.
+pub(super) fn our_peers<const N: usize>(names: [&str; N]) -> Result<[String; N], String> {
+    programs(false, ["attache-interop-peers"; N], names)
+}
+
+/// Builds examples of the SDK.
 pub(super) fn our_examples<const N: usize>(names: [&str; N]) -> Result<[String; N], String> {
     let mut cargo = cargo();
     cargo.args(["build", "--quiet", "--package", "attache", "--message-format", "json-render-diagnostics"]);
@@ -158,8 +163,11 @@ pub(crate) fn program() -> Result<String, String> {
     Ok(program)
 }
 
-/// Builds programs of packages of the workspace.
-pub(crate) fn programs<const N: usize>(
+/// Builds programs of packages of the workspace and returns their paths.
+///
+/// # Errors
+/// When cargo fails, or does not report one of the programs.
+pub fn programs<const N: usize>(
     release: bool,
     packages: [&str; N],
     names: [&str; N],

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The directory of the workspace.
-pub(crate) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).map(Path::to_path_buf).unwrap_or_default()
 }
 
 /// Every file that is tracked or would be, with `/` between the parts, in order.
-pub(crate) fn files() -> Result<Vec<String>, String> {
+pub fn files() -> Result<Vec<String>, String> {
     let output = Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"])
         .current_dir(root())
@@ -27,12 +27,12 @@ pub(crate) fn files() -> Result<Vec<String>, String> {
 }
 
 /// Reads a file of the repository.
-pub(crate) fn read(path: &str) -> Result<String, String> {
+pub fn read(path: &str) -> Result<String, String> {
     std::fs::read_to_string(root().join(path)).map_err(|error| format!("{path}: {error}"))
 }
 
 /// Whether a file holds nothing but tests.
-pub(crate) fn is_test_file(path: &str) -> bool {
+pub fn is_test_file(path: &str) -> bool {
     // What stands under `src` of a test crate is a program that tests run, not a test.
     !(path.starts_with("tests/") && path.contains("/src/"))
         && path.split('/').any(|part| part == "tests" || part == "tests.rs" || part.ends_with("_tests.rs"))

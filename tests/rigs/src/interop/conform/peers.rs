@@ -103,8 +103,8 @@ fn ours(wanted: &dyn Fn(&str) -> bool, peers: &mut Vec<Peer>) -> Result<(), Stri
     let names =
         ["attache echo_agent", "attache tool_agent", "attache interop_agent", "attache example client"];
     if names.iter().any(|name| wanted(name)) {
-        let built = install::our_examples(["echo_agent", "tool_agent", "interop_agent", "client"])?;
-        let [echo, tool, interop, example] = built;
+        let [echo, tool, example] = install::our_examples(["echo_agent", "tool_agent", "client"])?;
+        let [interop] = install::our_peers(["interop_agent"])?;
         let all = [
             agent(names[0], here, vec![echo]),
             agent(names[1], here, vec![tool]),

@@ -33,7 +33,11 @@ const MANY: usize = 200_000;
 const IDLE: Duration = Duration::from_secs(5);
 const TIMEOUT: Duration = Duration::from_secs(300);
 
-pub(crate) fn run(args: &[String]) -> Result<(), String> {
+/// Runs the benchmark.
+///
+/// # Errors
+/// When an argument is unknown, a program cannot be built or started, or a target is missed.
+pub fn run(args: &[String]) -> Result<(), String> {
     let (mut reps, mut no_fail) = (5, false);
     let mut args = args.iter();
     while let Some(arg) = args.next() {

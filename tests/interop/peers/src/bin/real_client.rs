@@ -10,15 +10,13 @@
 
 #![allow(clippy::print_stdout, reason = "a program that prints what it saw")]
 
-#[path = "interop_client/host.rs"]
-mod host;
-
 use std::path::PathBuf;
 use std::time::Duration;
 
 use attache::client::{Agent, Client, Event, PermissionAsk, Session, Turn};
 use attache::wire::v1::PermissionOptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
 use attache::{Command, Error, Link, Result};
+use attache_interop_peers::host;
 use serde_json::{Value, json};
 
 /// For one turn; the agents are real, the model is not.

@@ -1,4 +1,4 @@
-//! What this client lends to agents: files and terminals.
+//! Files and terminals that the clients provide to agents.
 
 use std::io::Read;
 use std::path::Path;
@@ -14,11 +14,16 @@ use attache::wire::v1::{
 use attache::{Error, Result};
 use tokio::sync::watch;
 
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// Locks, also after a panic of another thread.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-pub(crate) async fn read(_: Cx, request: ReadTextFileRequest) -> Result<String> {
+/// Serves `fs/read_text_file`.
+///
+/// # Errors
+/// When the file cannot be read.
+pub async fn read(_: Cx, request: ReadTextFileRequest) -> Result<String> {
     let text =
         std::fs::read_to_string(&request.path).map_err(|_| Error::not_found("there is no such file"))?;
     let start = request.line.unwrap_or(1).saturating_sub(1);
@@ -27,15 +32,20 @@ pub(crate) async fn read(_: Cx, request: ReadTextFileRequest) -> Result<String> 
     Ok(lines.join("\n"))
 }
 
-pub(crate) async fn write(_: Cx, request: WriteTextFileRequest) -> Result<()> {
+/// Serves `fs/write_text_file`.
+///
+/// # Errors
+/// When the file cannot be written.
+pub async fn write(_: Cx, request: WriteTextFileRequest) -> Result<()> {
     Ok(std::fs::write(&request.path, &request.content)?)
 }
 
 /// Plain processes, without a real terminal. The number is how many have not been released.
 #[derive(Clone, Default)]
-pub(crate) struct Processes(pub(crate) Arc<AtomicUsize>);
+pub struct Processes(pub Arc<AtomicUsize>);
 
-pub(crate) struct Process {
+/// A command that runs in a terminal of the client.
+pub struct Process {
     child: Arc<Mutex<Child>>,
     output: Arc<Mutex<Vec<u8>>>,
     status: watch::Receiver<Option<TerminalExitStatus>>,

@@ -100,7 +100,11 @@ fn list() {
     }
 }
 
-pub(crate) fn run(args: &[String]) -> Result<(), String> {
+/// Runs the benchmark.
+///
+/// # Errors
+/// When an argument is unknown, a program cannot be built or started, or a target is missed.
+pub fn run(args: &[String]) -> Result<(), String> {
     let Some(options) = Options::parse(args)? else { return Ok(()) };
     if !cfg!(target_os = "linux") {
         return Err("the measurements read /proc, which only Linux has".into());

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::program::{Place, median, release_program};
+use crate::program_bench::{Place, median, release_program};
 
 const USAGE: &str = "usage: cargo xtask bench-sandbox [OPTIONS]
   --reps N      repetitions, interleaved between the ways (5)
@@ -38,7 +38,11 @@ const WAYS: &[Way] = &[
     Way { name: "landlock", flags: "", backend: Some("landlock"), required: false },
 ];
 
-pub(crate) fn run(args: &[String]) -> Result<(), String> {
+/// Runs the benchmark.
+///
+/// # Errors
+/// When an argument is unknown, a program cannot be built or started, or a target is missed.
+pub fn run(args: &[String]) -> Result<(), String> {
     let (mut reps, mut no_fail) = (5, false);
     let mut args = args.iter();
     while let Some(arg) = args.next() {

@@ -13,8 +13,8 @@ use attache::{Error, Meta, Prompt, Result, SessionId};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::host::{Processes, lock};
 use crate::{Echo, Note, Notes, Nothing, NothingAtAll, NothingToTell, brief};
+use attache_interop_peers::host::{Processes, lock};
 
 pub(crate) const NAMES: &[&str] = &[
     "initialize",

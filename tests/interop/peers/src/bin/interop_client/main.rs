@@ -6,7 +6,6 @@
 #![allow(clippy::print_stdout, reason = "a program that prints what it saw")]
 
 mod brief;
-mod host;
 mod scenarios;
 
 use std::sync::{Arc, Mutex};
@@ -14,6 +13,7 @@ use std::time::Duration;
 
 use attache::client::Client;
 use attache::{Command, Error, Json, Link, Notification, Request, Result};
+use attache_interop_peers::host;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 

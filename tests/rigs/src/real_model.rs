@@ -25,7 +25,7 @@ const USAGE: &str = "usage: cargo xtask real-model [--if-available]
 const SOON: Duration = Duration::from_secs(1);
 
 /// Runs the chore.
-pub(crate) fn run(args: &[String]) -> Result<(), String> {
+pub fn run(args: &[String]) -> Result<(), String> {
     let lenient = match args {
         [] => false,
         [flag] if flag == "--if-available" => true,

@@ -21,7 +21,7 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) fn start(python: &Path, weights: &Path, log: &Path) -> Result<Self, String> {
-        let script = crate::repo::root().join("xtask/src/real_model/serve.py");
+        let script = crate::repo::root().join("tests/rigs/src/real_model/serve.py");
         let log = std::fs::File::create(log).map_err(|error| format!("{}: {error}", log.display()))?;
         let mut child = Command::new(python)
             .arg(script)
