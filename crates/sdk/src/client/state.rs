@@ -188,8 +188,9 @@ impl Tools {
                 self.known.remove(&oldest);
             }
         }
-        if let Some((earlier, _)) = self.take_orphan(key) {
-            fill(&mut call, *earlier);
+        if let Some((mut earlier, _)) = self.take_orphan(key) {
+            earlier.merge(call);
+            call = *earlier;
         }
         ToolCallChange { created, update: Box::new(call) }
     }
@@ -209,8 +210,9 @@ impl Tools {
             return Some(self.announced(child, *update));
         }
         let mut bytes = bytes;
-        if let Some((earlier, earlier_bytes)) = self.take_orphan(key) {
-            fill(&mut update, *earlier);
+        if let Some((mut earlier, earlier_bytes)) = self.take_orphan(key) {
+            earlier.merge(*update);
+            update = earlier;
             bytes += earlier_bytes;
         }
         if self.orphans.len() < ORPHANS && self.orphan_bytes + bytes <= ORPHAN_BYTES {
@@ -225,22 +227,4 @@ impl Tools {
         self.orphan_bytes -= orphan.1;
         Some(orphan)
     }
-}
-
-/// Takes from `earlier` what the newer one does not mention.
-fn fill(call: &mut ToolCallUpdate, earlier: ToolCallUpdate) {
-    fn or<T>(newer: &mut Option<T>, earlier: Option<T>) {
-        if newer.is_none() {
-            *newer = earlier;
-        }
-    }
-    or(&mut call.title, earlier.title);
-    or(&mut call.name, earlier.name);
-    or(&mut call.kind, earlier.kind);
-    or(&mut call.status, earlier.status);
-    or(&mut call.content, earlier.content);
-    or(&mut call.locations, earlier.locations);
-    or(&mut call.raw_input, earlier.raw_input);
-    or(&mut call.raw_output, earlier.raw_output);
-    or(&mut call.meta, earlier.meta);
 }

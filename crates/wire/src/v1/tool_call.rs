@@ -182,6 +182,27 @@ object! {
     }
 }
 
+impl ToolCallUpdate {
+    /// Merges a later update: its members replace the earlier ones, and absent members stay.
+    // TOOL-05, TOOL-06, TOOL-07
+    pub fn merge(&mut self, later: ToolCallUpdate) {
+        fn set<T>(earlier: &mut Option<T>, later: Option<T>) {
+            if later.is_some() {
+                *earlier = later;
+            }
+        }
+        set(&mut self.title, later.title);
+        set(&mut self.name, later.name);
+        set(&mut self.kind, later.kind);
+        set(&mut self.status, later.status);
+        set(&mut self.content, later.content);
+        set(&mut self.locations, later.locations);
+        set(&mut self.raw_input, later.raw_input);
+        set(&mut self.raw_output, later.raw_output);
+        set(&mut self.meta, later.meta);
+    }
+}
+
 impl From<ToolCall> for ToolCallUpdate {
     /// The update that mentions everything the call has; permission requests describe calls in this form.
     fn from(call: ToolCall) -> Self {
