@@ -7,8 +7,7 @@ use attache_wire::v1::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::model::merge_patch;
-use crate::{Answer, Event, Item, ItemKind, Plan, QuestionKind, ToolCall, Transcript, TurnEnd};
+use crate::model::{Answer, Item, ItemKind, Plan, QuestionKind, ToolCall, Transcript, TurnEnd, merge_patch};
 
 /// One change of a transcript. Numbers are indices of items.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,13 +63,6 @@ pub enum Change {
 }
 
 impl Transcript {
-    /// Folds an event into the model.
-    pub fn fold(&mut self, event: Event) {
-        if let Some(change) = self.change(event) {
-            self.apply(change);
-        }
-    }
-
     /// Drops the first item and returns it.
     pub fn pop_front(&mut self) -> Option<Item> {
         let item = self.items.pop_front()?;

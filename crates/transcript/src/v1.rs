@@ -6,10 +6,10 @@ use attache_wire::v1::{
 };
 use attache_wire::{Meta, Patch};
 
-use crate::model::is_final;
-use crate::{
-    Answer, Change, Item, ItemKind, Message, Plan, PlanBody, Question, QuestionKind, Role, ToolCall,
-    Transcript, TurnEnd, UnknownUpdate,
+use crate::change::Change;
+use crate::model::{
+    Answer, Item, ItemKind, Message, Plan, PlanBody, Question, QuestionKind, Role, ToolCall, Transcript,
+    TurnEnd, UnknownUpdate, is_final,
 };
 
 /// One event of a session, in the order of the wire.
@@ -58,6 +58,13 @@ impl From<SessionUpdate> for Event {
 }
 
 impl Transcript {
+    /// Folds an event into the model.
+    pub fn fold(&mut self, event: Event) {
+        if let Some(change) = self.change(event) {
+            self.apply(change);
+        }
+    }
+
     /// Returns the change that an event makes; `None` if it makes none.
     pub fn change(&self, event: Event) -> Option<Change> {
         let push = |kind| Change::Push(Item { session: None, kind });
