@@ -96,7 +96,7 @@ fn unknown_ids(path: &str, text: &str, known: &BTreeSet<String>, problems: &mut 
     for (place, line) in text.lines().enumerate() {
         for id in ids(line) {
             if !known.contains(&id) {
-                problems.push(format!("{path}:{}: {id} is not in docs/rules.jsonl", place + 1));
+                problems.push(format!("{path}:{}: {id} is not in crates/check/rules.jsonl", place + 1));
             }
         }
     }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use attache_conn::process::Child;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
-use crate::Party;
+use crate::Role;
 use crate::trace::{End, Entry, Head, What, piece_line};
 
 /// The longest piece of a line in one entry.
@@ -75,7 +75,7 @@ impl Recorder {
     }
 
     /// Writes the beginning of a line down whose rest is still to come.
-    fn piece(&self, from: Party, text: &[u8]) {
+    fn piece(&self, from: Role, text: &[u8]) {
         self.write(&piece_line(self.started.elapsed(), from, &self.masked(text)));
     }
 
@@ -117,10 +117,10 @@ impl std::fmt::Debug for Recorder {
     }
 }
 
-/// Makes lines of what one party sends.
+/// Makes lines of what one role sends.
 struct Lines<'a> {
     recorder: &'a Recorder,
-    from: Party,
+    from: Role,
     held: Vec<u8>,
 }
 
@@ -167,13 +167,13 @@ pub async fn relay(
 ) -> ExitStatus {
     let Child { stdin, stdout, guard } = child;
     let told = async {
-        let mut lines = Lines { recorder, from: Party::Client, held: Vec::new() };
+        let mut lines = Lines { recorder, from: Role::Client, held: Vec::new() };
         // An agent that no longer reads is not the end: it may still have something to say.
         let _ = carry(input, stdin, &mut lines).await;
         lines.end();
     };
     let heard = async {
-        let mut lines = Lines { recorder, from: Party::Agent, held: Vec::new() };
+        let mut lines = Lines { recorder, from: Role::Agent, held: Vec::new() };
         let carried = carry(stdout, output, &mut lines).await;
         lines.end();
         carried

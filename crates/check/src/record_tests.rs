@@ -31,7 +31,7 @@ fn recorder(paper: &Paper, mask: Option<Mask>) -> Recorder {
     Recorder::new(paper.clone(), &Head::default(), mask).unwrap()
 }
 
-fn lines(trace: &Trace, whose: Party) -> Vec<(Vec<u8>, End)> {
+fn lines(trace: &Trace, whose: Role) -> Vec<(Vec<u8>, End)> {
     let of = |entry: &Entry| match &entry.what {
         What::Line { from, text, end } if *from == whose => Some((text.clone(), *end)),
         _ => None,
@@ -62,8 +62,8 @@ async fn every_byte_goes_on_as_it_came() {
         (b"half a li".to_vec(), End::Open),
     ];
     let trace = paper.trace();
-    assert_eq!(lines(&trace, Party::Client), expected);
-    assert_eq!(lines(&trace, Party::Agent), expected);
+    assert_eq!(lines(&trace, Role::Client), expected);
+    assert_eq!(lines(&trace, Role::Agent), expected);
     assert_eq!(trace.entries.last().unwrap().what, What::Exit { code: Some(3), signal: None });
 }
 
@@ -76,7 +76,7 @@ async fn a_long_line_is_kept_in_pieces_and_read_as_one() {
     assert_eq!(output, input);
     let longest = paper.0.lock().unwrap().split(|byte| *byte == b'\n').map(<[u8]>::len).max().unwrap();
     assert!(longest < PIECE + 1000, "{longest}");
-    assert_eq!(lines(&paper.trace(), Party::Agent), [(input[..input.len() - 1].to_vec(), End::Lf)]);
+    assert_eq!(lines(&paper.trace(), Role::Agent), [(input[..input.len() - 1].to_vec(), End::Lf)]);
 }
 
 #[tokio::test]

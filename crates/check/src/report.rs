@@ -16,7 +16,7 @@ pub use label::label;
 pub use sequence::{Mark, sequence};
 pub use terminal::{Emphasis, Line, Look, explain, list, plain, terminal};
 
-use crate::Party;
+use crate::Role;
 use crate::run::{Conclusion, Outcome, Report, Status};
 
 /// How many rules have each status: pass, fail, not applicable, not exercised.
@@ -68,6 +68,6 @@ pub(crate) fn headline(report: &Report) -> String {
 }
 
 /// Who was judged, in words.
-pub(crate) fn judged(party: Option<Party>) -> &'static str {
-    party.map_or("recording", Party::name)
+pub(crate) fn judged(role: Option<Role>) -> &'static str {
+    role.map_or("recording", Role::name)
 }

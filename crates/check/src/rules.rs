@@ -1,61 +1,43 @@
-//! The rules of version 1 as data.
+//! The rules of the protocol as data.
 //!
-//! `rules.jsonl` holds one rule per line: `id`, `side` (A, C, B), `level`, `text`, `source`, `observable`, `keyword` (whether the source uses the level's own
-//! word), and where they apply `when` (the capability whose advertisement makes the rule binding, `agent.…` or `client.…`) and `why_not`
-//! or `why_not_client` (why no conversation over stdio can show the rule; such a rule is never exercised and is left out of the coverage).
+//! `rules.jsonl` holds one rule per line:
+//!
+//! - `id`, `text`, `source`;
+//! - `side`: A agent, C client, B both, T transport, P proxy;
+//! - `level`, and `keyword`: whether the source uses the level's own word;
+//! - `observable`: whether the peer can see that the rule is kept;
+//! - `checked`: whether this crate judges the rule. It judges those of version 1 over stdio;
+//! - `when`: the capability whose advertisement makes the rule binding, `agent.…` or `client.…`;
+//! - `why_not` and `why_not_client`: why no conversation over stdio can show the rule. Such a rule
+//!   is never exercised and is left out of the coverage.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use serde_json::Value;
+use serde::{Deserialize, Deserializer};
 
-use crate::Party;
-
-/// Whom a rule binds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// Agents.
-    Agent,
-    /// Clients.
-    Client,
-    /// Whoever it is.
-    Both,
-}
-
-impl Side {
-    /// Whether the rule binds `party`.
-    pub fn binds(self, party: Party) -> bool {
-        match self {
-            Side::Agent => party == Party::Agent,
-            Side::Client => party == Party::Client,
-            Side::Both => true,
-        }
-    }
-
-    /// `agent`, `client` or `both`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Side::Agent => "agent",
-            Side::Client => "client",
-            Side::Both => "both",
-        }
-    }
-}
+use crate::Role;
 
 /// How strong a rule is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub enum Level {
     /// MUST
+    #[serde(rename = "MUST")]
     Must,
     /// MUST NOT
+    #[serde(rename = "MUST NOT")]
     MustNot,
     /// SHOULD
+    #[serde(rename = "SHOULD")]
     Should,
     /// SHOULD NOT
+    #[serde(rename = "SHOULD NOT")]
     ShouldNot,
     /// MAY
+    #[serde(rename = "MAY")]
     May,
-    /// No source makes it normative; good peers do it.
+    /// A recommendation: good peers follow it, but no source makes it normative.
+    #[serde(rename = "REC")]
     Rec,
 }
 
@@ -116,33 +98,55 @@ impl Tier {
     }
 }
 
-/// One rule.
-#[derive(Clone, Debug)]
+/// A rule of the protocol.
+#[derive(Clone, Debug, Deserialize)]
 pub struct Rule {
-    /// Its id, `CANCEL-05`.
+    /// The id: `CANCEL-05`.
+    #[serde(deserialize_with = "leak")]
     pub id: &'static str,
-    /// Whom it binds.
-    pub side: Side,
-    /// How strong it is.
+    /// The roles that the rule binds. Empty for rules of transports and proxies.
+    #[serde(rename = "side", deserialize_with = "roles")]
+    pub roles: &'static [Role],
+    /// How strong the rule is.
     pub level: Level,
-    /// What it says, in one sentence or two.
+    /// The rule itself, in one or two sentences.
+    #[serde(deserialize_with = "leak")]
     pub text: &'static str,
-    /// Where it comes from.
+    /// The document that the rule comes from.
+    #[serde(deserialize_with = "leak")]
     pub source: &'static str,
-    /// Whether a peer can see if it is kept.
+    /// Whether the peer can see that the rule is kept.
     pub observable: bool,
-    /// Whether the source uses the word of the level. If not, it says the same as a plain fact, in lower case, or by its schema.
+    /// Whether the source uses the level's own word. If not, it states the rule as a fact, in lower
+    /// case, or in its schema.
     pub keyword: bool,
-    /// The capability whose advertisement makes it binding: `agent.loadSession`, `client.terminal`.
+    checked: bool,
+    /// The capability whose advertisement makes the rule binding: `agent.loadSession`, `client.terminal`.
+    #[serde(default, deserialize_with = "leak_some")]
     pub when: Option<&'static str>,
-    /// Why no conversation over stdio can show it.
+    /// Why no conversation over stdio can show the rule.
+    #[serde(default, deserialize_with = "leak_some")]
     pub why_not: Option<&'static str>,
-    /// Why no conversation over stdio can show it of a client, where it can of an agent.
+    /// Why no conversation over stdio can show that a client keeps the rule.
+    #[serde(default, deserialize_with = "leak_some")]
     pub why_not_client: Option<&'static str>,
 }
 
 impl Rule {
-    /// The group of the report that it belongs to.
+    /// Whether the rule binds peers in `role`.
+    pub fn binds(&self, role: Role) -> bool {
+        self.roles.contains(&role)
+    }
+
+    /// The name of the bound role, or `both`.
+    pub fn side(&self) -> &'static str {
+        match self.roles {
+            [role] => role.name(),
+            _ => "both",
+        }
+    }
+
+    /// The report group of the rule.
     pub fn tier(&self) -> Tier {
         match self.level {
             Level::Must | Level::MustNot if self.when.is_some() => Tier::Capability,
@@ -152,67 +156,58 @@ impl Rule {
         }
     }
 
-    /// The word of its level, with a mark where the source does not use it: `MUST°`.
-    pub fn level_shown(&self) -> String {
+    /// The level, marked if the source does not use that word: `MUST°`.
+    pub fn marked_level(&self) -> String {
         let plain = self.keyword || self.level == Level::Rec;
         format!("{}{}", self.level.name(), if plain { "" } else { "°" })
     }
 
-    /// Why no conversation over stdio can show it of `party`.
-    pub fn why_not_of(&self, party: Party) -> Option<&'static str> {
-        self.why_not.or(self.why_not_client.filter(|_| party == Party::Client))
+    /// Why no conversation over stdio can show that a peer in `role` keeps the rule.
+    pub fn why_not_of(&self, role: Role) -> Option<&'static str> {
+        self.why_not.or(self.why_not_client.filter(|_| role == Role::Client))
     }
 
-    /// The letters of its id: `CANCEL`.
-    pub fn family(&self) -> &'static str {
+    /// The section of the id: `CANCEL`.
+    pub fn section(&self) -> &'static str {
         self.id.split('-').next().unwrap_or_default()
     }
 }
 
-/// Every rule, in the order of the list.
+/// The rules that the checker judges, in the order of the file.
 pub fn all() -> &'static [Rule] {
     &RULES
 }
 
-/// The rule of this id.
+/// The checked rule with this id.
 pub fn get(id: &str) -> Option<&'static Rule> {
-    // Watchers ask for every message, so there is an index.
+    // Watchers look rules up for every message, hence the index.
     static INDEX: LazyLock<HashMap<&'static str, &'static Rule>> =
         LazyLock::new(|| RULES.iter().map(|rule| (rule.id, rule)).collect());
     INDEX.get(id).copied()
 }
 
-static RULES: LazyLock<Vec<Rule>> =
-    LazyLock::new(|| include_str!("../rules.jsonl").split('\n').filter_map(read).collect());
+static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
+    // A line that does not parse is left out; a test compares the counts.
+    let rules =
+        include_str!("../rules.jsonl").lines().filter_map(|line| serde_json::from_str::<Rule>(line).ok());
+    rules.filter(|rule| rule.checked).collect()
+});
 
-/// A line that is no rule is left out; a test counts them.
-fn read(line: &'static str) -> Option<Rule> {
-    // The list lives as long as the program, so its texts may too.
-    let entry: &'static Value = Box::leak(Box::new(serde_json::from_str(line).ok()?));
-    let text = |key: &str| entry.get(key).and_then(Value::as_str);
-    Some(Rule {
-        id: text("id")?,
-        side: match text("side")? {
-            "A" => Side::Agent,
-            "C" => Side::Client,
-            "B" => Side::Both,
-            _ => return None,
-        },
-        level: match text("level")? {
-            "MUST" => Level::Must,
-            "MUST NOT" => Level::MustNot,
-            "SHOULD" => Level::Should,
-            "SHOULD NOT" => Level::ShouldNot,
-            "MAY" => Level::May,
-            "REC" => Level::Rec,
-            _ => return None,
-        },
-        text: text("text")?,
-        source: text("source")?,
-        observable: entry.get("observable")?.as_bool()?,
-        keyword: entry.get("keyword")?.as_bool()?,
-        when: text("when"),
-        why_not: text("why_not"),
-        why_not_client: text("why_not_client"),
+/// The list lives as long as the program, so its texts are leaked.
+fn leak<'de, D: Deserializer<'de>>(from: D) -> Result<&'static str, D::Error> {
+    Ok(String::deserialize(from)?.leak())
+}
+
+fn leak_some<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'static str>, D::Error> {
+    leak(from).map(Some)
+}
+
+fn roles<'de, D: Deserializer<'de>>(from: D) -> Result<&'static [Role], D::Error> {
+    Ok(match leak(from)? {
+        "A" => &[Role::Agent],
+        "C" => &[Role::Client],
+        "B" => &[Role::Agent, Role::Client],
+        "T" | "P" => &[],
+        other => return Err(serde::de::Error::custom(format!("unknown side {other}"))),
     })
 }

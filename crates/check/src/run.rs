@@ -13,14 +13,14 @@ use std::time::Duration;
 use crate::judge::{Finding, Verdict};
 use crate::rules::{Rule, Tier};
 use crate::stage::Prompts;
-use crate::{BoxFuture, Party, Scenario, Stop, Target, Trace};
+use crate::{BoxFuture, Role, Scenario, Stop, Target, Trace};
 use play::Done;
 
 /// What to run, and how.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Who is judged.
-    pub party: Party,
+    pub role: Role,
     /// Only these rules; all if empty.
     pub only: Vec<String>,
     /// Only these scenarios; all if empty.
@@ -40,10 +40,10 @@ pub struct Options {
 }
 
 impl Options {
-    /// All scenarios but the unkind ones, for this party.
-    pub fn new(party: Party) -> Options {
+    /// All scenarios but the unkind ones, for this role.
+    pub fn new(role: Role) -> Options {
         Options {
-            party,
+            role,
             only: Vec::new(),
             scenarios: Vec::new(),
             tiers: Vec::new(),
@@ -112,7 +112,7 @@ pub enum Conclusion {
 #[derive(Clone, Debug)]
 pub struct Report {
     /// Who was judged; `None` for a recording of both.
-    pub party: Option<Party>,
+    pub role: Option<Role>,
     /// The command of the target.
     pub command: Vec<String>,
     /// The rules, in the order of the list.
@@ -193,8 +193,7 @@ async fn first<T>(running: &mut Vec<(usize, BoxFuture<'_, T>)>) -> (usize, T) {
 
 /// The scenarios that the options ask for. A rule that only watchers speak about can show in any of them.
 pub fn choose(options: &Options) -> Vec<Scenario> {
-    let all =
-        crate::scenarios(options.party).into_iter().filter(|scenario| options.faults || !scenario.fault);
+    let all = crate::scenarios(options.role).into_iter().filter(|scenario| options.faults || !scenario.fault);
     let wanted = |scenario: &Scenario| {
         options.scenarios.is_empty() || options.scenarios.iter().any(|name| name == scenario.name)
     };
@@ -208,6 +207,6 @@ pub fn choose(options: &Options) -> Vec<Scenario> {
 }
 
 /// Judges a recording, or any conversation that was not led by the checker.
-pub fn judge_trace(trace: Trace, party: Option<Party>, options: &Options) -> Report {
-    sum::sum_trace(trace, party, options)
+pub fn judge_trace(trace: Trace, role: Option<Role>, options: &Options) -> Report {
+    sum::sum_trace(trace, role, options)
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
-use crate::{Party, Stage};
+use crate::{Role, Stage};
 
 /// A future on the checker's own thread.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
@@ -12,13 +12,13 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 /// One conversation that shows whether rules are kept. Each is played in a fresh process.
 ///
 /// ```
-/// use attache_check::{BoxFuture, Party, Scenario, Stage, Step};
+/// use attache_check::{BoxFuture, Role, Scenario, Stage, Step};
 /// use serde_json::json;
 ///
 /// static UNKNOWN_METHOD: Scenario = Scenario {
 ///     name: "unknown-method",
 ///     about: "a request that nobody knows is refused as such",
-///     judges: Party::Agent,
+///     judges: Role::Agent,
 ///     rules: &["RPC-12"],
 ///     needs: &[],
 ///     fault: false,
@@ -45,7 +45,7 @@ pub struct Scenario {
     /// What happens, in one line.
     pub about: &'static str,
     /// Who is judged. The checker plays the other.
-    pub judges: Party,
+    pub judges: Role,
     /// The rules that it can say something about, by itself or because watchers see such a conversation.
     pub rules: &'static [&'static str],
     /// What it cannot do without.
@@ -104,11 +104,11 @@ impl fmt::Display for Stop {
     }
 }
 
-/// Every scenario that judges `party`, the unkind ones last.
-pub fn scenarios(party: Party) -> Vec<Scenario> {
-    let (mut kind, faults) = match party {
-        Party::Agent => (crate::agent::scenarios(), crate::faults::agent::scenarios()),
-        Party::Client => (crate::client::scenarios(), crate::faults::client::scenarios()),
+/// Every scenario that judges `role`, the unkind ones last.
+pub fn scenarios(role: Role) -> Vec<Scenario> {
+    let (mut kind, faults) = match role {
+        Role::Agent => (crate::agent::scenarios(), crate::faults::agent::scenarios()),
+        Role::Client => (crate::client::scenarios(), crate::faults::client::scenarios()),
     };
     kind.extend(faults);
     kind

@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use crate::Party;
+use crate::Role;
 
 /// Where a value does not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,10 +62,10 @@ impl Method {
         SCHEMA["methods"].get(name).map(|entry| Method { entry })
     }
 
-    /// Whether `party` may send it. Some go either way.
-    pub fn is_sent_by(&self, party: Party) -> bool {
+    /// Whether `role` may send it. Some go either way.
+    pub fn is_sent_by(&self, role: Role) -> bool {
         let to = self.entry["to"].as_str().unwrap_or_default();
-        to == party.other().name() || to == "protocol" || (self.is_request() && self.is_notification())
+        to == role.other().name() || to == "protocol" || (self.is_request() && self.is_notification())
     }
 
     /// Whether it can be a request.

@@ -13,7 +13,7 @@
 //!
 //! A line of the wire has no line end in `text`; `"end":"\r\n"` or `"end":""` says that it did not end in a line feed alone, and
 //! `base64` stands in place of `text` if it was not UTF-8.
-//! `"more":true` says that the next line of the same party goes on where this one ends.
+//! `"more":true` says that the next line of the same role goes on where this one ends.
 
 mod base64;
 mod clock;
@@ -25,7 +25,7 @@ pub use file::{ReadError, Reader};
 
 use std::time::Duration;
 
-use crate::Party;
+use crate::Role;
 
 /// A conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub enum What {
     /// A line on the wire.
     Line {
         /// Who sent it.
-        from: Party,
+        from: Role,
         /// Its bytes without the line end.
         text: Vec<u8>,
         /// The line end.
@@ -70,10 +70,10 @@ pub enum What {
     },
     /// The judged program wrote to stderr.
     Stderr(Vec<u8>),
-    /// This party will send no more.
+    /// This role will send no more.
     Closed {
         /// Who closed.
-        from: Party,
+        from: Role,
     },
     /// The judged program ended.
     Exit {
@@ -111,7 +111,7 @@ impl End {
 
 impl Trace {
     /// The line that an entry is, if it is one.
-    pub fn line(&self, index: usize) -> Option<(Party, &[u8])> {
+    pub fn line(&self, index: usize) -> Option<(Role, &[u8])> {
         match &self.entries.get(index)?.what {
             What::Line { from, text, .. } => Some((*from, text)),
             _ => None,

@@ -16,7 +16,7 @@ use attache_check::report::{self, Emphasis, Look};
 use attache_check::run::{self, Conclusion, Options, Report};
 use attache_check::stage::PromptKind;
 use attache_check::target::{Action, Process, Program};
-use attache_check::{Party, Target, Tier, Trace, rules};
+use attache_check::{Role, Target, Tier, Trace, rules};
 use attache_conn::private;
 use attache_host::secrets::{Mask, is_secret_name};
 
@@ -29,8 +29,8 @@ use progress::Progress;
 
 /// `attache check agent -- CMD…`
 pub(crate) fn agent(cx: &Cx) -> Result<()> {
-    let options = options(cx, Party::Agent)?;
-    if asked_something_else(cx, Party::Agent)? {
+    let options = options(cx, Role::Agent)?;
+    if asked_something_else(cx, Role::Agent)? {
         return Ok(());
     }
     let target = agent_process(cx)?;
@@ -39,8 +39,8 @@ pub(crate) fn agent(cx: &Cx) -> Result<()> {
 
 /// `attache check client -- CMD… {agent} …`
 pub(crate) fn client(cx: &Cx) -> Result<()> {
-    let options = options(cx, Party::Client)?;
-    if asked_something_else(cx, Party::Client)? {
+    let options = options(cx, Role::Client)?;
+    if asked_something_else(cx, Role::Client)? {
         return Ok(());
     }
     let command = cx.call.words.clone();
@@ -68,9 +68,9 @@ pub(crate) fn client(cx: &Cx) -> Result<()> {
 
 /// `attache check trace FILE`
 pub(crate) fn trace(cx: &Cx) -> Result<()> {
-    let party = cx.call.value("party").and_then(Party::of);
-    let options = options(cx, party.unwrap_or(Party::Agent))?;
-    if asked_something_else(cx, Party::Agent)? {
+    let role = cx.call.value("party").and_then(Role::of);
+    let options = options(cx, role.unwrap_or(Role::Agent))?;
+    if asked_something_else(cx, Role::Agent)? {
         return Ok(());
     }
     let Some(path) = cx.call.word(0) else {
@@ -79,11 +79,11 @@ pub(crate) fn trace(cx: &Cx) -> Result<()> {
     let file = File::open(path).map_err(|error| Failure::usage(format_args!("{path}: {error}")))?;
     let trace =
         Trace::read(BufReader::new(file)).map_err(|error| Failure::usage(format_args!("{path}: {error}")))?;
-    finish(cx, &run::judge_trace(trace, party, &options))
+    finish(cx, &run::judge_trace(trace, role, &options))
 }
 
 /// `--explain` and `--list` say something and run nothing.
-fn asked_something_else(cx: &Cx, party: Party) -> Result<bool> {
+fn asked_something_else(cx: &Cx, role: Role) -> Result<bool> {
     if let Some(id) = cx.call.value("explain") {
         let id = id.to_uppercase();
         let Some(rule) = rules::get(&id) else { return Err(no_rule(&id)) };
@@ -91,7 +91,7 @@ fn asked_something_else(cx: &Cx, party: Party) -> Result<bool> {
         return Ok(true);
     }
     if cx.call.has("list") {
-        print(cx, &report::list(party, look(cx)));
+        print(cx, &report::list(role, look(cx)));
         return Ok(true);
     }
     Ok(false)
@@ -234,10 +234,10 @@ fn print(cx: &Cx, lines: &[report::Line]) {
     cx.output.rows(&lines.iter().map(styled).collect::<Vec<_>>());
 }
 
-fn options(cx: &Cx, party: Party) -> Result<Options> {
+fn options(cx: &Cx, role: Role) -> Result<Options> {
     // Before minutes are spent on what nobody will read.
     wanted_reports(cx)?;
-    let mut options = Options::new(party);
+    let mut options = Options::new(role);
     for list in cx.call.values("only") {
         for id in list.split(',').map(str::trim).filter(|id| !id.is_empty()) {
             let id = id.to_uppercase();
@@ -245,7 +245,7 @@ fn options(cx: &Cx, party: Party) -> Result<Options> {
             options.only.push(id);
         }
     }
-    let known: Vec<&str> = attache_check::scenarios(party).iter().map(|scenario| scenario.name).collect();
+    let known: Vec<&str> = attache_check::scenarios(role).iter().map(|scenario| scenario.name).collect();
     for name in cx.call.values("scenario") {
         if !known.contains(&name) {
             let failure = Failure::usage(format_args!("there is no scenario `{name}`"));

@@ -12,7 +12,7 @@ use attache_check::replay::{self, Options, Outcome};
 use attache_check::report::{page, sequence};
 use attache_check::show::{self, Filter, Wanted};
 use attache_check::trace::{Entry, Head, Trace, What};
-use attache_check::{Party, report};
+use attache_check::{Role, report};
 use attache_conn::process::Command;
 use attache_conn::{Link, private};
 use attache_host::secrets;
@@ -103,15 +103,15 @@ pub(crate) fn replay(cx: &Cx) -> Result<()> {
         Some(text) => crate::config::flag_seconds("patience", text)?,
     };
     let part = match cx.call.value("as") {
-        Some("client") => Party::Client,
-        _ => Party::Agent,
+        Some("client") => Role::Client,
+        _ => Role::Agent,
     };
     let options = Options {
         part,
         delays: cx.call.has("delays"),
         patience,
         strict: cx.call.has("strict"),
-        cwd: (part == Party::Client && cx.call.global("cwd").is_some()).then(|| cx.cwd.clone()),
+        cwd: (part == Role::Client && cx.call.global("cwd").is_some()).then(|| cx.cwd.clone()),
     };
     let verbose = options.strict || cx.output.verbose;
     let outcome = runtime(async {
@@ -168,7 +168,7 @@ pub(crate) fn trace(cx: &Cx) -> Result<()> {
         session: cx.call.own("session").map(str::to_owned),
         method: cx.call.value("method").map(str::to_owned),
         kind: cx.call.value("kind").map(str::to_owned),
-        from: cx.call.value("from").and_then(Party::of),
+        from: cx.call.value("from").and_then(Role::of),
     };
     let by_line =
         cx.call.has("lines") || wanted.method.is_some() || wanted.kind.is_some() || wanted.from.is_some();

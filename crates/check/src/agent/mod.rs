@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 pub(crate) use crate::judge::agent::is_absolute;
 use crate::judge::{Heard, Message};
 use crate::stage::{Id, WireError};
-use crate::{BoxFuture, Need, Party, Scenario, Stage, Step, Stop};
+use crate::{BoxFuture, Need, Role, Scenario, Stage, Step, Stop};
 
 /// All of them, in the order in which they are played.
 pub fn scenarios() -> Vec<Scenario> {
@@ -58,7 +58,7 @@ pub(crate) const fn scene(
     needs: &'static [Need],
     run: for<'a> fn(&'a mut Stage) -> BoxFuture<'a, Step>,
 ) -> Scenario {
-    Scenario { name, about, judges: Party::Agent, rules, needs, fault: false, run }
+    Scenario { name, about, judges: Role::Agent, rules, needs, fault: false, run }
 }
 
 /// Everything that a client can advertise, drafts included.

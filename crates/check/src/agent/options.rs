@@ -95,7 +95,7 @@ async fn during_a_turn(stage: &mut Stage, session: &str, mode: Value) -> Step {
     stage.cancel(session).await?;
     let open: Vec<Value> = stage
         .book()
-        .open_for(crate::Party::Agent, "session/request_permission")
+        .open_for(crate::Role::Agent, "session/request_permission")
         .map(|asked| asked.id.clone())
         .collect();
     for question in open {

@@ -10,7 +10,7 @@ use super::play::{
 };
 use crate::judge::Message;
 use crate::schema::Method;
-use crate::{BoxFuture, Need, Party, Scenario, Stage, Step, Stop};
+use crate::{BoxFuture, Need, Role, Scenario, Stage, Step, Stop};
 
 pub(super) const SCENARIOS: &[Scenario] = &[
     scene(
@@ -141,7 +141,7 @@ fn no_capabilities(stage: &mut Stage) -> BoxFuture<'_, Step> {
 
 /// Whether it is a method that not every agent serves.
 fn needs_more(method: &str) -> bool {
-    let theirs = Method::of(method).is_some_and(|method| method.is_sent_by(Party::Client));
+    let theirs = Method::of(method).is_some_and(|method| method.is_sent_by(Role::Client));
     theirs && !BASELINE.contains(&method)
 }
 

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use crate::judge::{Heard, Message};
 use crate::stage::{Id, WireError};
-use crate::{BoxFuture, Need, Party, Scenario, Stage, Step, Stop};
+use crate::{BoxFuture, Need, Role, Scenario, Stage, Step, Stop};
 
 /// A scenario that judges a client.
 pub(crate) const fn scene(
@@ -19,7 +19,7 @@ pub(crate) const fn scene(
     needs: &'static [Need],
     run: for<'a> fn(&'a mut Stage) -> BoxFuture<'a, Step>,
 ) -> Scenario {
-    Scenario { name, about, judges: Party::Client, rules, needs, fault: false, run }
+    Scenario { name, about, judges: Role::Client, rules, needs, fault: false, run }
 }
 
 /// Everything that an agent can announce in version 1, drafts included.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::{Heard, Message};
-use crate::Party;
+use crate::Role;
 
 /// A request that was made.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,7 +17,7 @@ pub struct Asked {
     /// Its params; null if absent.
     pub params: Value,
     /// Who asked.
-    pub who: Party,
+    pub who: Role,
     /// The entry of the trace.
     pub index: usize,
 }
@@ -45,7 +45,7 @@ pub struct Book {
     pub sessions: BTreeMap<String, Session>,
     /// Terminals by id.
     pub terminals: BTreeMap<String, Terminal>,
-    /// How many lines each party has said, agent first.
+    /// How many lines each role has said, agent first.
     pub lines: [usize; 2],
     /// How many of them were not good messages, so that an error without an id may answer them, agent first.
     pub odd: [usize; 2],
@@ -132,39 +132,39 @@ pub struct Terminal {
 
 impl Book {
     /// The open request of `who` with this id.
-    pub fn open(&self, who: Party, id: &Value) -> Option<&Asked> {
+    pub fn open(&self, who: Role, id: &Value) -> Option<&Asked> {
         self.open.iter().find(|asked| asked.who == who && asked.id == *id)
     }
 
     /// The answered request of `who` with this id, the latest.
-    pub fn done(&self, who: Party, id: &Value) -> Option<&Asked> {
+    pub fn done(&self, who: Role, id: &Value) -> Option<&Asked> {
         self.done.iter().rev().find(|asked| asked.who == who && asked.id == *id)
     }
 
     /// Open requests of `who` for `method`.
-    pub fn open_for<'a>(&'a self, who: Party, method: &'a str) -> impl Iterator<Item = &'a Asked> {
+    pub fn open_for<'a>(&'a self, who: Role, method: &'a str) -> impl Iterator<Item = &'a Asked> {
         self.open.iter().filter(move |asked| asked.who == who && asked.method == method)
     }
 
-    /// The capabilities of `party`; null if it has not said any.
-    pub fn capabilities(&self, party: Party) -> &Value {
-        match (party, &self.initialize) {
-            (Party::Agent, _) => &self.initialized["agentCapabilities"],
-            (Party::Client, Some(asked)) => &asked.params["clientCapabilities"],
-            (Party::Client, None) => &Value::Null,
+    /// The capabilities of `role`; null if it has not said any.
+    pub fn capabilities(&self, role: Role) -> &Value {
+        match (role, &self.initialize) {
+            (Role::Agent, _) => &self.initialized["agentCapabilities"],
+            (Role::Client, Some(asked)) => &asked.params["clientCapabilities"],
+            (Role::Client, None) => &Value::Null,
         }
     }
 
-    /// INIT-15, INIT-19: whether `party` advertised the capability, a path such as `fs.readTextFile`: a value of true or an object says yes.
-    pub fn can(&self, party: Party, path: &str) -> bool {
-        let found = path.split('.').fold(self.capabilities(party), |value, key| &value[key]);
+    /// INIT-15, INIT-19: whether `role` advertised the capability, a path such as `fs.readTextFile`: a value of true or an object says yes.
+    pub fn can(&self, role: Role, path: &str) -> bool {
+        let found = path.split('.').fold(self.capabilities(role), |value, key| &value[key]);
         *found == Value::Bool(true) || found.is_object()
     }
 
-    /// INIT-28: whether either party's capabilities hold a `_meta`, the place where extensions are announced.
+    /// INIT-28: whether either role's capabilities hold a `_meta`, the place where extensions are announced.
     pub fn announces_extensions(&self) -> bool {
-        let told = |party| self.capabilities(party).to_string().contains("\"_meta\"");
-        told(Party::Agent) || told(Party::Client)
+        let told = |role| self.capabilities(role).to_string().contains("\"_meta\"");
+        told(Role::Agent) || told(Role::Client)
     }
 
     /// Whether the two agreed upon a later version, whose messages have other shapes.
@@ -179,7 +179,7 @@ impl Book {
 
     /// Takes a message into account.
     pub fn take(&mut self, heard: &Heard) {
-        let who = usize::from(heard.from == Party::Client);
+        let who = usize::from(heard.from == Role::Client);
         self.lines[who] += 1;
         self.odd[who] += usize::from(heard.is_odd());
         match &heard.message {
@@ -212,30 +212,30 @@ impl Book {
     fn asked(&mut self, asked: &Asked) {
         let session = asked.session().unwrap_or_default();
         match (asked.who, asked.method.as_str()) {
-            (Party::Client, "initialize") => self.initialize = Some(asked.clone()),
-            (Party::Client, "session/prompt") => {
+            (Role::Client, "initialize") => self.initialize = Some(asked.clone()),
+            (Role::Client, "session/prompt") => {
                 let session = self.sessions.entry(session.to_owned()).or_default();
                 session.prompts.push(asked.id.clone());
                 session.cancelled = false;
                 session.turn_updates = 0;
             }
-            (Party::Client, "session/load" | "session/resume") => {
+            (Role::Client, "session/load" | "session/resume") => {
                 let entry = self.sessions.entry(session.to_owned()).or_default();
                 entry.loading = asked.method == "session/load";
                 entry.opening = true;
                 entry.opening_updates = 0;
                 entry.set_up(asked);
             }
-            (Party::Agent, "session/request_permission") => {
+            (Role::Agent, "session/request_permission") => {
                 let call = &asked.params["toolCall"];
                 self.tool(session, call, asked.index, false);
             }
-            (Party::Agent, "terminal/release") => {
+            (Role::Agent, "terminal/release") => {
                 if let Some(terminal) = self.terminal(asked) {
                     terminal.released = Some(asked.index);
                 }
             }
-            (Party::Agent, "terminal/kill") => {
+            (Role::Agent, "terminal/kill") => {
                 if let Some(terminal) = self.terminal(asked) {
                     terminal.killed = true;
                 }
@@ -251,12 +251,12 @@ impl Book {
     fn noted(&mut self, heard: &Heard, method: &str, params: &Value) {
         let name = params["sessionId"].as_str().unwrap_or_default();
         match (heard.from, method) {
-            (Party::Client, "session/cancel") => {
+            (Role::Client, "session/cancel") => {
                 if let Some(session) = self.sessions.get_mut(name) {
                     session.cancelled = !session.prompts.is_empty();
                 }
             }
-            (Party::Agent, "session/update") => self.update(name, &params["update"], heard.index),
+            (Role::Agent, "session/update") => self.update(name, &params["update"], heard.index),
             _ => {}
         }
     }
@@ -325,8 +325,8 @@ impl Book {
         }
         let Ok(result) = outcome else { return };
         match (asked.who, asked.method.as_str()) {
-            (Party::Client, "initialize") => self.initialized = result.clone(),
-            (Party::Client, "session/new" | "session/fork" | "session/load" | "session/resume") => {
+            (Role::Client, "initialize") => self.initialized = result.clone(),
+            (Role::Client, "session/new" | "session/fork" | "session/load" | "session/resume") => {
                 let id = result["sessionId"].as_str().unwrap_or(&name);
                 let session = self.sessions.entry(id.to_owned()).or_default();
                 session.set_up(asked);
@@ -337,34 +337,34 @@ impl Book {
                     session.config = result["configOptions"].clone();
                 }
             }
-            (Party::Client, "session/list") => {
+            (Role::Client, "session/list") => {
                 let sessions = result["sessions"].as_array().into_iter().flatten();
                 self.listed.extend(sessions.filter_map(|one| one["sessionId"].as_str()).map(str::to_owned));
             }
-            (Party::Client, "session/close" | "session/delete") => {
+            (Role::Client, "session/close" | "session/delete") => {
                 if let Some(session) = self.sessions.get_mut(&name) {
                     session.closed = true;
                 }
             }
-            (Party::Client, "session/set_mode") => {
+            (Role::Client, "session/set_mode") => {
                 if let Some(session) = self.sessions.get_mut(&name)
                     && session.modes.is_object()
                 {
                     session.modes["currentModeId"] = asked.params["modeId"].clone();
                 }
             }
-            (Party::Client, "session/set_config_option") => {
+            (Role::Client, "session/set_config_option") => {
                 if let Some(session) = self.sessions.get_mut(&name) {
                     session.config = result["configOptions"].clone();
                 }
             }
-            (Party::Agent, "terminal/create") => {
+            (Role::Agent, "terminal/create") => {
                 if let Some(id) = result["terminalId"].as_str() {
                     let terminal = Terminal { session: name, created: index, ..Terminal::default() };
                     self.terminals.insert(id.to_owned(), terminal);
                 }
             }
-            (Party::Agent, "terminal/wait_for_exit") => {
+            (Role::Agent, "terminal/wait_for_exit") => {
                 if let Some(terminal) = self.terminal(asked) {
                     terminal.ended = true;
                 }

@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::{Book, Findings, Said, Watcher};
-use crate::Party;
+use crate::Role;
 
 /// A use of the other side: what is used, the capability that it needs, the rule that is kept by looking, the rules that are broken by not looking.
 type Use = (&'static str, &'static str, &'static [&'static str], &'static [&'static str]);
@@ -97,8 +97,8 @@ impl Watcher for Capable {
             return;
         }
         match said.from {
-            Party::Client => client(book, said, out),
-            Party::Agent => agent(book, said, out),
+            Role::Client => client(book, said, out),
+            Role::Agent => agent(book, said, out),
         }
     }
 }
@@ -128,7 +128,7 @@ fn need(
 }
 
 fn client(book: &Book, said: &Said<'_>, out: &mut Findings) {
-    let Some((method, params)) = said.call(Party::Client) else { return };
+    let Some((method, params)) = said.call(Role::Client) else { return };
     used(book, said, method, BY_CLIENT, out);
     if matches!(method, "session/new" | "session/load" | "session/resume" | "session/fork") {
         set_up(book, said, params, out);
@@ -195,7 +195,7 @@ fn agent(book: &Book, said: &Said<'_>, out: &mut Findings) {
             );
         }
     }
-    let Some((method, params)) = said.call(Party::Agent) else { return };
+    let Some((method, params)) = said.call(Role::Agent) else { return };
     used(book, said, method, BY_AGENT, out);
     if let Some((_, kind, _)) = said.update() {
         used(book, said, kind, UPDATES, out);

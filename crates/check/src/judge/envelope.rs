@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Book, Findings, Kind, Said, Watcher};
-use crate::Party;
+use crate::Role;
 use crate::trace::End;
 
 /// The longest error message that is still called short.
@@ -101,14 +101,14 @@ fn matched(book: &Book, said: &Said<'_>, id: &Value, out: &mut Findings) {
     }
     if !id.is_null() {
         // Error answers to lines that were no good may name whatever id they could make out.
-        if book.odd[usize::from(asker == Party::Client)] == 0 {
+        if book.odd[usize::from(asker == Role::Client)] == 0 {
             out.fail("RPC-05", said, unasked(book, asker, id));
         }
         return;
     }
     // RPC-09, RPC-10: an error without an id answers a line that was no message. If there was none, it can only be the answer to a
     // notification.
-    if book.odd[usize::from(asker == Party::Client)] == 0 {
+    if book.odd[usize::from(asker == Role::Client)] == 0 {
         out.fail(
             "RPC-04",
             said,
@@ -117,7 +117,7 @@ fn matched(book: &Book, said: &Said<'_>, id: &Value, out: &mut Findings) {
     }
 }
 
-fn unasked(book: &Book, asker: Party, id: &Value) -> String {
+fn unasked(book: &Book, asker: Role, id: &Value) -> String {
     let text = |id: &Value| id.as_str().map_or_else(|| id.to_string(), str::to_owned);
     let alike = book.open.iter().find(|asked| asked.who == asker && text(&asked.id) == text(id));
     match alike {
@@ -164,8 +164,8 @@ impl Watcher for Lines {
     }
 
     fn end(&mut self, _: &Book, _: bool, out: &mut Findings) {
-        self.give_up(Party::Agent, out);
-        self.give_up(Party::Client, out);
+        self.give_up(Role::Agent, out);
+        self.give_up(Role::Client, out);
     }
 }
 
@@ -174,7 +174,7 @@ impl Lines {
         if is_several(text) {
             return out.fail("STDIO-04", said, "a line holds several messages");
         }
-        let slot = &mut self.pending[usize::from(said.from == Party::Client)];
+        let slot = &mut self.pending[usize::from(said.from == Role::Client)];
         let (before, mut at) = slot.take().map_or((String::new(), Vec::new()), |was| (was.text, was.at));
         at.push(said.index);
         // A line break in a string must be escaped there, one between members is only white space.
@@ -199,17 +199,17 @@ impl Lines {
     }
 
     /// What looked like a beginning had no end.
-    fn give_up(&mut self, party: Party, out: &mut Findings) {
-        if let Some(pending) = self.pending[usize::from(party == Party::Client)].take() {
-            out.fail_at(only_messages(party), party, &pending.at, "a message that breaks off");
+    fn give_up(&mut self, role: Role, out: &mut Findings) {
+        if let Some(pending) = self.pending[usize::from(role == Role::Client)].take() {
+            out.fail_at(only_messages(role), role, &pending.at, "a message that breaks off");
         }
     }
 }
 
-fn only_messages(party: Party) -> &'static str {
-    match party {
-        Party::Agent => "STDIO-08",
-        Party::Client => "STDIO-09",
+fn only_messages(role: Role) -> &'static str {
+    match role {
+        Role::Agent => "STDIO-08",
+        Role::Client => "STDIO-09",
     }
 }
 

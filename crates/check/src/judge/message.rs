@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{Asked, Book};
-use crate::Party;
+use crate::Role;
 use crate::trace::End;
 
 /// A line that was received or sent, with what it means.
@@ -16,7 +16,7 @@ pub struct Heard {
     /// When it was.
     pub at: Duration,
     /// Who said it.
-    pub from: Party,
+    pub from: Role,
     /// The line without its end.
     pub line: Vec<u8>,
     /// How the line ended.
@@ -62,7 +62,7 @@ pub enum Message {
 
 impl Heard {
     /// Reads a line.
-    pub fn read(index: usize, at: Duration, from: Party, line: &[u8], end: End) -> Heard {
+    pub fn read(index: usize, at: Duration, from: Role, line: &[u8], end: End) -> Heard {
         let (json, message) = read(line);
         Heard { index, at, from, line: line.to_vec(), end, json, message }
     }
@@ -144,7 +144,7 @@ pub struct Said<'a> {
     /// When it was said.
     pub at: Duration,
     /// Who said it.
-    pub from: Party,
+    pub from: Role,
     /// The line without its end.
     pub line: &'a [u8],
     /// How the line ended.
@@ -178,7 +178,7 @@ pub enum Kind<'a> {
     Answer {
         /// The id; null if absent.
         id: &'a Value,
-        /// The open request of the other party that it answers, if there is one.
+        /// The open request of the other side that it answers, if there is one.
         to: Option<&'a Asked>,
         /// The result, or the error.
         outcome: Result<&'a Value, &'a Value>,
@@ -192,7 +192,7 @@ pub enum Kind<'a> {
 
 impl<'a> Said<'a> {
     /// Method and params, if `from` says a request or notification.
-    pub fn call(&self, from: Party) -> Option<(&'a str, &'a Value)> {
+    pub fn call(&self, from: Role) -> Option<(&'a str, &'a Value)> {
         match self.kind {
             Kind::Request { method, params, .. } | Kind::Notification { method, params }
                 if self.from == from =>
@@ -215,7 +215,7 @@ impl<'a> Said<'a> {
 
     /// The session, the `sessionUpdate` kind and the update, if this is a `session/update` of the agent.
     pub fn update(&self) -> Option<(&'a str, &'a str, &'a Value)> {
-        let (method, params) = self.call(Party::Agent)?;
+        let (method, params) = self.call(Role::Agent)?;
         if method != "session/update" {
             return None;
         }

@@ -4,7 +4,7 @@
 //! what, `tracing.rs` whose names are reserved; `agent/` and `client/` know the rest by topic. [`Watcher::rules`] says which rules a watcher speaks about; a rule that is there already needs no
 //! second watcher.
 //!
-//! A watcher judges both parties; whose messages count is decided afterwards ([`judge`]), so that the checker's own, often
+//! A watcher judges both sides; whose messages count is decided afterwards ([`judge`]), so that the checker's own, often
 //! wrong on purpose, are never held against anybody.
 
 pub mod agent;
@@ -24,7 +24,7 @@ pub(crate) use order::is_conversation;
 use std::collections::HashSet;
 
 use crate::trace::What;
-use crate::{Party, Trace};
+use crate::{Role, Trace};
 
 /// Whether a rule was kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct Finding {
     /// The rule.
     pub rule: &'static str,
     /// Who kept or broke it.
-    pub party: Party,
+    pub role: Role,
     /// Whether it was kept.
     pub verdict: Verdict,
     /// What was seen; empty for a pass.
@@ -50,11 +50,11 @@ pub struct Finding {
     pub at: Vec<usize>,
 }
 
-/// Collects findings. Of passes the first of each rule and party is kept.
+/// Collects findings. Of passes the first of each rule and role is kept.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     list: Vec<Finding>,
-    passed: HashSet<(&'static str, Party)>,
+    passed: HashSet<(&'static str, Role)>,
 }
 
 impl Findings {
@@ -68,12 +68,12 @@ impl Findings {
         self.fail_at(rule, said.from, &[said.index], why);
     }
 
-    /// `party` kept the rule, as these entries show.
-    pub fn pass_at(&mut self, rule: &'static str, party: Party, at: &[usize]) {
-        if self.passed.insert((rule, party)) {
+    /// `role` kept the rule, as these entries show.
+    pub fn pass_at(&mut self, rule: &'static str, role: Role, at: &[usize]) {
+        if self.passed.insert((rule, role)) {
             self.list.push(Finding {
                 rule,
-                party,
+                role,
                 verdict: Verdict::Pass,
                 why: String::new(),
                 at: at.to_vec(),
@@ -81,9 +81,9 @@ impl Findings {
         }
     }
 
-    /// `party` broke the rule, as these entries show.
-    pub fn fail_at(&mut self, rule: &'static str, party: Party, at: &[usize], why: impl Into<String>) {
-        self.list.push(Finding { rule, party, verdict: Verdict::Fail, why: why.into(), at: at.to_vec() });
+    /// `role` broke the rule, as these entries show.
+    pub fn fail_at(&mut self, rule: &'static str, role: Role, at: &[usize], why: impl Into<String>) {
+        self.list.push(Finding { rule, role, verdict: Verdict::Fail, why: why.into(), at: at.to_vec() });
     }
 
     /// Pass if `kept`, else fail with what `why` says.
@@ -117,8 +117,8 @@ pub trait Watcher {
     }
 }
 
-/// A fresh set of watchers. `party` leaves out those that speak about the other party only.
-pub fn watchers(party: Option<Party>) -> Vec<Box<dyn Watcher>> {
+/// A fresh set of watchers. `role` leaves out those that speak about the other side only.
+pub fn watchers(role: Option<Role>) -> Vec<Box<dyn Watcher>> {
     let mut list: Vec<Box<dyn Watcher>> = vec![
         Box::new(envelope::Lines::default()),
         Box::new(envelope::Envelope),
@@ -128,17 +128,17 @@ pub fn watchers(party: Option<Party>) -> Vec<Box<dyn Watcher>> {
         Box::new(capable::Capable),
         Box::new(tracing::Tracing::default()),
     ];
-    if party != Some(Party::Client) {
+    if role != Some(Role::Client) {
         list.extend(agent::watchers());
     }
-    if party != Some(Party::Agent) {
+    if role != Some(Role::Agent) {
         list.extend(client::watchers());
     }
     list
 }
 
 /// What the watchers have to say about a conversation, about `whom` only if one is named.
-pub fn judge(trace: &Trace, whom: Option<Party>) -> Vec<Finding> {
+pub fn judge(trace: &Trace, whom: Option<Role>) -> Vec<Finding> {
     let mut book = Book::default();
     let mut out = Findings::default();
     let mut watchers = watchers(whom);
@@ -157,6 +157,6 @@ pub fn judge(trace: &Trace, whom: Option<Party>) -> Vec<Finding> {
     }
     watchers.iter_mut().for_each(|watcher| watcher.end(&book, closed, &mut out));
     let mut list = out.into_list();
-    list.retain(|finding| whom.is_none_or(|whom| finding.party == whom));
+    list.retain(|finding| whom.is_none_or(|whom| finding.role == whom));
     list
 }

@@ -1,7 +1,7 @@
 //! What may be said when: nothing before `initialize`, nothing of a session before it is known, nothing of a turn after its answer.
 
 use super::{Book, Findings, Kind, Said, Session, Watcher};
-use crate::Party;
+use crate::Role;
 use crate::schema::Method;
 
 /// Judges the order of a client's requests.
@@ -15,14 +15,14 @@ impl Watcher for Beginning {
 
     fn see(&mut self, book: &Book, said: &Said<'_>, out: &mut Findings) {
         match said.from {
-            Party::Client => client(book, said, out),
-            Party::Agent => agent(book, said, out),
+            Role::Client => client(book, said, out),
+            Role::Agent => agent(book, said, out),
         }
     }
 }
 
 fn client(book: &Book, said: &Said<'_>, out: &mut Findings) {
-    let Some((method, params)) = said.call(Party::Client) else { return };
+    let Some((method, params)) = said.call(Role::Client) else { return };
     if method == "initialize" {
         if book.initialize.is_none() {
             out.check("INIT-02", said, book.lines[1] == 0, || {
@@ -64,7 +64,7 @@ fn client(book: &Book, said: &Said<'_>, out: &mut Findings) {
 
 /// Before a version is agreed upon there is nothing that an agent could say by its rules, unless the client went ahead without one.
 fn agent(book: &Book, said: &Said<'_>, out: &mut Findings) {
-    let Some((method, _)) = said.call(Party::Agent) else { return };
+    let Some((method, _)) = said.call(Role::Agent) else { return };
     let began = book.open.iter().chain(&book.done).any(|asked| asked.method.starts_with("session/"));
     if book.initialized.is_null() && !began && Method::of(method).is_some() {
         out.fail("INIT-10", said, format!("`{method}` is sent before `initialize` is answered"));
@@ -124,7 +124,7 @@ fn update(book: &Book, said: &Said<'_>, id: &str, kind: &str, out: &mut Findings
     let Some(session) = known else {
         let opening = ["session/new", "session/fork"]
             .iter()
-            .any(|method| book.open_for(Party::Client, method).count() > 0);
+            .any(|method| book.open_for(Role::Client, method).count() > 0);
         if opening {
             let why = "an update of a session whose id the client does not have yet";
             out.fail("SESS-31", said, why);

@@ -253,7 +253,7 @@ fn rule_of(said: &Said<'_>, fault: &Fault) -> &'static str {
 }
 
 fn binds(rule: &str, said: &Said<'_>) -> bool {
-    rules::get(rule).is_some_and(|rule| rule.side.binds(said.from))
+    rules::get(rule).is_some_and(|rule| rule.binds(said.from))
 }
 
 #[cfg(test)]

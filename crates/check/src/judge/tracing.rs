@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{Book, Findings, Kind, Said, Watcher};
-use crate::Party;
+use crate::Role;
 
 /// Looks at what stands under the reserved names, at the root of `_meta`.
 #[derive(Default)]
 pub(super) struct Tracing {
-    /// What each party has said under them, agent first: who repeats the other's words is not the author.
+    /// What each role has said under them, agent first: who repeats the other's words is not the author.
     said: [BTreeSet<String>; 2],
 }
 
@@ -22,7 +22,7 @@ impl Watcher for Tracing {
     }
 
     fn see(&mut self, _: &Book, said: &Said<'_>, out: &mut Findings) {
-        let who = usize::from(said.from == Party::Client);
+        let who = usize::from(said.from == Role::Client);
         for meta in places(said) {
             for name in NAMES {
                 let value = &meta[name];

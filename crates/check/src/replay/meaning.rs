@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::Party;
+use crate::Role;
 
 /// By what a message of another run is recognised.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,17 +55,17 @@ impl fmt::Display for Meaning {
 
 /// Which requests are open, by who asked.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Asked(HashMap<(Party, String), String>);
+pub(super) struct Asked(HashMap<(Role, String), String>);
 
 impl Asked {
     /// Notes a request.
-    pub(super) fn note(&mut self, message: &Value, from: Party) {
+    pub(super) fn note(&mut self, message: &Value, from: Role) {
         if let (Some(method), Some(id)) = (message.get("method").and_then(Value::as_str), message.get("id")) {
             self.0.insert((from, id.to_string()), method.to_owned());
         }
     }
 
-    fn method(&self, id: &Value, asker: Party) -> Option<&str> {
+    fn method(&self, id: &Value, asker: Role) -> Option<&str> {
         self.0.get(&(asker, id.to_string())).map(String::as_str)
     }
 }
@@ -77,7 +77,7 @@ impl Meaning {
     }
 
     /// `None`: this is no message.
-    pub(super) fn of(message: &Value, asked: &Asked, from: Party) -> Option<Meaning> {
+    pub(super) fn of(message: &Value, asked: &Asked, from: Role) -> Option<Meaning> {
         let id = message.get("id");
         if let Some(method) = message.get("method").and_then(Value::as_str) {
             let params = message.get("params");

@@ -18,7 +18,7 @@ use attache_conn::{FrameReader, FrameWriter, Link};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
-use crate::Party;
+use crate::Role;
 use crate::trace::{Trace, What};
 use meaning::{Meaning, differences};
 use names::Names;
@@ -27,7 +27,7 @@ use names::Names;
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Whose part is played.
-    pub part: Party,
+    pub part: Role,
     /// Whether to wait as long as was waited then.
     pub delays: bool,
     /// How long the peer may take for what it has to say next.
@@ -41,7 +41,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Options {
-            part: Party::Agent,
+            part: Role::Agent,
             delays: false,
             patience: Duration::from_secs(30),
             strict: false,
@@ -143,7 +143,7 @@ pub async fn replay(trace: &Trace, link: Link, options: &Options, hear: impl FnM
 }
 
 /// What the peer is to say, in order.
-fn expected(trace: &Trace, peer: Party) -> VecDeque<Expected> {
+fn expected(trace: &Trace, peer: Role) -> VecDeque<Expected> {
     let mut asked = meaning::Asked::default();
     let mut all = VecDeque::new();
     // Whether our side has said something since.

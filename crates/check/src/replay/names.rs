@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::meaning::{Asked, Meaning};
-use crate::Party;
+use crate::Role;
 use crate::trace::{Trace, What};
 
 /// Members whose text is a name that one side made up.
@@ -45,12 +45,12 @@ impl Names {
     }
 
     /// Notes a request of ours, so that its answer is recognised.
-    pub(super) fn note_own(&mut self, message: &Value, part: Party) {
+    pub(super) fn note_own(&mut self, message: &Value, part: Role) {
         self.asked.note(message, part);
     }
 
     /// The meaning of a peer's message, in the names of the recording.
-    pub(super) fn meaning(&self, message: &Value, from: Party) -> Option<Meaning> {
+    pub(super) fn meaning(&self, message: &Value, from: Role) -> Option<Meaning> {
         Some(match Meaning::of(message, &self.asked, from)? {
             Meaning::Call { method, session, kind, request } => {
                 let session = session.map(|now| self.then.get(&now).cloned().unwrap_or(now));
@@ -153,7 +153,7 @@ impl Names {
 /// The directory that the first session of a recording was opened in.
 pub(super) fn recorded_cwd(trace: &Trace) -> Option<String> {
     trace.entries.iter().find_map(|entry| {
-        let What::Line { from: Party::Client, text, .. } = &entry.what else { return None };
+        let What::Line { from: Role::Client, text, .. } = &entry.what else { return None };
         let message: Value = serde_json::from_slice(text).ok()?;
         cwd(&message).map(str::to_owned)
     })

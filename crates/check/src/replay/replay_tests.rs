@@ -7,7 +7,7 @@ use crate::trace::{End, Entry, Head};
 fn trace(lines: &[&str]) -> Trace {
     let entries = lines.iter().enumerate().map(|(index, line)| {
         let (way, text) = line.split_at(1);
-        let from = if way == ">" { Party::Client } else { Party::Agent };
+        let from = if way == ">" { Role::Client } else { Role::Agent };
         Entry {
             at: Duration::from_secs(index as u64),
             what: What::Line { from, text: text.trim().into(), end: End::Lf },
@@ -55,7 +55,7 @@ const TALK: &[&str] = &[
     r#"< {"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}"#,
 ];
 
-fn options(part: Party) -> Options {
+fn options(part: Role) -> Options {
     Options { part, ..Options::default() }
 }
 
@@ -83,14 +83,14 @@ async fn client(mut peer: Peer, text: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn the_agent_of_a_recording_serves_another_client() {
-    let outcome = play(&trace(TALK), &options(Party::Agent), |peer| client(peer, "hi")).await;
+    let outcome = play(&trace(TALK), &options(Role::Agent), |peer| client(peer, "hi")).await;
     assert!(outcome.is_faithful(false), "{:?}", outcome.deviations);
     assert_eq!((outcome.matched, outcome.expected, outcome.said), (4, 4, 5));
 }
 
 #[tokio::test(start_paused = true)]
 async fn other_content_is_told_and_counts_only_if_asked_for() {
-    let outcome = play(&trace(TALK), &options(Party::Agent), |peer| client(peer, "something else")).await;
+    let outcome = play(&trace(TALK), &options(Role::Agent), |peer| client(peer, "something else")).await;
     assert!(outcome.is_faithful(false) && !outcome.is_faithful(true));
     let found = outcome
         .deviations
@@ -101,7 +101,7 @@ async fn other_content_is_told_and_counts_only_if_asked_for() {
 
 #[tokio::test(start_paused = true)]
 async fn the_client_of_a_recording_follows_another_agents_names() {
-    let outcome = play(&trace(TALK), &options(Party::Client), |mut peer| async move {
+    let outcome = play(&trace(TALK), &options(Role::Client), |mut peer| async move {
         let hello = peer.hear().await;
         peer.say(json!({"jsonrpc":"2.0","id":hello["id"],"result":{"protocolVersion":1}})).await;
         let new = peer.hear().await;
@@ -131,11 +131,8 @@ async fn the_client_of_a_recording_follows_another_agents_names() {
 
 #[tokio::test(start_paused = true)]
 async fn the_directory_of_a_replay_can_be_another() {
-    let options = Options {
-        cwd: Some("/somewhere".into()),
-        patience: Duration::from_secs(1),
-        ..options(Party::Client)
-    };
+    let options =
+        Options { cwd: Some("/somewhere".into()), patience: Duration::from_secs(1), ..options(Role::Client) };
     play(&trace(TALK), &options, |mut peer| async move {
         let hello = peer.hear().await;
         peer.say(json!({"jsonrpc":"2.0","id":hello["id"],"result":{"protocolVersion":1}})).await;
@@ -146,7 +143,7 @@ async fn the_directory_of_a_replay_can_be_another() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_was_never_made_is_answered_and_told() {
-    let outcome = play(&trace(&TALK[..2]), &options(Party::Agent), |mut peer| async move {
+    let outcome = play(&trace(&TALK[..2]), &options(Role::Agent), |mut peer| async move {
         peer.say(json!({"jsonrpc":"2.0","id":1,"method":"session/list","params":{}})).await;
         assert_eq!(peer.hear().await["error"]["code"], -32603);
         peer.say(json!({"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":1}})).await;
@@ -159,7 +156,7 @@ async fn a_request_that_was_never_made_is_answered_and_told() {
 
 #[tokio::test(start_paused = true)]
 async fn what_never_comes_is_missing() {
-    let outcome = play(&trace(TALK), &options(Party::Agent), |mut peer| async move {
+    let outcome = play(&trace(TALK), &options(Role::Agent), |mut peer| async move {
         peer.say(json!({"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":1}})).await;
         peer.hear().await;
         // It stays there, and says nothing more.
@@ -172,7 +169,7 @@ async fn what_never_comes_is_missing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_peer_that_dies_is_noticed_at_once() {
-    let options = Options { patience: Duration::MAX / 4, ..options(Party::Agent) };
+    let options = Options { patience: Duration::MAX / 4, ..options(Role::Agent) };
     let outcome = play(&trace(TALK), &options, |peer| async move { drop(peer) }).await;
     assert_eq!(outcome.deviations.len(), 4);
 }
@@ -180,7 +177,7 @@ async fn a_peer_that_dies_is_noticed_at_once() {
 #[tokio::test(start_paused = true)]
 async fn recorded_delays_are_kept() {
     let before = Instant::now();
-    let options = Options { delays: true, ..options(Party::Agent) };
+    let options = Options { delays: true, ..options(Role::Agent) };
     play(&trace(TALK), &options, |peer| client(peer, "hi")).await;
     // Five lines of the agent, each a second after what was before it.
     assert!(before.elapsed() >= Duration::from_secs(5), "{:?}", before.elapsed());
@@ -201,7 +198,7 @@ async fn a_text_may_be_cut_in_other_pieces() {
     ];
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     for pieces in [vec!["one two"], vec!["o", "n", "e", " two"]] {
-        let outcome = play(&trace(&lines), &options(Party::Client), |mut peer| async move {
+        let outcome = play(&trace(&lines), &options(Role::Client), |mut peer| async move {
             let prompt = peer.hear().await;
             for text in pieces {
                 peer.say(piece(text)).await;

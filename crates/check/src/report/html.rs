@@ -42,7 +42,7 @@ pub fn page(title: &str, body: &str) -> String {
 
 /// The report as one page.
 pub fn html(report: &Report) -> String {
-    let title = format!("attache check {} {}", judged(report.party), report.command.join(" "));
+    let title = format!("attache check {} {}", judged(report.role), report.command.join(" "));
     let mut body = String::new();
     let _ = writeln!(body, "<h1>{}</h1>", escape(title.trim_end()));
     let bad = report.rules.iter().any(|outcome| outcome.failed() && outcome.rule.tier().binds());
@@ -89,7 +89,7 @@ fn failures(report: &Report, body: &mut String) {
         let _ = writeln!(
             body,
             "<section class=\"{class}\" id=\"{id}\"><h3>{id} <small>{} · {}</small></h3>\n<p>{}</p>\n<ul>",
-            rule.level_shown(),
+            rule.marked_level(),
             rule.tier().name(),
             escape(rule.text),
             id = rule.id,
@@ -117,7 +117,7 @@ fn rules(report: &Report, body: &mut String) {
             "<tr class=\"{}\"><td>{}</td><td>{}</td><td>{status}</td><td>{}</td><td>{}</td></tr>",
             status.replace(' ', "-"),
             rule.id,
-            rule.level_shown(),
+            rule.marked_level(),
             escape(rule.text),
             escape(why),
         );

@@ -18,7 +18,7 @@ pub fn json(report: &Report) -> Value {
     json!({
         "attache": "check",
         "version": 1,
-        "party": report.party.map(|party| party.name()),
+        "party": report.role.map(|role| role.name()),
         "command": report.command,
         "conclusion": conclusion,
         "why": why,
@@ -34,7 +34,7 @@ fn rule(outcome: &Outcome, scenes: &[Scene]) -> Value {
     let rule = outcome.rule;
     let mut entry = json!({
         "id": rule.id,
-        "side": rule.side.name(),
+        "side": rule.side(),
         "level": rule.level.name(),
         "keyword": rule.keyword,
         "tier": rule.tier().name(),
@@ -69,7 +69,7 @@ fn failure(finding: &Finding, scene: Option<&Scene>) -> Value {
     });
     json!({
         "scenario": scene.map(|scene| scene.name.as_str()),
-        "party": finding.party.name(),
+        "party": finding.role.name(),
         "why": finding.why,
         "lines": lines.collect::<Vec<_>>(),
     })

@@ -14,7 +14,7 @@ use crate::run::{Conclusion, Outcome, Report};
 pub fn junit(report: &Report) -> String {
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let seconds: f64 = report.scenes.iter().map(|scene| scene.took.as_secs_f64()).sum();
-    let name = format!("attache check {} {}", judged(report.party), report.command.join(" "));
+    let name = format!("attache check {} {}", judged(report.role), report.command.join(" "));
     let _ = writeln!(out, "<testsuites name=\"{}\" time=\"{seconds:.3}\">", escape(name.trim_end()));
     if let Conclusion::CouldNotRun(why) = &report.conclusion {
         let why = escape(why);
@@ -57,7 +57,7 @@ fn case(report: &Report, outcome: &Outcome, out: &mut String) {
         out,
         "    <testcase classname=\"{}.{}\" name=\"{} {}\"",
         rule.tier().name(),
-        rule.family(),
+        rule.section(),
         rule.id,
         escape(rule.text),
     );

@@ -7,7 +7,7 @@ use super::html::escape;
 use super::label;
 use crate::judge::{Book, Heard, Message};
 use crate::trace::What;
-use crate::{Party, Trace};
+use crate::{Role, Trace};
 
 /// How much of a message a page holds.
 const MOST: usize = 8 << 10;
@@ -65,8 +65,8 @@ pub fn sequence(trace: &Trace, marks: &[Mark], prefix: &str) -> String {
 
 fn row(heard: &Heard, book: &Book, marks: &[&Mark], id: &str, time: &str, out: &mut String) {
     let to = match heard.from {
-        Party::Agent => "to-client",
-        Party::Client => "to-agent",
+        Role::Agent => "to-client",
+        Role::Client => "to-agent",
     };
     let kind = match heard.message {
         Message::Request { .. } => "ask",

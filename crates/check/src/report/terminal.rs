@@ -7,7 +7,7 @@ use crate::judge::Finding;
 use crate::rules::{Rule, Tier};
 use crate::run::{Outcome, Report, Status};
 use crate::trace::What;
-use crate::{Party, rules};
+use crate::{Role, rules};
 
 /// How much of a report is wanted.
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +79,7 @@ const SHOWN: usize = 3;
 
 /// The report as lines.
 pub fn terminal(report: &Report, look: Look) -> Vec<Line> {
-    let title = format!("attache check {} {}", judged(report.party), report.command.join(" "));
+    let title = format!("attache check {} {}", judged(report.role), report.command.join(" "));
     let mut out = vec![Line::new(Emphasis::Strong, title.trim_end())];
     for tier in Tier::ALL {
         let failed: Vec<&Outcome> =
@@ -106,7 +106,7 @@ pub fn terminal(report: &Report, look: Look) -> Vec<Line> {
 fn broken(report: &Report, outcome: &Outcome, look: Look, out: &mut Vec<Line>) {
     let rule = outcome.rule;
     let emphasis = if rule.tier().binds() { Emphasis::Bad } else { Emphasis::Doubtful };
-    heading(format!("  {} {}", rule.id, rule.level_shown()), emphasis, out);
+    heading(format!("  {} {}", rule.id, rule.marked_level()), emphasis, out);
     for line in wrapped(rule.text, look.width.saturating_sub(4)) {
         out.push(format!("    {line}").into());
     }
@@ -204,7 +204,7 @@ fn table(report: &Report, look: Look, out: &mut Vec<Line>) {
         out.push(Line::new(Emphasis::Strong, row(tier.name(), counts(rules.iter().copied()))));
         let mut families: BTreeMap<&str, Vec<&Outcome>> = BTreeMap::new();
         for outcome in &rules {
-            families.entry(outcome.rule.family()).or_default().push(outcome);
+            families.entry(outcome.rule.section()).or_default().push(outcome);
         }
         for (family, rules) in families {
             let counts = counts(rules.iter().copied());
@@ -252,19 +252,19 @@ fn stopped(report: &Report, look: Look, out: &mut Vec<Line>) {
 
 /// Everything that is known about a rule, for `--explain`.
 pub fn explain(rule: &Rule, look: Look) -> Vec<Line> {
-    let title = format!("{} ({}, {})", rule.id, rule.level_shown(), rule.tier().name());
+    let title = format!("{} ({}, {})", rule.id, rule.marked_level(), rule.tier().name());
     let mut out = vec![Line::new(Emphasis::Strong, title)];
     let mut put = |text: String| out.push(Line::from(text));
     for line in wrapped(rule.text, look.width.saturating_sub(2)) {
         put(format!("  {line}"));
     }
     put(String::new());
-    put(format!("  binds:    {}", rule.side.name()));
+    put(format!("  binds:    {}", rule.side()));
     if let Some(when) = rule.when {
         put(format!("  once:     `{when}` is advertised"));
     }
     put(format!("  source:   {}", rule.source));
-    if rule.level_shown().ends_with('°') {
+    if rule.marked_level().ends_with('°') {
         put("  level:    the source says it as a plain fact or by its schema, without the word".to_owned());
     }
     if let Some(why) = rule.why_not {
@@ -273,11 +273,11 @@ pub fn explain(rule: &Rule, look: Look) -> Vec<Line> {
     if let Some(why) = rule.why_not_client {
         put(format!("  not seen: {why} (agents show it)"));
     }
-    for party in [Party::Agent, Party::Client] {
-        let shows = crate::scenarios(party).into_iter().filter(|scenario| scenario.rules.contains(&rule.id));
+    for role in [Role::Agent, Role::Client] {
+        let shows = crate::scenarios(role).into_iter().filter(|scenario| scenario.rules.contains(&rule.id));
         for scenario in shows {
             let faults = if scenario.fault { " (with --faults)" } else { "" };
-            put(format!("  scenario: {party} {}{faults}: {}", scenario.name, scenario.about));
+            put(format!("  scenario: {role} {}{faults}: {}", scenario.name, scenario.about));
         }
     }
     if crate::judge::watchers(None).iter().any(|watcher| watcher.rules().contains(&rule.id)) {
@@ -287,9 +287,9 @@ pub fn explain(rule: &Rule, look: Look) -> Vec<Line> {
 }
 
 /// The scenarios of a side, for `--list`.
-pub fn list(party: Party, look: Look) -> Vec<Line> {
+pub fn list(role: Role, look: Look) -> Vec<Line> {
     let mut out = Vec::new();
-    for scenario in crate::scenarios(party) {
+    for scenario in crate::scenarios(role) {
         let faults = if scenario.fault { " (with --faults)" } else { "" };
         out.push(Line::new(Emphasis::Strong, format!("{}{faults}", scenario.name)));
         for line in wrapped(scenario.about, look.width.saturating_sub(4)) {

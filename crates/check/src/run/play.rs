@@ -8,7 +8,7 @@ use super::{Options, Scene};
 use crate::judge::{self, Finding, Heard, Message, Verdict};
 use crate::stage::{PromptKind, Setup};
 use crate::trace::{Head, What};
-use crate::{Fresh, Need, Party, Scenario, Stage, Stop, Target, Trace};
+use crate::{Fresh, Need, Role, Scenario, Stage, Stop, Target, Trace};
 
 /// How many times the deadline of one thing a whole scenario may take.
 const WHOLE: u32 = 30;
@@ -89,13 +89,13 @@ async fn on_stage(
     ended
 }
 
-fn takes_part(trace: &Trace, peer: Party) -> bool {
+fn takes_part(trace: &Trace, peer: Role) -> bool {
     trace.entries.iter().any(|entry| {
         let What::Line { from, text, end } = &entry.what else { return false };
         *from == peer
             && match Heard::read(0, entry.at, peer, text, *end).message {
-                Message::Answer { .. } => peer == Party::Agent,
-                Message::Request { .. } => peer == Party::Client,
+                Message::Answer { .. } => peer == Role::Agent,
+                Message::Request { .. } => peer == Role::Client,
                 _ => false,
             }
     })

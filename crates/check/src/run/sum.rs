@@ -7,17 +7,16 @@ use serde_json::Value;
 use super::play::Done;
 use super::{Conclusion, Options, Outcome, Report, Scene, Status};
 use crate::judge::{self, Finding, Verdict};
-use crate::rules::{self, Rule, Side};
+use crate::rules::{self, Rule};
 use crate::trace::What;
-use crate::{Party, Scenario, Stop, Trace};
+use crate::{Role, Scenario, Stop, Trace};
 
 /// How many failures of one rule are kept per report.
 const KEPT: usize = 20;
 
 pub(super) fn sum(command: Vec<String>, options: &Options, played: Vec<Done>) -> Report {
-    let wanted =
-        rules::all().iter().filter(|rule| rule.side.binds(options.party) && is_wanted(rule, options));
-    let all = crate::scenarios(options.party);
+    let wanted = rules::all().iter().filter(|rule| rule.binds(options.role) && is_wanted(rule, options));
+    let all = crate::scenarios(options.role);
     let by_rule = by_rule(
         played
             .iter()
@@ -27,21 +26,19 @@ pub(super) fn sum(command: Vec<String>, options: &Options, played: Vec<Done>) ->
     let rules: Vec<Outcome> = wanted
         .map(|rule| match by_rule.get(rule.id).and_then(|findings| found(findings)) {
             Some((status, findings)) => Outcome { rule, status, findings },
-            None => {
-                Outcome { rule, status: unseen(rule, options.party, &played, &all), findings: Vec::new() }
-            }
+            None => Outcome { rule, status: unseen(rule, options.role, &played, &all), findings: Vec::new() },
         })
         .collect();
     let left = super::choose(options).len().saturating_sub(played.len());
     let conclusion = could_not_run(&played, left).unwrap_or_else(|| conclude(&rules));
     let scenes = played.into_iter().map(|done| done.scene).collect();
-    Report { party: Some(options.party), command, rules, scenes, conclusion }
+    Report { role: Some(options.role), command, rules, scenes, conclusion }
 }
 
-pub(super) fn sum_trace(trace: Trace, party: Option<Party>, options: &Options) -> Report {
-    let findings = judge::judge(&trace, party);
+pub(super) fn sum_trace(trace: Trace, role: Option<Role>, options: &Options) -> Report {
+    let findings = judge::judge(&trace, role);
     let by_rule = by_rule(findings.iter().map(|finding| (0, finding)));
-    let binds = |rule: &Rule| party.is_none_or(|party| rule.side.binds(party));
+    let binds = |rule: &Rule| role.is_none_or(|role| rule.binds(role));
     let rules: Vec<Outcome> = rules::all()
         .iter()
         .filter(|rule| binds(rule) && is_wanted(rule, options))
@@ -70,7 +67,7 @@ pub(super) fn sum_trace(trace: Trace, party: Option<Party>, options: &Options) -
         failures,
         took,
     };
-    Report { party, command, rules, scenes: vec![scene], conclusion }
+    Report { role, command, rules, scenes: vec![scene], conclusion }
 }
 
 fn is_wanted(rule: &Rule, options: &Options) -> bool {
@@ -115,11 +112,11 @@ fn found(findings: &[(usize, &Finding)]) -> Option<(Status, Vec<(usize, Finding)
 }
 
 /// Why there is nothing to say about a rule.
-fn unseen(rule: &Rule, party: Party, played: &[Done], all: &[Scenario]) -> Status {
-    if let Some(why) = rule.why_not_of(party) {
+fn unseen(rule: &Rule, role: Role, played: &[Done], all: &[Scenario]) -> Status {
+    if let Some(why) = rule.why_not_of(role) {
         return Status::NotExercised(why.to_owned());
     }
-    if let Some(why) = not_advertised(rule, party, played) {
+    if let Some(why) = not_advertised(rule, role, played) {
         return Status::NotApplicable(why);
     }
     let skipped = played.iter().flat_map(|done| &done.skipped).find(|(skipped, _)| *skipped == rule.id);
@@ -139,7 +136,7 @@ fn unseen(rule: &Rule, party: Party, played: &[Done], all: &[Scenario]) -> Statu
         return Status::NotExercised(format!("{}: {stop}", done.scene.name));
     }
     if let Some(done) = theirs.first() {
-        return Status::NotExercised(format!("{}: the {party} did nothing that shows it", done.scene.name));
+        return Status::NotExercised(format!("{}: the {role} did nothing that shows it", done.scene.name));
     }
     Status::NotExercised(if all.iter().any(|scenario| scenario.fault && names(scenario)) {
         "shown only with --faults".to_owned()
@@ -150,16 +147,16 @@ fn unseen(rule: &Rule, party: Party, played: &[Done], all: &[Scenario]) -> Statu
     })
 }
 
-/// Duties that come with a capability which the judged party does not have. A capability of the other side is the checker's own.
-fn not_advertised(rule: &Rule, party: Party, played: &[Done]) -> Option<String> {
+/// Duties that come with a capability which the judged role does not have. A capability of the other side is the checker's own.
+fn not_advertised(rule: &Rule, role: Role, played: &[Done]) -> Option<String> {
     let (side, path) = rule.when?.split_once('.')?;
-    if side != party.name() || rule.side == Side::Both {
+    if side != role.name() || rule.roles.len() == 2 {
         return None;
     }
     let capabilities = played.iter().find_map(|done| done.capabilities.as_ref())?;
     let found = path.split('.').fold(capabilities, |value, key| &value[key]);
     let has = *found == Value::Bool(true) || found.is_object();
-    (!has).then(|| format!("the {party} does not advertise `{path}`"))
+    (!has).then(|| format!("the {role} does not advertise `{path}`"))
 }
 
 fn conclude(rules: &[Outcome]) -> Conclusion {

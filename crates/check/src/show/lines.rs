@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::{span, visible};
-use crate::Party;
+use crate::Role;
 use crate::trace::{Entry, What};
 
 /// Which entries are shown.
@@ -18,8 +18,8 @@ pub struct Wanted {
     pub method: Option<String>,
     /// Only this kind of update.
     pub kind: Option<String>,
-    /// Only from this party.
-    pub from: Option<Party>,
+    /// Only from this role.
+    pub from: Option<Role>,
 }
 
 /// Looks at entries in order.
@@ -27,7 +27,7 @@ pub struct Wanted {
 pub struct Filter {
     wanted: Wanted,
     /// Requests that passed, so that their answers pass.
-    asked: HashSet<(Party, String)>,
+    asked: HashSet<(Role, String)>,
 }
 
 impl Wanted {
@@ -78,7 +78,7 @@ pub fn line(entry: &Entry, width: usize) -> String {
     let mut line = format!("{:>10}  ", span(entry.at));
     match &entry.what {
         What::Line { from, text, .. } => {
-            line.push_str(if *from == Party::Client { "client → " } else { "agent  → " });
+            line.push_str(if *from == Role::Client { "client → " } else { "agent  → " });
             line.push_str(&message(text));
         }
         What::Stderr(text) => _ = write!(line, "stderr   {}", String::from_utf8_lossy(text)),

@@ -1,7 +1,7 @@
 //! A recording for people: in short, as a conversation, by time, or line by line.
 //!
 //! `story.rs` folds a trace into what happened, `text.rs` writes that down, `lines.rs` shows single entries, as `--follow` does while they are
-//! written. Whatever the parties said is shown with its control characters made visible: a recording must not move the reader's cursor.
+//! written. Whatever both sides said is shown with its control characters made visible: a recording must not move the reader's cursor.
 
 mod lines;
 mod story;

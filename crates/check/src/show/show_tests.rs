@@ -3,58 +3,58 @@
 use std::time::Duration;
 
 use super::*;
-use crate::Party;
+use crate::Role;
 use crate::trace::{End, Entry, Head, Trace, What};
 
 fn trace() -> Trace {
     let lines = [
         (
-            Party::Client,
+            Role::Client,
             r#"{"jsonrpc":"2.0","id":0,"method":"session/new","params":{"cwd":"/p","mcpServers":[]}}"#,
         ),
-        (Party::Agent, r#"{"jsonrpc":"2.0","id":0,"result":{"sessionId":"s1"}}"#),
+        (Role::Agent, r#"{"jsonrpc":"2.0","id":0,"result":{"sessionId":"s1"}}"#),
         (
-            Party::Client,
+            Role::Client,
             r#"{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s1","prompt":[{"type":"text","text":"fix\nit"}]}}"#,
         ),
         (
-            Party::Agent,
+            Role::Agent,
             r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"I \u001b[31mlook"}}}}"#,
         ),
         (
-            Party::Agent,
+            Role::Agent,
             r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":" at it"}}}}"#,
         ),
         (
-            Party::Agent,
+            Role::Agent,
             r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"tool_call","toolCallId":"t","title":"Edit a.rs","kind":"edit","status":"pending"}}}"#,
         ),
         (
-            Party::Agent,
+            Role::Agent,
             r#"{"jsonrpc":"2.0","id":5,"method":"session/request_permission","params":{"sessionId":"s1","toolCall":{"toolCallId":"t","title":"Edit a.rs"},"options":[]}}"#,
         ),
         (
-            Party::Client,
+            Role::Client,
             r#"{"jsonrpc":"2.0","id":5,"result":{"outcome":{"outcome":"selected","optionId":"yes"}}}"#,
         ),
         (
-            Party::Agent,
+            Role::Agent,
             r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"tool_call_update","toolCallId":"t","status":"in_progress"}}}"#,
         ),
-        (Party::Agent, "a log line"),
+        (Role::Agent, "a log line"),
         (
-            Party::Agent,
+            Role::Agent,
             r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"tool_call_update","toolCallId":"t","status":"completed"}}}"#,
         ),
         (
-            Party::Agent,
+            Role::Agent,
             r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"plan","entries":[{"content":"do","status":"completed","priority":"high"}]}}}"#,
         ),
-        (Party::Agent, r#"{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}"#),
-        (Party::Client, r#"{"jsonrpc":"2.0","id":2,"method":"session/list","params":{}}"#),
-        (Party::Agent, r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"no such method"}}"#),
+        (Role::Agent, r#"{"jsonrpc":"2.0","id":1,"result":{"stopReason":"end_turn"}}"#),
+        (Role::Client, r#"{"jsonrpc":"2.0","id":2,"method":"session/list","params":{}}"#),
+        (Role::Agent, r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"no such method"}}"#),
         (
-            Party::Client,
+            Role::Client,
             r#"{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{"sessionId":"s1","prompt":[]}}"#,
         ),
     ];
@@ -113,7 +113,7 @@ fn a_filter_takes_calls_with_their_answers() {
     assert_eq!(count(Wanted::default()), 16);
     assert_eq!(count(Wanted { method: Some("session/prompt".into()), ..Wanted::default() }), 3);
     assert_eq!(
-        count(Wanted { method: Some("session/*".into()), from: Some(Party::Client), ..Wanted::default() }),
+        count(Wanted { method: Some("session/*".into()), from: Some(Role::Client), ..Wanted::default() }),
         5
     );
     assert_eq!(count(Wanted { kind: Some("plan".into()), ..Wanted::default() }), 1);

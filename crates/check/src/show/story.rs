@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::Party;
+use crate::Role;
 use crate::trace::{Trace, What};
 
 /// Everything that happened, put in order.
@@ -14,7 +14,7 @@ pub struct Story {
     /// From the first entry to the last.
     pub lasted: Duration,
     /// How many messages of which method came from whom.
-    pub counts: BTreeMap<(Party, String), usize>,
+    pub counts: BTreeMap<(Role, String), usize>,
     /// Bytes of the agent and of the client.
     pub bytes: (u64, u64),
     /// The sessions, in the order in which they were named first.
@@ -31,7 +31,7 @@ pub struct Story {
 #[derive(Clone, Debug)]
 pub struct Answered {
     /// Who asked.
-    pub from: Party,
+    pub from: Role,
     /// What for.
     pub method: String,
     /// When.
@@ -122,7 +122,7 @@ impl Story {
 struct Fold {
     story: Story,
     /// Open requests: place in `answered`, and where the question stands in a session.
-    open: HashMap<(Party, String), Open>,
+    open: HashMap<(Role, String), Open>,
 }
 
 struct Open {
@@ -132,11 +132,11 @@ struct Open {
 }
 
 impl Fold {
-    fn line(&mut self, at: Duration, from: Party, text: &[u8]) {
+    fn line(&mut self, at: Duration, from: Role, text: &[u8]) {
         let size = text.len() as u64 + 1;
         match from {
-            Party::Agent => self.story.bytes.0 += size,
-            Party::Client => self.story.bytes.1 += size,
+            Role::Agent => self.story.bytes.0 += size,
+            Role::Client => self.story.bytes.1 += size,
         }
         let Ok(message) = serde_json::from_slice::<Value>(text) else {
             self.story.noise += usize::from(!text.trim_ascii().is_empty());
@@ -151,7 +151,7 @@ impl Fold {
         }
     }
 
-    fn call(&mut self, at: Duration, from: Party, method: &str, id: Option<&Value>, params: &Value) {
+    fn call(&mut self, at: Duration, from: Role, method: &str, id: Option<&Value>, params: &Value) {
         *self.story.counts.entry((from, method.to_owned())).or_default() += 1;
         let session = params.get("sessionId").and_then(Value::as_str).map(|id| self.session(id));
         let event = session.and_then(|session| self.event(at, session, method, params));
@@ -192,7 +192,7 @@ impl Fold {
         Some(story.events.len() - 1)
     }
 
-    fn answer(&mut self, at: Duration, from: Party, id: &Value, message: &Value) {
+    fn answer(&mut self, at: Duration, from: Role, id: &Value, message: &Value) {
         let Some(open) = self.open.remove(&(from.other(), id.to_string())) else {
             self.story.noise += 1;
             return;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Id, PromptKind, Stage, WireError};
-use crate::{Need, Party, Stop};
+use crate::{Need, Role, Stop};
 
 /// Everything that a client can advertise in version 1.
 pub(crate) fn everything() -> Value {
@@ -52,8 +52,8 @@ impl Stage {
     pub(super) fn check_needs(&self) -> Result<(), Stop> {
         for need in self.setup.needs {
             match need {
-                Need::Agent(path) if self.peer() == Party::Agent => self.need(path)?,
-                Need::Client(path) if self.peer() == Party::Client => self.need(path)?,
+                Need::Agent(path) if self.peer() == Role::Agent => self.need(path)?,
+                Need::Client(path) if self.peer() == Role::Client => self.need(path)?,
                 _ => {}
             }
         }

@@ -29,7 +29,7 @@ use tokio::time::Instant;
 use crate::judge::{Book, Finding, Findings, Heard};
 use crate::target::{Life, Opened};
 use crate::trace::{End, Entry, What};
-use crate::{Need, Party, Step, Stop, Trace};
+use crate::{Need, Role, Step, Stop, Trace};
 use wire::Wire;
 
 /// The harmless request that [`Stage::probe`] sends.
@@ -69,7 +69,7 @@ impl std::fmt::Display for WireError {
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// Who the checker is.
-    pub plays: Party,
+    pub plays: Role,
     /// How long to wait for one thing; turns get six times as long.
     pub deadline: Duration,
     /// What prompts say.
@@ -144,12 +144,12 @@ impl Stage {
     }
 
     /// Who the checker is.
-    pub fn plays(&self) -> Party {
+    pub fn plays(&self) -> Role {
         self.setup.plays
     }
 
     /// Who is judged.
-    pub fn peer(&self) -> Party {
+    pub fn peer(&self) -> Role {
         self.setup.plays.other()
     }
 
@@ -362,6 +362,6 @@ pub struct Played {
     pub excused: Vec<(&'static str, String)>,
     /// Whether `initialize` was answered with a result.
     pub initialized: bool,
-    /// The capabilities of the judged party.
+    /// The capabilities of the judged role.
     pub capabilities: Value,
 }

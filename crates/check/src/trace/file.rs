@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{End, Entry, Head, Trace, What, base64};
-use crate::Party;
+use crate::Role;
 
 /// No recording is longer: ten years.
 const LONGEST: Duration = Duration::from_secs(10 * 31_536_000);
@@ -93,15 +93,15 @@ fn read_piece(line: &str) -> Result<(Entry, bool), String> {
 }
 
 /// The line of a recording for the beginning of a line whose rest is to come, without its line end.
-pub(crate) fn piece_line(at: Duration, from: Party, text: &[u8]) -> String {
+pub(crate) fn piece_line(at: Duration, from: Role, text: &[u8]) -> String {
     let whole = Entry { at, what: What::Line { from, text: text.to_vec(), end: End::Lf } }.to_line();
     format!("{},\"more\":true}}", &whole[..whole.len() - 1])
 }
 
 fn what(entry: &Value) -> Result<What, String> {
     let number = |key: &str| entry[key].as_i64().and_then(|number| i32::try_from(number).ok());
-    let party = |key: &str| {
-        entry[key].as_str().and_then(Party::of).ok_or_else(|| format!("`{key}` is neither agent nor client"))
+    let role = |key: &str| {
+        entry[key].as_str().and_then(Role::of).ok_or_else(|| format!("`{key}` is neither agent nor client"))
     };
     if entry.get("from").is_some() {
         let text = match (&entry["text"], &entry["base64"]) {
@@ -114,12 +114,12 @@ fn what(entry: &Value) -> Result<What, String> {
             Some("") => End::Open,
             _ => End::Lf,
         };
-        return Ok(What::Line { from: party("from")?, text, end });
+        return Ok(What::Line { from: role("from")?, text, end });
     }
     Ok(if let Some(text) = entry["stderr"].as_str() {
         What::Stderr(text.into())
     } else if entry.get("closed").is_some() {
-        What::Closed { from: party("closed")? }
+        What::Closed { from: role("closed")? }
     } else if entry.get("exit").is_some() {
         What::Exit { code: number("exit"), signal: number("signal") }
     } else {
@@ -150,7 +150,7 @@ pub struct Reader<R> {
     input: R,
     head: Head,
     line: usize,
-    /// What there is of a long line of each party.
+    /// What there is of a long line of each role.
     pieces: [Vec<u8>; 2],
 }
 
@@ -205,7 +205,7 @@ impl<R> Reader<R> {
     /// The entry with the pieces before it; `None` if it is one of them.
     fn join(&mut self, mut entry: Entry, more: bool) -> Option<Entry> {
         let What::Line { from, text, .. } = &mut entry.what else { return Some(entry) };
-        let pieces = &mut self.pieces[usize::from(*from == Party::Client)];
+        let pieces = &mut self.pieces[usize::from(*from == Role::Client)];
         if more || !pieces.is_empty() {
             pieces.append(text);
         }

@@ -5,7 +5,7 @@ use std::io;
 
 use attache_check::run::{Options, Report, Status, run};
 use attache_check::target::Memory;
-use attache_check::{BoxFuture, Fresh, Opened, Party, Target};
+use attache_check::{BoxFuture, Fresh, Opened, Role, Target};
 use attache_conn::Link;
 use attache_mutants::agent::{agent, locked_agent, variants};
 
@@ -48,7 +48,7 @@ impl Target for Mutant {
 
 /// Both ways, one after the other.
 async fn check(variant: Option<&'static str>) -> [Report; 2] {
-    let options = Options { faults: true, ..Options::new(Party::Agent) };
+    let options = Options { faults: true, ..Options::new(Role::Agent) };
     let real = Options { scenarios: ON_DISK.map(str::to_owned).to_vec(), ..options.clone() };
     [
         run(&Mutant::new(variant, false), &options, &mut |_| {}).await,
@@ -59,7 +59,7 @@ async fn check(variant: Option<&'static str>) -> [Report; 2] {
 #[tokio::test(start_paused = true)]
 async fn the_good_agent_keeps_every_rule() {
     // Scenarios about files stop where there are none; they were played on disk too.
-    matrix::assert_good(&check(None).await, Party::Agent, &ON_DISK);
+    matrix::assert_good(&check(None).await, Role::Agent, &ON_DISK);
 }
 
 #[test]
@@ -75,7 +75,7 @@ async fn a_locked_agent_is_judged_behind_its_door() {
     let options = |login: Option<&str>| Options {
         login: login.map(str::to_owned),
         only: vec!["CANCEL-05".to_owned(), "AUTH-05".to_owned()],
-        ..Options::new(Party::Agent)
+        ..Options::new(Role::Agent)
     };
     for (login, behind) in [(None, false), (Some("key"), true), (Some("no such method"), false)] {
         let report = run(&locked, &options(login), &mut |_| {}).await;
@@ -91,5 +91,5 @@ async fn a_locked_agent_is_judged_behind_its_door() {
 
 #[test]
 fn every_duty_has_a_variant() {
-    matrix::assert_complete(variants(), Party::Agent);
+    matrix::assert_complete(variants(), Role::Agent);
 }

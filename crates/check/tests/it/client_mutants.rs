@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use attache_check::run::{Options, Report, run};
 use attache_check::target::{Launch, Life};
-use attache_check::{BoxFuture, Fresh, Opened, Party, Scenario, Target, client, scenarios};
+use attache_check::{BoxFuture, Fresh, Opened, Role, Scenario, Target, client, scenarios};
 use attache_conn::Link;
 use attache_mutants::client::{Relaunch, Setup, variants};
 use tokio::sync::{mpsc, oneshot};
@@ -103,7 +103,7 @@ const ON_DISK: [&str; 14] = [
 
 /// Plays the scenarios that `wanted` says, those about files in a directory, the others without one.
 async fn check(variant: Option<&'static str>, wanted: impl Fn(usize, &Scenario) -> bool) -> [Report; 2] {
-    let all = scenarios(Party::Client);
+    let all = scenarios(Role::Client);
     let wanted: Vec<&Scenario> = all
         .iter()
         .enumerate()
@@ -115,7 +115,7 @@ async fn check(variant: Option<&'static str>, wanted: impl Fn(usize, &Scenario) 
         Options {
             faults: true,
             scenarios: here.map(|scenario| scenario.name.to_owned()).collect(),
-            ..Options::new(Party::Client)
+            ..Options::new(Role::Client)
         }
     };
     let nothing = |_: attache_check::run::Progress<'_>| {};
@@ -127,7 +127,7 @@ async fn check(variant: Option<&'static str>, wanted: impl Fn(usize, &Scenario) 
 
 #[tokio::test(start_paused = true)]
 async fn the_good_client_keeps_every_rule() {
-    matrix::assert_good(&check(None, |_, _| true).await, Party::Client, &[]);
+    matrix::assert_good(&check(None, |_, _| true).await, Role::Client, &[]);
 }
 
 /// Each variant plays the scenarios that concern it and every fifth of the others, by turns; with `ATTACHE_MATRIX=whole` all.
@@ -147,5 +147,5 @@ fn each_variant_is_found_out() {
 
 #[test]
 fn every_duty_has_a_variant() {
-    matrix::assert_complete(variants(), Party::Client);
+    matrix::assert_complete(variants(), Role::Client);
 }

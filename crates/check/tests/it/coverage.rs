@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use attache_check::rules::Rule;
-use attache_check::{Level, Party, judge, rules, scenarios};
+use attache_check::{Level, Role, judge, rules, scenarios};
 use attache_mutants::{Variant, agent, client};
 
 const LEVELS: [(&str, &[Level]); 3] = [
@@ -15,24 +15,24 @@ const LEVELS: [(&str, &[Level]); 3] = [
     ("MAY, REC", &[Level::May, Level::Rec]),
 ];
 
-fn observable(party: Party) -> Vec<&'static Rule> {
+fn observable(role: Role) -> Vec<&'static Rule> {
     rules::all()
         .iter()
-        .filter(|rule| rule.side.binds(party) && rule.observable && rule.why_not_of(party).is_none())
+        .filter(|rule| rule.binds(role) && rule.observable && rule.why_not_of(role).is_none())
         .collect()
 }
 
 /// Rules with a scenario or a watcher.
-fn shown(party: Party) -> BTreeSet<&'static str> {
-    let of_scenarios = scenarios(party).into_iter().flat_map(|scenario| scenario.rules.iter().copied());
-    let of_watchers = judge::watchers(Some(party));
+fn shown(role: Role) -> BTreeSet<&'static str> {
+    let of_scenarios = scenarios(role).into_iter().flat_map(|scenario| scenario.rules.iter().copied());
+    let of_watchers = judge::watchers(Some(role));
     of_scenarios.chain(of_watchers.iter().flat_map(|watcher| watcher.rules().iter().copied())).collect()
 }
 
-fn broken(party: Party) -> BTreeSet<&'static str> {
-    let variants = match party {
-        Party::Agent => agent::variants(),
-        Party::Client => client::variants(),
+fn broken(role: Role) -> BTreeSet<&'static str> {
+    let variants = match role {
+        Role::Agent => agent::variants(),
+        Role::Client => client::variants(),
     };
     variants.iter().map(Variant::rule).collect()
 }
@@ -41,17 +41,17 @@ fn broken(party: Party) -> BTreeSet<&'static str> {
 fn every_duty_can_be_seen_and_seen_to_fail() {
     let mut missing = Vec::new();
     println!("{:<8}{:<22}{:>12}{:>20}{:>20}", "side", "level", "observable", "with a check", "with a mutant");
-    for party in [Party::Agent, Party::Client] {
-        let (rules, shown, broken) = (observable(party), shown(party), broken(party));
+    for role in [Role::Agent, Role::Client] {
+        let (rules, shown, broken) = (observable(role), shown(role), broken(role));
         for (name, levels) in LEVELS {
             let of: Vec<&str> =
                 rules.iter().filter(|rule| levels.contains(&rule.level)).map(|rule| rule.id).collect();
             let checked = of.iter().filter(|id| shown.contains(*id)).count();
             let killed = of.iter().filter(|id| broken.contains(*id)).count();
-            println!("{:<8}{name:<22}{:>12}{checked:>20}{killed:>20}", party.name(), of.len());
+            println!("{:<8}{name:<22}{:>12}{checked:>20}{killed:>20}", role.name(), of.len());
             if !levels.contains(&Level::May) {
                 let without = of.iter().filter(|id| !shown.contains(*id) || !broken.contains(*id));
-                missing.extend(without.map(|id| format!("{party} {id}")));
+                missing.extend(without.map(|id| format!("{role} {id}")));
             }
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use attache_check::run::{Conclusion, Options, Status};
 use attache_check::stage::{Prompts, Setup};
 use attache_check::target::Memory;
-use attache_check::{Fresh, Party, Stage, Stop, Target};
+use attache_check::{Fresh, Role, Stage, Stop, Target};
 use attache_conn::Link;
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ fn result(message: &Value, result: Value) -> Vec<String> {
 async fn stage(target: &Memory) -> Stage {
     let fresh = Fresh { scenario: "x", act: "prompt", prompt: String::new(), cwd: "/w".into() };
     let setup = Setup {
-        plays: Party::Client,
+        plays: Role::Client,
         deadline: Duration::from_secs(5),
         prompts: Prompts::names(),
         login: None,
@@ -131,7 +131,7 @@ async fn bytes_are_sent_as_they_are_and_written_down_as_lines() {
 #[tokio::test(start_paused = true)]
 async fn a_peer_that_is_not_there_is_nothing_to_judge() {
     let target = Memory::new(|link: Link, _: &Fresh| async move { drop(link) });
-    let options = Options { faults: true, ..Options::new(Party::Agent) };
+    let options = Options { faults: true, ..Options::new(Role::Agent) };
     if attache_check::run::choose(&options).is_empty() {
         return;
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use attache_check::report::{self, Look, Mark};
 use attache_check::run::{Conclusion, Options, Report, judge_trace};
-use attache_check::{Entry, Party, Tier, What};
+use attache_check::{Entry, Role, Tier, What};
 
 use crate::talk::begun;
 
@@ -24,7 +24,7 @@ fn sample() -> Report {
     );
     trace.head.command = vec!["agent".to_owned(), "--acp".to_owned()];
     let only = ["PROMPT-08", "STDIO-08", "RPC-07", "RPC-01", "TERM-05", "NES-05"].map(str::to_owned).into();
-    judge_trace(trace, Some(Party::Agent), &Options { only, ..Options::new(Party::Agent) })
+    judge_trace(trace, Some(Role::Agent), &Options { only, ..Options::new(Role::Agent) })
 }
 
 fn snapshot(name: &str, text: &str) {
@@ -90,7 +90,7 @@ fn nothing_that_a_peer_says_becomes_part_of_the_page() {
     for what in [What::Stderr(evil.as_bytes().to_vec()), What::Note(evil.to_owned())] {
         trace.entries.push(Entry { at: std::time::Duration::ZERO, what });
     }
-    let report = judge_trace(trace, None, &Options::new(Party::Agent));
+    let report = judge_trace(trace, None, &Options::new(Role::Agent));
     let page = report::html(&report);
     assert!(page.contains("&lt;img src=x") && page.contains("default-src 'none'"), "{page}");
     // Every tag is one of ours, and none has a handler.
@@ -129,7 +129,7 @@ fn colours_only_where_they_are_wanted() {
 #[test]
 fn a_run_that_could_not_begin_is_an_error_in_junit() {
     let report = Report {
-        party: Some(Party::Agent),
+        role: Some(Role::Agent),
         command: vec!["a&b".to_owned()],
         rules: Vec::new(),
         scenes: Vec::new(),

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use attache_check::judge::judge;
-use attache_check::{End, Entry, Party, Trace, Verdict, What};
+use attache_check::{End, Entry, Role, Trace, Verdict, What};
 
 pub fn trace(lines: &[&str]) -> Trace {
     let entry = |(number, line): (usize, &&str)| {
         let (who, text) = line.split_once(' ').unwrap_or((line, ""));
-        let from = if who == "c" { Party::Client } else { Party::Agent };
+        let from = if who == "c" { Role::Client } else { Role::Agent };
         let what = What::Line { from, text: text.into(), end: End::Lf };
         Entry { at: Duration::from_millis(number as u64), what }
     };

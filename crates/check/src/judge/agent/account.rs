@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::super::{Book, Findings, Said, Watcher};
 use super::items;
-use crate::Party;
+use crate::Role;
 
 /// AUTH-24, AUTH-26.
 #[derive(Default)]
@@ -23,7 +23,7 @@ impl Watcher for Account {
             accounts(said, result, out);
             self.told = Some(result.clone());
         }
-        if let Some(("auth/status_update", params)) = said.call(Party::Agent) {
+        if let Some(("auth/status_update", params)) = said.call(Role::Agent) {
             accounts(said, params, out);
             out.check("AUTH-24", said, self.told.as_ref() != Some(params), || {
                 "nothing has changed since the last report".to_owned()

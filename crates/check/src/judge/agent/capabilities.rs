@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::super::{Book, Findings, Heard, Kind, Message, Said, Watcher};
 use super::items;
-use crate::Party;
+use crate::Role;
 
 /// INIT-15, PLAN-07, PLAN-08.
 pub(super) struct Capabilities;
@@ -65,7 +65,7 @@ impl Watcher for Capabilities {
     }
 
     fn see(&mut self, book: &Book, said: &Said<'_>, out: &mut Findings) {
-        if said.from != Party::Agent || book.initialize.is_none() {
+        if said.from != Role::Agent || book.initialize.is_none() {
             return;
         }
         let (name, found) = match said.kind {
@@ -78,7 +78,7 @@ impl Watcher for Capabilities {
             _ => return,
         };
         if let Some(path) = found {
-            let may = book.can(Party::Client, path);
+            let may = book.can(Role::Client, path);
             let why = || format!("{name} is used and the client does not advertise `{path}`");
             out.check("INIT-15", said, may, why);
             if path == "plan" && !may {
@@ -87,7 +87,7 @@ impl Watcher for Capabilities {
         }
         // A plan in the plain form for a client that knows no other.
         if let Some((_, "plan", _)) = said.update()
-            && !book.can(Party::Client, "plan")
+            && !book.can(Role::Client, "plan")
         {
             out.pass("PLAN-08", said);
             out.pass("PLAN-07", said);

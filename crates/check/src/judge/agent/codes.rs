@@ -1,7 +1,7 @@
 //! RPC-15: codes mean what they mean.
 
 use super::super::{Book, Findings, Kind, Said, Watcher};
-use crate::Party;
+use crate::Role;
 use crate::schema::Method;
 
 pub(super) struct Codes;
@@ -13,7 +13,7 @@ impl Watcher for Codes {
 
     fn see(&mut self, _: &Book, said: &Said<'_>, out: &mut Findings) {
         let Kind::Answer { to, outcome: Err(error), .. } = said.kind else { return };
-        if said.from != Party::Agent {
+        if said.from != Role::Agent {
             return;
         }
         let (Some(code), Some(asked)) = (error["code"].as_i64(), to) else { return };

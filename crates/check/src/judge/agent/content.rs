@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::super::{Book, Findings, Said, Watcher};
 use super::{is_one_of, items};
-use crate::Party;
+use crate::Role;
 
 /// CONT-01, CONT-03, CONT-04, CONT-05, MSG-02.
 pub(super) struct Contents;
@@ -17,7 +17,7 @@ impl Watcher for Contents {
     }
 
     fn see(&mut self, _: &Book, said: &Said<'_>, out: &mut Findings) {
-        if said.from != Party::Agent {
+        if said.from != Role::Agent {
             return;
         }
         let Some((_, kind, update)) = said.update() else { return };

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::{Asked, Book, Findings, Kind, Said, Watcher};
 use super::{is_one_of, is_text};
-use crate::Party;
+use crate::Role;
 
 /// ELIC-04, ELIC-05, ELIC-10, ELIC-15, ELIC-21, ELIC-24, ELIC-26, ELIC-27, ELIC-31.
 #[derive(Default)]
@@ -42,13 +42,13 @@ impl Watcher for Elicitations {
             Kind::Answer { to: Some(asked), outcome, .. } if asked.method == "elicitation/create" => {
                 self.answered(asked, outcome);
             }
-            Kind::Request { method: "elicitation/create", params, .. } if said.from == Party::Agent => {
+            Kind::Request { method: "elicitation/create", params, .. } if said.from == Role::Agent => {
                 question(said, params, out);
                 if params["mode"] == "url" {
                     self.page(said, params, out);
                 }
             }
-            Kind::Notification { method: "elicitation/complete", params } if said.from == Party::Agent => {
+            Kind::Notification { method: "elicitation/complete", params } if said.from == Role::Agent => {
                 let id = params["elicitationId"].as_str().unwrap_or_default();
                 out.check("ELIC-24", said, self.asked.contains(id), || {
                     format!("no elicitation {id:?} was asked for")

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::{Book, Findings, Said, Watcher};
 use super::{is_text, items};
-use crate::Party;
+use crate::Role;
 
 /// LIST-03, LIST-10, LIST-12, LIST-13, SSTAT-05.
 #[derive(Default)]
@@ -21,7 +21,7 @@ impl Watcher for Lists {
     }
 
     fn see(&mut self, book: &Book, said: &Said<'_>, out: &mut Findings) {
-        if said.from != Party::Agent {
+        if said.from != Role::Agent {
             return;
         }
         if let Some((_, result)) = said.result_of("session/list") {
@@ -30,7 +30,7 @@ impl Watcher for Lists {
             out.check("LIST-03", said, whole, || {
                 "`sessions` must be a list and `nextCursor` a string".to_owned()
             });
-            let archives = book.can(Party::Agent, "sessionCapabilities.archive");
+            let archives = book.can(Role::Agent, "sessionCapabilities.archive");
             for info in items(&result["sessions"]) {
                 self.info(said, info, out);
                 if archives {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::super::{Book, Findings, Kind, Said, Watcher};
 use super::{is_text, items};
-use crate::Party;
+use crate::Role;
 
 /// MCPA-03, MCPA-04.
 #[derive(Default)]
@@ -23,7 +23,7 @@ impl Watcher for Servers {
     fn see(&mut self, _: &Book, said: &Said<'_>, out: &mut Findings) {
         match said.kind {
             Kind::Request { method, params, .. }
-                if said.from == Party::Client && method.starts_with("session/") =>
+                if said.from == Role::Client && method.starts_with("session/") =>
             {
                 let acp = items(&params["mcpServers"]).filter(|server| server["type"] == "acp");
                 self.servers.extend(acp.filter_map(|server| server["serverId"].as_str()).map(str::to_owned));
@@ -31,7 +31,7 @@ impl Watcher for Servers {
             Kind::Answer { to: Some(asked), outcome: Ok(result), .. } if asked.method == "mcp/connect" => {
                 self.connections.extend(result["connectionId"].as_str().map(str::to_owned));
             }
-            Kind::Request { method: "mcp/message", params, .. } if said.from == Party::Agent => {
+            Kind::Request { method: "mcp/message", params, .. } if said.from == Role::Agent => {
                 if let Some(connection) = params.get("connectionId") {
                     let known = connection.as_str().is_some_and(|id| self.connections.contains(id));
                     out.check("MCPA-03", said, known, || {

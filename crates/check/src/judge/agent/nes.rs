@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::{Book, Findings, Kind, Said, Watcher};
 use super::items;
-use crate::Party;
+use crate::Role;
 
 /// NES-04, NES-09, NES-14.
 #[derive(Default)]
@@ -35,7 +35,7 @@ impl Watcher for Nes {
         let session = name(&asked.params, "sessionId");
         for suggestion in items(&result["suggestions"]) {
             let kind = suggestion["kind"].as_str().unwrap_or_default();
-            let known = kind == "edit" || book.can(Party::Client, &format!("nes.{kind}"));
+            let known = kind == "edit" || book.can(Role::Client, &format!("nes.{kind}"));
             out.check("NES-04", said, known, || {
                 format!("a suggestion of kind {kind:?}, which the client does not announce")
             });

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::{Book, Findings, Said, Watcher};
 use super::is_text;
-use crate::Party;
+use crate::Role;
 
 /// NOTE-02, NOTE-07, NOTE-08, NOTE-09, NOTE-10, SUBA-02, SUBA-05, SUBA-06.
 #[derive(Default)]
@@ -22,7 +22,7 @@ impl Watcher for Notes {
     }
 
     fn see(&mut self, book: &Book, said: &Said<'_>, out: &mut Findings) {
-        if said.from != Party::Agent {
+        if said.from != Role::Agent {
             return;
         }
         let Some((session, kind, update)) = said.update() else { return };

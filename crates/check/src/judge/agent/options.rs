@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::super::{Book, Findings, Kind, Said, Watcher};
 use super::items;
-use crate::Party;
+use crate::Role;
 
 /// CONF-05, CONF-11, MODE-01, MODE-02.
 pub(super) struct Options;
@@ -15,11 +15,11 @@ impl Watcher for Options {
     }
 
     fn see(&mut self, book: &Book, said: &Said<'_>, out: &mut Findings) {
-        if said.from != Party::Agent {
+        if said.from != Role::Agent {
             return;
         }
         if let Kind::Answer { to: Some(asked), outcome: Ok(result), .. } = said.kind
-            && asked.who == Party::Client
+            && asked.who == Role::Client
             && asked.method.starts_with("session/")
         {
             options(said, &result["configOptions"], out);

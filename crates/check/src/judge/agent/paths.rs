@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::super::{Book, Findings, Said, Watcher};
 use super::items;
-use crate::Party;
+use crate::Role;
 
 pub(super) struct Paths;
 
@@ -14,7 +14,7 @@ impl Watcher for Paths {
     }
 
     fn see(&mut self, _: &Book, said: &Said<'_>, out: &mut Findings) {
-        if said.from != Party::Agent {
+        if said.from != Role::Agent {
             return;
         }
         if let Some((_, result)) = said.result_of("session/list") {
@@ -23,7 +23,7 @@ impl Watcher for Paths {
                 items(&info["additionalDirectories"]).for_each(|root| path(said, root, "ROOT-04", out));
             }
         }
-        let Some((method, params)) = said.call(Party::Agent) else { return };
+        let Some((method, params)) = said.call(Role::Agent) else { return };
         match method {
             "fs/read_text_file" | "fs/write_text_file" => {
                 path(said, &params["path"], "FS-04", out);

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::super::{Book, Findings, Kind, Said, Watcher};
 use super::{is_text, items};
-use crate::Party;
+use crate::Role;
 
 /// PERM-02, PERM-13.
 pub(super) struct Permissions;
@@ -15,16 +15,16 @@ impl Watcher for Permissions {
     }
 
     fn see(&mut self, book: &Book, said: &Said<'_>, out: &mut Findings) {
-        if said.from == Party::Client {
+        if said.from == Role::Client {
             // The answer has come, and until here nothing was done.
             if let Kind::Answer { to: Some(asked), .. } = said.kind
                 && asked.method == "session/request_permission"
             {
-                out.pass_at("PERM-13", Party::Agent, &[asked.index]);
+                out.pass_at("PERM-13", Role::Agent, &[asked.index]);
             }
             return;
         }
-        let Some((method, params)) = said.call(Party::Agent) else { return };
+        let Some((method, params)) = said.call(Role::Agent) else { return };
         if method == "session/request_permission" {
             let named = is_text(&params["toolCall"]["toolCallId"]);
             out.check("PERM-02", said, named, || "the question names no tool call".to_owned());
@@ -36,7 +36,7 @@ impl Watcher for Permissions {
 /// PERM-13: while a question is open, what it is about does not happen. Seen is the end of its tool call, and a write to a path
 /// that the call names.
 fn before_the_answer(said: &Said<'_>, book: &Book, method: &str, params: &Value, out: &mut Findings) {
-    for asked in book.open_for(Party::Agent, "session/request_permission") {
+    for asked in book.open_for(Role::Agent, "session/request_permission") {
         let call = &asked.params["toolCall"];
         let id = &call["toolCallId"];
         let update = &params["update"];
@@ -48,7 +48,7 @@ fn before_the_answer(said: &Said<'_>, book: &Book, method: &str, params: &Value,
         if done || written {
             let what = if done { "its tool call is completed" } else { "its file is written" };
             let places = [asked.index, said.index];
-            out.fail_at("PERM-13", Party::Agent, &places, format!("the question is not answered and {what}"));
+            out.fail_at("PERM-13", Role::Agent, &places, format!("the question is not answered and {what}"));
         }
     }
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::super::{Book, Findings, Kind, Said, Watcher};
 use super::{is_text, items};
-use crate::Party;
+use crate::Role;
 
 /// INIT-05, INIT-10, INIT-11, INIT-13, INIT-27, AUTH-14, NES-10, SSTAT-05, PROV-01.
 pub(super) struct Setup;
@@ -42,7 +42,7 @@ impl Watcher for Setup {
     }
 
     fn see(&mut self, book: &Book, said: &Said<'_>, out: &mut Findings) {
-        if said.from != Party::Agent {
+        if said.from != Role::Agent {
             return;
         }
         if let Some((asked, result)) = said.result_of("initialize") {
@@ -51,7 +51,7 @@ impl Watcher for Setup {
             encoding(said, &asked.params, result, out);
         }
         // INIT-28, EXT-09: whoever calls by a name of its own has told of it in `_meta` of a capability.
-        if let Some((method, _)) = said.call(Party::Agent).filter(|(method, _)| method.starts_with('_')) {
+        if let Some((method, _)) = said.call(Role::Agent).filter(|(method, _)| method.starts_with('_')) {
             let told = book.announces_extensions();
             for rule in ["INIT-28", "EXT-09"] {
                 out.check(rule, said, told, || {

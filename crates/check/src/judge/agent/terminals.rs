@@ -1,7 +1,7 @@
 //! TERM-05: terminals are released.
 
 use super::super::{Book, Findings, Said, Watcher};
-use crate::Party;
+use crate::Role;
 
 pub(super) struct Terminals;
 
@@ -18,12 +18,12 @@ impl Watcher for Terminals {
             let working =
                 book.sessions.get(&terminal.session).is_none_or(|session| !session.prompts.is_empty());
             match terminal.released {
-                Some(at) => out.pass_at("TERM-05", Party::Agent, &[terminal.created, at]),
+                Some(at) => out.pass_at("TERM-05", Role::Agent, &[terminal.created, at]),
                 None if (terminal.ended || terminal.killed) && !working => {
                     let why = format!(
                         "the command in terminal {id:?} has ended, its turn too, and it was not released"
                     );
-                    out.fail_at("TERM-05", Party::Agent, &[terminal.created], why);
+                    out.fail_at("TERM-05", Role::Agent, &[terminal.created], why);
                 }
                 None => {}
             }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::{Book, Findings, Kind, Said, Watcher};
 use super::items;
-use crate::Party;
+use crate::Role;
 
 /// TOOL-02, TOOL-10, TOOL-16, TOOL-20. Their shape is looked at with all others.
 #[derive(Default)]
@@ -80,7 +80,7 @@ impl Tools {
         match known {
             Some(known) if known.announced && is_final(&known.status) => {
                 let why = format!("the id {id:?} stood for a call that is finished");
-                out.fail_at("TOOL-02", Party::Agent, &[known.first, said.index], why);
+                out.fail_at("TOOL-02", Role::Agent, &[known.first, said.index], why);
             }
             _ => out.pass("TOOL-02", said),
         }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::{Book, Findings, Kind, Said, Watcher};
 use super::items;
-use crate::Party;
+use crate::Role;
 
 #[derive(Debug, Default)]
 pub(super) struct Choices {
@@ -23,7 +23,7 @@ impl Watcher for Choices {
         if let Some((_, page)) = said.result_of("session/list") {
             self.cursors.extend(page["nextCursor"].as_str().map(str::to_owned));
         }
-        if said.from != Party::Client {
+        if said.from != Role::Client {
             return;
         }
         if let Some((asked, answer)) = said.result_of("session/request_permission") {
@@ -37,7 +37,7 @@ impl Watcher for Choices {
         if let Kind::Answer { id, outcome: Err(error), .. } = said.kind {
             return code(said, id, error, out);
         }
-        match said.call(Party::Client) {
+        match said.call(Role::Client) {
             Some(("session/set_mode", params)) => mode(book, said, params, out),
             Some(("session/set_config_option", params)) => option(book, said, params, out),
             Some(("session/list", params)) => {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::super::{Book, Findings, Said, Watcher};
 use super::items;
-use crate::Party;
+use crate::Role;
 
 pub(super) struct Opening;
 
@@ -14,7 +14,7 @@ impl Watcher for Opening {
     }
 
     fn see(&mut self, book: &Book, said: &Said<'_>, out: &mut Findings) {
-        match said.call(Party::Client) {
+        match said.call(Role::Client) {
             Some(("initialize", params)) => introduction(said, params, out),
             Some(("authenticate", params)) => authentication(book, said, params, out),
             Some((method, _)) if method.starts_with('_') => {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::super::{Book, Findings, Said, Watcher};
 use super::items;
-use crate::Party;
+use crate::Role;
 
 #[derive(Debug, Default)]
 pub(super) struct Setups {
@@ -34,7 +34,7 @@ impl Watcher for Setups {
     }
 
     fn see(&mut self, _: &Book, said: &Said<'_>, out: &mut Findings) {
-        let Some((method, params)) = said.call(Party::Client) else { return };
+        let Some((method, params)) = said.call(Role::Client) else { return };
         match method {
             "session/new" | "session/load" | "session/resume" | "session/fork" => {
                 if method == "session/new" {
