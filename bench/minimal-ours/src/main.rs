@@ -1,11 +1,11 @@
 //! The smallest agent on attache that can hold a conversation: it echoes.
 
-use attache::agent::{Session, Turn, serve};
+use attache::agent::{AgentSession, Turn, serve};
 use attache::{Link, Prompt, Result, StopReason};
 
 struct Echo;
 
-impl Session for Echo {
+impl AgentSession for Echo {
     async fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
         turn.say(prompt.text()).await?;
         Ok(StopReason::EndTurn)

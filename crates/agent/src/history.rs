@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use attache::agent::{Agent, NewSession, Open};
+use attache::agent::{Agent, OpenRequest, OpenedSession};
 use attache::wire::v1::{
     ListSessionsRequest, ListSessionsResponse, SessionArchiveFilter, SessionId, SessionInfo, SessionStatus,
     SessionUpdate,
@@ -41,7 +41,7 @@ pub(crate) fn offer(agent: Agent, house: &Arc<House>) -> Agent {
 
 impl House {
     /// SESS-11, SESS-12: everything that the client had seen, in order, and then the answer.
-    async fn load(self: Arc<Self>, request: NewSession) -> Result<Open<Session>> {
+    async fn load(self: Arc<Self>, request: OpenRequest) -> Result<OpenedSession<Session>> {
         let log = self.kept(&request.id)?;
         for update in log.replay() {
             // An update that this version cannot read any more must not make the whole session unreadable.
@@ -56,12 +56,12 @@ impl House {
     }
 
     /// SESS-21: the conversation goes on, without being told again.
-    async fn resume(self: Arc<Self>, request: NewSession) -> Result<Open<Session>> {
+    async fn resume(self: Arc<Self>, request: OpenRequest) -> Result<OpenedSession<Session>> {
         let log = self.kept(&request.id)?;
         self.take_up(request, &log).await
     }
 
-    async fn take_up(self: Arc<Self>, request: NewSession, log: &Log) -> Result<Open<Session>> {
+    async fn take_up(self: Arc<Self>, request: OpenRequest, log: &Log) -> Result<OpenedSession<Session>> {
         // ROOT-12: only the roots of this request count from here on.
         let placed = self.store.set_place(request.id.as_str(), &request.cwd, &request.additional_directories);
         placed.map_err(|error| missing(&request.id, error))?;
@@ -69,7 +69,11 @@ impl House {
         Ok(self.open(request, log).await)
     }
 
-    async fn fork(self: Arc<Self>, source: SessionId, request: NewSession) -> Result<Open<Session>> {
+    async fn fork(
+        self: Arc<Self>,
+        source: SessionId,
+        request: OpenRequest,
+    ) -> Result<OpenedSession<Session>> {
         let new =
             NewRow { id: request.id.as_str(), cwd: &request.cwd, roots: &request.additional_directories };
         self.store.fork(source.as_str(), &new).map_err(|error| missing(&source, error))?;

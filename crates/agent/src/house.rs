@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use attache::agent::{NewSession, Open};
+use attache::agent::{OpenRequest, OpenedSession};
 use attache::wire::v1::SessionId;
 use attache::{Error, Result, code};
 use attache_host::confine::Confiner;
@@ -46,7 +46,7 @@ impl House {
     }
 
     /// A new session.
-    pub(crate) async fn new_session(self: Arc<Self>, request: NewSession) -> Result<Open<Session>> {
+    pub(crate) async fn new_session(self: Arc<Self>, request: OpenRequest) -> Result<OpenedSession<Session>> {
         let new =
             NewRow { id: request.id.as_str(), cwd: &request.cwd, roots: &request.additional_directories };
         self.store.create(&new).map_err(internal)?;
@@ -54,7 +54,7 @@ impl House {
     }
 
     /// Opens a session with what is kept of it.
-    pub(crate) async fn open(self: Arc<Self>, request: NewSession, log: &Log) -> Open<Session> {
+    pub(crate) async fn open(self: Arc<Self>, request: OpenRequest, log: &Log) -> OpenedSession<Session> {
         Session::open(self, request, log.context(), &log.settings()).await
     }
 

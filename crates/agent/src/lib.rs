@@ -46,7 +46,7 @@ mod voice;
 pub use modes::Mode;
 pub use options::{Limits, Options, Sandbox, SandboxOptions, TrustSource};
 
-use attache::agent::{Agent, SystemPrompts};
+use attache::agent::{Agent, SystemPromptSupport};
 use attache::{Link, Result};
 
 use auth::{Keys, Logins};
@@ -90,5 +90,5 @@ pub fn agent(mut options: Options) -> Result<Agent> {
         .additional_directories()
         .mcp_over_http()
         .mcp_over_sse()
-        .system_prompts(SystemPrompts::Append))
+        .system_prompts(SystemPromptSupport::Append))
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use attache::agent::{self, NewSession, Open, OptionValue, SessionHandle, Turn};
+use attache::agent::{self, OpenRequest, OpenedSession, OptionValue, SessionHandle, Turn};
 use attache::wire::v1::{
     AvailableCommand, ModelId, ModelInfo as WireModel, SessionConfigId, SessionConfigOption,
     SessionConfigOptionCategory, SessionConfigSelectOption, SessionModeId, SessionModelState,
@@ -82,10 +82,10 @@ impl Session {
     /// Opens a session with what is kept of it.
     pub(crate) async fn open(
         house: Arc<House>,
-        request: NewSession,
+        request: OpenRequest,
         context: Vec<Message>,
         settings: &BTreeMap<String, Value>,
-    ) -> Open<Session> {
+    ) -> OpenedSession<Session> {
         let setting = |key: &str| settings.get(key).and_then(Value::as_str);
         let project = ProjectFiles::scan(&request.cwd);
         let trusted = house.options.trust.is_trusted(&project);
@@ -198,12 +198,12 @@ impl Live {
     }
 
     /// What the session offers: modes, models, options and commands, the same settings by their old and new names (MODE-10).
-    fn offer(self: Arc<Self>, models: Vec<ModelInfo>) -> Open<Session> {
+    fn offer(self: Arc<Self>, models: Vec<ModelInfo>) -> OpenedSession<Session> {
         let mode = self.state().mode;
         let (models, options) = self.choices(models);
         let commands = commands::offered(&self);
         self.state().commands.clone_from(&commands);
-        let open = Open::new(Session(self)).modes(mode.state()).options(options).commands(commands);
+        let open = OpenedSession::new(Session(self)).modes(mode.state()).options(options).commands(commands);
         match models {
             Some(models) => open.models(models),
             None => open,
@@ -309,7 +309,7 @@ fn thinking_option(level: Thinking) -> SessionConfigOption {
         .category(SessionConfigOptionCategory::ThoughtLevel)
 }
 
-impl agent::Session for Session {
+impl agent::AgentSession for Session {
     async fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
         self.0.renew_commands().await?;
         turn::run(&self.0, turn, prompt).await

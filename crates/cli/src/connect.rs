@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use attache::client::{Agent, Client};
+use attache::client::{AgentHandle, Client};
 use attache::wire::v1::AuthMethod;
 use attache::{Command, Link, Meta};
 
@@ -128,7 +128,7 @@ pub(crate) fn command(
 /// Starts, or reaches, an agent and agrees on a version with it. Authenticates where there is a credential for it.
 ///
 /// This is the one way in which the program gets to an agent. Must be called within a runtime.
-pub(crate) async fn connect(spec: &AgentSpec, options: ConnectOptions) -> Result<Agent> {
+pub(crate) async fn connect(spec: &AgentSpec, options: ConnectOptions) -> Result<AgentHandle> {
     let on_stderr = options.on_stderr.map(|on_stderr| Arc::new(Mutex::new(on_stderr)));
     let mut client = options.client.initialize_timeout(options.timeout);
     if let Some(empty) = spec.missing_files_are_empty {
@@ -249,7 +249,7 @@ fn unwilling(spec: &AgentSpec, error: attache::Error) -> Failure {
 /// AUTH-04: before sessions are started. Where nothing is configured, the agent may know the user already.
 async fn authenticate(
     spec: &AgentSpec,
-    agent: &Agent,
+    agent: &AgentHandle,
     credentials: &BTreeMap<String, String>,
     must: bool,
 ) -> Result<()> {
@@ -281,7 +281,7 @@ async fn authenticate(
 }
 
 /// Adds to a failure what helps when the agent wants to know who is there.
-pub(crate) fn explain_auth(failure: Failure, spec: &AgentSpec, agent: &Agent) -> Failure {
+pub(crate) fn explain_auth(failure: Failure, spec: &AgentSpec, agent: &AgentHandle) -> Failure {
     if failure.detail.as_deref() != Some("AUTH_REQUIRED") {
         return failure;
     }

@@ -89,7 +89,7 @@ impl Lender {
 #[cfg(unix)]
 mod unix {
     use super::*;
-    use attache::client::{Cx, ReadFiles as _, Terminals, WriteFiles as _};
+    use attache::client::{ReadFiles as _, RequestContext, Terminals, WriteFiles as _};
     use attache::wire::v1::CreateTerminalRequest;
     use attache_host::Host;
     use attache_host::terminals::PtyTerminals;
@@ -159,7 +159,11 @@ mod unix {
     impl Terminals for Lent {
         type Terminal = <PtyTerminals as Terminals>::Terminal;
 
-        async fn create(&self, cx: Cx, request: CreateTerminalRequest) -> attache::Result<Self::Terminal> {
+        async fn create(
+            &self,
+            cx: RequestContext,
+            request: CreateTerminalRequest,
+        ) -> attache::Result<Self::Terminal> {
             let terminals = self.0.read().terminals.clone();
             terminals.create(cx, request).await
         }

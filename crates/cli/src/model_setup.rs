@@ -1,6 +1,6 @@
 //! What happens when our own agent has no model: a clear failure for scripts, a few ways to one for people.
 
-use attache::client::Agent;
+use attache::client::AgentHandle;
 use attache::wire::v1::AuthState;
 
 use crate::agents::{AgentSpec, BUILTIN, OWN, on_path};
@@ -9,7 +9,7 @@ use crate::cx::Cx;
 use crate::error::{Failure, Result};
 
 /// Whether the agent is ours and has no model to work with.
-pub(crate) async fn is_missing(spec: &AgentSpec, agent: &Agent) -> bool {
+pub(crate) async fn is_missing(spec: &AgentSpec, agent: &AgentHandle) -> bool {
     let Some(status) = agent.auth_status().filter(|_| spec.is_own()) else { return false };
     status.get().await.is_ok_and(|status| status.state == AuthState::Unauthenticated)
 }
@@ -28,7 +28,7 @@ pub(crate) fn failure() -> Failure {
 }
 
 /// Fails if our own agent has no model.
-pub(crate) async fn require(spec: &AgentSpec, agent: &Agent) -> Result<()> {
+pub(crate) async fn require(spec: &AgentSpec, agent: &AgentHandle) -> Result<()> {
     if is_missing(spec, agent).await { Err(failure()) } else { Ok(()) }
 }
 

@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people: it prints")]
 
-use attache::agent::{Agent, Session, Turn};
+use attache::agent::{Agent, AgentSession, Turn};
 use attache::client::Client;
 use attache::{Link, Prompt, Request, Result, StopReason};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -34,7 +34,7 @@ impl<'de> Deserialize<'de> for Reindex {
 
 struct Indexer;
 
-impl Session for Indexer {
+impl AgentSession for Indexer {
     async fn prompt(&self, turn: Turn<'_>, _: Prompt) -> Result<StopReason> {
         turn.say("Call `_acme.dev/reindex`.").await?;
         Ok(StopReason::EndTurn)

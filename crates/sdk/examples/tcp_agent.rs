@@ -3,12 +3,12 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people: it prints")]
 
-use attache::agent::{Session, Turn, serve};
+use attache::agent::{AgentSession, Turn, serve};
 use attache::{Prompt, Result, StopReason};
 
 struct Echo;
 
-impl Session for Echo {
+impl AgentSession for Echo {
     async fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
         turn.say(prompt.text()).await?;
         Ok(StopReason::EndTurn)

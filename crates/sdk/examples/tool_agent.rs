@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use attache::agent::{NewSession, Session, Turn, serve, usual_options};
+use attache::agent::{AgentSession, OpenRequest, Turn, serve, usual_options};
 use attache::wire::v1::{PlanEntry, PlanEntryPriority, PlanEntryStatus, ToolKind};
 use attache::{Link, Prompt, Result, StopReason};
 
@@ -31,7 +31,7 @@ impl NoteTaker {
     }
 }
 
-impl Session for NoteTaker {
+impl AgentSession for NoteTaker {
     async fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
         let plan = |status| vec![PlanEntry::new("Take the note", PlanEntryPriority::Medium, status)];
         turn.plan(plan(PlanEntryStatus::InProgress)).await?;
@@ -62,6 +62,6 @@ impl Session for NoteTaker {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
-    let open = |request: NewSession| async move { Ok(NoteTaker { notes: request.cwd.join("notes.txt") }) };
+    let open = |request: OpenRequest| async move { Ok(NoteTaker { notes: request.cwd.join("notes.txt") }) };
     serve(open, Link::stdio()).await
 }

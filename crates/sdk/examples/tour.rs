@@ -11,8 +11,8 @@
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use attache::agent::{NewSession, Session, Turn, serve, usual_options};
-use attache::client::{Client, Cx, Event, PermissionAsk};
+use attache::agent::{AgentSession, OpenRequest, Turn, serve, usual_options};
+use attache::client::{Client, Event, PermissionAsk, RequestContext};
 use attache::wire::v1::{
     PermissionOptionKind, PlanEntry, PlanEntryPriority, PlanEntryStatus, ReadTextFileRequest,
     ToolCallContent, ToolKind, WriteTextFileRequest,
@@ -23,7 +23,7 @@ use attache::{Command, Error, Link, Prompt, Result, StopReason};
 async fn main() -> Result<()> {
     if std::env::args().nth(1).as_deref() == Some("agent") {
         return serve(
-            |request: NewSession| async move { Ok(Scripted { file: request.cwd.join("greet.py") }) },
+            |request: OpenRequest| async move { Ok(Scripted { file: request.cwd.join("greet.py") }) },
             Link::stdio(),
         )
         .await;
@@ -36,7 +36,7 @@ struct Scripted {
     file: PathBuf,
 }
 
-impl Session for Scripted {
+impl AgentSession for Scripted {
     async fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
         let steps = ["read greet.py", "fix the greeting"];
         let plan = |done: usize| {
@@ -161,16 +161,16 @@ fn decide(ask: PermissionAsk) -> Result<()> {
     }
 }
 
-async fn read(cx: Cx, request: ReadTextFileRequest) -> Result<String> {
+async fn read(cx: RequestContext, request: ReadTextFileRequest) -> Result<String> {
     std::fs::read_to_string(inside(&cx, &request.path)?).map_err(|error| Error::not_found(error.to_string()))
 }
 
-async fn write(cx: Cx, request: WriteTextFileRequest) -> Result<()> {
+async fn write(cx: RequestContext, request: WriteTextFileRequest) -> Result<()> {
     Ok(std::fs::write(inside(&cx, &request.path)?, request.content)?)
 }
 
 /// A client lends only files below the session's roots.
-fn inside(cx: &Cx, path: &str) -> Result<PathBuf> {
+fn inside(cx: &RequestContext, path: &str) -> Result<PathBuf> {
     let path = Path::new(path).canonicalize().map_err(|error| Error::not_found(error.to_string()))?;
     match cx.roots().iter().any(|root| root.canonicalize().is_ok_and(|root| path.starts_with(root))) {
         true => Ok(path),

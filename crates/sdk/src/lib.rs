@@ -3,12 +3,12 @@
 //! An agent is a value that answers prompts:
 //!
 //! ```no_run
-//! use attache::agent::{Session, Turn, serve};
+//! use attache::agent::{AgentSession, Turn, serve};
 //! use attache::{Link, Prompt, Result, StopReason};
 //!
 //! struct Echo;
 //!
-//! impl Session for Echo {
+//! impl AgentSession for Echo {
 //!     async fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
 //!         turn.say(prompt.text()).await?;
 //!         Ok(StopReason::EndTurn)

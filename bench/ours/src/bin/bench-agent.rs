@@ -1,6 +1,6 @@
 //! The bench agent on attache. `--multi-thread` runs it on the runtime that a bare `#[tokio::main]` gives.
 
-use attache::agent::{Agent, Open, Session, Turn};
+use attache::agent::{Agent, OpenedSession, AgentSession, Turn};
 use attache::wire::v1::{PermissionOption, PermissionOptionKind};
 use attache::{Error, Link, Prompt, Result, StopReason};
 use bench_probe::{Order, chunk, padding};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 struct Bench;
 
-impl Session for Bench {
+impl AgentSession for Bench {
     async fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
         match Order::parse(&prompt.text()) {
             Order::Stream { n, len } => {
@@ -50,7 +50,7 @@ async fn serve() -> Result<()> {
     let sessions = AtomicU64::new(0);
     let open = move |_| {
         let number = sessions.fetch_add(1, Ordering::Relaxed) + 1;
-        async move { Ok(Open::new(Bench).id(format!("s-{number}"))) }
+        async move { Ok(OpenedSession::new(Bench).id(format!("s-{number}"))) }
     };
     Agent::new(open).info("bench", env!("CARGO_PKG_VERSION")).serve(Link::stdio()).await
 }

@@ -1,6 +1,6 @@
 //! The bench client on attache. `--multi-thread` runs it on the runtime that a bare `#[tokio::main]` gives.
 
-use attache::client::{Agent, Client, Cx, Event};
+use attache::client::{AgentHandle, Client, RequestContext, Event};
 use attache::wire::v1::{PermissionOptionKind, ReadTextFileRequest};
 use attache::{Command, Error, Link, Result};
 use bench_probe::{Job, Meter, Report, Seen, proc};
@@ -26,7 +26,7 @@ async fn run(job: &Job) -> Result<String> {
     let command = Command::new(&job.agent[0]).args(&job.agent[1..]);
     let agent = Client::new()
         .info("bench", env!("CARGO_PKG_VERSION"))
-        .read_files(async |_: Cx, _: ReadTextFileRequest| Ok("hello from the file".to_owned()))
+        .read_files(async |_: RequestContext, _: ReadTextFileRequest| Ok("hello from the file".to_owned()))
         .connect(Link::command(command)?)
         .await?;
     let report = if job.mode == "rtt" { round_trips(job, &agent).await } else { turn(job, &agent).await };
@@ -34,7 +34,7 @@ async fn run(job: &Job) -> Result<String> {
     Ok(report?.finish())
 }
 
-async fn round_trips(job: &Job, agent: &Agent) -> Result<Report> {
+async fn round_trips(job: &Job, agent: &AgentHandle) -> Result<Report> {
     let mut times = Vec::with_capacity(job.n());
     let meter = Meter::start();
     for _ in 0..job.n() {
@@ -45,7 +45,7 @@ async fn round_trips(job: &Job, agent: &Agent) -> Result<Report> {
     Ok(meter.stop(job, &Seen::default()).times(&mut times))
 }
 
-async fn turn(job: &Job, agent: &Agent) -> Result<Report> {
+async fn turn(job: &Job, agent: &AgentHandle) -> Result<Report> {
     let me = std::process::id();
     let before = proc::rss(me);
     let opening = Instant::now();

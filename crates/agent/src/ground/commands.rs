@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use attache::agent::{DetachedTurn, Terminal};
+use attache::agent::{ClientTerminal, DetachedTurn};
 use attache::client::Terminal as _;
 use attache::wire::v1::{CreateTerminalRequest, TerminalExitStatus, TerminalId};
 use attache_host::policy::{Guard, Mode, Policy};
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A command that runs. Dropping it ends the command (TERM-05).
 pub(crate) enum Running {
     /// In a terminal of the client, which shows it.
-    Lent(Terminal),
+    Lent(ClientTerminal),
     /// In one of ours.
     Own(PtyTerminal),
 }

@@ -159,7 +159,7 @@ impl Ground {
 }
 
 /// Reading needs only that the client lends it.
-fn lent_reader(turn: Turn<'_>, place: &Place) -> Option<attache::agent::ReadFiles> {
+fn lent_reader(turn: Turn<'_>, place: &Place) -> Option<attache::agent::FileReader> {
     if place.inside { turn.read_files() } else { None }
 }
 

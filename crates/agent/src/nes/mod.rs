@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use attache::agent::{Client, DocumentEvent, NextEdits};
+use attache::agent::{ClientHandle, DocumentEvent, NextEdits};
 use attache::wire::v1::{
     AcceptNesNotification, NesCapabilities, NesContextCapabilities, NesDiagnosticsCapabilities,
     NesDocumentDidChangeCapabilities, NesDocumentDidCloseCapabilities, NesDocumentDidOpenCapabilities,
@@ -94,7 +94,7 @@ impl NextEdits for Suggestions {
         &[PositionEncodingKind::Utf8, PositionEncodingKind::Utf32]
     }
 
-    async fn start(&self, id: &SessionId, _: StartNesRequest, client: Client) -> Result<()> {
+    async fn start(&self, id: &SessionId, _: StartNesRequest, client: ClientHandle) -> Result<()> {
         let capabilities = client.capabilities();
         let kinds = capabilities.nes.as_ref().map_or_else(Kinds::default, |nes| Kinds {
             jump: nes.jump.is_some(),

@@ -1,6 +1,6 @@
 //! Sessions that outlive the agent.
 
-use attache::client::{Agent, Client};
+use attache::client::{AgentHandle, Client};
 use attache_agent::{Mode, Options};
 
 use crate::rig::{Project, Seen, allow, connect, take};
@@ -18,7 +18,7 @@ call write {"path": "made.txt", "content": "x"}
 say two
 "#;
 
-async fn agent(project: &Project) -> Agent {
+async fn agent(project: &Project) -> AgentHandle {
     let store = Some(project.outside("sessions.db"));
     connect(Client::new(), Options { store, mode: Some(Mode::Code), ..project.script(SCRIPT) }).await
 }
@@ -34,11 +34,11 @@ async fn a_loaded_session_is_told_again_from_the_beginning() {
         session.id().clone()
     };
     let agent = agent(&project).await;
-    let listed = agent.listing().unwrap().sessions().all().await.unwrap();
+    let listed = agent.lister().unwrap().list().all().await.unwrap();
     assert_eq!(listed.len(), 1);
     assert_eq!((&listed[0].session_id, listed[0].title.as_deref()), (&id, Some("the first thing")));
 
-    let mut loading = agent.loading().unwrap().session(id.clone(), project.path()).await.unwrap();
+    let mut loading = agent.loader().unwrap().load(id.clone(), project.path()).await.unwrap();
     let mut seen = Seen::default();
     while let Some(event) = loading.next().await.unwrap() {
         take(&mut seen, event, &mut |_| panic!("a question in a replay"));
@@ -62,7 +62,7 @@ async fn a_resumed_session_goes_on_and_can_be_undone() {
     };
     assert!(project.has("made.txt"));
     let agent = agent(&project).await;
-    let mut session = agent.resuming().unwrap().session(id, project.path()).await.unwrap();
+    let mut session = agent.resumer().unwrap().resume(id, project.path()).await.unwrap();
     let seen = allow(&mut session, "/undo").await;
     assert!(seen.text.contains("made.txt"), "{}", seen.text);
     assert!(!project.has("made.txt"));
@@ -76,27 +76,27 @@ async fn sessions_are_named_forked_put_away_and_deleted() {
     let mut session = agent.new_session(project.path()).await.unwrap();
     allow(&mut session, "the first thing").await;
     let id = session.id().clone();
-    assert_eq!(agent.titling().unwrap().set(id.clone(), "mine").await.unwrap(), "mine");
+    assert_eq!(agent.titler().unwrap().set_title(id.clone(), "mine").await.unwrap(), "mine");
     allow(&mut session, "the first again").await;
 
-    let fork = agent.forking().unwrap().session(id.clone(), project.path()).await.unwrap();
+    let fork = agent.forker().unwrap().fork(id.clone(), project.path()).await.unwrap();
     let fork_id = fork.id().clone();
     assert_ne!(fork_id, id);
     let titles = |listed: Vec<attache::wire::v1::SessionInfo>| -> Vec<Option<String>> {
         listed.into_iter().map(|info| info.title).collect()
     };
     assert_eq!(
-        titles(agent.listing().unwrap().sessions().all().await.unwrap()),
+        titles(agent.lister().unwrap().list().all().await.unwrap()),
         [Some("mine".to_owned()), Some("mine".to_owned())]
     );
 
-    agent.archiving().unwrap().archive(id.clone()).await.unwrap();
-    assert_eq!(agent.listing().unwrap().sessions().all().await.unwrap().len(), 1);
-    agent.archiving().unwrap().unarchive(id.clone()).await.unwrap();
-    agent.deleting().unwrap().session(fork_id.clone()).await.unwrap();
-    agent.deleting().unwrap().session(fork_id).await.unwrap();
-    assert_eq!(agent.listing().unwrap().sessions().all().await.unwrap().len(), 1);
-    let elsewhere = agent.listing().unwrap().sessions().cwd("/somewhere/else");
+    agent.archiver().unwrap().archive(id.clone()).await.unwrap();
+    assert_eq!(agent.lister().unwrap().list().all().await.unwrap().len(), 1);
+    agent.archiver().unwrap().unarchive(id.clone()).await.unwrap();
+    agent.deleter().unwrap().delete(fork_id.clone()).await.unwrap();
+    agent.deleter().unwrap().delete(fork_id).await.unwrap();
+    assert_eq!(agent.lister().unwrap().list().all().await.unwrap().len(), 1);
+    let elsewhere = agent.lister().unwrap().list().cwd("/somewhere/else");
     assert_eq!(elsewhere.all().await.unwrap().len(), 0);
 }
 
@@ -105,6 +105,6 @@ async fn a_session_that_is_not_there_cannot_be_loaded() {
     // shows RPC-18
     let project = Project::new();
     let agent = agent(&project).await;
-    let error = agent.resuming().unwrap().session("ghost", project.path()).await.unwrap_err();
+    let error = agent.resumer().unwrap().resume("ghost", project.path()).await.unwrap_err();
     assert!(error.to_string().contains("ghost"), "{error}");
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use attache::client::{Client, Cx};
+use attache::client::{Client, RequestContext};
 use attache::wire::v1::{ReadTextFileRequest, ToolCallContent, WriteTextFileRequest};
 use attache_agent::Mode;
 use attache_host::Host;
@@ -20,11 +20,11 @@ async fn unsaved_text_counts_and_edits_go_through_the_client() {
         Arc::new(Mutex::new(HashMap::from([(project.path_of("a.txt"), "in the editor\n".to_owned())])));
     let (reading, writing) = (buffers.clone(), buffers.clone());
     let client = Client::new()
-        .read_files(move |_: Cx, request: ReadTextFileRequest| {
+        .read_files(move |_: RequestContext, request: ReadTextFileRequest| {
             let text = reading.lock().unwrap().get(&request.path).cloned();
             async move { text.ok_or_else(|| attache::Error::not_found("no such buffer")) }
         })
-        .write_files(move |_: Cx, request: WriteTextFileRequest| {
+        .write_files(move |_: RequestContext, request: WriteTextFileRequest| {
             writing.lock().unwrap().insert(request.path, request.content);
             async { Ok(()) }
         });
@@ -51,7 +51,8 @@ async fn what_an_editor_calls_empty_although_it_is_not_there_is_not_there() {
     // shows FS-13
     let project = Project::new();
     project.write("empty.txt", "");
-    let client = Client::new().read_files(|_: Cx, _: ReadTextFileRequest| async { Ok(String::new()) });
+    let client =
+        Client::new().read_files(|_: RequestContext, _: ReadTextFileRequest| async { Ok(String::new()) });
     let script =
         "==\n--\ncall read {\"path\": \"no.txt\"}\ncall read {\"path\": \"empty.txt\"}\n--\nsay ${result}\n";
     let mut session = session_of(client, &project, script, Mode::Code).await;
@@ -65,8 +66,8 @@ async fn a_client_that_lends_only_reading_gets_no_unsaved_text_on_its_disk() {
     // shows FS-02
     let project = Project::new();
     project.write("a.txt", "on disk\n");
-    let client =
-        Client::new().read_files(|_: Cx, _: ReadTextFileRequest| async { Ok("unsaved\n".to_owned()) });
+    let client = Client::new()
+        .read_files(|_: RequestContext, _: ReadTextFileRequest| async { Ok("unsaved\n".to_owned()) });
     let script = "==\n--\ncall edit {\"path\": \"a.txt\", \"old\": \"disk\", \"new\": \"the disk\"}\n--\nsay ${result}\n";
     let mut session = session_of(client, &project, script, Mode::Code).await;
     let seen = allow(&mut session, "go").await;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use attache::client::{Agent, Client, Event, PermissionAsk, Session};
+use attache::client::{AgentHandle, Client, Event, PermissionAsk, Session};
 use attache::wire::v1::{PermissionOptionKind, ToolCallUpdate};
 use attache::{Link, Prompt, StopReason};
 use attache_agent::{Mode, Options, Sandbox, SandboxOptions, TrustSource};
@@ -74,7 +74,7 @@ impl Drop for Project {
 }
 
 /// Connects a client to an agent in the same process.
-pub(crate) async fn connect(client: Client, options: Options) -> Agent {
+pub(crate) async fn connect(client: Client, options: Options) -> AgentHandle {
     let (ours, theirs) = Link::pair();
     tokio::spawn(async move { attache_agent::serve(options, theirs).await });
     client.connect(ours).await.unwrap()

@@ -30,7 +30,7 @@ fn stdio(env: Vec<EnvVariable>) -> McpServer {
 async fn session(project: &Project, client: Client, server: McpServer, call: &str, mode: Mode) -> Session {
     let script = format!("== when \"go\"\n--\ncall {call}\n--\nsay done\n");
     let options = Options { mode: Some(mode), ..project.script(&script) };
-    connect(client, options).await.session(project.path()).mcp_server(server).await.unwrap()
+    connect(client, options).await.new_session(project.path()).mcp_server(server).await.unwrap()
 }
 
 async fn call(server: McpServer, call: &str) -> Seen {
@@ -90,7 +90,7 @@ async fn a_server_that_dies_is_told_about_and_reached_again() {
     let options = Options { mode: Some(Mode::Code), ..project.script(script) };
     let mut session = connect(Client::new(), options)
         .await
-        .session(project.path())
+        .new_session(project.path())
         .mcp_server(stdio(vec![]))
         .await
         .unwrap();

@@ -22,7 +22,7 @@ async fn call_of(server: McpServer, tool: &str) -> Seen {
     let script = format!("== when \"go\"\n--\ncall {tool} {{}}\n--\nsay done\n");
     let options = Options { mode: Some(Mode::Code), ..project.script(&script) };
     let agent = connect(Client::new(), options).await;
-    let mut session = agent.session(project.path()).mcp_server(server).await.unwrap();
+    let mut session = agent.new_session(project.path()).mcp_server(server).await.unwrap();
     allow(&mut session, "go").await
 }
 
@@ -80,7 +80,7 @@ async fn resources_are_listed_and_read_within_bounds() {
                   == when \"read\"\n--\ncall bad_resources {\"uri\": \"x\"}\n--\nsay done\n";
     let options = Options { mode: Some(Mode::Code), ..project.script(script) };
     let agent = connect(Client::new(), options).await;
-    let mut session = agent.session(project.path()).mcp_server(hostile("")).await.unwrap();
+    let mut session = agent.new_session(project.path()).mcp_server(hostile("")).await.unwrap();
     let seen = allow(&mut session, "list").await;
     assert!(seen.contents().contains("more than 256 entries"), "{:.500}", seen.contents());
     let seen = allow(&mut session, "read").await;
@@ -143,7 +143,7 @@ async fn a_turn_can_be_cancelled_in_a_flood_of_requests() {
     let script = "== when \"go\"\n--\ncall bad_t {}\n--\nsay done\n== when \"on\"\n--\nsay still here\n";
     let options = Options { mode: Some(Mode::Auto), ..project.script(script) };
     let agent = connect(Client::new(), options).await;
-    let mut session = agent.session(project.path()).mcp_server(hostile("requests")).await.unwrap();
+    let mut session = agent.new_session(project.path()).mcp_server(hostile("requests")).await.unwrap();
     let mut turn = session.prompt("go").await.unwrap();
     while let Some(event) = turn.next().await.unwrap() {
         if let Event::ToolCall(change) = event
@@ -163,7 +163,7 @@ async fn questions(attack: &str) -> (Vec<String>, String) {
     let script = "== when \"go\"\n--\ncall bad_t {}\n--\nsay done\n";
     let options = Options { mode: Some(Mode::Code), ..project.script(script) };
     let agent = connect(client, options).await;
-    let mut session = agent.session(project.path()).mcp_server(hostile(attack)).await.unwrap();
+    let mut session = agent.new_session(project.path()).mcp_server(hostile(attack)).await.unwrap();
     let mut turn = session.prompt("go").await.unwrap();
     let (mut asked, mut contents) = (Vec::new(), String::new());
     while let Some(event) = turn.next().await.unwrap() {

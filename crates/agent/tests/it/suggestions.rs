@@ -1,6 +1,6 @@
 //! Next-edit suggestions, from an editor's side.
 
-use attache::client::{Client, NesSession, Spot};
+use attache::client::{Client, NesSession, SuggestionPoint};
 use attache::wire::v1::{
     ClientNesCapabilities, NesDiagnostic, NesDiagnosticSeverity, NesJumpCapabilities, NesRejectReason,
     NesSuggestContext, NesSuggestion, NesTriggerKind, Position, PositionEncodingKind, Range, StartNesRequest,
@@ -29,8 +29,8 @@ async fn editor(project: &Project, client: Client) -> NesSession {
     agent.nes().unwrap().start(StartNesRequest::new()).await.unwrap()
 }
 
-fn spot(version: i64, line: u32) -> Spot {
-    Spot {
+fn spot(version: i64, line: u32) -> SuggestionPoint {
+    SuggestionPoint {
         uri: URI.to_owned(),
         version,
         position: Position::new(line, 0u32),

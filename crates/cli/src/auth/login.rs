@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use attache::client::{Agent, AgentEvent};
+use attache::client::{AgentHandle, ConnectionEvent};
 use attache::wire::v1::{AuthMethod, AuthMethodEnvVar, AuthMethodId};
 use serde_json::json;
 
@@ -92,7 +92,7 @@ async fn with_credentials(cx: &Cx, spec: &AgentSpec, credentials: BTreeMap<Strin
 }
 
 /// The method that was named, the only one, or the one that the user picks.
-async fn choose(cx: &Cx, spec: &AgentSpec, agent: &Agent) -> Result<AuthMethod> {
+async fn choose(cx: &Cx, spec: &AgentSpec, agent: &AgentHandle) -> Result<AuthMethod> {
     // AUTH-21: what is of an unknown type cannot be chosen.
     let methods: Vec<&AuthMethod> =
         agent.auth_methods().iter().filter(|method| method.id().is_some()).collect();
@@ -134,7 +134,7 @@ async fn choose(cx: &Cx, spec: &AgentSpec, agent: &Agent) -> Result<AuthMethod> 
 }
 
 /// The agent does it; meanwhile it may ask. AUTH-20: no credential is passed.
-async fn by_agent(cx: &Cx, spec: &AgentSpec, agent: &Agent, id: &AuthMethodId) -> Result<Standing> {
+async fn by_agent(cx: &Cx, spec: &AgentSpec, agent: &AgentHandle, id: &AuthMethodId) -> Result<Standing> {
     let mut events = agent.events();
     let mut done = std::pin::pin!(agent.authenticate(id.clone()));
     let limit = cx.config.seconds("timeout");
@@ -156,14 +156,14 @@ async fn by_agent(cx: &Cx, spec: &AgentSpec, agent: &Agent, id: &AuthMethodId) -
             biased;
             outcome = &mut done => break outcome,
             event = event => match event {
-                Some(AgentEvent::Elicitation(asked)) => {
+                Some(ConnectionEvent::Elicitation(asked)) => {
                     // The question is left alone when the login ends without it.
                     tokio::select! {
                         outcome = &mut done => break outcome,
                         answered = question::answer(cx, &spec.name, asked) => answered?,
                     }
                 }
-                Some(AgentEvent::ElicitationComplete(_)) => cx.output.tell("that is done"),
+                Some(ConnectionEvent::ElicitationComplete(_)) => cx.output.tell("that is done"),
                 Some(_) => {}
                 None => events = None,
             },

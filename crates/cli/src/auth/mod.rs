@@ -19,7 +19,7 @@ mod terminal;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use attache::client::{Agent, Client};
+use attache::client::{AgentHandle, Client};
 use attache::wire::v1::AuthMethod;
 use serde_json::{Value, json};
 
@@ -120,7 +120,7 @@ async fn reach(
     spec: &AgentSpec,
     client: Client,
     credentials: BTreeMap<String, String>,
-) -> Result<Agent> {
+) -> Result<AgentHandle> {
     let output = cx.output.clone();
     // What agents tell people while they log in, they often print there.
     let wanted = !output.strict && cx.call.verb().name == "login";
@@ -161,7 +161,7 @@ impl Standing {
 }
 
 /// Finds out whether a session can be started, by starting one: the agent has no better way to tell.
-async fn probe(cx: &Cx, agent: &Agent) -> Result<Standing> {
+async fn probe(cx: &Cx, agent: &AgentHandle) -> Result<Standing> {
     match agent.new_session(&cx.cwd).await {
         Ok(session) => {
             let _ = session.close().await;

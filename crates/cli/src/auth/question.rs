@@ -1,6 +1,6 @@
 //! What an agent asks while it logs the user in: pages to visit, forms to fill in.
 
-use attache::client::{ElicitationAsk, Wanted};
+use attache::client::{ElicitationAsk, RequestedInput};
 
 use super::ask;
 use crate::cx::Cx;
@@ -9,8 +9,8 @@ use crate::forms::{self, Outcome, Person, clean};
 
 /// Asks the user, or, where nobody can be asked, does what was said in advance: with `--yes`, pages are agreed to and shown.
 pub(super) async fn answer(cx: &Cx, agent: &str, question: ElicitationAsk) -> Result<()> {
-    let page = match question.wanted() {
-        Some(Wanted::Url { url, .. }) => Some(clean(url)),
+    let page = match question.requested() {
+        Some(RequestedInput::Url { url, .. }) => Some(clean(url)),
         _ => None,
     };
     let outcome = match page {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use attache::client::{ElicitationAsk, Event, PermissionAsk, Speaker, Wanted};
+use attache::client::{ElicitationAsk, Event, PermissionAsk, RequestedInput, Speaker};
 use attache::wire::v1::{ElicitationId, RequestPermissionRequest, SessionId, SessionInfo, StopReason, Usage};
 use attache_host::budget::Budget;
 use attache_host::policy::{Decision, Notice, Policy};
@@ -206,9 +206,9 @@ impl App {
     }
 
     pub(crate) fn elicitation(&mut self, ask: ElicitationAsk) {
-        let question = match ask.wanted() {
-            Some(Wanted::Form(_)) => Question::Form(Box::new(Form::new(ask, &self.agent))),
-            Some(Wanted::Url { .. }) => Question::Page(Box::new(Page::new(ask, &self.agent))),
+        let question = match ask.requested() {
+            Some(RequestedInput::Form(_)) => Question::Form(Box::new(Form::new(ask, &self.agent))),
+            Some(RequestedInput::Url { .. }) => Question::Page(Box::new(Page::new(ask, &self.agent))),
             // ELIC-33: dropped, and so cancelled.
             _ => return,
         };

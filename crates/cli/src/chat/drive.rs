@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-use attache::client::{Control, Event, Loading, Session, Turn};
+use attache::client::{Event, Session, SessionControl, SessionReplay, TurnEvents};
 use attache::{Error, Result, StopReason};
 use attache_host::budget::{Exceeded, Meter};
 
@@ -37,7 +37,7 @@ enum Next {
 pub(crate) enum First {
     Session(Box<Session>),
     /// Its history comes first.
-    Loading(Loading),
+    Loading(SessionReplay),
 }
 
 /// What came of something, unless the user has left meanwhile, with this exit code.
@@ -300,8 +300,8 @@ impl Driver<'_> {
     fn take_in(
         &mut self,
         first: Result<Option<Event>>,
-        turn: &mut Turn<'_>,
-        control: &Control,
+        turn: &mut TurnEvents<'_>,
+        control: &SessionControl,
     ) -> Option<End> {
         self.hub.dirty = true;
         let mut next = Some(first);
@@ -330,7 +330,7 @@ impl Driver<'_> {
     }
 
     /// A limit is reached: the turn is cancelled, and says why.
-    fn stop(&mut self, control: &Control, why: &str) {
+    fn stop(&mut self, control: &SessionControl, why: &str) {
         if let Phase::Running { cancelling: cancelling @ false, .. } = &mut self.app.phase {
             *cancelling = true;
             control.cancel();
@@ -362,13 +362,13 @@ impl Driver<'_> {
 
     fn list(&self, session: &Session) {
         let sender = self.hub.outcomes.0.clone();
-        let Some(listing) = self.connection.agent.listing() else {
+        let Some(listing) = self.connection.agent.lister() else {
             let _ = sender.try_send(Outcome::Listed(Err(Error::Unsupported("listing its sessions"))));
             return;
         };
         let cwd = session.cwd().to_string_lossy().into_owned();
         tokio::spawn(async move {
-            let _ = sender.send(Outcome::Listed(listing.sessions().cwd(cwd).all().await)).await;
+            let _ = sender.send(Outcome::Listed(listing.list().cwd(cwd).all().await)).await;
         });
     }
 

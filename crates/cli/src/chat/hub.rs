@@ -6,7 +6,7 @@
 use std::io::{self, Stdout};
 use std::time::{Duration, Instant};
 
-use attache::client::{AgentEvent, Events};
+use attache::client::{ConnectionEvent, ConnectionEvents};
 use attache::wire::v1::SessionInfo;
 use crossterm::event::{Event as TermEvent, KeyEventKind};
 use tokio::sync::mpsc;
@@ -40,7 +40,7 @@ pub(crate) enum Outcome {
 pub(crate) enum Happening {
     Terminal(TermEvent),
     Guard(GuardEvent),
-    News(AgentEvent),
+    News(ConnectionEvent),
     Outcome(Outcome),
     /// A terminal that is lent has something new.
     Printed,
@@ -59,7 +59,7 @@ pub(crate) enum Happening {
 pub(crate) struct Hub {
     pub(crate) keys: mpsc::Receiver<TermEvent>,
     pub(crate) guard: mpsc::Receiver<GuardEvent>,
-    pub(crate) news: Option<Events>,
+    pub(crate) news: Option<ConnectionEvents>,
     pub(crate) screens: Screens,
     pub(crate) outcomes: (mpsc::Sender<Outcome>, mpsc::Receiver<Outcome>),
     pub(crate) traffic: Option<Traffic>,
@@ -221,7 +221,7 @@ async fn moved(traffic: &mut Option<Traffic>) -> &mut Traffic {
     }
 }
 
-async fn next_news(events: &mut Option<Events>) -> Option<AgentEvent> {
+async fn next_news(events: &mut Option<ConnectionEvents>) -> Option<ConnectionEvent> {
     match events {
         Some(events) => match events.next().await {
             Some(event) => Some(event),
@@ -232,19 +232,19 @@ async fn next_news(events: &mut Option<Events>) -> Option<AgentEvent> {
     }
 }
 
-fn news(event: AgentEvent, app: &mut App) {
+fn news(event: ConnectionEvent, app: &mut App) {
     match event {
-        AgentEvent::Elicitation(ask) => app.elicitation(ask),
-        AgentEvent::ElicitationComplete(id) => app.visited(&id),
+        ConnectionEvent::Elicitation(ask) => app.elicitation(ask),
+        ConnectionEvent::ElicitationComplete(id) => app.visited(&id),
         // Lines on the wrong stream and messages of other sessions are no part of the conversation.
         _ if !app.verbose => {}
-        AgentEvent::Noise { line, why } => {
+        ConnectionEvent::Noise { line, why } => {
             app.notice(Severity::Info, format!("not a message: {line} ({why})"))
         }
-        AgentEvent::Notification { method, .. } => {
+        ConnectionEvent::Notification { method, .. } => {
             app.notice(Severity::Info, format!("a notification that is not known: {method}"));
         }
-        AgentEvent::Stray { session_id, .. } => {
+        ConnectionEvent::Stray { session_id, .. } => {
             app.notice(Severity::Info, format!("an update of another session: {session_id}"));
         }
         _ => {}

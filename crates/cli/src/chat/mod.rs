@@ -44,7 +44,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use attache::Meta;
-use attache::client::{Agent, Loading, Session};
+use attache::client::{AgentHandle, Session, SessionBuilder, SessionReplay};
 use attache::wire::v1::{McpServer, SessionId, SystemPrompt};
 use attache_host::budget::{Budget, Meter};
 use attache_host::policy::Policy;
@@ -115,23 +115,15 @@ pub(crate) struct Opener {
     pub(crate) login: String,
 }
 
-/// The options that all ways to open a session share.
-macro_rules! with_options {
-    ($opener:ident, $session:expr) => {{
-        let mut session = $session
-            .additional_directories($opener.directories.iter().cloned())
-            .mcp_servers($opener.mcp_servers.iter().cloned());
-        if let Some(prompt) = &$opener.system_prompt {
-            session = session.system_prompt(prompt.clone());
-        }
-        if let Some(meta) = &$opener.meta {
-            session = session.meta(meta.clone());
-        }
-        session
-    }};
-}
-
 impl Opener {
+    fn with_options<K>(&self, session: SessionBuilder<K>) -> SessionBuilder<K> {
+        session
+            .additional_directories(self.directories.iter().cloned())
+            .mcp_servers(self.mcp_servers.iter().cloned())
+            .system_prompt(self.system_prompt.clone())
+            .meta(self.meta.clone())
+    }
+
     fn of(connection: &Connection) -> Result<Opener> {
         Ok(Opener {
             cwd: connection.setup.cwd.clone(),
@@ -144,30 +136,36 @@ impl Opener {
         })
     }
 
-    fn new_session(&self, agent: &Agent) -> impl Future<Output = attache::Result<Session>> + use<> {
-        let session = with_options!(self, agent.session(&self.cwd));
+    fn new_session(&self, agent: &AgentHandle) -> impl Future<Output = attache::Result<Session>> + use<> {
+        let session = self.with_options(agent.new_session(&self.cwd));
         async move { session.await }
     }
 
-    fn fork(&self, agent: &Agent, id: &SessionId) -> impl Future<Output = attache::Result<Session>> + use<> {
-        let session =
-            agent.forking().map(|forking| with_options!(self, forking.session(id.clone(), &self.cwd)));
+    fn fork(
+        &self,
+        agent: &AgentHandle,
+        id: &SessionId,
+    ) -> impl Future<Output = attache::Result<Session>> + use<> {
+        let session = agent.forker().map(|forking| self.with_options(forking.fork(id.clone(), &self.cwd)));
         async move { session.ok_or(attache::Error::Unsupported("copies of sessions"))?.await }
     }
 
-    fn load(&self, agent: &Agent, id: &SessionId) -> impl Future<Output = attache::Result<Loading>> + use<> {
-        let session =
-            agent.loading().map(|loading| with_options!(self, loading.session(id.clone(), &self.cwd)));
+    fn load(
+        &self,
+        agent: &AgentHandle,
+        id: &SessionId,
+    ) -> impl Future<Output = attache::Result<SessionReplay>> + use<> {
+        let session = agent.loader().map(|loading| self.with_options(loading.load(id.clone(), &self.cwd)));
         async move { session.ok_or(attache::Error::Unsupported("loading sessions"))?.await }
     }
 
     fn resume(
         &self,
-        agent: &Agent,
+        agent: &AgentHandle,
         id: &SessionId,
     ) -> impl Future<Output = attache::Result<Session>> + use<> {
         let session =
-            agent.resuming().map(|resuming| with_options!(self, resuming.session(id.clone(), &self.cwd)));
+            agent.resumer().map(|resuming| self.with_options(resuming.resume(id.clone(), &self.cwd)));
         async move { session.ok_or(attache::Error::Unsupported("going on with stored sessions"))?.await }
     }
 }

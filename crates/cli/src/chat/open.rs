@@ -4,7 +4,7 @@ use std::io;
 use std::pin::pin;
 use std::time::Instant;
 
-use attache::client::{Loading, Session, Speaker};
+use attache::client::{Session, SessionReplay, Speaker};
 use attache::{Error, Result};
 use tokio::sync::mpsc;
 
@@ -33,7 +33,7 @@ impl Driver<'_> {
         let connection = self.connection.clone();
         if let Some(kept) = &mut self.kept {
             kept.replaced(&session);
-            kept.started(connection.agent.resuming().is_some() || connection.agent.loading().is_some());
+            kept.started(connection.agent.resumer().is_some() || connection.agent.loader().is_some());
             if let Some(record) = kept.record() {
                 for problem in connection.set_again(&session, &record).await {
                     self.app.notice(Severity::Warning, problem);
@@ -126,7 +126,7 @@ impl Driver<'_> {
         let opened = match opening {
             Opening::New | Opening::Again => self.wait(self.opener.new_session(&agent)).await?,
             Opening::Fork => self.wait(self.opener.fork(&agent, session.id())).await?,
-            Opening::Load(id) if agent.loading().is_some() => {
+            Opening::Load(id) if agent.loader().is_some() => {
                 return match self.opener.load(&agent, id).await {
                     Ok(loading) => self.load(loading).await,
                     Err(error) => Ok(Ok(Err(error))),
@@ -147,7 +147,7 @@ impl Driver<'_> {
     }
 
     /// Shows the history of a session that is being loaded.
-    async fn load(&mut self, mut loading: Loading) -> io::Result<OrLeft<Result<Session>>> {
+    async fn load(&mut self, mut loading: SessionReplay) -> io::Result<OrLeft<Result<Session>>> {
         self.app.phase = Phase::Opening(Instant::now());
         let failed = loop {
             self.hub.dirty = true;

@@ -258,7 +258,7 @@ async fn find(
     record: &Record,
     notices: &mut Vec<String>,
 ) -> Result<First> {
-    if connection.agent.loading().is_some() {
+    if connection.agent.loader().is_some() {
         let loading = opener.load(&connection.agent, &record.session_id.as_str().into()).await;
         let loading = loading.map_err(|error| connection.explain(error, "cannot load the session"))?;
         return Ok(First::Loading(loading));

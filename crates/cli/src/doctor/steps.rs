@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 use std::future::Future;
+use std::future::IntoFuture;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use attache::client::{Agent, Session};
+use attache::client::{AgentHandle, Session};
 use attache::wire::v1::AgentCapabilities;
 use attache::{Error, Flow, Link};
 use serde_json::{Value, json};
@@ -198,7 +199,7 @@ async fn initialize(
     link: Link,
     printed: &Printed,
     report: &mut Report<'_>,
-) -> Option<Agent> {
+) -> Option<AgentHandle> {
     let (noise, hello) = (printed.clone(), printed.clone());
     // The first answer is kept as it came: a version that we do not speak is only seen there.
     let link = link.tap(move |flow, line| {
@@ -304,7 +305,7 @@ fn ended(step: Step, spec: &AgentSpec, lines: &[String]) -> Step {
     }
 }
 
-fn methods(agent: &Agent, report: &mut Report<'_>) {
+fn methods(agent: &AgentHandle, report: &mut Report<'_>) {
     let methods = agent.auth_methods();
     report.fact("authMethods", methods.iter().map(method_json).collect());
     report.add(match methods.len() {
@@ -326,14 +327,14 @@ async fn within<T>(
 async fn session(
     cx: &Cx,
     spec: &AgentSpec,
-    agent: &Agent,
+    agent: &AgentHandle,
     printed: &Printed,
     report: &mut Report<'_>,
 ) -> Option<Session> {
     let begun = Instant::now();
     let limit = patience(cx);
     let broken = |message: String| Step::new("session", State::Broken, message).time(begun.elapsed());
-    match within(limit, agent.new_session(&cx.cwd)).await {
+    match within(limit, agent.new_session(&cx.cwd).into_future()).await {
         Some(Ok(session)) => {
             let mut parts = Vec::new();
             let modes = session.modes().map(|modes| modes.available_modes.len()).unwrap_or_default();
@@ -384,7 +385,7 @@ async fn session(
 }
 
 /// Whether our own agent has a model. Of another agent that is known after its first prompt.
-async fn model(spec: &AgentSpec, agent: &Agent, report: &mut Report<'_>) {
+async fn model(spec: &AgentSpec, agent: &AgentHandle, report: &mut Report<'_>) {
     if !spec.is_own() {
         return;
     }
@@ -420,7 +421,7 @@ fn table(can: &AgentCapabilities) -> [(&'static str, bool); 16] {
     ]
 }
 
-fn capabilities(agent: &Agent, report: &mut Report<'_>) {
+fn capabilities(agent: &AgentHandle, report: &mut Report<'_>) {
     let can = agent.capabilities();
     report.fact("capabilities", json!(can));
     let (yes, no): (Vec<_>, Vec<_>) = table(can).into_iter().partition(|(_, can)| *can);
@@ -436,7 +437,7 @@ fn capabilities(agent: &Agent, report: &mut Report<'_>) {
     report.add(Step::new("capabilities", State::Fine, message).lines(lines));
 }
 
-async fn end(agent: &Agent, session: Option<Session>, spec: &AgentSpec, report: &mut Report<'_>) {
+async fn end(agent: &AgentHandle, session: Option<Session>, spec: &AgentSpec, report: &mut Report<'_>) {
     if let Some(session) = session {
         // What cannot be closed ends with the agent.
         let _ = within(Duration::from_secs(5), session.close()).await;

@@ -9,7 +9,7 @@ mod page;
 
 use std::path::Path;
 
-use attache::client::{ElicitationAsk, Wanted};
+use attache::client::{ElicitationAsk, RequestedInput};
 use attache::wire::v1::{ElicitationContentValue as Value, ElicitationSchema, Fields};
 
 use crate::error::{Failure, Result};
@@ -58,15 +58,15 @@ impl Outcome {
 /// Asks a person. The future may be dropped when nobody wants the answer any more.
 pub(crate) async fn ask(person: &mut impl Person, agent: &str, ask: &ElicitationAsk) -> Outcome {
     // ELIC-07, ELIC-09: who asks, and what for. What the agent says stands behind a gutter, so that it cannot ask in our name.
-    let what = match ask.wanted() {
-        Some(Wanted::Url { .. }) => "asks you to visit a page",
+    let what = match ask.requested() {
+        Some(RequestedInput::Url { .. }) => "asks you to visit a page",
         _ => "asks for input",
     };
     person.tell(&format!("{QUESTION} the agent {} {what}:", quoted(agent))).await;
     tell_foreign(person, ask.message()).await;
-    match ask.wanted() {
-        Some(Wanted::Url { url, .. }) => visit(person, url).await,
-        Some(Wanted::Form(schema)) => fill(person, schema, ask).await,
+    match ask.requested() {
+        Some(RequestedInput::Url { url, .. }) => visit(person, url).await,
+        Some(RequestedInput::Form(schema)) => fill(person, schema, ask).await,
         _ => Outcome::Cancelled,
     }
 }
@@ -171,7 +171,7 @@ pub(crate) fn fill_with(
     answers: &serde_json::Map<String, serde_json::Value>,
     ask: &ElicitationAsk,
 ) -> Result<Fields<Value>, String> {
-    let Some(Wanted::Form(schema)) = ask.wanted() else {
+    let Some(RequestedInput::Form(schema)) = ask.requested() else {
         return Err("a page can only be visited by a person".to_owned());
     };
     let mut content: Fields<Value> = Fields::new();

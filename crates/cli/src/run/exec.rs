@@ -183,7 +183,7 @@ async fn session(
 }
 
 /// STDIO-10: an agent is given time to leave by itself. One that takes longer is not waited for: its guardian ends it.
-pub(crate) async fn leave(agent: &attache::client::Agent) {
+pub(crate) async fn leave(agent: &attache::client::AgentHandle) {
     let _ = tokio::time::timeout(Duration::from_secs(1), agent.shutdown()).await;
 }
 

@@ -1,6 +1,6 @@
 //! An agent that runs, and its session.
 
-use attache::client::{Agent, Session};
+use attache::client::{AgentHandle, Session, SessionBuilder};
 use attache::wire::v1::{McpServer, SessionConfigKind, SystemPrompt, SystemPromptMode};
 use attache::{ContentBlock, Meta, code};
 use attache_host::secrets::Mask;
@@ -19,7 +19,7 @@ use crate::wire::Wire;
 /// A connection to an agent.
 pub(crate) struct Connection {
     pub(crate) setup: Setup,
-    pub(crate) agent: Agent,
+    pub(crate) agent: AgentHandle,
     pub(crate) lender: Lender,
     /// What the agent wants to do without having asked for it.
     pub(crate) guard: mpsc::Receiver<GuardEvent>,
@@ -84,14 +84,9 @@ impl Connection {
 
     /// Starts a session.
     pub(crate) async fn new_session(&self) -> Result<Session> {
-        let mut new = self.agent.session(&self.setup.cwd).mcp_servers(self.servers()?);
-        new = new.additional_directories(self.setup.directories.clone());
-        if let Some(prompt) = self.system_prompt() {
-            new = new.system_prompt(prompt);
-        }
-        if let Some(meta) = self.meta()? {
-            new = new.meta(meta);
-        }
+        let new = self.agent.new_session(&self.setup.cwd).mcp_servers(self.servers()?);
+        let new = new.additional_directories(self.setup.directories.clone());
+        let new = new.system_prompt(self.system_prompt()).meta(self.meta()?);
         let session = new.await.map_err(|error| self.explain(error, "cannot start a session"))?;
         let spec = &self.setup.spec;
         if let Some(mode) = &spec.mode {
@@ -124,34 +119,29 @@ impl Connection {
         if failure.hints.contains(&hint) { failure } else { failure.hint(hint) }
     }
 
+    /// Sets the options that all sessions of this connection have. Servers and meta that cannot be read are reported when the first
+    /// session is opened.
+    fn with_options<K>(&self, session: SessionBuilder<K>) -> SessionBuilder<K> {
+        session
+            .mcp_servers(self.servers().unwrap_or_default())
+            .additional_directories(self.setup.directories.clone())
+            .system_prompt(self.system_prompt())
+            .meta(self.meta().ok().flatten())
+    }
+
     /// Finds a session again: resumes it if the agent can, else loads it. `None` if the agent can do neither.
     pub(crate) async fn find_session(&self, id: &str) -> Option<Result<(Session, Restored), attache::Error>> {
-        let servers = self.servers().unwrap_or_default();
-        let meta = self.meta().ok().flatten();
-        macro_rules! with_options {
-            ($session:expr) => {{
-                let mut session = $session.mcp_servers(servers.clone());
-                session = session.additional_directories(self.setup.directories.clone());
-                if let Some(prompt) = self.system_prompt() {
-                    session = session.system_prompt(prompt);
-                }
-                if let Some(meta) = meta.clone() {
-                    session = session.meta(meta);
-                }
-                session
-            }};
-        }
         // SESS-20: resuming does not repeat the history, which was printed when it was new.
         let mut refusal = None;
-        if let Some(resuming) = self.agent.resuming() {
-            match with_options!(resuming.session(id, &self.setup.cwd)).await {
+        if let Some(resuming) = self.agent.resumer() {
+            match self.with_options(resuming.resume(id, &self.setup.cwd)).await {
                 Ok(session) => return Some(Ok((session, Restored::Resumed))),
                 Err(error @ attache::Error::Closed(_)) => return Some(Err(error)),
                 Err(error) => refusal = Some(error),
             }
         }
-        if let Some(loading) = self.agent.loading() {
-            let loaded = async { with_options!(loading.session(id, &self.setup.cwd)).await?.finish().await };
+        if let Some(loading) = self.agent.loader() {
+            let loaded = async { self.with_options(loading.load(id, &self.setup.cwd)).await?.finish().await };
             return Some(loaded.await.map(|session| (session, Restored::Loaded)));
         }
         refusal.map(Err)

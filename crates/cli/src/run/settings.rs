@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use attache::client::{Agent, Control, Session};
+use attache::client::{AgentHandle, Session, SessionControl};
 use attache::wire::v1::{
     SessionConfigId, SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory,
     SessionConfigOptionValue, SetSessionConfigOptionRequest, SetSessionModeRequest, SetSessionModelRequest,
@@ -27,7 +27,7 @@ pub(crate) async fn set_mode(session: &Session, mode: &str) -> Result<()> {
 }
 
 /// The same while a turn has the session.
-pub(super) async fn switch_mode(agent: &Agent, control: &Control, mode: &str) -> Result<()> {
+pub(super) async fn switch_mode(agent: &AgentHandle, control: &SessionControl, mode: &str) -> Result<()> {
     match control.set_mode(mode).await {
         Err(Error::Unsupported(_)) => {
             let request = SetSessionModeRequest::new(control.id().clone(), mode);
@@ -46,8 +46,8 @@ pub(crate) async fn set_model(session: &Session, model: &str) -> Result<()> {
 
 /// The same while a turn has the session. `option` is the agent's option for models.
 pub(super) async fn switch_model(
-    agent: &Agent,
-    control: &Control,
+    agent: &AgentHandle,
+    control: &SessionControl,
     option: Option<&str>,
     model: &str,
 ) -> Result<()> {
@@ -123,8 +123,8 @@ fn switch(value: &str) -> Option<bool> {
 
 /// Sets an option while a turn has the session. `any` says whether the agent has told its options.
 pub(super) async fn switch_option(
-    agent: &Agent,
-    control: &Control,
+    agent: &AgentHandle,
+    control: &SessionControl,
     any: bool,
     key: &str,
     value: &str,
@@ -143,8 +143,8 @@ pub(super) async fn switch_option(
 
 /// Sets an option of which nothing is known.
 async fn send_option(
-    agent: &Agent,
-    control: &Control,
+    agent: &AgentHandle,
+    control: &SessionControl,
     key: &str,
     value: &str,
 ) -> Result<Arc<[SessionConfigOption]>> {

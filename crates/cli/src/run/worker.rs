@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use attache::client::{Agent, Control, Session};
+use attache::client::{AgentHandle, Session, SessionControl};
 use attache::{Closed, ContentBlock, Reason};
 use attache_host::policy::{Memory, Span};
 use serde_json::{Value, json};
@@ -44,8 +44,8 @@ struct Live {
 /// The session of a prompt that runs, as others can reach it.
 #[derive(Clone)]
 pub(crate) struct Reach {
-    pub(super) agent: Agent,
-    pub(super) control: Control,
+    pub(super) agent: AgentHandle,
+    pub(super) control: SessionControl,
     /// The option for models.
     pub(super) model: Option<String>,
     /// Whether the agent has told its options.
@@ -207,8 +207,7 @@ impl Worker {
                 for problem in problems {
                     note = Some(note.map_or_else(|| problem.clone(), |note| format!("{note}; {problem}")));
                 }
-                let restorable =
-                    connection.agent.resuming().is_some() || connection.agent.loading().is_some();
+                let restorable = connection.agent.resumer().is_some() || connection.agent.loader().is_some();
                 let elsewhere = self.wire.agent_session();
                 self.store.change(&self.id, |record| {
                     record.agent_session = elsewhere.or_else(|| record.agent_session.take());

@@ -44,10 +44,10 @@ pub(crate) fn delete(cx: &Cx) -> Result<()> {
     close_record(cx, &record)?;
     let setup = setup.with_record(&record);
     let told = runtime(async {
-        with_agent(cx, setup, async |connection, _| match connection.agent.deleting() {
+        with_agent(cx, setup, async |connection, _| match connection.agent.deleter() {
             None => Ok(false),
             Some(deleting) => {
-                deleting.session(record.session_id.as_str()).await.map_err(Failure::from)?;
+                deleting.delete(record.session_id.as_str()).await.map_err(Failure::from)?;
                 Ok(true)
             }
         })
@@ -80,12 +80,12 @@ pub(crate) fn fork(cx: &Cx) -> Result<()> {
     }
     let mut copy = runtime(async {
         with_agent(cx, setup, async |connection, _| {
-            let Some(forking) = connection.agent.forking() else {
+            let Some(forking) = connection.agent.forker() else {
                 return Err(Failure::runtime("this agent cannot copy sessions").detail("FORK_UNSUPPORTED"));
             };
             // FORK-02: what is copied is a session that the agent knows, so it is taken up first if need be.
             let session =
-                forking.session(record.session_id.as_str(), &record.cwd).await.map_err(Failure::from)?;
+                forking.fork(record.session_id.as_str(), &record.cwd).await.map_err(Failure::from)?;
             let mut copy =
                 Record::new(session.id().as_str(), &connection.setup.spec.identity(), &record.cwd, &now());
             note(&mut copy, connection, &session);

@@ -35,7 +35,7 @@ pub(crate) fn list(cx: &Cx) -> Result<()> {
     let filtered = filter.is_some() || cursor.is_some();
     let answer = runtime(async {
         with_agent(cx, setup, async |connection, _| {
-            if connection.agent.listing().is_none() {
+            if connection.agent.lister().is_none() {
                 return Ok(None);
             }
             Ok(Some(connection.agent.request(&request).await.map_err(Failure::from)?))

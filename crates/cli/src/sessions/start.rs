@@ -127,7 +127,7 @@ pub(crate) fn note(record: &mut Record, connection: &Connection, session: &Sessi
     record.directories.clone_from(&setup.directories);
     record.system_prompt.clone_from(&setup.system_prompt);
     record.allowed_tools.clone_from(&setup.allowed_tools);
-    record.restorable = Some(connection.agent.resuming().is_some() || connection.agent.loading().is_some());
+    record.restorable = Some(connection.agent.resumer().is_some() || connection.agent.loader().is_some());
     note_session(record, session);
 }
 

@@ -1,6 +1,6 @@
 //! What an agent says and does, on the screen.
 
-use attache::agent::{Agent, NewSession, Session, Turn};
+use attache::agent::{Agent, AgentSession, OpenRequest, Turn};
 use attache::wire::v1::{Cost, PlanEntry, PlanEntryPriority as Priority, PlanEntryStatus as Step, ToolKind};
 use attache::{Prompt, Result, StopReason};
 
@@ -14,7 +14,7 @@ macro_rules! plays {
             #[allow(dead_code)]
             cue: Cue,
         }
-        impl Session for $name {
+        impl AgentSession for $name {
             async fn prompt(&$self, $turn: Turn<'_>, $prompt: Prompt) -> Result<StopReason> {
                 $body
                 Ok(StopReason::EndTurn)
@@ -23,7 +23,7 @@ macro_rules! plays {
         impl $name {
             fn agent(&self) -> Agent {
                 let this = self.clone();
-                Agent::new(move |_: NewSession| {
+                Agent::new(move |_: OpenRequest| {
                     let this = this.clone();
                     async move { Ok(this) }
                 })

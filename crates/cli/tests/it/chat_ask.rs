@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use attache::agent::{Agent, Choice, NewSession, Session, Turn, usual_options};
+use attache::agent::{Agent, AgentSession, Choice, OpenRequest, Turn, usual_options};
 use attache::wire::v1::{
     BooleanPropertySchema, ElicitationAction, ElicitationPropertySchema, ElicitationSchema, EnumOption,
     Fields, IntegerPropertySchema, MultiSelectPropertySchema, PermissionOption, PermissionOptionKind,
@@ -19,7 +19,7 @@ struct Asker {
     heard: Arc<Mutex<Vec<String>>>,
 }
 
-impl Session for Asker {
+impl AgentSession for Asker {
     async fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
         let answer = match prompt.text().as_str() {
             "edit" => edit(turn, usual_options()).await?,
@@ -138,7 +138,7 @@ async fn start(start: Start) -> (Chat, Asker) {
     let asker = Asker::default();
     let this = asker.clone();
     PLACE.with(|place| *place.borrow_mut() = start.place().work());
-    let agent = Agent::new(move |_: NewSession| {
+    let agent = Agent::new(move |_: OpenRequest| {
         let this = this.clone();
         async move { Ok(this) }
     });

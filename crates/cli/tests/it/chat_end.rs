@@ -1,6 +1,6 @@
 //! How it ends, and that the terminal is as it was.
 
-use attache::agent::{Agent, NewSession, Session, Turn};
+use attache::agent::{Agent, AgentSession, OpenRequest, Turn};
 use attache::{Prompt, Result, StopReason};
 
 use crate::chat_rig::{CTRL_C, CTRL_D, Chat, Start};
@@ -8,7 +8,7 @@ use crate::chat_rig::{CTRL_C, CTRL_D, Chat, Start};
 #[derive(Clone)]
 struct Stubborn;
 
-impl Session for Stubborn {
+impl AgentSession for Stubborn {
     async fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
         match prompt.text().as_str() {
             // CANCEL-05 broken: it does not listen.
@@ -27,7 +27,7 @@ impl Session for Stubborn {
 }
 
 async fn start(start: Start) -> Chat {
-    let agent = Agent::new(|_: NewSession| async { Ok(Stubborn) });
+    let agent = Agent::new(|_: OpenRequest| async { Ok(Stubborn) });
     start.with(agent.cancel_grace(std::time::Duration::from_secs(3600))).await
 }
 
@@ -102,13 +102,13 @@ async fn signals_leave_the_terminal_as_it_was() {
 async fn an_agent_that_ends_says_why_and_the_chat_does_not_end() {
     #[derive(Clone)]
     struct Short;
-    impl Session for Short {
+    impl AgentSession for Short {
         async fn prompt(&self, turn: Turn<'_>, _: Prompt) -> Result<StopReason> {
             turn.say("going").await?;
             Err(attache::Error::refuse(-32603, "out of order"))
         }
     }
-    let mut chat = Start::new().with(Agent::new(|_: NewSession| async { Ok(Short) })).await;
+    let mut chat = Start::new().with(Agent::new(|_: OpenRequest| async { Ok(Short) })).await;
     chat.say("go");
     chat.sees("✗").await;
     chat.sees("out of order").await;

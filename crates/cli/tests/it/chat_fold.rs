@@ -1,6 +1,6 @@
 //! What is long is folded and can be unfolded; what is on the screen fits it, whatever its size becomes.
 
-use attache::agent::{Agent, NewSession, Session, Turn};
+use attache::agent::{Agent, AgentSession, OpenRequest, Turn};
 use attache::wire::v1::{ToolCallStatus, ToolKind};
 use attache::{Json, Prompt, Result, StopReason};
 
@@ -11,7 +11,7 @@ const CTRL_O: &str = "\x0f";
 #[derive(Clone)]
 struct Talker;
 
-impl Session for Talker {
+impl AgentSession for Talker {
     async fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
         match prompt.text().as_str() {
             "think" => {
@@ -39,7 +39,7 @@ impl Session for Talker {
 }
 
 async fn start(start: Start) -> Chat {
-    start.with(Agent::new(|_: NewSession| async { Ok(Talker) })).await
+    start.with(Agent::new(|_: OpenRequest| async { Ok(Talker) })).await
 }
 
 #[tokio::test]

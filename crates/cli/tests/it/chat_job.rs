@@ -1,6 +1,6 @@
 //! The chat as a job of a shell: it stops, the shell has the terminal, it goes on.
 
-use attache::agent::{Agent, NewSession, Session, Turn};
+use attache::agent::{Agent, AgentSession, OpenRequest, Turn};
 use attache::{Prompt, Result, StopReason};
 
 use crate::chat_rig::{CTRL_D, Cue, ENTER, Start};
@@ -11,7 +11,7 @@ struct Diligent {
     done: Cue,
 }
 
-impl Session for Diligent {
+impl AgentSession for Diligent {
     async fn prompt(&self, turn: Turn<'_>, _: Prompt) -> Result<StopReason> {
         turn.say("before it stops\n\n").await?;
         self.cue.given().await;
@@ -29,7 +29,7 @@ async fn ctrl_z_gives_the_terminal_to_the_shell_and_the_agent_works_on() {
         "set -m; \"$@\"; echo \"stopped with $?\"; read line; echo \"read $line\"; fg; echo \"left with $?\"";
     let mut chat = Start::new()
         .in_shell(script)
-        .with(Agent::new(move |_: NewSession| {
+        .with(Agent::new(move |_: OpenRequest| {
             let this = this.clone();
             async move { Ok(this) }
         }))
@@ -62,7 +62,7 @@ async fn ctrl_z_gives_the_terminal_to_the_shell_and_the_agent_works_on() {
 
 #[tokio::test]
 async fn without_a_shell_that_could_continue_it_nothing_stops() {
-    let agent = Agent::new(|_: NewSession| async { Ok(Diligent::default()) });
+    let agent = Agent::new(|_: OpenRequest| async { Ok(Diligent::default()) });
     let mut chat = Start::new().with(agent).await;
     // The program leads a session of its own: the system does not stop it, because nobody could continue it.
     chat.keys("one\x1a two");

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use attache::agent::{Agent, NewSession, Open, OptionValue, Session, Turn};
+use attache::agent::{Agent, AgentSession, OpenRequest, OpenedSession, OptionValue, Turn};
 use attache::wire::v1::{
     AvailableCommand, ContentBlock, EmbeddedResourceResource, SessionConfigId, SessionConfigOption,
     SessionConfigSelectOption, SessionInfo, SessionMode, SessionModeId, SessionModeState,
@@ -19,7 +19,7 @@ struct Echo {
     cue: Cue,
 }
 
-impl Session for Echo {
+impl AgentSession for Echo {
     async fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
         let text = prompt.text();
         self.prompts.lock().unwrap().push(prompt.into_blocks());
@@ -47,7 +47,7 @@ impl Session for Echo {
 impl Echo {
     fn agent(&self) -> Agent {
         let this = self.clone();
-        Agent::new(move |_: NewSession| {
+        Agent::new(move |_: OpenRequest| {
             let this = this.clone();
             async move { Ok(this) }
         })
@@ -233,11 +233,11 @@ async fn commands_of_both_sides() {
     let this = echo.clone();
     let modes =
         || SessionModeState::new("ask", [SessionMode::new("ask", "Ask"), SessionMode::new("code", "Code")]);
-    let agent = Agent::new(move |_: NewSession| {
+    let agent = Agent::new(move |_: OpenRequest| {
         let this = this.clone();
         async move {
             let commands = vec![AvailableCommand::new("review", "Reviews a change")];
-            Ok(Open::new(this).modes(modes()).commands(commands))
+            Ok(OpenedSession::new(this).modes(modes()).commands(commands))
         }
     });
     let mut chat = Start::new().with(agent.info("echo", "1.0")).await;
@@ -271,13 +271,14 @@ async fn commands_of_both_sides() {
 async fn options_are_set() {
     let echo = Echo::default();
     let this = echo.clone();
-    let agent = Agent::new(move |_: NewSession| {
+    let agent = Agent::new(move |_: OpenRequest| {
         let this = this.clone();
         let value = |id: &str, name: &str| SessionConfigSelectOption::new(id, name);
         let values = vec![value("low", "Low"), value("high", "High")];
         async move {
             let effort = SessionConfigOption::select("effort", "Effort", "low", values);
-            Ok(Open::new(this).options(vec![effort, SessionConfigOption::boolean("fast", "Fast", false)]))
+            Ok(OpenedSession::new(this)
+                .options(vec![effort, SessionConfigOption::boolean("fast", "Fast", false)]))
         }
     });
     let mut chat = Start::new().with(agent).await;
@@ -300,7 +301,7 @@ async fn sessions_are_listed_loaded_forked_and_begun() {
     let echo = Echo::default();
     let again = |echo: &Echo| {
         let this = echo.clone();
-        move |session: NewSession| {
+        move |session: OpenRequest| {
             let this = this.clone();
             async move {
                 let said = r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"what was said before"}}"#;
@@ -311,7 +312,7 @@ async fn sessions_are_listed_loaded_forked_and_begun() {
     };
     let opened = Arc::new(Mutex::new(0));
     let (count, this) = (opened.clone(), echo.clone());
-    let open = move |_: NewSession| {
+    let open = move |_: OpenRequest| {
         let this = this.clone();
         *count.lock().unwrap() += 1;
         async move { Ok(this) }
@@ -321,7 +322,7 @@ async fn sessions_are_listed_loaded_forked_and_begun() {
         .load(again(&echo))
         .fork(move |_, _| {
             let this = forked.clone();
-            async move { Ok(Open::new(this).id("the-copy")) }
+            async move { Ok(OpenedSession::new(this).id("the-copy")) }
         })
         .list(|request| async move {
             let info = |id: &str, title: &str| {

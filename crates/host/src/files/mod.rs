@@ -11,7 +11,7 @@ mod write;
 
 use std::path::{Path, PathBuf};
 
-use attache::client::{Cx, ReadFiles, WriteFiles};
+use attache::client::{ReadFiles, RequestContext, WriteFiles};
 use attache::wire::v1::{ReadTextFileRequest, SessionId, WriteTextFileRequest};
 use attache::{Error, Result};
 
@@ -145,7 +145,7 @@ async fn blocking<T: Send + 'static>(
 }
 
 impl ReadFiles for Files {
-    async fn read(&self, cx: Cx, request: ReadTextFileRequest) -> Result<String> {
+    async fn read(&self, cx: RequestContext, request: ReadTextFileRequest) -> Result<String> {
         let real = self.resolve(cx.roots(), Path::new(&request.path)).await?;
         // Others are served while a person decides.
         cx.pause(self.may_read(cx.session_id(), &real, &request)).await?;
@@ -155,7 +155,7 @@ impl ReadFiles for Files {
 }
 
 impl WriteFiles for Files {
-    async fn write(&self, cx: Cx, request: WriteTextFileRequest) -> Result<()> {
+    async fn write(&self, cx: RequestContext, request: WriteTextFileRequest) -> Result<()> {
         self.write_in(cx.session_id(), cx.roots(), request).await
     }
 }

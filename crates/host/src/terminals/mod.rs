@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use attache::client::{Cx, Terminal, Terminals};
+use attache::client::{RequestContext, Terminal, Terminals};
 use attache::wire::v1::{
     CreateTerminalRequest, SessionId, TerminalExitStatus, TerminalId, TerminalOutputResponse,
 };
@@ -410,7 +410,7 @@ impl Proxies {
 impl Terminals for PtyTerminals {
     type Terminal = PtyTerminal;
 
-    async fn create(&self, cx: Cx, request: CreateTerminalRequest) -> Result<PtyTerminal> {
+    async fn create(&self, cx: RequestContext, request: CreateTerminalRequest) -> Result<PtyTerminal> {
         self.create_in(cx.session_id(), cx.roots(), request).await
     }
 }

@@ -18,7 +18,7 @@ struct Obedient {
     mark: String,
 }
 
-impl agent::Session for Obedient {
+impl agent::AgentSession for Obedient {
     async fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
         let text = prompt.text();
         let (order, rest) = text.split_once(' ').unwrap_or((&text, ""));

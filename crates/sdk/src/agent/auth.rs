@@ -4,7 +4,7 @@ use std::future::Future;
 
 use attache_wire::v1::{AuthMethod, AuthMethodId};
 
-use super::session::Boxed;
+use super::session::BoxFuture;
 use crate::Result;
 
 /// How users log in to an agent.
@@ -21,20 +21,20 @@ pub trait Auth: Send + Sync + 'static {
     fn login(&self, method: &AuthMethodId) -> impl Future<Output = Result<()>> + Send;
 }
 
-pub(super) trait AnyAuth: Send + Sync {
+pub(super) trait DynAuth: Send + Sync {
     fn methods(&self) -> Vec<AuthMethod>;
     fn is_logged_in(&self) -> bool;
-    fn login<'a>(&'a self, method: &'a AuthMethodId) -> Boxed<'a, Result<()>>;
+    fn login<'a>(&'a self, method: &'a AuthMethodId) -> BoxFuture<'a, Result<()>>;
 }
 
-impl<A: Auth> AnyAuth for A {
+impl<A: Auth> DynAuth for A {
     fn methods(&self) -> Vec<AuthMethod> {
         Auth::methods(self)
     }
     fn is_logged_in(&self) -> bool {
         Auth::is_logged_in(self)
     }
-    fn login<'a>(&'a self, method: &'a AuthMethodId) -> Boxed<'a, Result<()>> {
+    fn login<'a>(&'a self, method: &'a AuthMethodId) -> BoxFuture<'a, Result<()>> {
         Box::pin(Auth::login(self, method))
     }
 }

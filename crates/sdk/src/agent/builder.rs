@@ -12,20 +12,20 @@ use attache_wire::v1::{
 use attache_wire::{Notification, Request};
 use serde_json::value::RawValue;
 
-use super::auth::{AnyAuth, Auth};
-use super::client::Client;
-use super::nes::{AnyNextEdits, NextEdits};
-use super::providers::{AnyProviders, Providers};
-use super::session::{Boxed, IntoOpen, NewSession, Opened};
+use super::auth::{Auth, DynAuth};
+use super::client::ClientHandle;
+use super::nes::{DynNextEdits, NextEdits};
+use super::providers::{DynProviders, Providers};
+use super::session::{BoxFuture, ErasedSession, IntoOpenedSession, OpenRequest};
 use crate::{Limits, Link, Result};
 
 /// An agent, with everything it offers.
 ///
 /// ```no_run
-/// # use attache::agent::{Agent, Session, Turn};
+/// # use attache::agent::{Agent, AgentSession, Turn};
 /// # use attache::{Link, Prompt, Result, StopReason};
 /// # struct Echo;
-/// # impl Session for Echo {
+/// # impl AgentSession for Echo {
 /// #     async fn prompt(&self, _: Turn<'_>, _: Prompt) -> Result<StopReason> { Ok(StopReason::EndTurn) }
 /// # }
 /// # async fn run() -> Result<()> {
@@ -46,16 +46,21 @@ pub struct Agent {
     pub(super) limits: Limits,
 }
 
-pub(super) type OpenFn = Arc<dyn Fn(NewSession, Start) -> Boxed<'static, Result<Opened>> + Send + Sync>;
-pub(super) type ForkFn = Arc<dyn Fn(SessionId, NewSession) -> Boxed<'static, Result<Opened>> + Send + Sync>;
-pub(super) type IdFn<T> = Arc<dyn Fn(SessionId) -> Boxed<'static, Result<T>> + Send + Sync>;
+pub(super) type OpenFn =
+    Arc<dyn Fn(OpenRequest, Start) -> BoxFuture<'static, Result<ErasedSession>> + Send + Sync>;
+pub(super) type ForkFn =
+    Arc<dyn Fn(SessionId, OpenRequest) -> BoxFuture<'static, Result<ErasedSession>> + Send + Sync>;
+pub(super) type IdFn<T> = Arc<dyn Fn(SessionId) -> BoxFuture<'static, Result<T>> + Send + Sync>;
 pub(super) type ListFn =
-    Arc<dyn Fn(ListSessionsRequest) -> Boxed<'static, Result<ListSessionsResponse>> + Send + Sync>;
-pub(super) type TitleFn = Arc<dyn Fn(SessionId, String) -> Boxed<'static, Result<String>> + Send + Sync>;
-pub(super) type PlainFn<T> = Arc<dyn Fn() -> Boxed<'static, Result<T>> + Send + Sync>;
-pub(super) type RequestFn =
-    Arc<dyn Fn(Option<&RawValue>, Client) -> Result<Boxed<'static, Result<Box<RawValue>>>> + Send + Sync>;
-pub(super) type NotificationFn = Arc<dyn Fn(Option<&RawValue>, &Client) + Send + Sync>;
+    Arc<dyn Fn(ListSessionsRequest) -> BoxFuture<'static, Result<ListSessionsResponse>> + Send + Sync>;
+pub(super) type TitleFn = Arc<dyn Fn(SessionId, String) -> BoxFuture<'static, Result<String>> + Send + Sync>;
+pub(super) type PlainFn<T> = Arc<dyn Fn() -> BoxFuture<'static, Result<T>> + Send + Sync>;
+pub(super) type RequestFn = Arc<
+    dyn Fn(Option<&RawValue>, ClientHandle) -> Result<BoxFuture<'static, Result<Box<RawValue>>>>
+        + Send
+        + Sync,
+>;
+pub(super) type NotificationFn = Arc<dyn Fn(Option<&RawValue>, &ClientHandle) + Send + Sync>;
 
 /// Where a function of the author's is called: in the reader, or not before its future is polled, in a task.
 #[derive(Clone, Copy)]
@@ -71,7 +76,7 @@ pub(super) struct Services {
     pub(super) prompt: PromptCapabilities,
     pub(super) mcp: McpCapabilities,
     pub(super) additional_directories: bool,
-    pub(super) system_prompt: Option<SystemPrompts>,
+    pub(super) system_prompt: Option<SystemPromptSupport>,
     pub(super) cancel_grace: Duration,
     pub(super) open: OpenFn,
     pub(super) load: Option<OpenFn>,
@@ -82,11 +87,11 @@ pub(super) struct Services {
     pub(super) archive: Option<(IdFn<()>, IdFn<()>)>,
     pub(super) title: Option<TitleFn>,
     pub(super) status: Option<IdFn<SessionStatus>>,
-    pub(super) auth: Option<Arc<dyn AnyAuth>>,
+    pub(super) auth: Option<Arc<dyn DynAuth>>,
     pub(super) logout: Option<PlainFn<()>>,
     pub(super) auth_status: Option<PlainFn<AuthStatusResponse>>,
-    pub(super) providers: Option<Arc<dyn AnyProviders>>,
-    pub(super) next_edits: Option<Arc<dyn AnyNextEdits>>,
+    pub(super) providers: Option<Arc<dyn DynProviders>>,
+    pub(super) next_edits: Option<Arc<dyn DynNextEdits>>,
     pub(super) requests: HashMap<&'static str, RequestFn>,
     pub(super) notifications: HashMap<&'static str, NotificationFn>,
 }
@@ -94,7 +99,7 @@ pub(super) struct Services {
 /// Which system prompts an agent takes from a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum SystemPrompts {
+pub enum SystemPromptSupport {
     /// Text to be added to the agent's own.
     Append,
     /// That, or text that replaces it.
@@ -105,9 +110,9 @@ impl Agent {
     /// An agent that opens sessions with `open` and offers prompts and cancelling, as every agent does (INIT-22).
     pub fn new<F, Fut, O>(open: F) -> Self
     where
-        F: Fn(NewSession) -> Fut + Send + Sync + 'static,
+        F: Fn(OpenRequest) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<O>> + Send + 'static,
-        O: IntoOpen + 'static,
+        O: IntoOpenedSession + 'static,
     {
         let services = Services {
             info: Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")),
@@ -185,7 +190,7 @@ impl Agent {
     }
 
     /// Takes system prompts from the client (unstable).
-    pub fn system_prompts(mut self, which: SystemPrompts) -> Self {
+    pub fn system_prompts(mut self, which: SystemPromptSupport) -> Self {
         self.services.system_prompt = Some(which);
         self
     }
@@ -194,9 +199,9 @@ impl Agent {
     /// session; the answer follows the replay (SESS-11, SESS-12). ROOT-12: only the roots of the request count.
     pub fn load<F, Fut, O>(mut self, load: F) -> Self
     where
-        F: Fn(NewSession) -> Fut + Send + Sync + 'static,
+        F: Fn(OpenRequest) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<O>> + Send + 'static,
-        O: IntoOpen + 'static,
+        O: IntoOpenedSession + 'static,
     {
         self.services.load = Some(opener(load));
         self
@@ -206,9 +211,9 @@ impl Agent {
     /// answer).
     pub fn resume<F, Fut, O>(mut self, resume: F) -> Self
     where
-        F: Fn(NewSession) -> Fut + Send + Sync + 'static,
+        F: Fn(OpenRequest) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<O>> + Send + 'static,
-        O: IntoOpen + 'static,
+        O: IntoOpenedSession + 'static,
     {
         self.services.resume = Some(opener(resume));
         self
@@ -217,14 +222,14 @@ impl Agent {
     /// Makes a new session with the history of another (unstable). FORK-05: roots are those of the request.
     pub fn fork<F, Fut, O>(mut self, fork: F) -> Self
     where
-        F: Fn(SessionId, NewSession) -> Fut + Send + Sync + 'static,
+        F: Fn(SessionId, OpenRequest) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<O>> + Send + 'static,
-        O: IntoOpen + 'static,
+        O: IntoOpenedSession + 'static,
     {
         let fork = Arc::new(fork);
         self.services.fork = Some(Arc::new(move |source, request| {
             let fork = fork.clone();
-            Box::pin(async move { Ok(Opened::from(fork(source, request).await?.into_open())) })
+            Box::pin(async move { Ok(ErasedSession::from(fork(source, request).await?.into_opened())) })
         }));
         self
     }
@@ -326,7 +331,7 @@ impl Agent {
     pub fn on_request<R, F, Fut>(mut self, handle: F) -> Self
     where
         R: Request,
-        F: Fn(R, Client) -> Fut + Send + Sync + 'static,
+        F: Fn(R, ClientHandle) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<R::Response>> + Send + 'static,
     {
         let handle = Arc::new(handle);
@@ -343,7 +348,7 @@ impl Agent {
     pub fn on_notification<N, F>(mut self, handle: F) -> Self
     where
         N: Notification,
-        F: Fn(N, &Client) + Send + Sync + 'static,
+        F: Fn(N, &ClientHandle) + Send + Sync + 'static,
     {
         let take: NotificationFn = Arc::new(move |params, client| {
             // RPC-04: a notification that cannot be read is dropped without an answer.
@@ -376,19 +381,19 @@ impl Agent {
 
 fn opener<F, Fut, O>(open: F) -> OpenFn
 where
-    F: Fn(NewSession) -> Fut + Send + Sync + 'static,
+    F: Fn(OpenRequest) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<O>> + Send + 'static,
-    O: IntoOpen + 'static,
+    O: IntoOpenedSession + 'static,
 {
     let open = Arc::new(open);
     Arc::new(move |request, start| match start {
         Start::Here => {
             let opening = open(request);
-            Box::pin(async move { Ok(Opened::from(opening.await?.into_open())) })
+            Box::pin(async move { Ok(ErasedSession::from(opening.await?.into_opened())) })
         }
         Start::Task => {
             let open = open.clone();
-            Box::pin(async move { Ok(Opened::from(open(request).await?.into_open())) })
+            Box::pin(async move { Ok(ErasedSession::from(open(request).await?.into_opened())) })
         }
     })
 }
@@ -400,7 +405,7 @@ impl Services {
     }
 
     /// Whether a method is served; a method of the protocol is if what stands behind it was installed.
-    pub(super) fn offers(&self, method: &str) -> bool {
+    pub(super) fn settings(&self, method: &str) -> bool {
         match method {
             "session/load" => self.load.is_some(), // SESS-09
             "session/resume" => self.resume.is_some(),

@@ -16,23 +16,23 @@ use crate::{Error, Result};
 
 /// What the client said about itself in `initialize`.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Hello {
+pub(super) struct ClientInfo {
     pub(super) info: Option<Implementation>,
     pub(super) capabilities: ClientCapabilities,
 }
 
 /// The client on the other side of the connection. Cheap to clone.
 #[derive(Clone)]
-pub struct Client(Arc<Inner>);
+pub struct ClientHandle(Arc<Inner>);
 
 struct Inner {
     peer: Peer,
-    hello: Hello,
+    hello: ClientInfo,
 }
 
-impl Client {
-    pub(super) fn new(peer: Peer, hello: Hello) -> Self {
-        Client(Arc::new(Inner { peer, hello }))
+impl ClientHandle {
+    pub(super) fn new(peer: Peer, hello: ClientInfo) -> Self {
+        ClientHandle(Arc::new(Inner { peer, hello }))
     }
 
     pub(super) fn peer(&self) -> &Peer {
@@ -62,7 +62,7 @@ impl Client {
     }
 
     /// An update as this client understands it, or why it does not.
-    pub(super) fn fit(&self, update: SessionUpdate) -> Result<SessionUpdate> {
+    pub(super) fn adapt(&self, update: SessionUpdate) -> Result<SessionUpdate> {
         let capabilities = self.capabilities();
         let session = capabilities.session.as_ref();
         let (fits, what) = match &update {
@@ -103,9 +103,9 @@ impl Client {
     }
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for ClientHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Client").field(&self.0.hello).finish()
+        f.debug_tuple("ClientHandle").field(&self.0.hello).finish()
     }
 }
 

@@ -17,11 +17,11 @@ use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::builder::{Services, Start};
-use super::client::{Client, Hello, Outgoing};
+use super::client::{ClientHandle, ClientInfo, Outgoing};
 use super::nes::NesTable;
 use super::options;
-use super::session::Boxed;
-use super::table::{Entry, Table, lock};
+use super::session::BoxFuture;
+use super::table::{SessionEntry, SessionTable, lock};
 use crate::race::{First, race};
 use crate::task::catch;
 use crate::{Error, Result, SessionId};
@@ -29,10 +29,10 @@ use crate::{Error, Result, SessionId};
 pub(super) struct Core {
     pub(super) peer: Peer,
     pub(super) services: Services,
-    pub(super) sessions: Table,
+    pub(super) sessions: SessionTable,
     pub(super) nes: NesTable,
     pub(super) logged_in: AtomicBool,
-    client: Mutex<Option<Client>>,
+    client: Mutex<Option<ClientHandle>>,
     /// Here if the runtime has one thread, which is the reader's: whatever a handler does there holds the reader up as well
     /// as everybody else.
     pub(super) start: Start,
@@ -57,7 +57,7 @@ impl Core {
         Arc::new(Core {
             peer,
             services,
-            sessions: Table::default(),
+            sessions: SessionTable::default(),
             nes: NesTable::default(),
             logged_in: AtomicBool::new(logged_in),
             client: Mutex::new(None),
@@ -70,12 +70,12 @@ impl Core {
     }
 
     /// The client, once it has said hello.
-    pub(super) fn client(&self) -> Option<Client> {
+    pub(super) fn client(&self) -> Option<ClientHandle> {
         lock(&self.client).clone()
     }
 
-    pub(super) fn greet(&self, hello: Hello) {
-        *lock(&self.client) = Some(Client::new(self.peer.clone(), hello));
+    pub(super) fn set_client(&self, hello: ClientInfo) {
+        *lock(&self.client) = Some(ClientHandle::new(self.peer.clone(), hello));
     }
 
     /// AUTH-05: until somebody is logged in, sessions are refused.
@@ -83,7 +83,7 @@ impl Core {
         self.logged_in.load(Ordering::Acquire)
     }
 
-    pub(super) fn session(&self, id: &SessionId) -> Result<Arc<Entry>> {
+    pub(super) fn session(&self, id: &SessionId) -> Result<Arc<SessionEntry>> {
         self.sessions.get(id).ok_or_else(|| Error::unknown_session(id.as_str()))
     }
 
@@ -93,7 +93,7 @@ impl Core {
     ///
     /// Only on a runtime with one thread, where a task could do no better: most handlers have their result at once, and a task
     /// costs more than they do. The caller holds no lock, and a panic is the caller's: dispatch ends it.
-    pub(super) fn begin<T>(&self, handler: &mut Boxed<'static, T>) -> Option<T> {
+    pub(super) fn begin<T>(&self, handler: &mut BoxFuture<'static, T>) -> Option<T> {
         match self.start {
             Start::Here => match handler.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
                 Poll::Ready(result) => Some(result),
@@ -109,9 +109,9 @@ impl Core {
         handler: impl Future<Output = ()> + Send + 'static,
     ) -> JoinHandle<()> {
         // Boxed, so that the task around it is compiled once, and what is moved into the runtime is small.
-        let handler: Boxed<'static, ()> = Box::pin(handler);
+        let handler: BoxFuture<'static, ()> = Box::pin(handler);
         self.tasks.count.fetch_add(1, Ordering::AcqRel);
-        let counted = Counted(self.clone());
+        let counted = TaskGuard(self.clone());
         tokio::spawn(async move {
             let abort = &counted.0.tasks.abort;
             race(handler, pin!(abort.cancelled())).await;
@@ -149,7 +149,7 @@ impl Core {
         answering: impl Future<Output = Result<Answer>> + Send + 'static,
     ) {
         // Boxed, so that what follows is compiled once.
-        let mut answering: Boxed<'static, Result<Answer>> = Box::pin(answering);
+        let mut answering: BoxFuture<'static, Result<Answer>> = Box::pin(answering);
         if let Some(outcome) = self.begin(&mut answering) {
             return settle(responder, outcome);
         }
@@ -164,7 +164,7 @@ impl Core {
 
     /// Ends a session that was taken out of the table: cancels its turn, waits for that turn's answer, tells the author.
     /// All of it happens whether or not anybody waits here.
-    pub(super) fn end(self: &Arc<Self>, entry: Arc<Entry>) -> impl Future<Output = ()> + Send + use<> {
+    pub(super) fn end(self: &Arc<Self>, entry: Arc<SessionEntry>) -> impl Future<Output = ()> + Send + use<> {
         entry.shut();
         let ending = self.spawn(async move {
             entry.until_idle().await;
@@ -219,9 +219,9 @@ fn settle(responder: Responder, outcome: Result<Answer>) {
     }
 }
 
-struct Counted(Arc<Core>);
+struct TaskGuard(Arc<Core>);
 
-impl Drop for Counted {
+impl Drop for TaskGuard {
     fn drop(&mut self) {
         if self.0.tasks.count.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.0.tasks.ended.notify_waiters();
@@ -240,14 +240,14 @@ impl Drop for AbortOnDrop {
 impl Core {
     /// Sends an update outside of a turn, without waiting for room: used for single, small updates that follow a request
     /// of the client.
-    pub(super) fn send_update(&self, entry: &Entry, update: SessionUpdate) {
+    pub(super) fn send_update(&self, entry: &SessionEntry, update: SessionUpdate) {
         self.peer.notify_now("session/update", &Outgoing { session: &entry.id, update });
     }
 
     /// CONF-16: the complete list, when something changed it.
-    pub(super) fn send_options(&self, entry: &Entry, changed: bool) {
+    pub(super) fn send_options(&self, entry: &SessionEntry, changed: bool) {
         let Some(client) = self.client().filter(|_| changed) else { return };
-        let options = options::visible(entry.state().offers(), &client);
+        let options = options::visible(entry.state().settings(), &client);
         if let Some(options) = options {
             self.send_update(entry, SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(options)));
         }

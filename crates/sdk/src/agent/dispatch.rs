@@ -11,11 +11,11 @@ use attache_wire::{Notification, Request};
 use serde_json::value::RawValue;
 
 use super::builder::Agent;
-use super::client::Client;
+use super::client::ClientHandle;
 use super::core::{Answer, Core};
-use super::table::{Refusal, Running};
-use super::turn::{self, Prompted};
-use super::{hello, manage, nes, open, providers};
+use super::table::{BeginError, TurnSlot};
+use super::turn::{self, TurnTask};
+use super::{initialize, manage, nes, open, providers};
 use crate::task::catch_handler_panic;
 use crate::{Error, Link, Prompt, Result};
 
@@ -45,13 +45,13 @@ pub(super) async fn serve(agent: Agent, link: Link) -> Result<()> {
 struct Router {
     core: Arc<Core>,
     /// The one that `core` has too, at hand.
-    client: Option<Client>,
+    client: Option<ClientHandle>,
 }
 
 impl Dispatch for Router {
     fn request(&mut self, method: &str, params: Option<&RawValue>, responder: Responder) {
         if method == "initialize" {
-            catch_handler_panic(|| hello::initialize(&self.core, params, responder));
+            catch_handler_panic(|| initialize::initialize(&self.core, params, responder));
             self.client = self.core.client();
             return;
         }
@@ -81,11 +81,11 @@ impl Router {
     }
 
     /// Who asks, if it may ask for this now; if not, it is told.
-    fn admit(&self, method: &str, responder: Responder) -> Option<(Client, Responder)> {
+    fn admit(&self, method: &str, responder: Responder) -> Option<(ClientHandle, Responder)> {
         let refusal = match &self.client {
             // INIT-03: nothing before initialize.
-            None => ErrorObject::invalid_request("`initialize` comes first"),
-            Some(_) if !self.core.services.offers(method) => ErrorObject::method_not_found(method),
+            None => ErrorObject::invalid_request("`initialize` wait_turn first"),
+            Some(_) if !self.core.services.settings(method) => ErrorObject::method_not_found(method),
             Some(_) if needs_login(method) && !self.core.is_logged_in() => ErrorObject::auth_required(),
             Some(client) => return Some((client.clone(), responder)),
         };
@@ -94,7 +94,13 @@ impl Router {
     }
 }
 
-fn route(core: &Arc<Core>, client: Client, method: &str, params: Option<&RawValue>, responder: Responder) {
+fn route(
+    core: &Arc<Core>,
+    client: ClientHandle,
+    method: &str,
+    params: Option<&RawValue>,
+    responder: Responder,
+) {
     match method {
         "session/prompt" => prompt(core, client, params, responder),
         "session/new" => with(params, responder, |request, responder| {
@@ -121,9 +127,9 @@ fn route(core: &Arc<Core>, client: Client, method: &str, params: Option<&RawValu
         "session/unarchive" => core.answer(params, responder, manage::unarchive),
         "session/set_title" => core.answer(params, responder, manage::set_title),
         "session/status" => core.answer(params, responder, manage::status),
-        "authenticate" => core.answer(params, responder, hello::authenticate),
-        "logout" => core.answer(params, responder, hello::logout),
-        "auth/status" => core.answer(params, responder, hello::auth_status),
+        "authenticate" => core.answer(params, responder, initialize::authenticate),
+        "logout" => core.answer(params, responder, initialize::logout),
+        "auth/status" => core.answer(params, responder, initialize::auth_status),
         "providers/list" => core.answer(params, responder, providers::list),
         "providers/set" => core.answer(params, responder, providers::set),
         "providers/disable" => core.answer(params, responder, providers::disable),
@@ -186,33 +192,33 @@ fn with<R: attache_wire::Request>(
 
 /// Registers the turn, then runs it. The cancel token is in the table before this returns, so a cancel that follows the
 /// prompt at once finds it.
-fn prompt(core: &Arc<Core>, client: Client, params: Option<&RawValue>, responder: Responder) {
+fn prompt(core: &Arc<Core>, client: ClientHandle, params: Option<&RawValue>, responder: Responder) {
     with(params, responder, |request: PromptRequest, responder| match begin(core, &request, &responder) {
         Err(error) => responder.err(error.to_wire()),
         Ok(running) => {
             let grace = core.services.cancel_grace;
             let prompt = Prompt::from(request.prompt);
             let (changing, meta) = (running.entry().last_change(), request.meta);
-            let prompted = Prompted { client, running, changing, responder, prompt, meta, grace };
-            core.spawn(turn::run(prompted));
+            let task = TurnTask { client, running, changing, responder, prompt, meta, grace };
+            core.spawn(turn::run(task));
         }
     });
 }
 
-fn begin(core: &Core, request: &PromptRequest, responder: &Responder) -> Result<Running> {
+fn begin(core: &Core, request: &PromptRequest, responder: &Responder) -> Result<TurnSlot> {
     let entry = core.session(&request.session_id)?;
-    hello::check_prompt(&core.services.prompt, &request.prompt)?;
+    initialize::check_prompt(&core.services.prompt, &request.prompt)?;
     entry.begin(responder.cancellation()).map_err(|refusal| match refusal {
         // PROMPT-13: one turn at a time; the second prompt is refused, and the first goes on.
-        Refusal::Busy => ErrorObject::invalid_request("a turn is already running in this session").into(),
-        Refusal::Shut => Error::unknown_session(request.session_id.as_str()),
+        BeginError::Busy => ErrorObject::invalid_request("a turn is already running in this session").into(),
+        BeginError::Shut => Error::unknown_session(request.session_id.as_str()),
     })
 }
 
 /// EXT-07: an extension's request is answered, if need be with -32601; so is every name nobody knows (RPC-12).
 fn extension(
     core: &Arc<Core>,
-    client: Client,
+    client: ClientHandle,
     method: &str,
     params: Option<&RawValue>,
     responder: Responder,

@@ -10,10 +10,10 @@ use attache_wire::v1::{
     SessionConfigOption, SessionId, SessionInfoUpdate, SessionModeId, SessionModelState, SessionUpdate,
 };
 
-use super::client::{Client, Outgoing, While};
+use super::client::{ClientHandle, Outgoing, While};
 use super::options;
 use super::session::OptionValue;
-use super::table::{Entry, lock};
+use super::table::{SessionEntry, lock};
 use crate::{Error, Result};
 
 /// How many updates are kept for a session that is not open yet.
@@ -25,7 +25,7 @@ const HELD: usize = 1024;
 pub struct SessionHandle(Arc<Inner>);
 
 struct Inner {
-    client: Client,
+    client: ClientHandle,
     id: SessionId,
     gate: Mutex<Gate>,
     /// The session was not opened after all.
@@ -39,12 +39,17 @@ enum Gate {
     /// The client knows the id, and the session is being loaded: the replay is sent as it comes (SESS-12).
     Replay,
     /// The session is open.
-    Open(Weak<Entry>),
+    Open(Weak<SessionEntry>),
 }
 
 impl Gate {
     /// Sends what was held back, and the commands.
-    fn let_pass(&mut self, client: &Client, entry: &Entry, commands: Option<Vec<AvailableCommand>>) {
+    fn release(
+        &mut self,
+        client: &ClientHandle,
+        entry: &SessionEntry,
+        commands: Option<Vec<AvailableCommand>>,
+    ) {
         let send = |update: SessionUpdate| {
             client.peer().notify_now("session/update", &Outgoing { session: &entry.id, update });
         };
@@ -59,16 +64,16 @@ impl Gate {
 
 impl SessionHandle {
     /// A handle that holds updates back until the session is open.
-    pub(super) fn shut(client: Client, id: SessionId) -> Self {
+    pub(super) fn shut(client: ClientHandle, id: SessionId) -> Self {
         SessionHandle::new(client, id, Gate::Shut(Vec::new()))
     }
 
     /// A handle through which a session is replayed.
-    pub(super) fn replay(client: Client, id: SessionId) -> Self {
+    pub(super) fn replay(client: ClientHandle, id: SessionId) -> Self {
         SessionHandle::new(client, id, Gate::Replay)
     }
 
-    fn new(client: Client, id: SessionId, gate: Gate) -> Self {
+    fn new(client: ClientHandle, id: SessionId, gate: Gate) -> Self {
         SessionHandle(Arc::new(Inner { client, id, gate: Mutex::new(gate), failed: AtomicBool::new(false) }))
     }
 
@@ -80,14 +85,14 @@ impl SessionHandle {
 
     /// The session is open: ties the handle to it, lets pass what was held back before anything else can, and tells the
     /// commands (CMD-01).
-    pub(super) fn opened(mut self, entry: &Arc<Entry>, commands: Option<Vec<AvailableCommand>>) {
+    pub(super) fn opened(mut self, entry: &Arc<SessionEntry>, commands: Option<Vec<AvailableCommand>>) {
         // Mostly nobody has kept a handle: then nobody can send anything now or later.
         if let Some(Inner { client, gate, .. }) = Arc::get_mut(&mut self.0) {
             let gate = gate.get_mut().unwrap_or_else(PoisonError::into_inner);
-            return gate.let_pass(client, entry, commands);
+            return gate.release(client, entry, commands);
         }
         let mut gate = lock(&self.0.gate);
-        gate.let_pass(&self.0.client, entry, commands);
+        gate.release(&self.0.client, entry, commands);
         *gate = Gate::Open(Arc::downgrade(entry));
     }
 
@@ -96,7 +101,7 @@ impl SessionHandle {
     }
 
     /// The open session.
-    fn entry(&self) -> Result<Arc<Entry>> {
+    fn entry(&self) -> Result<Arc<SessionEntry>> {
         match &*lock(&self.0.gate) {
             Gate::Open(entry) => {
                 let entry = entry.upgrade().filter(|entry| !entry.over.load(Ordering::SeqCst));
@@ -107,7 +112,7 @@ impl SessionHandle {
     }
 
     /// The client.
-    pub fn client(&self) -> &Client {
+    pub fn client(&self) -> &ClientHandle {
         &self.0.client
     }
 
@@ -115,7 +120,7 @@ impl SessionHandle {
     ///
     /// Content that belongs to a turn is better sent through [`Turn`](super::Turn), which keeps it before the turn's end.
     pub async fn send(&self, update: SessionUpdate) -> Result<()> {
-        let update = self.client().fit(update)?;
+        let update = self.client().adapt(update)?;
         let entry = match &mut *lock(&self.0.gate) {
             Gate::Shut(held) if held.len() < HELD => {
                 held.push(update);
@@ -148,14 +153,14 @@ impl SessionHandle {
     /// Switches the mode from the agent's side and tells the client (MODE-07).
     pub async fn set_mode(&self, mode: impl Into<SessionModeId>) -> Result<()> {
         let mode = mode.into();
-        let changed = options::put_mode(self.entry()?.state().offers(), &mode)?;
+        let changed = options::put_mode(self.entry()?.state().settings(), &mode)?;
         self.send(SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode))).await?;
         if changed { self.send_options().await } else { Ok(()) }
     }
 
     /// Sets an option from the agent's side and tells the client (CONF-16).
     pub async fn set_option(&self, id: impl Into<SessionConfigId>, value: OptionValue) -> Result<()> {
-        let changed = options::put_option(self.entry()?.state().offers(), &id.into(), &value)?;
+        let changed = options::put_option(self.entry()?.state().settings(), &id.into(), &value)?;
         if let Some(mode) = changed.mode {
             self.send(SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode))).await?;
         }
@@ -165,7 +170,7 @@ impl SessionHandle {
     /// Replaces the list of options, because what is on offer has changed, and tells the client (CONF-16).
     pub async fn set_options(&self, options: Vec<SessionConfigOption>) -> Result<()> {
         options::check_options(&options)?;
-        self.entry()?.state().offers().options = Some(options);
+        self.entry()?.state().settings().options = Some(options);
         self.send_options().await
     }
 
@@ -174,17 +179,17 @@ impl SessionHandle {
     pub fn set_models(&self, models: SessionModelState) -> Result<()> {
         let entry = self.entry()?;
         let mut state = entry.state();
-        let before = state.offers().models.replace(models);
-        let checked = options::check_offers(state.offers());
+        let before = state.settings().models.replace(models);
+        let checked = options::check_settings(state.settings());
         if checked.is_err() {
-            state.offers().models = before;
+            state.settings().models = before;
         }
         checked
     }
 
     /// Sends the complete list of options, if there is one.
     async fn send_options(&self) -> Result<()> {
-        let options = options::visible(self.entry()?.state().offers(), self.client());
+        let options = options::visible(self.entry()?.state().settings(), self.client());
         match options {
             Some(options) => {
                 self.send(SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(options))).await

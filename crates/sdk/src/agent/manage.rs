@@ -6,16 +6,16 @@ use std::sync::Arc;
 use attache_wire::v1::*;
 
 use super::core::Core;
-use super::open::no_method;
+use super::open::method_not_found;
 use super::options;
 use super::session::OptionValue;
-use super::table::{Entry, Place};
+use super::table::{QueuePosition, SessionEntry};
 use crate::{Error, Result};
 
 /// A session that is to be changed, and a place in the line of those who change it.
-fn changing(core: &Core, id: &SessionId) -> Result<(Arc<Entry>, Place)> {
+fn changing(core: &Core, id: &SessionId) -> Result<(Arc<SessionEntry>, QueuePosition)> {
     let entry = core.session(id)?;
-    let place = entry.line_up();
+    let place = entry.enqueue_change();
     Ok((entry, place))
 }
 
@@ -27,10 +27,10 @@ pub(super) fn set_mode(
     let changing = changing(&core, &request.session_id);
     async move {
         let (entry, place) = changing?;
-        place.comes().await;
-        options::check_mode(entry.state().offers(), &request.mode_id)?;
+        place.wait_turn().await;
+        options::check_mode(entry.state().settings(), &request.mode_id)?;
         entry.session.mode_changed(&request.mode_id).await?;
-        let changed = options::put_mode(entry.state().offers(), &request.mode_id)?;
+        let changed = options::put_mode(entry.state().settings(), &request.mode_id)?;
         core.send_options(&entry, changed);
         Ok(SetSessionModeResponse::new())
     }
@@ -43,10 +43,10 @@ pub(super) fn set_model(
     let changing = changing(&core, &request.session_id);
     async move {
         let (entry, place) = changing?;
-        place.comes().await;
-        options::check_model(entry.state().offers(), &request.model_id)?;
+        place.wait_turn().await;
+        options::check_model(entry.state().settings(), &request.model_id)?;
         entry.session.model_changed(&request.model_id).await?;
-        let changed = options::put_model(entry.state().offers(), &request.model_id)?;
+        let changed = options::put_model(entry.state().settings(), &request.model_id)?;
         core.send_options(&entry, changed);
         Ok(SetSessionModelResponse::new())
     }
@@ -66,20 +66,20 @@ pub(super) fn set_config_option(
             SessionConfigOptionValue::ValueId(value) => OptionValue::Choice(value.as_str().to_owned()),
             _ => return Err(Error::invalid_params("this kind of value is not known")),
         };
-        place.comes().await;
-        options::check_option(entry.state().offers(), &request.config_id, &value)?;
+        place.wait_turn().await;
+        options::check_option(entry.state().settings(), &request.config_id, &value)?;
         entry.session.option_changed(&request.config_id, &value).await?;
-        let changed = options::put_option(entry.state().offers(), &request.config_id, &value)?;
+        let changed = options::put_option(entry.state().settings(), &request.config_id, &value)?;
         if let Some(mode) = changed.mode {
             core.send_update(&entry, SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode)));
         }
-        let options = options::visible(entry.state().offers(), &client).unwrap_or_default();
+        let options = options::visible(entry.state().settings(), &client).unwrap_or_default();
         Ok(SetSessionConfigOptionResponse::new(options))
     }
 }
 
 pub(super) async fn list(core: Arc<Core>, request: ListSessionsRequest) -> Result<ListSessionsResponse> {
-    let list = core.services.list.as_ref().ok_or_else(|| no_method("session/list"))?;
+    let list = core.services.list.as_ref().ok_or_else(|| method_not_found("session/list"))?;
     // SSTAT-06: a filter that is not supported is refused, never taken for another.
     let filter = match &request.archived {
         None => true,
@@ -108,7 +108,7 @@ pub(super) fn delete(
 ) -> impl Future<Output = Result<DeleteSessionResponse>> {
     let closed = core.sessions.remove(&request.session_id).map(|entry| core.end(entry));
     async move {
-        let delete = core.services.delete.as_ref().ok_or_else(|| no_method("session/delete"))?;
+        let delete = core.services.delete.as_ref().ok_or_else(|| method_not_found("session/delete"))?;
         if let Some(closed) = closed {
             closed.await;
         }
@@ -128,7 +128,8 @@ pub(super) fn archive(
 ) -> impl Future<Output = Result<ArchiveSessionResponse>> {
     let closed = core.sessions.remove(&request.session_id).map(|entry| core.end(entry));
     async move {
-        let (archive, _) = core.services.archive.as_ref().ok_or_else(|| no_method("session/archive"))?;
+        let (archive, _) =
+            core.services.archive.as_ref().ok_or_else(|| method_not_found("session/archive"))?;
         if let Some(closed) = closed {
             closed.await;
         }
@@ -141,7 +142,8 @@ pub(super) async fn unarchive(
     core: Arc<Core>,
     request: UnarchiveSessionRequest,
 ) -> Result<UnarchiveSessionResponse> {
-    let (_, unarchive) = core.services.archive.as_ref().ok_or_else(|| no_method("session/unarchive"))?;
+    let (_, unarchive) =
+        core.services.archive.as_ref().ok_or_else(|| method_not_found("session/unarchive"))?;
     unarchive(request.session_id).await?;
     Ok(UnarchiveSessionResponse::new())
 }
@@ -151,7 +153,7 @@ pub(super) async fn set_title(
     core: Arc<Core>,
     request: SetSessionTitleRequest,
 ) -> Result<SetSessionTitleResponse> {
-    let set = core.services.title.as_ref().ok_or_else(|| no_method("session/set_title"))?;
+    let set = core.services.title.as_ref().ok_or_else(|| method_not_found("session/set_title"))?;
     let title = request.title.trim();
     if title.is_empty() {
         return Err(Error::invalid_params("a title must not be empty"));
@@ -161,7 +163,7 @@ pub(super) async fn set_title(
 
 /// SSTAT-01: looks and changes nothing.
 pub(super) async fn status(core: Arc<Core>, request: SessionStatusRequest) -> Result<SessionStatusResponse> {
-    let status = core.services.status.as_ref().ok_or_else(|| no_method("session/status"))?;
+    let status = core.services.status.as_ref().ok_or_else(|| method_not_found("session/status"))?;
     if core.sessions.get(&request.session_id).is_some() {
         return Ok(SessionStatusResponse::new(SessionStatus::Open));
     }

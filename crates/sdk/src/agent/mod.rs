@@ -1,22 +1,22 @@
 //! The agent's side.
 //!
-//! The author implements [`Session`], which answers prompts, and hands [`serve`] a function that opens sessions. Services
+//! The author implements [`AgentSession`], which answers prompts, and hands [`serve`] a function that opens sessions. Services
 //! beyond that are installed on [`Agent`]; installing one is what advertises it. Inside a prompt everything goes through
 //! [`Turn`]: text, plans, tool calls, permission questions, and the files and terminals that the client lends, which are
 //! `None` when it does not.
 //!
 //! ```
-//! use attache::agent::{Session, Turn, usual_options};
+//! use attache::agent::{AgentSession, Turn, usual_options};
 //! use attache::wire::v1::ToolKind;
 //! use attache::{Prompt, Result, StopReason};
 //!
 //! struct Shell;
 //!
-//! impl Session for Shell {
+//! impl AgentSession for Shell {
 //!     async fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
 //!         let Some(terminals) = turn.terminals() else {
 //!             turn.say("Your editor lends no terminals.").await?;
-//!             return Ok(StopReason::Refusal);
+//!             return Ok(StopReason::BeginError);
 //!         };
 //!         let tool = turn.tool(prompt.text()).kind(ToolKind::Execute).start().await?;
 //!         if !turn.ask(&tool, usual_options()).await?.is_allowed() {
@@ -47,12 +47,12 @@ mod client;
 mod core;
 mod dispatch;
 mod handle;
-mod hello;
-mod lent;
+mod initialize;
 mod manage;
 mod nes;
 mod open;
 mod options;
+mod provided;
 mod providers;
 mod session;
 mod table;
@@ -66,13 +66,13 @@ use serde_json::value::RawValue;
 
 pub use ask::{Choice, Forms, Links, usual_options};
 pub use auth::Auth;
-pub use builder::{Agent, SystemPrompts};
-pub use client::Client;
+pub use builder::{Agent, SystemPromptSupport};
+pub use client::ClientHandle;
 pub use handle::SessionHandle;
-pub use lent::{ReadFiles, Terminal, TerminalBuilder, Terminals, WriteFiles};
 pub use nes::{DocumentEvent, NextEdits};
+pub use provided::{ClientTerminal, ClientTerminals, FileReader, FileWriter, TerminalBuilder};
 pub use providers::Providers;
-pub use session::{IntoOpen, NewSession, Open, OptionValue, Session};
+pub use session::{AgentSession, IntoOpenedSession, OpenRequest, OpenedSession, OptionValue};
 pub use tool::{Tool, ToolBuilder, block, diff};
 pub use turn::{DetachedTurn, Turn};
 
@@ -81,9 +81,9 @@ use crate::{Error, Link, Result};
 /// Serves one client over a link, with sessions made by `open` and nothing else on offer.
 pub async fn serve<F, Fut, O>(open: F, link: Link) -> Result<()>
 where
-    F: Fn(NewSession) -> Fut + Send + Sync + 'static,
+    F: Fn(OpenRequest) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<O>> + Send + 'static,
-    O: IntoOpen + 'static,
+    O: IntoOpenedSession + 'static,
 {
     Agent::new(open).serve(link).await
 }

@@ -17,11 +17,11 @@ use attache_wire::v1::{
 
 use serde_json::value::RawValue;
 
-use super::client::Client;
+use super::client::ClientHandle;
 use super::core::Core;
-use super::open::no_method;
-use super::session::Boxed;
-use super::table::{fresh_id, lock};
+use super::open::method_not_found;
+use super::session::BoxFuture;
+use super::table::{lock, new_session_id};
 use crate::race::{First, race};
 use crate::{Error, Result};
 
@@ -77,7 +77,7 @@ pub trait NextEdits: Send + Sync + 'static {
         &self,
         id: &SessionId,
         request: StartNesRequest,
-        client: Client,
+        client: ClientHandle,
     ) -> impl Future<Output = Result<()>> + Send {
         let _ = (id, request, client);
         ready(Ok(()))
@@ -108,23 +108,23 @@ pub trait NextEdits: Send + Sync + 'static {
     }
 }
 
-pub(super) trait AnyNextEdits: Send + Sync {
+pub(super) trait DynNextEdits: Send + Sync {
     fn capabilities(&self) -> NesCapabilities;
     fn encoding_for(&self, client: &ClientCapabilities) -> PositionEncodingKind;
     fn start<'a>(
         &'a self,
         id: &'a SessionId,
         request: StartNesRequest,
-        client: Client,
-    ) -> Boxed<'a, Result<()>>;
-    fn suggest(&self, request: SuggestNesRequest) -> Boxed<'_, Result<Vec<NesSuggestion>>>;
+        client: ClientHandle,
+    ) -> BoxFuture<'a, Result<()>>;
+    fn suggest(&self, request: SuggestNesRequest) -> BoxFuture<'_, Result<Vec<NesSuggestion>>>;
     fn document(&self, event: DocumentEvent);
     fn accepted(&self, accepted: AcceptNesNotification);
     fn rejected(&self, rejected: RejectNesNotification);
     fn closed(&self, id: &SessionId);
 }
 
-impl<N: NextEdits> AnyNextEdits for N {
+impl<N: NextEdits> DynNextEdits for N {
     fn capabilities(&self) -> NesCapabilities {
         NextEdits::capabilities(self)
     }
@@ -135,11 +135,11 @@ impl<N: NextEdits> AnyNextEdits for N {
         &'a self,
         id: &'a SessionId,
         request: StartNesRequest,
-        client: Client,
-    ) -> Boxed<'a, Result<()>> {
+        client: ClientHandle,
+    ) -> BoxFuture<'a, Result<()>> {
         Box::pin(NextEdits::start(self, id, request, client))
     }
-    fn suggest(&self, request: SuggestNesRequest) -> Boxed<'_, Result<Vec<NesSuggestion>>> {
+    fn suggest(&self, request: SuggestNesRequest) -> BoxFuture<'_, Result<Vec<NesSuggestion>>> {
         Box::pin(NextEdits::suggest(self, request))
     }
     fn document(&self, event: DocumentEvent) {
@@ -171,11 +171,11 @@ struct NesSession {
 impl NesTable {
     pub(super) async fn start(
         &self,
-        service: &dyn AnyNextEdits,
+        service: &dyn DynNextEdits,
         request: StartNesRequest,
-        client: Client,
+        client: ClientHandle,
     ) -> Result<StartNesResponse> {
-        let id = fresh_id();
+        let id = new_session_id();
         service.start(&id, request, client).await?;
         lock(&self.0).insert(id.clone(), Arc::default());
         Ok(StartNesResponse::new(id))
@@ -189,7 +189,7 @@ impl NesTable {
     /// NES-08: what runs is cancelled.
     pub(super) fn close(
         &self,
-        service: &dyn AnyNextEdits,
+        service: &dyn DynNextEdits,
         request: &CloseNesRequest,
     ) -> Result<CloseNesResponse> {
         let session = lock(&self.0).remove(&request.session_id);
@@ -200,7 +200,7 @@ impl NesTable {
     }
 
     /// Notifications about documents and suggestions, in wire order. One that cannot be read is dropped.
-    pub(super) fn notification(&self, service: &dyn AnyNextEdits, method: &str, params: Option<&RawValue>) {
+    pub(super) fn notification(&self, service: &dyn DynNextEdits, method: &str, params: Option<&RawValue>) {
         let event = match method {
             DidOpenDocumentNotification::METHOD => attache_wire::decode(params).map(DocumentEvent::Opened),
             DidChangeDocumentNotification::METHOD => attache_wire::decode(params).map(DocumentEvent::Changed),
@@ -231,7 +231,7 @@ impl NesTable {
     }
 
     /// NES-16: events of unknown sessions are ignored.
-    fn document(&self, service: &dyn AnyNextEdits, event: DocumentEvent) {
+    fn document(&self, service: &dyn DynNextEdits, event: DocumentEvent) {
         let Ok(session) = self.get(event.session_id()) else { return };
         let mut versions = lock(&session.versions);
         match &event {
@@ -251,7 +251,7 @@ impl NesTable {
     }
 
     /// The connection is gone.
-    pub(super) fn close_all(&self, service: &dyn AnyNextEdits) {
+    pub(super) fn close_all(&self, service: &dyn DynNextEdits) {
         let sessions = std::mem::take(&mut *lock(&self.0));
         for (id, session) in sessions {
             session.token.cancel();
@@ -263,7 +263,7 @@ impl NesTable {
 pub(super) async fn start(
     core: Arc<Core>,
     request: StartNesRequest,
-    client: Client,
+    client: ClientHandle,
 ) -> Result<StartNesResponse> {
     core.nes.start(service(&core)?, request, client).await
 }
@@ -272,7 +272,7 @@ pub(super) async fn start(
 pub(super) fn suggest(
     core: Arc<Core>,
     request: SuggestNesRequest,
-    client: Client,
+    client: ClientHandle,
 ) -> impl Future<Output = Result<SuggestNesResponse>> {
     let session = core.nes.get(&request.session_id);
     async move {
@@ -307,6 +307,6 @@ pub(super) fn close(
     ready(service(&core).and_then(|service| core.nes.close(service, &request)))
 }
 
-fn service(core: &Core) -> Result<&dyn AnyNextEdits> {
-    core.services.next_edits.as_deref().ok_or_else(|| no_method("nes"))
+fn service(core: &Core) -> Result<&dyn DynNextEdits> {
+    core.services.next_edits.as_deref().ok_or_else(|| method_not_found("nes"))
 }

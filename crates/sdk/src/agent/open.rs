@@ -12,28 +12,28 @@ use attache_wire::v1::{
     ResumeSessionRequest, ResumeSessionResponse, SystemPrompt, SystemPromptMode,
 };
 
-use super::builder::{Services, Start, SystemPrompts};
-use super::client::Client;
+use super::builder::{Services, Start, SystemPromptSupport};
+use super::client::ClientHandle;
 use super::core::{Answer, Core};
 use super::handle::SessionHandle;
 use super::options;
-use super::session::{Boxed, NewSession, Offers, Opened};
-use super::table::{Entry, fresh_id};
+use super::session::{BoxFuture, ErasedSession, OpenRequest, Settings};
+use super::table::{SessionEntry, new_session_id};
 use crate::check;
 use crate::race::{First, race};
 use crate::{Error, Result, SessionId};
 
 /// Checks what is asked for against what the agent offers; whatever is wrong is refused before anything is made.
-fn check(asked: &NewSession, services: &Services) -> Result<()> {
-    as_params(check::absolute(&asked.cwd))?; // ROOT-01
-    if !asked.additional_directories.is_empty() && !services.additional_directories {
+fn check(request_of_client: &OpenRequest, services: &Services) -> Result<()> {
+    as_params(check::absolute(&request_of_client.cwd))?; // ROOT-01
+    if !request_of_client.additional_directories.is_empty() && !services.additional_directories {
         // ROOT-14: refused, never ignored.
         return Err(Error::invalid_params("this agent takes no `additionalDirectories`"));
     }
-    for root in &asked.additional_directories {
+    for root in &request_of_client.additional_directories {
         as_params(check::absolute(root))?; // ROOT-10
     }
-    for server in &asked.mcp_servers {
+    for server in &request_of_client.mcp_servers {
         // MCP-08
         let (taken, kind) = match server {
             McpServer::Http(_) => (services.mcp.http, "http"),
@@ -45,14 +45,14 @@ fn check(asked: &NewSession, services: &Services) -> Result<()> {
             return Err(Error::invalid_params(format!("this agent takes no MCP servers of type `{kind}`")));
         }
     }
-    asked.system_prompt.as_ref().map_or(Ok(()), |prompt| check_system_prompt(prompt, services))
+    request_of_client.system_prompt.as_ref().map_or(Ok(()), |prompt| check_system_prompt(prompt, services))
 }
 
 /// SYSP-02: what is not supported makes no session.
 fn check_system_prompt(prompt: &SystemPrompt, services: &Services) -> Result<()> {
     let fits = match (services.system_prompt, &prompt.mode) {
         (Some(_), SystemPromptMode::Append) => true,
-        (Some(which), SystemPromptMode::Override) => which == SystemPrompts::AppendOrOverride,
+        (Some(which), SystemPromptMode::Override) => which == SystemPromptSupport::AppendOrOverride,
         _ => false,
     };
     if !fits {
@@ -70,9 +70,9 @@ fn as_params<T>(checked: Result<T>) -> Result<T> {
 }
 
 /// The requests that open a session are four types with the same members; a new member is taken over here, for all.
-macro_rules! asked {
+macro_rules! open_request {
     ($request:ident, $servers:expr, $handle:ident) => {
-        NewSession {
+        OpenRequest {
             id: $handle.id().clone(),
             cwd: PathBuf::from($request.cwd),
             additional_directories: match $request.additional_directories {
@@ -89,53 +89,53 @@ macro_rules! asked {
 }
 
 /// Their answers, likewise.
-macro_rules! with_offers {
-    ($response:expr, $offers:expr) => {
-        match $offers {
+macro_rules! with_settings {
+    ($response:expr, $settings:expr) => {
+        match $settings {
             None => $response,
-            Some(offers) => {
-                $response.modes(offers.modes).models(offers.models).config_options(offers.options)
+            Some(settings) => {
+                $response.modes(settings.modes).models(settings.models).config_options(settings.options)
             }
         }
     };
 }
 
 /// What the answer of an opened session shows.
-struct Shown {
+struct OpenReply {
     id: SessionId,
-    offers: Option<Box<Offers>>,
+    settings: Option<Box<Settings>>,
 }
 
 /// One of the ways to open a session.
-struct Way {
+struct OpenKind {
     /// Whether the agent may give the session an id of its own; else the client knows it already.
     names: bool,
-    respond: fn(Responder, Shown),
+    respond: fn(Responder, OpenReply),
 }
 
 /// A session that is being opened.
-struct Opening {
+struct PendingOpen {
     responder: Responder,
     handle: SessionHandle,
-    way: Way,
+    way: OpenKind,
 }
 
 /// The way every session is opened: check, let the author make it, put it into the table, answer.
 fn open(
     core: &Arc<Core>,
     responder: Responder,
-    asked: NewSession,
+    request_of_client: OpenRequest,
     handle: SessionHandle,
-    make: impl FnOnce(&Services, NewSession, Start) -> Option<Boxed<'static, Result<Opened>>>,
-    way: Way,
+    make: impl FnOnce(&Services, OpenRequest, Start) -> Option<BoxFuture<'static, Result<ErasedSession>>>,
+    way: OpenKind,
 ) {
-    if let Err(error) = check(&asked, &core.services) {
+    if let Err(error) = check(&request_of_client, &core.services) {
         return responder.err(error.to_wire());
     }
-    let Some(mut making) = make(&core.services, asked, core.start) else {
+    let Some(mut making) = make(&core.services, request_of_client, core.start) else {
         return responder.err(ErrorObject::internal("this agent cannot open sessions that way"));
     };
-    let opening = Opening { responder, handle, way };
+    let opening = PendingOpen { responder, handle, way };
     match core.begin(&mut making) {
         Some(made) => {
             // Nothing of it is left but the box.
@@ -146,28 +146,28 @@ fn open(
     }
 }
 
-impl Opening {
+impl PendingOpen {
     /// The author's function has ended already.
-    fn at_once(self, core: &Arc<Core>, made: Result<Opened>) {
+    fn at_once(self, core: &Arc<Core>, made: Result<ErasedSession>) {
         let made = match made.and_then(checked) {
             Ok(opened) => opened,
             Err(error) => return self.failed(&error),
         };
-        let made = Made::new(&self.way, &self.handle, made);
+        let made = OpenedEntry::new(&self.way, &self.handle, made);
         if core.sessions.add(&made.entry) {
             return self.finish(made);
         }
         // The client opened it once more: the older one has to leave first, and that may take a while.
-        drop(core.spawn(self.relieve(core.clone(), made)));
+        drop(core.spawn(self.replace_older(core.clone(), made)));
     }
 
-    async fn run(self, core: Arc<Core>, mut making: Boxed<'static, Result<Opened>>) {
+    async fn run(self, core: Arc<Core>, mut making: BoxFuture<'static, Result<ErasedSession>>) {
         let token = self.responder.cancellation();
         match race(making.as_mut(), pin!(token.cancelled())).await {
             First::Left(Ok(opened)) => match checked(opened) {
                 Ok(opened) => {
-                    let made = Made::new(&self.way, &self.handle, opened);
-                    self.relieve(core, made).await;
+                    let made = OpenedEntry::new(&self.way, &self.handle, opened);
+                    self.replace_older(core, made).await;
                 }
                 Err(error) => self.failed(&error),
             },
@@ -177,7 +177,7 @@ impl Opening {
     }
 
     /// An older session of the same id is over before the new one is there.
-    async fn relieve(self, core: Arc<Core>, made: Made) {
+    async fn replace_older(self, core: Arc<Core>, made: OpenedEntry) {
         let token = self.responder.cancellation();
         let leaving = async {
             while let Some(older) = core.sessions.remove(&made.entry.id) {
@@ -195,9 +195,9 @@ impl Opening {
     }
 
     /// The answer is written after the session can be found and before any update of it that was held back (SESS-31).
-    fn finish(self, made: Made) {
-        let Opening { responder, handle, way } = self;
-        let Made { entry, shown, commands } = made;
+    fn finish(self, made: OpenedEntry) {
+        let PendingOpen { responder, handle, way } = self;
+        let OpenedEntry { entry, shown, commands } = made;
         (way.respond)(responder, shown);
         handle.opened(&entry, commands);
     }
@@ -208,74 +208,95 @@ impl Opening {
     }
 }
 
-fn checked(opened: Opened) -> Result<Opened> {
-    opened.offers.as_deref().map_or(Ok(()), options::check_offers)?;
+fn checked(opened: ErasedSession) -> Result<ErasedSession> {
+    opened.settings.as_deref().map_or(Ok(()), options::check_settings)?;
     Ok(opened)
 }
 
 /// A session on its way into the table.
-struct Made {
-    entry: Arc<Entry>,
-    shown: Shown,
+struct OpenedEntry {
+    entry: Arc<SessionEntry>,
+    shown: OpenReply,
     commands: Option<Vec<AvailableCommand>>,
 }
 
-impl Made {
-    fn new(way: &Way, handle: &SessionHandle, opened: Opened) -> Made {
-        let Opened { session, id, offers, commands } = opened;
+impl OpenedEntry {
+    fn new(way: &OpenKind, handle: &SessionHandle, opened: ErasedSession) -> OpenedEntry {
+        let ErasedSession { session, id, settings, commands } = opened;
         let id = id.filter(|_| way.names).unwrap_or_else(|| handle.id().clone());
-        let visible = |offers: &Offers| {
-            let options = options::visible(offers, handle.client());
-            Box::new(Offers { modes: offers.modes.clone(), models: offers.models.clone(), options })
+        let visible = |settings: &Settings| {
+            let options = options::visible(settings, handle.client());
+            Box::new(Settings { modes: settings.modes.clone(), models: settings.models.clone(), options })
         };
-        let shown = Shown { id: id.clone(), offers: offers.as_deref().map(visible) };
-        Made { entry: Entry::new(id, session, offers), shown, commands }
+        let shown = OpenReply { id: id.clone(), settings: settings.as_deref().map(visible) };
+        OpenedEntry { entry: SessionEntry::new(id, session, settings), shown, commands }
     }
 }
 
-pub(super) fn new(core: &Arc<Core>, client: Client, request: NewSessionRequest, responder: Responder) {
-    let respond = |responder: Responder, shown: Shown| {
-        responder.ok(&with_offers!(NewSessionResponse::new(shown.id), shown.offers));
+pub(super) fn new(core: &Arc<Core>, client: ClientHandle, request: NewSessionRequest, responder: Responder) {
+    let respond = |responder: Responder, shown: OpenReply| {
+        responder.ok(&with_settings!(NewSessionResponse::new(shown.id), shown.settings));
     };
-    let handle = SessionHandle::shut(client, fresh_id());
-    let asked = asked!(request, request.mcp_servers, handle);
-    let make = |services: &Services, asked, start| Some((services.open)(asked, start));
-    open(core, responder, asked, handle, make, Way { names: true, respond });
+    let handle = SessionHandle::shut(client, new_session_id());
+    let request_of_client = open_request!(request, request.mcp_servers, handle);
+    let make =
+        |services: &Services, request_of_client, start| Some((services.open)(request_of_client, start));
+    open(core, responder, request_of_client, handle, make, OpenKind { names: true, respond });
 }
 
-pub(super) fn load(core: &Arc<Core>, client: Client, request: LoadSessionRequest, responder: Responder) {
-    let respond = |responder: Responder, shown: Shown| {
-        responder.ok(&with_offers!(LoadSessionResponse::new(), shown.offers));
+pub(super) fn load(
+    core: &Arc<Core>,
+    client: ClientHandle,
+    request: LoadSessionRequest,
+    responder: Responder,
+) {
+    let respond = |responder: Responder, shown: OpenReply| {
+        responder.ok(&with_settings!(LoadSessionResponse::new(), shown.settings));
     };
     // The client knows the id, so the replay needs no gate: it is sent as it comes, before the answer (SESS-12).
     let handle = SessionHandle::replay(client, request.session_id);
-    let asked = asked!(request, request.mcp_servers, handle);
-    let make = |services: &Services, asked, start| services.load.as_ref().map(|load| load(asked, start));
-    open(core, responder, asked, handle, make, Way { names: false, respond });
+    let request_of_client = open_request!(request, request.mcp_servers, handle);
+    let make = |services: &Services, request_of_client, start| {
+        services.load.as_ref().map(|load| load(request_of_client, start))
+    };
+    open(core, responder, request_of_client, handle, make, OpenKind { names: false, respond });
 }
 
-pub(super) fn resume(core: &Arc<Core>, client: Client, request: ResumeSessionRequest, responder: Responder) {
-    let respond = |responder: Responder, shown: Shown| {
-        responder.ok(&with_offers!(ResumeSessionResponse::new(), shown.offers));
+pub(super) fn resume(
+    core: &Arc<Core>,
+    client: ClientHandle,
+    request: ResumeSessionRequest,
+    responder: Responder,
+) {
+    let respond = |responder: Responder, shown: OpenReply| {
+        responder.ok(&with_settings!(ResumeSessionResponse::new(), shown.settings));
     };
     // SESS-23: nothing comes before the answer.
     let handle = SessionHandle::shut(client, request.session_id);
-    let asked = asked!(request, request.mcp_servers.unwrap_or_default(), handle);
-    let make =
-        |services: &Services, asked, start| services.resume.as_ref().map(|resume| resume(asked, start));
-    open(core, responder, asked, handle, make, Way { names: false, respond });
+    let request_of_client = open_request!(request, request.mcp_servers.unwrap_or_default(), handle);
+    let make = |services: &Services, request_of_client, start| {
+        services.resume.as_ref().map(|resume| resume(request_of_client, start))
+    };
+    open(core, responder, request_of_client, handle, make, OpenKind { names: false, respond });
 }
 
-pub(super) fn fork(core: &Arc<Core>, client: Client, request: ForkSessionRequest, responder: Responder) {
-    let respond = |responder: Responder, shown: Shown| {
-        responder.ok(&with_offers!(ForkSessionResponse::new(shown.id), shown.offers));
+pub(super) fn fork(
+    core: &Arc<Core>,
+    client: ClientHandle,
+    request: ForkSessionRequest,
+    responder: Responder,
+) {
+    let respond = |responder: Responder, shown: OpenReply| {
+        responder.ok(&with_settings!(ForkSessionResponse::new(shown.id), shown.settings));
     };
     // FORK-02: a session of its own, with an id of its own.
-    let handle = SessionHandle::shut(client, fresh_id());
-    let asked = asked!(request, request.mcp_servers.unwrap_or_default(), handle);
+    let handle = SessionHandle::shut(client, new_session_id());
+    let request_of_client = open_request!(request, request.mcp_servers.unwrap_or_default(), handle);
     let source = request.session_id;
-    let make = |services: &Services, asked, _| services.fork.as_ref().map(|fork| fork(source, asked));
-    open(core, responder, asked, handle, make, Way { names: true, respond });
+    let make = |services: &Services, request_of_client, _| {
+        services.fork.as_ref().map(|fork| fork(source, request_of_client))
+    };
+    open(core, responder, request_of_client, handle, make, OpenKind { names: true, respond });
 }
 
 /// SESS-27: cancels what runs, waits for its answer, then frees the session. SESS-30: whatever the client sends behind this
@@ -293,6 +314,6 @@ pub(super) fn close(core: &Arc<Core>, request: CloseSessionRequest, responder: R
     }
 }
 
-pub(super) fn no_method(method: &str) -> Error {
+pub(super) fn method_not_found(method: &str) -> Error {
     Error::Refused(ErrorObject::method_not_found(method))
 }

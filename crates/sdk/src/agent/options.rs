@@ -6,8 +6,8 @@ use attache_wire::v1::{
     SessionConfigSelectOptions, SessionConfigValueId, SessionModeId,
 };
 
-use super::client::Client;
-use super::session::{Offers, OptionValue};
+use super::client::ClientHandle;
+use super::session::{OptionValue, Settings};
 use crate::check::unknown;
 use crate::{Error, Result};
 
@@ -18,8 +18,8 @@ pub(super) struct Changed {
 }
 
 /// MODE-04: only a mode that was offered.
-pub(super) fn check_mode(offers: &Offers, mode: &SessionModeId) -> Result<()> {
-    let modes = offers.modes.as_ref().ok_or_else(|| not_offered("session/set_mode"))?;
+pub(super) fn check_mode(settings: &Settings, mode: &SessionModeId) -> Result<()> {
+    let modes = settings.modes.as_ref().ok_or_else(|| not_offered("session/set_mode"))?;
     if modes.available_modes.iter().any(|offered| offered.id == *mode) {
         return Ok(());
     }
@@ -28,8 +28,8 @@ pub(super) fn check_mode(offers: &Offers, mode: &SessionModeId) -> Result<()> {
 }
 
 /// MODEL-02: only a model that was offered.
-pub(super) fn check_model(offers: &Offers, model: &ModelId) -> Result<()> {
-    let models = offers.models.as_ref().ok_or_else(|| not_offered("session/set_model"))?;
+pub(super) fn check_model(settings: &Settings, model: &ModelId) -> Result<()> {
+    let models = settings.models.as_ref().ok_or_else(|| not_offered("session/set_model"))?;
     if models.available_models.iter().any(|offered| offered.model_id == *model) {
         return Ok(());
     }
@@ -38,8 +38,8 @@ pub(super) fn check_model(offers: &Offers, model: &ModelId) -> Result<()> {
 }
 
 /// CONF-15, CONF-19: only an option that the agent has, with a value of its kind.
-pub(super) fn check_option(offers: &Offers, id: &SessionConfigId, value: &OptionValue) -> Result<()> {
-    let options = offers.options.as_ref().ok_or_else(|| not_offered("session/set_config_option"))?;
+pub(super) fn check_option(settings: &Settings, id: &SessionConfigId, value: &OptionValue) -> Result<()> {
+    let options = settings.options.as_ref().ok_or_else(|| not_offered("session/set_config_option"))?;
     let option = options.iter().find(|option| option.id == *id);
     let option = option.ok_or_else(|| {
         let available = options.iter().map(|option| option.id.as_str());
@@ -70,26 +70,26 @@ fn has_value(options: &SessionConfigSelectOptions, value: &str) -> bool {
 }
 
 /// Switches the mode; says whether an option changed with it.
-pub(super) fn put_mode(offers: &mut Offers, mode: &SessionModeId) -> Result<bool> {
-    check_mode(offers, mode)?;
-    if let Some(modes) = &mut offers.modes {
+pub(super) fn put_mode(settings: &mut Settings, mode: &SessionModeId) -> Result<bool> {
+    check_mode(settings, mode)?;
+    if let Some(modes) = &mut settings.modes {
         modes.current_mode_id = mode.clone();
     }
-    Ok(put_category(offers, &SessionConfigOptionCategory::Mode, mode.as_str()))
+    Ok(put_category(settings, &SessionConfigOptionCategory::Mode, mode.as_str()))
 }
 
 /// Switches the model; says whether an option changed with it.
-pub(super) fn put_model(offers: &mut Offers, model: &ModelId) -> Result<bool> {
-    check_model(offers, model)?;
-    if let Some(models) = &mut offers.models {
+pub(super) fn put_model(settings: &mut Settings, model: &ModelId) -> Result<bool> {
+    check_model(settings, model)?;
+    if let Some(models) = &mut settings.models {
         models.current_model_id = model.clone();
     }
-    Ok(put_category(offers, &SessionConfigOptionCategory::Model, model.as_str()))
+    Ok(put_category(settings, &SessionConfigOptionCategory::Model, model.as_str()))
 }
 
 /// Sets the select option of a category, if there is one that has the value.
-fn put_category(offers: &mut Offers, category: &SessionConfigOptionCategory, value: &str) -> bool {
-    for option in offers.options.iter_mut().flatten() {
+fn put_category(settings: &mut Settings, category: &SessionConfigOptionCategory, value: &str) -> bool {
+    for option in settings.options.iter_mut().flatten() {
         if option.category.as_ref() == Some(category)
             && let SessionConfigKind::Select(select) = &mut option.kind
             && has_value(&select.options, value)
@@ -102,10 +102,14 @@ fn put_category(offers: &mut Offers, category: &SessionConfigOptionCategory, val
 }
 
 /// Sets an option; modes and models of the same category follow.
-pub(super) fn put_option(offers: &mut Offers, id: &SessionConfigId, value: &OptionValue) -> Result<Changed> {
-    check_option(offers, id, value)?;
+pub(super) fn put_option(
+    settings: &mut Settings,
+    id: &SessionConfigId,
+    value: &OptionValue,
+) -> Result<Changed> {
+    check_option(settings, id, value)?;
     let mut changed = Changed::default();
-    let Some(option) = offers.options.iter_mut().flatten().find(|option| option.id == *id) else {
+    let Some(option) = settings.options.iter_mut().flatten().find(|option| option.id == *id) else {
         return Ok(changed);
     };
     match (&mut option.kind, value) {
@@ -118,7 +122,7 @@ pub(super) fn put_option(offers: &mut Offers, id: &SessionConfigId, value: &Opti
     if let OptionValue::Choice(choice) = value {
         match &option.category {
             Some(SessionConfigOptionCategory::Mode) => {
-                if let Some(modes) = &mut offers.modes
+                if let Some(modes) = &mut settings.modes
                     && modes.available_modes.iter().any(|mode| mode.id == *choice.as_str())
                 {
                     modes.current_mode_id = SessionModeId::from(choice.as_str());
@@ -126,7 +130,7 @@ pub(super) fn put_option(offers: &mut Offers, id: &SessionConfigId, value: &Opti
                 }
             }
             Some(SessionConfigOptionCategory::Model) => {
-                if let Some(models) = &mut offers.models
+                if let Some(models) = &mut settings.models
                     && models.available_models.iter().any(|model| model.model_id == *choice.as_str())
                 {
                     models.current_model_id = ModelId::from(choice.as_str());
@@ -139,13 +143,13 @@ pub(super) fn put_option(offers: &mut Offers, id: &SessionConfigId, value: &Opti
 }
 
 /// The options that this client understands.
-pub(super) fn visible(offers: &Offers, client: &Client) -> Option<Vec<SessionConfigOption>> {
-    let options = offers.options.as_ref()?;
+pub(super) fn visible(settings: &Settings, client: &ClientHandle) -> Option<Vec<SessionConfigOption>> {
+    let options = settings.options.as_ref()?;
     Some(options.iter().filter(|option| is_visible(option, client)).cloned().collect())
 }
 
 /// CONF-07, CONF-08: no booleans unless the client said that it knows them.
-pub(super) fn is_visible(option: &SessionConfigOption, client: &Client) -> bool {
+pub(super) fn is_visible(option: &SessionConfigOption, client: &ClientHandle) -> bool {
     let session = client.capabilities().session.as_ref();
     let known = session.and_then(|session| session.config_options.as_ref());
     let booleans = known.is_some_and(|options| options.boolean.is_some());
@@ -154,18 +158,18 @@ pub(super) fn is_visible(option: &SessionConfigOption, client: &Client) -> bool 
 
 /// What a session offers must be usable, or the client would show what cannot be chosen. The author is told through the
 /// answer, because there is no other place to tell it.
-pub(super) fn check_offers(offers: &Offers) -> Result<()> {
-    if let Some(modes) = &offers.modes
+pub(super) fn check_settings(settings: &Settings) -> Result<()> {
+    if let Some(modes) = &settings.modes
         && !modes.available_modes.iter().any(|mode| mode.id == modes.current_mode_id)
     {
         return Err(unusable(format_args!("mode `{}` is not one of its modes", modes.current_mode_id)));
     }
-    if let Some(models) = &offers.models
+    if let Some(models) = &settings.models
         && !models.available_models.iter().any(|model| model.model_id == models.current_model_id)
     {
         return Err(unusable(format_args!("model `{}` is not one of its models", models.current_model_id)));
     }
-    offers.options.as_deref().map_or(Ok(()), check_options)
+    settings.options.as_deref().map_or(Ok(()), check_options)
 }
 
 /// CONF-05: every option has a usable current value.

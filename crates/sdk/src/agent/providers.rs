@@ -9,8 +9,8 @@ use attache_wire::v1::{
 };
 
 use super::core::Core;
-use super::open::no_method;
-use super::session::Boxed;
+use super::open::method_not_found;
+use super::session::BoxFuture;
 use crate::{Error, Result};
 
 /// The providers of an agent. The SDK checks requests against [`list`](Providers::list) before it passes them on.
@@ -23,18 +23,18 @@ pub trait Providers: Send + Sync + 'static {
     fn disable(&self, id: ProviderId) -> impl Future<Output = Result<()>> + Send;
 }
 
-pub(super) trait AnyProviders: Send + Sync {
-    fn list(&self) -> Boxed<'_, Result<ListProvidersResponse>>;
-    fn set(&self, request: SetProviderRequest) -> Boxed<'_, Result<SetProviderResponse>>;
-    fn disable(&self, request: DisableProviderRequest) -> Boxed<'_, Result<DisableProviderResponse>>;
+pub(super) trait DynProviders: Send + Sync {
+    fn list(&self) -> BoxFuture<'_, Result<ListProvidersResponse>>;
+    fn set(&self, request: SetProviderRequest) -> BoxFuture<'_, Result<SetProviderResponse>>;
+    fn disable(&self, request: DisableProviderRequest) -> BoxFuture<'_, Result<DisableProviderResponse>>;
 }
 
-impl<P: Providers> AnyProviders for P {
-    fn list(&self) -> Boxed<'_, Result<ListProvidersResponse>> {
+impl<P: Providers> DynProviders for P {
+    fn list(&self) -> BoxFuture<'_, Result<ListProvidersResponse>> {
         Box::pin(async { Ok(ListProvidersResponse::new(Providers::list(self).await?)) })
     }
 
-    fn set(&self, request: SetProviderRequest) -> Boxed<'_, Result<SetProviderResponse>> {
+    fn set(&self, request: SetProviderRequest) -> BoxFuture<'_, Result<SetProviderResponse>> {
         Box::pin(async move {
             let known = Providers::list(self).await?;
             let known = known.iter().find(|provider| provider.provider_id == request.provider_id);
@@ -49,7 +49,7 @@ impl<P: Providers> AnyProviders for P {
         })
     }
 
-    fn disable(&self, request: DisableProviderRequest) -> Boxed<'_, Result<DisableProviderResponse>> {
+    fn disable(&self, request: DisableProviderRequest) -> BoxFuture<'_, Result<DisableProviderResponse>> {
         Box::pin(async move {
             let known = Providers::list(self).await?;
             match known.iter().find(|provider| provider.provider_id == request.provider_id) {
@@ -67,8 +67,8 @@ impl<P: Providers> AnyProviders for P {
     }
 }
 
-fn service(core: &Core) -> Result<&dyn AnyProviders> {
-    core.services.providers.as_deref().ok_or_else(|| no_method("providers"))
+fn service(core: &Core) -> Result<&dyn DynProviders> {
+    core.services.providers.as_deref().ok_or_else(|| method_not_found("providers"))
 }
 
 pub(super) async fn list(core: Arc<Core>, _: ListProvidersRequest) -> Result<ListProvidersResponse> {

@@ -10,11 +10,11 @@ use attache_wire::v1::{
     SessionModeState, SessionModelState, StopReason, SystemPrompt,
 };
 
-use super::{Client, SessionHandle, Turn};
+use super::{ClientHandle, SessionHandle, Turn};
 use crate::{Prompt, Result};
 
 /// A conversation. The SDK owns everything around it: ids, cancel tokens, order, answers.
-pub trait Session: Send + Sync + 'static {
+pub trait AgentSession: Send + Sync + 'static {
     /// Answers one prompt. What is sent through `turn` reaches the client before the answer does; `turn` cannot
     /// outlive this call.
     ///
@@ -22,13 +22,13 @@ pub trait Session: Send + Sync + 'static {
     /// is all that most agents need. The client is told `cancelled` whatever this returns then.
     fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> impl Future<Output = Result<StopReason>> + Send;
 
-    /// The user chose another mode, one of those given to [`Open::modes`]. An error keeps the old one.
+    /// The user chose another mode, one of those given to [`OpenedSession::modes`]. An error keeps the old one.
     fn mode_changed(&self, mode: &SessionModeId) -> impl Future<Output = Result<()>> + Send {
         let _ = mode;
         ready(Ok(()))
     }
 
-    /// The user set one of the options given to [`Open::options`]. An error keeps the old value.
+    /// The user set one of the options given to [`OpenedSession::options`]. An error keeps the old value.
     fn option_changed(
         &self,
         id: &SessionConfigId,
@@ -38,7 +38,7 @@ pub trait Session: Send + Sync + 'static {
         ready(Ok(()))
     }
 
-    /// The user chose another model, one of those given to [`Open::models`]. An error keeps the old one.
+    /// The user chose another model, one of those given to [`OpenedSession::models`]. An error keeps the old one.
     fn model_changed(&self, model: &ModelId) -> impl Future<Output = Result<()>> + Send {
         let _ = model;
         ready(Ok(()))
@@ -63,7 +63,7 @@ pub enum OptionValue {
 /// What a client asks for when it opens a session, by whatever method.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct NewSession {
+pub struct OpenRequest {
     /// The id the session will have, or has (load, resume).
     pub id: SessionId,
     /// ROOT-02: the session's directory, absolute.
@@ -77,38 +77,38 @@ pub struct NewSession {
     /// What extensions attached.
     pub meta: Option<Meta>,
     /// The client.
-    pub client: Client,
+    pub client: ClientHandle,
     /// For updates outside of turns. What is sent before the session is open reaches the client right after.
     pub session: SessionHandle,
 }
 
-/// A session with what it offers. A plain [`Session`] turns into one by itself.
+/// A session with what it offers. A plain [`AgentSession`] turns into one by itself.
 #[derive(Debug)]
-pub struct Open<S> {
+pub struct OpenedSession<S> {
     pub(super) session: S,
     pub(super) id: Option<SessionId>,
-    pub(super) offers: Offers,
+    pub(super) settings: Settings,
     pub(super) commands: Option<Vec<AvailableCommand>>,
 }
 
 /// What a session offers besides prompts.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Offers {
+pub(super) struct Settings {
     pub(super) modes: Option<SessionModeState>,
     pub(super) models: Option<SessionModelState>,
     pub(super) options: Option<Vec<SessionConfigOption>>,
 }
 
-impl Offers {
+impl Settings {
     fn is_empty(&self) -> bool {
         self.modes.is_none() && self.models.is_none() && self.options.is_none()
     }
 }
 
-impl<S: Session> Open<S> {
+impl<S: AgentSession> OpenedSession<S> {
     /// A session that offers prompts only.
     pub fn new(session: S) -> Self {
-        Open { session, id: None, offers: Offers::default(), commands: None }
+        OpenedSession { session, id: None, settings: Settings::default(), commands: None }
     }
 
     /// Gives the session an id of the agent's own making; it must be unique (SESS-03). Load and resume keep
@@ -120,19 +120,19 @@ impl<S: Session> Open<S> {
 
     /// Offers modes; the user may switch them from now on (MODE-01).
     pub fn modes(mut self, modes: SessionModeState) -> Self {
-        self.offers.modes = Some(modes);
+        self.settings.modes = Some(modes);
         self
     }
 
     /// Offers models in the way of older clients (MODEL-01); new ones use options of category `model`.
     pub fn models(mut self, models: SessionModelState) -> Self {
-        self.offers.models = Some(models);
+        self.settings.models = Some(models);
         self
     }
 
     /// Offers config options (CONF-01).
     pub fn options(mut self, options: Vec<SessionConfigOption>) -> Self {
-        self.offers.options = Some(options);
+        self.settings.options = Some(options);
         self
     }
 
@@ -144,74 +144,77 @@ impl<S: Session> Open<S> {
 }
 
 /// Whatever an author returns for a new session.
-pub trait IntoOpen: Send {
+pub trait IntoOpenedSession: Send {
     /// The session's type.
-    type Session: Session;
+    type Session: AgentSession;
     /// The session with what it offers.
-    fn into_open(self) -> Open<Self::Session>;
+    fn into_opened(self) -> OpenedSession<Self::Session>;
 }
 
-impl<S: Session> IntoOpen for S {
+impl<S: AgentSession> IntoOpenedSession for S {
     type Session = S;
-    fn into_open(self) -> Open<S> {
-        Open::new(self)
+    fn into_opened(self) -> OpenedSession<S> {
+        OpenedSession::new(self)
     }
 }
 
-impl<S: Session> IntoOpen for Open<S> {
+impl<S: AgentSession> IntoOpenedSession for OpenedSession<S> {
     type Session = S;
-    fn into_open(self) -> Open<S> {
+    fn into_opened(self) -> OpenedSession<S> {
         self
     }
 }
 
-pub(super) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub(super) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// [`Session`] without its type, so that everything behind it is compiled once.
-pub(super) trait AnySession: Send + Sync {
-    fn prompt<'a>(&'a self, turn: Turn<'a>, prompt: Prompt) -> Boxed<'a, Result<StopReason>>;
-    fn mode_changed<'a>(&'a self, mode: &'a SessionModeId) -> Boxed<'a, Result<()>>;
-    fn option_changed<'a>(&'a self, id: &'a SessionConfigId, value: &'a OptionValue)
-    -> Boxed<'a, Result<()>>;
-    fn model_changed<'a>(&'a self, model: &'a ModelId) -> Boxed<'a, Result<()>>;
-    fn closed(&self) -> Boxed<'_, ()>;
+/// [`AgentSession`] without its type, so that everything behind it is compiled once.
+pub(super) trait DynSession: Send + Sync {
+    fn prompt<'a>(&'a self, turn: Turn<'a>, prompt: Prompt) -> BoxFuture<'a, Result<StopReason>>;
+    fn mode_changed<'a>(&'a self, mode: &'a SessionModeId) -> BoxFuture<'a, Result<()>>;
+    fn option_changed<'a>(
+        &'a self,
+        id: &'a SessionConfigId,
+        value: &'a OptionValue,
+    ) -> BoxFuture<'a, Result<()>>;
+    fn model_changed<'a>(&'a self, model: &'a ModelId) -> BoxFuture<'a, Result<()>>;
+    fn closed(&self) -> BoxFuture<'_, ()>;
 }
 
-impl<S: Session> AnySession for S {
-    fn prompt<'a>(&'a self, turn: Turn<'a>, prompt: Prompt) -> Boxed<'a, Result<StopReason>> {
-        Box::pin(Session::prompt(self, turn, prompt))
+impl<S: AgentSession> DynSession for S {
+    fn prompt<'a>(&'a self, turn: Turn<'a>, prompt: Prompt) -> BoxFuture<'a, Result<StopReason>> {
+        Box::pin(AgentSession::prompt(self, turn, prompt))
     }
-    fn mode_changed<'a>(&'a self, mode: &'a SessionModeId) -> Boxed<'a, Result<()>> {
-        Box::pin(Session::mode_changed(self, mode))
+    fn mode_changed<'a>(&'a self, mode: &'a SessionModeId) -> BoxFuture<'a, Result<()>> {
+        Box::pin(AgentSession::mode_changed(self, mode))
     }
     fn option_changed<'a>(
         &'a self,
         id: &'a SessionConfigId,
         value: &'a OptionValue,
-    ) -> Boxed<'a, Result<()>> {
-        Box::pin(Session::option_changed(self, id, value))
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(AgentSession::option_changed(self, id, value))
     }
-    fn model_changed<'a>(&'a self, model: &'a ModelId) -> Boxed<'a, Result<()>> {
-        Box::pin(Session::model_changed(self, model))
+    fn model_changed<'a>(&'a self, model: &'a ModelId) -> BoxFuture<'a, Result<()>> {
+        Box::pin(AgentSession::model_changed(self, model))
     }
-    fn closed(&self) -> Boxed<'_, ()> {
-        Box::pin(Session::closed(self))
+    fn closed(&self) -> BoxFuture<'_, ()> {
+        Box::pin(AgentSession::closed(self))
     }
 }
 
 /// An opened session on its way into the table.
-pub(super) struct Opened {
-    pub(super) session: Box<dyn AnySession>,
+pub(super) struct ErasedSession {
+    pub(super) session: Box<dyn DynSession>,
     pub(super) id: Option<SessionId>,
     /// `None` if it offers nothing.
-    pub(super) offers: Option<Box<Offers>>,
+    pub(super) settings: Option<Box<Settings>>,
     pub(super) commands: Option<Vec<AvailableCommand>>,
 }
 
-impl<S: Session> From<Open<S>> for Opened {
-    fn from(open: Open<S>) -> Self {
-        let Open { session, id, offers, commands } = open;
-        let offers = (!offers.is_empty()).then(|| Box::new(offers));
-        Opened { session: Box::new(session), id, offers, commands }
+impl<S: AgentSession> From<OpenedSession<S>> for ErasedSession {
+    fn from(open: OpenedSession<S>) -> Self {
+        let OpenedSession { session, id, settings, commands } = open;
+        let settings = (!settings.is_empty()).then(|| Box::new(settings));
+        ErasedSession { session: Box::new(session), id, settings, commands }
     }
 }

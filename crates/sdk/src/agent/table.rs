@@ -10,12 +10,12 @@ use attache_conn::CancelToken;
 use attache_wire::v1::SessionId;
 use tokio::sync::Notify;
 
-use super::session::{AnySession, Offers};
+use super::session::{DynSession, Settings};
 
 /// One open session.
-pub(super) struct Entry {
+pub(super) struct SessionEntry {
     pub(super) id: SessionId,
-    pub(super) session: Box<dyn AnySession>,
+    pub(super) session: Box<dyn DynSession>,
     state: Mutex<State>,
     /// Told whenever a turn ends.
     idle: Notify,
@@ -33,7 +33,7 @@ pub(super) struct State {
     /// No turn may begin any more.
     shut: bool,
     /// Most sessions have none.
-    offers: Option<Box<Offers>>,
+    settings: Option<Box<Settings>>,
     /// Raised when the latest change of modes and options is over.
     changed: Option<CancelToken>,
 }
@@ -47,24 +47,28 @@ impl State {
         }
     }
 
-    pub(super) fn offers(&mut self) -> &mut Offers {
-        self.offers.get_or_insert_default()
+    pub(super) fn settings(&mut self) -> &mut Settings {
+        self.settings.get_or_insert_default()
     }
 }
 
 /// Why a turn may not begin.
-pub(super) enum Refusal {
+pub(super) enum BeginError {
     /// Another one runs, and nobody has cancelled it.
     Busy,
     /// The session is being closed.
     Shut,
 }
 
-impl Entry {
-    pub(super) fn new(id: SessionId, session: Box<dyn AnySession>, offers: Option<Box<Offers>>) -> Arc<Self> {
-        let state = State { running: None, begun: 0, ended: 0, shut: false, offers, changed: None };
+impl SessionEntry {
+    pub(super) fn new(
+        id: SessionId,
+        session: Box<dyn DynSession>,
+        settings: Option<Box<Settings>>,
+    ) -> Arc<Self> {
+        let state = State { running: None, begun: 0, ended: 0, shut: false, settings, changed: None };
         let state = Mutex::new(state);
-        Arc::new(Entry { id, session, state, idle: Notify::new(), over: AtomicBool::new(false) })
+        Arc::new(SessionEntry { id, session, state, idle: Notify::new(), over: AtomicBool::new(false) })
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -72,19 +76,19 @@ impl Entry {
     }
 
     /// Registers a turn. PROMPT-13: only one runs at a time. CANCEL-12: one that was cancelled and has not ended yet is no
-    /// reason to refuse the next; that waits for it ([`Running::comes`]). Clients do not wait when their user stops something
+    /// reason to refuse the next; that waits for it ([`TurnSlot::wait_turn`]). Clients do not wait when their user stops something
     /// and goes on at once.
-    pub(super) fn begin(self: &Arc<Self>, token: CancelToken) -> Result<Running, Refusal> {
+    pub(super) fn begin(self: &Arc<Self>, token: CancelToken) -> Result<TurnSlot, BeginError> {
         let mut state = self.state();
         if state.shut {
-            return Err(Refusal::Shut);
+            return Err(BeginError::Shut);
         }
         if state.running.as_ref().is_some_and(|running| !running.is_cancelled()) {
-            return Err(Refusal::Busy);
+            return Err(BeginError::Busy);
         }
         state.running = Some(token);
         state.begun += 1;
-        Ok(Running { entry: self.clone(), number: state.begun, finished: false })
+        Ok(TurnSlot { entry: self.clone(), number: state.begun, finished: false })
     }
 
     /// CANCEL-10, CANCEL-11: cancels the turn that runs now, in this session, and nothing else.
@@ -103,10 +107,10 @@ impl Entry {
 
     /// A place in the line of changes to modes and options. Dispatch takes it, so that they happen in the order of the wire
     /// although each is a task of its own.
-    pub(super) fn line_up(&self) -> Place {
+    pub(super) fn enqueue_change(&self) -> QueuePosition {
         let done = CancelToken::new();
         let before = self.state().changed.replace(done.clone());
-        Place { before, done }
+        QueuePosition { before, done }
     }
 
     /// What a turn waits for, so that it sees the changes that were asked for before it.
@@ -127,20 +131,20 @@ impl Entry {
 }
 
 /// A turn's place in its session; gives it up when dropped.
-pub(super) struct Running {
-    entry: Arc<Entry>,
+pub(super) struct TurnSlot {
+    entry: Arc<SessionEntry>,
     /// Which turn of the session it is, counted from 1.
     number: u64,
     finished: bool,
 }
 
-impl Running {
-    pub(super) fn entry(&self) -> &Arc<Entry> {
+impl TurnSlot {
+    pub(super) fn entry(&self) -> &Arc<SessionEntry> {
         &self.entry
     }
 
     /// Waits until the turns before this one are over, and answered.
-    pub(super) async fn comes(&self) {
+    pub(super) async fn wait_turn(&self) {
         loop {
             let notified = self.entry.idle.notified();
             if self.entry.state().ended + 1 >= self.number {
@@ -161,7 +165,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for TurnSlot {
     fn drop(&mut self) {
         if !self.finished {
             self.entry.state().end(self.number);
@@ -171,21 +175,21 @@ impl Drop for Running {
 }
 
 /// A place in a line; whoever is behind it comes when it is dropped.
-pub(super) struct Place {
+pub(super) struct QueuePosition {
     before: Option<CancelToken>,
     done: CancelToken,
 }
 
-impl Place {
+impl QueuePosition {
     /// Waits for one's turn.
-    pub(super) async fn comes(&self) {
+    pub(super) async fn wait_turn(&self) {
         if let Some(before) = &self.before {
             before.cancelled().await;
         }
     }
 }
 
-impl Drop for Place {
+impl Drop for QueuePosition {
     fn drop(&mut self) {
         self.done.cancel();
     }
@@ -193,7 +197,7 @@ impl Drop for Place {
 
 /// All open sessions of one connection.
 #[derive(Default)]
-pub(super) struct Table {
+pub(super) struct SessionTable {
     open: Mutex<HashSet<ById, BuildHasherDefault<Remembered>>>,
     /// Clients name the sessions that they load, so ids are hashed with keys of our own.
     keys: RandomState,
@@ -202,7 +206,7 @@ pub(super) struct Table {
 /// An entry that is found by its id. It remembers the hash, so that a table that grows need not look at every session.
 struct ById {
     hash: u64,
-    entry: Arc<Entry>,
+    entry: Arc<SessionEntry>,
 }
 
 /// What sessions are found by: those in the table, and the id that is looked for.
@@ -281,55 +285,55 @@ impl Hasher for Remembered {
     }
 }
 
-impl Table {
+impl SessionTable {
     fn hash(&self, id: &SessionId) -> u64 {
         self.keys.hash_one(id.as_str())
     }
 
-    fn by_id(&self, entry: Arc<Entry>) -> ById {
+    fn by_id(&self, entry: Arc<SessionEntry>) -> ById {
         ById { hash: self.hash(&entry.id), entry }
     }
 
-    pub(super) fn get(&self, id: &SessionId) -> Option<Arc<Entry>> {
+    pub(super) fn get(&self, id: &SessionId) -> Option<Arc<SessionEntry>> {
         let wanted = (self.hash(id), id.as_str());
         let wanted: &dyn Named = &wanted;
         lock(&self.open).get(wanted).map(|found| found.entry.clone())
     }
 
     /// Puts a session in, unless there is one with the same id.
-    pub(super) fn add(&self, entry: &Arc<Entry>) -> bool {
+    pub(super) fn add(&self, entry: &Arc<SessionEntry>) -> bool {
         let entry = self.by_id(entry.clone());
         lock(&self.open).insert(entry)
     }
 
     /// Puts a session in; gives back one that had the same id.
-    pub(super) fn replace(&self, entry: &Arc<Entry>) -> Option<Arc<Entry>> {
+    pub(super) fn replace(&self, entry: &Arc<SessionEntry>) -> Option<Arc<SessionEntry>> {
         let entry = self.by_id(entry.clone());
         lock(&self.open).replace(entry).map(|replaced| replaced.entry)
     }
 
-    pub(super) fn remove(&self, id: &SessionId) -> Option<Arc<Entry>> {
+    pub(super) fn remove(&self, id: &SessionId) -> Option<Arc<SessionEntry>> {
         let wanted = (self.hash(id), id.as_str());
         let wanted: &dyn Named = &wanted;
         lock(&self.open).take(wanted).map(|removed| removed.entry)
     }
 
-    pub(super) fn all(&self) -> Vec<Arc<Entry>> {
+    pub(super) fn all(&self) -> Vec<Arc<SessionEntry>> {
         lock(&self.open).iter().map(|found| found.entry.clone()).collect()
     }
 
-    pub(super) fn take_all(&self) -> Vec<Arc<Entry>> {
+    pub(super) fn take_all(&self) -> Vec<Arc<SessionEntry>> {
         lock(&self.open).drain().map(|found| found.entry).collect()
     }
 }
 
 /// A session id that no other session has (SESS-03).
-pub(super) fn fresh_id() -> SessionId {
-    fresh(b"sess-")
+pub(super) fn new_session_id() -> SessionId {
+    unique_id(b"sess-")
 }
 
 /// A name that nothing else has, in this process or another, and that cannot be guessed from those that were seen.
-pub(super) fn fresh<T: for<'a> From<&'a str>>(prefix: &[u8; 5]) -> T {
+pub(super) fn unique_id<T: for<'a> From<&'a str>>(prefix: &[u8; 5]) -> T {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     // Keys from the system's randomness, drawn once.
     static KEYS: OnceLock<RandomState> = OnceLock::new();

@@ -10,7 +10,7 @@ use attache_wire::v1::{
     ToolCallContent, ToolCallId, ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolKind,
 };
 
-use super::table::{fresh, lock};
+use super::table::{lock, unique_id};
 use super::turn::Inner;
 use crate::{Error, Result};
 
@@ -24,7 +24,7 @@ pub struct ToolBuilder {
 impl ToolBuilder {
     pub(super) fn new(turn: Arc<Inner>, title: String) -> Self {
         // TOOL-02: an id that no other tool call of the session has, also if it is loaded once more.
-        let call = ToolCall::new(fresh::<ToolCallId>(b"call-"), title).status(ToolCallStatus::Pending);
+        let call = ToolCall::new(unique_id::<ToolCallId>(b"call-"), title).status(ToolCallStatus::Pending);
         ToolBuilder { turn, call }
     }
 
@@ -128,7 +128,7 @@ impl Tool {
     }
 
     /// Adds the live output of one of the client's terminals to the call (TOOL-16).
-    pub async fn show_terminal(&self, terminal: &super::Terminal) -> Result<()> {
+    pub async fn show_terminal(&self, terminal: &super::ClientTerminal) -> Result<()> {
         let mut content = lock(&self.call).content.clone().unwrap_or_default();
         content.push(terminal_content(terminal.id()));
         self.show(content).await

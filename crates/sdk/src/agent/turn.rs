@@ -17,8 +17,8 @@ use attache_wire::v1::{
 use serde::Serialize;
 use tokio::sync::oneshot;
 
-use super::client::{self, Client, Outgoing, TextChunk, While};
-use super::table::{Running, lock};
+use super::client::{self, ClientHandle, Outgoing, TextChunk, While};
+use super::table::{TurnSlot, lock};
 use super::tool::ToolBuilder;
 use crate::race::{First, race};
 use crate::task::catch;
@@ -29,11 +29,11 @@ use crate::{Error, Prompt, Result};
 /// It borrows, so it cannot be kept beyond the prompt handler, and nothing can be sent after the turn's answer:
 ///
 /// ```compile_fail
-/// use attache::agent::{Session, Turn};
+/// use attache::agent::{AgentSession, Turn};
 /// use attache::{Prompt, Result, StopReason};
 ///
 /// struct Late;
-/// impl Session for Late {
+/// impl AgentSession for Late {
 ///     async fn prompt(&self, turn: Turn<'_>, _: Prompt) -> Result<StopReason> {
 ///         tokio::spawn(async move { turn.say("too late").await }); // `turn` does not live long enough
 ///         Ok(StopReason::EndTurn)
@@ -44,11 +44,11 @@ use crate::{Error, Prompt, Result};
 /// Agents that work in background tasks use [`Turn::detach`]:
 ///
 /// ```
-/// use attache::agent::{Session, Turn};
+/// use attache::agent::{AgentSession, Turn};
 /// use attache::{Prompt, Result, StopReason};
 ///
 /// struct Busy;
-/// impl Session for Busy {
+/// impl AgentSession for Busy {
 ///     async fn prompt(&self, turn: Turn<'_>, _: Prompt) -> Result<StopReason> {
 ///         let detached = turn.detach();
 ///         let work = tokio::spawn(async move { detached.turn().say("from the background").await });
@@ -71,7 +71,7 @@ pub struct DetachedTurn {
 
 /// What all handles of one turn share. It does not hold the session, so a session may keep any of them.
 pub(super) struct Inner {
-    client: Client,
+    client: ClientHandle,
     session: SessionId,
     /// Raised when the user cancels and when the turn ends.
     token: CancelToken,
@@ -116,7 +116,7 @@ impl Turn<'_> {
 
     /// Sends any update. Those that need a capability of the client are refused without it.
     pub async fn send(&self, update: SessionUpdate) -> Result<()> {
-        let update = self.inner.client.fit(update)?;
+        let update = self.inner.client.adapt(update)?;
         self.inner.update(&update).await
     }
 
@@ -131,7 +131,7 @@ impl Turn<'_> {
     }
 
     /// The client.
-    pub fn client(&self) -> &Client {
+    pub fn client(&self) -> &ClientHandle {
         &self.inner.client
     }
 
@@ -221,7 +221,7 @@ impl Inner {
 
     /// Like [`request`](Self::request), for requests that leave something behind: it is not given up, and what `make` makes of
     /// the answer is dropped if nobody waits for it any more.
-    pub(super) async fn request_to_the_end<R: Request, T: Send + 'static>(
+    pub(super) async fn request_without_cancel<R: Request, T: Send + 'static>(
         &self,
         request: &R,
         make: impl FnOnce(R::Response) -> T + Send + 'static,
@@ -243,7 +243,7 @@ impl Inner {
         }
     }
 
-    pub(super) fn client(&self) -> &Client {
+    pub(super) fn client(&self) -> &ClientHandle {
         &self.client
     }
 
@@ -324,9 +324,9 @@ impl Drop for Ending<'_> {
 }
 
 /// A prompt on its way to its handler.
-pub(super) struct Prompted {
-    pub(super) client: Client,
-    pub(super) running: Running,
+pub(super) struct TurnTask {
+    pub(super) client: ClientHandle,
+    pub(super) running: TurnSlot,
     /// A change of modes or options that was asked for before; the turn begins when it is over.
     pub(super) changing: Option<CancelToken>,
     pub(super) responder: Responder,
@@ -337,8 +337,8 @@ pub(super) struct Prompted {
 }
 
 /// Runs a prompt handler and answers for it.
-pub(super) async fn run(prompted: Prompted) {
-    let Prompted { client, running, changing, responder, prompt, meta, grace } = prompted;
+pub(super) async fn run(task: TurnTask) {
+    let TurnTask { client, running, changing, responder, prompt, meta, grace } = task;
     let token = responder.cancellation();
     let inner = Arc::new(Inner {
         client,
@@ -354,7 +354,7 @@ pub(super) async fn run(prompted: Prompted) {
     let outcome = {
         // CANCEL-06: a panic is caught like any other failure, so that a cancelled turn ends as one.
         let handler = pin!(catch(async {
-            running.comes().await;
+            running.wait_turn().await;
             if let Some(change) = changing {
                 turn.until_cancelled(change.cancelled()).await?;
             }

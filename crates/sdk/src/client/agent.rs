@@ -12,14 +12,14 @@ use attache_wire::v1::{
 };
 use attache_wire::{Notification, Request};
 
-use super::abilities::{
-    Archiving, AuthStatus, Deleting, Forking, Listing, Loader, Logout, Providers, Resuming, Status, Titling,
+use super::capabilities::{
+    AuthStatusReader, Logout, ProviderSettings, SessionArchiver, SessionDeleter, SessionForker,
+    SessionLister, SessionLoader, SessionResumer, SessionStatusReader, SessionTitler,
 };
 use super::connection::Core;
+use super::events::ConnectionEvents;
 use super::nes::Nes;
-use super::news::Events;
-use super::session::Session;
-use super::setup::NewSession;
+use super::session_builder::{New, SessionBuilder};
 use crate::{Error, Result};
 
 /// An agent that is connected and initialized. Cheap to clone; the connection ends when the last handle and the last session are
@@ -32,33 +32,33 @@ use crate::{Error, Result};
 /// that it can (INIT-15, INIT-16), so calling it without looking does not compile:
 ///
 /// ```compile_fail
-/// # async fn load(agent: attache::client::Agent) -> attache::Result<()> {
-/// agent.loading().session("s-1", "/work").await?; // an `Option` has no sessions
+/// # async fn load(agent: attache::client::AgentHandle) -> attache::Result<()> {
+/// agent.loader().load("s-1", "/work").await?; // an `Option` loads nothing
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Agent(pub(crate) Arc<Core>);
+pub struct AgentHandle(pub(crate) Arc<Core>);
 
-impl Agent {
+impl AgentHandle {
     /// The agent's name and version, if it gave them (INIT-29).
     pub fn info(&self) -> Option<&Implementation> {
-        self.0.hello().agent_info.as_ref()
+        self.0.initialized().agent_info.as_ref()
     }
 
     /// What the agent can do.
     pub fn capabilities(&self) -> &AgentCapabilities {
-        &self.0.hello().agent_capabilities
+        &self.0.initialized().agent_capabilities
     }
 
     /// The version of the protocol that both speak.
     pub fn protocol_version(&self) -> ProtocolVersion {
-        self.0.hello().protocol_version
+        self.0.initialized().protocol_version
     }
 
     /// The ways to authenticate, as the agent lists them.
     pub fn auth_methods(&self) -> &[AuthMethod] {
-        &self.0.hello().auth_methods
+        &self.0.initialized().auth_methods
     }
 
     /// Authenticates in one of the ways that the agent itself carries out. AUTH-20: no credentials are passed.
@@ -96,63 +96,58 @@ impl Agent {
         Some(command.envs(terminal.env.iter().flatten()))
     }
 
-    /// Starts a session in a directory.
+    /// Describes a new session in a directory; awaiting the builder opens it.
     ///
     /// # Errors
-    /// ROOT-01: when the directory is not absolute; when the agent refuses, for example because it wants authentication.
-    pub async fn new_session(&self, cwd: impl Into<PathBuf>) -> Result<Session> {
-        self.session(cwd).await
-    }
-
-    /// A session in a directory, to be given more options and then awaited.
-    pub fn session(&self, cwd: impl Into<PathBuf>) -> NewSession {
-        NewSession::new(self.clone(), cwd)
+    /// When the directory is not absolute (ROOT-01), or the agent refuses, for example because it requires authentication.
+    pub fn new_session(&self, cwd: impl Into<PathBuf>) -> SessionBuilder<New> {
+        SessionBuilder::new(self.clone(), cwd)
     }
 
     /// SESS-07, SESS-08: loading stored sessions with their history.
-    pub fn loading(&self) -> Option<Loader> {
-        self.capabilities().load_session.then(|| Loader(self.clone()))
+    pub fn loader(&self) -> Option<SessionLoader> {
+        self.capabilities().load_session.then(|| SessionLoader(self.clone()))
     }
 
     /// SESS-20, SESS-21: resuming stored sessions without their history.
-    pub fn resuming(&self) -> Option<Resuming> {
-        self.session_capability(|can| can.resume.is_some()).map(Resuming)
+    pub fn resumer(&self) -> Option<SessionResumer> {
+        self.session_capability(|can| can.resume.is_some()).map(SessionResumer)
     }
 
     /// LIST-01, LIST-02: listing stored sessions.
-    pub fn listing(&self) -> Option<Listing> {
-        self.session_capability(|can| can.list.is_some()).map(Listing)
+    pub fn lister(&self) -> Option<SessionLister> {
+        self.session_capability(|can| can.list.is_some()).map(SessionLister)
     }
 
     /// DEL-01, DEL-02: deleting stored sessions.
-    pub fn deleting(&self) -> Option<Deleting> {
-        self.session_capability(|can| can.delete.is_some()).map(Deleting)
+    pub fn deleter(&self) -> Option<SessionDeleter> {
+        self.session_capability(|can| can.delete.is_some()).map(SessionDeleter)
     }
 
     /// FORK-01: copying sessions.
-    pub fn forking(&self) -> Option<Forking> {
-        self.session_capability(|can| can.fork.is_some()).map(Forking)
+    pub fn forker(&self) -> Option<SessionForker> {
+        self.session_capability(|can| can.fork.is_some()).map(SessionForker)
     }
 
     /// Putting sessions away and taking them out again.
-    pub fn archiving(&self) -> Option<Archiving> {
-        self.session_capability(|can| can.archive.is_some()).map(Archiving)
+    pub fn archiver(&self) -> Option<SessionArchiver> {
+        self.session_capability(|can| can.archive.is_some()).map(SessionArchiver)
     }
 
     /// Naming sessions.
-    pub fn titling(&self) -> Option<Titling> {
-        self.session_capability(|can| can.title.is_some()).map(Titling)
+    pub fn titler(&self) -> Option<SessionTitler> {
+        self.session_capability(|can| can.title.is_some()).map(SessionTitler)
     }
 
     /// Asking what state sessions are in.
-    pub fn status(&self) -> Option<Status> {
-        self.session_capability(|can| can.status.is_some()).map(Status)
+    pub fn status_reader(&self) -> Option<SessionStatusReader> {
+        self.session_capability(|can| can.status.is_some()).map(SessionStatusReader)
     }
 
     fn session_capability(
         &self,
         can: impl FnOnce(&attache_wire::v1::SessionCapabilities) -> bool,
-    ) -> Option<Agent> {
+    ) -> Option<AgentHandle> {
         can(&self.capabilities().session_capabilities).then(|| self.clone())
     }
 
@@ -162,13 +157,13 @@ impl Agent {
     }
 
     /// Asking who is logged in.
-    pub fn auth_status(&self) -> Option<AuthStatus> {
-        self.capabilities().auth.status.is_some().then(|| AuthStatus(self.clone()))
+    pub fn auth_status(&self) -> Option<AuthStatusReader> {
+        self.capabilities().auth.status.is_some().then(|| AuthStatusReader(self.clone()))
     }
 
     /// PROV-02: saying where model calls go.
-    pub fn providers(&self) -> Option<Providers> {
-        self.capabilities().providers.is_some().then(|| Providers(self.clone()))
+    pub fn providers(&self) -> Option<ProviderSettings> {
+        self.capabilities().providers.is_some().then(|| ProviderSettings(self.clone()))
     }
 
     /// NES-01: edit suggestions.
@@ -180,8 +175,8 @@ impl Agent {
     ///
     /// Nobody needs to read it, but for one thing: a question for input that belongs to no session is answered `cancel` while
     /// nobody does.
-    pub fn events(&self) -> Option<Events> {
-        self.0.news.reader()
+    pub fn events(&self) -> Option<ConnectionEvents> {
+        self.0.events.reader()
     }
 
     /// Sends any request, typed: extensions, and what this SDK has no word for. It is the caller's duty to have checked that the
@@ -233,8 +228,8 @@ impl Agent {
     }
 }
 
-impl std::fmt::Debug for Agent {
+impl std::fmt::Debug for AgentHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Agent").field("info", &self.info()).field("closed", &self.is_closed()).finish()
+        f.debug_struct("AgentHandle").field("info", &self.info()).field("closed", &self.is_closed()).finish()
     }
 }

@@ -16,7 +16,7 @@ use crate::check::unknown;
 use crate::{Error, Meta, Result};
 
 /// The open end of a question.
-pub(crate) struct Slot {
+pub(crate) struct PendingAnswer {
     responder: Mutex<Option<Responder>>,
     /// Raised when the question has its answer, whoever gave it.
     done: CancelToken,
@@ -24,12 +24,13 @@ pub(crate) struct Slot {
     cancel: fn(Responder),
 }
 
-impl Slot {
+impl PendingAnswer {
     /// Opens a question. When the agent takes it back it is answered like a cancelled one.
     pub(crate) fn open(responder: Responder, cancel: fn(Responder)) -> Arc<Self> {
         let withdrawn = responder.cancellation();
         let done = CancelToken::new();
-        let slot = Arc::new(Slot { responder: Mutex::new(Some(responder)), done: done.clone(), cancel });
+        let slot =
+            Arc::new(PendingAnswer { responder: Mutex::new(Some(responder)), done: done.clone(), cancel });
         let weak = Arc::downgrade(&slot);
         tokio::spawn(async move {
             tokio::select! {
@@ -87,13 +88,13 @@ pub(crate) fn cancel_permission(responder: Responder) {
 /// answers on the user's behalf: whoever holds the question shows it, or follows what the user has set (PERM-05,
 /// PERM-06, PERM-07). What an option such as "always" means is kept by the agent (PERM-14).
 pub struct PermissionAsk {
-    slot: Arc<Slot>,
+    slot: Arc<PendingAnswer>,
     request: Box<RequestPermissionRequest>,
     meta: Option<Meta>,
 }
 
 impl PermissionAsk {
-    pub(crate) fn new(slot: Arc<Slot>, request: Box<RequestPermissionRequest>) -> Self {
+    pub(crate) fn new(slot: Arc<PendingAnswer>, request: Box<RequestPermissionRequest>) -> Self {
         PermissionAsk { slot, request, meta: None }
     }
 

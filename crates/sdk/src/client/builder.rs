@@ -17,18 +17,23 @@ use attache_wire::v1::{
 use attache_wire::{Meta, Notification, Request};
 use serde_json::value::RawValue;
 
-use super::agent::Agent;
+use super::agent::AgentHandle;
 use super::connection::Core;
 use super::dispatch::{Router, Serve};
-use super::serve::{BoxFuture, Cx, DynTerminal, ReadFiles, Terminals, WriteFiles, run_in_turn};
+use super::serve::{BoxFuture, DynTerminal, ReadFiles, RequestContext, Terminals, WriteFiles, run_in_turn};
 use crate::race::{First, race};
 use crate::{Error, Result};
 
-type ReadFn = Arc<dyn Fn(Cx, ReadTextFileRequest) -> BoxFuture<'static, Result<String>> + Send + Sync>;
-type WriteFn = Arc<dyn Fn(Cx, WriteTextFileRequest) -> BoxFuture<'static, Result<()>> + Send + Sync>;
-type CreateFn =
-    Arc<dyn Fn(Cx, CreateTerminalRequest) -> BoxFuture<'static, Result<Arc<dyn DynTerminal>>> + Send + Sync>;
-type RequestFn = Arc<dyn Fn(Cx, Option<&RawValue>, Responder) + Send + Sync>;
+type ReadFn =
+    Arc<dyn Fn(RequestContext, ReadTextFileRequest) -> BoxFuture<'static, Result<String>> + Send + Sync>;
+type WriteFn =
+    Arc<dyn Fn(RequestContext, WriteTextFileRequest) -> BoxFuture<'static, Result<()>> + Send + Sync>;
+type CreateFn = Arc<
+    dyn Fn(RequestContext, CreateTerminalRequest) -> BoxFuture<'static, Result<Arc<dyn DynTerminal>>>
+        + Send
+        + Sync,
+>;
+type RequestFn = Arc<dyn Fn(RequestContext, Option<&RawValue>, Responder) + Send + Sync>;
 type NotificationFn = Arc<dyn Fn(Weak<Core>, Option<&RawValue>) + Send + Sync>;
 type NoiseFn = Arc<dyn Fn(&[u8], &str) + Send + Sync>;
 
@@ -191,7 +196,7 @@ impl Client {
     }
 
     /// Offers to run the agent's program in a terminal for the user to log in (AUTH-09); see
-    /// [`Agent::login_command`].
+    /// [`AgentHandle::login_command`].
     pub fn terminal_auth(mut self) -> Self {
         self.0.more.auth = AuthCapabilities::new().terminal(true);
         self
@@ -251,7 +256,7 @@ impl Client {
     }
 
     /// Serves a method of an extension, as a task of its own. Its answer may be large, so few handlers run at once: one that
-    /// waits for something slow does that in [`Cx::pause`].
+    /// waits for something slow does that in [`RequestContext::pause`].
     ///
     /// EXT-05: names that begin with an underscore are free for extensions; some agents use others, and those can be served too.
     /// MCP-12: `mcp/message` of MCP servers that are reached through this connection is served like this as well; the
@@ -260,11 +265,11 @@ impl Client {
     pub fn on_request<R, F, Fut>(mut self, handler: F) -> Self
     where
         R: Request,
-        F: Fn(R, Cx) -> Fut + Send + Sync + 'static,
+        F: Fn(R, RequestContext) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<R::Response>> + Send + 'static,
     {
         let handler = Arc::new(handler);
-        let serve = move |cx: Cx, params: Option<&RawValue>, responder: Responder| {
+        let serve = move |cx: RequestContext, params: Option<&RawValue>, responder: Responder| {
             match attache_wire::decode(params) {
                 Ok(request) => {
                     // All of the handler runs in its own task, also what it does before its first wait.
@@ -283,10 +288,10 @@ impl Client {
     /// The agent is `None` when the connection has been let go.
     pub fn on_notification<N: Notification>(
         mut self,
-        handler: impl Fn(N, Option<Agent>) + Send + Sync + 'static,
+        handler: impl Fn(N, Option<AgentHandle>) + Send + Sync + 'static,
     ) -> Self {
         let hear = move |core: Weak<Core>, params: Option<&RawValue>| match attache_wire::decode(params) {
-            Ok(notification) => handler(notification, core.upgrade().map(Agent)),
+            Ok(notification) => handler(notification, core.upgrade().map(AgentHandle)),
             Err(error) => {
                 if let Some(core) = core.upgrade() {
                     core.unreadable(N::METHOD, params, &error);
@@ -328,7 +333,7 @@ impl Client {
     /// # Errors
     /// When the agent does not answer in time, answers with an error, ends, or speaks no version that this client speaks. The
     /// error tells what the agent printed instead.
-    pub async fn connect(&self, link: Link) -> Result<Agent> {
+    pub async fn connect(&self, link: Link) -> Result<AgentHandle> {
         let services = self.0.clone();
         let mut core = None;
         let (peer, driver) = attache_conn::open(link, services.limits.clone(), Side::Client, |peer| {
@@ -341,12 +346,12 @@ impl Client {
             return Err(Error::internal("the connection was not made"));
         };
         // Dropping this future drops the last handle, which closes the connection.
-        let agent = Agent(core);
+        let agent = AgentHandle(core);
         self.initialize(&agent).await?;
         Ok(agent)
     }
 
-    async fn initialize(&self, agent: &Agent) -> Result<()> {
+    async fn initialize(&self, agent: &AgentHandle) -> Result<()> {
         let core = &agent.0;
         // INIT-04: the newest version that we speak.
         let request = InitializeRequest::new(ProtocolVersion::V1)
@@ -362,13 +367,13 @@ impl Client {
         };
         match answer {
             // INIT-09: a version that we do not speak ends the connection, and the user is told.
-            Ok(hello) if hello.protocol_version != ProtocolVersion::V1 => {
+            Ok(initialized) if initialized.protocol_version != ProtocolVersion::V1 => {
                 core.peer.close();
-                Err(Error::Version { theirs: hello.protocol_version, ours: ProtocolVersion::V1 })
+                Err(Error::Version { theirs: initialized.protocol_version, ours: ProtocolVersion::V1 })
             }
-            Ok(hello) => {
+            Ok(initialized) => {
                 // Set once: there is one `initialize` per connection.
-                let _ = core.hello.set(hello);
+                let _ = core.initialized.set(initialized);
                 Ok(())
             }
             Err(Error::Closed(closed)) => Err(Error::Closed(closed.with_stdout(core.printed()))),

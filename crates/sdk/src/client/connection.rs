@@ -16,14 +16,14 @@ use tokio::sync::oneshot;
 
 use super::builder::Services;
 use super::dispatch::Serve;
+use super::events::{ConnectionEvent, ConnectionEventQueue};
 use super::lane::Lane;
-use super::news::{AgentEvent, News};
 use super::size;
 use crate::task::catch_handler_panic;
 use crate::{Error, Result};
 
 /// How much is kept of what comes for sessions whose answer is still on its way.
-const PARKED_BYTES: usize = 4 << 20;
+const EARLY_BYTES: usize = 4 << 20;
 /// How many url elicitations are remembered.
 const ELICITATIONS: usize = 1024;
 /// How many lines of noise are remembered, for the error that explains why nothing works.
@@ -35,8 +35,8 @@ const NOISE_LENGTH: usize = 300;
 pub(crate) struct Core {
     pub(crate) peer: Peer,
     pub(crate) services: Services,
-    pub(crate) hello: OnceLock<InitializeResponse>,
-    pub(crate) news: Arc<News>,
+    pub(crate) initialized: OnceLock<InitializeResponse>,
+    pub(crate) events: Arc<ConnectionEventQueue>,
     routes: Mutex<Routes>,
     noise: Mutex<VecDeque<String>>,
     elicitations: Mutex<HashMap<ElicitationId, Weak<Lane>>>,
@@ -48,8 +48,8 @@ struct Routes {
     lanes: HashMap<SessionId, Route>,
     /// How many sessions are about to get their id. Until they have it, messages for unknown sessions may be theirs.
     opening: usize,
-    parked: HashMap<SessionId, Vec<Parked>>,
-    parked_bytes: usize,
+    early: HashMap<SessionId, Vec<EarlyMessage>>,
+    early_bytes: usize,
 }
 
 /// A session, or a subagent whose events go to the session that started it.
@@ -60,34 +60,35 @@ pub(crate) struct Route {
 }
 
 /// Something for a session that is not known yet.
-pub(crate) enum Parked {
+pub(crate) enum EarlyMessage {
     Update(Box<SessionUpdate>, usize),
     Request(Serve, Box<RawValue>, Responder),
 }
 
 /// What something that is kept costs beside its text, with the name of its session.
-const PARKED_OVERHEAD: usize = 512;
+const EARLY_OVERHEAD: usize = 512;
 
-impl Parked {
+impl EarlyMessage {
     fn bytes(&self) -> usize {
         let text = match self {
-            Parked::Update(_, bytes) => *bytes,
-            Parked::Request(_, params, _) => params.get().len(),
+            EarlyMessage::Update(_, bytes) => *bytes,
+            EarlyMessage::Request(_, params, _) => params.get().len(),
         };
-        text + PARKED_OVERHEAD
+        text + EARLY_OVERHEAD
     }
 }
 
-static NOBODY: LazyLock<InitializeResponse> = LazyLock::new(|| InitializeResponse::new(ProtocolVersion::V1));
+static UNINITIALIZED: LazyLock<InitializeResponse> =
+    LazyLock::new(|| InitializeResponse::new(ProtocolVersion::V1));
 
 impl Core {
     pub(crate) fn new(peer: Peer, services: Services) -> Arc<Self> {
-        let news = Arc::new(News::new(peer.backlog().clone()));
+        let events = Arc::new(ConnectionEventQueue::new(peer.backlog().clone()));
         Arc::new(Core {
             peer,
             services,
-            hello: OnceLock::new(),
-            news,
+            initialized: OnceLock::new(),
+            events,
             routes: Mutex::new(Routes::default()),
             noise: Mutex::new(VecDeque::new()),
             elicitations: Mutex::new(HashMap::new()),
@@ -95,8 +96,8 @@ impl Core {
     }
 
     /// What the agent said about itself. INIT-15: until it has said something, it can do nothing.
-    pub(crate) fn hello(&self) -> &InitializeResponse {
-        self.hello.get().unwrap_or(&NOBODY)
+    pub(crate) fn initialized(&self) -> &InitializeResponse {
+        self.initialized.get().unwrap_or(&UNINITIALIZED)
     }
 
     fn routes(&self) -> MutexGuard<'_, Routes> {
@@ -123,18 +124,20 @@ impl Core {
 
     /// Adds a session whose id just arrived, and gives it what came too early for it.
     pub(crate) fn adopt(self: &Arc<Self>, lane: &Arc<Lane>) {
-        let parked = {
+        let early = {
             let mut routes = self.routes();
             routes.lanes.insert(lane.id.clone(), Route { lane: lane.clone(), child: false });
-            let parked = routes.parked.remove(&lane.id).unwrap_or_default();
-            routes.parked_bytes -= parked.iter().map(Parked::bytes).sum::<usize>();
-            parked
+            let early = routes.early.remove(&lane.id).unwrap_or_default();
+            routes.early_bytes -= early.iter().map(EarlyMessage::bytes).sum::<usize>();
+            early
         };
-        for parked in parked {
+        for early in early {
             let route = Route { lane: lane.clone(), child: false };
-            match parked {
-                Parked::Update(update, bytes) => self.deliver(&lane.id, route, *update, bytes),
-                Parked::Request(serve, params, responder) => self.serve(serve, route, &params, responder),
+            match early {
+                EarlyMessage::Update(update, bytes) => self.deliver(&lane.id, route, *update, bytes),
+                EarlyMessage::Request(serve, params, responder) => {
+                    self.serve(serve, route, &params, responder)
+                }
             }
         }
     }
@@ -162,26 +165,26 @@ impl Core {
     }
 
     /// Keeps something for a session that may be about to get its id; gives it back if that cannot be.
-    pub(crate) fn park(&self, id: &str, parked: Parked) -> std::result::Result<(), Parked> {
+    pub(crate) fn hold_early(&self, id: &str, early: EarlyMessage) -> std::result::Result<(), EarlyMessage> {
         let mut routes = self.routes();
-        let bytes = parked.bytes();
-        if routes.opening == 0 || routes.parked_bytes + bytes > PARKED_BYTES {
-            return Err(parked);
+        let bytes = early.bytes();
+        if routes.opening == 0 || routes.early_bytes + bytes > EARLY_BYTES {
+            return Err(early);
         }
-        routes.parked_bytes += bytes;
-        routes.parked.entry(SessionId::from(id)).or_default().push(parked);
+        routes.early_bytes += bytes;
+        routes.early.entry(SessionId::from(id)).or_default().push(early);
         Ok(())
     }
 
     /// From here on, until the guard is dropped, early messages are kept.
-    pub(crate) fn opening(self: &Arc<Self>) -> Opening {
+    pub(crate) fn opening(self: &Arc<Self>) -> OpeningGuard {
         self.routes().opening += 1;
-        Opening(Arc::downgrade(self))
+        OpeningGuard(Arc::downgrade(self))
     }
 
     /// An update for a session that nobody has. SESS-32: ignored, but not in secret.
     pub(crate) fn stray(&self, session_id: SessionId, update: Box<SessionUpdate>, bytes: usize) {
-        self.news.push(AgentEvent::Stray { session_id, update }, bytes);
+        self.events.push(ConnectionEvent::Stray { session_id, update }, bytes);
     }
 
     /// Remembers where the end of a url elicitation has to be told.
@@ -213,7 +216,7 @@ impl Core {
         if let Some(hook) = &self.services.on_noise {
             catch_handler_panic(|| hook(line, why));
         }
-        self.news.push(AgentEvent::Noise { line: shown.clone(), why: why.to_owned() }, shown.len());
+        self.events.push(ConnectionEvent::Noise { line: shown.clone(), why: why.to_owned() }, shown.len());
         let mut noise = self.noise.lock().unwrap_or_else(PoisonError::into_inner);
         if noise.len() == NOISE_LINES {
             noise.pop_front();
@@ -232,7 +235,7 @@ impl Core {
         for lane in self.take_lanes() {
             lane.close(Some(closed));
         }
-        self.news.close();
+        self.events.close();
     }
 
     fn take_lanes(&self) -> Vec<Arc<Lane>> {
@@ -269,7 +272,7 @@ impl Drop for Core {
         for lane in self.take_lanes() {
             lane.close(None);
         }
-        self.news.close();
+        self.events.close();
         self.peer.close();
     }
 }
@@ -286,9 +289,9 @@ fn read<R: Request>(raw: &RawValue) -> Result<R::Response> {
 }
 
 /// A session is about to get its id.
-pub(crate) struct Opening(Weak<Core>);
+pub(crate) struct OpeningGuard(Weak<Core>);
 
-impl Drop for Opening {
+impl Drop for OpeningGuard {
     fn drop(&mut self) {
         let Some(core) = self.0.upgrade() else { return };
         let mut routes = core.routes();
@@ -296,14 +299,14 @@ impl Drop for Opening {
         if routes.opening > 0 {
             return;
         }
-        let left = std::mem::take(&mut routes.parked);
-        routes.parked_bytes = 0;
+        let left = std::mem::take(&mut routes.early);
+        routes.early_bytes = 0;
         drop(routes);
-        for (id, parked) in left {
-            for parked in parked {
-                match parked {
-                    Parked::Update(update, bytes) => core.stray(id.clone(), update, bytes),
-                    Parked::Request(_, _, responder) => {
+        for (id, early) in left {
+            for early in early {
+                match early {
+                    EarlyMessage::Update(update, bytes) => core.stray(id.clone(), update, bytes),
+                    EarlyMessage::Request(_, _, responder) => {
                         responder.err(Error::unknown_session(id.as_str()).to_wire())
                     }
                 }

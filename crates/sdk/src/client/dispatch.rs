@@ -19,13 +19,13 @@ use attache_wire::{Json, Notification, Request};
 use serde::de::{DeserializeOwned, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::ask::{Slot, cancel_permission};
-use super::connection::{Core, Parked, Route};
+use super::ask::{PendingAnswer, cancel_permission};
+use super::connection::{Core, EarlyMessage, Route};
 use super::elicitation::cancel_elicitation;
 use super::event::Event;
-use super::news::AgentEvent;
+use super::events::ConnectionEvent;
 use super::quirks::needs_empty_missing_files;
-use super::serve::{Cx, run, run_in_turn};
+use super::serve::{RequestContext, run, run_in_turn};
 use super::{ElicitationAsk, PermissionAsk, size};
 use crate::task::catch_handler_panic;
 use crate::{Error, Result};
@@ -105,16 +105,16 @@ impl Core {
                     // ELIC-25: unknown and finished ids are ignored.
                     match self.take_elicitation(&done.elicitation_id) {
                         None => {}
-                        Some(Some(lane)) => lane.tell(Event::ElicitationComplete(done.elicitation_id)),
+                        Some(Some(lane)) => lane.push_event(Event::ElicitationComplete(done.elicitation_id)),
                         Some(None) => {
-                            self.news.push(AgentEvent::ElicitationComplete(done.elicitation_id), bytes)
+                            self.events.push(ConnectionEvent::ElicitationComplete(done.elicitation_id), bytes)
                         }
                     }
                 }
             }
             AuthStatusUpdateNotification::METHOD => {
                 if let Some(status) = self.read_or_tell::<AuthStatusUpdateNotification>(method, params) {
-                    self.news.push(AgentEvent::AuthStatus(Box::new(status)), bytes);
+                    self.events.push(ConnectionEvent::AuthStatus(Box::new(status)), bytes);
                 }
             }
             _ => match self.services.notifications.get(method) {
@@ -123,7 +123,7 @@ impl Core {
                 None => {
                     let (method, params) =
                         (method.to_owned(), params.map(|params| Json::from(params.to_owned())));
-                    self.news.push(AgentEvent::Notification { method, params }, bytes);
+                    self.events.push(ConnectionEvent::Notification { method, params }, bytes);
                 }
             },
         }
@@ -171,8 +171,8 @@ impl Core {
         match self.find(id) {
             Some(route) => self.deliver(id, route, update, bytes),
             None => {
-                let early = Parked::Update(Box::new(update), bytes);
-                if let Err(Parked::Update(update, bytes)) = self.park(id, early) {
+                let early = EarlyMessage::Update(Box::new(update), bytes);
+                if let Err(EarlyMessage::Update(update, bytes)) = self.hold_early(id, early) {
                     self.stray(SessionId::from(id), update, bytes);
                 }
             }
@@ -201,7 +201,7 @@ impl Core {
         }
         match self.services.requests.get(method) {
             Some(handler) => {
-                let cx = Cx::new(self, None, responder.cancellation());
+                let cx = RequestContext::new(self, None, responder.cancellation());
                 handler(cx, params, responder);
             }
             // RPC-12, EXT-07
@@ -233,8 +233,8 @@ impl Core {
         match self.find(&id) {
             Some(route) => self.serve(serve, route, raw, responder),
             None => {
-                let early = Parked::Request(serve, raw.to_owned(), responder);
-                if let Err(Parked::Request(_, _, responder)) = self.park(&id, early) {
+                let early = EarlyMessage::Request(serve, raw.to_owned(), responder);
+                if let Err(EarlyMessage::Request(_, _, responder)) = self.hold_early(&id, early) {
                     responder.err(Error::unknown_session(&id).to_wire());
                 }
             }
@@ -244,8 +244,9 @@ impl Core {
     /// Serves a request of a session. RPC-13: params that do not fit are refused before anything happens.
     pub(crate) fn serve(self: &Arc<Self>, serve: Serve, route: Route, raw: &RawValue, responder: Responder) {
         let refused = |error: Error, responder: Responder| responder.err(error.to_wire());
-        let context =
-            |responder: &Responder| Cx::new(self, Some(route.lane.clone()), responder.cancellation());
+        let context = |responder: &Responder| {
+            RequestContext::new(self, Some(route.lane.clone()), responder.cancellation())
+        };
         let lane = route.lane.clone();
         match serve {
             Serve::Permission => match read::<RequestPermissionRequest>(raw) {
@@ -328,14 +329,14 @@ impl Core {
         }
     }
 
-    fn serve_read(&self, cx: Cx, mut request: ReadTextFileRequest, responder: Responder) {
+    fn serve_read(&self, cx: RequestContext, mut request: ReadTextFileRequest, responder: Responder) {
         let Some(read) = &self.services.read else {
             return responder.err(ErrorObject::method_not_found(ReadTextFileRequest::METHOD));
         };
         // FS-14: lines count from 1, and 0 is read as 1.
         request.line = request.line.map(|line| line.max(1));
         let read = read.clone();
-        let by_agent = || self.hello().agent_info.as_ref().is_some_and(needs_empty_missing_files);
+        let by_agent = || self.initialized().agent_info.as_ref().is_some_and(needs_empty_missing_files);
         let missing_is_empty = self.services.missing_files_are_empty.unwrap_or_else(by_agent);
         run_in_turn(cx.answer().clone(), responder, async move {
             match read(cx, request).await {
@@ -383,8 +384,8 @@ impl Core {
                 None => {
                     let id = scope.session_id.as_str();
                     let raw = params.map(RawValue::to_owned).unwrap_or_default();
-                    let early = Parked::Request(Serve::Elicitation, raw, responder);
-                    if let Err(Parked::Request(_, _, responder)) = self.park(id, early) {
+                    let early = EarlyMessage::Request(Serve::Elicitation, raw, responder);
+                    if let Err(EarlyMessage::Request(_, _, responder)) = self.hold_early(id, early) {
                         responder.err(Error::unknown_session(id).to_wire());
                     }
                     return;
@@ -395,14 +396,14 @@ impl Core {
         if let ElicitationMode::Url(url) = &request.mode {
             self.remember_elicitation(&url.elicitation_id, route.as_ref().map(|(route, _)| &route.lane));
         }
-        let slot = Slot::open(responder, cancel_elicitation);
+        let slot = PendingAnswer::open(responder, cancel_elicitation);
         let ask = ElicitationAsk::new(slot.clone(), Box::new(request));
         let bytes = params.map_or(0, |params| params.get().len());
         match route {
             Some((route, id)) => {
                 route.lane.ask(route.child.then_some(id), &slot, Event::Elicitation(ask), bytes)
             }
-            None => self.news.push(AgentEvent::Elicitation(ask), bytes),
+            None => self.events.push(ConnectionEvent::Elicitation(ask), bytes),
         }
     }
 }
@@ -417,7 +418,7 @@ fn is_web_address(url: &str) -> bool {
 
 fn ask_permission(route: &Route, request: RequestPermissionRequest, bytes: usize, responder: Responder) {
     let child = route.child.then(|| request.session_id.clone());
-    let slot = Slot::open(responder, cancel_permission);
+    let slot = PendingAnswer::open(responder, cancel_permission);
     let ask = PermissionAsk::new(slot.clone(), Box::new(request));
     route.lane.ask(child, &slot, Event::Permission(ask), bytes);
 }

@@ -10,7 +10,7 @@ use attache_wire::v1::{
     ToolCallId,
 };
 
-use super::ask::Slot;
+use super::ask::PendingAnswer;
 use super::form;
 
 pub(crate) fn cancel_elicitation(responder: Responder) {
@@ -25,14 +25,14 @@ pub(crate) fn cancel_elicitation(responder: Responder) {
 /// Answer with [`accept`](Self::accept), [`agree`](Self::agree), [`decline`](Self::decline) or [`cancel`](Self::cancel). Dropping the question,
 /// or cancelling its turn, answers `cancel`.
 pub struct ElicitationAsk {
-    slot: Arc<Slot>,
+    slot: Arc<PendingAnswer>,
     request: Box<CreateElicitationRequest>,
 }
 
 /// What the agent wants.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub enum Wanted<'a> {
+pub enum RequestedInput<'a> {
     /// A form to be filled in.
     Form(&'a ElicitationSchema),
     /// A page to be visited. ELIC-28, ELIC-29: the address is shown in full and opened only with the user's consent, never
@@ -48,30 +48,30 @@ pub enum Wanted<'a> {
 /// ELIC-11: a filled-in form that does not fit. The question is still open.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Unfit {
+pub struct InvalidForm {
     /// The question, to be answered again.
     pub ask: ElicitationAsk,
     /// What is wrong, by property.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<FormProblem>,
 }
 
 /// What is wrong with one property of a form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Problem {
+pub struct FormProblem {
     /// The property.
     pub property: String,
     /// What is wrong with its value.
     pub reason: String,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for FormProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}` {}", self.property, self.reason)
     }
 }
 
-impl fmt::Display for Unfit {
+impl fmt::Display for InvalidForm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the form does not fit its schema: ")?;
         for (at, problem) in self.problems.iter().enumerate() {
@@ -81,10 +81,10 @@ impl fmt::Display for Unfit {
     }
 }
 
-impl std::error::Error for Unfit {}
+impl std::error::Error for InvalidForm {}
 
 impl ElicitationAsk {
-    pub(crate) fn new(slot: Arc<Slot>, request: Box<CreateElicitationRequest>) -> Self {
+    pub(crate) fn new(slot: Arc<PendingAnswer>, request: Box<CreateElicitationRequest>) -> Self {
         ElicitationAsk { slot, request }
     }
 
@@ -94,10 +94,10 @@ impl ElicitationAsk {
     }
 
     /// What the agent wants; `None` for a kind that this version does not know, which never arrives here.
-    pub fn wanted(&self) -> Option<Wanted<'_>> {
+    pub fn requested(&self) -> Option<RequestedInput<'_>> {
         match &self.request.mode {
-            ElicitationMode::Form(form) => Some(Wanted::Form(&form.requested_schema)),
-            ElicitationMode::Url(url) => Some(Wanted::Url { url: &url.url, id: &url.elicitation_id }),
+            ElicitationMode::Form(form) => Some(RequestedInput::Form(&form.requested_schema)),
+            ElicitationMode::Url(url) => Some(RequestedInput::Url { url: &url.url, id: &url.elicitation_id }),
             _ => None,
         }
     }
@@ -119,9 +119,9 @@ impl ElicitationAsk {
     ///
     /// A `pattern` is not looked at: patterns are regular expressions of another language, and the agent checks
     /// again anyway (ELIC-12).
-    pub fn problems(&self, content: &Fields<ElicitationContentValue>) -> Vec<Problem> {
-        match self.wanted() {
-            Some(Wanted::Form(schema)) => form::problems(schema, content),
+    pub fn problems(&self, content: &Fields<ElicitationContentValue>) -> Vec<FormProblem> {
+        match self.requested() {
+            Some(RequestedInput::Form(schema)) => form::problems(schema, content),
             _ => Vec::new(),
         }
     }
@@ -130,11 +130,11 @@ impl ElicitationAsk {
     ///
     /// # Errors
     /// When the content does not fit the form; the error holds the question, so that it can be answered again.
-    pub fn accept(self, content: impl Into<Fields<ElicitationContentValue>>) -> Result<(), Box<Unfit>> {
+    pub fn accept(self, content: impl Into<Fields<ElicitationContentValue>>) -> Result<(), Box<InvalidForm>> {
         let content = content.into();
         let problems = self.problems(&content);
         if !problems.is_empty() {
-            return Err(Box::new(Unfit { ask: self, problems }));
+            return Err(Box::new(InvalidForm { ask: self, problems }));
         }
         self.slot.answer(|responder| responder.ok(&CreateElicitationResponse::accept(content)));
         Ok(())
@@ -144,8 +144,8 @@ impl ElicitationAsk {
     ///
     /// # Errors
     /// When the form has required properties; the error holds the question.
-    pub fn agree(self) -> Result<(), Box<Unfit>> {
-        if matches!(self.wanted(), Some(Wanted::Form(_))) {
+    pub fn agree(self) -> Result<(), Box<InvalidForm>> {
+        if matches!(self.requested(), Some(RequestedInput::Form(_))) {
             return self.accept(Fields::default());
         }
         let accept = ElicitationAcceptAction::new();

@@ -5,13 +5,13 @@ use attache_wire::v1::{
     MultiSelectItems, MultiSelectPropertySchema, StringFormat, StringPropertySchema,
 };
 
-use super::elicitation::Problem;
+use super::elicitation::FormProblem;
 
 /// What does not fit, in the order of the schema.
-pub(crate) fn problems(schema: &ElicitationSchema, content: &Fields<Value>) -> Vec<Problem> {
+pub(crate) fn problems(schema: &ElicitationSchema, content: &Fields<Value>) -> Vec<FormProblem> {
     let mut problems = Vec::new();
     let mut tell = |property: &str, reason: String| {
-        problems.push(Problem { property: property.to_owned(), reason });
+        problems.push(FormProblem { property: property.to_owned(), reason });
     };
     for name in schema.required.iter().flatten() {
         if content.get(name).is_none() {

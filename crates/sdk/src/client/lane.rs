@@ -22,7 +22,7 @@ use attache_wire::v1::{
 use attache_wire::{Notification, Patch};
 use tokio::time::Instant;
 
-use super::ask::Slot;
+use super::ask::PendingAnswer;
 use super::event::Event;
 use super::serve::TerminalTable;
 use super::state::State;
@@ -65,7 +65,7 @@ struct Inner {
     outside: VecDeque<(Event, usize)>,
     outside_bytes: usize,
     outside_waker: Option<Waker>,
-    asks: Vec<Weak<Slot>>,
+    asks: Vec<Weak<PendingAnswer>>,
     state: State,
     children: HashMap<SessionId, Child>,
     closed: Option<Closed>,
@@ -122,7 +122,7 @@ impl Lane {
     pub(crate) fn update(&self, child: Option<&str>, update: SessionUpdate, bytes: usize) {
         let mut inner = self.lock();
         if let SessionUpdate::SubagentUpdate(update) = &update {
-            inner.meet(update);
+            inner.note_subagent(update);
         }
         let event = match child {
             None => inner.state.fold(update, bytes),
@@ -134,7 +134,7 @@ impl Lane {
     }
 
     /// A question arrived. CANCEL-03, PERM-08: in a turn that was cancelled it is answered at once.
-    pub(crate) fn ask(&self, child: Option<SessionId>, slot: &Arc<Slot>, ask: Event, bytes: usize) {
+    pub(crate) fn ask(&self, child: Option<SessionId>, slot: &Arc<PendingAnswer>, ask: Event, bytes: usize) {
         let mut inner = self.lock();
         if inner.cancelled_at.is_some() && inner.phase == Phase::Running {
             drop(inner);
@@ -156,7 +156,7 @@ impl Lane {
     }
 
     /// Something arrived that is no update.
-    pub(crate) fn tell(&self, event: Event) {
+    pub(crate) fn push_event(&self, event: Event) {
         self.push(self.lock(), event, EVENT_BYTES);
     }
 
@@ -472,12 +472,12 @@ impl Inner {
         Some(event)
     }
 
-    fn take_asks(&mut self) -> Vec<Arc<Slot>> {
+    fn take_asks(&mut self) -> Vec<Arc<PendingAnswer>> {
         std::mem::take(&mut self.asks).iter().filter_map(Weak::upgrade).collect()
     }
 
     /// SUBA-02: a subagent is announced before anything else that bears its id.
-    fn meet(&mut self, update: &SubagentUpdate) {
+    fn note_subagent(&mut self, update: &SubagentUpdate) {
         let Some(child) = self.children.get_mut(&update.session_id) else { return };
         match &update.capabilities {
             Patch::Keep => {}

@@ -22,51 +22,51 @@
 //! ```
 //!
 //! - [`Client`]: what the program is and offers; installing a provider is what advertises it.
-//! - [`Agent`]: the connection. What an agent may not be able to do is an `Option`.
-//! - [`Session`], [`Turn`], [`Event`]: one turn at a time, an ordered stream that ends with the stop reason.
+//! - [`AgentHandle`]: the connection. What an agent may not be able to do is an `Option`.
+//! - [`Session`], [`TurnEvents`], [`Event`]: one turn at a time, an ordered stream that ends with the stop reason.
 //! - [`PermissionAsk`], [`ElicitationAsk`]: questions as values; dropping one answers it.
-//! - [`Control`]: what can be done during a turn, from anywhere.
+//! - [`SessionControl`]: what can be done during a turn, from anywhere.
 //!
 //! For readers of the code: `dispatch.rs` is where messages come in, `lane.rs` is where they wait, in the order of the wire, for
 //! the session's owner; `connection.rs` knows which lane is whose; `ask.rs` sees to it that each question has one answer.
 //! What never happens: dispatch waits; a lane's lock is held while something is sent; a question stays without an answer; a message
 //! of one turn reaches another turn's stream; an unread stream grows without a bound.
 
-mod abilities;
 mod agent;
 mod ask;
 mod builder;
+mod capabilities;
 mod connection;
 mod dispatch;
 mod elicitation;
 mod event;
 mod form;
 
+mod events;
 mod lane;
-mod loading;
 mod nes;
-mod news;
 mod quirks;
+mod replay;
 mod serve;
 mod session;
-mod setup;
+mod session_builder;
 mod size;
 mod state;
 mod turn;
 
-pub use abilities::{
-    Archiving, AuthStatus, Deleting, Forking, Listing, Loader, Logout, Pages, Providers, Resuming, Status,
-    Titling,
-};
-pub use agent::Agent;
+pub use agent::AgentHandle;
 pub use ask::PermissionAsk;
 pub use builder::Client;
-pub use elicitation::{ElicitationAsk, Problem, Unfit, Wanted};
+pub use capabilities::{
+    AuthStatusReader, Logout, ProviderSettings, SessionArchiver, SessionDeleter, SessionForker,
+    SessionLister, SessionLoader, SessionPages, SessionResumer, SessionStatusReader, SessionTitler,
+};
+pub use elicitation::{ElicitationAsk, FormProblem, InvalidForm, RequestedInput};
 pub use event::{ContentPiece, Event, Speaker, TextChunk, ToolCallChange};
-pub use loading::Loading;
-pub use nes::{Nes, NesSession, Spot};
-pub use news::{AgentEvent, Events};
-pub use serve::{Cx, ReadFiles, Terminal, Terminals, WriteFiles};
-pub use session::{Control, Session};
-pub use setup::{ForkSession, LoadSession, NewSession, ResumeSession};
-pub use turn::Turn;
+pub use events::{ConnectionEvent, ConnectionEvents};
+pub use nes::{Nes, NesSession, SuggestionPoint};
+pub use replay::SessionReplay;
+pub use serve::{ReadFiles, RequestContext, Terminal, Terminals, WriteFiles};
+pub use session::{Session, SessionControl};
+pub use session_builder::{Fork, Load, New, Resume, SessionBuilder};
+pub use turn::TurnEvents;

@@ -8,12 +8,12 @@ use attache_wire::v1::{
     SuggestNesRequest, TextDocumentContentChangeEvent, TextDocumentSyncKind,
 };
 
-use super::agent::Agent;
+use super::agent::AgentHandle;
 use crate::Result;
 
-/// Edit suggestions; see [`Agent::nes`].
+/// Edit suggestions; see [`AgentHandle::nes`].
 #[derive(Debug, Clone)]
-pub struct Nes(pub(crate) Agent);
+pub struct Nes(pub(crate) AgentHandle);
 
 impl Nes {
     /// Starts a session for suggestions; it is none for prompts (NES-05).
@@ -34,13 +34,13 @@ impl Nes {
 /// A session for edit suggestions. Tell it about every document; what the agent did not ask for is not sent (NES-02).
 #[derive(Debug)]
 pub struct NesSession {
-    agent: Agent,
+    agent: AgentHandle,
     id: SessionId,
 }
 
 /// Where and why a suggestion is wanted.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Spot {
+pub struct SuggestionPoint {
     /// The document.
     pub uri: String,
     /// Its version (NES-12).
@@ -76,7 +76,11 @@ impl NesSession {
     ///
     /// # Errors
     /// When the agent refuses, or ends.
-    pub async fn suggest(&self, spot: Spot, context: NesSuggestContext) -> Result<Vec<NesSuggestion>> {
+    pub async fn suggest(
+        &self,
+        spot: SuggestionPoint,
+        context: NesSuggestContext,
+    ) -> Result<Vec<NesSuggestion>> {
         let mut request =
             SuggestNesRequest::new(self.id.clone(), spot.uri, spot.version, spot.position, spot.trigger);
         request.selection = spot.selection;

@@ -19,7 +19,7 @@ use attache_wire::v1::{
 };
 use serde::Serialize;
 
-use super::agent::Agent;
+use super::agent::AgentHandle;
 use super::connection::Core;
 use super::lane::Lane;
 use crate::race::{First, race};
@@ -29,17 +29,17 @@ pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Where a request of the agent comes from.
 #[derive(Clone)]
-pub struct Cx {
+pub struct RequestContext {
     core: Weak<Core>,
     lane: Option<Arc<Lane>>,
     cancellation: CancelToken,
     answer: Arc<AnswerSlot>,
 }
 
-impl Cx {
+impl RequestContext {
     pub(crate) fn new(core: &Arc<Core>, lane: Option<Arc<Lane>>, cancellation: CancelToken) -> Self {
         let answer = Arc::new(core.peer.answer_slot());
-        Cx { core: Arc::downgrade(core), lane, cancellation, answer }
+        RequestContext { core: Arc::downgrade(core), lane, cancellation, answer }
     }
 
     pub(crate) fn answer(&self) -> &Arc<AnswerSlot> {
@@ -60,8 +60,8 @@ impl Cx {
 
     /// The agent that asks; `None` when the connection has been let go in the meantime. A handler does not keep the
     /// connection alive.
-    pub fn agent(&self) -> Option<Agent> {
-        self.core.upgrade().map(Agent)
+    pub fn agent(&self) -> Option<AgentHandle> {
+        self.core.upgrade().map(AgentHandle)
     }
 
     /// The session it asks for. Methods of extensions belong to none.
@@ -86,29 +86,37 @@ impl Cx {
     }
 }
 
-impl fmt::Debug for Cx {
+impl fmt::Debug for RequestContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cx").field("session", &self.session_id()).finish_non_exhaustive()
+        f.debug_struct("RequestContext").field("session", &self.session_id()).finish_non_exhaustive()
     }
 }
 
 /// Serves `fs/read_text_file`.
 ///
 /// The path is absolute (FS-04) and a line, if given, is at least 1 (FS-14). What is left to do: keep to
-/// [`Cx::roots`] (FS-15), prefer unsaved text (FS-09), answer [`Error::not_found`] for a missing file (FS-13),
+/// [`RequestContext::roots`] (FS-15), prefer unsaved text (FS-09), answer [`Error::not_found`] for a missing file (FS-13),
 /// refuse what is not text (FS-17), keep line ends as they are (FS-16).
-/// Any `Fn(Cx, ReadTextFileRequest) -> impl Future` is one too.
+/// Any `Fn(RequestContext, ReadTextFileRequest) -> impl Future` is one too.
 pub trait ReadFiles: Send + Sync + 'static {
     /// FS-06: the text from `line` on, at most `limit` lines of it.
-    fn read(&self, cx: Cx, request: ReadTextFileRequest) -> impl Future<Output = Result<String>> + Send;
+    fn read(
+        &self,
+        cx: RequestContext,
+        request: ReadTextFileRequest,
+    ) -> impl Future<Output = Result<String>> + Send;
 }
 
 impl<F, Fut> ReadFiles for F
 where
-    F: Fn(Cx, ReadTextFileRequest) -> Fut + Send + Sync + 'static,
+    F: Fn(RequestContext, ReadTextFileRequest) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<String>> + Send,
 {
-    fn read(&self, cx: Cx, request: ReadTextFileRequest) -> impl Future<Output = Result<String>> + Send {
+    fn read(
+        &self,
+        cx: RequestContext,
+        request: ReadTextFileRequest,
+    ) -> impl Future<Output = Result<String>> + Send {
         self(cx, request)
     }
 }
@@ -117,18 +125,26 @@ where
 ///
 /// The path is absolute (FS-04). FS-10, FS-11: a file that does not exist is created, and so are its
 /// directories, or it is an error. Any
-/// `Fn(Cx, WriteTextFileRequest) -> impl Future` is one too.
+/// `Fn(RequestContext, WriteTextFileRequest) -> impl Future` is one too.
 pub trait WriteFiles: Send + Sync + 'static {
     /// Writes the whole file.
-    fn write(&self, cx: Cx, request: WriteTextFileRequest) -> impl Future<Output = Result<()>> + Send;
+    fn write(
+        &self,
+        cx: RequestContext,
+        request: WriteTextFileRequest,
+    ) -> impl Future<Output = Result<()>> + Send;
 }
 
 impl<F, Fut> WriteFiles for F
 where
-    F: Fn(Cx, WriteTextFileRequest) -> Fut + Send + Sync + 'static,
+    F: Fn(RequestContext, WriteTextFileRequest) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<()>> + Send,
 {
-    fn write(&self, cx: Cx, request: WriteTextFileRequest) -> impl Future<Output = Result<()>> + Send {
+    fn write(
+        &self,
+        cx: RequestContext,
+        request: WriteTextFileRequest,
+    ) -> impl Future<Output = Result<()>> + Send {
         self(cx, request)
     }
 }
@@ -143,7 +159,7 @@ pub trait Terminals: Send + Sync + 'static {
     /// shell (TERM-14); variables add to the environment (TERM-15).
     fn create(
         &self,
-        cx: Cx,
+        cx: RequestContext,
         request: CreateTerminalRequest,
     ) -> impl Future<Output = Result<Self::Terminal>> + Send;
 }

@@ -13,11 +13,11 @@ use attache_wire::v1::{
 };
 use attache_wire::{Notification, Request};
 
-use super::agent::Agent;
+use super::agent::AgentHandle;
 use super::connection::answered;
 use super::event::Event;
 use super::lane::Lane;
-use super::turn::{Deadline, Turn};
+use super::turn::{Deadline, TurnEvents};
 use crate::check::unknown;
 use crate::race::{First, race};
 use crate::{Error, Prompt, Result};
@@ -28,12 +28,12 @@ use crate::{Error, Prompt, Result};
 /// Dropping a session forgets it on this side and releases its terminals (TERM-20). To tell the agent,
 /// [`close`](Self::close) it.
 pub struct Session {
-    agent: Agent,
+    agent: AgentHandle,
     lane: Arc<Lane>,
 }
 
 impl Session {
-    pub(crate) fn new(agent: Agent, lane: Arc<Lane>) -> Self {
+    pub(crate) fn new(agent: AgentHandle, lane: Arc<Lane>) -> Self {
         Session { agent, lane }
     }
 
@@ -47,7 +47,7 @@ impl Session {
     }
 
     /// The agent.
-    pub fn agent(&self) -> &Agent {
+    pub fn agent(&self) -> &AgentHandle {
         &self.agent
     }
 
@@ -67,7 +67,7 @@ impl Session {
     ///
     /// # Errors
     /// PROMPT-02: when the prompt holds content that the agent does not take. Nothing is sent then.
-    pub async fn prompt(&mut self, prompt: impl Into<Prompt>) -> Result<Turn<'_>> {
+    pub async fn prompt(&mut self, prompt: impl Into<Prompt>) -> Result<TurnEvents<'_>> {
         self.prompt_with(prompt, |request| request).await
     }
 
@@ -79,7 +79,7 @@ impl Session {
         &mut self,
         prompt: impl Into<Prompt>,
         edit: impl FnOnce(PromptRequest) -> PromptRequest,
-    ) -> Result<Turn<'_>> {
+    ) -> Result<TurnEvents<'_>> {
         let request = edit(PromptRequest::new(self.lane.id.clone(), prompt.into().into_blocks()));
         check_prompt(&request.prompt, self.agent.capabilities())?;
         self.idle().await?;
@@ -90,7 +90,7 @@ impl Session {
             lane.end(turn, answered::<PromptRequest>(answer).map(Some));
         });
         self.lane.set_call(turn, call);
-        Ok(Turn::new(self))
+        Ok(TurnEvents::new(self))
     }
 
     /// Waits for the end of a turn that was dropped; not for ever.
@@ -139,8 +139,8 @@ impl Session {
     }
 
     /// What can be done with the session at any time, also during a turn and from other tasks.
-    pub fn control(&self) -> Control {
-        Control { agent: self.agent.clone(), lane: self.lane.clone() }
+    pub fn control(&self) -> SessionControl {
+        SessionControl { agent: self.agent.clone(), lane: self.lane.clone() }
     }
 
     /// The slash commands.
@@ -222,18 +222,18 @@ fn check_prompt(blocks: &[ContentBlock], agent: &AgentCapabilities) -> Result<()
 
 /// What can be done with a session at any time. Cheap to clone; it does not keep the session open.
 #[derive(Clone)]
-pub struct Control {
-    agent: Agent,
+pub struct SessionControl {
+    agent: AgentHandle,
     lane: Arc<Lane>,
 }
 
-impl Control {
+impl SessionControl {
     /// Which session.
     pub fn id(&self) -> &SessionId {
         &self.lane.id
     }
 
-    /// Cancels the turn that runs, as [`Turn::cancel`] does. If none runs, nothing happens: it never touches the next one.
+    /// Cancels the turn that runs, as [`TurnEvents::cancel`] does. If none runs, nothing happens: it never touches the next one.
     pub fn cancel(&self) {
         self.lane.cancel();
     }
@@ -319,9 +319,9 @@ impl Control {
     }
 }
 
-impl std::fmt::Debug for Control {
+impl std::fmt::Debug for SessionControl {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Control").field(self.id()).finish()
+        f.debug_tuple("SessionControl").field(self.id()).finish()
     }
 }
 

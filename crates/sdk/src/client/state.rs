@@ -19,7 +19,7 @@ const ORPHAN_BYTES: usize = 1 << 20;
 
 /// The answers of `session/new`, `load`, `resume` and `fork`, as far as they are the same.
 #[derive(Debug, Default)]
-pub(crate) struct Offers {
+pub(crate) struct ReplySettings {
     pub(crate) modes: Option<SessionModeState>,
     pub(crate) models: Option<SessionModelState>,
     pub(crate) config_options: Option<Vec<SessionConfigOption>>,
@@ -56,14 +56,14 @@ impl Default for State {
 impl State {
     /// Takes over what a session answer says. An update that came before the answer is older than it, so the answer
     /// wins; what the answer does not mention stays.
-    pub(crate) fn offer(&mut self, offers: Offers) {
-        if offers.modes.is_some() {
-            self.modes = offers.modes;
+    pub(crate) fn apply_settings(&mut self, settings: ReplySettings) {
+        if settings.modes.is_some() {
+            self.modes = settings.modes;
         }
-        if offers.models.is_some() {
-            self.models = offers.models;
+        if settings.models.is_some() {
+            self.models = settings.models;
         }
-        if let Some(options) = offers.config_options {
+        if let Some(options) = settings.config_options {
             self.config_options = options.into();
         }
     }

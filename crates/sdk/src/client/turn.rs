@@ -30,7 +30,7 @@ use crate::{Error, Result};
 /// nor does a turn that outlives its session:
 ///
 /// ```compile_fail
-/// # async fn outlive(agent: attache::client::Agent) -> attache::Result<()> {
+/// # async fn outlive(agent: attache::client::AgentHandle) -> attache::Result<()> {
 /// let mut session = agent.new_session("/work").await?;
 /// let mut turn = session.prompt("one").await?;
 /// drop(session); // borrowed by the turn
@@ -41,7 +41,7 @@ use crate::{Error, Result};
 ///
 /// Dropping a turn before its end cancels it; the next prompt waits until the agent has ended it.
 #[must_use = "a turn that is dropped is cancelled"]
-pub struct Turn<'s> {
+pub struct TurnEvents<'s> {
     session: &'s mut Session,
     /// Events that were taken out of the lane and not yet given out.
     events: VecDeque<Event>,
@@ -49,9 +49,9 @@ pub struct Turn<'s> {
     response: Option<PromptResponse>,
 }
 
-impl<'s> Turn<'s> {
+impl<'s> TurnEvents<'s> {
     pub(crate) fn new(session: &'s mut Session) -> Self {
-        Turn { session, events: VecDeque::new(), ended: false, response: None }
+        TurnEvents { session, events: VecDeque::new(), ended: false, response: None }
     }
 
     /// The next event, in the order of the wire; `None` at the end of the turn.
@@ -166,7 +166,7 @@ impl<'s> Turn<'s> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for TurnEvents<'_> {
     fn drop(&mut self) {
         if !self.ended {
             self.session.lane().abandon_turn();
@@ -174,9 +174,12 @@ impl Drop for Turn<'_> {
     }
 }
 
-impl std::fmt::Debug for Turn<'_> {
+impl std::fmt::Debug for TurnEvents<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Turn").field("session", self.session.id()).field("response", &self.response).finish()
+        f.debug_struct("TurnEvents")
+            .field("session", self.session.id())
+            .field("response", &self.response)
+            .finish()
     }
 }
 

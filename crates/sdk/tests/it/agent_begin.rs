@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::Poll;
 
-use attache::agent::{Agent, NewSession, Open};
+use attache::agent::{Agent, OpenRequest, OpenedSession};
 use attache::wire::v1::SessionUpdate;
 use attache::{Error, Result, StopReason};
 use serde_json::json;
@@ -22,7 +22,7 @@ fn at(cwd: &str) -> serde_json::Value {
 }
 
 /// Opens a session in the way that the directory says.
-async fn open(request: NewSession, gate: Arc<Notify>) -> Result<Open<Acts>> {
+async fn open(request: OpenRequest, gate: Arc<Notify>) -> Result<OpenedSession<Acts>> {
     match request.cwd.to_str() {
         Some("/panic") => panic!("before anything was awaited"),
         Some("/error") => return Err(Error::internal("no")),
@@ -36,7 +36,7 @@ async fn open(request: NewSession, gate: Arc<Notify>) -> Result<Open<Acts>> {
         Some("/tell") => request.session.send(SessionUpdate::agent_message("early")).await?,
         _ => {}
     }
-    Ok(Open::new(idle()).id(format!("in{}", request.cwd.display())))
+    Ok(OpenedSession::new(idle()).id(format!("in{}", request.cwd.display())))
 }
 
 fn agent() -> Agent {
@@ -46,7 +46,7 @@ fn agent() -> Agent {
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_panics_costs_one_request() {
-    let called = Agent::new(|request: NewSession| {
+    let called = Agent::new(|request: OpenRequest| {
         assert!(!request.cwd.ends_with("call"), "in the function itself");
         open(request, Arc::default())
     });
@@ -106,7 +106,7 @@ async fn what_a_handler_sends_at_once_follows_the_answer() {
 
     let kept = Arc::new(Mutex::new(Vec::new()));
     let keep = kept.clone();
-    let keeper = Agent::new(move |request: NewSession| {
+    let keeper = Agent::new(move |request: OpenRequest| {
         keep.lock().unwrap().push(request.session.clone());
         open(request, Arc::default())
     });
@@ -145,7 +145,7 @@ async fn a_flood_of_requests_is_answered_in_order_and_leaves_room_for_others() {
         async move {
             let mut count = count.lock().await;
             *count += 1;
-            Ok(Open::new(idle()).id(format!("s{count}")))
+            Ok(OpenedSession::new(idle()).id(format!("s{count}")))
         }
     });
     let Rig { client, serving, .. } = Rig::greeted(agent, json!({})).await;
@@ -199,7 +199,7 @@ async fn a_flood_of_requests_is_answered_in_order_and_leaves_room_for_others() {
 async fn with_several_threads_a_handler_that_blocks_holds_up_nobody() {
     let (free, blocked) = mpsc::channel::<()>();
     let (free, blocked) = (Mutex::new(free), Arc::new(Mutex::new(blocked)));
-    let agent = Agent::new(move |request: NewSession| {
+    let agent = Agent::new(move |request: OpenRequest| {
         let blocked = blocked.clone();
         if request.cwd.ends_with("free") {
             free.lock().unwrap().send(()).unwrap();
@@ -209,7 +209,7 @@ async fn with_several_threads_a_handler_that_blocks_holds_up_nobody() {
                 // Blocks its thread until the other request has been read.
                 blocked.lock().unwrap().recv().unwrap();
             }
-            Ok(Open::new(idle()).id(request.cwd.display().to_string()))
+            Ok(OpenedSession::new(idle()).id(request.cwd.display().to_string()))
         }
     });
     let mut rig = Rig::greeted(agent, json!({})).await;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use attache::agent::{Agent, Client, DocumentEvent, NewSession, NextEdits, Providers};
+use attache::agent::{Agent, ClientHandle, DocumentEvent, NextEdits, OpenRequest, Providers};
 use attache::wire::v1::*;
 use attache::{Error, Json, Notification, Request, Result, StopReason};
 use serde_json::{Value, json};
@@ -64,7 +64,7 @@ fn extended(log: &Log) -> Agent {
             Ok(StopReason::EndTurn)
         })
     })
-    .on_request(|ask: Ask, client: Client| async move {
+    .on_request(|ask: Ask, client: ClientHandle| async move {
         let ask: Value = ask.0.parse()?;
         match ask["do"].as_str() {
             Some("fail") => Err(Error::refuse(-31000, "no")),
@@ -74,12 +74,12 @@ fn extended(log: &Log) -> Agent {
             _ => Ok(Json::new(&json!({"asked": ask}))?),
         }
     })
-    .on_notification(move |told: Tell, _: &Client| {
+    .on_notification(move |told: Tell, _: &ClientHandle| {
         let told: Value = told.0.parse().unwrap();
         assert!(told["panic"].is_null(), "in an extension");
         tell.lock().unwrap().push(told.to_string());
     })
-    .on_notification(|_: Usurper, _: &Client| panic!("never called"))
+    .on_notification(|_: Usurper, _: &ClientHandle| panic!("never called"))
 }
 
 #[tokio::test(start_paused = true)]
@@ -152,9 +152,9 @@ async fn meta_and_unknown_members_do_no_harm() {
             Ok(StopReason::EndTurn)
         })
     });
-    let agent = Agent::new(move |request: NewSession| {
+    let agent = Agent::new(move |request: OpenRequest| {
         log.lock().unwrap().push(request.meta.is_some());
-        let opened = attache::agent::Open::new(inner.clone()).id("s1");
+        let opened = attache::agent::OpenedSession::new(inner.clone()).id("s1");
         async { Ok(opened) }
     });
     let metas = [
@@ -258,7 +258,7 @@ impl NextEdits for Edits {
         &[PositionEncodingKind::Utf8, PositionEncodingKind::Utf32]
     }
 
-    async fn start(&self, _: &SessionId, request: StartNesRequest, _: Client) -> Result<()> {
+    async fn start(&self, _: &SessionId, request: StartNesRequest, _: ClientHandle) -> Result<()> {
         self.note(format_args!("start {:?}", request.workspace_uri));
         Ok(())
     }
@@ -412,7 +412,7 @@ async fn mcp_over_acp_is_a_request_like_any_other() {
         })
     })
     .mcp_over_acp()
-    .on_notification(move |note: MessageMcpNotification, _: &Client| {
+    .on_notification(move |note: MessageMcpNotification, _: &ClientHandle| {
         notes.lock().unwrap().push(note.method);
     });
     let mut rig = Rig::open(agent, json!({})).await;

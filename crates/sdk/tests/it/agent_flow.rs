@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use attache::agent::{Agent, NewSession, Open, Session, Turn, usual_options};
+use attache::agent::{Agent, AgentSession, OpenRequest, OpenedSession, Turn, usual_options};
 use attache::wire::v1::SessionUpdate;
 use attache::{Limits, Prompt, Result, StopReason};
 use serde_json::json;
@@ -191,7 +191,7 @@ async fn a_permission_is_answered_while_the_agent_floods() {
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_waits_for_the_client_blocks_nobody() {
     // shows RPC-20: every kind of handler waits for an answer that the client gives last of all
-    let waits = |client: attache::agent::Client| async move {
+    let waits = |client: attache::agent::ClientHandle| async move {
         let request = attache::wire::v1::MessageMcpRequest::new("s", "r", "m");
         client.request(&request).await
     };
@@ -204,8 +204,9 @@ async fn a_handler_that_waits_for_the_client_blocks_nobody() {
         })
     });
     let count = AtomicUsize::new(0);
-    let agent = Agent::new(move |request: NewSession| {
-        let opened = Open::new(inner.clone()).id(format!("s{}", count.fetch_add(1, Ordering::Relaxed)));
+    let agent = Agent::new(move |request: OpenRequest| {
+        let opened =
+            OpenedSession::new(inner.clone()).id(format!("s{}", count.fetch_add(1, Ordering::Relaxed)));
         async move {
             if request.id.as_str().is_empty() || request.cwd.ends_with("slow") {
                 waits(request.client).await?;
@@ -235,7 +236,7 @@ struct Witness {
     deaf: bool,
 }
 
-impl Session for Witness {
+impl AgentSession for Witness {
     async fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
         struct Left(Arc<Mutex<Vec<String>>>);
         impl Drop for Left {
@@ -266,7 +267,7 @@ fn witness(deaf: bool) -> (Agent, Arc<Mutex<Vec<String>>>) {
     let count = AtomicUsize::new(0);
     let agent = Agent::new(move |_| {
         let id = format!("s{}", count.fetch_add(1, Ordering::Relaxed) + 1);
-        let opened = Open::new(Witness { log: inner.clone(), deaf }).id(id);
+        let opened = OpenedSession::new(Witness { log: inner.clone(), deaf }).id(id);
         async { Ok(opened) }
     });
     (agent, log)
@@ -310,7 +311,7 @@ async fn a_handler_that_ignores_the_end_gets_its_grace_and_no_more() {
 /// A hook that never ends, and one that panics.
 struct Sticky(bool, Arc<()>);
 
-impl Session for Sticky {
+impl AgentSession for Sticky {
     async fn prompt(&self, _: Turn<'_>, _: Prompt) -> Result<StopReason> {
         Ok(StopReason::EndTurn)
     }
@@ -328,7 +329,7 @@ impl Session for Sticky {
 async fn hooks_that_misbehave_hold_up_nobody() {
     let alive = Arc::new(());
     let inner = alive.clone();
-    let agent = Agent::new(move |request: NewSession| {
+    let agent = Agent::new(move |request: OpenRequest| {
         let session = Sticky(request.cwd.ends_with("panic"), inner.clone());
         async { Ok(session) }
     });
@@ -388,7 +389,7 @@ async fn nothing_is_kept_when_the_client_is_gone() {
         kept: Mutex<Vec<Box<dyn std::any::Any + Send>>>,
         _alive: Arc<()>,
     }
-    impl Session for Hoarder {
+    impl AgentSession for Hoarder {
         async fn prompt(&self, turn: Turn<'_>, _: Prompt) -> Result<StopReason> {
             let terminal = turn.terminals().unwrap().command("x").start().await?;
             let tool = turn.tool("t").start().await?;
@@ -410,9 +411,9 @@ async fn nothing_is_kept_when_the_client_is_gone() {
     }
     let alive = Arc::new(());
     let inner = alive.clone();
-    let agent = Agent::new(move |request: NewSession| {
+    let agent = Agent::new(move |request: OpenRequest| {
         let session = Hoarder { handle: request.session, kept: Mutex::default(), _alive: inner.clone() };
-        async { Ok(Open::new(session).id("s1")) }
+        async { Ok(OpenedSession::new(session).id("s1")) }
     });
     let mut rig = Rig::open(agent, lender()).await;
     rig.prompt("p", "s1", "").await;
@@ -447,9 +448,9 @@ async fn updates_between_turns_keep_their_order() {
     // shows SESS-31
     let (sender, mut handles) = mpsc::channel(16);
     let inner = acts(|_, _| Box::pin(async { Ok(StopReason::EndTurn) }));
-    let agent = Agent::new(move |request: NewSession| {
+    let agent = Agent::new(move |request: OpenRequest| {
         sender.try_send(request.session).unwrap();
-        let opened = Open::new(inner.clone()).id("s1");
+        let opened = OpenedSession::new(inner.clone()).id("s1");
         async { Ok(opened) }
     });
     let mut rig = Rig::open(agent, json!({})).await;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use attache::agent::{Agent, NewSession};
+use attache::agent::{Agent, OpenRequest};
 use attache::wire::v1::{
     Notice, NoticeSeverity, PlanEntry, PlanEntryPriority, PlanEntryStatus, SessionUpdate,
 };
@@ -17,7 +17,7 @@ async fn a_loaded_session_has_the_roots_of_its_request() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let record = {
         let seen = seen.clone();
-        move |request: NewSession| {
+        move |request: OpenRequest| {
             seen.lock().unwrap().push((request.cwd.clone(), request.additional_directories.clone()));
             async { Ok(acts(|_, _| Box::pin(async { Ok(StopReason::EndTurn) }))) }
         }

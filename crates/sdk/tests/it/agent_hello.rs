@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use attache::agent::{Agent, Auth, Client, Session, Turn};
+use attache::agent::{Agent, AgentSession, Auth, ClientHandle, Turn};
 use attache::wire::v1::{
     AuthMethod, AuthMethodAgent, AuthMethodEnvVar, AuthMethodId, AuthMethodTerminal, AuthState,
     AuthStatusResponse, ListSessionsResponse, SessionStatus,
@@ -128,7 +128,7 @@ async fn what_is_absent_is_not_supported() {
 
 struct Plain;
 
-impl Session for Plain {
+impl AgentSession for Plain {
     async fn prompt(&self, _: Turn<'_>, _: Prompt) -> Result<StopReason> {
         Ok(StopReason::EndTurn)
     }
@@ -145,7 +145,7 @@ async fn what_is_installed_is_advertised() {
         .mcp_over_sse()
         .mcp_over_acp()
         .additional_directories()
-        .system_prompts(attache::agent::SystemPrompts::AppendOrOverride)
+        .system_prompts(attache::agent::SystemPromptSupport::AppendOrOverride)
         .load(|_| async { Ok(Plain) })
         .resume(|_| async { Ok(Plain) })
         .fork(|_, _| async { Ok(Plain) })
@@ -355,8 +355,8 @@ async fn params_that_may_be_missing_may_be_null() {
 #[tokio::test(start_paused = true)]
 async fn the_client_is_a_value() {
     // shows INIT-29
-    let agent = Agent::new(|request: attache::agent::NewSession| async move {
-        let client: Client = request.client.clone();
+    let agent = Agent::new(|request: attache::agent::OpenRequest| async move {
+        let client: ClientHandle = request.client.clone();
         assert_eq!(client.info().unwrap().name, "zed");
         assert!(client.capabilities().terminal);
         Ok(Plain)

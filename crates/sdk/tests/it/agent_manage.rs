@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use attache::agent::{Agent, NewSession, Open, OptionValue, Session, SessionHandle, Turn};
+use attache::agent::{Agent, AgentSession, OpenRequest, OpenedSession, OptionValue, SessionHandle, Turn};
 use attache::wire::v1::*;
 use attache::{Error, Prompt, Result, StopReason};
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ impl Switches {
     }
 }
 
-impl Session for Switches {
+impl AgentSession for Switches {
     async fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
         match prompt.text().as_str() {
             "wait" => self.go.notified().await,
@@ -82,7 +82,7 @@ fn level(current: &str) -> SessionConfigOption {
 /// Modes, models and options that overlap, and a boolean.
 fn switchboard(log: &Log, go: &Arc<Notify>) -> Agent {
     let (log, go) = (log.clone(), go.clone());
-    Agent::new(move |request: NewSession| {
+    Agent::new(move |request: OpenRequest| {
         let session = Switches { log: log.clone(), handle: request.session, go: go.clone() };
         let modes = ["ask", "code", "no"].map(|id| SessionMode::new(id, id)).to_vec();
         let models = ["small", "big", "no"].map(|id| ModelInfo::new(id, id)).to_vec();
@@ -99,7 +99,7 @@ fn switchboard(log: &Log, go: &Arc<Notify>) -> Agent {
             level("low"),
             SessionConfigOption::boolean("fast", "Fast", false),
         ];
-        let open = Open::new(session)
+        let open = OpenedSession::new(session)
             .id("s1")
             .modes(SessionModeState::new("ask", modes))
             .models(SessionModelState::new("small", models))
@@ -318,7 +318,7 @@ impl Store {
 
 struct Stored(Log);
 
-impl Session for Stored {
+impl AgentSession for Stored {
     async fn prompt(&self, turn: Turn<'_>, _: Prompt) -> Result<StopReason> {
         turn.until_cancelled(std::future::pending::<()>()).await?;
         Ok(StopReason::EndTurn)
@@ -333,7 +333,7 @@ fn archivist(store: &Store, log: &Log) -> Agent {
     let log = log.clone();
     let [a, b, c, d, e, f] = std::array::from_fn(|_| store.clone());
     Agent::new(move |_| {
-        let session = Open::new(Stored(log.clone())).id("a");
+        let session = OpenedSession::new(Stored(log.clone())).id("a");
         async { Ok(session) }
     })
     .list(move |request| std::future::ready(a.page(request)))
@@ -457,7 +457,7 @@ async fn status_looks_and_titles_are_stored() {
 /// Takes longer for some changes than for others, and says in which order they were done.
 struct Unhurried(Arc<Mutex<String>>);
 
-impl Session for Unhurried {
+impl AgentSession for Unhurried {
     async fn prompt(&self, turn: Turn<'_>, _: Prompt) -> Result<StopReason> {
         let done = self.0.lock().unwrap().clone();
         turn.say(done).await?;
@@ -480,7 +480,7 @@ impl Session for Unhurried {
 async fn changes_happen_in_the_order_of_the_wire() {
     // and a prompt behind them sees them all
     let agent = Agent::new(|_| async {
-        Ok(Open::new(Unhurried(Arc::default())).id("s1").options(vec![level("low")]))
+        Ok(OpenedSession::new(Unhurried(Arc::default())).id("s1").options(vec![level("low")]))
     });
     let mut rig = Rig::greeted(agent, json!({})).await;
     rig.call("n", "session/new", new()).await;

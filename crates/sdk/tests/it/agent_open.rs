@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use attache::agent::{Agent, NewSession, Open, Session, SessionHandle, SystemPrompts, Turn};
+use attache::agent::{
+    Agent, AgentSession, OpenRequest, OpenedSession, SessionHandle, SystemPromptSupport, Turn,
+};
 use attache::wire::v1::{AvailableCommand, McpServer, SessionUpdate};
 use attache::{Error, Prompt, Result, SessionId, StopReason};
 use serde_json::{Value, json};
@@ -19,7 +21,7 @@ struct Logged {
     log: Log,
 }
 
-impl Session for Logged {
+impl AgentSession for Logged {
     async fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
         if prompt.text() == "wait" {
             turn.cancellation().cancelled().await;
@@ -49,7 +51,7 @@ fn keeper(log: &Log) -> Agent {
     let session = |log: &Log, name: &str| Logged { name: name.to_owned(), log: log.clone() };
     let [new, load, resume, fork] = std::array::from_fn(|_| log.clone());
     Agent::new(move |_| {
-        let opened = Open::new(session(&new, "new")).id("s1");
+        let opened = OpenedSession::new(session(&new, "new")).id("s1");
         async { Ok(opened) }
     })
     .load(move |request| {
@@ -61,7 +63,7 @@ fn keeper(log: &Log) -> Agent {
             request.session.send(SessionUpdate::user_message("hello")).await?;
             request.session.send(SessionUpdate::agent_message("hi")).await?;
             // the client has named it; another id is of no use
-            Ok(Open::new(loaded).id("other").commands(vec![AvailableCommand::new("go", "Goes")]))
+            Ok(OpenedSession::new(loaded).id("other").commands(vec![AvailableCommand::new("go", "Goes")]))
         }
     })
     .resume(move |request| {
@@ -71,13 +73,13 @@ fn keeper(log: &Log) -> Agent {
             Ok(resumed)
         }
     })
-    .fork(move |source, request: NewSession| {
+    .fork(move |source, request: OpenRequest| {
         let forked = session(&fork, &format!("fork of {source}"));
         async move {
             assert_ne!(request.id, source);
             assert!(request.additional_directories.is_empty());
             request.session.send(SessionUpdate::agent_message("early")).await?;
-            Ok(Open::new(forked).id("f1"))
+            Ok(OpenedSession::new(forked).id("f1"))
         }
     })
 }
@@ -90,7 +92,7 @@ fn at(id: &str) -> Value {
 async fn every_session_has_an_id_of_its_own() {
     // shows SESS-03
     struct Plain;
-    impl Session for Plain {
+    impl AgentSession for Plain {
         async fn prompt(&self, _: Turn<'_>, _: Prompt) -> Result<StopReason> {
             Ok(StopReason::EndTurn)
         }
@@ -145,9 +147,9 @@ async fn what_a_session_needs_is_checked_before_it_is_made() {
 #[tokio::test(start_paused = true)]
 async fn what_the_agent_offers_is_taken() {
     // shows ROOT-02, ROOT-11, MCP-02, MCP-08, MCP-10, MCPA-01, SYSP-02, EXT-01
-    let seen: Arc<Mutex<Vec<NewSession>>> = Arc::default();
+    let seen: Arc<Mutex<Vec<OpenRequest>>> = Arc::default();
     let log = seen.clone();
-    let agent = Agent::new(move |request: NewSession| {
+    let agent = Agent::new(move |request: OpenRequest| {
         log.lock().unwrap().push(request);
         async { Err::<Logged, _>(Error::Cancelled) }
     })
@@ -155,7 +157,7 @@ async fn what_the_agent_offers_is_taken() {
     .mcp_over_sse()
     .mcp_over_acp()
     .additional_directories()
-    .system_prompts(SystemPrompts::Append);
+    .system_prompts(SystemPromptSupport::Append);
     let mut rig = Rig::greeted(agent, json!({})).await;
     let text = |mode: &str, content: Value| json!({"cwd": "/", "mcpServers": [], "systemPrompt": {"mode": mode, "content": content}});
     let good = [
@@ -199,14 +201,14 @@ async fn what_the_agent_offers_is_taken() {
 #[tokio::test(start_paused = true)]
 async fn what_is_sent_early_is_held_back_until_the_session_is_known() {
     // shows SESS-31, CMD-01
-    let agent = Agent::new(|request: NewSession| async move {
+    let agent = Agent::new(|request: OpenRequest| async move {
         request.session.send(SessionUpdate::agent_message("first")).await?;
         request.session.set_title(Some("second".to_owned())).await?;
         let late = request.session.clone();
         tokio::spawn(async move { late.send(SessionUpdate::agent_message("third")).await });
         tokio::task::yield_now().await;
         let session = Logged { name: "x".to_owned(), log: Log::default() };
-        Ok(Open::new(session).id("own id").commands(vec![AvailableCommand::new("go", "Goes")]))
+        Ok(OpenedSession::new(session).id("own id").commands(vec![AvailableCommand::new("go", "Goes")]))
     });
     let mut rig = Rig::greeted(agent, json!({})).await;
     assert_eq!(rig.call("n", "session/new", new()).await, json!({"sessionId": "own id"}));
@@ -223,7 +225,7 @@ async fn what_is_sent_early_is_held_back_until_the_session_is_known() {
 async fn a_session_that_is_never_opened_says_nothing() {
     let kept: Arc<Mutex<Option<SessionHandle>>> = Arc::default();
     let keep = kept.clone();
-    let agent = Agent::new(move |request: NewSession| {
+    let agent = Agent::new(move |request: OpenRequest| {
         let keep = keep.clone();
         async move {
             request.session.send(SessionUpdate::agent_message("lost")).await?;
@@ -241,7 +243,7 @@ async fn a_session_that_is_never_opened_says_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_held_back_has_a_bound() {
-    let agent = Agent::new(|request: NewSession| async move {
+    let agent = Agent::new(|request: OpenRequest| async move {
         let mut held = 0;
         while request.session.send(SessionUpdate::agent_message("early")).await.is_ok() {
             held += 1;
@@ -380,7 +382,7 @@ async fn closing_cancels_answers_and_frees() {
 async fn a_close_waits_for_a_turn_that_takes_its_time() {
     // shows SESS-27, SESS-30: the turn's own last words still pass, those of the closing hook do not
     struct Stubborn(SessionHandle, Log);
-    impl Session for Stubborn {
+    impl AgentSession for Stubborn {
         async fn prompt(&self, turn: Turn<'_>, _: Prompt) -> Result<StopReason> {
             turn.cancellation().cancelled().await;
             tokio::time::sleep(std::time::Duration::from_millis(500)).await;
@@ -395,8 +397,8 @@ async fn a_close_waits_for_a_turn_that_takes_its_time() {
     }
     let log = Log::default();
     let inner = log.clone();
-    let agent = Agent::new(move |request: NewSession| {
-        let opened = Open::new(Stubborn(request.session, inner.clone())).id("s1");
+    let agent = Agent::new(move |request: OpenRequest| {
+        let opened = OpenedSession::new(Stubborn(request.session, inner.clone())).id("s1");
         async { Ok(opened) }
     });
     let mut rig = Rig::greeted(agent, json!({})).await;
@@ -413,7 +415,7 @@ async fn a_close_waits_for_a_turn_that_takes_its_time() {
 /// Takes its time to be closed.
 struct Slow(Arc<Notify>, Log);
 
-impl Session for Slow {
+impl AgentSession for Slow {
     async fn prompt(&self, _: Turn<'_>, _: Prompt) -> Result<StopReason> {
         Ok(StopReason::EndTurn)
     }
@@ -430,7 +432,7 @@ async fn a_close_that_is_cancelled_still_closes() {
     let (gate, log) = (Arc::new(Notify::new()), Log::default());
     let (inner_gate, inner_log) = (gate.clone(), log.clone());
     let agent = Agent::new(move |_| {
-        let opened = Open::new(Slow(inner_gate.clone(), inner_log.clone())).id("s1");
+        let opened = OpenedSession::new(Slow(inner_gate.clone(), inner_log.clone())).id("s1");
         async { Ok(opened) }
     });
     let mut rig = Rig::greeted(agent, json!({})).await;
@@ -450,10 +452,10 @@ async fn a_handle_is_silent_once_the_session_is_over() {
     // shows SESS-30
     let kept: Arc<Mutex<Option<SessionHandle>>> = Arc::default();
     let keep = kept.clone();
-    let agent = Agent::new(move |request: NewSession| {
+    let agent = Agent::new(move |request: OpenRequest| {
         *keep.lock().unwrap() = Some(request.session.clone());
         let session = Logged { name: "x".to_owned(), log: Log::default() };
-        async { Ok(Open::new(session).id("s1")) }
+        async { Ok(OpenedSession::new(session).id("s1")) }
     });
     let mut rig = Rig::greeted(agent, json!({})).await;
     rig.new_session("s1").await;
@@ -509,7 +511,7 @@ async fn an_id_is_whatever_the_agent_says() {
     let opened = odd.clone();
     let agent = Agent::new(move |_| {
         let session = Logged { name: "x".to_owned(), log: Log::default() };
-        let opened = Open::new(session).id(opened.clone());
+        let opened = OpenedSession::new(session).id(opened.clone());
         async { Ok(opened) }
     });
     let mut rig = Rig::greeted(agent, json!({})).await;
@@ -526,12 +528,14 @@ async fn what_cannot_be_chosen_is_not_offered() {
     let agent = agent(|_, _| Box::pin(async { Ok(StopReason::EndTurn) }))
         .load(|_| async {
             let session = Logged { name: "x".to_owned(), log: Log::default() };
-            Ok(Open::new(session).modes(SessionModeState::new("ghost", vec![SessionMode::new("ask", "Ask")])))
+            Ok(OpenedSession::new(session)
+                .modes(SessionModeState::new("ghost", vec![SessionMode::new("ask", "Ask")])))
         })
         .resume(|_| async {
             let session = Logged { name: "x".to_owned(), log: Log::default() };
             let values = vec![SessionConfigSelectOption::new("a", "A")];
-            Ok(Open::new(session).options(vec![SessionConfigOption::select("o", "O", "ghost", values)]))
+            Ok(OpenedSession::new(session)
+                .options(vec![SessionConfigOption::select("o", "O", "ghost", values)]))
         });
     let mut rig = Rig::greeted(agent, json!({})).await;
     let error = rig.fails("session/load", at("x"), -32603).await;

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use attache::agent::{Agent, Open, Session, Turn};
+use attache::agent::{Agent, AgentSession, OpenedSession, Turn};
 use attache::{Prompt, Result, StopReason};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -18,7 +18,7 @@ pub(crate) type Ending<'a> = Pin<Box<dyn Future<Output = Result<StopReason>> + S
 #[derive(Clone)]
 pub(crate) struct Acts(pub(crate) Arc<dyn for<'a> Fn(Turn<'a>, Prompt) -> Ending<'a> + Send + Sync>);
 
-impl Session for Acts {
+impl AgentSession for Acts {
     async fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
         (self.0)(turn, prompt).await
     }
@@ -40,7 +40,8 @@ where
     let act = acts(act);
     let count = AtomicUsize::new(0);
     Agent::new(move |_| {
-        let session = Open::new(act.clone()).id(format!("s{}", count.fetch_add(1, Ordering::Relaxed) + 1));
+        let session =
+            OpenedSession::new(act.clone()).id(format!("s{}", count.fetch_add(1, Ordering::Relaxed) + 1));
         async { Ok(session) }
     })
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use attache::agent::{Agent, Choice, Terminal, Turn, block, diff, usual_options};
+use attache::agent::{Agent, Choice, ClientTerminal, Turn, block, diff, usual_options};
 use attache::wire::v1::*;
 use attache::{Error, Json, Result, StopReason};
 use serde_json::{Value, json};
@@ -402,7 +402,7 @@ async fn a_terminal_is_released_once_however_it_goes() {
 #[tokio::test(start_paused = true)]
 async fn a_terminal_may_outlive_its_turn() {
     // shows TERM-05, TERM-10
-    let kept: Arc<Mutex<Option<Terminal>>> = Arc::default();
+    let kept: Arc<Mutex<Option<ClientTerminal>>> = Arc::default();
     let keep = kept.clone();
     let mut rig = Rig::open(
         agent(move |turn, _| {

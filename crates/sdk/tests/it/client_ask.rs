@@ -1,6 +1,6 @@
 //! Questions: permissions and elicitations, each answered exactly once.
 
-use attache::client::{AgentEvent, Client, Event, Wanted};
+use attache::client::{Client, ConnectionEvent, Event, RequestedInput};
 use attache::wire::v1::{ElicitationContentValue, Fields, PermissionOptionKind};
 use serde_json::{Value, json};
 
@@ -124,7 +124,9 @@ async fn a_form_is_checked_before_it_is_sent() {
     let Some(Event::Elicitation(question)) = turn.next().await.unwrap() else { panic!() };
     assert_eq!(question.message(), "who?");
     assert_eq!(question.tool_call_id().unwrap(), &"t");
-    assert!(matches!(question.wanted(), Some(Wanted::Form(schema)) if schema.properties.len() == 12));
+    assert!(
+        matches!(question.requested(), Some(RequestedInput::Form(schema)) if schema.properties.len() == 12)
+    );
     let values = |pairs: &[(&str, ElicitationContentValue)]| -> Fields<ElicitationContentValue> {
         pairs.iter().map(|(name, value)| (*name, value.clone())).collect()
     };
@@ -210,7 +212,7 @@ async fn a_page_to_visit_and_its_end() {
     let params = json!({"sessionId": "s1", "mode": "url", "message": "visit", "url": "https://a.b", "elicitationId": " odd \u{1F600}"});
     agent.request(1, "elicitation/create", params).await;
     let Some(Event::Elicitation(question)) = turn.next().await.unwrap() else { panic!() };
-    assert!(matches!(question.wanted(), Some(Wanted::Url { url: "https://a.b", .. })));
+    assert!(matches!(question.requested(), Some(RequestedInput::Url { url: "https://a.b", .. })));
     question.agree().unwrap();
     assert_eq!(agent.result(1).await, json!({"action": "accept"}));
     agent.notify("elicitation/complete", json!({"elicitationId": "ghost"})).await;
@@ -275,7 +277,7 @@ async fn a_question_of_no_session_goes_to_the_connection() {
     let mut events = handle.events().unwrap();
     assert!(handle.events().is_none());
     agent.request(2, "elicitation/create", form).await;
-    let Some(AgentEvent::Elicitation(question)) = events.next().await else { panic!() };
+    let Some(ConnectionEvent::Elicitation(question)) = events.next().await else { panic!() };
     question.agree().unwrap();
     assert_eq!(agent.result(2).await, json!({"action": "accept", "content": {}}));
 }

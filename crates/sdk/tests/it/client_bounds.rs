@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use attache::client::{Client, Cx, Event};
+use attache::client::{Client, Event, RequestContext};
 use attache::wire::v1::{PermissionOptionKind, ReadTextFileRequest};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -18,7 +18,7 @@ fn read(path: &str) -> Value {
 async fn few_handlers_of_large_answers_run_at_once_and_small_answers_do_not_wait() {
     let (running, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
     let (count, pass) = (running.clone(), gate.clone());
-    let client = Client::new().read_files(move |_: Cx, request: ReadTextFileRequest| {
+    let client = Client::new().read_files(move |_: RequestContext, request: ReadTextFileRequest| {
         let (count, pass) = (count.clone(), pass.clone());
         async move {
             count.fetch_add(1, Ordering::SeqCst);
@@ -55,7 +55,7 @@ async fn few_handlers_of_large_answers_run_at_once_and_small_answers_do_not_wait
 async fn a_handler_that_pauses_does_not_hold_others_up() {
     let gate = Arc::new(Semaphore::new(0));
     let decided = gate.clone();
-    let client = Client::new().read_files(move |cx: Cx, request: ReadTextFileRequest| {
+    let client = Client::new().read_files(move |cx: RequestContext, request: ReadTextFileRequest| {
         let decided = decided.clone();
         async move {
             if request.path.starts_with("/work/asked") {
@@ -78,7 +78,7 @@ async fn a_handler_that_pauses_does_not_hold_others_up() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_is_taken_back_frees_its_place() {
-    let client = Client::new().read_files(|_: Cx, request: ReadTextFileRequest| async move {
+    let client = Client::new().read_files(|_: RequestContext, request: ReadTextFileRequest| async move {
         if request.path.ends_with("never") {
             std::future::pending::<()>().await;
         }
@@ -102,7 +102,7 @@ async fn messages_that_are_too_large_for_what_they_are_are_refused() {
     let client = Client::new()
         .elicitation_forms()
         .elicitation_urls()
-        .read_files(|_: Cx, request: ReadTextFileRequest| async move { Ok(request.path) });
+        .read_files(|_: RequestContext, request: ReadTextFileRequest| async move { Ok(request.path) });
     let (mut session, mut agent) = open(client).await;
     agent.request(1, "fs/read_text_file", read(&format!("/{}", "x".repeat(100_000)))).await;
     agent.error(1, -32602).await;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use attache::client::{AgentEvent, Client};
+use attache::client::{Client, ConnectionEvent};
 use attache::wire::v1::ClientNesCapabilities;
 use attache::{Error, Link, Meta};
 use serde_json::json;
@@ -30,10 +30,10 @@ async fn initialize_comes_first_and_nothing_before_its_answer() {
         .await;
     let handle = connecting.await.unwrap().unwrap();
     assert_eq!(handle.info().unwrap().display_name(), "ag");
-    assert!(handle.capabilities().load_session && handle.loading().is_some());
-    assert!(handle.resuming().is_none() && handle.listing().is_none() && handle.deleting().is_none());
-    assert!(handle.forking().is_none() && handle.archiving().is_none() && handle.titling().is_none());
-    assert!(handle.status().is_none() && handle.logout().is_none() && handle.auth_status().is_none());
+    assert!(handle.capabilities().load_session && handle.loader().is_some());
+    assert!(handle.resumer().is_none() && handle.lister().is_none() && handle.deleter().is_none());
+    assert!(handle.forker().is_none() && handle.archiver().is_none() && handle.titler().is_none());
+    assert!(handle.status_reader().is_none() && handle.logout().is_none() && handle.auth_status().is_none());
     assert!(handle.providers().is_none() && handle.nes().is_none());
 }
 
@@ -205,18 +205,18 @@ async fn noise_is_reported_and_not_fatal() {
     let (session, _) = tokio::join!(handle.new_session("/work"), agent.new_session("s1"));
     session.unwrap();
     assert_eq!(*heard.lock().unwrap(), ["[info] starting", "warning: no config", "{oops"]);
-    assert!(matches!(events.next().await, Some(AgentEvent::Noise { .. })));
+    assert!(matches!(events.next().await, Some(ConnectionEvent::Noise { .. })));
     assert!(
-        matches!(events.next().await, Some(AgentEvent::Noise { line, .. }) if line == "warning: no config")
+        matches!(events.next().await, Some(ConnectionEvent::Noise { line, .. }) if line == "warning: no config")
     );
     assert!(
-        matches!(events.next().await, Some(AgentEvent::Notification { method, .. }) if method == "zz/unknown")
+        matches!(events.next().await, Some(ConnectionEvent::Notification { method, .. }) if method == "zz/unknown")
     );
     // shows SESS-32
     assert!(
-        matches!(events.next().await, Some(AgentEvent::Stray { session_id, .. }) if session_id == "nobody")
+        matches!(events.next().await, Some(ConnectionEvent::Stray { session_id, .. }) if session_id == "nobody")
     );
-    assert!(matches!(events.next().await, Some(AgentEvent::Noise { line, .. }) if line == "{oops"));
+    assert!(matches!(events.next().await, Some(ConnectionEvent::Noise { line, .. }) if line == "{oops"));
     drop(agent);
     assert!(events.next().await.is_none());
 }

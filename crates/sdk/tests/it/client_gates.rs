@@ -24,16 +24,16 @@ fn everything() -> Value {
 }
 
 /// The doors that are open.
-fn doors(agent: &attache::client::Agent) -> [bool; 12] {
+fn doors(agent: &attache::client::AgentHandle) -> [bool; 12] {
     [
-        agent.loading().is_some(),
-        agent.resuming().is_some(),
-        agent.listing().is_some(),
-        agent.deleting().is_some(),
-        agent.forking().is_some(),
-        agent.archiving().is_some(),
-        agent.titling().is_some(),
-        agent.status().is_some(),
+        agent.loader().is_some(),
+        agent.resumer().is_some(),
+        agent.lister().is_some(),
+        agent.deleter().is_some(),
+        agent.forker().is_some(),
+        agent.archiver().is_some(),
+        agent.titler().is_some(),
+        agent.status_reader().is_some(),
         agent.logout().is_some(),
         agent.auth_status().is_some(),
         agent.providers().is_some(),
@@ -83,9 +83,9 @@ async fn roots_and_system_prompt_are_repeated_whenever_a_session_is_opened() {
     let prompt = || SystemPrompt::new(SystemPromptMode::Append, vec!["be brief".into()]);
     let opening = tokio::spawn(
         agent
-            .resuming()
+            .resumer()
             .unwrap()
-            .session("old", "/work")
+            .resume("old", "/work")
             .additional_directories(["/lib", "/work", "/lib"])
             .system_prompt(prompt())
             .into_future(),
@@ -98,12 +98,8 @@ async fn roots_and_system_prompt_are_repeated_whenever_a_session_is_opened() {
     let session = opening.await.unwrap().unwrap();
     assert_eq!(session.roots(), [PathBuf::from("/work"), PathBuf::from("/lib")]);
 
-    let forking = agent
-        .forking()
-        .unwrap()
-        .session("old", "/work")
-        .additional_directories(["/lib"])
-        .system_prompt(prompt());
+    let forking =
+        agent.forker().unwrap().fork("old", "/work").additional_directories(["/lib"]).system_prompt(prompt());
     let forking = tokio::spawn(forking.into_future());
     let request = script.expect("session/fork").await;
     assert_eq!(request["params"]["additionalDirectories"], json!(["/lib"]));
@@ -111,7 +107,7 @@ async fn roots_and_system_prompt_are_repeated_whenever_a_session_is_opened() {
     script.answer(&request, json!({"sessionId": "new"})).await;
     drop(forking.await.unwrap().unwrap());
 
-    let relative = agent.resuming().unwrap().session("old", "/work").additional_directories(["lib"]).await;
+    let relative = agent.resumer().unwrap().resume("old", "/work").additional_directories(["lib"]).await;
     assert!(relative.is_err());
     script.quiet().await;
 }
@@ -121,7 +117,7 @@ async fn an_open_session_elsewhere_is_not_open_here() {
     // shows SSTAT-03
     let (agent, mut script) = connect(Client::new(), everything()).await;
     let asking = agent.clone();
-    let asking = tokio::spawn(async move { asking.status().unwrap().of("s9").await });
+    let asking = tokio::spawn(async move { asking.status_reader().unwrap().get("s9").await });
     let request = script.expect("session/status").await;
     script.answer(&request, json!({"status": "open"})).await;
     assert_eq!(asking.await.unwrap().unwrap(), attache::wire::v1::SessionStatus::Open);

@@ -1,6 +1,6 @@
 //! What real agents do, one test for each: none of it may hurt.
 
-use attache::client::{AgentEvent, Client, Event};
+use attache::client::{Client, ConnectionEvent, Event};
 use attache::wire::v1::PermissionOptionKind;
 use attache::{Error, StopReason};
 use serde_json::{Value, json};
@@ -140,7 +140,7 @@ async fn no_capabilities_at_all() {
     let hello = agent.expect("initialize").await;
     agent.answer(&hello, json!({"protocolVersion": 1})).await;
     let handle = connecting.await.unwrap().unwrap();
-    assert!(handle.loading().is_none() && handle.info().is_none() && handle.auth_methods().is_empty());
+    assert!(handle.loader().is_none() && handle.info().is_none() && handle.auth_methods().is_empty());
 
     // INIT-20: malformed ones are absent ones
     let (link, mut agent) = Script::pair();
@@ -152,7 +152,7 @@ async fn no_capabilities_at_all() {
             json!({"protocolVersion": 1, "agentCapabilities": "x", "authMethods": 5, "agentInfo": []}),
         )
         .await;
-    assert!(connecting.await.unwrap().unwrap().loading().is_none());
+    assert!(connecting.await.unwrap().unwrap().loader().is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -202,11 +202,11 @@ async fn updates_and_questions_before_the_answer_of_the_session() {
     assert!(matches!(session.next_update().await.unwrap(), Event::Elicitation(_)));
     assert_eq!(agent.result(4).await, json!({"action": "cancel"}));
     assert!(
-        matches!(events.next().await, Some(AgentEvent::Stray { session_id, .. }) if session_id == "other")
+        matches!(events.next().await, Some(ConnectionEvent::Stray { session_id, .. }) if session_id == "other")
     );
 
     // a fork's history before the fork's answer
-    let (fork, ()) = tokio::join!(handle.forking().unwrap().session("s1", "/work"), async {
+    let (fork, ()) = tokio::join!(handle.forker().unwrap().fork("s1", "/work"), async {
         let request = agent.expect("session/fork").await;
         for _ in 0..100 {
             agent.say("s2", "history").await;
@@ -387,7 +387,7 @@ async fn methods_of_their_own_with_and_without_an_underscore() {
     for method in ["craft/ping", "qwen/notify/x", "_session/retrying", "_auth/status_update"] {
         agent.notify(method, json!({"x": 1})).await;
         assert!(
-            matches!(events.next().await, Some(AgentEvent::Notification { method: heard, .. }) if heard == method)
+            matches!(events.next().await, Some(ConnectionEvent::Notification { method: heard, .. }) if heard == method)
         );
     }
     agent.request("q", "craft/ask", json!({})).await;
@@ -399,7 +399,7 @@ async fn methods_of_their_own_with_and_without_an_underscore() {
 async fn nulls_where_nothing_would_do_and_the_wrong_name_of_a_mode() {
     let (handle, mut agent) =
         connect(Client::new(), json!({"loadSession": null, "sessionCapabilities": {"resume": null}})).await;
-    assert!(handle.loading().is_none() && handle.resuming().is_none()); // INIT-19
+    assert!(handle.loader().is_none() && handle.resumer().is_none()); // INIT-19
     let modes =
         json!({"currentModeId": "a", "availableModes": [{"id": "a", "name": "A", "description": null}]});
     let (session, ()) = tokio::join!(handle.new_session("/work"), async {
@@ -442,7 +442,7 @@ async fn updates_that_are_unknown_or_malformed() {
     assert!(matches!(turn.next().await.unwrap(), Some(Event::Text(_))));
     assert!(turn.next().await.unwrap().is_none());
     assert!(
-        matches!(events.next().await, Some(AgentEvent::Noise { why, .. }) if why.contains("session/update"))
+        matches!(events.next().await, Some(ConnectionEvent::Noise { why, .. }) if why.contains("session/update"))
     );
     drop(turn);
     still_works(&mut session, &mut agent).await;

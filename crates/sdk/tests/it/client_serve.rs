@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use attache::client::{Client, Cx, Event, Spot, Terminal, Terminals};
+use attache::client::{Client, Event, RequestContext, SuggestionPoint, Terminal, Terminals};
 use attache::wire::v1::{
     CreateTerminalRequest, McpError, MessageMcpRequest, MessageMcpResponse, NesRejectReason,
     NesSuggestContext, NesTriggerKind, Position, Range, ReadTextFileRequest, StartNesRequest,
@@ -20,7 +20,7 @@ async fn files_are_read_and_written() {
     let written = Arc::new(Mutex::new(Vec::new()));
     let sink = written.clone();
     let client = Client::new()
-        .read_files(|cx: Cx, request: ReadTextFileRequest| async move {
+        .read_files(|cx: RequestContext, request: ReadTextFileRequest| async move {
             assert_eq!(cx.session_id().unwrap(), &"s1");
             assert_eq!(cx.cwd().unwrap(), std::path::Path::new("/work"));
             match &*request.path {
@@ -29,7 +29,7 @@ async fn files_are_read_and_written() {
                 _ => Ok(format!("{:?} {:?}", request.line, request.limit)),
             }
         })
-        .write_files(move |_: Cx, request: WriteTextFileRequest| {
+        .write_files(move |_: RequestContext, request: WriteTextFileRequest| {
             sink.lock().unwrap().push((request.path, request.content));
             async { Ok(()) }
         });
@@ -137,7 +137,7 @@ struct Fake {
 
 impl Terminals for Fake {
     type Terminal = Fake;
-    async fn create(&self, _: Cx, request: CreateTerminalRequest) -> Result<Fake> {
+    async fn create(&self, _: RequestContext, request: CreateTerminalRequest) -> Result<Fake> {
         if request.command == "nonexistent" {
             return Err(Error::invalid_params("cannot start `nonexistent`"));
         }
@@ -172,7 +172,7 @@ struct Named(Fake);
 
 impl Terminals for Named {
     type Terminal = Named;
-    async fn create(&self, cx: Cx, request: CreateTerminalRequest) -> Result<Named> {
+    async fn create(&self, cx: RequestContext, request: CreateTerminalRequest) -> Result<Named> {
         self.0.create(cx, request).await.map(Named)
     }
 }
@@ -298,7 +298,7 @@ async fn extensions_go_both_ways() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let sink = heard.clone();
     let client = Client::new()
-        .on_request(|request: Reindex, cx: Cx| async move {
+        .on_request(|request: Reindex, cx: RequestContext| async move {
             assert!(cx.agent().is_some() && cx.session_id().is_none());
             Ok(request.0 * 2)
         })
@@ -336,7 +336,7 @@ async fn extensions_go_both_ways() {
 #[tokio::test(start_paused = true)]
 async fn an_mcp_server_through_the_connection() {
     // shows MCP-12, MCPA-04, MCPA-05
-    let client = Client::new().on_request(|request: MessageMcpRequest, _: Cx| async move {
+    let client = Client::new().on_request(|request: MessageMcpRequest, _: RequestContext| async move {
         match (request.server_id.as_str(), &*request.method) {
             ("mine", "tools/list") => Ok(MessageMcpResponse::result(json!({"tools": []}))),
             ("mine", _) => Ok(MessageMcpResponse::error(McpError::new(-32601, "no such method"))),
@@ -359,7 +359,9 @@ async fn a_hook_that_panics_ends_nothing() {
     let client = Client::new()
         .on_noise(|_, _| panic!("deliberate"))
         .on_notification(|_: Reindex, _| panic!("deliberate"))
-        .on_request(|_: Reindex, _: Cx| -> std::future::Ready<Result<u32>> { panic!("deliberate") });
+        .on_request(|_: Reindex, _: RequestContext| -> std::future::Ready<Result<u32>> {
+            panic!("deliberate")
+        });
     let (_session, mut agent) = open(client).await;
     agent.raw("noise").await;
     agent.notify("_acme.dev/reindexed", json!({"depth": 1})).await;
@@ -407,7 +409,7 @@ async fn suggestions_and_documents() {
         {"uri": "file:///b", "languageId": "rust", "text": ""},
     ]))
     .unwrap();
-    let spot = Spot {
+    let spot = SuggestionPoint {
         uri: "file:///a".into(),
         version: 2,
         position: Position::new(0u32, 0u32),

@@ -18,7 +18,8 @@ async fn a_directory_is_absolute() {
     assert!(handle.new_session("").await.is_err());
     agent.quiet().await;
     let stdio = McpServerStdio::new("m", "/bin/m", Vec::<String>::new(), Vec::new());
-    let (session, request) = tokio::join!(handle.session("/work").mcp_server(stdio), agent.new_session("s1"));
+    let (session, request) =
+        tokio::join!(handle.new_session("/work").mcp_server(stdio), agent.new_session("s1"));
     assert_eq!(session.unwrap().roots(), [std::path::PathBuf::from("/work")]);
     let server = json!({"name": "m", "command": "/bin/m", "args": [], "env": []});
     assert_eq!(request["params"], json!({"cwd": "/work", "mcpServers": [server]}));
@@ -33,11 +34,11 @@ async fn what_the_agent_does_not_offer_is_not_sent() {
     let append = || SystemPrompt::new(SystemPromptMode::Append, vec!["be brief".into()]);
     let (handle, mut agent) = connect(Client::new(), json!({})).await;
     for refused in [
-        handle.session("/work").additional_directories(["/other"]).await,
-        handle.session("/work").mcp_server(http()).await,
-        handle.session("/work").mcp_server(sse()).await,
-        handle.session("/work").mcp_server(acp()).await,
-        handle.session("/work").system_prompt(append()).await,
+        handle.new_session("/work").additional_directories(["/other"]).await,
+        handle.new_session("/work").mcp_server(http()).await,
+        handle.new_session("/work").mcp_server(sse()).await,
+        handle.new_session("/work").mcp_server(acp()).await,
+        handle.new_session("/work").system_prompt(append()).await,
     ] {
         assert!(matches!(refused, Err(Error::Unsupported(_))));
     }
@@ -55,14 +56,14 @@ async fn what_the_agent_does_not_offer_is_not_sent() {
         vec![ContentBlock::from(attache::wire::v1::ResourceLink::new("a", "file:///a"))],
     );
     for prompt in [overriding, empty, link] {
-        assert!(handle.session("/work").system_prompt(prompt).await.is_err());
+        assert!(handle.new_session("/work").system_prompt(prompt).await.is_err());
     }
-    assert!(handle.session("/work").mcp_servers([acp(), acp()]).await.is_err());
-    assert!(handle.session("/work").additional_directories(["rel"]).await.is_err());
+    assert!(handle.new_session("/work").mcp_servers([acp(), acp()]).await.is_err());
+    assert!(handle.new_session("/work").additional_directories(["rel"]).await.is_err());
     agent.quiet().await;
     // shows ROOT-19
     let opening = handle
-        .session("/work")
+        .new_session("/work")
         .additional_directories(["/a", "/work", "/a", "/b"])
         .mcp_servers([http(), sse(), acp()])
         .system_prompt(append());
@@ -88,10 +89,10 @@ fn full() -> Value {
 async fn a_loaded_session_tells_its_history_first() {
     // shows SESS-10, SESS-12, SESS-13, SESS-18
     let (handle, mut agent) = connect(Client::new(), full()).await;
-    let mut loading = handle.loading().unwrap().session("old", "/work").await.unwrap();
+    let mut loading = handle.loader().unwrap().load("old", "/work").await.unwrap();
     let request = agent.expect("session/load").await;
     assert_eq!(request["params"], json!({"sessionId": "old", "cwd": "/work", "mcpServers": []}));
-    assert!(handle.loading().unwrap().session("old", "/work").await.is_err(), "it is open already");
+    assert!(handle.loader().unwrap().load("old", "/work").await.is_err(), "it is open already");
     let user = json!({"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": "hi"}});
     agent.update("old", user).await;
     agent.say("old", "hello").await;
@@ -112,13 +113,13 @@ async fn a_loaded_session_tells_its_history_first() {
 async fn a_load_that_fails_or_is_given_up_leaves_nothing() {
     // shows SESS-19
     let (handle, mut agent) = connect(Client::new(), full()).await;
-    let loading = handle.loading().unwrap().session("old", "/work").await.unwrap();
+    let loading = handle.loader().unwrap().load("old", "/work").await.unwrap();
     let request = agent.expect("session/load").await;
     agent.refuse(&request, -32002, "no such session").await;
     assert!(matches!(loading.finish().await, Err(Error::Refused(_))));
     assert!(!handle.has_session(&"old".into()));
 
-    let loading = handle.loading().unwrap().session("old", "/work").await.unwrap();
+    let loading = handle.loader().unwrap().load("old", "/work").await.unwrap();
     let request = agent.expect("session/load").await;
     drop(loading);
     assert_eq!(agent.expect("$/cancel_request").await["params"]["requestId"], request["id"]);
@@ -131,14 +132,14 @@ async fn resume_fork_and_close() {
     let (handle, mut agent) = connect(Client::new(), full()).await;
     let modes =
         json!({"currentModeId": "a", "availableModes": [{"id": "a", "name": "A"}, {"id": "b", "name": "B"}]});
-    let (session, ()) = tokio::join!(handle.resuming().unwrap().session("old", "/work"), async {
+    let (session, ()) = tokio::join!(handle.resumer().unwrap().resume("old", "/work"), async {
         let request = agent.expect("session/resume").await;
         assert_eq!(request["params"], json!({"sessionId": "old", "cwd": "/work", "mcpServers": []}));
         agent.answer(&request, json!({"modes": modes})).await;
     });
     let session = session.unwrap();
     assert_eq!(session.modes().unwrap().current_mode_id, "a");
-    let (fork, ()) = tokio::join!(handle.forking().unwrap().session("old", "/work"), async {
+    let (fork, ()) = tokio::join!(handle.forker().unwrap().fork("old", "/work"), async {
         let request = agent.expect("session/fork").await;
         agent.answer(&request, json!({"sessionId": "copy"})).await;
     });
@@ -161,7 +162,7 @@ async fn resume_fork_and_close() {
 #[tokio::test(start_paused = true)]
 async fn a_resume_that_fails_leaves_nothing() {
     let (handle, mut agent) = connect(Client::new(), full()).await;
-    let (session, ()) = tokio::join!(handle.resuming().unwrap().session("old", "/work"), async {
+    let (session, ()) = tokio::join!(handle.resumer().unwrap().resume("old", "/work"), async {
         let request = agent.expect("session/resume").await;
         agent.refuse(&request, -32002, "no such session").await;
     });
@@ -174,7 +175,7 @@ async fn lists_have_pages_and_cursors_are_opaque() {
     // shows LIST-03, LIST-05, LIST-06, V2-45
     let (handle, mut agent) = connect(Client::new(), full()).await;
     let info = |id: &str| json!({"sessionId": id, "cwd": "/work"});
-    let mut pages = handle.listing().unwrap().sessions().cwd("/work");
+    let mut pages = handle.lister().unwrap().list().cwd("/work");
     let (page, ()) = tokio::join!(pages.next_page(), async {
         let request = agent.expect("session/list").await;
         assert_eq!(request["params"], json!({"cwd": "/work"}));
@@ -211,31 +212,31 @@ async fn everything_else_that_only_some_agents_can() {
     // shows DEL-01, SSTAT-02, SSTAT-10, SSTAT-11, AUTH-23, PROV-02, PROV-12, PROV-13
     let (handle, mut agent) = connect(Client::new(), full()).await;
     let id = json!({"sessionId": "x"});
-    let deleting = handle.deleting().unwrap();
+    let deleting = handle.deleter().unwrap();
     let (done, ()) =
-        tokio::join!(deleting.session("x"), serve(&mut agent, "session/delete", id.clone(), json!(null)));
+        tokio::join!(deleting.delete("x"), serve(&mut agent, "session/delete", id.clone(), json!(null)));
     done.unwrap();
-    let archiving = handle.archiving().unwrap();
+    let archiving = handle.archiver().unwrap();
     let (done, ()) =
         tokio::join!(archiving.archive("x"), serve(&mut agent, "session/archive", id.clone(), json!({})));
     done.unwrap();
     let (done, ()) =
         tokio::join!(archiving.unarchive("x"), serve(&mut agent, "session/unarchive", id.clone(), json!({})));
     done.unwrap();
-    let titling = handle.titling().unwrap();
+    let titling = handle.titler().unwrap();
     let params = json!({"sessionId": "x", "title": " t "});
     let (title, ()) = tokio::join!(
-        titling.set("x", " t "),
+        titling.set_title("x", " t "),
         serve(&mut agent, "session/set_title", params, json!({"title": "t"}))
     );
     assert_eq!(title.unwrap(), "t");
-    let status = handle.status().unwrap();
+    let status = handle.status_reader().unwrap();
     for (told, known) in
         [("open", SessionStatus::Open), ("saved", SessionStatus::Saved), ("_x", SessionStatus::Saved)]
     {
         let answer = json!({"status": told});
         let (status, ()) =
-            tokio::join!(status.of("x"), serve(&mut agent, "session/status", id.clone(), answer));
+            tokio::join!(status.get("x"), serve(&mut agent, "session/status", id.clone(), answer));
         assert_eq!(status.unwrap(), known);
     }
     let auth = handle.auth_status().unwrap();

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use attache::client::{Agent, Client, Event};
+use attache::client::{AgentHandle, Client, Event};
 use attache::wire::v1::PermissionOptionKind;
 use attache::{Link, StopReason};
 use serde_json::{Value, json};
@@ -60,7 +60,7 @@ async fn agent(link: Link) -> (usize, usize) {
     (asked, answers)
 }
 
-async fn user(handle: Agent, mut dice: Dice) {
+async fn user(handle: AgentHandle, mut dice: Dice) {
     let mut session = handle.new_session("/work").await.unwrap();
     for _ in 0..40 {
         let mut turn = session.prompt("go").await.unwrap();

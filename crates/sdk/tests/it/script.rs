@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use attache::Link;
-use attache::client::{Agent, Client, Session};
+use attache::client::{AgentHandle, Client, Session};
 use attache_conn::{FrameReader, FrameWriter};
 use serde_json::{Value, json};
 
@@ -149,7 +149,7 @@ impl Script {
 }
 
 /// A client connected to a scripted agent.
-pub(crate) async fn connect(client: Client, capabilities: Value) -> (Agent, Script) {
+pub(crate) async fn connect(client: Client, capabilities: Value) -> (AgentHandle, Script) {
     let (link, mut script) = Script::pair();
     let (agent, _) = tokio::join!(client.connect(link), script.initialize(capabilities));
     (agent.unwrap(), script)

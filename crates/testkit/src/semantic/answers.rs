@@ -1,6 +1,6 @@
 //! Lines that are answers: the real side asks, the peer answers with the line, and what the asker makes of it counts.
 
-use attache::client::{Agent, Client};
+use attache::client::{AgentHandle, Client};
 use attache::wire::v1::AuthMethod;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -65,7 +65,7 @@ async fn initialized(line: &Line) -> Made {
 }
 
 /// A method that names a type is never taken for one without.
-fn skipped_malformed(agent: &Agent, line: &Line) -> Result<(), String> {
+fn skipped_malformed(agent: &AgentHandle, line: &Line) -> Result<(), String> {
     let sent = line.message["result"]["authMethods"].as_array().cloned().unwrap_or_default();
     let typed = |id: &str| sent.iter().any(|method| method["id"] == id && method.get("type").is_some());
     let wrong = agent.auth_methods().iter().find_map(|method| match method {

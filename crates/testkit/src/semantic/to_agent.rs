@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use attache::agent::{
-    Agent, Auth, NewSession, NextEdits, Open, Providers, Session, SystemPrompts, Turn, usual_options,
+    Agent, AgentSession, Auth, NextEdits, OpenRequest, OpenedSession, Providers, SystemPromptSupport, Turn,
+    usual_options,
 };
 use attache::wire::v1::*;
 use attache::{Error, Prompt, Result, StopReason};
@@ -83,7 +84,7 @@ pub(super) fn start(
     let exists: Option<Arc<str>> = (!context.unknown()).then(|| known.clone());
     let bare = context.bare();
     let opened = Arc::clone(&known);
-    let mut agent = Agent::new(move |_: NewSession| {
+    let mut agent = Agent::new(move |_: OpenRequest| {
         let session = offered(bare, findings.clone()).id(opened.to_string());
         async move { Ok(session) }
     });
@@ -113,7 +114,7 @@ fn everything(agent: Agent, exists: Option<Arc<str>>) -> Agent {
         .mcp_over_sse()
         .mcp_over_acp()
         .additional_directories()
-        .system_prompts(SystemPrompts::Append)
+        .system_prompts(SystemPromptSupport::Append)
         .load(move |request| {
             let found = load(&request.id);
             async move { found.map(|()| plain()) }
@@ -144,8 +145,8 @@ fn everything(agent: Agent, exists: Option<Arc<str>>) -> Agent {
 }
 
 /// A session; unless it is to be plain, with modes, models and options of both kinds.
-fn offered(plain: bool, findings: mpsc::Sender<String>) -> Open<Talker> {
-    let open = Open::new(Talker(findings));
+fn offered(plain: bool, findings: mpsc::Sender<String>) -> OpenedSession<Talker> {
+    let open = OpenedSession::new(Talker(findings));
     if plain {
         return open;
     }
@@ -166,7 +167,7 @@ fn offered(plain: bool, findings: mpsc::Sender<String>) -> Open<Talker> {
 /// Does what the prompt says and reports what came of it.
 pub(super) struct Talker(mpsc::Sender<String>);
 
-impl Session for Talker {
+impl AgentSession for Talker {
     async fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
         let found = match prompt.text().as_str() {
             "wait" => {

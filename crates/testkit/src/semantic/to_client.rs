@@ -1,6 +1,6 @@
 //! A real client, and a peer that plays the agent.
 
-use attache::client::{Client, Cx, Terminal, Terminals};
+use attache::client::{Client, RequestContext, Terminal, Terminals};
 use attache::wire::v1::*;
 use attache::{Error, Result};
 use serde_json::json;
@@ -85,10 +85,10 @@ pub(super) fn client(context: &Context<'_>) -> Client {
     }
     let missing = context.unknown();
     let client = client
-        .read_files(move |_: Cx, _: ReadTextFileRequest| async move {
+        .read_files(move |_: RequestContext, _: ReadTextFileRequest| async move {
             if missing { Err(Error::not_found("there is no such file")) } else { Ok("text".to_owned()) }
         })
-        .write_files(|_: Cx, _: WriteTextFileRequest| async { Ok(()) })
+        .write_files(|_: RequestContext, _: WriteTextFileRequest| async { Ok(()) })
         .terminals(Shells)
         .boolean_options()
         .notices()
@@ -107,7 +107,7 @@ struct Shells;
 
 impl Terminals for Shells {
     type Terminal = Ended;
-    async fn create(&self, _: Cx, _: CreateTerminalRequest) -> Result<Ended> {
+    async fn create(&self, _: RequestContext, _: CreateTerminalRequest) -> Result<Ended> {
         Ok(Ended)
     }
 }

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use attache::client::{Cx, Terminal, Terminals};
+use attache::client::{RequestContext, Terminal, Terminals};
 use attache::wire::v1::{
     CreateTerminalRequest, ReadTextFileRequest, TerminalExitStatus, TerminalOutputResponse,
     WriteTextFileRequest,
@@ -23,7 +23,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 ///
 /// # Errors
 /// When the file cannot be read.
-pub async fn read(_: Cx, request: ReadTextFileRequest) -> Result<String> {
+pub async fn read(_: RequestContext, request: ReadTextFileRequest) -> Result<String> {
     let text =
         std::fs::read_to_string(&request.path).map_err(|_| Error::not_found("there is no such file"))?;
     let start = request.line.unwrap_or(1).saturating_sub(1);
@@ -36,7 +36,7 @@ pub async fn read(_: Cx, request: ReadTextFileRequest) -> Result<String> {
 ///
 /// # Errors
 /// When the file cannot be written.
-pub async fn write(_: Cx, request: WriteTextFileRequest) -> Result<()> {
+pub async fn write(_: RequestContext, request: WriteTextFileRequest) -> Result<()> {
     Ok(std::fs::write(&request.path, &request.content)?)
 }
 
@@ -55,7 +55,7 @@ pub struct Process {
 impl Terminals for Processes {
     type Terminal = Process;
 
-    async fn create(&self, cx: Cx, request: CreateTerminalRequest) -> Result<Process> {
+    async fn create(&self, cx: RequestContext, request: CreateTerminalRequest) -> Result<Process> {
         let mut command = Command::new(&request.command);
         command.args(request.args.iter().flatten());
         command.envs(request.env.iter().flatten().map(|variable| (&variable.name, &variable.value)));

@@ -1,6 +1,6 @@
 //! A form, field by field, with a last look before it is sent.
 
-use attache::client::{ElicitationAsk, Wanted};
+use attache::client::{ElicitationAsk, RequestedInput};
 use attache::wire::v1::{ElicitationContentValue as Value, Fields};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -27,8 +27,8 @@ pub(crate) struct Form {
 
 impl Form {
     pub(crate) fn new(ask: ElicitationAsk, agent: &str) -> Form {
-        let fields = match ask.wanted() {
-            Some(Wanted::Form(schema)) => Field::all(schema),
+        let fields = match ask.requested() {
+            Some(RequestedInput::Form(schema)) => Field::all(schema),
             _ => Vec::new(),
         };
         let mut form = Form {
@@ -51,8 +51,8 @@ impl Form {
         let prefix = Line::from("  ");
         let mut lines = wrap(&head, canvas.columns, &Line::new(), &prefix);
         let Some(ask) = &self.ask else { return lines };
-        let (title, about) = match ask.wanted() {
-            Some(Wanted::Form(schema)) => (schema.title.as_deref(), schema.description.as_deref()),
+        let (title, about) = match ask.requested() {
+            Some(RequestedInput::Form(schema)) => (schema.title.as_deref(), schema.description.as_deref()),
             _ => (None, None),
         };
         // ELIC-09

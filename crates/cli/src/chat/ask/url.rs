@@ -1,6 +1,6 @@
 //! A page that the agent wants the user to visit. It is opened when the user says so, and not before.
 
-use attache::client::{ElicitationAsk, Wanted};
+use attache::client::{ElicitationAsk, RequestedInput};
 use attache::wire::v1::ElicitationId;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -19,16 +19,16 @@ pub(crate) struct Page {
 
 impl Page {
     pub(crate) fn new(ask: ElicitationAsk, agent: &str) -> Page {
-        let url = match ask.wanted() {
-            Some(Wanted::Url { url, .. }) => url.to_owned(),
+        let url = match ask.requested() {
+            Some(RequestedInput::Url { url, .. }) => url.to_owned(),
             _ => String::new(),
         };
         Page { ask: Some(ask), agent: agent.to_owned(), url }
     }
 
     pub(crate) fn is(&self, wanted: &ElicitationId) -> bool {
-        let ask = self.ask.as_ref().and_then(ElicitationAsk::wanted);
-        matches!(ask, Some(Wanted::Url { id, .. }) if id == wanted)
+        let ask = self.ask.as_ref().and_then(ElicitationAsk::requested);
+        matches!(ask, Some(RequestedInput::Url { id, .. }) if id == wanted)
     }
 
     /// ELIC-29: the whole address and its host. ELIC-30: the host stands out, and what is odd about it is said.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use attache::agent::{
-    Agent, Auth, Choice, NewSession, Open, OptionValue, Session, SessionHandle, Turn, diff,
+    Agent, AgentSession, Auth, Choice, OpenRequest, OpenedSession, OptionValue, SessionHandle, Turn, diff,
 };
 use attache::wire::v1::{
     AuthMethod, AuthMethodAgent, AuthMethodId, AvailableCommand, ContentChunk, Cost, ElicitationSchema,
@@ -102,7 +102,7 @@ impl House {
     }
 
     /// Opens a session that is new or kept.
-    fn open(self: Arc<Self>, request: NewSession) -> Open<Conversation> {
+    fn open(self: Arc<Self>, request: OpenRequest) -> OpenedSession<Conversation> {
         let select = vec![
             SessionConfigSelectOption::new("fast", "Fast"),
             SessionConfigSelectOption::new("deep", "Deep"),
@@ -111,7 +111,7 @@ impl House {
             .category(SessionConfigOptionCategory::Model);
         let modes = vec![SessionMode::new("ask", "Ask"), SessionMode::new("code", "Code")];
         let hint = UnstructuredCommandInput::new("query");
-        Open::new(Conversation {
+        OpenedSession::new(Conversation {
             house: self,
             id: request.id,
             cwd: request.cwd,
@@ -128,7 +128,7 @@ impl House {
         ])
     }
 
-    fn keep(&self, request: &NewSession, history: Vec<(String, String)>) {
+    fn keep(&self, request: &OpenRequest, history: Vec<(String, String)>) {
         lock(&self.kept).push(Kept { id: request.id.clone(), cwd: request.cwd.clone(), history });
     }
 
@@ -163,7 +163,7 @@ impl Auth for Pass {
     }
 }
 
-impl Session for Conversation {
+impl AgentSession for Conversation {
     async fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
         let text = prompt.blocks().first().and_then(ContentBlock::as_text).unwrap_or_default();
         let (verb, rest) = text.split_once(' ').unwrap_or((text, ""));
@@ -447,7 +447,7 @@ async fn replay(session: &SessionHandle, history: Vec<(String, String)>) -> Resu
 async fn main() -> Result<()> {
     let house = Arc::new(House { kept: Mutex::default(), notes: Mutex::default(), meeting: Barrier::new(2) });
     let [new, load, resume, fork, list, delete, note, notes] = std::array::from_fn(|_| Arc::clone(&house));
-    Agent::new(move |request: NewSession| {
+    Agent::new(move |request: OpenRequest| {
         let house = Arc::clone(&new);
         async move {
             house.keep(&request, Vec::new());

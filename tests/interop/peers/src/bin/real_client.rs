@@ -13,7 +13,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use attache::client::{Agent, Client, Event, PermissionAsk, Session, Turn};
+use attache::client::{AgentHandle, Client, Event, PermissionAsk, Session, TurnEvents};
 use attache::wire::v1::PermissionOptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
 use attache::{Command, Error, Link, Result};
 use attache_interop_peers::host;
@@ -75,13 +75,13 @@ fn options(args: &[String]) -> Option<Options> {
 }
 
 /// A session for the next step, with what was replayed of it.
-async fn session(agent: &Agent, options: &Options) -> Result<(Session, Vec<String>)> {
+async fn session(agent: &AgentHandle, options: &Options) -> Result<(Session, Vec<String>)> {
     let cwd = std::env::current_dir()?;
     let (session, replayed) = match &options.again {
         None => (agent.new_session(cwd).await?, Vec::new()),
-        Some(id) => match (agent.loading(), agent.resuming()) {
+        Some(id) => match (agent.loader(), agent.resumer()) {
             (Some(loader), _) => {
-                let mut loading = loader.session(id.as_str(), cwd).await?;
+                let mut loading = loader.load(id.as_str(), cwd).await?;
                 let mut replayed = Vec::new();
                 while let Some(event) = loading.next().await? {
                     match event {
@@ -92,7 +92,7 @@ async fn session(agent: &Agent, options: &Options) -> Result<(Session, Vec<Strin
                 }
                 (loading.finish().await?, replayed)
             }
-            (None, Some(resuming)) => (resuming.session(id.as_str(), cwd).await?, Vec::new()),
+            (None, Some(resuming)) => (resuming.resume(id.as_str(), cwd).await?, Vec::new()),
             (None, None) => return Err(Error::internal("the agent neither loads nor resumes sessions")),
         },
     };
@@ -110,7 +110,7 @@ fn answer(ask: PermissionAsk, how: &How) {
 }
 
 /// The next event; meanwhile it is looked whether the turn is to be stopped.
-async fn next(turn: &mut Turn<'_>, how: &How) -> Result<Option<Event>> {
+async fn next(turn: &mut TurnEvents<'_>, how: &How) -> Result<Option<Event>> {
     loop {
         match tokio::time::timeout(Duration::from_millis(20), turn.next()).await {
             Ok(event) => return event,
@@ -125,7 +125,7 @@ async fn next(turn: &mut Turn<'_>, how: &How) -> Result<Option<Event>> {
     }
 }
 
-async fn play(agent: &Agent, options: &Options, step: &Step) -> Result<Value> {
+async fn play(agent: &AgentHandle, options: &Options, step: &Step) -> Result<Value> {
     let (mut session, replayed) = session(agent, options).await?;
     let id = session.id().to_string();
     let (mut text, mut asked) = (String::new(), 0);

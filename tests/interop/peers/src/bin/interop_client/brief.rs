@@ -1,7 +1,7 @@
 //! Events in one line each, as `tests/interop/README.md` describes them.
 
 use attache::ContentBlock;
-use attache::client::{ElicitationAsk, Event, PermissionAsk, ToolCallChange, Wanted};
+use attache::client::{ElicitationAsk, Event, PermissionAsk, RequestedInput, ToolCallChange};
 use attache::wire::v1::{
     AvailableCommand, AvailableCommandInput, EmbeddedResourceResource, SessionConfigKind,
     SessionConfigOption, ToolCallContent,
@@ -117,15 +117,15 @@ fn permission(ask: &PermissionAsk) -> String {
 }
 
 fn elicitation(ask: &ElicitationAsk) -> String {
-    let what = match ask.wanted() {
-        Some(Wanted::Form(schema)) => {
+    let what = match ask.requested() {
+        Some(RequestedInput::Form(schema)) => {
             let fields = schema.properties.iter();
             let mut fields: Vec<String> =
                 fields.map(|(name, field)| format!("{name}/{}", word(&json!(field)["type"]))).collect();
             fields.sort();
             format!("form:{}:{}", ask.message(), fields.join(","))
         }
-        Some(Wanted::Url { id, url, .. }) => format!("url:{}:{id} {url}", ask.message()),
+        Some(RequestedInput::Url { id, url, .. }) => format!("url:{}:{id} {url}", ask.message()),
         _ => "other".to_owned(),
     };
     format!("elicitation:{what}")

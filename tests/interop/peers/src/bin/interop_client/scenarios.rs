@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-use attache::client::{Agent, Control, Event, Session};
+use attache::client::{AgentHandle, Event, Session, SessionControl};
 use attache::wire::v1::{
     AuthenticateRequest, McpServer, PermissionOptionKind, PromptRequest, SetSessionConfigOptionRequest,
     SetSessionModeRequest,
@@ -52,7 +52,7 @@ pub(crate) const NAMES: &[&str] = &[
 ];
 
 pub(crate) struct Scenarios {
-    agent: Agent,
+    agent: AgentHandle,
     terminals: Processes,
     pings: Arc<Mutex<Vec<String>>>,
     cwd: PathBuf,
@@ -110,7 +110,7 @@ fn replayed(events: Vec<String>) -> Vec<String> {
     events.into_iter().filter(|event| !event.starts_with("commands:")).collect()
 }
 
-fn answer(event: Event, how: Answer, control: &Control) -> Result<()> {
+fn answer(event: Event, how: Answer, control: &SessionControl) -> Result<()> {
     match (event, how) {
         (Event::Permission(ask), Answer::Allow) => ask.choose_kind(PermissionOptionKind::AllowOnce),
         (Event::Permission(ask), Answer::Reject) => ask.choose(&"reject".into())?,
@@ -156,7 +156,11 @@ async fn said(session: &mut Session, prompt: impl Into<Prompt>) -> Result<String
 }
 
 impl Scenarios {
-    pub(crate) fn new(agent: Agent, terminals: Processes, pings: Arc<Mutex<Vec<String>>>) -> Result<Self> {
+    pub(crate) fn new(
+        agent: AgentHandle,
+        terminals: Processes,
+        pings: Arc<Mutex<Vec<String>>>,
+    ) -> Result<Self> {
         Ok(Scenarios { agent, terminals, pings, cwd: std::env::current_dir()? })
     }
 
@@ -190,8 +194,8 @@ impl Scenarios {
     }
 
     async fn listed(&self, cwd: &Path) -> Result<Vec<(SessionId, String)>> {
-        let listing = self.agent.listing().ok_or(Error::Unsupported("listing"))?;
-        let sessions = listing.sessions().cwd(cwd.display().to_string()).all().await?;
+        let listing = self.agent.lister().ok_or(Error::Unsupported("listing"))?;
+        let sessions = listing.list().cwd(cwd.display().to_string()).all().await?;
         Ok(sessions.into_iter().map(|info| (info.session_id, info.cwd)).collect())
     }
 
@@ -248,7 +252,7 @@ impl Scenarios {
                 let gone = self.cwd.join("gone");
                 let id = self.fresh_in(&gone).await?.id().clone();
                 out.see("before", self.listed(&gone).await?.len());
-                self.agent.deleting().ok_or(Error::Unsupported("deleting"))?.session(id).await?;
+                self.agent.deleter().ok_or(Error::Unsupported("deleting"))?.delete(id).await?;
                 out.see("after", self.listed(&gone).await?.len());
             }
             "set_mode" => self.set_mode(out).await?,
@@ -339,7 +343,7 @@ impl Scenarios {
             {"type": "http", "name": "remote", "url": "https://example.com/mcp",
                 "headers": [{"name": "X-Key", "value": "k"}]},
         ]))?;
-        let mut session = self.agent.session(&self.cwd).mcp_servers(servers).await?;
+        let mut session = self.agent.new_session(&self.cwd).mcp_servers(servers).await?;
         out.see("setup", setup(&session));
         out.see("mcp", said(&mut session, "mcp").await?);
         Ok(())
@@ -386,8 +390,8 @@ impl Scenarios {
         turn(&mut session, "say two").await?;
         let id = session.id().clone();
         session.close().await?;
-        let loader = self.agent.loading().ok_or(Error::Unsupported("loading"))?;
-        let mut loading = loader.session(id, &self.cwd).await?;
+        let loader = self.agent.loader().ok_or(Error::Unsupported("loading"))?;
+        let mut loading = loader.load(id, &self.cwd).await?;
         let mut events = Vec::new();
         while let Some(event) = loading.next().await? {
             events.push(brief::event(&event)?);
@@ -396,7 +400,7 @@ impl Scenarios {
         out.see("replay", replayed(events));
         out.see("setup", setup(&session));
         out.see("count", said(&mut session, "count").await?);
-        let unknown = loader.session("nobody", &self.cwd).await?;
+        let unknown = loader.load("nobody", &self.cwd).await?;
         out.see("unknown", code(unknown.finish().await));
         Ok(())
     }
@@ -407,8 +411,8 @@ impl Scenarios {
         for _ in 0..6 {
             self.fresh().await?;
         }
-        let listing = self.agent.listing().ok_or(Error::Unsupported("listing"))?;
-        let (mut pages, mut count, mut ids) = (0, listing.sessions(), Vec::new());
+        let listing = self.agent.lister().ok_or(Error::Unsupported("listing"))?;
+        let (mut pages, mut count, mut ids) = (0, listing.list(), Vec::new());
         while let Some(page) = count.next_page().await? {
             ids.extend(page.into_iter().map(|info| info.session_id.to_string()));
             pages += 1;
@@ -432,8 +436,8 @@ impl Scenarios {
         let id = session.id().clone();
         session.close().await?;
         out.see("closed", code(self.stray(&id, "count").await));
-        let resuming = self.agent.resuming().ok_or(Error::Unsupported("resuming"))?;
-        let mut session = resuming.session(id, &self.cwd).await?;
+        let resuming = self.agent.resumer().ok_or(Error::Unsupported("resuming"))?;
+        let mut session = resuming.resume(id, &self.cwd).await?;
         out.see("setup", setup(&session));
         // Whatever came before the turn is outside of it; the turn itself shows only its own.
         let seen = turn(&mut session, "count").await?;
@@ -446,8 +450,8 @@ impl Scenarios {
     async fn fork(&self, out: &See<'_>) -> Result<()> {
         let mut session = self.fresh().await?;
         turn(&mut session, "say one").await?;
-        let forking = self.agent.forking().ok_or(Error::Unsupported("forking"))?;
-        let mut fork = forking.session(session.id().clone(), &self.cwd).await?;
+        let forking = self.agent.forker().ok_or(Error::Unsupported("forking"))?;
+        let mut fork = forking.fork(session.id().clone(), &self.cwd).await?;
         out.see("new_id", fork.id() != session.id());
         turn(&mut fork, "say two").await?;
         out.see("counts", [said(&mut session, "count").await?, said(&mut fork, "count").await?]);

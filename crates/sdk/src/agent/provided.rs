@@ -14,7 +14,7 @@ use attache_wire::v1::{
 
 use tokio::sync::oneshot;
 
-use super::client::Client;
+use super::client::ClientHandle;
 use super::turn::{Inner, Turn};
 use crate::check::absolute;
 use crate::{Error, Result};
@@ -40,26 +40,26 @@ impl Turn<'_> {
     /// }
     /// # }
     /// ```
-    pub fn read_files(&self) -> Option<ReadFiles> {
-        self.client().capabilities().fs.read_text_file.then(|| ReadFiles(self.inner().clone()))
+    pub fn read_files(&self) -> Option<FileReader> {
+        self.client().capabilities().fs.read_text_file.then(|| FileReader(self.inner().clone()))
     }
 
     /// The client's files, if it lets agents write them.
-    pub fn write_files(&self) -> Option<WriteFiles> {
-        self.client().capabilities().fs.write_text_file.then(|| WriteFiles(self.inner().clone()))
+    pub fn write_files(&self) -> Option<FileWriter> {
+        self.client().capabilities().fs.write_text_file.then(|| FileWriter(self.inner().clone()))
     }
 
     /// The client's terminals, if it lends any.
-    pub fn terminals(&self) -> Option<Terminals> {
-        self.client().capabilities().terminal.then(|| Terminals(self.inner().clone()))
+    pub fn terminals(&self) -> Option<ClientTerminals> {
+        self.client().capabilities().terminal.then(|| ClientTerminals(self.inner().clone()))
     }
 }
 
 /// Reads files through the client, unsaved editor text included. It serves as long as its turn runs.
 #[derive(Clone)]
-pub struct ReadFiles(Arc<Inner>);
+pub struct FileReader(Arc<Inner>);
 
-impl ReadFiles {
+impl FileReader {
     /// The whole file. FS-04: the path is absolute.
     pub async fn read(&self, path: impl AsRef<Path>) -> Result<String> {
         self.read_lines(path, None, None).await
@@ -93,9 +93,9 @@ impl ReadFiles {
 
 /// Writes files through the client. It serves as long as its turn runs.
 #[derive(Clone)]
-pub struct WriteFiles(Arc<Inner>);
+pub struct FileWriter(Arc<Inner>);
 
-impl WriteFiles {
+impl FileWriter {
     /// Replaces the file's content, or makes the file.
     pub async fn write(&self, path: impl AsRef<Path>, content: impl Into<String>) -> Result<()> {
         let request =
@@ -104,11 +104,11 @@ impl WriteFiles {
     }
 }
 
-/// Runs commands in the client's terminals. It serves as long as its turn runs; a [`Terminal`] may outlive it.
+/// Runs commands in the client's terminals. It serves as long as its turn runs; a [`ClientTerminal`] may outlive it.
 #[derive(Clone)]
-pub struct Terminals(Arc<Inner>);
+pub struct ClientTerminals(Arc<Inner>);
 
-impl Terminals {
+impl ClientTerminals {
     /// Describes a command; [`TerminalBuilder::start`] runs it. `program` is a program, not a shell line (TERM-14).
     pub fn command(&self, program: impl Into<String>) -> TerminalBuilder {
         let request = CreateTerminalRequest::new(self.0.session_id().clone(), program.into());
@@ -153,16 +153,16 @@ impl TerminalBuilder {
     }
 
     /// Runs the command.
-    pub async fn start(self) -> Result<Terminal> {
+    pub async fn start(self) -> Result<ClientTerminal> {
         if let Some(error) = self.bad_cwd {
             return Err(error);
         }
         // TERM-05: whoever stops waiting here leaves a terminal behind that the client is about to make. So the request is
         // not given up, and a terminal that comes too late is released at once.
         let (client, session) = (self.turn.client().clone(), self.turn.session_id().clone());
-        let made = self.turn.request_to_the_end(&self.request, move |made| {
+        let made = self.turn.request_without_cancel(&self.request, move |made| {
             let id = made.terminal_id;
-            Terminal { client, session, id, turn: None, released: false }
+            ClientTerminal { client, session, id, turn: None, released: false }
         });
         let mut terminal = made.await?;
         terminal.turn = Some(self.turn);
@@ -172,16 +172,16 @@ impl TerminalBuilder {
 
 /// A command in one of the client's terminals. TERM-05: it is released when this is dropped, whatever happened.
 ///
-/// It may be kept beyond its turn, for commands in the background. [`wait`](Terminal::wait) ends with the turn, though.
-pub struct Terminal {
-    client: Client,
+/// It may be kept beyond its turn, for commands in the background. [`wait`](ClientTerminal::wait) ends with the turn, though.
+pub struct ClientTerminal {
+    client: ClientHandle,
     session: SessionId,
     id: TerminalId,
     turn: Option<Arc<Inner>>,
     released: bool,
 }
 
-impl Terminal {
+impl ClientTerminal {
     /// The terminal's id, to embed it in a tool call.
     pub fn id(&self) -> &TerminalId {
         &self.id
@@ -202,7 +202,7 @@ impl Terminal {
         Ok(TerminalExitStatus::new().exit_code(exit.exit_code).signal(exit.signal))
     }
 
-    /// Lets the command go on beyond its turn: [`wait`](Terminal::wait) no longer ends with it.
+    /// Lets the command go on beyond its turn: [`wait`](ClientTerminal::wait) no longer ends with it.
     pub fn into_background(mut self) -> Self {
         self.turn = None;
         self
@@ -230,7 +230,7 @@ impl Terminal {
     }
 }
 
-impl Drop for Terminal {
+impl Drop for ClientTerminal {
     fn drop(&mut self) {
         if !self.released {
             let request = ReleaseTerminalRequest::new(self.session.clone(), self.id.clone());
@@ -240,8 +240,8 @@ impl Drop for Terminal {
     }
 }
 
-impl fmt::Debug for Terminal {
+impl fmt::Debug for ClientTerminal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Terminal").field(&self.id).finish()
+        f.debug_tuple("ClientTerminal").field(&self.id).finish()
     }
 }

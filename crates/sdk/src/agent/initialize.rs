@@ -8,10 +8,10 @@ use attache_rpc::ErrorObject;
 use attache_wire::v1::*;
 use serde_json::value::RawValue;
 
-use super::builder::{Services, SystemPrompts};
-use super::client::Hello;
+use super::builder::{Services, SystemPromptSupport};
+use super::client::ClientInfo;
 use super::core::Core;
-use super::open::no_method;
+use super::open::method_not_found;
 use crate::{Error, Result};
 
 /// Answered at once, within dispatch, so that whatever follows finds it done. INIT-25: a second one is answered again
@@ -20,15 +20,18 @@ pub(super) fn initialize(core: &Core, params: Option<&RawValue>, responder: Resp
     match super::decode::<InitializeRequest>(params) {
         Err(error) => responder.err(error.to_wire()),
         Ok(request) => {
-            let response = greeting(&core.services, &request.client_capabilities);
-            core.greet(Hello { info: request.client_info, capabilities: request.client_capabilities });
+            let response = initialize_response(&core.services, &request.client_capabilities);
+            core.set_client(ClientInfo {
+                info: request.client_info,
+                capabilities: request.client_capabilities,
+            });
             responder.ok(&response);
         }
     }
 }
 
 /// INIT-06, INIT-07: version 1 is the newest we have, so it answers every request.
-fn greeting(services: &Services, client: &ClientCapabilities) -> InitializeResponse {
+fn initialize_response(services: &Services, client: &ClientCapabilities) -> InitializeResponse {
     InitializeResponse::new(ProtocolVersion::V1)
         .agent_capabilities(capabilities(services, client))
         .auth_methods(auth_methods(services, client))
@@ -50,7 +53,7 @@ fn capabilities(services: &Services, client: &ClientCapabilities) -> AgentCapabi
             services.additional_directories.then(SessionAdditionalDirectoriesCapabilities::new),
         )
         .system_prompt(services.system_prompt.map(|which| {
-            let overriding = (which == SystemPrompts::AppendOrOverride).then(|| {
+            let overriding = (which == SystemPromptSupport::AppendOrOverride).then(|| {
                 SessionSystemPromptModeCapabilities::new()
                     .overriding(SessionSystemPromptOverrideCapabilities::new())
             });
@@ -82,7 +85,7 @@ pub(super) async fn authenticate(
     core: Arc<Core>,
     request: AuthenticateRequest,
 ) -> Result<AuthenticateResponse> {
-    let auth = core.services.auth.as_ref().ok_or_else(|| no_method("authenticate"))?;
+    let auth = core.services.auth.as_ref().ok_or_else(|| method_not_found("authenticate"))?;
     // AUTH-04, AUTH-10: only a method that was announced, and only one that the agent itself handles.
     let known = auth.methods().iter().any(|method| match method {
         AuthMethod::Agent(method) => method.id == request.method_id,
@@ -100,14 +103,14 @@ pub(super) async fn authenticate(
 }
 
 pub(super) async fn logout(core: Arc<Core>, _: LogoutRequest) -> Result<LogoutResponse> {
-    core.services.logout.as_ref().ok_or_else(|| no_method("logout"))?().await?;
+    core.services.logout.as_ref().ok_or_else(|| method_not_found("logout"))?().await?;
     core.logged_in.store(core.services.auth.is_none(), Ordering::Release); // AUTH-17
     Ok(LogoutResponse::new())
 }
 
 /// AUTH-22: needs no login and changes nothing.
 pub(super) async fn auth_status(core: Arc<Core>, _: AuthStatusRequest) -> Result<AuthStatusResponse> {
-    core.services.auth_status.as_ref().ok_or_else(|| no_method("auth/status"))?().await
+    core.services.auth_status.as_ref().ok_or_else(|| method_not_found("auth/status"))?().await
 }
 
 /// PROMPT-04: a block of a kind that was not advertised starts no turn. CONT-03: neither does broken base64.

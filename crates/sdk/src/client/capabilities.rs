@@ -1,6 +1,6 @@
 //! What only some agents can do. Each of these is a value that exists if the agent said that it can.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use attache_wire::v1::{
     ArchiveSessionRequest, AuthStatusRequest, AuthStatusResponse, DeleteSessionRequest,
@@ -9,66 +9,66 @@ use attache_wire::v1::{
     SetSessionTitleRequest, UnarchiveSessionRequest,
 };
 
-use super::agent::Agent;
-use super::setup::{ForkSession, LoadSession, ResumeSession};
+use super::agent::AgentHandle;
+use super::session_builder::{Fork, Load, Resume, SessionBuilder};
 use crate::{Error, Result};
 
-/// Loads stored sessions; see [`Agent::loading`].
+/// Loads stored sessions; see [`AgentHandle::loading`].
 #[derive(Debug, Clone)]
-pub struct Loader(pub(crate) Agent);
+pub struct SessionLoader(pub(crate) AgentHandle);
 
-impl Loader {
+impl SessionLoader {
     /// A stored session, to be given more options and then awaited. SESS-10: it takes the directory again.
-    pub fn session(&self, id: impl Into<SessionId>, cwd: impl Into<PathBuf>) -> LoadSession {
-        LoadSession::new(self.0.clone(), id.into(), cwd)
+    pub fn load(&self, id: impl Into<SessionId>, cwd: impl Into<PathBuf>) -> SessionBuilder<Load> {
+        SessionBuilder::load(self.0.clone(), id.into(), cwd)
     }
 }
 
-/// Resumes stored sessions; see [`Agent::resuming`].
+/// Resumes stored sessions; see [`AgentHandle::resuming`].
 #[derive(Debug, Clone)]
-pub struct Resuming(pub(crate) Agent);
+pub struct SessionResumer(pub(crate) AgentHandle);
 
-impl Resuming {
+impl SessionResumer {
     /// A stored session, to be given more options and then awaited.
-    pub fn session(&self, id: impl Into<SessionId>, cwd: impl Into<PathBuf>) -> ResumeSession {
-        ResumeSession::new(self.0.clone(), id.into(), cwd)
+    pub fn resume(&self, id: impl Into<SessionId>, cwd: impl Into<PathBuf>) -> SessionBuilder<Resume> {
+        SessionBuilder::resume(self.0.clone(), id.into(), cwd)
     }
 }
 
-/// Copies sessions; see [`Agent::forking`].
+/// Copies sessions; see [`AgentHandle::forking`].
 #[derive(Debug, Clone)]
-pub struct Forking(pub(crate) Agent);
+pub struct SessionForker(pub(crate) AgentHandle);
 
-impl Forking {
+impl SessionForker {
     /// A copy of a session, to be given more options and then awaited.
-    pub fn session(&self, id: impl Into<SessionId>, cwd: impl Into<PathBuf>) -> ForkSession {
-        ForkSession::new(self.0.clone(), id.into(), cwd)
+    pub fn fork(&self, id: impl Into<SessionId>, cwd: impl Into<PathBuf>) -> SessionBuilder<Fork> {
+        SessionBuilder::fork(self.0.clone(), id.into(), cwd)
     }
 }
 
-/// Lists stored sessions; see [`Agent::listing`].
+/// Lists stored sessions; see [`AgentHandle::listing`].
 #[derive(Debug, Clone)]
-pub struct Listing(pub(crate) Agent);
+pub struct SessionLister(pub(crate) AgentHandle);
 
-impl Listing {
+impl SessionLister {
     /// All of them, page by page.
-    pub fn sessions(&self) -> Pages {
-        Pages { agent: self.0.clone(), request: ListSessionsRequest::new(), done: false }
+    pub fn list(&self) -> SessionPages {
+        SessionPages { agent: self.0.clone(), request: ListSessionsRequest::new(), done: false }
     }
 }
 
 /// The pages of a list of sessions.
 #[derive(Debug)]
-pub struct Pages {
-    agent: Agent,
+pub struct SessionPages {
+    agent: AgentHandle,
     request: ListSessionsRequest,
     done: bool,
 }
 
-impl Pages {
+impl SessionPages {
     /// Only the sessions of a directory.
-    pub fn cwd(mut self, cwd: impl Into<String>) -> Self {
-        self.request.cwd = Some(cwd.into());
+    pub fn cwd(mut self, cwd: impl AsRef<Path>) -> Self {
+        self.request.cwd = Some(cwd.as_ref().to_string_lossy().into_owned());
         self
     }
 
@@ -86,7 +86,7 @@ impl Pages {
         if self.done {
             return Ok(None);
         }
-        if self.request.archived.is_some() && self.agent.archiving().is_none() {
+        if self.request.archived.is_some() && self.agent.archiver().is_none() {
             return Err(Error::Unsupported("archived sessions"));
         }
         let page = self.agent.0.request(&self.request).await?;
@@ -109,25 +109,25 @@ impl Pages {
     }
 }
 
-/// Deletes stored sessions; see [`Agent::deleting`].
+/// Deletes stored sessions; see [`AgentHandle::deleting`].
 #[derive(Debug, Clone)]
-pub struct Deleting(pub(crate) Agent);
+pub struct SessionDeleter(pub(crate) AgentHandle);
 
-impl Deleting {
+impl SessionDeleter {
     /// Deletes a session.
     ///
     /// # Errors
     /// When the agent refuses, or ends.
-    pub async fn session(&self, id: impl Into<SessionId>) -> Result<()> {
+    pub async fn delete(&self, id: impl Into<SessionId>) -> Result<()> {
         self.0.0.request(&DeleteSessionRequest::new(id)).await.map(|_| ())
     }
 }
 
-/// Archives sessions; see [`Agent::archiving`].
+/// Archives sessions; see [`AgentHandle::archiving`].
 #[derive(Debug, Clone)]
-pub struct Archiving(pub(crate) Agent);
+pub struct SessionArchiver(pub(crate) AgentHandle);
 
-impl Archiving {
+impl SessionArchiver {
     /// Puts a session away.
     ///
     /// # Errors
@@ -145,39 +145,39 @@ impl Archiving {
     }
 }
 
-/// Names sessions; see [`Agent::titling`].
+/// Names sessions; see [`AgentHandle::titling`].
 #[derive(Debug, Clone)]
-pub struct Titling(pub(crate) Agent);
+pub struct SessionTitler(pub(crate) AgentHandle);
 
-impl Titling {
+impl SessionTitler {
     /// Gives a session a title. SSTAT-11: the one that comes back is the one to show.
     ///
     /// # Errors
     /// When the agent refuses, or ends.
-    pub async fn set(&self, id: impl Into<SessionId>, title: impl Into<String>) -> Result<String> {
+    pub async fn set_title(&self, id: impl Into<SessionId>, title: impl Into<String>) -> Result<String> {
         self.0.0.request(&SetSessionTitleRequest::new(id, title)).await.map(|answer| answer.title)
     }
 }
 
-/// Asks what state sessions are in; see [`Agent::status`].
+/// Asks what state sessions are in; see [`AgentHandle::status`].
 #[derive(Debug, Clone)]
-pub struct Status(pub(crate) Agent);
+pub struct SessionStatusReader(pub(crate) AgentHandle);
 
-impl Status {
+impl SessionStatusReader {
     /// The state of a session. SSTAT-02: a state that is not known counts as saved. SSTAT-03: an open one is not open here unless it was
     /// loaded or resumed here.
     ///
     /// # Errors
     /// When the agent refuses, or ends.
-    pub async fn of(&self, id: impl Into<SessionId>) -> Result<SessionStatus> {
+    pub async fn get(&self, id: impl Into<SessionId>) -> Result<SessionStatus> {
         let status = self.0.0.request(&SessionStatusRequest::new(id)).await?.status;
         Ok(if status.is_open() { SessionStatus::Open } else { SessionStatus::Saved })
     }
 }
 
-/// Logs out; see [`Agent::logout`].
+/// Logs out; see [`AgentHandle::logout`].
 #[derive(Debug, Clone)]
-pub struct Logout(pub(crate) Agent);
+pub struct Logout(pub(crate) AgentHandle);
 
 impl Logout {
     /// Logs out. AUTH-19: sessions that are open may answer from now on that authentication is required.
@@ -189,13 +189,13 @@ impl Logout {
     }
 }
 
-/// Asks who is logged in; see [`Agent::auth_status`].
+/// Asks who is logged in; see [`AgentHandle::auth_status`].
 #[derive(Debug, Clone)]
-pub struct AuthStatus(pub(crate) Agent);
+pub struct AuthStatusReader(pub(crate) AgentHandle);
 
-impl AuthStatus {
+impl AuthStatusReader {
     /// Who is logged in. AUTH-25: accounts are for display, never to identify somebody. Changes arrive as
-    /// [`AgentEvent::AuthStatus`](super::AgentEvent::AuthStatus).
+    /// [`ConnectionEvent::AuthStatus`](super::ConnectionEvent::AuthStatus).
     ///
     /// # Errors
     /// When the agent refuses, or ends.
@@ -204,11 +204,11 @@ impl AuthStatus {
     }
 }
 
-/// Says where model calls go; see [`Agent::providers`]. PROV-02: before sessions are started.
+/// Says where model calls go; see [`AgentHandle::providers`]. PROV-02: before sessions are started.
 #[derive(Debug, Clone)]
-pub struct Providers(pub(crate) Agent);
+pub struct ProviderSettings(pub(crate) AgentHandle);
 
-impl Providers {
+impl ProviderSettings {
     /// The providers and where they point now.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use attache_conn::CallId;
 use attache_wire::v1::SessionId;
 
-use super::agent::Agent;
+use super::agent::AgentHandle;
 use super::event::Event;
 use super::lane::Lane;
 use super::session::Session;
@@ -17,17 +17,17 @@ use crate::{Error, Result};
 ///
 /// SESS-12: the history is complete when the events end. What an agent sends after that belongs to the session's stream outside of
 /// turns. Dropping this before the end gives the session up.
-pub struct Loading {
+pub struct SessionReplay {
     /// `None` after the session was handed over.
-    parts: Option<(Agent, Arc<Lane>)>,
+    parts: Option<(AgentHandle, Arc<Lane>)>,
     call: CallId,
     events: VecDeque<Event>,
     end: Option<Result<()>>,
 }
 
-impl Loading {
-    pub(crate) fn new(agent: Agent, lane: Arc<Lane>, call: CallId) -> Self {
-        Loading { parts: Some((agent, lane)), call, events: VecDeque::new(), end: None }
+impl SessionReplay {
+    pub(crate) fn new(agent: AgentHandle, lane: Arc<Lane>, call: CallId) -> Self {
+        SessionReplay { parts: Some((agent, lane)), call, events: VecDeque::new(), end: None }
     }
 
     /// Which session.
@@ -72,7 +72,7 @@ impl Loading {
     }
 }
 
-impl Drop for Loading {
+impl Drop for SessionReplay {
     fn drop(&mut self) {
         if let Some((agent, lane)) = self.parts.take() {
             agent.0.unregister(&lane);
@@ -83,8 +83,8 @@ impl Drop for Loading {
     }
 }
 
-impl std::fmt::Debug for Loading {
+impl std::fmt::Debug for SessionReplay {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Loading").field(&self.id()).finish()
+        f.debug_tuple("SessionReplay").field(&self.id()).finish()
     }
 }

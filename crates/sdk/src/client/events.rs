@@ -19,7 +19,7 @@ const EVENT_BYTES: usize = 128;
 /// Something that belongs to the connection and to no session.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum AgentEvent {
+pub enum ConnectionEvent {
     /// Who is logged in changed.
     AuthStatus(Box<AuthStatusUpdateNotification>),
     /// The agent asks for input while it serves a request that belongs to no session, for example `authenticate`.
@@ -49,14 +49,14 @@ pub enum AgentEvent {
     },
 }
 
-pub(crate) struct News {
+pub(crate) struct ConnectionEventQueue {
     inner: Mutex<Inner>,
     backlog: Backlog,
 }
 
 #[derive(Default)]
 struct Inner {
-    queue: VecDeque<(AgentEvent, usize)>,
+    queue: VecDeque<(ConnectionEvent, usize)>,
     bytes: usize,
     waker: Option<Waker>,
     /// Whether somebody reads. A question is not kept for a reader that may never come.
@@ -64,9 +64,9 @@ struct Inner {
     closed: bool,
 }
 
-impl News {
+impl ConnectionEventQueue {
     pub(crate) fn new(backlog: Backlog) -> Self {
-        News { inner: Mutex::default(), backlog }
+        ConnectionEventQueue { inner: Mutex::default(), backlog }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -74,9 +74,9 @@ impl News {
     }
 
     /// Something happened that was so many bytes long on the wire.
-    pub(crate) fn push(&self, event: AgentEvent, bytes: usize) {
+    pub(crate) fn push(&self, event: ConnectionEvent, bytes: usize) {
         let mut inner = self.lock();
-        if !inner.read && matches!(event, AgentEvent::Elicitation(_)) {
+        if !inner.read && matches!(event, ConnectionEvent::Elicitation(_)) {
             drop(inner);
             return drop(event);
         }
@@ -105,7 +105,7 @@ impl News {
         }
     }
 
-    fn poll(&self, cx: &Context<'_>) -> Poll<Option<AgentEvent>> {
+    fn poll(&self, cx: &Context<'_>) -> Poll<Option<ConnectionEvent>> {
         let mut inner = self.lock();
         if let Some(event) = inner.pop() {
             return Poll::Ready(Some(event));
@@ -118,29 +118,29 @@ impl News {
     }
 
     /// The right to read, which only one has at a time.
-    pub(crate) fn reader(self: &Arc<Self>) -> Option<Events> {
+    pub(crate) fn reader(self: &Arc<Self>) -> Option<ConnectionEvents> {
         let mut inner = self.lock();
         let free = !inner.read;
         inner.read = true;
         drop(inner);
-        free.then(|| Events(self.clone()))
+        free.then(|| ConnectionEvents(self.clone()))
     }
 }
 
 impl Inner {
-    fn pop(&mut self) -> Option<AgentEvent> {
+    fn pop(&mut self) -> Option<ConnectionEvent> {
         let (event, bytes) = self.queue.pop_front()?;
         self.bytes -= bytes;
         Some(event)
     }
 }
 
-/// The stream of what an agent tells beside its sessions; see [`Agent::events`](super::Agent::events).
-pub struct Events(Arc<News>);
+/// The stream of what an agent tells beside its sessions; see [`AgentHandle::events`](super::AgentHandle::events).
+pub struct ConnectionEvents(Arc<ConnectionEventQueue>);
 
-impl Events {
+impl ConnectionEvents {
     /// The next event; `None` when the connection is over.
-    pub async fn next(&mut self) -> Option<AgentEvent> {
+    pub async fn next(&mut self) -> Option<ConnectionEvent> {
         let mut waiting = None;
         poll_fn(|cx| {
             let polled = self.0.poll(cx);
@@ -153,7 +153,7 @@ impl Events {
     }
 }
 
-impl Drop for Events {
+impl Drop for ConnectionEvents {
     fn drop(&mut self) {
         let mut inner = self.0.lock();
         inner.read = false;
@@ -164,8 +164,8 @@ impl Drop for Events {
     }
 }
 
-impl std::fmt::Debug for Events {
+impl std::fmt::Debug for ConnectionEvents {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Events")
+        f.write_str("ConnectionEvents")
     }
 }
