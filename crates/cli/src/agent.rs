@@ -22,10 +22,10 @@ use crate::run::runtime;
 
 /// Serves one client on standard input and output, or only logs in to a provider of models or out of it.
 pub(crate) fn agent(cx: &Cx) -> Result<()> {
-    if let Some(provider) = cx.call.value("login") {
+    if let Some(provider) = &cx.flags.own_agent.login {
         return login::login(cx, provider);
     }
-    if let Some(provider) = cx.call.value("logout") {
+    if let Some(provider) = &cx.flags.own_agent.logout {
         return login::logout(cx, provider);
     }
     if let Err(problem) = Keys::new(&cx.paths.config).check() {
@@ -36,9 +36,9 @@ pub(crate) fn agent(cx: &Cx) -> Result<()> {
 }
 
 fn options(cx: &Cx) -> Result<Options> {
-    let call = &cx.call;
+    let flags = &cx.flags.own_agent;
     let mut options = Options {
-        model: call.value("model").map(str::to_owned),
+        model: cx.flags.model.clone(),
         models: providers::settings(cx)?,
         store: Some(cx.paths.data.join("agent.db")),
         config_dir: Some(cx.paths.config.clone()),
@@ -49,33 +49,29 @@ fn options(cx: &Cx) -> Result<Options> {
         },
         ..Options::default()
     };
-    if let Some(mode) = call.value("mode") {
+    if let Some(mode) = flags.mode.as_deref() {
         options.mode = Some(mode.parse().map_err(|why| Failure::usage(format_args!("--mode: {why}")))?);
     }
-    if let Some(level) = call.value("thinking") {
+    if let Some(level) = flags.thinking.as_deref() {
         options.thinking = Thinking::from_word(level).ok_or_else(|| {
             Failure::usage(format_args!("--thinking is off, low, medium or high, not `{level}`"))
         })?;
     }
-    if let Some(file) = call.value("store") {
+    if let Some(file) = &flags.store {
         options.store = Some(std::path::absolute(file).map_err(Failure::runtime)?);
     }
-    if call.has("no-store") {
+    if flags.no_store {
         options.store = None;
     }
-    if let Some(count) = call.value("max-steps") {
-        let steps = count.parse().ok().filter(|steps| *steps > 0);
-        let steps = steps.ok_or_else(|| {
-            Failure::usage(format_args!("--max-steps is a number from 1 on, not `{count}`"))
-        })?;
+    if let Some(steps) = flags.max_steps.and_then(|steps| steps.try_into().ok()) {
         options.limits = Limits { steps, ..options.limits };
     }
-    options.sandbox = match call.has("no-sandbox") {
+    options.sandbox = match flags.no_sandbox {
         true => Sandbox::Off,
         false => Sandbox::On(SandboxOptions {
             program: std::env::current_exe().context("the path of this program")?,
-            required: call.has("sandbox"),
-            network: !call.has("no-network"),
+            required: flags.sandbox || cx.flags.sandbox,
+            network: !flags.no_network,
             hidden: cx.paths.all(),
         }),
     };

@@ -43,7 +43,7 @@ pub(crate) fn client(cx: &Cx) -> Result<()> {
     if asked_something_else(cx, Role::Client)? {
         return Ok(());
     }
-    let command = cx.call.words.clone();
+    let command = cx.args.words.clone();
     let has_hole = |words: &[String]| words.iter().any(|word| word.contains("{agent"));
     if !has_hole(&command) {
         return Err(Failure::usage(
@@ -53,7 +53,7 @@ pub(crate) fn client(cx: &Cx) -> Result<()> {
     }
     let program = std::env::current_exe().context("the path of this program")?;
     let mut actions = BTreeMap::new();
-    for action in cx.call.values("action") {
+    for action in &cx.flags.check.actions {
         let (name, how) = pair("action", "NAME=COMMAND", action)?;
         actions.insert(name.to_owned(), self::action(how)?);
     }
@@ -68,12 +68,12 @@ pub(crate) fn client(cx: &Cx) -> Result<()> {
 
 /// `attache check trace FILE`
 pub(crate) fn trace(cx: &Cx) -> Result<()> {
-    let role = cx.call.value("party").and_then(Role::of);
+    let role = cx.flags.check.party.as_deref().and_then(Role::of);
     let options = options(cx, role.unwrap_or(Role::Agent))?;
     if asked_something_else(cx, Role::Agent)? {
         return Ok(());
     }
-    let Some(path) = cx.call.word(0) else {
+    let Some(path) = cx.args.word(0) else {
         return Err(Failure::usage("`attache check trace` needs a file; `attache record` makes one"));
     };
     let file = File::open(path).map_err(|error| Failure::usage(format_args!("{path}: {error}")))?;
@@ -84,13 +84,13 @@ pub(crate) fn trace(cx: &Cx) -> Result<()> {
 
 /// `--explain` and `--list` say something and run nothing.
 fn asked_something_else(cx: &Cx, role: Role) -> Result<bool> {
-    if let Some(id) = cx.call.value("explain") {
+    if let Some(id) = &cx.flags.check.explain {
         let id = id.to_uppercase();
         let Some(rule) = rules::get(&id) else { return Err(no_rule(&id)) };
         print(cx, &report::explain(rule, look(cx)));
         return Ok(true);
     }
-    if cx.call.has("list") {
+    if cx.flags.check.list {
         print(cx, &report::list(role, look(cx)));
         return Ok(true);
     }
@@ -135,11 +135,11 @@ fn finish(cx: &Cx, report: &Report) -> Result<()> {
     for (format, path) in wanted_reports(cx)? {
         written(path, &file(format)?)?;
     }
-    if let Some(dir) = cx.call.value("traces") {
+    if let Some(dir) = &cx.flags.check.traces {
         write_traces(report, Path::new(dir), &mask)?;
     }
-    let format = cx.call.value("format").unwrap_or("text");
-    match cx.call.value("out") {
+    let format = cx.flags.check.format.as_deref().or(cx.flags.format.as_deref()).unwrap_or("text");
+    match &cx.flags.check.out {
         Some(path) => {
             written(path, &file(format)?)?;
         }
@@ -161,7 +161,7 @@ fn finish(cx: &Cx, report: &Report) -> Result<()> {
 fn wanted_reports(cx: &Cx) -> Result<Vec<(&str, &str)>> {
     let formats = ["text", "json", "junit", "html"];
     let mut wanted = Vec::new();
-    for text in cx.call.values("report") {
+    for text in &cx.flags.check.reports {
         let (format, path) = pair("report", "FORMAT=FILE", text)?;
         if !formats.contains(&format) {
             let formats = formats.join(", ");
@@ -216,7 +216,7 @@ fn rendered(report: &Report, format: &str, look: Look) -> Result<String> {
 
 fn look(cx: &Cx) -> Look {
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    Look { width: columns.unwrap_or(110).max(60), all: cx.call.has("verbose") }
+    Look { width: columns.unwrap_or(110).max(60), all: cx.flags.verbose }
 }
 
 fn print(cx: &Cx, lines: &[report::Line]) {
@@ -238,7 +238,7 @@ fn options(cx: &Cx, role: Role) -> Result<Options> {
     // Before minutes are spent on what nobody will read.
     wanted_reports(cx)?;
     let mut options = Options::new(role);
-    for list in cx.call.values("only") {
+    for list in &cx.flags.check.only {
         for id in list.split(',').map(str::trim).filter(|id| !id.is_empty()) {
             let id = id.to_uppercase();
             rules::get(&id).ok_or_else(|| no_rule(&id))?;
@@ -246,8 +246,8 @@ fn options(cx: &Cx, role: Role) -> Result<Options> {
         }
     }
     let known: Vec<&str> = attache_check::scenarios(role).iter().map(|scenario| scenario.name).collect();
-    for name in cx.call.values("scenario") {
-        if !known.contains(&name) {
+    for name in &cx.flags.check.scenarios {
+        if !known.contains(&name.as_str()) {
             let failure = Failure::usage(format_args!("there is no scenario `{name}`"));
             return Err(match crate::args::nearest(name, known.iter().copied()) {
                 Some(near) => failure.hint(format!("did you mean `{near}`?")),
@@ -256,11 +256,11 @@ fn options(cx: &Cx, role: Role) -> Result<Options> {
         }
         options.scenarios.push(name.to_owned());
     }
-    for name in cx.call.values("tier") {
+    for name in &cx.flags.check.tiers {
         let tier = Tier::of(name).ok_or_else(|| Failure::usage(format_args!("there is no tier `{name}`")))?;
         options.tiers.push(tier);
     }
-    for prompt in cx.call.values("prompt") {
+    for prompt in &cx.flags.check.prompts {
         let (kind, text) = pair("prompt", "KIND=TEXT", prompt)?;
         let Some(kind) = PromptKind::of(kind) else {
             let kinds: Vec<&str> = PromptKind::ALL.iter().map(|kind| kind.name()).collect();
@@ -268,18 +268,11 @@ fn options(cx: &Cx, role: Role) -> Result<Options> {
         };
         options.prompts.set(kind, text);
     }
-    options.login = cx.call.value("login").map(str::to_owned);
+    options.login = cx.flags.check.login.clone();
     // A scenario that was named is wanted, also if it is an unkind one.
-    options.faults = cx.call.has("faults") || !options.scenarios.is_empty();
-    if let Some(seconds) = cx.call.value("deadline") {
-        options.deadline = crate::config::flag_seconds("deadline", seconds)?;
-    }
-    if let Some(jobs) = cx.call.value("jobs") {
-        options.jobs =
-            jobs.parse().ok().filter(|jobs| (1..=256).contains(jobs)).ok_or_else(|| {
-                Failure::usage(format_args!("--jobs is a number from 1 to 256, not `{jobs}`"))
-            })?;
-    }
+    options.faults = cx.flags.check.faults || !options.scenarios.is_empty();
+    options.deadline = cx.flags.check.deadline.unwrap_or(options.deadline);
+    options.jobs = cx.flags.check.jobs.unwrap_or(options.jobs);
     Ok(options)
 }
 
@@ -290,9 +283,9 @@ fn pair<'a>(flag: &str, form: &str, text: &'a str) -> Result<(&'a str, &'a str)>
 
 /// The agent to start: the words behind `--`, or an agent that is known here.
 fn agent_process(cx: &Cx) -> Result<Process> {
-    let words = &cx.call.words;
+    let words = &cx.args.words;
     let spec = match words.as_slice() {
-        [] if cx.call.agent.is_none() && cx.call.value("agent").is_none() => {
+        [] if cx.args.agent.is_none() && cx.flags.agent.is_none() => {
             return Err(Failure::usage("`attache check agent` needs an agent")
                 .hint("attache check agent -- my-agent --acp"));
         }
@@ -311,7 +304,7 @@ fn agent_process(cx: &Cx) -> Result<Process> {
 }
 
 fn environment(cx: &Cx) -> Result<Vec<(String, String)>> {
-    let assignments = cx.call.values("env");
+    let assignments = cx.flags.env.iter();
     assignments
         .map(|text| pair("env", "NAME=VALUE", text).map(|(name, value)| (name.to_owned(), value.to_owned())))
         .collect()

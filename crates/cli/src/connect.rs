@@ -72,7 +72,7 @@ pub(crate) fn credentials(cx: &Cx, spec: &AgentSpec) -> BTreeMap<String, String>
         let stored = cx.config.auth.iter().filter(|(name, _)| is_meant(name));
         all.extend(stored.flat_map(|(_, methods)| methods.clone()));
     }
-    if !has_name && cx.call.value("agent").is_none() {
+    if !has_name && cx.flags.agent.is_none() {
         return all;
     }
     for (name, value) in std::env::vars_os() {

@@ -4,7 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use crate::agents::{self, AgentSpec};
-use crate::args::{Call, Hint};
+use crate::args::{CommandLine, Flags, Hint};
 use crate::config::{self, Config, Source};
 use crate::error::{Context as _, Failure, Result};
 use crate::output::{Format, Output};
@@ -13,7 +13,8 @@ use crate::paths::Paths;
 /// The context of a command.
 #[derive(Debug)]
 pub(crate) struct Cx {
-    pub(crate) call: Call,
+    pub(crate) args: CommandLine,
+    pub(crate) flags: Box<Flags>,
     pub(crate) paths: Paths,
     /// The directory it works in, absolute.
     pub(crate) cwd: PathBuf,
@@ -23,20 +24,20 @@ pub(crate) struct Cx {
 
 impl Cx {
     /// Puts together flags, environment and files. The failure comes with the way in which it is to be printed.
-    pub(crate) fn new(paths: Paths, call: Call) -> Result<Cx, (Failure, Output)> {
+    pub(crate) fn new(paths: Paths, args: CommandLine, flags: Box<Flags>) -> Result<Cx, (Failure, Output)> {
         let mut output = Output::plain();
-        output.find_colors(call.has("no-color"));
+        output.find_colors(flags.no_color);
         // Before the files are read, flags alone say how a failure is printed.
-        output.strict = call.has("json-strict");
-        output.format = match call.value("format") {
+        output.strict = flags.json_strict;
+        output.format = match flags.format.as_deref() {
             Some(format) => Format::from_name(format),
             None if output.strict => Format::Json,
             None => Format::Text,
         };
         let made = (|| {
-            let cwd = directory(call.global("cwd").unwrap_or("."))?;
-            let config = match config::load(&paths, &cwd, Some(&call)) {
-                Err(failure) if needs_no_settings(&call) => {
+            let cwd = directory(flags.cwd.as_deref().unwrap_or("."))?;
+            let config = match config::load(&paths, &cwd, Some(&flags)) {
+                Err(failure) if needs_no_settings(&args) => {
                     output.warn(failure);
                     config::fallback(&paths, &cwd)
                 }
@@ -48,9 +49,9 @@ impl Cx {
             Err(failure) => Err((failure, output)),
             Ok((cwd, config)) => {
                 output.format = Format::from_name(config.text("format").unwrap_or("text"));
-                output.verbose = call.has("verbose");
-                output.suppress_reads = call.has("suppress-reads");
-                let cx = Cx { call, paths, cwd, config, output };
+                output.verbose = flags.verbose;
+                output.suppress_reads = flags.suppress_reads;
+                let cx = Cx { args, flags, paths, cwd, config, output };
                 match cx.check() {
                     Ok(()) => Ok(cx),
                     Err(failure) => Err((failure, cx.output)),
@@ -61,13 +62,12 @@ impl Cx {
 
     /// What no single flag can be wrong about.
     fn check(&self) -> Result<()> {
-        let modes = ["ask", "approve-reads", "approve-all", "deny-all"];
-        if modes.iter().filter(|mode| self.call.has(mode)).count() > 1 {
+        if self.flags.permission_modes.len() > 1 {
             return Err(Failure::usage(
                 "give one of --ask, --approve-reads, --approve-all and --deny-all, not several",
             ));
         }
-        if self.call.has("system-prompt") && self.call.has("append-system-prompt") {
+        if self.flags.system_prompt.is_some() && self.flags.append_system_prompt.is_some() {
             return Err(Failure::usage("give --system-prompt or --append-system-prompt, not both"));
         }
         if self.output.strict && self.output.format != Format::Json {
@@ -88,9 +88,9 @@ impl Cx {
             .setting("default_agent")
             .is_some_and(|setting| matches!(setting.source, Source::Project(_)));
         // Some commands take the name behind them: `attache doctor gemini`.
-        let behind = self.call.verb().words.first().is_some_and(|word| word.hint == Hint::Agent);
-        let named = self.call.agent.as_deref().or_else(|| self.call.word(0).filter(|_| behind));
-        let spec = match (self.call.value("agent"), named) {
+        let behind = self.args.command().positionals.first().is_some_and(|word| word.hint == Hint::Agent);
+        let named = self.args.agent.as_deref().or_else(|| self.args.word(0).filter(|_| behind));
+        let spec = match (&self.flags.agent, named) {
             (Some(command), _) => agents::raw(command, default)?,
             (None, Some(name)) => agents::resolve(name, &self.config)?,
             (None, None) if by_project && !agents::is_known(default, &self.config) => {
@@ -126,7 +126,7 @@ impl Cx {
         if spec.is_own() {
             self.pass_trust(&mut spec);
         }
-        for assignment in self.call.values("env") {
+        for assignment in &self.flags.env {
             let Some((name, value)) = assignment.split_once('=').filter(|(name, _)| !name.is_empty()) else {
                 return Err(Failure::usage(format_args!("--env is NAME=VALUE, not `{assignment}`")));
             };
@@ -157,7 +157,7 @@ impl Cx {
 
     /// Further directories of the session.
     pub(crate) fn directories(&self) -> Result<Vec<PathBuf>> {
-        self.call.values("add-dir").map(|dir| absolute(&self.cwd, dir)).collect()
+        self.flags.add_dir.iter().map(|dir| absolute(&self.cwd, dir)).collect()
     }
 
     /// Tells what is wrong with the settings but no reason to stop.
@@ -172,8 +172,8 @@ impl Cx {
 }
 
 /// What can be done with settings that are wrong, mending them first of all.
-fn needs_no_settings(call: &Call) -> bool {
-    let path = call.path();
+fn needs_no_settings(args: &CommandLine) -> bool {
+    let path = args.path();
     matches!(path.as_slice(), ["config", "set" | "path" | "init"] | ["trust", ..] | ["completions"] | ["man"])
 }
 

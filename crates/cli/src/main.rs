@@ -43,7 +43,7 @@ mod wire;
 
 use std::process::ExitCode;
 
-use args::{Parsed, Verb};
+use args::{Command, Parsed};
 use cx::Cx;
 use error::{Failure, Kind, Result};
 use output::Output;
@@ -63,10 +63,10 @@ fn main() -> ExitCode {
         return code;
     }
     let known = known_agents(&paths);
-    let call = match args::parse(arguments, |word| known.iter().any(|name| name == word)) {
-        Ok(Parsed::Run(call)) => call,
-        Ok(Parsed::Help(verbs)) => {
-            help(&verbs);
+    let (line, flags) = match args::parse(arguments, |word| known.iter().any(|name| name == word)) {
+        Ok(Parsed::Run(line, flags)) => (line, flags),
+        Ok(Parsed::Help(commands)) => {
+            help(&commands);
             return done(&Output::plain());
         }
         Ok(Parsed::Version) => {
@@ -75,7 +75,7 @@ fn main() -> ExitCode {
         }
         Err(failure) => return failed(&failure, &early_output()),
     };
-    let mut cx = match Cx::new(paths, call) {
+    let mut cx = match Cx::new(paths, line, flags) {
         Ok(cx) => cx,
         Err((failure, output)) => return failed(&failure, &output),
     };
@@ -95,7 +95,7 @@ fn done(output: &Output) -> ExitCode {
 
 /// One line per command.
 fn command(cx: &Cx) -> Result<()> {
-    match cx.call.path().as_slice() {
+    match cx.args.path().as_slice() {
         [] => bare(cx),
         ["prompt"] => run::prompt(cx),
         ["exec"] => run::exec(cx),
@@ -151,7 +151,7 @@ fn command(cx: &Cx) -> Result<()> {
         ["registry", "update"] => registry::update(cx),
         ["registry", "remove"] => registry::remove(cx),
         ["completions"] => {
-            cx.output.page(&args::completions(cx.call.word(0).unwrap_or("bash")));
+            cx.output.page(&args::completions(cx.args.word(0).unwrap_or("bash")));
             Ok(())
         }
         ["man"] => {
@@ -165,9 +165,9 @@ fn command(cx: &Cx) -> Result<()> {
 /// No command: words are a prompt, text that is piped in is a prompt for the session that is open here or else for none, and a
 /// terminal with neither is for a chat.
 fn bare(cx: &Cx) -> Result<()> {
-    let said = !cx.call.words.is_empty() || cx.call.has("file");
+    let said = !cx.args.words.is_empty() || cx.flags.prompt.file.is_some();
     let chats = !run::is_piped() && cx.output.stdout.terminal;
-    if said || (cx.call.has("session") && !chats) {
+    if said || (cx.flags.prompt.session.is_some() && !chats) {
         return run::prompt(cx);
     }
     if run::is_piped() {
@@ -175,7 +175,7 @@ fn bare(cx: &Cx) -> Result<()> {
         return if open { run::prompt(cx) } else { run::exec(cx) };
     }
     if !chats {
-        help(&cx.call.verbs);
+        help(&cx.args.commands);
         return Ok(());
     }
     chat::chat(cx)
@@ -214,9 +214,9 @@ fn known_agents(paths: &Paths) -> Vec<String> {
     config.agents.keys().cloned().chain(builtin.map(str::to_owned)).collect()
 }
 
-fn help(verbs: &[&'static Verb]) {
+fn help(commands: &[&'static Command]) {
     let width = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(100);
-    Output::plain().page(&args::help(verbs, width));
+    Output::plain().page(&args::help(commands, width));
 }
 
 /// How a failure is printed before the command line was understood.

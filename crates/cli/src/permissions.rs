@@ -21,7 +21,7 @@ fn memory(cx: &Cx, project: &Path) -> Result<Memory> {
 
 /// Lists the answers.
 pub(crate) fn list(cx: &Cx) -> Result<()> {
-    let projects: Vec<PathBuf> = match cx.call.has("all") {
+    let projects: Vec<PathBuf> = match cx.flags.all {
         true => Memory::projects(&cx.paths.state),
         false => vec![project(cx).to_owned()],
     };
@@ -47,8 +47,7 @@ pub(crate) fn list(cx: &Cx) -> Result<()> {
             for row in &rows {
                 let number = row.get("number").cloned().unwrap_or_default();
                 let effect = if row.get("allow") == Some(&json!(true)) { "always" } else { "never" };
-                let place =
-                    if cx.call.has("all") { format!("\t{}", text(row, "project")) } else { String::new() };
+                let place = if cx.flags.all { format!("\t{}", text(row, "project")) } else { String::new() };
                 let [scope, agent, at] = ["scope", "agent", "at"].map(|key| text(row, key));
                 cx.output.line(format_args!("{number}\t{effect}: {scope}\t{agent}\t{at}{place}"));
             }
@@ -59,7 +58,7 @@ pub(crate) fn list(cx: &Cx) -> Result<()> {
 
 /// Takes one answer back.
 pub(crate) fn revoke(cx: &Cx) -> Result<()> {
-    let text = cx.call.word(0).unwrap_or_default();
+    let text = cx.args.word(0).unwrap_or_default();
     let number = text
         .parse::<u64>()
         .map_err(|_| Failure::usage(format_args!("`{text}` is not a number of the list")))?;

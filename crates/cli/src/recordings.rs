@@ -26,14 +26,14 @@ use crate::time;
 
 /// `attache record FILE -- COMMAND…`. Ends as the agent ends, with its exit code.
 pub(crate) fn record(cx: &Cx) -> Result<()> {
-    let [file, program, args @ ..] = cx.call.words.as_slice() else {
+    let [file, program, args @ ..] = cx.args.words.as_slice() else {
         return Err(Failure::usage("say where to and what: attache record FILE -- COMMAND…"));
     };
-    if cx.call.has("mask") && cx.call.has("no-mask") {
+    if cx.flags.record.mask && cx.flags.record.no_mask {
         return Err(Failure::usage("give --mask or --no-mask, not both"));
     }
     let (path, file) = recording_file(cx, file, program)?;
-    let masked = !cx.call.has("no-mask");
+    let masked = !cx.flags.record.no_mask;
     let mut command: Vec<String> = std::iter::once(program).chain(args).cloned().collect();
     let mask = masked.then(|| -> Mask {
         let mask = secrets::Mask::from_env().with(crate::auth::store::secrets(&cx.paths));
@@ -71,7 +71,7 @@ fn recording_file(cx: &Cx, name: &str, program: &str) -> Result<(PathBuf, File)>
     }
     // Only files are replaced: a device or a pipe of that name stays, and is written to.
     let special = private::is_special(&path);
-    if cx.call.has("overwrite") && !special {
+    if cx.flags.record.overwrite && !special {
         let _ = std::fs::remove_file(&path);
     }
     // Opened for appending, so that each line is one write at its end.
@@ -89,7 +89,7 @@ fn recording_file(cx: &Cx, name: &str, program: &str) -> Result<(PathBuf, File)>
 
 /// `attache replay FILE`: the agent of a recording on stdin and stdout, or its client.
 pub(crate) fn replay(cx: &Cx) -> Result<()> {
-    let [file, command @ ..] = cx.call.words.as_slice() else {
+    let [file, command @ ..] = cx.args.words.as_slice() else {
         return Err(Failure::usage("say which recording: attache replay FILE"));
     };
     let trace = read(cx, file)?;
@@ -98,20 +98,17 @@ pub(crate) fn replay(cx: &Cx) -> Result<()> {
             "{file}: nobody says anything in it, so there is nothing to replay"
         )));
     }
-    let patience = match cx.call.value("patience") {
-        None => Options::default().patience,
-        Some(text) => crate::config::flag_seconds("patience", text)?,
-    };
-    let part = match cx.call.value("as") {
+    let patience = cx.flags.replay.patience.unwrap_or(Options::default().patience);
+    let part = match cx.flags.replay.party.as_deref() {
         Some("client") => Role::Client,
         _ => Role::Agent,
     };
     let options = Options {
         part,
-        delays: cx.call.has("delays"),
+        delays: cx.flags.replay.delays,
         patience,
-        strict: cx.call.has("strict"),
-        cwd: (part == Role::Client && cx.call.global("cwd").is_some()).then(|| cx.cwd.clone()),
+        strict: cx.flags.replay.strict,
+        cwd: (part == Role::Client && cx.flags.cwd.is_some()).then(|| cx.cwd.clone()),
     };
     let verbose = options.strict || cx.output.verbose;
     let outcome = runtime(async {
@@ -131,7 +128,7 @@ pub(crate) fn replay(cx: &Cx) -> Result<()> {
         };
         Ok(replay::replay(&trace, link, &options, hear).await)
     })?;
-    if let Some(path) = cx.call.value("report") {
+    if let Some(path) = &cx.flags.replay.report {
         let text = format!("{:#}\n", outcome_json(&outcome, options.strict));
         private::write(&cx.cwd.join(path), text.as_bytes()).context("the report cannot be written")?;
     }
@@ -161,25 +158,25 @@ fn outcome_json(outcome: &Outcome, strict: bool) -> serde_json::Value {
 
 /// `attache trace FILE`: a recording for people.
 pub(crate) fn trace(cx: &Cx) -> Result<()> {
-    let Some(file) = cx.call.word(0) else {
+    let Some(file) = cx.args.word(0) else {
         return Err(Failure::usage("say which recording: attache trace FILE"));
     };
     let wanted = Wanted {
-        session: cx.call.own("session").map(str::to_owned),
-        method: cx.call.value("method").map(str::to_owned),
-        kind: cx.call.value("kind").map(str::to_owned),
-        from: cx.call.value("from").and_then(Role::of),
+        session: cx.flags.trace.session.clone(),
+        method: cx.flags.trace.method.clone(),
+        kind: cx.flags.trace.kind.clone(),
+        from: cx.flags.trace.from.as_deref().and_then(Role::of),
     };
     let by_line =
-        cx.call.has("lines") || wanted.method.is_some() || wanted.kind.is_some() || wanted.from.is_some();
+        cx.flags.trace.lines || wanted.method.is_some() || wanted.kind.is_some() || wanted.from.is_some();
     // As wide as the terminal; without one, whole.
     let width = cx.output.stdout.columns().map_or(usize::MAX, |columns| columns.max(20));
     let mut lines = Lines { filter: Filter::new(wanted.clone()), output: &cx.output, width };
-    if cx.call.has("follow") {
+    if cx.flags.trace.follow {
         return follow(cx, file, &mut lines);
     }
     let trace = read(cx, file)?;
-    if let Some(path) = cx.call.value("html") {
+    if let Some(path) = &cx.flags.trace.html {
         let title = format!("attache trace {file}");
         let body = format!(
             "<h1>{}</h1>\n<pre>{}</pre>\n{}",
@@ -194,7 +191,7 @@ pub(crate) fn trace(cx: &Cx) -> Result<()> {
         trace.entries.iter().for_each(|entry| lines.show(entry));
         return Ok(());
     }
-    let (summary, timing) = (cx.call.has("summary"), cx.call.has("timing"));
+    let (summary, timing) = (cx.flags.trace.summary, cx.flags.trace.timing);
     let mut parts = Vec::new();
     if summary || (!timing && wanted.session.is_none()) {
         parts.push(show::summary(&trace));

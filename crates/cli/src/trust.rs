@@ -21,7 +21,7 @@ fn store(cx: &Cx) -> TrustStore {
 /// Asks on a terminal whether the folder is trusted, before a command that works in it. In scripts the folder stays restricted.
 pub(crate) fn ask_first(cx: &mut Cx) -> Result<()> {
     let Trust::Unknown(files) = &cx.config.project.status else { return Ok(()) };
-    let path = cx.call.path();
+    let path = cx.args.path();
     let works_here =
         matches!(path.as_slice(), [] | ["prompt" | "exec" | "compare"] | ["sessions", "new" | "ensure"]);
     let attended =
@@ -32,7 +32,7 @@ pub(crate) fn ask_first(cx: &mut Cx) -> Result<()> {
     let trusted = question(cx, files)?;
     crate::paths::private_dir(&cx.paths.state).context(cx.paths.state.display())?;
     store(cx).set(&cx.config.project.files, trusted).context("the trusted folders")?;
-    cx.config = config::load(&cx.paths, &cx.cwd, Some(&cx.call))?;
+    cx.config = config::load(&cx.paths, &cx.cwd, Some(&cx.flags))?;
     Ok(())
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn list(cx: &Cx) -> Result<()> {
 
 /// The folder that a command names, or the present one.
 fn folder(cx: &Cx) -> Result<PathBuf> {
-    cx.call.word(0).map_or_else(|| Ok(cx.cwd.clone()), |dir| crate::cx::absolute(&cx.cwd, dir))
+    cx.args.word(0).map_or_else(|| Ok(cx.cwd.clone()), |dir| crate::cx::absolute(&cx.cwd, dir))
 }
 
 /// Trusts a folder.
@@ -146,7 +146,7 @@ fn report(cx: &Cx, word: &str, files: &ProjectFiles) {
 
 /// Forgets the answer about a folder. One that does not exist any more can be named too.
 pub(crate) fn remove(cx: &Cx) -> Result<()> {
-    let named = cx.call.word(0).map_or_else(|| cx.cwd.clone(), |dir| cx.cwd.join(dir));
+    let named = cx.args.word(0).map_or_else(|| cx.cwd.clone(), |dir| cx.cwd.join(dir));
     let real = named.canonicalize().unwrap_or(named);
     let root = attache_host::trust::project_root(&real).to_owned();
     let store = store(cx);

@@ -14,7 +14,7 @@ pub(super) fn settings(cx: &Cx) -> Result<Settings> {
     let mut settings = Settings::from_env();
     from_file(cx, &mut settings)?;
     let of_env = std::env::var(TIMEOUT).ok().filter(|value| !value.is_empty());
-    let flag = cx.call.value("model-timeout").map(|value| ("--model-timeout", value.to_owned()));
+    let flag = cx.flags.own_agent.model_timeout.clone().map(|value| ("--model-timeout", value));
     if let Some((name, value)) = flag.or(of_env.map(|value| (TIMEOUT, value))) {
         settings.set_timeout(&value).map_err(|why| Failure::usage(format_args!("{name}: {why}")))?;
     }

@@ -71,7 +71,7 @@ fn rows(cx: &Cx) -> Vec<Row> {
 /// Lists the agents that are known here.
 pub(crate) fn list(cx: &Cx) -> Result<()> {
     let default = cx.config.text("default_agent").unwrap_or_default().to_owned();
-    let all = cx.call.has("all");
+    let all = cx.flags.all;
     let rows = rows(cx);
     match cx.output.format {
         Format::Json => {

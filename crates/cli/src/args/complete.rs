@@ -5,7 +5,8 @@
 
 use std::fmt::Write;
 
-use super::table::{Flag, GLOBAL, Hint, TOP, Verb};
+use super::flags::{Flag, Hint};
+use super::table::{Command, TOP, global_flags};
 
 /// The shells there are completions for.
 pub(crate) const SHELLS: &[&str] = &["bash", "zsh", "fish"];
@@ -21,11 +22,11 @@ pub(crate) fn completions(shell: &str) -> String {
 }
 
 /// All commands with the words that lead to them: `("sessions new", …)`.
-fn paths() -> Vec<(String, &'static Verb)> {
+fn paths() -> Vec<(String, &'static Command)> {
     let mut all = vec![(String::new(), &TOP)];
-    for verb in TOP.verbs {
-        all.push((verb.name.to_owned(), verb));
-        all.extend(verb.verbs.iter().map(|inner| (format!("{} {}", verb.name, inner.name), inner)));
+    for command in TOP.commands {
+        all.push((command.name.to_owned(), command));
+        all.extend(command.commands.iter().map(|inner| (format!("{} {}", command.name, inner.name), inner)));
     }
     all
 }
@@ -44,7 +45,7 @@ fn names(flags: impl Iterator<Item = &'static Flag>) -> String {
 /// What completes a value, in bash.
 fn bash_hint(hint: Hint) -> String {
     match hint {
-        Hint::Text => "COMPREPLY=()".to_owned(),
+        Hint::Text | Hint::UpTo(_) => "COMPREPLY=()".to_owned(),
         Hint::File => "COMPREPLY=($(compgen -f -- \"$cur\"))".to_owned(),
         Hint::Dir => "COMPREPLY=($(compgen -d -- \"$cur\"))".to_owned(),
         Hint::Command => "COMPREPLY=($(compgen -c -- \"$cur\"))".to_owned(),
@@ -60,9 +61,11 @@ fn bash() -> String {
     let mut values = String::new();
     let mut seen: Vec<&str> = Vec::new();
     let mut takes_value = String::new();
-    let own =
-        TOP.verbs.iter().flat_map(|verb| verb.own_flags().chain(verb.verbs.iter().flat_map(Verb::own_flags)));
-    for flag in GLOBAL.iter().chain(TOP.own_flags()).chain(own) {
+    let own = TOP
+        .commands
+        .iter()
+        .flat_map(|command| command.own_flags().chain(command.commands.iter().flat_map(Command::own_flags)));
+    for flag in global_flags().chain(TOP.own_flags()).chain(own) {
         if flag.value.is_none() || seen.contains(&flag.name) {
             continue;
         }
@@ -75,10 +78,10 @@ fn bash() -> String {
         let _ = write!(takes_value, "{}{pattern}", if takes_value.is_empty() { "" } else { "|" });
     }
     let mut cases = String::new();
-    for (path, verb) in paths() {
-        let flags = names(verb.own_flags().chain(GLOBAL));
-        let mut words: Vec<&str> = verb.verbs.iter().map(|verb| verb.name).collect();
-        let word = verb.words.first().map(|word| word.hint);
+    for (path, command) in paths() {
+        let flags = names(command.own_flags().chain(global_flags()));
+        let mut words: Vec<&str> = command.commands.iter().map(|command| command.name).collect();
+        let word = command.positionals.first().map(|word| word.hint);
         let mut extra = String::new();
         match word {
             Some(Hint::OneOf(choices)) => words.extend(choices),
@@ -101,8 +104,8 @@ fn bash() -> String {
             "        \"{path}\") if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W \"{flags}\" -- \"$cur\")); else COMPREPLY=($(compgen -W \"{words}{extra}\" -- \"$cur\")); fi ;;"
         );
     }
-    let verbs: Vec<String> = paths().into_iter().map(|(path, _)| format!("\"{path}\"")).collect();
-    let verbs = verbs.join("|");
+    let commands: Vec<String> = paths().into_iter().map(|(path, _)| format!("\"{path}\"")).collect();
+    let commands = commands.join("|");
     format!(
         r#"_attache() {{
     local cur prev path word skip next
@@ -122,7 +125,7 @@ fn bash() -> String {
         esac
         next="${{path:+$path }}$word"
         case "$next" in
-        {verbs}) path="$next" ;;
+        {commands}) path="$next" ;;
         esac
     done
     case "$path" in
@@ -135,22 +138,27 @@ complete -o default -F _attache attache
 
 fn fish() -> String {
     let mut text = String::from("# completions for attache\ncomplete -c attache -f\n");
-    let verbs: Vec<&str> = TOP.verbs.iter().map(|verb| verb.name).collect();
-    let none = format!("not __fish_seen_subcommand_from {}", verbs.join(" "));
+    let commands: Vec<&str> = TOP.commands.iter().map(|command| command.name).collect();
+    let none = format!("not __fish_seen_subcommand_from {}", commands.join(" "));
     let _ = writeln!(text, "complete -c attache -n '{none}' -a '(attache __complete agents)' -d 'agent'");
-    for flag in GLOBAL {
+    for flag in global_flags() {
         fish_flag(&mut text, "", flag);
     }
     for flag in TOP.own_flags() {
         fish_flag(&mut text, &none, flag);
     }
-    for verb in TOP.verbs {
-        let _ = writeln!(text, "complete -c attache -n '{none}' -a {} -d '{}'", verb.name, quote(verb.about));
-        let inner: Vec<&str> = verb.verbs.iter().map(|verb| verb.name).collect();
+    for command in TOP.commands {
+        let _ = writeln!(
+            text,
+            "complete -c attache -n '{none}' -a {} -d '{}'",
+            command.name,
+            quote(command.about)
+        );
+        let inner: Vec<&str> = command.commands.iter().map(|command| command.name).collect();
         let inner = inner.join(" ");
-        let mut seen = format!("__fish_seen_subcommand_from {}", verb.name);
+        let mut seen = format!("__fish_seen_subcommand_from {}", command.name);
         if !inner.is_empty() {
-            for sub in verb.verbs {
+            for sub in command.commands {
                 let sub_seen = format!("{seen}; and __fish_seen_subcommand_from {}", sub.name);
                 let _ = writeln!(
                     text,
@@ -158,18 +166,18 @@ fn fish() -> String {
                     sub.name,
                     quote(sub.about)
                 );
-                fish_verb(&mut text, &sub_seen, sub);
+                fish_command(&mut text, &sub_seen, sub);
             }
             seen = format!("{seen}; and not __fish_seen_subcommand_from {inner}");
         }
-        fish_verb(&mut text, &seen, verb);
+        fish_command(&mut text, &seen, command);
     }
     text
 }
 
-fn fish_verb(text: &mut String, seen: &str, verb: &'static Verb) {
-    verb.own_flags().for_each(|flag| fish_flag(text, seen, flag));
-    if let Some(hint) = verb.words.first().map(|word| word.hint) {
+fn fish_command(text: &mut String, seen: &str, command: &'static Command) {
+    command.own_flags().for_each(|flag| fish_flag(text, seen, flag));
+    if let Some(hint) = command.positionals.first().map(|word| word.hint) {
         let values = fish_hint(hint);
         if !values.is_empty() {
             let _ = writeln!(text, "complete -c attache -n '{seen}' {values}");
@@ -194,7 +202,7 @@ fn fish_flag(text: &mut String, seen: &str, flag: &Flag) {
 
 fn fish_hint(hint: Hint) -> String {
     match hint {
-        Hint::Text => String::new(),
+        Hint::Text | Hint::UpTo(_) => String::new(),
         Hint::File => "-F".to_owned(),
         Hint::Dir => "-a '(__fish_complete_directories)'".to_owned(),
         Hint::Command => "-a '(__fish_complete_command)'".to_owned(),
@@ -216,8 +224,8 @@ mod tests {
     fn every_shell_knows_every_verb() {
         for shell in SHELLS {
             let script = completions(shell);
-            for (_, verb) in paths() {
-                assert!(script.contains(verb.name), "{shell}: {}", verb.name);
+            for (_, command) in paths() {
+                assert!(script.contains(command.name), "{shell}: {}", command.name);
             }
         }
     }

@@ -1,252 +1,233 @@
-//! The commands of commands: what `attache sessions`, `permissions`, `config`, `auth` and `registry` have below them.
+//! The subcommands of `sessions`, `permissions`, `config`, `trust`, `auth` and `registry`.
 
-use super::table::Section::Own;
-use super::table::{Flag, Hint, NOTHING, Verb, Word, flag, option, word};
+use super::flags::{AuthFlags, Flag, Flags, Hint, RegistryFlags, SessionsFlags};
+use super::table::{Command, EMPTY, Positional, many, positional};
 
-static NAME: &[Word] =
-    &[word("name", false, Hint::Session, "The session's name; without it, the directory's own")];
+static NAME: &[Positional] =
+    &[positional("name", false, Hint::Session, "The session's name; without it, the directory's own")];
 
-static NEW: &[Flag] = &[
-    option("name", "NAME", Hint::Text, Own, "Give the session a name").short('s'),
-    option("resume-session", "ID", Hint::Text, Own, "Take over a session that the agent has stored"),
-];
+static NEW: &[Flag] = &[SessionsFlags::NAME, SessionsFlags::RESUME_SESSION];
 
-pub(super) static LIST: &[Flag] = &[
-    flag("local", Own, "List what is recorded here instead of asking the agent"),
-    option("cursor", "CURSOR", Hint::Text, Own, "Continue the agent's list from here"),
-    option("filter-cwd", "DIR", Hint::Dir, Own, "Only sessions of this directory"),
-];
+pub(super) static LIST: &[Flag] = &[SessionsFlags::LOCAL, SessionsFlags::CURSOR, SessionsFlags::FILTER_CWD];
 
-pub(super) static SESSIONS: &[Verb] = &[
-    Verb { name: "list", about: "List sessions", agent: true, flags: &[LIST], ..NOTHING },
-    Verb {
+pub(super) static SESSIONS: &[Command] = &[
+    Command { name: "list", about: "List sessions", agent: true, flags: &[LIST], ..EMPTY },
+    Command {
         name: "new",
         about: "Start a session for this directory; an open one of the same name is closed",
         agent: true,
         flags: &[NEW],
-        ..NOTHING
+        ..EMPTY
     },
-    Verb {
+    Command {
         name: "ensure",
         about: "Print the open session of this directory, or start one",
         agent: true,
         flags: &[NEW],
-        ..NOTHING
+        ..EMPTY
     },
-    Verb { name: "show", about: "Show what is recorded of a session", agent: true, words: NAME, ..NOTHING },
-    Verb {
+    Command { name: "show", about: "Show the record of a session", agent: true, positionals: NAME, ..EMPTY },
+    Command {
         name: "history",
         about: "Show the last messages of a session",
         agent: true,
-        words: NAME,
-        flags: &[&[option("limit", "COUNT", Hint::Text, Own, "How many (20 unless said)")]],
-        ..NOTHING
+        positionals: NAME,
+        flags: &[&[SessionsFlags::LIMIT]],
+        ..EMPTY
     },
-    Verb {
+    Command {
         name: "read",
         about: "Show all messages of a session",
         agent: true,
-        words: NAME,
-        flags: &[&[option("tail", "COUNT", Hint::Text, Own, "Only the last ones")]],
-        ..NOTHING
+        positionals: NAME,
+        flags: &[&[SessionsFlags::TAIL]],
+        ..EMPTY
     },
-    Verb {
+    Command {
         name: "watch",
-        about: "Show what was said in a session and what is being said, without taking part in it",
-        more: "It ends when the session is closed. Every event has a cursor, from which watching can go on later.",
+        about: "Follow a session: its messages so far, then new ones as they arrive",
+        details: "It ends when the session is closed. Every event has a cursor; --cursor continues from there.",
         agent: true,
         flags: &[&[
-            option(
-                "name",
-                "NAME",
-                Hint::Session,
-                Own,
-                "The session of this name instead of the directory's own",
-            )
-            .short('s'),
-            option("cursor", "CURSOR", Hint::Text, Own, "Only what came after this"),
+            SessionsFlags::NAME.about("The session of this name instead of the directory's own"),
+            SessionsFlags::CURSOR.about("Only events after this cursor"),
         ]],
-        ..NOTHING
+        ..EMPTY
     },
-    Verb {
+    Command {
         name: "export",
         about: "Write a session to a file that can be imported elsewhere",
         agent: true,
-        words: NAME,
-        flags: &[&[
-            option("output", "FILE", Hint::File, Own, "The file"),
-            option("cwd", "DIR", Hint::Dir, Own, "The session's directory"),
-        ]],
-        ..NOTHING
+        positionals: NAME,
+        flags: &[&[SessionsFlags::OUTPUT, SessionsFlags::CWD]],
+        ..EMPTY
     },
-    Verb {
+    Command {
         name: "import",
-        about: "Take a session over from such a file",
+        about: "Import a session from an exported file",
         agent: true,
-        words: &[word("archive", true, Hint::File, "The file")],
+        positionals: &[positional("archive", true, Hint::File, "The file")],
         flags: &[&[
-            option("name", "NAME", Hint::Text, Own, "Give the session another name"),
-            option("cwd", "DIR", Hint::Dir, Own, "Give the session another directory"),
+            SessionsFlags::NAME.about("Give the session another name"),
+            SessionsFlags::CWD.about("Give the session another directory"),
         ]],
-        ..NOTHING
+        ..EMPTY
     },
-    Verb { name: "close", about: "Close a session; its record stays", agent: true, words: NAME, ..NOTHING },
-    Verb {
+    Command {
+        name: "close",
+        about: "Close a session; its record stays",
+        agent: true,
+        positionals: NAME,
+        ..EMPTY
+    },
+    Command {
         name: "delete",
         about: "Delete a session, here and in the agent if it can",
         agent: true,
-        words: NAME,
-        ..NOTHING
+        positionals: NAME,
+        ..EMPTY
     },
-    Verb {
+    Command {
         name: "fork",
         about: "Copy a session under another name, if the agent can",
         agent: true,
-        words: NAME,
-        flags: &[&[option("as", "NAME", Hint::Text, Own, "The name of the copy")]],
-        ..NOTHING
+        positionals: NAME,
+        flags: &[&[SessionsFlags::AS]],
+        ..EMPTY
     },
-    Verb {
+    Command {
         name: "prune",
         about: "Delete the records of closed sessions",
         agent: true,
         flags: &[&[
-            flag("dry-run", Own, "Only say what would be deleted"),
-            option("before", "DATE", Hint::Text, Own, "Only sessions closed before this date"),
-            option("older-than", "DAYS", Hint::Text, Own, "Only sessions closed longer ago than this"),
-            flag("include-history", Own, "Delete their history too"),
+            SessionsFlags::DRY_RUN,
+            SessionsFlags::BEFORE,
+            SessionsFlags::OLDER_THAN,
+            SessionsFlags::INCLUDE_HISTORY,
         ]],
-        ..NOTHING
+        ..EMPTY
     },
 ];
 
-pub(super) static PERMISSIONS: &[Verb] = &[
-    Verb {
+pub(super) static PERMISSIONS: &[Command] = &[
+    Command {
         name: "list",
-        about: "List what was answered with \"always\"",
-        flags: &[&[flag("all", Own, "Of all projects")]],
-        ..NOTHING
+        about: "List the permissions answered with \"always\"",
+        flags: &[&[Flags::ALL.about("Of all projects")]],
+        ..EMPTY
     },
-    Verb {
+    Command {
         name: "revoke",
-        about: "Take an answer back",
-        words: &[word("number", true, Hint::Text, "The answer's number in the list")],
-        ..NOTHING
+        about: "Revoke a permission",
+        positionals: &[positional("number", true, Hint::Text, "The permission's number in the list")],
+        ..EMPTY
     },
-    Verb { name: "clear", about: "Take all answers of this project back", ..NOTHING },
+    Command { name: "clear", about: "Revoke all permissions of this project", ..EMPTY },
 ];
 
-pub(super) static CONFIG: &[Verb] = &[
-    Verb { name: "show", about: "Show every setting, its value and where it comes from", ..NOTHING },
-    Verb {
+pub(super) static CONFIG: &[Command] = &[
+    Command { name: "show", about: "Show every setting, its value and where it comes from", ..EMPTY },
+    Command {
         name: "init",
-        about: "Write a file of settings to begin with, unless there is one",
-        flags: &[&[flag("project", Own, "For this directory, in .attache.toml")]],
-        ..NOTHING
+        about: "Create a settings file with all defaults, unless there is one",
+        flags: &[&[Flags::PROJECT.about("For this directory, in .attache.toml")]],
+        ..EMPTY
     },
-    Verb {
+    Command {
         name: "set",
         about: "Change a setting in the user's file",
-        words: &[
-            word("key", true, Hint::Text, "The setting, for example `timeout` or `agents.mine.command`"),
-            word("value", true, Hint::Text, "Its value"),
-        ],
-        flags: &[&[flag("project", Own, "In this directory's file instead")]],
-        ..NOTHING
-    },
-    Verb { name: "path", about: "Print where the files are", ..NOTHING },
-];
-
-static FOLDER: &[Word] = &[word("folder", false, Hint::Dir, "The folder; without it, this one")];
-
-pub(super) static TRUST: &[Verb] = &[
-    Verb { name: "list", about: "List the folders that you were asked about", ..NOTHING },
-    Verb { name: "add", about: "Trust the files of a folder as they are now", words: FOLDER, ..NOTHING },
-    Verb { name: "remove", about: "Forget the answer about a folder", words: FOLDER, ..NOTHING },
-];
-
-pub(super) static AGENT: &[Word] =
-    &[word("agent", false, Hint::Agent, "The agent; without it, the default one")];
-
-pub(super) static AUTH: &[Verb] = &[
-    Verb {
-        name: "login",
-        about: "Log in to an agent, in a way that it offers",
-        more: "Ways that the agent carries out itself may ask to visit a page. Ways that need a terminal run the agent's program here. \
-               Ways that set variables ask for those that are missing; they are forgotten at the end, unless you agree to keep \
-               them in a file that only you can read.",
-        words: AGENT,
-        flags: &[&[
-            option("method", "ID", Hint::Text, Own, "The way to log in, if there are several"),
-            flag(
-                "yes",
-                Own,
-                "Agree in advance to pages that the agent wants visited; they are shown, not opened",
+        positionals: &[
+            positional(
+                "key",
+                true,
+                Hint::Text,
+                "The setting, for example `timeout` or `agents.mine.command`",
             ),
-            flag("save", Own, "Keep variables without asking"),
-        ]],
+            positional("value", true, Hint::Text, "Its value"),
+        ],
+        flags: &[&[Flags::PROJECT.about("In this directory's file instead")]],
+        ..EMPTY
+    },
+    Command { name: "path", about: "Print the paths of the files", ..EMPTY },
+];
+
+static FOLDER: &[Positional] = &[positional("folder", false, Hint::Dir, "The folder; without it, this one")];
+
+pub(super) static TRUST: &[Command] = &[
+    Command { name: "list", about: "List the folders with an answer", ..EMPTY },
+    Command {
+        name: "add",
+        about: "Trust the files of a folder as they are now",
+        positionals: FOLDER,
+        ..EMPTY
+    },
+    Command { name: "remove", about: "Delete the answer for a folder", positionals: FOLDER, ..EMPTY },
+];
+
+pub(super) static AGENT: &[Positional] =
+    &[positional("agent", false, Hint::Agent, "The agent; without it, the default one")];
+
+pub(super) static AUTH: &[Command] = &[
+    Command {
+        name: "login",
+        about: "Log in to an agent with one of its methods",
+        details: "Methods that the agent runs itself may ask you to visit a page. Methods that need a terminal run the agent's \
+               program here. Methods that set variables ask for the missing ones; they are discarded at the end, unless you agree to \
+               save them in a file that only you can read.",
+        positionals: AGENT,
+        flags: &[&[AuthFlags::METHOD, AuthFlags::YES, AuthFlags::SAVE]],
         agent: true,
         examples: &["attache auth login gemini", "attache auth login claude --method claude-login"],
-        ..NOTHING
+        ..EMPTY
     },
-    Verb {
+    Command {
         name: "logout",
-        about: "Log out of an agent, and forget what was kept for it",
-        words: AGENT,
+        about: "Log out of an agent and delete its saved credentials",
+        positionals: AGENT,
         agent: true,
-        ..NOTHING
+        ..EMPTY
     },
-    Verb {
+    Command {
         name: "status",
-        about: "Say whether somebody is logged in",
-        more: "An agent that cannot tell is asked for a session. The exit code is 1 if a login is needed.",
-        words: AGENT,
+        about: "Show whether you are logged in",
+        details: "An agent that does not report it is asked for a session. The exit code is 1 if a login is needed.",
+        positionals: AGENT,
         agent: true,
-        ..NOTHING
+        ..EMPTY
     },
 ];
 
-const REGISTRY_SOURCES: &[Flag] = &[
-    option("registry", "URL|PATH", Hint::File, Own, "Use this registry instead of the configured ones")
-        .repeats(),
-    flag("offline", Own, "Use only what was downloaded before"),
-    flag("refresh", Own, "Ask the servers, also if the copies are young"),
-];
+const REGISTRY_SOURCES: &[Flag] = &[RegistryFlags::REGISTRY, RegistryFlags::OFFLINE, RegistryFlags::REFRESH];
 
-const REGISTRY_AGENTS: Word =
-    Word { name: "agent", required: true, many: true, hint: Hint::Text, about: "The id of an agent" };
+const REGISTRY_AGENTS: Positional = many("agent", true, Hint::Text, "The id of an agent");
 
-pub(super) static REGISTRY: &[Verb] = &[
-    Verb {
+pub(super) static REGISTRY: &[Command] = &[
+    Command {
         name: "list",
         about: "List the agents of the registry",
-        flags: &[
-            REGISTRY_SOURCES,
-            &[flag("installed", Own, "Only what is installed, with how it is started")],
-        ],
-        ..NOTHING
+        flags: &[REGISTRY_SOURCES, &[RegistryFlags::INSTALLED]],
+        ..EMPTY
     },
-    Verb {
+    Command {
         name: "search",
-        about: "List the agents whose name or description holds all of these words",
-        words: &[Word { name: "word", required: true, many: true, hint: Hint::Text, about: "A word" }],
+        about: "List the agents whose name or description contains all of these words",
+        positionals: &[many("word", true, Hint::Text, "A word")],
         flags: &[REGISTRY_SOURCES],
-        ..NOTHING
+        ..EMPTY
     },
-    Verb {
+    Command {
         name: "install",
         about: "Install agents for this user",
-        more: "An archive is downloaded, compared with the checksum of the registry if there is one, unpacked beside the others and \
-               recorded with its hash. A package is recorded as the npx or uvx command that runs it; with --preinstall npm \
+        details: "An archive is downloaded, verified against the checksum of the registry if there is one, unpacked and recorded with its hash. A package is recorded as the npx or uvx command that runs it; with --preinstall npm \
                installs it now, so that the first start is not slow.",
-        words: &[REGISTRY_AGENTS],
+        positionals: &[REGISTRY_AGENTS],
         flags: &[
             REGISTRY_SOURCES,
             &[
-                option("via", "WAY", Hint::OneOf(&["binary", "npx", "uvx"]), Own, "Only in this way"),
-                flag("preinstall", Own, "Let npm install the package now"),
-                flag("force", Own, "Also if it is installed"),
-                flag("require-checksum", Own, "Refuse archives for which the registry names no checksum"),
+                RegistryFlags::VIA,
+                RegistryFlags::PREINSTALL,
+                RegistryFlags::FORCE,
+                RegistryFlags::REQUIRE_CHECKSUM,
             ],
         ],
         examples: &[
@@ -254,14 +235,14 @@ pub(super) static REGISTRY: &[Verb] = &[
             "attache registry install codex-acp",
             "attache codex-acp exec hello",
         ],
-        ..NOTHING
+        ..EMPTY
     },
-    Verb {
+    Command {
         name: "update",
         about: "Update installed agents, all of them if none is named",
-        words: &[Word { required: false, ..REGISTRY_AGENTS }],
-        flags: &[REGISTRY_SOURCES, &[flag("dry-run", Own, "Only say what would change")]],
-        ..NOTHING
+        positionals: &[Positional { required: false, ..REGISTRY_AGENTS }],
+        flags: &[REGISTRY_SOURCES, &[RegistryFlags::DRY_RUN]],
+        ..EMPTY
     },
-    Verb { name: "remove", about: "Remove installed agents", words: &[REGISTRY_AGENTS], ..NOTHING },
+    Command { name: "remove", about: "Remove installed agents", positionals: &[REGISTRY_AGENTS], ..EMPTY },
 ];

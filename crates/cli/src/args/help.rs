@@ -2,51 +2,51 @@
 
 use std::fmt::Write;
 
-use super::table::{Flag, GLOBAL, Section, Verb, Word};
+use super::flags::Flag;
+use super::table::{Command, GLOBAL, Positional};
 
 /// How wide the help is, unless the terminal is narrower.
 const WIDTH: usize = 100;
 
-/// The help of the innermost of `verbs`.
-pub(crate) fn help(verbs: &[&'static Verb], width: usize) -> String {
-    let Some(verb) = verbs.last() else { return String::new() };
+/// The help of the innermost of `commands`.
+pub(crate) fn help(commands: &[&'static Command], width: usize) -> String {
+    let Some(command) = commands.last() else { return String::new() };
     let width = width.clamp(40, WIDTH);
-    let top = verbs.len() == 1;
+    let top = commands.len() == 1;
     let mut text = String::new();
-    wrap(&mut text, verb.about, 0, width);
-    let _ = writeln!(text, "\nUsage: {}", usage(verbs));
-    if !verb.more.is_empty() {
+    wrap(&mut text, command.about, 0, width);
+    let _ = writeln!(text, "\nUsage: {}", usage(commands));
+    if !command.details.is_empty() {
         text.push('\n');
-        wrap(&mut text, verb.more, 0, width);
+        wrap(&mut text, command.details, 0, width);
     }
-    if !top && !verb.words.is_empty() {
+    if !top && !command.positionals.is_empty() {
         section(
             &mut text,
             "Arguments",
-            verb.words.iter().map(|word| (word.name.to_owned(), word.about)),
+            command.positionals.iter().map(|word| (word.name.to_owned(), word.about)),
             width,
         );
     }
-    if !verb.verbs.is_empty() {
-        let verbs = verb.verbs.iter().map(|verb| (verb.name.to_owned(), verb.about));
-        section(&mut text, "Commands", verbs, width);
+    if !command.commands.is_empty() {
+        let commands = command.commands.iter().map(|command| (command.name.to_owned(), command.about));
+        section(&mut text, "Commands", commands, width);
     }
-    if verb.own_flags().next().is_some() {
-        let title = if top { "Prompt" } else { Section::Own.title() };
-        section(&mut text, title, verb.own_flags().map(row), width);
+    if command.own_flags().next().is_some() {
+        let title = if top { "Prompt" } else { "Options" };
+        section(&mut text, title, command.own_flags().map(row), width);
     }
     if top {
-        for part in Section::GLOBAL {
-            let flags = GLOBAL.iter().filter(|flag| flag.section == part).map(row);
-            section(&mut text, part.title(), flags, width);
+        for (title, flags) in GLOBAL {
+            section(&mut text, title, flags.iter().map(row), width);
         }
     } else {
         text.push('\n');
         wrap(&mut text, "Options that every command takes: `attache --help`.", 0, width);
     }
-    if !verb.examples.is_empty() {
+    if !command.examples.is_empty() {
         text.push_str("\nExamples:\n");
-        for example in verb.examples {
+        for example in command.examples {
             let _ = writeln!(text, "  {example}");
         }
     }
@@ -54,26 +54,26 @@ pub(crate) fn help(verbs: &[&'static Verb], width: usize) -> String {
 }
 
 /// `attache [AGENT] sessions new [OPTIONS]`
-pub(crate) fn usage(verbs: &[&'static Verb]) -> String {
+pub(crate) fn usage(commands: &[&'static Command]) -> String {
     let mut text = String::from("attache");
-    if verbs.last().is_some_and(|verb| verb.agent) {
+    if commands.last().is_some_and(|command| command.agent) {
         text.push_str(" [AGENT]");
     }
-    for verb in verbs.iter().skip(1) {
-        let _ = write!(text, " {}", verb.name);
+    for command in commands.iter().skip(1) {
+        let _ = write!(text, " {}", command.name);
     }
-    let Some(verb) = verbs.last() else { return text };
-    if !verb.verbs.is_empty() {
+    let Some(command) = commands.last() else { return text };
+    if !command.commands.is_empty() {
         text.push_str(" [COMMAND]");
     }
     text.push_str(" [OPTIONS]");
-    for word in verb.words {
+    for word in command.positionals {
         let _ = write!(text, " {}", shape(word));
     }
     text
 }
 
-fn shape(word: &Word) -> String {
+fn shape(word: &Positional) -> String {
     let name = word.name.to_uppercase();
     match (word.required, word.many) {
         (true, false) => name,
@@ -144,9 +144,9 @@ mod tests {
     #[test]
     fn no_line_is_wider_than_asked_for() {
         for width in [40, 60, 100] {
-            for verb in TOP.verbs {
+            for command in TOP.commands {
                 // What is to be typed is not wrapped.
-                for line in help(&[&TOP, verb], width).lines().take_while(|line| *line != "Examples:") {
+                for line in help(&[&TOP, command], width).lines().take_while(|line| *line != "Examples:") {
                     let fixed = line.starts_with("Usage") || line.contains("--");
                     assert!(fixed || line.chars().count() <= width, "{width}: {line}");
                 }
@@ -156,9 +156,9 @@ mod tests {
 
     #[test]
     fn the_usage_shows_what_a_verb_takes() {
-        let sessions = TOP.verb("sessions");
-        let import = sessions.and_then(|verb| verb.verb("import"));
-        let verbs: Vec<&'static Verb> = [Some(&TOP), sessions, import].into_iter().flatten().collect();
-        assert_eq!(usage(&verbs), "attache [AGENT] sessions import [OPTIONS] ARCHIVE");
+        let sessions = TOP.command("sessions");
+        let import = sessions.and_then(|command| command.command("import"));
+        let commands: Vec<&'static Command> = [Some(&TOP), sessions, import].into_iter().flatten().collect();
+        assert_eq!(usage(&commands), "attache [AGENT] sessions import [OPTIONS] ARCHIVE");
     }
 }

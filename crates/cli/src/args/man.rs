@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
+use super::flags::Flag;
 use super::help::usage;
-use super::table::{Flag, GLOBAL, Section, TOP, Verb};
+use super::table::{Command, GLOBAL, TOP};
 use crate::error::Kind;
 
 /// The page in the language of man(7).
@@ -13,17 +14,17 @@ pub(crate) fn man() -> String {
     let _ = writeln!(page, ".SH NAME\nattache \\- {}", escape(&lower(TOP.about)));
     let _ =
         writeln!(page, ".SH SYNOPSIS\n.B attache\n{}", escape(usage(&[&TOP]).trim_start_matches("attache ")));
-    let _ = writeln!(page, ".SH DESCRIPTION\n{}", escape(TOP.more));
+    let _ = writeln!(page, ".SH DESCRIPTION\n{}", escape(TOP.details));
     page.push_str(".SH COMMANDS\n");
-    for verb in TOP.verbs {
-        verb_page(&mut page, &mut vec![&TOP, verb]);
+    for command in TOP.commands {
+        command_page(&mut page, &mut vec![&TOP, command]);
     }
     page.push_str(".SH OPTIONS\n");
     let _ = writeln!(page, ".SS \"Prompt\"");
     TOP.own_flags().for_each(|flag| flag_page(&mut page, flag));
-    for section in Section::GLOBAL {
-        let _ = writeln!(page, ".SS \"{}\"", section.title());
-        GLOBAL.iter().filter(|flag| flag.section == section).for_each(|flag| flag_page(&mut page, flag));
+    for (title, flags) in GLOBAL {
+        let _ = writeln!(page, ".SS \"{title}\"");
+        flags.iter().for_each(|flag| flag_page(&mut page, flag));
     }
     page.push_str(".SH EXIT STATUS\n");
     let codes = [
@@ -54,27 +55,27 @@ pub(crate) fn man() -> String {
     page
 }
 
-fn verb_page(page: &mut String, verbs: &mut Vec<&'static Verb>) {
-    let Some(verb) = verbs.last().copied() else { return };
+fn command_page(page: &mut String, commands: &mut Vec<&'static Command>) {
+    let Some(command) = commands.last().copied() else { return };
     let _ = writeln!(
         page,
         ".TP\n.B {}\n{}.",
-        escape(usage(verbs).trim_start_matches("attache ")),
-        escape(verb.about)
+        escape(usage(commands).trim_start_matches("attache ")),
+        escape(command.about)
     );
-    if !verb.more.is_empty() {
-        let _ = writeln!(page, "{}", escape(verb.more));
+    if !command.details.is_empty() {
+        let _ = writeln!(page, "{}", escape(command.details));
     }
-    // The flags of a verb that has verbs are those of the one that is meant without a name.
-    if verb.verbs.is_empty() && verb.own_flags().next().is_some() {
+    // The flags of a command that has commands are those of the one that is meant without a name.
+    if command.commands.is_empty() && command.own_flags().next().is_some() {
         page.push_str(".RS\n");
-        verb.own_flags().for_each(|flag| flag_page(page, flag));
+        command.own_flags().for_each(|flag| flag_page(page, flag));
         page.push_str(".RE\n");
     }
-    for inner in verb.verbs {
-        verbs.push(inner);
-        verb_page(page, verbs);
-        verbs.pop();
+    for inner in command.commands {
+        commands.push(inner);
+        command_page(page, commands);
+        commands.pop();
     }
 }
 
@@ -108,10 +109,10 @@ mod tests {
     #[test]
     fn every_verb_and_every_flag_is_there() {
         let page = man();
-        for verb in TOP.verbs {
-            assert!(page.contains(&escape(verb.name)), "{}", verb.name);
+        for command in TOP.commands {
+            assert!(page.contains(&escape(command.name)), "{}", command.name);
         }
-        for flag in GLOBAL {
+        for flag in super::super::table::global_flags() {
             assert!(page.contains(&format!("\\-\\-{}", escape(flag.name))), "{}", flag.name);
         }
     }

@@ -1,28 +1,28 @@
-//! The command line: one static table, from which the parser, the help, the completions and the man page come.
+//! The command line: static tables, from which the parser, the help, the completions and the man page come.
 //!
-//! `table.rs` and `groups.rs` are what there is, `parse.rs` reads a command line by it, the rest writes it out.
+//! `table.rs`, `groups.rs` and `tools.rs` list the commands, `flags.rs` the flags; `parse.rs` reads a command line by
+//! them.
 
-#[cfg(unix)]
-mod agent;
-#[cfg(unix)]
-mod checking;
 mod complete;
+#[cfg_attr(not(unix), allow(dead_code))]
+mod flags;
 mod groups;
 mod help;
 mod man;
 mod near;
 mod parse;
-mod recordings;
 mod table;
+mod tools;
 
 pub(crate) use complete::completions;
+pub(crate) use flags::{Flags, Hint};
 pub(crate) use help::help;
 pub(crate) use man::man;
 pub(crate) use near::nearest;
-pub(crate) use parse::{Call, Parsed, parse};
-pub(crate) use table::{Hint, Verb};
+pub(crate) use parse::{CommandLine, Parsed, parse};
+pub(crate) use table::Command;
 
-/// The command whose name is nearly this.
+/// The command whose name is most similar to `word`, if one is similar enough.
 pub(crate) fn nearest_command(word: &str) -> Option<&'static str> {
-    nearest(word, table::TOP.verbs.iter().map(|verb| verb.name))
+    nearest(word, table::TOP.commands.iter().map(|command| command.name))
 }

@@ -1,105 +1,72 @@
-//! Reads a command line by the table.
+//! Parses a command line by the tables.
 
 use std::iter::Peekable;
 
+use super::flags::{Field, Flag, Flags, Hint};
 use super::near::nearest;
-use super::table::{Flag, GLOBAL, Hint, TOP, Verb};
+use super::table::{Command, TOP, global_flags};
 use crate::error::{Failure, Result};
 
-/// A command line, taken apart.
+/// A command line without its flags.
 #[derive(Debug)]
-pub(crate) struct Call {
+pub(crate) struct CommandLine {
     /// The agent that was named before the command.
     pub(crate) agent: Option<String>,
-    /// The command: the program itself, then its verb, then the verb's verb. At least the program is there.
-    pub(crate) verbs: Vec<&'static Verb>,
-    /// The words that are neither.
+    /// The program itself, then its command, then the subcommand. Never empty.
+    pub(crate) commands: Vec<&'static Command>,
+    /// The positional arguments.
     pub(crate) words: Vec<String>,
-    given: Vec<Given>,
 }
 
-#[derive(Debug)]
-struct Given {
-    flag: &'static Flag,
-    value: String,
-    /// Whether it is a flag of the verb and not one that every command takes.
-    own: bool,
-}
-
-/// What a command line asks for.
+/// The meaning of a command line.
 #[derive(Debug)]
 pub(crate) enum Parsed {
-    Run(Call),
-    Help(Vec<&'static Verb>),
+    Run(CommandLine, Box<Flags>),
+    Help(Vec<&'static Command>),
     Version,
 }
 
-impl Call {
-    /// The innermost verb.
-    pub(crate) fn verb(&self) -> &'static Verb {
-        self.verbs.last().copied().unwrap_or(&TOP)
+impl CommandLine {
+    /// The innermost command.
+    pub(crate) fn command(&self) -> &'static Command {
+        self.commands.last().copied().unwrap_or(&TOP)
     }
 
-    /// The names of the verbs, without the program: `["sessions", "new"]`.
+    /// The names of the commands, without the program: `["sessions", "new"]`.
     pub(crate) fn path(&self) -> Vec<&'static str> {
-        self.verbs.iter().skip(1).map(|verb| verb.name).collect()
+        self.commands.iter().skip(1).map(|command| command.name).collect()
     }
 
-    /// Whether a flag was given.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.given.iter().any(|given| given.flag.name == name)
-    }
-
-    /// The value of a flag; the last one if it was given twice.
-    pub(crate) fn value(&self, name: &str) -> Option<&str> {
-        self.given.iter().rev().find(|given| given.flag.name == name).map(|given| given.value.as_str())
-    }
-
-    /// The same, only as a flag of every command.
-    pub(crate) fn global(&self, name: &str) -> Option<&str> {
-        let given = self.given.iter().rev().find(|given| given.flag.name == name && !given.own);
-        given.map(|given| given.value.as_str())
-    }
-
-    /// The same, only as a flag of the verb itself.
-    pub(crate) fn own(&self, name: &str) -> Option<&str> {
-        let given = self.given.iter().rev().find(|given| given.flag.name == name && given.own);
-        given.map(|given| given.value.as_str())
-    }
-
-    /// All values of a flag.
-    pub(crate) fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.given.iter().filter(move |given| given.flag.name == name).map(|given| given.value.as_str())
-    }
-
-    /// A positional argument.
+    /// The positional argument at an index.
     pub(crate) fn word(&self, at: usize) -> Option<&str> {
         self.words.get(at).map(String::as_str)
     }
 }
 
-/// Reads `args`, without the program's name. `known` tells whether a word is the name of an agent.
-pub(crate) fn parse(args: impl IntoIterator<Item = String>, known: impl Fn(&str) -> bool) -> Result<Parsed> {
-    let mut parser = Parser {
-        args: args.into_iter().peekable(),
-        call: Call { agent: None, verbs: vec![&TOP], words: Vec::new(), given: Vec::new() },
-        known,
-    };
-    parser.run()
+/// Parses `args`, without the program's name. `is_agent` tells whether a word is the name of a known agent.
+pub(crate) fn parse(
+    args: impl IntoIterator<Item = String>,
+    is_agent: impl Fn(&str) -> bool,
+) -> Result<Parsed> {
+    let line = CommandLine { agent: None, commands: vec![&TOP], words: Vec::new() };
+    Parser { args: args.into_iter().peekable(), line, own: Vec::new(), flags: Box::default(), is_agent }.run()
 }
 
 struct Parser<I: Iterator<Item = String>, K> {
     args: Peekable<I>,
-    call: Call,
-    known: K,
+    line: CommandLine,
+    /// Flags of commands with their values. They are set at the end, because a flag that precedes its command may
+    /// belong to another field than the flag of the same name of an outer command.
+    own: Vec<(&'static Flag, String)>,
+    flags: Box<Flags>,
+    is_agent: K,
 }
 
 impl<I: Iterator<Item = String>, K: Fn(&str) -> bool> Parser<I, K> {
-    fn run(&mut self) -> Result<Parsed> {
+    fn run(mut self) -> Result<Parsed> {
         while let Some(arg) = self.args.next() {
             if arg == "--" {
-                let rest: Vec<String> = self.args.by_ref().collect();
-                self.call.words.extend(rest);
+                self.line.words.extend(self.args.by_ref());
             } else if let Some(long) = arg.strip_prefix("--") {
                 self.long(long)?;
             } else if let Some(shorts) = arg.strip_prefix('-').filter(|shorts| !shorts.is_empty()) {
@@ -107,7 +74,7 @@ impl<I: Iterator<Item = String>, K: Fn(&str) -> bool> Parser<I, K> {
             } else {
                 self.word(arg);
             }
-            if self.call.has("version") && self.call.verbs.len() == 1 {
+            if self.flags.version && self.line.commands.len() == 1 {
                 return Ok(Parsed::Version);
             }
         }
@@ -141,153 +108,178 @@ impl<I: Iterator<Item = String>, K: Fn(&str) -> bool> Parser<I, K> {
         Ok(())
     }
 
-    /// Looks among the flags of the verbs, the innermost first, then among those that every command takes.
-    fn find(&self, fits: impl Fn(&Flag) -> bool) -> Option<(&'static Flag, bool)> {
-        let own = self.call.verbs.iter().rev().flat_map(|verb| verb.own_flags()).find(|flag| fits(flag));
-        own.map(|flag| (flag, true))
-            .or_else(|| GLOBAL.iter().find(|flag| fits(flag)).map(|flag| (flag, false)))
+    /// Looks among the flags of the commands, the innermost first, then among those that every command takes.
+    fn find(&self, matches: impl Fn(&Flag) -> bool) -> Option<(&'static Flag, bool)> {
+        let own = self.line.commands.iter().rev().flat_map(|command| command.own_flags());
+        let mut all = own.map(|flag| (flag, true)).chain(global_flags().map(|flag| (flag, false)));
+        all.find(|(flag, _)| matches(flag))
     }
 
+    /// Takes the value of a flag from the command line.
     fn give(&mut self, flag: &'static Flag, own: bool, inline: Option<String>) -> Result<()> {
         let value = match (flag.value, inline) {
             (Some(_), Some(value)) => value,
-            (Some(what), None) => match self.args.next() {
+            (Some(placeholder), None) => match self.args.next() {
                 Some(value) => value,
-                None => return Err(self.usage(format!("--{} needs a value: {what}", flag.name))),
+                None => return Err(self.usage(format!("--{} needs a value: {placeholder}", flag.name))),
             },
             (None, None) => String::new(),
             (None, Some(_)) => return Err(self.usage(format!("--{} takes no value", flag.name))),
         };
+        if own {
+            self.own.push((flag, value));
+            return Ok(());
+        }
+        self.set(flag, value)
+    }
+
+    /// Sets the field of a flag.
+    fn set(&mut self, flag: &'static Flag, value: String) -> Result<()> {
         if let Hint::OneOf(choices) = flag.hint
             && !choices.contains(&value.as_str())
         {
             let choices = choices.join(", ");
             return Err(self.usage(format!("--{} is one of {choices}, not `{value}`", flag.name)));
         }
-        self.call.given.push(Given { flag, value, own });
+        match flag.field {
+            Field::Switch(field) => *field(&mut self.flags) = true,
+            Field::Text(field) => *field(&mut self.flags) = Some(value),
+            Field::List(field) => field(&mut self.flags).push(value),
+            Field::Names(field) => {
+                let names = field(&mut self.flags);
+                if !names.contains(&flag.name) {
+                    names.push(flag.name);
+                }
+            }
+            Field::Count(field) => {
+                let most = if let Hint::UpTo(most) = flag.hint { most } else { usize::MAX };
+                let count = value.parse().ok().filter(|count| (1..=most).contains(count));
+                *field(&mut self.flags) = Some(count.ok_or_else(|| {
+                    let range = match most {
+                        usize::MAX => "above 0".to_owned(),
+                        most => format!("from 1 to {most}"),
+                    };
+                    self.usage(format!("--{} is a whole number {range}, not `{value}`", flag.name))
+                })?);
+            }
+            Field::Seconds(field) => {
+                *field(&mut self.flags) = Some(crate::config::flag_seconds(flag.name, &value)?);
+            }
+        }
         Ok(())
     }
 
     fn word(&mut self, word: String) {
-        let call = &mut self.call;
-        if call.words.is_empty() {
-            if let Some(verb) = call.verb().verb(&word).filter(|verb| call.agent.is_none() || verb.agent) {
-                call.verbs.push(verb);
+        let line = &mut self.line;
+        if line.words.is_empty() {
+            let command = line.command().command(&word);
+            if let Some(command) = command.filter(|command| line.agent.is_none() || command.agent) {
+                line.commands.push(command);
                 return;
             }
-            if call.verbs.len() == 1 && call.agent.is_none() && self.is_agent(&word) {
-                self.call.agent = Some(word);
+            if line.commands.len() == 1 && line.agent.is_none() && self.names_agent(&word) {
+                self.line.agent = Some(word);
                 return;
             }
         }
-        self.call.words.push(word);
+        self.line.words.push(word);
     }
 
-    /// A word is an agent if it is known as one. A word that is not can still be a command, when it looks like one: a path, or
-    /// a word in front of what agents can do. Anything else is the beginning of a prompt.
-    fn is_agent(&mut self, word: &str) -> bool {
-        if (self.known)(word) {
+    /// Whether a word names an agent: it is known, or it looks like a command, as a path does and a word before a
+    /// command that takes an agent. Any other word begins a prompt.
+    fn names_agent(&mut self, word: &str) -> bool {
+        if (self.is_agent)(word) {
             return true;
         }
-        let blank = word.contains(char::is_whitespace);
-        let before_verb = self.args.peek().and_then(|next| TOP.verb(next)).is_some_and(|verb| verb.agent);
-        // Beside --agent it is one too many, which is told; a path may be the beginning of a prompt then.
-        !blank && (before_verb || (word.contains('/') && !self.call.has("agent")))
+        let has_blank = word.contains(char::is_whitespace);
+        let next = self.args.peek().and_then(|next| TOP.command(next));
+        let precedes_command = next.is_some_and(|command| command.agent);
+        // With --agent a second agent is an error that is reported later; a path may begin a prompt then.
+        !has_blank && (precedes_command || (word.contains('/') && self.flags.agent.is_none()))
     }
 
-    fn finish(&mut self) -> Result<Parsed> {
-        if self.call.has("help") {
-            return Ok(Parsed::Help(std::mem::take(&mut self.call.verbs)));
+    fn finish(mut self) -> Result<Parsed> {
+        if self.flags.help {
+            return Ok(Parsed::Help(self.line.commands));
         }
-        if self.call.verb().name == "help" {
+        if self.line.command().name == "help" {
             return self.help_for();
         }
-        let verb = self.call.verb();
-        if self.call.verbs.len() > 1 && !verb.verbs.is_empty() {
-            if let Some(word) = self.call.words.first() {
-                let near = nearest(word, verb.verbs.iter().map(|verb| verb.name));
+        let command = self.line.command();
+        if self.line.commands.len() > 1 && !command.commands.is_empty() {
+            if let Some(word) = self.line.words.first() {
+                let near = nearest(word, command.commands.iter().map(|command| command.name));
                 let failure = self.usage(format!("`{}` has no command `{word}`", self.name()));
-                return Err(meant(failure, near));
+                return Err(suggest(failure, near));
             }
-            if let Some(verb) = verb.default.and_then(|name| verb.verb(name)) {
-                self.call.verbs.push(verb);
+            if let Some(command) = command.default.and_then(|name| command.command(name)) {
+                self.line.commands.push(command);
             }
         }
         self.check_words()?;
-        self.check_flags()?;
-        if self.call.agent.is_some() && self.call.has("agent") {
+        for (given, value) in std::mem::take(&mut self.own) {
+            let mut own = self.line.command().own_flags();
+            let Some(flag) = own.find(|flag| flag.name == given.name) else {
+                return Err(self.usage(format!("`{}` takes no --{}", self.name(), given.name)));
+            };
+            self.set(flag, value)?;
+        }
+        if self.line.agent.is_some() && self.flags.agent.is_some() {
             return Err(self.usage("name an agent or give --agent, not both".to_owned()));
         }
-        let Call { agent, verbs, words, given } = &mut self.call;
-        Ok(Parsed::Run(Call {
-            agent: agent.take(),
-            verbs: std::mem::take(verbs),
-            words: std::mem::take(words),
-            given: std::mem::take(given),
-        }))
-    }
-
-    /// A flag that came before its command must be one of it.
-    fn check_flags(&self) -> Result<()> {
-        let verb = self.call.verb();
-        let foreign =
-            |given: &&Given| given.own && !verb.own_flags().any(|flag| flag.name == given.flag.name);
-        match self.call.given.iter().find(foreign) {
-            Some(given) => Err(self.usage(format!("`{}` takes no --{}", self.name(), given.flag.name))),
-            None => Ok(()),
-        }
+        Ok(Parsed::Run(self.line, self.flags))
     }
 
     fn check_words(&self) -> Result<()> {
-        let verb = self.call.verb();
-        let required = verb.words.iter().filter(|word| word.required).count();
-        if let Some(word) = verb.words.get(self.call.words.len()).filter(|_| self.call.words.len() < required)
-        {
-            return Err(self.usage(format!("`{}` needs a {}", self.name(), word.name)));
+        let (expected, words) = (self.line.command().positionals, &self.line.words);
+        let required = expected.iter().filter(|positional| positional.required).count();
+        if let Some(missing) = expected.get(words.len()).filter(|_| words.len() < required) {
+            return Err(self.usage(format!("`{}` needs a {}", self.name(), missing.name)));
         }
-        let many = verb.words.iter().any(|word| word.many);
-        if let Some(word) = self.call.words.get(verb.words.len()).filter(|_| !many) {
+        let many = expected.iter().any(|positional| positional.many);
+        if let Some(word) = words.get(expected.len()).filter(|_| !many) {
             return Err(self.usage(format!("`{}` takes no `{word}`", self.name())));
         }
-        for (word, value) in verb.words.iter().zip(&self.call.words) {
-            if let Hint::OneOf(choices) = word.hint
+        for (positional, value) in expected.iter().zip(words) {
+            if let Hint::OneOf(choices) = positional.hint
                 && !choices.contains(&value.as_str())
             {
-                return Err(self.usage(format!("{} is one of {}", word.name, choices.join(", "))));
+                return Err(self.usage(format!("{} is one of {}", positional.name, choices.join(", "))));
             }
         }
         Ok(())
     }
 
     fn help_for(&self) -> Result<Parsed> {
-        let mut verbs = vec![&TOP];
-        for word in &self.call.words {
-            let verb = verbs.last().copied().unwrap_or(&TOP);
-            let Some(inner) = verb.verb(word) else {
-                let failure = Failure::usage(format_args!("there is no command `{word}`"));
-                return Err(meant(failure, nearest(word, verb.verbs.iter().map(|verb| verb.name))));
+        let mut commands = vec![&TOP];
+        for word in &self.line.words {
+            let outer = commands.last().copied().unwrap_or(&TOP);
+            let Some(inner) = outer.command(word) else {
+                let near = nearest(word, outer.commands.iter().map(|command| command.name));
+                return Err(suggest(Failure::usage(format_args!("there is no command `{word}`")), near));
             };
-            verbs.push(inner);
+            commands.push(inner);
         }
-        Ok(Parsed::Help(verbs))
+        Ok(Parsed::Help(commands))
     }
 
     fn name(&self) -> String {
-        self.call.verbs.iter().map(|verb| verb.name).collect::<Vec<_>>().join(" ")
+        self.line.commands.iter().map(|command| command.name).collect::<Vec<_>>().join(" ")
     }
 
     fn unknown(&self, name: &str) -> Failure {
-        let own = self.call.verbs.iter().flat_map(|verb| verb.own_flags());
-        let near = nearest(name, own.chain(GLOBAL).map(|flag| flag.name)).map(|near| format!("--{near}"));
-        meant(self.usage(format!("unknown option --{name}")), near.as_deref())
+        let own = self.line.commands.iter().flat_map(|command| command.own_flags());
+        let near = nearest(name, own.chain(global_flags()).map(|flag| flag.name));
+        let near = near.map(|near| format!("--{near}"));
+        suggest(self.usage(format!("unknown option --{name}")), near.as_deref())
     }
 
     fn usage(&self, message: String) -> Failure {
-        Failure::usage(message).hint(format!("`{} --help` lists what there is", self.name()))
+        Failure::usage(message).hint(format!("see `{} --help`", self.name()))
     }
 }
 
-fn meant(mut failure: Failure, near: Option<&str>) -> Failure {
+fn suggest(mut failure: Failure, near: Option<&str>) -> Failure {
     if let Some(near) = near {
         failure.hints.insert(0, format!("did you mean `{near}`?"));
     }
@@ -299,9 +291,9 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
 
-    fn call(line: &str) -> Call {
+    fn call(line: &str) -> (CommandLine, Box<Flags>) {
         match read(line) {
-            Ok(Parsed::Run(call)) => call,
+            Ok(Parsed::Run(line, flags)) => (line, flags),
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -313,39 +305,42 @@ mod tests {
 
     #[test]
     fn an_agent_then_a_verb_then_its_verb() {
-        let call = call("--format|json|codex|sessions|new|-s|api");
-        assert_eq!(call.agent.as_deref(), Some("codex"));
-        assert_eq!(call.path(), ["sessions", "new"]);
-        assert_eq!(call.value("name"), Some("api"));
-        assert_eq!(call.value("format"), Some("json"));
+        let (line, flags) = call("--format|json|codex|sessions|new|-s|api");
+        assert_eq!(line.agent.as_deref(), Some("codex"));
+        assert_eq!(line.path(), ["sessions", "new"]);
+        assert_eq!(flags.sessions.name.as_deref(), Some("api"));
+        assert_eq!(flags.format.as_deref(), Some("json"));
     }
 
     #[test]
     fn words_without_a_verb_are_a_prompt() {
-        let call = call("fix|the|tests|--timeout=3");
-        assert_eq!((call.path(), call.words.len()), (vec![], 3));
-        assert_eq!(call.value("timeout"), Some("3"));
+        let (line, flags) = call("fix|the|tests|--timeout=3");
+        assert_eq!((line.path(), line.words.len()), (vec![], 3));
+        assert_eq!(flags.timeout.as_deref(), Some("3"));
     }
 
     #[test]
     fn a_command_that_is_not_known_is_an_agent_only_where_it_looks_like_one() {
-        assert_eq!(call("./my-agent|hello").agent.as_deref(), Some("./my-agent"));
-        assert_eq!(call("mine|exec|hello").agent.as_deref(), Some("mine"));
-        assert_eq!(call("find|the|bug").agent, None);
-        assert_eq!(call("fix a/b please").agent, None);
-        assert_eq!(call("--agent|x|a/b|please").words, ["a/b", "please"]);
+        assert_eq!(call("./my-agent|hello").0.agent.as_deref(), Some("./my-agent"));
+        assert_eq!(call("mine|exec|hello").0.agent.as_deref(), Some("mine"));
+        assert_eq!(call("find|the|bug").0.agent, None);
+        assert_eq!(call("fix a/b please").0.agent, None);
+        assert_eq!(call("--agent|x|a/b|please").0.words, ["a/b", "please"]);
     }
 
     #[test]
     fn a_verb_is_a_word_once_the_prompt_has_begun() {
-        let call = call("exec|please|cancel|--|--all");
-        assert_eq!(call.words, ["please", "cancel", "--all"]);
+        let (line, _) = call("exec|please|cancel|--|--all");
+        assert_eq!(line.words, ["please", "cancel", "--all"]);
     }
 
     #[test]
     fn the_flags_of_a_verb_come_before_those_of_every_command() {
-        let call = call("--cwd|/a|sessions|import|x.json|--cwd|/b");
-        assert_eq!((call.global("cwd"), call.own("cwd")), (Some("/a"), Some("/b")));
+        let (_, flags) = call("--cwd|/a|sessions|import|x.json|--cwd|/b");
+        assert_eq!((flags.cwd.as_deref(), flags.sessions.cwd.as_deref()), (Some("/a"), Some("/b")));
+        // Before its command, `-s` is still a flag of `trace` and not of a prompt.
+        let (_, flags) = call("-s|x|trace|file");
+        assert_eq!((flags.trace.session.as_deref(), flags.prompt.session), (Some("x"), None));
     }
 
     #[test]
@@ -366,7 +361,7 @@ mod tests {
     #[test]
     fn help_and_version() {
         assert!(matches!(read("--version"), Ok(Parsed::Version)));
-        assert!(matches!(read("exec|-h"), Ok(Parsed::Help(verbs)) if verbs.len() == 2));
-        assert!(matches!(read("help|sessions|new"), Ok(Parsed::Help(verbs)) if verbs.len() == 3));
+        assert!(matches!(read("exec|-h"), Ok(Parsed::Help(commands)) if commands.len() == 2));
+        assert!(matches!(read("help|sessions|new"), Ok(Parsed::Help(commands)) if commands.len() == 3));
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn login(cx: &Cx) -> Result<()> {
 }
 
 async fn run(cx: &Cx, spec: AgentSpec) -> Result<()> {
-    if !cx.can_have_credentials(&spec) && cx.call.has("save") {
+    if !cx.can_have_credentials(&spec) && cx.flags.auth.save {
         return Err(Failure::usage(
             "credentials are kept only for agents that have a name in your own settings",
         )
@@ -45,7 +45,7 @@ async fn run(cx: &Cx, spec: AgentSpec) -> Result<()> {
         };
     }
     let adopted = adopt::adopt(cx, &spec, agent.auth_methods())?;
-    let named = cx.call.value("method");
+    let named = cx.flags.auth.method.as_deref();
     if !adopted.is_empty() && named.is_none_or(|named| adopted.contains_key(named)) {
         agent.shutdown().await;
         return with_credentials(cx, &spec, adopted).await;
@@ -97,7 +97,7 @@ async fn choose(cx: &Cx, spec: &AgentSpec, agent: &AgentHandle) -> Result<AuthMe
     let methods: Vec<&AuthMethod> =
         agent.auth_methods().iter().filter(|method| method.id().is_some()).collect();
     let list = || methods.iter().map(|method| method_text(method)).collect::<Vec<_>>();
-    if let Some(wanted) = cx.call.value("method") {
+    if let Some(wanted) = cx.flags.auth.method.as_deref() {
         let found = methods.iter().find(|method| method.id().is_some_and(|id| id.as_str() == wanted));
         return found.map(|method| (*method).clone()).ok_or_else(|| {
             let mut failure =
@@ -243,7 +243,7 @@ async fn by_variables(cx: &Cx, mut spec: AgentSpec, method: &AuthMethodEnvVar) -
     if standing == Standing::LoginNeeded {
         return Ok(standing);
     }
-    if cx.call.has("save") {
+    if cx.flags.auth.save {
         given.extend(named);
     }
     keep(cx, &spec, given).await?;
@@ -256,7 +256,7 @@ async fn keep(cx: &Cx, spec: &AgentSpec, given: BTreeMap<String, String>) -> Res
         return Ok(());
     }
     let file = store::credentials_file(&cx.paths);
-    let agreed = cx.call.has("save")
+    let agreed = cx.flags.auth.save
         || (cx.can_have_credentials(spec)
             && ask::can_ask()
             && ask::yes(&format!("Keep this in {}, which only you can read?", file.display())).await?);

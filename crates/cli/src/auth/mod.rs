@@ -100,7 +100,7 @@ fn login_client(cx: &Cx, spec: &AgentSpec) -> Client {
             client = client.terminal_auth();
         }
     }
-    if ask::can_ask() || cx.call.has("yes") {
+    if ask::can_ask() || cx.flags.auth.yes {
         client = client.elicitation_urls();
     }
     client
@@ -123,7 +123,7 @@ async fn reach(
 ) -> Result<AgentHandle> {
     let output = cx.output.clone();
     // What agents tell people while they log in, they often print there.
-    let wanted = !output.strict && cx.call.verb().name == "login";
+    let wanted = !output.strict && cx.args.command().name == "login";
     let on_stderr =
         wanted.then(|| -> OnLine { Box::new(move |line| output.tell(format_args!("  | {}", clean(line)))) });
     let options = ConnectOptions {

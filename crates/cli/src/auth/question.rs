@@ -14,9 +14,9 @@ pub(super) async fn answer(cx: &Cx, agent: &str, question: ElicitationAsk) -> Re
         _ => None,
     };
     let outcome = match page {
-        Some(url) if cx.call.has("yes") || !ask::can_ask() => {
+        Some(url) if cx.flags.auth.yes || !ask::can_ask() => {
             cx.output.tell(format_args!("{agent} asks: {}\n  {url}", clean(question.message())));
-            if cx.call.has("yes") {
+            if cx.flags.auth.yes {
                 Outcome::Agreed
             } else {
                 cx.output.tell("nobody can be asked whether to visit it; --yes agrees in advance");

@@ -120,7 +120,7 @@ impl Starter<'_> {
 
 async fn start<'a>(cx: &'a Cx, setup: run::Setup, permits: &'a Permits) -> Result<Started<'a>> {
     let store = Store::new(&cx.paths);
-    let name = cx.call.value("session");
+    let name = cx.flags.prompt.session.as_deref();
     if name.is_some_and(|name| name.trim().is_empty()) {
         return Err(Failure::usage("the session's name is empty"));
     }

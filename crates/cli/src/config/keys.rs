@@ -1,5 +1,7 @@
 //! The table of settings.
 
+use crate::args::Flags;
+
 /// What a setting holds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
@@ -47,8 +49,8 @@ pub(crate) struct Key {
     pub(crate) kind: Kind,
     pub(crate) default: Option<&'static str>,
     pub(crate) env: &'static str,
-    /// The flag that sets it.
-    pub(crate) flag: Option<&'static str>,
+    /// The value of the flag that sets it. The flag has the same name with dashes.
+    pub(crate) flag: Option<fn(&Flags) -> &Option<String>>,
     pub(crate) project: Project,
     pub(crate) about: &'static str,
 }
@@ -83,13 +85,21 @@ pub(crate) static KEYS: &[Key] = &[
         Consent,
         "The agent that is meant when none is named"
     ),
-    key!("model", Kind::Text, None, "ATTACHE_MODEL", Some("model"), Consent, "The model to ask for"),
+    key!(
+        "model",
+        Kind::Text,
+        None,
+        "ATTACHE_MODEL",
+        Some(|flags| &flags.model),
+        Consent,
+        "The model to ask for"
+    ),
     key!(
         "format",
         Kind::OneOf(&["text", "json", "quiet"]),
         Some("text"),
         "ATTACHE_FORMAT",
-        Some("format"),
+        Some(|flags| &flags.format),
         Free,
         "How answers are printed"
     ),
@@ -108,7 +118,7 @@ pub(crate) static KEYS: &[Key] = &[
         Kind::Text,
         None,
         "ATTACHE_PERMISSION_POLICY",
-        Some("permission-policy"),
+        Some(|flags| &flags.permission_policy),
         Consent,
         "Rules that come before the mode: JSON, or a file"
     ),
@@ -117,7 +127,7 @@ pub(crate) static KEYS: &[Key] = &[
         Kind::OneOf(&["deny", "fail"]),
         Some("deny"),
         "ATTACHE_NON_INTERACTIVE_PERMISSIONS",
-        Some("non-interactive-permissions"),
+        Some(|flags| &flags.non_interactive_permissions),
         Free,
         "Without a terminal to ask on: deny, or fail"
     ),
@@ -126,7 +136,7 @@ pub(crate) static KEYS: &[Key] = &[
         Kind::OneOf(&["skip", "fail"]),
         Some("skip"),
         "ATTACHE_AUTH_POLICY",
-        Some("auth-policy"),
+        Some(|flags| &flags.auth_policy),
         Free,
         "Without credentials: skip, or fail"
     ),
@@ -171,7 +181,7 @@ pub(crate) static KEYS: &[Key] = &[
         SECONDS,
         None,
         "ATTACHE_TIMEOUT",
-        Some("timeout"),
+        Some(|flags| &flags.timeout),
         Narrow,
         "Seconds that the agent may take to answer"
     ),
@@ -180,7 +190,7 @@ pub(crate) static KEYS: &[Key] = &[
         Kind::Count { least: 1, most: 1_000_000_000 },
         None,
         "ATTACHE_MAX_TURNS",
-        Some("max-turns"),
+        Some(|flags| &flags.max_turns),
         Narrow,
         "Turns that a session may have"
     ),
@@ -189,7 +199,7 @@ pub(crate) static KEYS: &[Key] = &[
         Kind::Count { least: 1, most: 1_000_000_000_000_000 },
         None,
         "ATTACHE_MAX_TOKENS",
-        Some("max-tokens"),
+        Some(|flags| &flags.max_tokens),
         Narrow,
         "Tokens that a session may use"
     ),
@@ -198,7 +208,7 @@ pub(crate) static KEYS: &[Key] = &[
         Kind::Number { above: 0.0, most: 1e9 },
         None,
         "ATTACHE_MAX_COST",
-        Some("max-cost"),
+        Some(|flags| &flags.max_cost),
         Narrow,
         "What a session may cost"
     ),
@@ -207,7 +217,7 @@ pub(crate) static KEYS: &[Key] = &[
         Kind::Count { least: 0, most: MOST_RETRIES.cast_signed() },
         Some("0"),
         "ATTACHE_PROMPT_RETRIES",
-        Some("prompt-retries"),
+        Some(|flags| &flags.prompt_retries),
         Free,
         "Attempts after an error that may pass"
     ),
@@ -216,7 +226,7 @@ pub(crate) static KEYS: &[Key] = &[
         Kind::Number { above: -1e-9, most: LONGEST_TIME },
         Some("300"),
         "ATTACHE_TTL",
-        Some("ttl"),
+        Some(|flags| &flags.ttl),
         Free,
         "Seconds that an idle agent is kept; 0 for ever"
     ),
@@ -247,7 +257,15 @@ pub(crate) static KEYS: &[Key] = &[
         Free,
         "Seconds that a cancelled agent may take to end its turn"
     ),
-    key!("log", Kind::Path, None, "ATTACHE_LOG", Some("log"), Consent, "A file for the messages on the wire"),
+    key!(
+        "log",
+        Kind::Path,
+        None,
+        "ATTACHE_LOG",
+        Some(|flags| &flags.log),
+        Consent,
+        "A file for the messages on the wire"
+    ),
 ];
 
 /// Tables that a project's file may only bring with the user's consent, because they run commands or hold secrets.

@@ -7,17 +7,17 @@ use attache_conn::private;
 use attache_host::bounded::{FinalLink, read_text_bounded};
 use attache_host::trust::{FileKind, LARGEST_FILE, ProjectFiles, TrustStore};
 
-use super::keys::{GUARDED_TABLES, Key, Kind, MODES, Project};
+use super::keys::{GUARDED_TABLES, Key, Kind, Project};
 use super::{
     Config, Ignored, KEYS, PROJECT_FILE, ProjectTrust, Setting, Source, TRUST_VARIABLE, check, parse_value,
     wrong,
 };
-use crate::args::{Call, nearest};
+use crate::args::{Flags, nearest};
 use crate::error::Result;
 use crate::paths::Paths;
 
 /// All settings for a command in a directory.
-pub(crate) fn load(paths: &Paths, cwd: &Path, call: Option<&Call>) -> Result<Config> {
+pub(crate) fn load(paths: &Paths, cwd: &Path, flags: Option<&Flags>) -> Result<Config> {
     let mut config = fallback(paths, cwd);
     config.merge_installed(paths);
     config.merge_credentials(paths);
@@ -40,14 +40,14 @@ pub(crate) fn load(paths: &Paths, cwd: &Path, call: Option<&Call>) -> Result<Con
             files.add(named, FileKind::Named);
         }
     }
-    config.project = ProjectTrust::new(paths, files, call);
+    config.project = ProjectTrust::new(paths, files, flags);
     if let Some(table) = table {
         let source = Source::Project(config.project_file.clone());
         config.merge(table, &source, config.project.is_trusted())?;
     }
     config.merge_env()?;
-    if let Some(call) = call {
-        config.merge_flags(call)?;
+    if let Some(flags) = flags {
+        config.merge_flags(flags)?;
     }
     Ok(config)
 }
@@ -115,8 +115,8 @@ fn add_words(value: &toml::Value, words: &mut Vec<String>) {
 }
 
 impl ProjectTrust {
-    fn new(paths: &Paths, files: ProjectFiles, call: Option<&Call>) -> Self {
-        let by_flag = call.is_some_and(|call| call.has("trust"));
+    fn new(paths: &Paths, files: ProjectFiles, flags: Option<&Flags>) -> Self {
+        let by_flag = flags.is_some_and(|flags| flags.trust);
         let by_env = std::env::var_os(TRUST_VARIABLE).is_some_and(|value| value == "1");
         let status = TrustStore::new(&paths.state).status(&files);
         ProjectTrust { files, status, overridden: by_flag || by_env }
@@ -269,26 +269,24 @@ impl Config {
         Ok(())
     }
 
-    fn merge_flags(&mut self, call: &Call) -> Result<()> {
+    fn merge_flags(&mut self, flags: &Flags) -> Result<()> {
         for key in KEYS {
-            let Some(flag) = key.flag else { continue };
-            // A command may have a flag of the same name that means something else.
-            if let Some(text) = call.global(flag) {
+            if let Some(text) = key.flag.and_then(|field| field(flags).as_deref()) {
+                let flag = key.name.replace('_', "-");
                 let value =
                     parse_value(key, text).map_err(|failure| failure.context(format_args!("--{flag}")))?;
-                self.set_by_flag(key.name, value, flag);
+                self.set_by_flag(key.name, value, &flag);
             }
         }
-        if let Some(text) = call.value("policy") {
-            self.set_by_flag("permission_policy", toml::Value::String(text.to_owned()), "policy");
-        }
-        for mode in MODES.iter().filter(|mode| call.has(mode)) {
+        for mode in &flags.permission_modes {
             self.set_by_flag("permissions", toml::Value::String((*mode).to_owned()), mode);
         }
-        for (flag, key, value) in
-            [("no-fs", "fs", false), ("no-terminal", "terminal", false), ("sandbox", "sandbox", true)]
-        {
-            if call.has(flag) {
+        for (given, flag, key, value) in [
+            (flags.no_fs, "no-fs", "fs", false),
+            (flags.no_terminal, "no-terminal", "terminal", false),
+            (flags.sandbox, "sandbox", "sandbox", true),
+        ] {
+            if given {
                 self.set_by_flag(key, toml::Value::Boolean(value), flag);
             }
         }

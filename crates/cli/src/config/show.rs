@@ -108,7 +108,7 @@ pub(crate) fn to_json(value: &toml::Value) -> Value {
 
 /// A file to begin with.
 pub(crate) fn init(cx: &Cx) -> Result<()> {
-    let project = cx.call.has("project");
+    let project = cx.flags.project;
     let path = if project { cx.cwd.join(PROJECT_FILE) } else { cx.config.user_file.clone() };
     let created = !path.exists();
     if created {
@@ -148,9 +148,9 @@ fn template(project: bool) -> String {
 
 /// Changes one value.
 pub(crate) fn set(cx: &Cx) -> Result<()> {
-    let project = cx.call.has("project");
+    let project = cx.flags.project;
     let path = if project { cx.config.project_file.clone() } else { cx.config.user_file.clone() };
-    let (key, text) = (cx.call.word(0).unwrap_or_default(), cx.call.word(1).unwrap_or_default());
+    let (key, text) = (cx.args.word(0).unwrap_or_default(), cx.args.word(1).unwrap_or_default());
     let value = match key {
         // What is wrong with it is better told now than with the next prompt.
         "permission_policy" => json!(crate::run::check_policy(text, &cx.cwd)?).to_string(),

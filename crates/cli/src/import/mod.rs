@@ -79,8 +79,8 @@ const LARGEST: usize = 16 << 20;
 
 /// Takes settings over.
 pub(crate) fn import(cx: &Cx) -> Result<()> {
-    let program = cx.call.word(0).unwrap_or_default();
-    let project = cx.call.has("project");
+    let program = cx.args.word(0).unwrap_or_default();
+    let project = cx.flags.project;
     if project && program != "acpx" {
         return Err(Failure::usage("--project is for acpx, which has settings in projects"));
     }
@@ -97,7 +97,7 @@ pub(crate) fn import(cx: &Cx) -> Result<()> {
     let target = if project { cx.cwd.join(PROJECT_FILE) } else { cx.config.user_file.clone() };
     let before = fs::read_to_string(&target).unwrap_or_default();
     let plan = plan(cx, program, taken, before.clone(), project)?;
-    let dry = cx.call.has("dry-run");
+    let dry = cx.flags.import.dry_run;
     let changes = plan.rows.iter().any(|row| matches!(row.change, Change::Added | Change::Replaced));
     if changes && !dry {
         apply(cx, &plan, &before, &target, project)?;
@@ -108,7 +108,7 @@ pub(crate) fn import(cx: &Cx) -> Result<()> {
 
 /// The file of the other program.
 fn source(cx: &Cx, program: &str, project: bool) -> Result<PathBuf> {
-    if let Some(file) = cx.call.value("from") {
+    if let Some(file) = &cx.flags.import.from {
         return Ok(cx.cwd.join(file));
     }
     let home = home();
@@ -189,7 +189,7 @@ impl Plan {
             self.notes.push(format!("left out: {}", failure.message));
             return Ok(());
         }
-        let force = cx.call.has("force");
+        let force = cx.flags.import.force;
         let is_same = |there: &toml::Value| {
             to_float(there).map_or(*there == value, |there| Some(there) == to_float(&value))
         };
@@ -246,7 +246,7 @@ impl Plan {
         });
         row.change = match entry(there, &name) {
             Some(there) if same_entry(there, wanted_value.as_ref()) => Change::Same,
-            Some(_) if cx.call.has("force") => {
+            Some(_) if cx.flags.import.force => {
                 self.text = merge::without_agent(&self.text, &name)?;
                 Change::Replaced
             }
@@ -271,7 +271,7 @@ impl Plan {
         }
         for (name, value) in secrets {
             let kept = self.credentials.agents.entry(agent.to_owned()).or_default();
-            let change = decide(kept.get(&name), &value, cx.call.has("force"));
+            let change = decide(kept.get(&name), &value, cx.flags.import.force);
             if matches!(change, Change::Added | Change::Replaced) {
                 kept.insert(name.clone(), value);
             }
@@ -285,7 +285,7 @@ impl Plan {
     }
 
     fn credential(&mut self, cx: &Cx, method: String, credential: String) {
-        let change = decide(self.credentials.unassigned.get(&method), &credential, cx.call.has("force"));
+        let change = decide(self.credentials.unassigned.get(&method), &credential, cx.flags.import.force);
         if matches!(change, Change::Added | Change::Replaced) {
             self.notes.push(format!(
                 "the credential `{method}` names no agent; it is used when `attache auth login AGENT` has given it to one"

@@ -35,10 +35,10 @@ use source::{Found, Settings};
 
 /// `attache registry list` and `search`.
 pub(crate) fn list(cx: &Cx) -> Result<()> {
-    if cx.call.has("installed") {
+    if cx.flags.registry.installed {
         return show::installed(cx);
     }
-    let words: Vec<String> = cx.call.words.iter().map(|word| word.to_lowercase()).collect();
+    let words: Vec<String> = cx.args.words.iter().map(|word| word.to_lowercase()).collect();
     let agents = Settings::new(cx)?.agents(cx)?;
     let fits = |found: &Found| {
         let entry = &found.entry;
@@ -53,13 +53,13 @@ pub(crate) fn list(cx: &Cx) -> Result<()> {
 pub(crate) fn install(cx: &Cx) -> Result<()> {
     let settings = Settings::new(cx)?;
     let wish = Wish {
-        via: cx.call.value("via").and_then(Via::from_name),
-        preinstall: cx.call.has("preinstall"),
-        force: cx.call.has("force"),
+        via: cx.flags.registry.via.as_deref().and_then(Via::from_name),
+        preinstall: cx.flags.registry.preinstall,
+        force: cx.flags.registry.force,
     };
     let agents = settings.agents(cx)?;
     // All names are looked at before anything is installed.
-    let chosen: Vec<&Found> = cx.call.words.iter().map(|name| find(&agents, name)).collect::<Result<_>>()?;
+    let chosen: Vec<&Found> = cx.args.words.iter().map(|name| find(&agents, name)).collect::<Result<_>>()?;
     for found in chosen {
         let outcome = install::install(cx, &settings, found, wish)?;
         tell(cx, &outcome, None);
@@ -90,14 +90,14 @@ fn find<'a>(agents: &'a [Found], name: &str) -> Result<&'a Found> {
 pub(crate) fn update(cx: &Cx) -> Result<()> {
     let settings = Settings::new(cx)?;
     let here = installed(&cx.paths.data)?;
-    for name in &cx.call.words {
+    for name in &cx.args.words {
         if !here.contains_key(name) {
             return Err(not_installed(name, here.keys().map(String::as_str)));
         }
     }
     let agents = settings.agents(cx)?;
     let mut missing = Vec::new();
-    for before in here.values().filter(|agent| cx.call.words.is_empty() || cx.call.words.contains(&agent.id))
+    for before in here.values().filter(|agent| cx.args.words.is_empty() || cx.args.words.contains(&agent.id))
     {
         let Some(found) = agents.iter().find(|found| found.entry.id == before.id) else {
             missing.push(before.id.clone());
@@ -116,7 +116,7 @@ pub(crate) fn update(cx: &Cx) -> Result<()> {
             preinstall: before.via == Via::Npx && before.dir.is_some(),
             force: false,
         };
-        if cx.call.has("dry-run") {
+        if cx.flags.registry.dry_run {
             if found.entry.version != before.version {
                 show::would_update(cx, before, &found.entry.version);
             }
@@ -134,12 +134,12 @@ pub(crate) fn update(cx: &Cx) -> Result<()> {
 /// `attache registry remove`
 pub(crate) fn remove(cx: &Cx) -> Result<()> {
     let mut changing = Changing::begin(&cx.paths.data)?;
-    for name in &cx.call.words {
+    for name in &cx.args.words {
         if !changing.agents.contains_key(name) {
             return Err(not_installed(name, changing.agents.keys().map(String::as_str)));
         }
     }
-    let gone: Vec<Installed> = cx.call.words.iter().filter_map(|name| changing.agents.remove(name)).collect();
+    let gone: Vec<Installed> = cx.args.words.iter().filter_map(|name| changing.agents.remove(name)).collect();
     changing.record()?;
     for agent in gone {
         forget_archive(&cx.paths.cache, &agent);

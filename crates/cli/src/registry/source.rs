@@ -59,10 +59,10 @@ impl Settings {
             sources: Vec::new(),
             max_age: MAX_AGE,
             allow_http: false,
-            require_checksum: cx.call.has("require-checksum"),
+            require_checksum: cx.flags.registry.require_checksum,
             certificates: None,
-            offline: cx.call.has("offline"),
-            refresh: cx.call.has("refresh"),
+            offline: cx.flags.registry.offline,
+            refresh: cx.flags.registry.refresh,
         };
         if let Some(setting) = cx.config.tables.get("registry") {
             settings.read(&setting.value).map_err(|what| {
@@ -73,7 +73,7 @@ impl Settings {
         let from_env = std::env::var("ATTACHE_REGISTRY").unwrap_or_default();
         let from_env: Vec<&str> =
             from_env.split(',').map(str::trim).filter(|place| !place.is_empty()).collect();
-        let from_flags: Vec<&str> = cx.call.values("registry").collect();
+        let from_flags: Vec<&str> = cx.flags.registry.sources.iter().map(String::as_str).collect();
         for places in [from_env, from_flags].into_iter().filter(|places| !places.is_empty()) {
             let known = std::mem::take(&mut settings.sources);
             settings.sources = places

@@ -28,7 +28,7 @@ const PREVIEW: usize = 200;
 /// Sends one prompt to several agents.
 pub(crate) fn compare(cx: &Cx) -> Result<()> {
     may_exec(cx)?;
-    if cx.call.has("agent") {
+    if cx.flags.agent.is_some() {
         return Err(Failure::usage("name the agents to compare; --agent is for one"));
     }
     let (agents, prompt) = read(cx)?;
@@ -67,8 +67,8 @@ fn seen(kind: Kind) -> Failure {
 
 /// The agents, and the prompt behind them or in a file.
 fn read(cx: &Cx) -> Result<(Vec<&str>, Vec<ContentBlock>)> {
-    let words: Vec<&str> = cx.call.words.iter().map(String::as_str).collect();
-    if cx.call.has("file") {
+    let words: Vec<&str> = cx.args.words.iter().map(String::as_str).collect();
+    if cx.flags.prompt.file.is_some() {
         return Ok((words, input::file(cx)?));
     }
     match words.split_last() {

@@ -57,7 +57,7 @@ async fn tell_cancel(_cx: &Cx, _record: &Record) -> Result<bool> {
 
 /// Switches the mode.
 pub(crate) fn set_mode(cx: &Cx) -> Result<()> {
-    let mode = cx.call.word(0).unwrap_or_default().to_owned();
+    let mode = cx.args.word(0).unwrap_or_default().to_owned();
     let Changed { record, resumed, .. } = change(cx, Setting::Mode(mode.clone()))?;
     match cx.output.format {
         Format::Json => {
@@ -72,7 +72,7 @@ pub(crate) fn set_mode(cx: &Cx) -> Result<()> {
 
 /// Sets an option.
 pub(crate) fn set(cx: &Cx) -> Result<()> {
-    let (key, value) = (cx.call.word(0).unwrap_or_default(), cx.call.word(1).unwrap_or_default());
+    let (key, value) = (cx.args.word(0).unwrap_or_default(), cx.args.word(1).unwrap_or_default());
     if key == "model" {
         let Changed { record, resumed, .. } = change(cx, Setting::Model(value.to_owned()))?;
         match cx.output.format {

@@ -101,7 +101,7 @@ fn options(cx: &Cx) -> Result<Vec<(String, String)>> {
         })?;
         Ok((key.trim().to_owned(), value.trim().to_owned()))
     };
-    cx.call.values("config-option").map(read).collect()
+    cx.flags.prompt.config_options.iter().map(String::as_str).map(read).collect()
 }
 
 pub(super) async fn one_shot(

@@ -15,9 +15,9 @@ pub(crate) fn is_piped() -> bool {
 
 /// Reads the prompt.
 pub(crate) fn prompt(cx: &Cx) -> Result<Vec<ContentBlock>> {
-    let words = cx.call.words.join(" ");
+    let words = cx.args.words.join(" ");
     let words = words.trim();
-    let blocks = match cx.call.value("file") {
+    let blocks = match cx.flags.prompt.file.as_deref() {
         Some(_) => with_words(file(cx)?, words),
         None if !words.is_empty() => vec![words.into()],
         None if !is_piped() => {
@@ -35,7 +35,7 @@ pub(crate) fn prompt(cx: &Cx) -> Result<Vec<ContentBlock>> {
 
 /// Reads the prompt of `--file` alone.
 pub(super) fn file(cx: &Cx) -> Result<Vec<ContentBlock>> {
-    match cx.call.value("file").unwrap_or("-") {
+    match cx.flags.prompt.file.as_deref().unwrap_or("-") {
         "-" => blocks(&stdin()?),
         file => {
             let path = cx.cwd.join(file);

@@ -9,7 +9,7 @@ use crate::error::{Context as _, Failure, Result};
 
 /// The servers for new sessions, as they go over the wire.
 pub(super) fn servers(cx: &Cx) -> Result<Vec<Value>> {
-    let (list, source) = if let Some(file) = cx.call.value("mcp-config") {
+    let (list, source) = if let Some(file) = cx.flags.mcp_config.as_deref() {
         let path = cx.cwd.join(file);
         let text = std::fs::read_to_string(&path).context(path.display())?;
         let value: Value = serde_json::from_str(&text)

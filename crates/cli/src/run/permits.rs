@@ -34,8 +34,13 @@ pub(crate) struct Permits {
 impl Permits {
     /// What flags and settings say.
     pub(crate) fn new(cx: &Cx) -> Result<Permits> {
-        let answers =
-            cx.call.value("answers").map(|spec| crate::forms::answers(spec, &cx.cwd)).transpose()?;
+        let answers = cx
+            .flags
+            .prompt
+            .answers
+            .as_deref()
+            .map(|spec| crate::forms::answers(spec, &cx.cwd))
+            .transpose()?;
         Ok(Permits { rules: rules(cx)?, answers, ..Permits::plain(cx)? })
     }
 

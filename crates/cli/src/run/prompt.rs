@@ -18,12 +18,12 @@ use crate::session_store::{Record, Scope, Store, boundary};
 
 /// The open session that is meant, in this directory or above it.
 pub(crate) fn find(cx: &Cx, setup: &Setup) -> Result<Record> {
-    let name = cx.call.value("session");
+    let name = cx.flags.prompt.session.as_deref();
     let scope = Scope::new(&setup.spec, &cx.cwd, name);
     if let Some(record) = Store::new(&cx.paths).route(&scope)? {
         return Ok(record);
     }
-    let agent = match (&cx.call.agent, cx.call.value("agent")) {
+    let agent = match (&cx.args.agent, cx.flags.agent.as_deref()) {
         (Some(agent), _) => format!(" {agent}"),
         (None, Some(command)) => format!(" --agent {}", crate::agents::join([command])),
         (None, None) => String::new(),
@@ -35,7 +35,7 @@ pub(crate) fn find(cx: &Cx, setup: &Setup) -> Result<Record> {
     )
     .hint(format!("create one: attache{agent} sessions new{name}"));
     // Words without a command are a prompt; a command that was mistyped is one too.
-    let mistyped = cx.call.word(0).filter(|_| cx.call.path().is_empty());
+    let mistyped = cx.args.word(0).filter(|_| cx.args.path().is_empty());
     let mistyped = mistyped.filter(|word| word.len() > 3).and_then(crate::args::nearest_command);
     Err(match mistyped {
         Some(command) => failure.hint(format!("or was the command `{command}` meant?")),
@@ -65,7 +65,7 @@ pub(crate) fn prompt(cx: &Cx) -> Result<()> {
             "do": "prompt",
             "prompt": blocks,
             "permits": permits.to_json(),
-            "wait": !cx.call.has("no-wait"),
+            "wait": !cx.flags.prompt.no_wait,
             "attended": local.is_attended(),
             "model": model,
         });
@@ -157,7 +157,7 @@ async fn submit(
     let Some(link) = link else {
         return Err(Failure::runtime("the session's process does not take the prompt").detail("OWNER_GONE"));
     };
-    if cx.call.has("no-wait") {
+    if cx.flags.prompt.no_wait {
         return Ok(request);
     }
     follow(cx, record, link, local).await.map(|()| None)

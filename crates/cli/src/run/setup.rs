@@ -47,7 +47,7 @@ impl Setup {
     /// The same for an agent that is meant in another way.
     pub(crate) fn of(cx: &Cx, spec: AgentSpec) -> Result<Setup> {
         let config = &cx.config;
-        let system_prompt = match (cx.call.value("system-prompt"), cx.call.value("append-system-prompt")) {
+        let system_prompt = match (&cx.flags.system_prompt, &cx.flags.append_system_prompt) {
             (Some(text), _) if !text.trim().is_empty() => Some(json!(text)),
             (_, Some(text)) if !text.trim().is_empty() => Some(json!({ "append": text })),
             (None, None) => None,
@@ -61,7 +61,7 @@ impl Setup {
             directories: cx.directories()?,
             mcp_servers: mcp::servers(cx)?,
             system_prompt,
-            allowed_tools: cx.call.value("allowed-tools").map(tools).transpose()?,
+            allowed_tools: cx.flags.allowed_tools.as_deref().map(tools).transpose()?,
             max_turns: config.count("max_turns"),
             fs: config.is("fs"),
             terminal: config.is("terminal"),

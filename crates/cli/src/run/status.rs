@@ -14,7 +14,7 @@ use crate::time::{clock, parse};
 /// Says how a session is.
 pub(crate) fn status(cx: &Cx) -> Result<()> {
     let setup = Setup::new(cx)?;
-    let scope = Scope::new(&setup.spec, &cx.cwd, cx.call.value("session"));
+    let scope = Scope::new(&setup.spec, &cx.cwd, cx.flags.prompt.session.as_deref());
     let store = Store::new(&cx.paths);
     let Some(record) = store.find(&scope, false)? else {
         match cx.output.format {

@@ -16,7 +16,7 @@ use crate::time::{format, now, parse};
 
 /// Closes a session: its agent ends, its record stays.
 pub(crate) fn close(cx: &Cx) -> Result<()> {
-    let record = find(cx, &cx.agent()?, cx.call.word(0), false)?;
+    let record = find(cx, &cx.agent()?, cx.args.word(0), false)?;
     let record = close_record(cx, &record)?;
     match cx.output.format {
         Format::Json => cx.output.json(&result("session_closed", &record, &[])),
@@ -40,7 +40,7 @@ fn close_record(cx: &Cx, record: &Record) -> Result<Record> {
 /// Deletes a session: in the agent, if it can, and here.
 pub(crate) fn delete(cx: &Cx) -> Result<()> {
     let setup = Setup::new(cx)?;
-    let record = find(cx, &setup.spec, cx.call.word(0), true)?;
+    let record = find(cx, &setup.spec, cx.args.word(0), true)?;
     close_record(cx, &record)?;
     let setup = setup.with_record(&record);
     let told = runtime(async {
@@ -69,8 +69,8 @@ pub(crate) fn delete(cx: &Cx) -> Result<()> {
 /// Copies a session.
 pub(crate) fn fork(cx: &Cx) -> Result<()> {
     let setup = Setup::new(cx)?;
-    let record = find(cx, &setup.spec, cx.call.word(0), true)?;
-    let name = cx.call.value("as").filter(|name| !name.trim().is_empty());
+    let record = find(cx, &setup.spec, cx.args.word(0), true)?;
+    let name = cx.flags.sessions.copy_name.as_deref().filter(|name| !name.trim().is_empty());
     let name = name.ok_or_else(|| Failure::usage("a copy needs a name: --as NAME"))?;
     let setup = setup.with_record(&record);
     let scope = Scope::new(&setup.spec, &record.cwd, Some(name));
@@ -108,34 +108,22 @@ pub(crate) fn fork(cx: &Cx) -> Result<()> {
     Ok(())
 }
 
-/// More than a hundred years.
-const MOST_DAYS: u64 = 36_525;
-
 /// Deletes the records of closed sessions.
 pub(crate) fn prune(cx: &Cx) -> Result<()> {
     let scope = Scope::new(&cx.agent()?, &cx.cwd, None);
-    let before = match (cx.call.value("before"), cx.call.value("older-than")) {
+    let before = match (&cx.flags.sessions.before, cx.flags.sessions.older_than) {
         (Some(_), Some(_)) => return Err(Failure::usage("give --before or --older-than, not both")),
         (Some(date), None) => Some(parse(date).ok_or_else(|| {
             Failure::usage(format_args!(
                 "--before is a date like 2026-01-31 or 2026-01-31T12:00:00Z, not `{date}`"
             ))
         })?),
-        (None, Some(days)) => {
-            let time = days.parse::<u64>().ok().filter(|days| (1..=MOST_DAYS).contains(days));
-            let time =
-                time.and_then(|days| SystemTime::now().checked_sub(Duration::from_secs(days * 86_400)));
-            Some(time.ok_or_else(|| {
-                Failure::usage(format_args!(
-                    "--older-than is a whole number of days from 1 to {MOST_DAYS}, not `{days}`"
-                ))
-            })?)
-        }
+        (None, Some(days)) => SystemTime::now().checked_sub(Duration::from_secs(days as u64 * 86_400)),
         (None, None) => None,
     };
     let before = before.map(format);
-    let dry = cx.call.has("dry-run");
-    let with_history = cx.call.has("include-history");
+    let dry = cx.flags.sessions.dry_run;
+    let with_history = cx.flags.sessions.include_history;
     let store = Store::new(&cx.paths);
     let when = |record: &Record| record.closed_at.clone().unwrap_or_else(|| record.last_used_at.clone());
     let pruned: Vec<Record> = store
@@ -186,13 +174,19 @@ fn bytes(count: u64) -> String {
 
 /// Writes a session to a file.
 pub(crate) fn export(cx: &Cx) -> Result<()> {
-    let Some(output) = cx.call.value("output").filter(|output| !output.is_empty()) else {
+    let Some(output) = cx.flags.sessions.output.as_deref().filter(|output| !output.is_empty()) else {
         return Err(Failure::usage("say where to with --output FILE"));
     };
     let spec = cx.agent()?;
-    let cwd =
-        cx.call.own("cwd").map(|dir| absolute(&cx.cwd, dir)).transpose()?.unwrap_or_else(|| cx.cwd.clone());
-    let scope = Scope::new(&spec, &cwd, cx.call.word(0));
+    let cwd = cx
+        .flags
+        .sessions
+        .cwd
+        .as_deref()
+        .map(|dir| absolute(&cx.cwd, dir))
+        .transpose()?
+        .unwrap_or_else(|| cx.cwd.clone());
+    let scope = Scope::new(&spec, &cwd, cx.args.word(0));
     let store = Store::new(&cx.paths);
     let record = store.find(&scope, true)?.ok_or_else(|| {
         Failure::runtime(format_args!(
@@ -212,10 +206,16 @@ pub(crate) fn export(cx: &Cx) -> Result<()> {
 
 /// Takes a session over from a file.
 pub(crate) fn import(cx: &Cx) -> Result<()> {
-    let archive = cx.cwd.join(Path::new(cx.call.word(0).unwrap_or_default()));
-    let cwd = cx.call.own("cwd").map(|dir| absolute(&cx.cwd, dir)).transpose()?;
+    let archive = cx.cwd.join(Path::new(cx.args.word(0).unwrap_or_default()));
+    let cwd = cx.flags.sessions.cwd.as_deref().map(|dir| absolute(&cx.cwd, dir)).transpose()?;
     let scope = Scope::new(&cx.agent()?, &cx.cwd, None);
-    let record = session_store::import(&Store::new(&cx.paths), &archive, &scope, cx.call.value("name"), cwd)?;
+    let record = session_store::import(
+        &Store::new(&cx.paths),
+        &archive,
+        &scope,
+        cx.flags.sessions.name.as_deref(),
+        cwd,
+    )?;
     match cx.output.format {
         Format::Json => cx.output.json(&json!({
             "action": "session_imported", "record_id": record.id, "cwd": record.cwd,

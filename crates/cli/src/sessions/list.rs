@@ -14,10 +14,10 @@ use crate::session_store::{Record, Scope, Store};
 pub(crate) fn list(cx: &Cx) -> Result<()> {
     let setup = Setup::new(cx)?;
     let scope = Scope::new(&setup.spec, &cx.cwd, None);
-    let filter = cx.call.value("filter-cwd").map(|dir| absolute(&cx.cwd, dir)).transpose()?;
-    let cursor = cx.call.value("cursor").map(str::to_owned);
+    let filter = cx.flags.sessions.filter_cwd.as_deref().map(|dir| absolute(&cx.cwd, dir)).transpose()?;
+    let cursor = cx.flags.sessions.cursor.clone();
     let store = Store::new(&cx.paths);
-    if cx.call.has("local") {
+    if cx.flags.sessions.local {
         if cursor.is_some() {
             return Err(Failure::usage("--cursor is for the agent's list, not for --local"));
         }

@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use super::conversation::{self, Message};
 use super::find;
 use crate::cx::Cx;
-use crate::error::{Context as _, Failure, Result};
+use crate::error::{Context as _, Result};
 use crate::output::Format;
 use crate::session_store::{Record, Store};
 
 /// Shows what is recorded of a session.
 pub(crate) fn show(cx: &Cx) -> Result<()> {
-    let record = find(cx, &cx.agent()?, cx.call.word(0), true)?;
+    let record = find(cx, &cx.agent()?, cx.args.word(0), true)?;
     match cx.output.format {
         Format::Json => {
             let mut value = record.to_json();
@@ -58,26 +58,16 @@ pub(crate) fn show(cx: &Cx) -> Result<()> {
 
 /// Shows the last messages.
 pub(crate) fn history(cx: &Cx) -> Result<()> {
-    let limit = count(cx, "limit")?.unwrap_or(20);
-    entries(cx, Some(limit))
+    entries(cx, Some(cx.flags.sessions.limit.unwrap_or(20)))
 }
 
 /// Shows all messages, or the last ones.
 pub(crate) fn read(cx: &Cx) -> Result<()> {
-    let limit = count(cx, "tail")?;
-    entries(cx, limit)
-}
-
-fn count(cx: &Cx, flag: &str) -> Result<Option<usize>> {
-    let read = |text: &str| match text.parse::<usize>() {
-        Ok(count) if count > 0 => Ok(count),
-        _ => Err(Failure::usage(format_args!("--{flag} is a whole number above 0, not `{text}`"))),
-    };
-    cx.call.value(flag).map(read).transpose()
+    entries(cx, cx.flags.sessions.tail)
 }
 
 fn entries(cx: &Cx, limit: Option<usize>) -> Result<()> {
-    let record = find(cx, &cx.agent()?, cx.call.word(0), true)?;
+    let record = find(cx, &cx.agent()?, cx.args.word(0), true)?;
     let store = Store::new(&cx.paths);
     let all = count_messages(&store, &record)?;
     let skipped = all.saturating_sub(limit.unwrap_or(all));

@@ -38,8 +38,8 @@ pub(crate) fn new(cx: &Cx) -> Result<()> {
 /// Finds the session that a prompt would go to, or starts one.
 pub(crate) fn ensure(cx: &Cx) -> Result<()> {
     let setup = Setup::new(cx)?;
-    let scope = Scope::new(&setup.spec, &cx.cwd, cx.call.value("name"));
-    let wanted = cx.call.value("resume-session");
+    let scope = Scope::new(&setup.spec, &cx.cwd, cx.flags.sessions.name.as_deref());
+    let wanted = cx.flags.sessions.resume_session.as_deref();
     let found = Store::new(&cx.paths).route(&scope)?;
     let found = found.filter(|record| wanted.is_none_or(|id| record.session_id == id));
     let (record, created) = match found {
@@ -59,13 +59,13 @@ pub(crate) fn ensure(cx: &Cx) -> Result<()> {
 
 /// Starts a session with the agent and records it.
 fn create(cx: &Cx, setup: Setup) -> Result<(Record, Vec<Record>)> {
-    let name = cx.call.value("name");
+    let name = cx.flags.sessions.name.as_deref();
     if name.is_some_and(|name| name.trim().is_empty()) {
         return Err(Failure::usage("the session's name is empty"));
     }
     cx.warn();
     let scope = Scope::new(&setup.spec, &cx.cwd, name);
-    let wanted = cx.call.value("resume-session").map(str::to_owned);
+    let wanted = cx.flags.sessions.resume_session.clone();
     let mut record = runtime(async {
         with_agent(cx, setup, async |connection, wire| {
             let session = match &wanted {

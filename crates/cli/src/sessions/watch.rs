@@ -26,8 +26,8 @@ const OPEN: usize = 4096;
 
 /// Watches a session until it is closed.
 pub(crate) fn watch(cx: &Cx) -> Result<()> {
-    let record = find(cx, &cx.agent()?, cx.call.value("name"), true)?;
-    let after = cx.call.value("cursor").map(|cursor| place(cursor, &record)).transpose()?;
+    let record = find(cx, &cx.agent()?, cx.flags.sessions.name.as_deref(), true)?;
+    let after = cx.flags.sessions.cursor.as_deref().map(|cursor| place(cursor, &record)).transpose()?;
     let mut watch = Watch::new(cx, &record, after.unwrap_or_default());
     runtime(async {
         tokio::select! {
