@@ -2,13 +2,14 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The result of everything in this program.
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// What kind of failure, as scripts tell them apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The kind of a failure, by which scripts distinguish them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Kind {
     /// The command line or a file of settings is wrong.
     Usage,
@@ -52,18 +53,6 @@ impl Kind {
         }
     }
 
-    pub(crate) fn from_name(name: &str) -> Kind {
-        const ALL: [Kind; 6] = [
-            Kind::Usage,
-            Kind::Timeout,
-            Kind::NoSession,
-            Kind::PermissionDenied,
-            Kind::PromptUnavailable,
-            Kind::Interrupted,
-        ];
-        ALL.into_iter().find(|kind| kind.name() == name).unwrap_or(Kind::Runtime)
-    }
-
     /// The code of the JSON-RPC error that `--format json` prints.
     pub(crate) fn json_code(self) -> i32 {
         match self {
@@ -79,7 +68,7 @@ impl Kind {
 }
 
 /// A failure, as it is shown.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Failure {
     pub(crate) kind: Kind,
     /// A finer name for scripts, for example `AGENT_SPAWN_ENOENT`.
@@ -92,6 +81,7 @@ pub(crate) struct Failure {
     /// The error that the agent answered with, if it was one.
     pub(crate) answered: Option<attache::ErrorObject>,
     /// Whether the user has seen it already, as a message of the agent.
+    #[serde(skip)]
     pub(crate) shown: bool,
 }
 

@@ -13,11 +13,13 @@ pub(crate) use entry::{check_entry, describe_entry, spec as entry_spec};
 pub(crate) use list::{list, on_path};
 pub(crate) use words::{join, split};
 
+use serde::{Deserialize, Serialize};
+
 use crate::config::Config;
 use crate::error::{Failure, Result};
 
 /// An agent that can be connected to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AgentSpec {
     /// What it is called here.
     pub(crate) name: String,
@@ -37,7 +39,7 @@ pub(crate) struct AgentSpec {
 }
 
 /// How an agent is reached.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Address {
     /// A program to start.
     Command {

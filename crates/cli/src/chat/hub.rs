@@ -19,7 +19,7 @@ use super::output::Screens;
 use super::traffic::Traffic;
 use super::transcript::Severity;
 use crate::lend::GuardEvent;
-use crate::run::{Setting, Wish};
+use crate::run::{ChatCommand, Setting};
 use attache_term::device::Raw;
 use attache_term::screen::Screen;
 
@@ -44,7 +44,7 @@ pub(crate) enum Happening {
     Outcome(Outcome),
     /// A terminal that is lent has something new.
     Printed,
-    Wished(Wish),
+    Wished(ChatCommand),
     /// The question in front has no use any more.
     Withdrawn,
     Expired,
@@ -64,7 +64,7 @@ pub(crate) struct Hub {
     pub(crate) outcomes: (mpsc::Sender<Outcome>, mpsc::Receiver<Outcome>),
     pub(crate) traffic: Option<Traffic>,
     /// What other commands want, if the session is one that they know.
-    pub(crate) wishes: Option<mpsc::Receiver<Wish>>,
+    pub(crate) wishes: Option<mpsc::Receiver<ChatCommand>>,
     pub(crate) signals: Signals,
     pub(crate) screen: Screen<Stdout>,
     pub(crate) dirty: bool,
@@ -145,8 +145,8 @@ impl Hub {
             Happening::Guard(GuardEvent::Notice(notice)) => app.guard_notice(&notice),
             Happening::News(event) => news(event, app),
             Happening::Outcome(outcome) => outcome_of(outcome, app),
-            Happening::Wished(Wish::Cancel) => app.cancel(),
-            Happening::Wished(Wish::Leave) => {
+            Happening::Wished(ChatCommand::Cancel) => app.cancel(),
+            Happening::Wished(ChatCommand::Leave) => {
                 app.notice(Severity::Warning, "the session was closed by another command");
                 app.effects.push_back(Effect::Quit(0));
             }
@@ -204,7 +204,7 @@ async fn withdrawn(question: Option<&mut Question>) {
     }
 }
 
-async fn next_wish(wishes: &mut Option<mpsc::Receiver<Wish>>) -> Option<Wish> {
+async fn next_wish(wishes: &mut Option<mpsc::Receiver<ChatCommand>>) -> Option<ChatCommand> {
     match wishes {
         Some(wishes) => wishes.recv().await,
         None => std::future::pending().await,

@@ -3,7 +3,7 @@
 use attache::client::Session;
 use attache::wire::v1::SessionId;
 
-use crate::run::{Held, Setting, note_session, note_setting};
+use crate::run::{SessionLock, Setting, note_session, note_setting};
 use crate::session_store::{Record, Store};
 use crate::time::now;
 
@@ -14,11 +14,11 @@ pub(crate) struct Kept {
     session: SessionId,
     /// Whether the chat is in it, and has not gone on with another one.
     here: bool,
-    _held: Held,
+    _held: SessionLock,
 }
 
 impl Kept {
-    pub(crate) fn new(store: Store, record: &Record, held: Held) -> Kept {
+    pub(crate) fn new(store: Store, record: &Record, held: SessionLock) -> Kept {
         let session = SessionId::from(record.session_id.as_str());
         let kept = Kept { store, id: record.id.clone(), session, here: true, _held: held };
         kept.change(|record| record.pid = Some(std::process::id()));

@@ -70,7 +70,7 @@ use self::traffic::Traffic;
 use self::transcript::Severity;
 use self::view::Canvas;
 use crate::error::{Context as _, Result};
-use crate::run::{Connection, Wish};
+use crate::run::{ChatCommand, Connection};
 
 /// What a chat needs.
 pub(crate) struct Setup<'a> {
@@ -87,7 +87,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) kept: Option<Kept>,
     pub(crate) traffic: Option<Traffic>,
     /// What other commands want from that session.
-    pub(crate) wishes: Option<mpsc::Receiver<Wish>>,
+    pub(crate) wishes: Option<mpsc::Receiver<ChatCommand>>,
     /// The terminals that are lent.
     pub(crate) screens: Screens,
     pub(crate) meter: Meter,

@@ -19,7 +19,7 @@ use crate::error::{Context as _, Failure, Result};
 use crate::lend::Lender;
 use crate::log::Log;
 use crate::model_setup::Picked;
-use crate::run::{self, Connection, Held, Permits, Restored, StderrTail};
+use crate::run::{self, Connection, Permits, Restored, SessionLock, StderrTail};
 use crate::session_store::{Record, Scope, Store};
 use crate::wire::Wire;
 
@@ -127,7 +127,7 @@ async fn start<'a>(cx: &'a Cx, setup: run::Setup, permits: &'a Permits) -> Resul
     let scope = Scope::new(&setup.spec, &cx.cwd, name);
     let record = if name.is_some() { store.route(&scope)? } else { None };
     let held = match &record {
-        Some(record) => Some(Held::take(&cx.paths, record).await?),
+        Some(record) => Some(SessionLock::acquire(&cx.paths, record).await?),
         None => None,
     };
     let setup = match &record {
@@ -177,14 +177,14 @@ async fn start<'a>(cx: &'a Cx, setup: run::Setup, permits: &'a Permits) -> Resul
         (_, _, Some(name)) => {
             let session = new(&connection).await?;
             let record = record_of(cx, &connection, &session, name, &scope, &store)?;
-            let held = Held::take(&cx.paths, &record).await?;
+            let held = SessionLock::acquire(&cx.paths, &record).await?;
             notices.push(format!("the session {name} is new"));
             (First::Session(Box::new(session)), Some((record, held)))
         }
     };
     let (mut wishes, mut recorder) = (None, None);
     let kept = kept.map(|(record, mut held)| {
-        wishes = held.wishes();
+        wishes = held.commands();
         recorder = store.history(&record.id).record(mask.clone()).ok();
         Kept::new(store, &record, held)
     });

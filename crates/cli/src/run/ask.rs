@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use attache_host::policy::{Choice, Question, Section};
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 use crate::output::{Document, Mark, revealed};
 use attache_term::render::style::{Colour, Style};
 
 /// A question, its parts and its answers.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ask {
     /// The question in one line.
     pub(crate) headline: String,
@@ -68,26 +68,14 @@ impl Ask {
             (key, choice)
         })
     }
-
-    pub(crate) fn to_json(&self) -> Value {
-        json!({ "headline": self.headline, "sections": self.sections, "choices": self.choices })
-    }
-
-    /// The inverse. `None` if the other process is of another version.
-    pub(crate) fn from_json(value: &Value) -> Option<Ask> {
-        let list = |name: &str| value.get(name).cloned();
-        Some(Ask {
-            headline: value.get("headline")?.as_str()?.to_owned(),
-            sections: serde_json::from_value(list("sections")?).ok()?,
-            choices: serde_json::from_value(list("choices")?).ok()?,
-        })
-    }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use attache_host::policy::{Decision, Mode, Policy};
+
+    use serde_json::json;
 
     use super::*;
 
@@ -138,6 +126,7 @@ mod tests {
     #[test]
     fn a_question_can_be_sent() {
         let ask = ask();
-        assert_eq!(Ask::from_json(&ask.to_json()), Some(ask));
+        let sent = serde_json::to_string(&ask).unwrap();
+        assert_eq!(serde_json::from_str::<Ask>(&sent).unwrap(), ask);
     }
 }

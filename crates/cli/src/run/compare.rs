@@ -9,9 +9,9 @@ use attache_rpc::Frame;
 use serde_json::{Value, json};
 
 use super::exec::{may_exec, one_shot, stoppable};
-use super::front::Front;
 use super::input;
 use super::permits::Permits;
+use super::renderer::Renderer;
 use super::setup::Setup;
 use super::signals::runtime;
 use crate::cx::Cx;
@@ -95,11 +95,11 @@ struct Row {
 
 async fn ask(cx: &Cx, agent: &str, setup: Setup, permits: &Permits, prompt: &[ContentBlock]) -> Row {
     let start = Instant::now();
-    let mut front = Front::Heard(Box::default());
-    let shot = |stop| one_shot(cx, setup, permits.clone(), Vec::new(), prompt.to_vec(), &mut front, stop);
+    let mut renderer = Renderer::Heard(Box::default());
+    let shot = |stop| one_shot(cx, setup, permits.clone(), Vec::new(), prompt.to_vec(), &mut renderer, stop);
     let result = stoppable(shot).await;
-    let heard = match front {
-        Front::Heard(heard) => *heard,
+    let heard = match renderer {
+        Renderer::Heard(heard) => *heard,
         _ => Heard::default(),
     };
     let (status, kind, stop_reason, error) = match result {

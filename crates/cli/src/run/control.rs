@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::permits::Permits;
 use super::prompt::find;
+use super::protocol::SetResult;
 use super::setup::Setup;
 use super::signals::runtime;
 use super::worker::Setting;
@@ -21,7 +22,7 @@ pub(crate) fn cancel(cx: &Cx) -> Result<()> {
         Err(failure) => return Err(failure),
     };
     let cancelled = match &record {
-        Some(record) => runtime(tell_cancel(cx, record))?,
+        Some(record) => runtime(send_cancel(cx, record))?,
         None => false,
     };
     match cx.output.format {
@@ -37,28 +38,28 @@ pub(crate) fn cancel(cx: &Cx) -> Result<()> {
 }
 
 #[cfg(unix)]
-async fn tell_cancel(cx: &Cx, record: &Record) -> Result<bool> {
-    use super::ipc::VERSION;
-    use super::reach::{find_owner, request};
+async fn send_cancel(cx: &Cx, record: &Record) -> Result<bool> {
+    use super::protocol::{RemoteCommand, Reply};
+    use super::reach::{find_owner, request, unexpected_reply};
     let Some(mut link) = find_owner(&cx.paths, &record.id).await? else { return Ok(false) };
-    let message = json!({ "version": VERSION, "session": record.id, "do": "cancel" });
-    match request(&mut link, &message).await {
-        Ok(answer) => Ok(answer.get("cancelled").and_then(Value::as_bool).unwrap_or_default()),
-        // It has just left, and its prompt with it.
+    match request(&mut link, &record.id, RemoteCommand::Cancel).await {
+        Ok(Reply::Cancelled(cancelled)) => Ok(cancelled),
+        Ok(_) => Err(unexpected_reply()),
+        // It has just ended, and its prompt with it.
         Err(failure) if failure.detail.as_deref() == Some("OWNER_GONE") => Ok(false),
         Err(failure) => Err(failure),
     }
 }
 
 #[cfg(not(unix))]
-async fn tell_cancel(_cx: &Cx, _record: &Record) -> Result<bool> {
+async fn send_cancel(_cx: &Cx, _record: &Record) -> Result<bool> {
     Err(crate::error::Failure::runtime("prompts of other processes cannot be cancelled on this system"))
 }
 
 /// Switches the mode.
 pub(crate) fn set_mode(cx: &Cx) -> Result<()> {
     let mode = cx.args.word(0).unwrap_or_default().to_owned();
-    let Changed { record, resumed, .. } = change(cx, Setting::Mode(mode.clone()))?;
+    let (record, SetResult { resumed, .. }) = change(cx, Setting::Mode(mode.clone()))?;
     match cx.output.format {
         Format::Json => {
             let done = json!({ "action": "mode_set", "modeId": mode, "resumed": resumed });
@@ -74,7 +75,7 @@ pub(crate) fn set_mode(cx: &Cx) -> Result<()> {
 pub(crate) fn set(cx: &Cx) -> Result<()> {
     let (key, value) = (cx.args.word(0).unwrap_or_default(), cx.args.word(1).unwrap_or_default());
     if key == "model" {
-        let Changed { record, resumed, .. } = change(cx, Setting::Model(value.to_owned()))?;
+        let (record, SetResult { resumed, .. }) = change(cx, Setting::Model(value.to_owned()))?;
         match cx.output.format {
             Format::Json => {
                 let done = json!({ "action": "model_set", "modelId": value, "resumed": resumed });
@@ -85,7 +86,7 @@ pub(crate) fn set(cx: &Cx) -> Result<()> {
         }
         return Ok(());
     }
-    let Changed { record, resumed, set: options } =
+    let (record, SetResult { resumed, options }) =
         change(cx, Setting::Option(key.to_owned(), value.to_owned()))?;
     let options_now = count(options.as_array().map_or(0, Vec::len) as u64, "option");
     match cx.output.format {
@@ -111,79 +112,57 @@ fn with_identity(mut value: Value, record: &Record) -> Value {
     value
 }
 
-/// What became of a setting.
-struct Changed {
-    record: Record,
-    /// Whether the agent was started for it, and found the session again.
-    resumed: bool,
-    /// What the agent says is set now.
-    set: Value,
-}
-
-fn change(cx: &Cx, setting: Setting) -> Result<Changed> {
+/// Changes a setting of the session. Returns the record after it.
+fn change(cx: &Cx, setting: Setting) -> Result<(Record, SetResult)> {
     let setup = Setup::new(cx)?;
     // Rules that are wrong are no reason not to make a setting.
     let permits = Permits::new(cx).or_else(|_| Permits::without_turn(cx))?;
     let record = find(cx, &setup)?;
     let setup = setup.with_record(&record);
     cx.warn();
-    let mut done = runtime(tell_setting(cx, &record, setup, permits, setting))?;
-    let record = Store::new(&cx.paths).get(&record.id).unwrap_or(record);
-    let resumed = done.get("resumed").and_then(Value::as_bool).unwrap_or_default();
-    let set = done.get_mut("set").map(Value::take).unwrap_or_default();
-    Ok(Changed { record, resumed, set })
+    let result = runtime(send_setting(cx, &record, setup, permits, setting))?;
+    Ok((Store::new(&cx.paths).get(&record.id).unwrap_or(record), result))
 }
 
 #[cfg(unix)]
-async fn tell_setting(
+async fn send_setting(
     cx: &Cx,
     record: &Record,
     setup: Setup,
     permits: Permits,
     setting: Setting,
-) -> Result<Value> {
-    use super::ipc::VERSION;
-    use super::reach::{needs_new_owner, reach_owner, replace_owner, request};
-    let (what, key, value) = match setting {
-        Setting::Mode(mode) => ("mode", None, mode),
-        Setting::Model(model) => ("model", None, model),
-        Setting::Option(key, value) => ("option", Some(key), value),
-    };
-    let message = json!({
-        "version": VERSION,
-        "session": record.id,
-        "do": "set",
-        "what": what,
-        "key": key,
-        "value": value,
-    });
+) -> Result<SetResult> {
+    use super::protocol::{RemoteCommand, Reply};
+    use super::reach::{needs_new_owner, reach_owner, replace_owner, request, unexpected_reply};
     let mut attempts = 0..3;
     loop {
         let mut link = reach_owner(&cx.paths, record, &setup, &permits, super::prompt::ttl(cx)).await?;
-        match request(&mut link, &message).await {
+        match request(&mut link, &record.id, RemoteCommand::Set(setting.clone())).await {
             Err(refusal) if needs_new_owner(&refusal) && attempts.next().is_some() => {
                 replace_owner(&cx.paths, record, &refusal).await?;
             }
-            answer => return answer,
+            Ok(Reply::Set(result)) => return Ok(result),
+            Ok(_) => return Err(unexpected_reply()),
+            Err(failure) => return Err(failure),
         }
     }
 }
 
 #[cfg(not(unix))]
-async fn tell_setting(
+async fn send_setting(
     cx: &Cx,
     record: &Record,
     setup: Setup,
     permits: Permits,
     setting: Setting,
-) -> Result<Value> {
-    use super::front::Front;
+) -> Result<SetResult> {
+    use super::renderer::Renderer;
     use super::worker::Worker;
     let Some(_lock) = Store::new(&cx.paths).own(&record.id)? else {
         return Err(crate::error::Failure::runtime("a prompt runs in this session; wait for it"));
     };
     let mut worker = Worker::new(&cx.paths, setup, record, cx.output.verbose);
-    let done = worker.set(&setting, &permits.between_turns(), &mut Front::Nobody).await;
+    let done = worker.set(&setting, &permits.between_turns(), &mut Renderer::Discard).await;
     worker.shutdown(false).await;
     done
 }

@@ -9,10 +9,10 @@ use tokio::sync::watch;
 
 use attache_host::policy::Span;
 
-use super::front::{Front, Local, Show};
 use super::input;
 use super::live::Connection;
 use super::permits::Permits;
+use super::renderer::{Local, Renderer, View};
 use super::settings::{set_model, set_option};
 use super::setup::Setup;
 use super::signals::{interrupted, runtime};
@@ -35,9 +35,10 @@ pub(crate) fn exec(cx: &Cx) -> Result<()> {
     cx.warn();
     runtime(async {
         let log = log(cx, &setup)?;
-        let mut front = Front::Local(Box::new(Local::new(&cx.output, log)));
-        let result = stoppable(|stop| one_shot(cx, setup, permits, options, prompt, &mut front, stop)).await;
-        end(&mut front, result).await
+        let mut renderer = Renderer::Local(Box::new(Local::new(&cx.output, log)));
+        let result =
+            stoppable(|stop| one_shot(cx, setup, permits, options, prompt, &mut renderer, stop)).await;
+        end(&mut renderer, result).await
     })
 }
 
@@ -61,8 +62,8 @@ pub(crate) fn log(cx: &Cx, setup: &Setup) -> Result<Log> {
 }
 
 /// Shows how it ended.
-pub(super) async fn end<T>(front: &mut Front, result: Result<T>) -> Result<()> {
-    let Front::Local(local) = front else { return result.map(|_| ()) };
+pub(super) async fn end<T>(renderer: &mut Renderer, result: Result<T>) -> Result<()> {
+    let Renderer::Local(local) = renderer else { return result.map(|_| ()) };
     match result {
         Ok(_) => local.finish().await.map_err(|error| Failure::unwritten(&error)),
         // What cannot be written cannot be told there.
@@ -110,14 +111,14 @@ pub(super) async fn one_shot(
     permits: Permits,
     options: Vec<(String, String)>,
     prompt: Vec<ContentBlock>,
-    front: &mut Front,
+    renderer: &mut Renderer,
     mut stop: Stop,
 ) -> Result<Ended> {
     let stop = &mut stop;
     let limit = permits.timeout.unwrap_or_default();
     let deadline = permits.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let wire = Wire::default();
-    let mut show = Show::new(front, None, wire.clone());
+    let mut view = View::new(renderer, None, wire.clone());
     let roots: Vec<_> = std::iter::once(setup.cwd.clone()).chain(setup.directories.clone()).collect();
     let policy = permits.policy(&cx.paths, &setup.spec, &roots, setup.secrets())?.span(Span::Command);
     let (lender, guard) = Lender::new(policy, setup.command_sandbox(&cx.paths));
@@ -134,7 +135,7 @@ pub(super) async fn one_shot(
             }
         }
     };
-    let started = show.during(async {
+    let started = view.during(async {
         tokio::select! {
             started = starting => started,
             why = stopped(stop) => Err(stopped_early(why)),
@@ -152,9 +153,9 @@ pub(super) async fn one_shot(
         blocks: &prompt,
         deadline,
     };
-    let result = run(task, &mut show, stop).await;
+    let result = run(task, &mut view, stop).await;
     drop(session);
-    show.during(leave(&connection.agent)).await;
+    view.during(leave(&connection.agent)).await;
     // After its end, so that all it has printed is there.
     result.map_err(|failure| connection.with_cause(failure))
 }

@@ -7,7 +7,8 @@ use std::time::Duration;
 use attache_host::bounded::{FinalLink, read_text_bounded};
 use attache_host::policy::{Audit, Memory, Mode, Policy, Rules, Unanswered};
 use attache_host::trust::LARGEST_FILE;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::agents::AgentSpec;
 use crate::config::Source;
@@ -16,11 +17,13 @@ use crate::error::{Context as _, Failure, Result};
 use crate::paths::Paths;
 
 /// The permissions and limits of one prompt.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Permits {
+    #[serde(with = "mode_name")]
     pub(crate) mode: Mode,
     /// The rules of a policy, as JSON.
     pub(crate) rules: Option<String>,
+    #[serde(with = "UnansweredNames")]
     pub(crate) unanswered: Unanswered,
     pub(crate) timeout: Option<Duration>,
     pub(crate) max_turns: Option<u64>,
@@ -68,6 +71,12 @@ impl Permits {
         })
     }
 
+    /// The same between turns: only reading, since the user has asked for nothing.
+    pub(crate) fn between_turns(&self) -> Permits {
+        let mode = self.mode.stricter(Mode::ASK);
+        Permits { mode, rules: None, ..self.clone() }
+    }
+
     /// The policy of a session in these directories, the first of which is the project.
     pub(crate) fn policy(
         &self,
@@ -105,37 +114,27 @@ impl Permits {
             .audit(audit)
             .mask(mask))
     }
+}
 
-    pub(crate) fn to_json(&self) -> Value {
-        json!({
-            "mode": self.mode.name,
-            "rules": self.rules,
-            "fail": self.unanswered == Unanswered::Fail,
-            "timeout": self.timeout.map(|time| time.as_secs_f64()),
-            "maxTurns": self.max_turns,
-            "maxTokens": self.max_tokens,
-            "maxCost": self.max_cost,
-            "retries": self.retries,
-            "answers": self.answers,
-        })
+/// The serialised form of [`Unanswered`].
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Unanswered", rename_all = "snake_case")]
+enum UnansweredNames {
+    Deny,
+    Fail,
+}
+
+/// A mode by its name.
+mod mode_name {
+    use attache_host::policy::Mode;
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+
+    pub(super) fn serialize<S: Serializer>(mode: &Mode, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(mode.name)
     }
 
-    /// The way back. `None` if the other process is of another version.
-    pub(crate) fn from_json(value: &Value) -> Option<Permits> {
-        Some(Permits {
-            mode: value.get("mode")?.as_str()?.parse().ok()?,
-            rules: value.get("rules").and_then(Value::as_str).map(str::to_owned),
-            unanswered: if value.get("fail")?.as_bool()? { Unanswered::Fail } else { Unanswered::Deny },
-            timeout: value
-                .get("timeout")
-                .and_then(Value::as_f64)
-                .and_then(|time| Duration::try_from_secs_f64(time).ok()),
-            max_turns: value.get("maxTurns").and_then(Value::as_u64),
-            max_tokens: value.get("maxTokens").and_then(Value::as_u64),
-            max_cost: value.get("maxCost").and_then(Value::as_f64),
-            retries: value.get("retries")?.as_u64()?,
-            answers: value.get("answers").and_then(Value::as_object).cloned(),
-        })
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Mode, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }
 
@@ -200,12 +199,4 @@ fn read_rules(spec: &str, base: &Path, read: impl FnOnce(&Path) -> io::Result<St
     };
     Rules::parse(&text).map_err(|error| Failure::usage(format_args!("{source}: {error}")))?;
     Ok(text)
-}
-
-impl Permits {
-    /// While no prompt runs nobody has asked for anything: no more than reading.
-    pub(crate) fn between_turns(&self) -> Permits {
-        let mode = self.mode.stricter(Mode::ASK);
-        Permits { mode, rules: None, ..self.clone() }
-    }
 }

@@ -6,9 +6,12 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::exec::{end, log};
-use super::front::{Front, Local};
 use super::input;
 use super::permits::Permits;
+#[cfg(unix)]
+use super::protocol::Answer;
+use super::protocol::PromptRequest;
+use super::renderer::{Local, Renderer};
 use super::setup::Setup;
 use super::signals::runtime;
 use crate::cx::Cx;
@@ -61,22 +64,22 @@ pub(crate) fn prompt(cx: &Cx) -> Result<()> {
         let log = log(cx, &setup)?;
         let mut local = Local::new(&cx.output, log);
         let model = cx.config.text("model").filter(|_| cx.config.is_said("model")).map(str::to_owned);
-        let message = json!({
-            "do": "prompt",
-            "prompt": blocks,
-            "permits": permits.to_json(),
-            "wait": !cx.flags.prompt.no_wait,
-            "attended": local.is_attended(),
-            "model": model,
-        });
-        let result = submit(cx, &record, &setup, &permits, message, &mut local).await;
-        let mut front = Front::Local(Box::new(local));
+        let prompt = PromptRequest {
+            blocks,
+            permits,
+            model,
+            wait: !cx.flags.prompt.no_wait,
+            attended: local.is_attended(),
+            ttl: cx.config.is_said("ttl").then(|| ttl(cx)),
+        };
+        let result = submit(cx, &record, &setup, prompt, &mut local).await;
+        let mut renderer = Renderer::Local(Box::new(local));
         match result {
             Ok(Some(request)) => {
                 queued(cx, &record, &request);
                 Ok(())
             }
-            shown => end(&mut front, shown).await,
+            shown => end(&mut renderer, shown).await,
         }
     })
 }
@@ -103,161 +106,137 @@ fn queued(cx: &Cx, record: &Record, request: &str) {
     }
 }
 
-/// Hands the prompt to the session's owner and shows what comes of it. Gives back the request's name if nobody waits for it.
+/// Sends the prompt to the session's owner and shows its progress. Returns the request's name if the command does not
+/// wait.
 #[cfg(unix)]
 async fn submit(
     cx: &Cx,
     record: &Record,
     setup: &Setup,
-    permits: &Permits,
-    mut message: serde_json::Value,
+    prompt: PromptRequest,
     local: &mut Local,
 ) -> Result<Option<String>> {
-    use super::ipc::{Heard, VERSION, failure_from_json};
+    use super::protocol::{Incoming, RemoteCommand, Reply, Request};
     use super::reach::{needs_new_owner, reach_owner, replace_owner};
 
-    if let Some(object) = message.as_object_mut() {
-        object.insert("version".to_owned(), json!(VERSION));
-        object.insert("session".to_owned(), json!(record.id));
-        if cx.config.is_said("ttl") {
-            object.insert("ttl".to_owned(), json!(ttl(cx).as_secs_f64()));
-        }
-    }
-    let mut link = None;
-    let mut request = None;
-    // An owner that is about to leave lets go without a word; the next one is asked then. One that was started for less is
-    // replaced.
+    let permits = prompt.permits.clone();
+    let request = Request::new(&record.id, RemoteCommand::Prompt(Box::new(prompt)));
+    // An owner that is ending closes the connection without a reply; the next one is asked then. An owner that was
+    // started with fewer permissions is replaced.
     for attempt in 0..3 {
-        let mut reached = reach_owner(&cx.paths, record, setup, permits, ttl(cx)).await?;
-        if reached.send(&message).await.is_err() {
+        let mut owner = reach_owner(&cx.paths, record, setup, &permits, ttl(cx)).await?;
+        if owner.request(&request).await.is_err() {
             continue;
         }
-        match reached.hear().await {
-            Ok(Heard::Own(value)) => {
-                if let Some(failure) = value.get("failure").map(failure_from_json) {
-                    if needs_new_owner(&failure) && attempt < 2 {
-                        drop(reached);
-                        replace_owner(&cx.paths, record, &failure).await?;
-                        continue;
-                    }
+        match owner.next().await {
+            Ok(Some(Incoming::Reply(Reply::Failure(failure)))) => {
+                if !needs_new_owner(&failure) || attempt == 2 {
                     return Err(failure);
                 }
-                request = value.get("queued").and_then(|id| id.as_str()).map(str::to_owned);
-                let ahead = value.get("ahead").and_then(serde_json::Value::as_u64).unwrap_or_default();
-                if ahead > 0 {
-                    let (ahead, come) = (count(ahead, "prompt"), if ahead == 1 { "comes" } else { "come" });
-                    cx.output.note(format_args!("{ahead} {come} before this one"));
-                }
-                link = Some(reached);
-                break;
+                drop(owner);
+                replace_owner(&cx.paths, record, &failure).await?;
             }
-            _ => continue,
+            Ok(Some(Incoming::Reply(Reply::Queued { request, ahead }))) => {
+                if ahead > 0 {
+                    cx.output.note(format_args!("queued after {}", count(ahead, "prompt")));
+                }
+                if cx.flags.prompt.no_wait {
+                    return Ok(Some(request));
+                }
+                return follow(cx, record, owner, local).await.map(|()| None);
+            }
+            _ => {}
         }
     }
-    let Some(link) = link else {
-        return Err(Failure::runtime("the session's process does not take the prompt").detail("OWNER_GONE"));
-    };
-    if cx.flags.prompt.no_wait {
-        return Ok(request);
-    }
-    follow(cx, record, link, local).await.map(|()| None)
+    Err(Failure::runtime("the session's process does not take the prompt").detail("OWNER_GONE"))
 }
 
-/// Shows the lines of a prompt until it ends.
+/// Shows a prompt until it ends.
 #[cfg(unix)]
-async fn follow(cx: &Cx, record: &Record, mut link: super::ipc::Link, local: &mut Local) -> Result<()> {
-    use super::ask::Ask;
-    use super::ipc::{Heard, failure_from_json};
+async fn follow(
+    cx: &Cx,
+    record: &Record,
+    mut owner: super::socket::OwnerConnection,
+    local: &mut Local,
+) -> Result<()> {
+    use super::protocol::{FollowUp, Incoming, Reply};
     use super::signals::interrupted;
-    use attache::Flow;
 
-    /// What was heard, free of the buffer it came in.
-    enum Got {
-        Lines,
-        Own(serde_json::Value),
-        End,
-    }
     let mut signal = Box::pin(interrupted());
-    let mut told = false;
+    let mut cancelled = false;
     let mut question: Option<Question> = None;
     let mut consent = PageConsent::default();
     loop {
-        let got = tokio::select! {
+        let reply = tokio::select! {
             biased;
             () = &mut signal => {
-                if told {
+                if cancelled {
                     return Err(Failure::interrupted());
                 }
-                told = true;
+                cancelled = true;
                 signal = Box::pin(interrupted());
-                let _ = link.send(&json!({ "cancel": true })).await;
+                let _ = owner.send(&FollowUp::Cancel).await;
                 continue;
             }
-            heard = link.hear() => match heard {
-                Ok(Heard::Line(flow, line)) => {
-                    local.line(if flow == Flow::In { Flow::In } else { Flow::Out }, line);
-                    Got::Lines
+            incoming = owner.next() => match incoming {
+                Ok(Some(Incoming::Wire(flow, line))) => {
+                    local.line(flow, line);
+                    None
                 }
-                Ok(Heard::Own(value)) => Got::Own(value),
-                Ok(Heard::End) | Err(_) => Got::End,
+                Ok(Some(Incoming::Reply(reply))) => Some(reply),
+                Ok(None) | Err(_) => {
+                    let log = super::reach::log_file(&cx.paths, &record.id);
+                    return Err(Failure::runtime("the session's process ended before the prompt did")
+                        .detail("OWNER_GONE")
+                        .hint(format!("its log: {}", log.display())));
+                }
             },
-            // Whatever else comes takes the question back.
-            answer = asking(local, question.as_ref()) => {
+            // Any other message withdraws the question.
+            answer = ask(local, question.as_ref()) => {
                 if let Some(Question { id, kind }) = question.take() {
-                    consent.answered(&kind, &answer);
-                    let _ = link.send(&json!({ "answer": answer, "question": id })).await;
+                    consent.answered(&kind, answer.as_ref());
+                    let _ = owner.send(&FollowUp::Answer { question: id, answer }).await;
                 }
                 continue;
             }
         };
         question = None;
-        match got {
-            Got::Lines => {
-                if let Err(error) = local.write().await {
-                    return Err(Failure::unwritten(&error));
-                }
+        let Some(reply) = reply else {
+            local.write().await.map_err(|error| Failure::unwritten(&error))?;
+            continue;
+        };
+        match reply {
+            Reply::Choose { question: id, ask } => {
+                question = Some(Question { id, kind: QuestionKind::Choice(ask) });
             }
-            Got::Own(value) => {
-                let id = value.get("question").and_then(serde_json::Value::as_u64).unwrap_or_default();
-                if let Some(ask) = value.get("ask").and_then(Ask::from_json) {
-                    question = Some(Question { id, kind: QuestionKind::Choice(ask) });
-                } else if let Some(line) = value.get("line").and_then(|line| line.as_str()) {
-                    question = Some(Question { id, kind: QuestionKind::Line(line.to_owned()) });
-                } else if let Some(text) = value.get("tell").and_then(|text| text.as_str()) {
-                    consent.shown(text);
-                    local.tell(text).await;
-                } else if value.get("pause").is_some() {
-                    local.pause().await;
-                } else if let Some(url) = value.get("open").and_then(|url| url.as_str()) {
-                    match consent.take(url) {
-                        true => local.open(url).await,
-                        false => local.tell("a page that you did not agree to was not opened").await,
-                    }
-                } else if let Some(notice) = value.get("permission").and_then(|notice| notice.as_str()) {
-                    local.screen.permission(notice);
-                    let _ = local.write().await;
-                } else if let Some(note) = value.get("note").and_then(|note| note.as_str()) {
-                    local.note(note).await;
-                } else if let Some(failure) = value.get("failure") {
-                    return Err(if told { Failure::interrupted() } else { failure_from_json(failure) });
-                } else if value.get("end").is_some() {
-                    return if told { Err(Failure::interrupted()) } else { Ok(()) };
-                }
+            Reply::ReadLine { question: id, text } => {
+                question = Some(Question { id, kind: QuestionKind::Line(text) });
             }
-            Got::End => {
-                let log = super::reach::log_file(&cx.paths, &record.id);
-                return Err(Failure::runtime("the session's process ended before the prompt did")
-                    .detail("OWNER_GONE")
-                    .hint(format!("its log: {}", log.display())));
+            Reply::Tell(text) => {
+                consent.shown(&text);
+                local.tell(&text).await;
             }
+            Reply::Pause => local.pause().await,
+            Reply::Open(url) => match consent.take(&url) {
+                true => local.open(&url).await,
+                false => local.tell("a page that you did not agree to was not opened").await,
+            },
+            Reply::Permission(notice) => {
+                local.screen.permission(&notice);
+                let _ = local.write().await;
+            }
+            Reply::Note(note) => local.note(&note).await,
+            Reply::Failure(_) | Reply::Ended if cancelled => return Err(Failure::interrupted()),
+            Reply::Failure(failure) => return Err(failure),
+            Reply::Ended => return Ok(()),
+            Reply::Queued { .. } | Reply::Cancelled(_) | Reply::Set(_) | Reply::Status(_) => {}
         }
     }
 }
 
-/// What the owner wants to be asked here.
+/// A question of the owner.
 #[cfg(unix)]
 struct Question {
-    /// Names it in the answer.
     id: u64,
     kind: QuestionKind,
 }
@@ -269,10 +248,10 @@ enum QuestionKind {
 }
 
 #[cfg(unix)]
-async fn asking(local: &mut Local, question: Option<&Question>) -> serde_json::Value {
+async fn ask(local: &mut Local, question: Option<&Question>) -> Option<Answer> {
     match question.map(|question| &question.kind) {
-        Some(QuestionKind::Choice(ask)) => json!(local.ask(ask).await),
-        Some(QuestionKind::Line(text)) => json!(local.line_for(text).await),
+        Some(QuestionKind::Choice(ask)) => local.ask(ask).await.map(Answer::Choice),
+        Some(QuestionKind::Line(text)) => local.line_for(text).await.map(Answer::Line),
         None => std::future::pending().await,
     }
 }
@@ -299,8 +278,8 @@ impl PageConsent {
         }
     }
 
-    fn answered(&mut self, question: &QuestionKind, answer: &serde_json::Value) {
-        let yes = answer.as_str().is_some_and(|answer| answer.trim() == "y");
+    fn answered(&mut self, question: &QuestionKind, answer: Option<&Answer>) {
+        let yes = matches!(answer, Some(Answer::Line(line)) if line.trim() == "y");
         self.agreed = yes && matches!(question, QuestionKind::Line(_));
         if !self.agreed {
             self.lines.clear();
@@ -317,14 +296,13 @@ impl PageConsent {
     }
 }
 
-/// Without sockets there is no owner: the prompt runs here, and the session is restored for each.
+/// Without sockets there is no owner: each prompt restores the session in this process.
 #[cfg(not(unix))]
 async fn submit(
     cx: &Cx,
     record: &Record,
     setup: &Setup,
-    permits: &Permits,
-    message: serde_json::Value,
+    prompt: PromptRequest,
     local: &mut Local,
 ) -> Result<Option<String>> {
     use super::exec::stoppable;
@@ -334,18 +312,13 @@ async fn submit(
         return Err(Failure::runtime("another prompt runs in this session; wait for it"));
     };
     let taken = std::mem::replace(local, Local::new(&cx.output, log(cx, setup)?));
-    let mut front = Front::Local(Box::new(taken));
-    let work = Work {
-        blocks: serde_json::from_value(message.get("prompt").cloned().unwrap_or_default())
-            .map_err(|error| Failure::runtime(error))?,
-        permits: permits.clone(),
-        model: message.get("model").and_then(|model| model.as_str()).map(str::to_owned),
-        request: None,
-    };
+    let mut renderer = Renderer::Local(Box::new(taken));
+    let work = Work { blocks: prompt.blocks, permits: prompt.permits, model: prompt.model, request: None };
     let mut worker = Worker::new(&cx.paths, setup.clone(), record, cx.output.verbose);
-    let result = stoppable(async |mut stop| worker.prompt(work, &mut front, &mut stop, |_| {}).await).await;
+    let result =
+        stoppable(async |mut stop| worker.prompt(work, &mut renderer, &mut stop, |_| {}).await).await;
     worker.shutdown(false).await;
-    if let Front::Local(shown) = front {
+    if let Renderer::Local(shown) = renderer {
         *local = *shown;
     }
     result.map(|_| None)
@@ -356,7 +329,8 @@ mod tests {
     use super::*;
 
     fn answer(consent: &mut PageConsent, answer: &str) {
-        consent.answered(&QuestionKind::Line("Visit this page?".to_owned()), &json!(answer));
+        let answer = Answer::Line(answer.to_owned());
+        consent.answered(&QuestionKind::Line("Visit this page?".to_owned()), Some(&answer));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What the connections to an owner share: the queue of its jobs, and what they may ask for.
+//! The state that the connections to an owner share: the queue of its jobs, and the limits of requests.
 
 use std::collections::VecDeque;
 use std::io::{self, Write as _};
@@ -6,47 +6,46 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
-use super::ceiling::Ceiling;
-use super::front::Front;
-use super::ipc::LARGE_REQUESTS;
+use super::owner_limits::OwnerLimits;
+use super::renderer::Renderer;
+use super::socket::{LARGE_REQUESTS, Replies};
 use super::turn::{Stop, Why};
 use super::worker::{Reach, Setting, Work};
 use crate::session_store::{Store, hash};
 use crate::time::now;
 
-/// What the owner does, in the order in which it was asked for.
+/// A job of the owner. Jobs run in the order of their requests.
 pub(super) enum Job {
     Prompt {
         work: Box<Work>,
-        front: Front,
+        renderer: Renderer,
         stop: Stop,
         running: Running,
     },
     Set {
         setting: Setting,
-        writer: OwnedWriteHalf,
+        replies: Replies,
     },
-    /// The session is over, or, if it is only taken over by another process, goes on there.
+    /// Ends the process. `over` closes the session; otherwise another process takes it over.
     Close {
         over: bool,
         done: oneshot::Sender<()>,
     },
 }
 
-/// A prompt that waits or runs, as others can reach it.
+/// The handle of a queued or running prompt.
 #[derive(Clone)]
 pub(super) struct Running {
     pub(super) request: String,
-    /// How much memory it takes, about.
+    /// Its approximate size in memory.
     pub(super) size: usize,
     pub(super) tell: Arc<watch::Sender<Option<Why>>>,
     pub(super) control: Arc<Mutex<Option<Reach>>>,
 }
 
-/// What connections know of each other.
+/// The state that all connections share.
 pub(super) struct Shared {
     pub(super) id: String,
     pub(super) jobs: mpsc::Sender<Job>,
@@ -54,18 +53,18 @@ pub(super) struct Shared {
     prompts: Mutex<VecDeque<Running>>,
     pub(super) ttl: watch::Sender<Duration>,
     pub(super) store: Store,
-    pub(super) ceiling: Ceiling,
-    /// Places for long requests, while they are read.
+    pub(super) limits: OwnerLimits,
+    /// Permits to read long requests.
     pub(super) large: Semaphore,
-    /// How many refusals the log has room for.
+    /// How many more refusals are logged.
     refusals: AtomicU32,
-    /// Prompts so far, so that no two have one name.
+    /// Prompts so far, for unique names.
     requests: AtomicU64,
 }
 
-/// How much the prompts that wait may take together.
+/// The total size of queued prompts.
 const MOST_WAITING: usize = 256 << 20;
-/// A log does not grow by more refusals than this.
+/// How many refusals are logged.
 const MOST_REFUSALS: u32 = 200;
 
 impl Shared {
@@ -74,7 +73,7 @@ impl Shared {
         jobs: mpsc::Sender<Job>,
         ttl: watch::Sender<Duration>,
         store: Store,
-        ceiling: Ceiling,
+        limits: OwnerLimits,
     ) -> Shared {
         Shared {
             id: id.to_owned(),
@@ -82,7 +81,7 @@ impl Shared {
             prompts: Mutex::default(),
             ttl,
             store,
-            ceiling,
+            limits,
             large: Semaphore::new(LARGE_REQUESTS),
             refusals: AtomicU32::new(MOST_REFUSALS),
             requests: AtomicU64::new(0),
@@ -95,7 +94,7 @@ impl Shared {
         format!("{:x}-{:x}", std::process::id(), hash(&format!("{number} {}", now())))
     }
 
-    /// Takes a place in the queue for a prompt. Gives back how many are before it; `None` if there is no room.
+    /// Reserves a place in the queue. Returns it with the number of prompts before it; `None` if the queue is full.
     pub(super) fn enqueue(&self, prompt: &Running) -> Option<(mpsc::OwnedPermit<Job>, usize)> {
         let mut prompts = self.prompts();
         let waiting: usize = prompts.iter().map(|prompt| prompt.size).sum();
@@ -107,11 +106,11 @@ impl Shared {
         Some((place, prompts.len() - 1))
     }
 
-    /// Writes to the log what somebody was refused, which anybody can do often.
+    /// Logs a refusal. Peers can cause many, so their number is bounded.
     pub(super) fn note_refusal(&self, text: &str) {
         let room = |left: u32| left.checked_sub(1);
         match self.refusals.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room) {
-            Ok(1) => self.note(&format!("{text}; further refusals are not written down")),
+            Ok(1) => self.note(&format!("{text}; further refusals are not logged")),
             Ok(_) => self.note(text),
             Err(_) => {}
         }
@@ -121,7 +120,7 @@ impl Shared {
         self.prompts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The prompt that runs now.
+    /// The running prompt.
     pub(super) fn current(&self) -> Option<Running> {
         self.prompts().front().cloned()
     }
@@ -168,7 +167,7 @@ mod tests {
             answers: None,
         };
         let ttl = watch::channel(Duration::ZERO).0;
-        (Shared::new("s", jobs, ttl, Store::new(&paths), Ceiling::new(permits)), queue)
+        (Shared::new("s", jobs, ttl, Store::new(&paths), OwnerLimits::new(permits)), queue)
     }
 
     fn prompt(request: &str, size: usize) -> Running {

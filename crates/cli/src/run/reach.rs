@@ -7,34 +7,34 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use attache_conn::private;
-use serde_json::{Value, json};
-
-use super::ceiling::NEEDS_NEW_OWNER;
-use super::ipc::{Heard, Link, VERSION, failure_from_json, socket};
+use super::owner::OwnerStart;
+use super::owner_limits::NEEDS_NEW_OWNER;
 use super::permits::Permits;
+use super::protocol::{Incoming, RemoteCommand, Reply, Request};
 use super::setup::Setup;
+use super::socket::{OwnerConnection, socket_path};
 use crate::error::{Context as _, Failure, Result};
 use crate::paths::{Paths, private_dir};
 use crate::session_store::{Record, Store, file_name};
+use attache_conn::private;
 
-/// How long a process that starts or ends is waited for.
+/// How long a process may take to start or to end.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// A log that has grown to this begins anew.
-const LOG: u64 = 1 << 20;
+/// The size at which a log is truncated.
+const LOG_SIZE: u64 = 1 << 20;
 
-/// Where the owner of a session writes what goes wrong with it.
+/// The log of a session's owner.
 pub(super) fn log_file(paths: &Paths, id: &str) -> PathBuf {
     paths.logs().join(format!("owner-{}.log", file_name(id)))
 }
 
 /// Connects to the owner of a session, if there is one.
-pub(super) async fn find_owner(paths: &Paths, id: &str) -> Result<Option<Link>> {
+pub(super) async fn find_owner(paths: &Paths, id: &str) -> Result<Option<OwnerConnection>> {
     if let Some(link) = connect(paths, id).await? {
         return Ok(Some(link));
     }
     let store = Store::new(paths);
-    // It is just starting, or just leaving.
+    // It is starting or ending.
     let waiting = async {
         while store.is_owned(id) {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -50,10 +50,10 @@ pub(super) async fn find_owner(paths: &Paths, id: &str) -> Result<Option<Link>> 
     })
 }
 
-/// Connects to whoever listens at the session's socket; `None` if nobody does.
-async fn connect(paths: &Paths, id: &str) -> Result<Option<Link>> {
-    let path = socket(paths, id).context("the session's socket")?;
-    match Link::connect(&path).await {
+/// Connects to the session's socket; `None` if no process listens.
+async fn connect(paths: &Paths, id: &str) -> Result<Option<OwnerConnection>> {
+    let path = socket_path(paths, id).context("the session's socket")?;
+    match OwnerConnection::open(&path).await {
         Ok(link) => Ok(Some(link)),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(error)
             .context(path.display())
@@ -62,14 +62,14 @@ async fn connect(paths: &Paths, id: &str) -> Result<Option<Link>> {
     }
 }
 
-/// Connects to the owner of a session, or starts it. One that is started never does more than `permits`.
+/// Connects to the owner of a session, or starts one that is limited to `permits`.
 pub(super) async fn reach_owner(
     paths: &Paths,
     record: &Record,
     setup: &Setup,
     permits: &Permits,
     ttl: Duration,
-) -> Result<Link> {
+) -> Result<OwnerConnection> {
     for _ in 0..5 {
         if let Some(link) = find_owner(paths, &record.id).await? {
             return Ok(link);
@@ -80,35 +80,34 @@ pub(super) async fn reach_owner(
         .hint(format!("its log: {}", log_file(paths, &record.id).display())))
 }
 
-/// Whether a failure of the owner is one that another owner, started now, would not have.
+/// Whether a new owner would not give this refusal.
 pub(super) fn needs_new_owner(failure: &Failure) -> bool {
     failure.detail.as_deref() == Some(NEEDS_NEW_OWNER)
 }
 
-/// Has an owner leave that has nothing to do.
+/// Ends the owner if it is idle.
 pub(super) async fn dismiss_idle(paths: &Paths, record: &Record) -> Result<()> {
     let Some(mut link) = find_owner(paths, &record.id).await? else { return Ok(()) };
-    let status = json!({ "version": VERSION, "session": record.id, "do": "status" });
-    let status = request(&mut link, &status).await?;
-    let pid = status.get("pid").and_then(Value::as_u64).unwrap_or_default();
+    let reply = request(&mut link, &record.id, RemoteCommand::Status).await?;
+    let Reply::Status(status) = reply else { return Err(unexpected_reply()) };
     let label = record.label();
-    if status.get("chat").is_some() {
+    if status.chat {
         return Err(Failure::runtime(format_args!("the session {label} is open in another chat"))
-            .hint(format!("it is process {pid}; go on there, or leave it first")));
+            .hint(format!("it is process {}; continue there, or leave it first", status.pid)));
     }
-    if status.get("prompts").and_then(Value::as_u64).unwrap_or_default() > 0 {
+    if status.prompts > 0 {
         let name = record.name.as_deref();
         let flag = name.map_or(String::new(), |name| format!(" -s {}", crate::agents::join([name])));
         return Err(Failure::runtime(format_args!("a prompt runs in the session {label}"))
             .hint(format!("wait for it, or cancel it: attache{flag} cancel")));
     }
-    dismiss_owner(paths, &record.id, "leave").await.map(|_| ())
+    dismiss_owner(paths, &record.id, RemoteCommand::Leave).await.map(|_| ())
 }
 
-/// Ends an idle owner that refused something, so that another one can be started for it.
+/// Ends an idle owner that refused a command, so that a new one can be started.
 ///
 /// # Errors
-/// The refusal, with what keeps the owner from leaving.
+/// The refusal and the reason why the owner is busy.
 pub(super) async fn replace_owner(paths: &Paths, record: &Record, refusal: &Failure) -> Result<()> {
     dismiss_idle(paths, record).await.map_err(|busy| {
         let mut failure = Failure::runtime(format_args!("{}; {}", refusal.message, busy.message));
@@ -123,7 +122,7 @@ fn start(paths: &Paths, record: &Record, setup: &Setup, permits: &Permits, ttl: 
     let log = log_file(paths, &record.id);
     private_dir(&paths.logs()).context("the log")?;
     let stderr = private::append(&log).context("the log")?;
-    if stderr.metadata().is_ok_and(|found| found.len() > LOG) {
+    if stderr.metadata().is_ok_and(|found| found.len() > LOG_SIZE) {
         stderr.set_len(0).context("the log")?;
     }
     let program = std::env::current_exe().context("this program")?;
@@ -136,16 +135,12 @@ fn start(paths: &Paths, record: &Record, setup: &Setup, permits: &Permits, ttl: 
         .process_group(0)
         .spawn()
         .context("the session's process")?;
-    let payload = json!({
-        "version": VERSION,
-        "session": record.id,
-        "setup": setup.to_json(),
-        "permits": permits.to_json(),
-        "ttl": ttl.as_secs_f64(),
-    });
+    let start =
+        OwnerStart { session: record.id.clone(), setup: setup.clone(), permits: permits.clone(), ttl };
+    let start = serde_json::to_vec(&start).context("the session's process")?;
     if let Some(mut stdin) = child.stdin.take() {
-        // By a pipe and not as arguments, which every user can read. If it has ended already, its silence tells.
-        let _ = stdin.write_all(payload.to_string().as_bytes());
+        // Through a pipe, because every user can read arguments. A process that has ended prints no line below.
+        let _ = stdin.write_all(&start);
     }
     let mut line = String::new();
     if let Some(stdout) = child.stdout.take() {
@@ -162,18 +157,17 @@ fn start(paths: &Paths, record: &Record, setup: &Setup, permits: &Permits, ttl: 
     }
 }
 
-/// Asks the owner, if there is one, to close the session and to leave. Says whether there was one.
+/// Closes the session of an owner, if there is one. Returns whether there was one.
 pub(crate) async fn close_owner(paths: &Paths, id: &str) -> Result<bool> {
-    dismiss_owner(paths, id, "close").await
+    dismiss_owner(paths, id, RemoteCommand::Close).await
 }
 
-/// Has the owner leave, in the way that the word says.
-pub(super) async fn dismiss_owner(paths: &Paths, id: &str, word: &str) -> Result<bool> {
+/// Ends the owner, if there is one, with [`RemoteCommand::Leave`] or [`RemoteCommand::Close`]. Returns whether there
+/// was one.
+async fn dismiss_owner(paths: &Paths, id: &str, command: RemoteCommand) -> Result<bool> {
     let Some(mut link) = find_owner(paths, id).await? else { return Ok(false) };
-    let asked = link.send(&json!({ "version": VERSION, "session": id, "do": word })).await;
-    if asked.is_ok() {
-        // It says so, or it ends.
-        while let Ok(Heard::Own(_) | Heard::Line(..)) = link.hear().await {}
+    if link.request(&Request::new(id, command)).await.is_ok() {
+        while let Ok(Some(_)) = link.next().await {}
     }
     // The lock is free when the process is gone.
     let store = Store::new(paths);
@@ -186,19 +180,20 @@ pub(super) async fn dismiss_owner(paths: &Paths, id: &str, word: &str) -> Result
     Ok(true)
 }
 
-/// Asks the owner for something that has one answer.
-pub(super) async fn request(link: &mut Link, message: &Value) -> Result<Value> {
-    link.send(message).await.context("the session's process")?;
+/// Sends a command that has one reply.
+pub(super) async fn request(link: &mut OwnerConnection, id: &str, command: RemoteCommand) -> Result<Reply> {
+    link.request(&Request::new(id, command)).await.context("the session's process")?;
     loop {
-        match link.hear().await.context("the session's process")? {
-            Heard::Line(..) => {}
-            Heard::End => return Err(Failure::runtime("the session's process ended").detail("OWNER_GONE")),
-            Heard::Own(value) => {
-                if let Some(failure) = value.get("failure") {
-                    return Err(failure_from_json(failure));
-                }
-                return Ok(value);
-            }
+        match link.next().await.context("the session's process")? {
+            Some(Incoming::Wire(..)) => {}
+            Some(Incoming::Reply(Reply::Failure(failure))) => return Err(failure),
+            Some(Incoming::Reply(reply)) => return Ok(reply),
+            None => return Err(Failure::runtime("the session's process ended").detail("OWNER_GONE")),
         }
     }
+}
+
+/// The failure of a reply that does not belong to its command.
+pub(super) fn unexpected_reply() -> Failure {
+    Failure::runtime("the session's process sent an unexpected reply")
 }

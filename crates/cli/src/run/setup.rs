@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::mcp;
-use crate::agents::{Address, AgentSpec};
+use crate::agents::AgentSpec;
 use crate::connect::credentials;
 use crate::cx::Cx;
 use crate::error::{Failure, Result};
@@ -16,7 +17,7 @@ use crate::paths::Paths;
 use crate::session_store::Record;
 
 /// All that is needed to start an agent and a session, or to find the session again.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Setup {
     pub(crate) spec: AgentSpec,
     pub(crate) cwd: PathBuf,
@@ -95,87 +96,6 @@ impl Setup {
         Sandbox { always: self.sandbox, hidden: paths.all() }
     }
 
-    pub(crate) fn to_json(&self) -> Value {
-        let (kind, words) = match &self.spec.address {
-            Address::Command { command, args } => {
-                ("command", std::iter::once(command).chain(args).cloned().collect::<Vec<_>>())
-            }
-            Address::Tcp(address) => ("tcp", vec![address.clone()]),
-            Address::Unix(path) => ("unix", vec![path.to_string_lossy().into_owned()]),
-        };
-        json!({
-            "name": self.spec.name,
-            "known": self.spec.known,
-            "address": { "kind": kind, "words": words },
-            "env": self.spec.env.iter().map(|(name, value)| json!([name, value])).collect::<Vec<_>>(),
-            "agentCwd": self.spec.cwd,
-            "missingFilesAreEmpty": self.spec.missing_files_are_empty,
-            "agentMode": self.spec.mode,
-            "agentModel": self.spec.model,
-            "cwd": self.cwd,
-            "directories": self.directories,
-            "mcpServers": self.mcp_servers,
-            "systemPrompt": self.system_prompt,
-            "allowedTools": self.allowed_tools,
-            "maxTurns": self.max_turns,
-            "model": self.model,
-            "fs": self.fs,
-            "terminal": self.terminal,
-            "sandbox": self.sandbox,
-            "startTimeout": self.start_timeout.as_secs_f64(),
-            "cancelTimeout": self.cancel_timeout.as_secs_f64(),
-            "credentials": self.credentials,
-            "mustAuthenticate": self.must_authenticate,
-        })
-    }
-
-    /// The way back. `None` if the other process is of another version.
-    pub(crate) fn from_json(value: &Value) -> Option<Setup> {
-        let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-        let yes = |key: &str| value.get(key).and_then(Value::as_bool).unwrap_or_default();
-        let seconds = |key: &str| Duration::try_from_secs_f64(value.get(key)?.as_f64()?).ok();
-        let words = texts(value.pointer("/address/words")?)?;
-        let first = || words.first().cloned().unwrap_or_default();
-        let address = match value.pointer("/address/kind")?.as_str()? {
-            "tcp" => Address::Tcp(first()),
-            "unix" => Address::Unix(first().into()),
-            _ => Address::command(words.clone()).ok()?,
-        };
-        let env = value.get("env")?.as_array()?.iter().filter_map(|pair| {
-            let mut pair = texts(pair)?.into_iter();
-            Some((pair.next()?, pair.next()?))
-        });
-        let credentials = value.get("credentials")?.as_object()?.iter();
-        Some(Setup {
-            spec: AgentSpec {
-                name: text("name")?,
-                known: yes("known"),
-                address,
-                env: env.collect(),
-                cwd: text("agentCwd").map(PathBuf::from),
-                missing_files_are_empty: value.get("missingFilesAreEmpty").and_then(Value::as_bool),
-                mode: text("agentMode"),
-                model: text("agentModel"),
-            },
-            cwd: PathBuf::from(text("cwd")?),
-            directories: texts(value.get("directories")?)?.into_iter().map(PathBuf::from).collect(),
-            mcp_servers: value.get("mcpServers")?.as_array()?.clone(),
-            system_prompt: value.get("systemPrompt").filter(|value| !value.is_null()).cloned(),
-            allowed_tools: value.get("allowedTools").and_then(texts),
-            max_turns: value.get("maxTurns").and_then(Value::as_u64),
-            model: text("model"),
-            fs: yes("fs"),
-            terminal: yes("terminal"),
-            sandbox: yes("sandbox"),
-            start_timeout: seconds("startTimeout")?,
-            cancel_timeout: seconds("cancelTimeout")?,
-            credentials: credentials
-                .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
-                .collect(),
-            must_authenticate: yes("mustAuthenticate"),
-        })
-    }
-
     /// What agents read that know no other way: the `_meta` of claude-agent-acp, which others pass over.
     pub(crate) fn meta(&self, native_system_prompt: bool) -> Option<Value> {
         let mut meta = Map::new();
@@ -194,10 +114,6 @@ impl Setup {
         }
         (!meta.is_empty()).then_some(Value::Object(meta))
     }
-}
-
-fn texts(value: &Value) -> Option<Vec<String>> {
-    value.as_array()?.iter().map(|item| item.as_str().map(str::to_owned)).collect()
 }
 
 /// A list of tools; an empty text is an empty list.

@@ -12,8 +12,8 @@ use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, watch};
 
 use super::ask::Ask;
-use super::front::Show;
 use super::permits::Permits;
+use super::renderer::View;
 use crate::chat::{ToolState, completed};
 use crate::error::{Failure, Kind, Result};
 use crate::forms::{self, Outcome};
@@ -62,7 +62,7 @@ pub(crate) struct Task<'a> {
 }
 
 /// Sends a prompt and sees it through.
-pub(crate) async fn run(task: Task<'_>, show: &mut Show<'_>, stop: &mut Stop) -> Result<Ended> {
+pub(crate) async fn run(task: Task<'_>, view: &mut View<'_>, stop: &mut Stop) -> Result<Ended> {
     let Task { agent, session, guard, policy, permits, blocks, deadline } = task;
     let mut attempt = 0;
     loop {
@@ -71,7 +71,7 @@ pub(crate) async fn run(task: Task<'_>, show: &mut Show<'_>, stop: &mut Stop) ->
             answers: permits.answers.as_ref(),
             guard: &mut *guard,
             policy,
-            show: &mut *show,
+            view: &mut *view,
             stop: &mut *stop,
             deadline,
             timeout: permits.timeout.unwrap_or_default(),
@@ -89,7 +89,7 @@ pub(crate) async fn run(task: Task<'_>, show: &mut Show<'_>, stop: &mut Stop) ->
             Err(failure) if attempt < permits.retries && !touched && !cancelled && may_pass(&failure) => {
                 attempt += 1;
                 let pause = Duration::from_millis(500 << attempt.min(6));
-                show.front
+                view.renderer
                     .note(&format!("{failure}; attempt {} of {}", attempt + 1, permits.retries + 1))
                     .await;
                 tokio::time::sleep(pause).await;
@@ -113,7 +113,7 @@ struct Running<'a, 's> {
     answers: Option<&'a Map<String, Value>>,
     guard: &'a mut mpsc::Receiver<GuardEvent>,
     policy: &'a Policy,
-    show: &'a mut Show<'s>,
+    view: &'a mut View<'s>,
     stop: &'a mut Stop,
     deadline: Option<Instant>,
     timeout: Duration,
@@ -146,12 +146,12 @@ impl Running<'_, '_> {
         let mut quiet = true;
         let over = loop {
             // While events come one after the other, their lines are gathered.
-            let shown = if quiet { self.show.drain().await } else { self.show.drain_if_much().await };
+            let shown = if quiet { self.view.drain().await } else { self.view.drain_if_much().await };
             if let (Err(error), None) = (shown, &self.cause) {
                 self.cause = Some(Cause::Unheard(error));
                 turn.cancel();
             }
-            let wire = self.show.wire.clone();
+            let wire = self.view.wire.clone();
             let may_stop = self.cause.is_none();
             let next = tokio::select! {
                 biased;
@@ -179,7 +179,7 @@ impl Running<'_, '_> {
                 turn.cancel();
             }
         };
-        let _ = self.show.drain().await;
+        let _ = self.view.drain().await;
         let reason = turn.stop_reason();
         if let Some(usage) = turn.usage()
             && let Err(exceeded) = self.meter.counted(usage)
@@ -199,7 +199,7 @@ impl Running<'_, '_> {
         if let (Some(Cause::Budget(exceeded)), true) = (&self.cause, finished) {
             // The answer is there and paid for: it counts, and the user knows why the next one will not come.
             let note = format!("the budget is used up: {exceeded}");
-            self.show.front.note(&note).await;
+            self.view.renderer.note(&note).await;
             self.cause = None;
         }
         let direct = self.policy.direct();
@@ -259,13 +259,13 @@ impl Running<'_, '_> {
     async fn permission(&mut self, mut ask: PermissionAsk) {
         self.touched = true;
         // The request is shown before it is answered.
-        let _ = self.show.drain().await;
+        let _ = self.view.drain().await;
         if self.cause.is_some() || !ask.is_open() {
             return self.policy.withdrawn(ask.request());
         }
         let request = self.completed(&ask);
         let decision = match self.policy.decide(&request) {
-            Decision::Ask(question) if self.show.front.is_attended() => {
+            Decision::Ask(question) if self.view.renderer.is_attended() => {
                 match self.person(&ask, &request, &question).await {
                     Some(decision) => decision,
                     None => return,
@@ -273,7 +273,7 @@ impl Running<'_, '_> {
             }
             Decision::Ask(question) => {
                 let (title, reason) = (title(&ask), &question.reason);
-                self.show.front.permission(&format!("denied (not a terminal): {title} ({reason})")).await;
+                self.view.renderer.permission(&format!("denied (not a terminal): {title} ({reason})")).await;
                 let decision = self.policy.unanswered(&request, Silence::Unattended);
                 if let Some(meta) = escalation(&ask, reason) {
                     ask = ask.meta(meta);
@@ -283,7 +283,7 @@ impl Running<'_, '_> {
             decision => {
                 let word = if decision.allows() { "allowed" } else { "denied" };
                 let notice = format!("{word}: {} ({})", title(&ask), decision.reason());
-                self.show.front.permission(&notice).await;
+                self.view.renderer.permission(&notice).await;
                 decision
             }
         };
@@ -323,7 +323,7 @@ impl Running<'_, '_> {
             }
         };
         let choice = tokio::select! {
-            choice = self.show.front.ask(&shown) => choice,
+            choice = self.view.renderer.ask(&shown) => choice,
             () = ask.withdrawn() => {
                 self.policy.withdrawn(request);
                 return None;
@@ -363,7 +363,7 @@ impl Running<'_, '_> {
     /// The agent wants to know something: from what was said beforehand, from a person, or not at all.
     async fn elicitation(&mut self, ask: ElicitationAsk) {
         self.touched = true;
-        let _ = self.show.drain().await;
+        let _ = self.view.drain().await;
         if self.cause.is_some() || !ask.is_open() {
             return;
         }
@@ -374,16 +374,16 @@ impl Running<'_, '_> {
                 Err(problem) => unfit = Some(problem),
             }
         }
-        if !self.show.front.is_attended() {
+        if !self.view.renderer.is_attended() {
             let message = forms::clean(ask.message());
             let why = match unfit {
                 Some(problem) => format!("--answers does not fit: {problem}"),
                 None => "not a terminal; give --answers".to_owned(),
             };
-            return self.show.front.note(&format!("{} asks: {message} ({why})", self.agent)).await;
+            return self.view.renderer.note(&format!("{} asks: {message} ({why})", self.agent)).await;
         }
         let outcome = tokio::select! {
-            outcome = forms::ask(&mut *self.show.front, self.agent, &ask) => outcome,
+            outcome = forms::ask(&mut *self.view.renderer, self.agent, &ask) => outcome,
             () = ask.withdrawn() => Outcome::Cancelled,
             why = stopped(self.stop) => {
                 self.cause = Some(Cause::Why(why));
@@ -409,15 +409,15 @@ impl Running<'_, '_> {
                     (true, _) => format!("allowed: {effect} ({reason})"),
                     (false, _) => format!("denied: {effect} ({reason})"),
                 };
-                self.show.front.permission(&text).await;
+                self.view.renderer.permission(&text).await;
                 return;
             }
         };
-        let _ = self.show.drain().await;
+        let _ = self.view.drain().await;
         self.touched = true;
         let answer = if self.cause.is_some() {
             Answer::Nobody
-        } else if !self.show.front.is_attended() {
+        } else if !self.view.renderer.is_attended() {
             if self.policy.fails_unanswered() {
                 self.cause = Some(Cause::Unattended(Silence::Unattended.reason().text));
             }
@@ -425,7 +425,7 @@ impl Running<'_, '_> {
         } else {
             let ask = Ask::new(&question);
             tokio::select! {
-                choice = self.show.front.ask(&ask) => {
+                choice = self.view.renderer.ask(&ask) => {
                     let chosen = choice.and_then(|at| question.choices.get(at));
                     chosen.map_or(Answer::Reject, |chosen| chosen.answer.clone())
                 }

@@ -6,12 +6,14 @@ use std::time::Instant;
 use attache::client::{AgentHandle, Session, SessionControl};
 use attache::{Closed, ContentBlock, Reason};
 use attache_host::policy::{Memory, Span};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::exec::{leave, stopped_early};
-use super::front::{Front, Show};
 use super::live::{Connection, Restored, note_session};
 use super::permits::Permits;
+use super::protocol::SetResult;
+use super::renderer::{Renderer, View};
 use super::settings::{model_option_id, set_mode, set_model, set_option};
 use super::setup::Setup;
 use super::turn::{Ended, Stop, Task, late, run, stopped, timed_out};
@@ -81,8 +83,9 @@ struct Ready {
     resumed: bool,
 }
 
-/// A setting that is to be made.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A setting to change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Setting {
     Mode(String),
     Model(String),
@@ -115,7 +118,7 @@ impl Worker {
     pub(crate) async fn prompt(
         &mut self,
         work: Work,
-        front: &mut Front,
+        renderer: &mut Renderer,
         stop: &mut Stop,
         running: impl FnOnce(Reach),
     ) -> Result<Ended> {
@@ -133,10 +136,10 @@ impl Worker {
         if let Some(recorder) = &mut recorder {
             recorder.called(work.request.clone());
         }
-        let mut show = Show::new(front, recorder.as_mut(), self.wire.clone());
+        let mut view = View::new(renderer, recorder.as_mut(), self.wire.clone());
         let result = async {
             let ready = self.ready(&record, &work);
-            let ready = show.during(async {
+            let ready = view.during(async {
                 tokio::select! {
                     ready = ready => ready,
                     why = stopped(stop) => Err(stopped_early(why)),
@@ -144,7 +147,7 @@ impl Worker {
                 }
             });
             if let Some(note) = ready.await?.note {
-                show.front.note(&note).await;
+                view.renderer.note(&note).await;
             }
             let Some(live) = &mut self.live else { return Err(Failure::runtime("the session is gone")) };
             running(Reach::new(&live.session));
@@ -165,7 +168,7 @@ impl Worker {
                 blocks: &work.blocks,
                 deadline,
             };
-            let result = run(task, &mut show, stop).await;
+            let result = run(task, &mut view, stop).await;
             if result.as_ref().is_err_and(|failure| failure.answered.is_some()) {
                 connection.stderr.settle().await;
             }
@@ -255,18 +258,17 @@ impl Worker {
         Ok(())
     }
 
-    /// Makes a setting and remembers it, to be made again when the agent has been restarted. Gives back what was `set`, and
-    /// whether the session was `resumed` for it.
+    /// Changes a setting and records it, so that it is set again after a restart of the agent.
     pub(crate) async fn set(
         &mut self,
         setting: &Setting,
         permits: &Permits,
-        front: &mut Front,
-    ) -> Result<Value> {
+        renderer: &mut Renderer,
+    ) -> Result<SetResult> {
         let record = self.record()?;
         let work = Work { blocks: Vec::new(), permits: permits.clone(), model: None, request: None };
-        let mut show = Show::new(front, None, self.wire.clone());
-        let Ready { resumed, .. } = show.during(self.ready(&record, &work)).await?;
+        let mut view = View::new(renderer, None, self.wire.clone());
+        let Ready { resumed, .. } = view.during(self.ready(&record, &work)).await?;
         let Some(live) = &self.live else { return Err(Failure::runtime("the session is gone")) };
         let session = &live.session;
         let setting_it = async {
@@ -277,12 +279,12 @@ impl Worker {
             })
         };
         let done =
-            show.during(setting_it).await.map_err(|failure: Failure| live.connection.with_cause(failure))?;
+            view.during(setting_it).await.map_err(|failure: Failure| live.connection.with_cause(failure))?;
         self.store.change(&self.id, |record| {
             note_setting(record, setting);
             note_session(record, session);
         })?;
-        Ok(json!({ "set": done, "resumed": resumed }))
+        Ok(SetResult { options: done, resumed })
     }
 
     /// Waits for the agent's end, and answers what it asks while nobody is there. Never resolves if no agent runs.

@@ -93,14 +93,13 @@ impl Raw {
 }
 
 fn permits(mode: &str) -> Value {
-    json!({ "mode": mode, "rules": null, "fail": false, "retries": 0, "answers": null })
+    json!({ "mode": mode, "unanswered": "deny", "retries": 0 })
 }
 
 fn prompt(world: &World, permits: Value) -> Value {
-    json!({
-        "version": 2, "session": session(world), "do": "prompt", "attended": true, "permits": permits,
-        "prompt": [{ "type": "text", "text": "raw" }],
-    })
+    let blocks = json!([{ "type": "text", "text": "raw" }]);
+    let prompt = json!({ "blocks": blocks, "permits": permits, "wait": true, "attended": true });
+    json!({ "version": 3, "session": session(world), "command": { "prompt": prompt } })
 }
 
 #[test]
@@ -108,32 +107,34 @@ fn what_is_no_request_is_answered_with_an_error() {
     let world = started(WRITES, &[]);
     let id = session(&world);
     let request = |value: Value| {
-        let mut request = json!({ "version": 2, "session": id });
+        let mut request = json!({ "version": 3, "session": id });
         request.as_object_mut().unwrap().extend(value.as_object().unwrap().clone());
         request.to_string()
     };
+    let prompt = |permits: Value, blocks: Value| json!({ "blocks": blocks, "permits": permits, "wait": true, "attended": true });
     let deep = "[".repeat(100_000);
     for (line, why) in [
-        ("", "not valid JSON"),
-        ("hello", "not valid JSON"),
-        (deep.as_str(), "not valid JSON"),
-        ("\u{0}\u{1b}[2J", "not valid JSON"),
-        ("[]", "is a JSON object"),
-        ("null", "is a JSON object"),
-        ("{}", "another version"),
+        ("", "not valid"),
+        ("hello", "not valid"),
+        (deep.as_str(), "not valid"),
+        ("\u{0}\u{1b}[2J", "not valid"),
+        ("[]", "not valid"),
+        ("null", "not valid"),
+        ("{}", "missing field `version`"),
         (&request(json!({ "version": 1, "do": "status" })), "another version"),
-        (&request(json!({ "version": "2", "do": "status" })), "another version"),
-        (&request(json!({ "session": "x", "do": "status" })), "not the process of that session"),
-        (&request(json!({})), "does not know this request"),
-        (&request(json!({ "do": "explode" })), "does not know this request"),
-        (&request(json!({ "do": ["prompt"] })), "does not know this request"),
-        (&request(json!({ "do": "set" })), "names no setting"),
-        (&request(json!({ "do": "prompt" })), "did not understand the prompt"),
+        (&request(json!({ "version": 2, "command": "status" })), "another version"),
+        (&request(json!({ "version": "3", "command": "status" })), "another version"),
+        (&request(json!({ "session": "x", "command": "status" })), "not the process of that session"),
+        (&request(json!({})), "missing field `command`"),
+        (&request(json!({ "command": "explode" })), "unknown variant `explode`"),
+        (&request(json!({ "command": ["prompt"] })), "not valid"),
+        (&request(json!({ "command": "set" })), "not valid"),
+        (&request(json!({ "command": { "prompt": {} } })), "missing field `blocks`"),
         (
-            &request(json!({ "do": "prompt", "permits": permits("ask"), "prompt": [{ "type": 1 }] })),
-            "did not understand",
+            &request(json!({ "command": { "prompt": prompt(permits("ask"), json!([{ "type": 1 }])) } })),
+            "not valid",
         ),
-        (&request(json!({ "do": "prompt", "permits": permits("root"), "prompt": [] })), "did not understand"),
+        (&request(json!({ "command": { "prompt": prompt(permits("root"), json!([])) } })), "not valid"),
     ] {
         let mut raw = Raw::new(&world);
         raw.send(line);
@@ -144,9 +145,9 @@ fn what_is_no_request_is_answered_with_an_error() {
     // Bytes that are no text, and the end in the middle of a line.
     let mut raw = Raw::new(&world);
     raw.0.get_mut().write_all(b"\xff\xfe{\n").unwrap();
-    assert!(raw.failure().contains("not valid JSON"));
+    assert!(raw.failure().contains("not valid"));
     let mut raw = Raw::new(&world);
-    raw.0.get_mut().write_all(b"{\"version\":2").unwrap();
+    raw.0.get_mut().write_all(b"{\"version\":3").unwrap();
     raw.0.get_mut().shutdown(std::net::Shutdown::Write).unwrap();
     assert!(raw.failure().contains("has no end"));
     assert!(world.run(&["--approve-all", "prompt", "still there"]).stdout.contains("done"));
@@ -223,10 +224,10 @@ fn a_mode_cannot_be_raised_through_the_socket() {
     // What is within its bounds is run.
     let mut raw = Raw::new(&world);
     let mut quiet = prompt(&world, permits("approve-reads"));
-    quiet["attended"] = json!(false);
+    quiet["command"]["prompt"]["attended"] = json!(false);
     raw.send(&quiet.to_string());
     let last = std::iter::from_fn(|| raw.hear()).last().unwrap();
-    assert!(last.get("failure").is_some() || last.get("end").is_some(), "{last}");
+    assert!(last.get("failure").is_some() || last == "ended", "{last}");
     assert!(world.methods().len() > before);
     assert!(!file.exists());
 }
@@ -286,29 +287,32 @@ on session/prompt
   done end_turn
 "#;
 
+fn answer(question: Value, choice: usize) -> Value {
+    json!({ "answer": { "question": question, "answer": { "choice": choice } } })
+}
+
 #[test]
 fn only_the_question_that_was_asked_is_answered() {
     let world = started(ASKS, &[]);
     let mut raw = Raw::new(&world);
     // Answers that come before the question, and to others.
-    let early: String =
-        [2, 7, u64::MAX].iter().map(|id| format!("\n{}", json!({ "answer": 0, "question": id }))).collect();
+    let early: String = [2, 7, u64::MAX].iter().map(|id| format!("\n{}", answer(json!(id), 0))).collect();
     raw.send(&format!("{}{early}", prompt(&world, permits("ask"))));
-    let question = std::iter::from_fn(|| raw.hear()).find(|value| value.get("ask").is_some()).unwrap();
-    let id = question["question"].as_u64().unwrap();
+    let question = std::iter::from_fn(|| raw.hear()).find(|value| value.get("choose").is_some()).unwrap();
+    let id = question["choose"]["question"].as_u64().unwrap();
     for wrong in [
-        json!({ "answer": 0 }),
-        json!({ "answer": 0, "question": null }),
-        json!({ "answer": 0, "question": id + 1 }),
-        json!({ "answer": 0, "question": id - 1 }),
-        json!({ "answer": 0, "question": id.to_string() }),
+        json!({ "answer": { "answer": { "choice": 0 } } }),
+        answer(Value::Null, 0),
+        answer(json!(id + 1), 0),
+        answer(json!(id - 1), 0),
+        answer(json!(id.to_string()), 0),
         json!(["answer"]),
     ] {
         raw.send(&wrong.to_string());
     }
     raw.send("not json");
-    raw.send(&json!({ "answer": 1, "question": id }).to_string());
-    while raw.hear().is_some_and(|value| value.get("end").is_none() && value.get("failure").is_none()) {}
+    raw.send(&answer(json!(id), 1).to_string());
+    while raw.hear().is_some_and(|value| value != "ended" && value.get("failure").is_none()) {}
     let answers: Vec<String> = world
         .log()
         .iter()
@@ -373,15 +377,15 @@ fn a_page_that_nobody_agreed_to_is_not_opened() {
     let mut stream = BufReader::new(stream);
     let mut line = String::new();
     stream.read_line(&mut line).unwrap();
-    assert_eq!(serde_json::from_str::<Value>(&line).unwrap()["do"], "prompt");
+    assert!(serde_json::from_str::<Value>(&line).unwrap()["command"]["prompt"].is_object());
     let page = "https://example.org/";
     for message in [
-        json!({ "queued": "q", "ahead": 0 }),
+        json!({ "queued": { "request": "q", "ahead": 0 } }),
         json!({ "open": "file:///etc/passwd" }),
         json!({ "open": page }),
         json!({ "tell": page }),
         json!({ "open": page }),
-        json!({ "end": { "reason": "end_turn" } }),
+        json!("ended"),
     ] {
         stream.get_mut().write_all(format!("={message}\n").as_bytes()).unwrap();
     }

@@ -25,6 +25,14 @@ pub(crate) const GROUPS: &[Group] = &[
 ];
 
 /// A session whose agent writes a file for every prompt, and whose process runs.
+/// A prompt for the control socket of a session.
+fn prompt_message(session: &str, text: &str, permits: &Value, attended: bool) -> Value {
+    let prompt = json!({
+        "blocks": [{ "type": "text", "text": text }], "permits": permits, "wait": true, "attended": attended,
+    });
+    json!({ "version": 3, "session": session, "command": { "prompt": prompt } })
+}
+
 fn session<'a>(suite: &'a Suite) -> (World<'a>, String) {
     let world = suite.world();
     let agent = command_line(&world, &json!({ "steps": [write("$cwd/written", "$prompt")] }));
@@ -67,7 +75,7 @@ fn session_socket(suite: &Suite, report: &mut Report) {
     let (Some(path), id) = (socket(&world), id(&world, &agent)) else {
         return report.control("a session has a socket", false, "none found");
     };
-    let base = json!({ "mode": "ask", "rules": null, "fail": false, "retries": 0, "answers": null });
+    let base = json!({ "mode": "ask", "unanswered": "deny", "retries": 0 });
     let permits: Vec<(&str, Value)> = vec![
         ("approve-all", json!({ "mode": "approve-all" })),
         ("rules", json!({ "rules": "{\"autoApprove\":[\"edit\"]}" })),
@@ -81,7 +89,7 @@ fn session_socket(suite: &Suite, report: &mut Report) {
         for attended in [true, false] {
             let mut permits = base.clone();
             permits.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
-            let message = json!({ "version": 2, "session": id, "do": "prompt", "attended": attended, "permits": permits, "prompt": [{ "type": "text", "text": "raised" }] });
+            let message = prompt_message(&id, "raised", &permits, attended);
             let _ = fs::remove_file(world.path("written"));
             let answer = speak(&path, &message);
             report.attack(
@@ -94,14 +102,22 @@ fn session_socket(suite: &Suite, report: &mut Report) {
     for (name, message) in [
         (
             "set mode",
-            json!({ "version": 2, "session": id, "do": "set", "key": "permissions", "value": "approve-all" }),
+            json!({ "version": 3, "session": id, "command": { "set": { "option": ["permissions", "approve-all"] } } }),
         ),
-        ("open a page", json!({ "version": 2, "session": id, "open": "file:///etc/passwd" })),
+        ("open a page", json!({ "version": 3, "session": id, "command": { "open": "file:///etc/passwd" } })),
         (
             "other session",
-            json!({ "version": 2, "session": "x", "do": "prompt", "permits": { "mode": "approve-all" } }),
+            prompt_message(
+                "x",
+                "raised",
+                &json!({ "mode": "approve-all", "unanswered": "deny", "retries": 0 }),
+                false,
+            ),
         ),
-        ("no version", json!({ "do": "prompt", "permits": { "mode": "approve-all" }, "prompt": [] })),
+        (
+            "no version",
+            json!({ "session": id, "command": { "prompt": { "permits": { "mode": "approve-all" }, "blocks": [] } } }),
+        ),
     ] {
         let _ = fs::remove_file(world.path("written"));
         let answer = speak(&path, &message);
@@ -276,7 +292,8 @@ fn second_user(suite: &Suite, report: &mut Report) {
             fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).unwrap();
         }
         fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
-        let message = json!({ "version": 2, "session": id(&owner, &agent), "do": "prompt", "attended": true, "permits": { "mode": "ask", "rules": null, "fail": false, "retries": 0, "answers": null }, "prompt": [{ "type": "text", "text": "evil" }] }).to_string();
+        let permits = json!({ "mode": "ask", "unanswered": "deny", "retries": 0 });
+        let message = prompt_message(&id(&owner, &agent), "evil", &permits, true).to_string();
         let run = as_nobody(&owner, &suite.this, &["probe", "unix", &shown, &message]);
         let answered = run.stdout.contains("queued") || run.stdout.contains("\"update\"");
         report.attack(

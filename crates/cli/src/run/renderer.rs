@@ -8,6 +8,8 @@ use attache::Flow;
 use tokio::sync::mpsc;
 
 use super::ask::Ask;
+#[cfg(unix)]
+use super::protocol::Reply;
 use crate::error::Failure;
 use crate::forms::{self, Person};
 use crate::log::Log;
@@ -19,17 +21,17 @@ use crate::wire::{Lines, Wire};
 use attache_term::render::style::{Colour, Line, Style};
 
 /// Where the lines of a turn go.
-pub(crate) enum Front {
+pub(crate) enum Renderer {
     /// This terminal, or whatever stdout is.
     Local(Box<Local>),
     /// Another process.
     #[cfg(unix)]
-    Remote(super::ipc::RemoteFront),
-    /// Nobody watches; what comes of it is put together.
+    Remote(super::socket::RemoteRenderer),
+    /// Collects the answer.
     Heard(Box<super::compare::Heard>),
-    /// Nobody waits for them.
+    /// Drops everything.
     #[cfg_attr(not(unix), expect(dead_code, reason = "there is no owner process here"))]
-    Nobody,
+    Discard,
 }
 
 /// This terminal.
@@ -129,104 +131,104 @@ impl Local {
     }
 }
 
-impl Front {
+impl Renderer {
     /// Whether somebody can be asked.
     pub(crate) fn is_attended(&self) -> bool {
         match self {
-            Front::Local(local) => local.is_attended(),
+            Renderer::Local(local) => local.is_attended(),
             #[cfg(unix)]
-            Front::Remote(remote) => remote.is_attended(),
-            Front::Heard(_) | Front::Nobody => false,
+            Renderer::Remote(remote) => remote.is_attended(),
+            Renderer::Heard(_) | Renderer::Discard => false,
         }
     }
 
     /// Passes lines on. An error means that nobody listens any more.
     async fn show(&mut self, lines: &Lines) -> io::Result<()> {
         match self {
-            Front::Local(local) => {
+            Renderer::Local(local) => {
                 for (flow, line) in lines.iter() {
                     local.line(flow, line);
                 }
                 local.write().await
             }
             #[cfg(unix)]
-            Front::Remote(remote) => remote.lines(lines).await,
-            Front::Heard(heard) => {
+            Renderer::Remote(remote) => remote.lines(lines).await,
+            Renderer::Heard(heard) => {
                 heard.lines(lines);
                 Ok(())
             }
-            Front::Nobody => Ok(()),
+            Renderer::Discard => Ok(()),
         }
     }
 
     /// Asks. `None` if nobody answers.
     pub(crate) async fn ask(&mut self, ask: &Ask) -> Option<usize> {
         match self {
-            Front::Local(local) => local.ask(ask).await,
+            Renderer::Local(local) => local.ask(ask).await,
             #[cfg(unix)]
-            Front::Remote(remote) => remote.ask(ask).await,
-            Front::Heard(_) | Front::Nobody => None,
+            Renderer::Remote(remote) => remote.ask(ask).await,
+            Renderer::Heard(_) | Renderer::Discard => None,
         }
     }
 
     /// Tells something that matters whatever the format is.
     pub(crate) async fn note(&mut self, text: &str) {
         match self {
-            Front::Local(local) => local.note(text).await,
+            Renderer::Local(local) => local.note(text).await,
             #[cfg(unix)]
-            Front::Remote(remote) => remote.note(text).await,
-            Front::Heard(_) | Front::Nobody => {}
+            Renderer::Remote(remote) => remote.send(Reply::Note(text.to_owned())).await,
+            Renderer::Heard(_) | Renderer::Discard => {}
         }
     }
 
     /// Tells something about permissions.
     pub(crate) async fn permission(&mut self, notice: &str) {
         match self {
-            Front::Local(local) => {
+            Renderer::Local(local) => {
                 local.screen.permission(notice);
                 let _ = local.write().await;
             }
             #[cfg(unix)]
-            Front::Remote(remote) => remote.permission(notice).await,
-            Front::Heard(_) | Front::Nobody => {}
+            Renderer::Remote(remote) => remote.send(Reply::Permission(notice.to_owned())).await,
+            Renderer::Heard(_) | Renderer::Discard => {}
         }
     }
 }
 
-impl Person for Front {
+impl Person for Renderer {
     async fn tell(&mut self, text: &str) {
         match self {
-            Front::Local(local) => local.tell(text).await,
+            Renderer::Local(local) => local.tell(text).await,
             #[cfg(unix)]
-            Front::Remote(remote) => remote.tell(text).await,
-            Front::Heard(_) | Front::Nobody => {}
+            Renderer::Remote(remote) => remote.send(Reply::Tell(text.to_owned())).await,
+            Renderer::Heard(_) | Renderer::Discard => {}
         }
     }
 
     async fn pause(&mut self) {
         match self {
-            Front::Local(local) => local.pause().await,
+            Renderer::Local(local) => local.pause().await,
             #[cfg(unix)]
-            Front::Remote(remote) => remote.pause().await,
-            Front::Heard(_) | Front::Nobody => {}
+            Renderer::Remote(remote) => remote.send(Reply::Pause).await,
+            Renderer::Heard(_) | Renderer::Discard => {}
         }
     }
 
     async fn line(&mut self, question: &str) -> Option<String> {
         match self {
-            Front::Local(local) => local.line_for(question).await,
+            Renderer::Local(local) => local.line_for(question).await,
             #[cfg(unix)]
-            Front::Remote(remote) => remote.line_for(question).await,
-            Front::Heard(_) | Front::Nobody => None,
+            Renderer::Remote(remote) => remote.line_for(question).await,
+            Renderer::Heard(_) | Renderer::Discard => None,
         }
     }
 
     async fn open(&mut self, url: &str) {
         match self {
-            Front::Local(local) => local.open(url).await,
+            Renderer::Local(local) => local.open(url).await,
             #[cfg(unix)]
-            Front::Remote(remote) => remote.open(url).await,
-            Front::Heard(_) | Front::Nobody => {}
+            Renderer::Remote(remote) => remote.send(Reply::Open(url.to_owned())).await,
+            Renderer::Heard(_) | Renderer::Discard => {}
         }
     }
 }
@@ -234,17 +236,21 @@ impl Person for Front {
 /// Lines are written together until there are this many bytes of them.
 const MUCH: usize = 32 << 10;
 
-/// A front, and the history beside it.
-pub(crate) struct Show<'a> {
-    pub(crate) front: &'a mut Front,
+/// A renderer, and the history beside it.
+pub(crate) struct View<'a> {
+    pub(crate) renderer: &'a mut Renderer,
     pub(crate) recorder: Option<&'a mut Recorder>,
     pub(crate) wire: Wire,
     lines: Lines,
 }
 
-impl<'a> Show<'a> {
-    pub(crate) fn new(front: &'a mut Front, recorder: Option<&'a mut Recorder>, wire: Wire) -> Show<'a> {
-        Show { front, recorder, wire, lines: Lines::default() }
+impl<'a> View<'a> {
+    pub(crate) fn new(
+        renderer: &'a mut Renderer,
+        recorder: Option<&'a mut Recorder>,
+        wire: Wire,
+    ) -> View<'a> {
+        View { renderer, recorder, wire, lines: Lines::default() }
     }
 
     /// Passes on what has gathered.
@@ -260,7 +266,7 @@ impl<'a> Show<'a> {
             // A full disk must not end the turn; the history is then not complete.
             let _ = recorder.flush();
         }
-        let shown = self.front.show(&self.lines).await;
+        let shown = self.renderer.show(&self.lines).await;
         self.lines.clear();
         shown
     }

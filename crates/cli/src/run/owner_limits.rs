@@ -13,16 +13,16 @@ use crate::error::Failure;
 pub(super) const NEEDS_NEW_OWNER: &str = "SESSION_NEEDS_RESTART";
 
 /// The bounds of an owner.
-pub(super) struct Ceiling {
+pub(super) struct OwnerLimits {
     pub(super) permits: Permits,
     /// The guardians above this process: it was started by a command of an agent if there are any.
     guardians: Vec<u32>,
 }
 
-impl Ceiling {
+impl OwnerLimits {
     /// The bounds of this process, which was started with these permits.
-    pub(super) fn new(permits: Permits) -> Ceiling {
-        Ceiling { permits, guardians: guardians(std::process::id()).unwrap_or_default() }
+    pub(super) fn new(permits: Permits) -> OwnerLimits {
+        OwnerLimits { permits, guardians: guardians(std::process::id()).unwrap_or_default() }
     }
 
     /// Refuses what comes from within an agent that this process is not a part of.
@@ -108,9 +108,9 @@ mod tests {
     #[test]
     fn nothing_exceeds_what_the_owner_was_started_with() {
         for (own_rank, own) in Mode::CLIENT.into_iter().enumerate() {
-            let ceiling = Ceiling::new(permits(own));
+            let limits = OwnerLimits::new(permits(own));
             for (rank, wanted) in Mode::CLIENT.into_iter().enumerate() {
-                assert_eq!(ceiling.check_permits(&permits(wanted)).is_ok(), rank <= own_rank);
+                assert_eq!(limits.check_permits(&permits(wanted)).is_ok(), rank <= own_rank);
             }
         }
     }
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn other_rules_are_more_also_if_they_are_none() {
         let with = |rules: Option<&str>| Permits { rules: rules.map(str::to_owned), ..permits(Mode::ASK) };
-        let own = Ceiling::new(with(Some(r#"{"autoDeny":[{"path":".env"}]}"#)));
+        let own = OwnerLimits::new(with(Some(r#"{"autoDeny":[{"path":".env"}]}"#)));
         assert!(own.check_permits(&with(Some(r#"{"autoDeny":[{"path":".env"}]}"#))).is_ok());
         for rules in [None, Some(r#"{"autoApprove":[{"tool":"edit"}]}"#)] {
             let refused = own.check_permits(&with(rules)).unwrap_err();
@@ -132,20 +132,20 @@ mod tests {
             answers: answers.as_object().cloned(),
             ..permits(Mode::ASK)
         };
-        let own = Ceiling::new(with(json!({ "name": "x", "ok": true })));
+        let own = OwnerLimits::new(with(json!({ "name": "x", "ok": true })));
         for fits in [json!(null), json!({}), json!({ "ok": true }), json!({ "name": "x", "ok": true })] {
             assert!(own.check_permits(&with(fits.clone())).is_ok(), "{fits}");
         }
         for other in [json!({ "ok": false }), json!({ "more": 1 })] {
             assert!(own.check_permits(&with(other.clone())).is_err(), "{other}");
         }
-        assert!(Ceiling::new(permits(Mode::ASK)).check_permits(&with(json!({ "ok": true }))).is_err());
+        assert!(OwnerLimits::new(permits(Mode::ASK)).check_permits(&with(json!({ "ok": true }))).is_err());
     }
 
     #[test]
     fn a_process_beside_this_one_may_use_it() {
-        let ceiling = Ceiling::new(permits(Mode::ASK));
-        assert!(ceiling.check_peer(Some(std::process::id())).is_ok());
-        assert!(!cfg!(target_os = "linux") || ceiling.check_peer(None).is_err());
+        let limits = OwnerLimits::new(permits(Mode::ASK));
+        assert!(limits.check_peer(Some(std::process::id())).is_ok());
+        assert!(!cfg!(target_os = "linux") || limits.check_peer(None).is_err());
     }
 }
