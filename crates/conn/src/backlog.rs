@@ -1,15 +1,15 @@
-//! The inbound budget: how much has been read and not been used yet.
+//! The inbound budget: bytes that were read and are not used yet.
 //!
-//! A connection whose messages are queued for slow consumers must stop reading at some point, or it has no bound. But a
-//! reader that rests while a task waits for an answer on the same connection is a deadlock. So: **the reader rests only
-//! when nobody waits for it**. Whoever is parked until something arrives says so with a guard, and past a hard limit the
-//! reader rests whoever waits.
+//! A connection whose messages are queued for slow consumers must stop reading at some point. But a reader
+//! that pauses while a task waits for a response on the same connection is a deadlock. So **the reader pauses
+//! only while no task waits for it**: a task that waits for a message holds a guard. Above a hard limit the
+//! reader pauses in any case.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Waker};
 
-/// Counts bytes that were read and wait inside the program, and tasks that wait for more. Clones are the same count.
+/// Counts bytes that are queued inside the program and tasks that wait for more. Clones share the counts.
 #[derive(Clone, Debug)]
 pub struct Backlog(Arc<Inner>);
 
@@ -19,9 +19,9 @@ struct Inner {
     hard: usize,
     queued: AtomicUsize,
     waiting: AtomicUsize,
-    /// Whether `reader` holds a waker. All orderings are sequentially consistent: the reader raises this and then looks at
-    /// the counts, everybody else changes a count and then looks at this, and one of the two must see the other.
-    resting: AtomicBool,
+    /// Whether `reader` holds a waker. The reader sets this and then loads the counts; all others change a
+    /// count and then load this. Sequential consistency guarantees that one of the two sees the other.
+    paused: AtomicBool,
     reader: Mutex<Option<Waker>>,
 }
 
@@ -32,57 +32,57 @@ impl Backlog {
             hard,
             queued: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
-            resting: AtomicBool::new(false),
+            paused: AtomicBool::new(false),
             reader: Mutex::new(None),
         }))
     }
 
-    /// `bytes` more are queued. Called from [`Dispatch`](crate::Dispatch), it takes effect before the next line is read.
+    /// Adds queued bytes. A dispatch calls it, and it takes effect before the next line is read.
     pub fn add(&self, bytes: usize) {
         self.0.queued.fetch_add(bytes, Ordering::SeqCst);
     }
 
-    /// `bytes` of what was added have been taken.
+    /// Removes bytes that were used.
     pub fn sub(&self, bytes: usize) {
         self.0.queued.fetch_sub(bytes, Ordering::SeqCst);
-        self.stir();
+        self.wake_reader();
     }
 
-    /// How many bytes are queued.
+    /// Returns the number of queued bytes.
     pub fn queued(&self) -> usize {
         self.0.queued.load(Ordering::SeqCst)
     }
 
-    /// The caller is parked until something arrives, for as long as it keeps the guard.
+    /// Keeps the reader running for as long as the returned guard lives.
     pub fn waiting(&self) -> Waiting {
         self.0.waiting.fetch_add(1, Ordering::SeqCst);
-        self.stir();
+        self.wake_reader();
         Waiting(self.clone())
     }
 
-    /// Whether the reader has to rest now.
+    /// Whether the reader has to pause.
     pub fn is_full(&self) -> bool {
         let queued = self.queued();
         queued > self.0.hard || (queued > self.0.soft && self.0.waiting.load(Ordering::SeqCst) == 0)
     }
 
-    /// For the reader: whether to rest; if so, its task is woken when that changes.
-    pub(crate) fn rest(&self, cx: &Context<'_>) -> bool {
+    /// Whether the reader has to pause; if so, its task is woken when that changes.
+    pub(crate) fn pause(&self, cx: &Context<'_>) -> bool {
         if !self.is_full() {
             return false;
         }
         *self.reader() = Some(cx.waker().clone());
-        self.0.resting.store(true, Ordering::SeqCst);
+        self.0.paused.store(true, Ordering::SeqCst);
         if self.is_full() {
             return true;
         }
-        self.0.resting.store(false, Ordering::SeqCst);
+        self.0.paused.store(false, Ordering::SeqCst);
         false
     }
 
-    fn stir(&self) {
-        if self.0.resting.load(Ordering::SeqCst) && !self.is_full() {
-            self.0.resting.store(false, Ordering::SeqCst);
+    fn wake_reader(&self) {
+        if self.0.paused.load(Ordering::SeqCst) && !self.is_full() {
+            self.0.paused.store(false, Ordering::SeqCst);
             let waker = self.reader().take();
             if let Some(waker) = waker {
                 waker.wake();
@@ -95,7 +95,7 @@ impl Backlog {
     }
 }
 
-/// Somebody waits for something inbound; see [`Backlog::waiting`].
+/// Marks a task that waits for a message; see [`Backlog::waiting`].
 #[derive(Debug)]
 #[must_use = "the wait lasts as long as the guard"]
 pub struct Waiting(Backlog);

@@ -1,11 +1,11 @@
-//! A flag that is raised once and can be waited for.
+//! Cancellation of requests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Notify;
 
-/// Says that somebody no longer wants an answer. Clones are the same token.
+/// A flag that is set once and can be awaited. Clones share the flag.
 #[derive(Clone, Debug, Default)]
 pub struct CancelToken(Arc<Inner>);
 
@@ -16,29 +16,29 @@ struct Inner {
 }
 
 impl CancelToken {
-    /// A token that is not cancelled.
+    /// Creates a token that is not cancelled.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Raises the flag and wakes everybody who waits for it. Doing so twice is the same as once.
+    /// Sets the flag and wakes all tasks that wait for it. A second call has no effect.
     pub fn cancel(&self) {
         if !self.0.cancelled.swap(true, Ordering::SeqCst) {
             self.0.notify.notify_waiters();
         }
     }
 
-    /// Whether the flag is up.
+    /// Whether the flag is set.
     pub fn is_cancelled(&self) -> bool {
         self.0.cancelled.load(Ordering::SeqCst)
     }
 
-    /// Waits for the flag.
+    /// Waits until the flag is set.
     pub async fn cancelled(&self) {
         while !self.is_cancelled() {
             let notified = self.0.notify.notified();
             let mut notified = std::pin::pin!(notified);
-            // Registered before the second look, so that a cancel between the two is not missed.
+            // Registered before the second check, so that a cancel between the two is not missed.
             notified.as_mut().enable();
             if self.is_cancelled() {
                 return;
@@ -48,14 +48,14 @@ impl CancelToken {
     }
 }
 
-/// The tokens of open requests. They are made when somebody asks for them: most requests are answered before.
+/// Tokens of open requests. They are created on demand, because most requests are answered before.
 #[derive(Debug, Default)]
 pub(crate) struct Tokens {
     next: u64,
-    made: BTreeMap<u64, CancelToken>,
+    created: BTreeMap<u64, CancelToken>,
 }
 
-/// An open request, and the token that it has or will have.
+/// The key of an open request in [`Tokens`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TokenId(u64);
 
@@ -65,15 +65,15 @@ impl Tokens {
         TokenId(self.next)
     }
 
-    /// The token; the same one whoever asks, until it is [forgotten](Self::forget).
+    /// Returns the token, creating it on the first call.
     pub(crate) fn get(&mut self, TokenId(id): TokenId) -> CancelToken {
-        self.made.entry(id).or_default().clone()
+        self.created.entry(id).or_default().clone()
     }
 
-    /// The request is answered.
+    /// Removes the token of an answered request.
     pub(crate) fn forget(&mut self, TokenId(id): TokenId) {
-        if !self.made.is_empty() {
-            self.made.remove(&id);
+        if !self.created.is_empty() {
+            self.created.remove(&id);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How a connection ended.
+//! The end of a connection.
 
 use crate::Side;
 use std::fmt;
@@ -6,19 +6,19 @@ use std::ops::Deref;
 use std::process::ExitStatus;
 use std::sync::Arc;
 
-/// How a connection ended; cheap to clone. The details are the public fields of [`Ending`].
+/// The end of a connection, cheap to clone. Derefs to [`Ending`], which has the details.
 #[derive(Clone, Debug)]
 pub struct Closed(Arc<Ending>);
 
-/// What is known about the end of a connection.
+/// Details about the end of a connection.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Ending {
-    /// What happened.
+    /// The cause.
     pub reason: Reason,
-    /// How the peer's process ended, if it was our child and has ended.
+    /// The exit status of the peer, if it was our child and has exited.
     pub exit: Option<ExitStatus>,
-    /// The last lines that our child printed on its stderr.
+    /// The last lines of our child's stderr.
     pub stderr_tail: String,
     /// Lines that the peer wrote to its stdout and that are no messages, if they were recorded.
     pub stdout: String,
@@ -26,13 +26,13 @@ pub struct Ending {
     pub side: Side,
 }
 
-/// Why a connection ended.
+/// Cause of the end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The peer closed its end after a whole line.
+    /// The peer closed its end after a complete line.
     Eof,
-    /// The peer closed its end in the middle of a line, which begins like this.
+    /// The peer closed its end within a line, whose beginning this is.
     HalfLine(String),
     /// Reading or writing failed.
     Io(String),
@@ -74,12 +74,12 @@ impl Deref for Closed {
 }
 
 impl Ending {
-    /// How the connection ended, without what the child printed.
+    /// Displays the cause without the stderr of the child.
     pub fn cause(&self) -> impl fmt::Display + '_ {
         Cause(self)
     }
 
-    /// Whether we ended it. Such an end needs no explanation.
+    /// Whether we closed the connection, so that no explanation is needed.
     fn is_ours(&self) -> bool {
         matches!(self.reason, Reason::LocalClose | Reason::Dropped)
     }

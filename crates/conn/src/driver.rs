@@ -1,12 +1,12 @@
-//! The one future of a connection: reader and writer in one place, so that a round trip on a quiet runtime costs a read, a
-//! write and the wait between them.
+//! The driver: reader and writer of a connection in one future, so that a round trip on an idle runtime costs
+//! one read, one write and the wait between them.
 
-use crate::link::{Flow, Found, FrameReader, FrameWriter, Tap};
+use crate::incoming::{self, Disposition, IncomingNotification, IncomingRequest, Params};
+use crate::link::{Flow, FrameReader, FrameWriter, Received, Tap};
 use crate::shared::{Shared, wake};
-use crate::ticket::{Fate, Ticket};
 use crate::{CallError, Closed, Link, Reason, Responder};
-use attache_rpc::{Event, Frame, Unread};
-use serde_json::value::RawValue;
+use attache_rpc::{Event, Frame, Id, Scan};
+use std::borrow::Cow;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -16,47 +16,32 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
-/// Receives what the peer says.
+/// Handler of the peer's messages.
 ///
-/// These are plain functions: dispatch routes and spawns, it never waits, so no handler can block the reader and the
-/// order in which they are called is the order of the wire.
+/// These are plain functions: they route and spawn but cannot wait, so no handler can block the reader. They
+/// are called in the order of the wire.
 pub trait Dispatch: Send + 'static {
-    /// The peer wants an answer.
-    fn request(&mut self, method: &str, params: Option<&RawValue>, responder: Responder);
+    /// Handles a request.
+    fn request(&mut self, request: IncomingRequest<'_>);
 
-    /// The peer tells something.
-    fn notification(&mut self, method: &str, params: Option<&RawValue>);
+    /// Handles a notification.
+    fn notification(&mut self, notification: IncomingNotification<'_>);
 
-    /// The peer tells something, perhaps: nobody has looked at `params` yet, and it may not even be JSON. `true` if it was
-    /// read to its end as one JSON value, with nothing behind it, and is dealt with. `false` if nothing was done
-    /// about it: then the line is read as any other.
-    ///
-    /// For what comes so often that looking at its text twice would be felt.
-    fn unread(&mut self, method: &str, params: &str) -> bool {
-        let _ = (method, params);
-        false
+    /// Handles a line that is not a message: a log line, broken JSON, or a line that is too long (then `line`
+    /// is its beginning). A due error response is already sent.
+    fn noise(&mut self, line: &[u8], reason: &str) {
+        let _ = (line, reason);
     }
 
-    /// The same for what may be a request. Once its params are read, and not before, its ticket may be [taken](Ticket::take); a
-    /// ticket that is dropped means that nothing was done.
-    fn unread_request(&mut self, method: &str, params: &str, ticket: Ticket<'_>) {
-        let _ = (method, params, ticket);
-    }
-
-    /// The peer sent something that is not a message: a log line, broken JSON, a line that is too long (then `line` is
-    /// only its beginning). If an answer was due it is given already.
-    fn noise(&mut self, line: &[u8], why: &str) {
-        let _ = (line, why);
-    }
-
-    /// Nothing more will come from the peer. Called once, unless the driver is dropped before the end.
-    fn closed(&mut self, why: &Closed) {
-        let _ = why;
+    /// Handles the end of the input. Called once, unless the driver is dropped earlier.
+    fn closed(&mut self, closed: &Closed) {
+        let _ = closed;
     }
 }
 
-/// The future that moves a connection; it resolves when the connection is over. Dropping it ends the connection at once.
-#[must_use = "a connection moves only while its driver is polled"]
+/// The future in which a connection runs; resolves when the connection is over. Dropping it ends the
+/// connection at once.
+#[must_use = "a connection makes progress only while its driver is polled"]
 pub struct Driver {
     shared: Arc<Shared>,
     run: Pin<Box<dyn Future<Output = Closed> + Send>>,
@@ -91,36 +76,36 @@ impl fmt::Debug for Driver {
     }
 }
 
-/// How many bytes are read, and how many are written, before other tasks get a turn.
-const TURN: usize = 512 << 10;
-/// What a request counts among the bytes that are read: 64 of them are a turn. Dispatch may do all that one asks for, so after
-/// a while others get their turn, and the answers are written.
-const REQUEST: usize = 8 << 10;
-/// How long a child whose output has ended may take to exit before its end is reported without an exit status.
+/// Bytes that are read, and bytes that are written, before other tasks run.
+const YIELD_BYTES: usize = 512 << 10;
+/// Bytes that a request counts towards [`YIELD_BYTES`]. Dispatch may do all the work of a request, so the
+/// driver yields and writes responses after 64 of them.
+const REQUEST_COST: usize = 8 << 10;
+/// How long a child whose output has ended may take to exit before its end is reported without a status.
 const EXIT_WAIT: Duration = Duration::from_secs(1);
-/// How much of a half-written line is reported.
+/// Bytes of an incomplete last line that are reported.
 const HALF_LINE_SHOWN: usize = 200;
 
 async fn run(shared: Arc<Shared>, mut link: Link, dispatch: Box<dyn Dispatch>) -> Closed {
     let tap = link.take_tap();
     let (reader, writer) = link.split();
     let reader = reader.with_limit(shared.limits.frame);
-    let mut engine = Engine { shared, reader, writer, dispatch, tap, deadline: None };
-    let cause = poll_fn(|cx| engine.poll_run(cx)).await;
-    engine.finish(cause).await
+    let mut connection = Connection { shared, reader, writer, dispatch, tap, deadline: None };
+    let cause = poll_fn(|cx| connection.poll_run(cx)).await;
+    connection.finish(cause).await
 }
 
-struct Engine {
+struct Connection {
     shared: Arc<Shared>,
     reader: FrameReader,
     writer: FrameWriter,
     dispatch: Box<dyn Dispatch>,
     tap: Option<Tap>,
-    /// When a local close stops waiting for the peer to take what is left.
+    /// When a local close stops waiting for the peer to read the rest.
     deadline: Option<Pin<Box<tokio::time::Sleep>>>,
 }
 
-/// Why the engine stopped.
+/// Why the connection stopped.
 enum Cause {
     Eof,
     Half(String),
@@ -129,15 +114,15 @@ enum Cause {
     Local,
 }
 
-/// How far a direction came within one turn.
-enum Turn {
-    /// There may be more; others first.
+/// Progress of one direction in one poll.
+enum Progress {
+    /// There may be more to do after other tasks have run.
     More,
-    /// Nothing to do until somebody wakes the driver.
+    /// Nothing to do until the driver is woken.
     Idle,
 }
 
-impl Engine {
+impl Connection {
     fn poll_run(&mut self, cx: &mut Context<'_>) -> Poll<Cause> {
         let closing = {
             let mut state = self.shared.lock();
@@ -147,14 +132,14 @@ impl Engine {
         let mut again = false;
         match self.poll_lines(cx) {
             Poll::Ready(Err(cause)) => return Poll::Ready(cause),
-            Poll::Ready(Ok(Turn::More)) => again = true,
-            Poll::Ready(Ok(Turn::Idle)) | Poll::Pending => {}
+            Poll::Ready(Ok(Progress::More)) => again = true,
+            Poll::Ready(Ok(Progress::Idle)) | Poll::Pending => {}
         }
         match self.poll_batches(cx) {
             Poll::Ready(Err(error)) => return Poll::Ready(Cause::Write(error)),
-            Poll::Ready(Ok(Turn::More)) => again = true,
-            Poll::Ready(Ok(Turn::Idle)) if closing => return Poll::Ready(Cause::Local),
-            Poll::Ready(Ok(Turn::Idle)) | Poll::Pending => {}
+            Poll::Ready(Ok(Progress::More)) => again = true,
+            Poll::Ready(Ok(Progress::Idle)) if closing => return Poll::Ready(Cause::Local),
+            Poll::Ready(Ok(Progress::Idle)) | Poll::Pending => {}
         }
         if closing {
             let linger = self.shared.limits.linger;
@@ -168,122 +153,86 @@ impl Engine {
         Poll::Pending
     }
 
-    /// Reads and dispatches. `Err` is the end of the input.
-    fn poll_lines(&mut self, cx: &mut Context<'_>) -> Poll<Result<Turn, Cause>> {
+    /// Reads and dispatches. `Err` is the end of the connection.
+    fn poll_lines(&mut self, cx: &mut Context<'_>) -> Poll<Result<Progress, Cause>> {
         let mut taken = 0;
-        while taken < TURN {
-            if self.shared.backlog.rest(cx) || self.is_choked() {
-                self.reader.rest();
-                return Poll::Ready(Ok(Turn::Idle));
+        while taken < YIELD_BYTES {
+            if self.shared.backlog.pause(cx) || self.has_too_much_unsent() {
+                self.reader.release_memory();
+                return Poll::Ready(Ok(Progress::Idle));
             }
-            match ready!(self.reader.poll_found(cx)) {
-                Ok(Found::Line(range)) => {
+            match ready!(self.reader.poll_received(cx)) {
+                Ok(Received::Line(range)) => {
                     taken += range.len() + 1 + self.line(&range);
                 }
-                Ok(Found::Oversize(size)) => self.oversize(size),
-                Ok(Found::Half(range)) => {
+                Ok(Received::Oversize(size)) => self.oversize(size),
+                Ok(Received::Half(range)) => {
                     let line = self.reader.bytes(&range);
                     let shown = line.get(..HALF_LINE_SHOWN).unwrap_or(line);
                     return Poll::Ready(Err(Cause::Half(String::from_utf8_lossy(shown).into_owned())));
                 }
-                Ok(Found::End) => return Poll::Ready(Err(Cause::Eof)),
+                Ok(Received::End) => return Poll::Ready(Err(Cause::Eof)),
                 Err(error) => return Poll::Ready(Err(Cause::Read(error))),
             }
         }
-        Poll::Ready(Ok(Turn::More))
+        Poll::Ready(Ok(Progress::More))
     }
 
-    /// A peer that asks and never reads the answers would fill the memory with small ones; past the hard limit it has to
-    /// take some before it may ask again. The writer's wake ends this.
-    fn is_choked(&self) -> bool {
+    /// A peer that sends requests and never reads the responses would fill the memory. Above the hard limit the
+    /// reader pauses until the writer has made progress.
+    fn has_too_much_unsent(&self) -> bool {
         !self.writer.is_drained() && self.shared.lock().unsent() > self.shared.limits.unsent_hard
     }
 
-    /// Gives what it counts beside its bytes.
+    /// Dispatches a line. Returns its cost beside its bytes.
     fn line(&mut self, range: &Range<usize>) -> usize {
         let line = self.reader.bytes(range);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if let Some(tap) = &mut self.tap {
             tap(Flow::In, line);
         }
-        let depth = self.shared.limits.depth;
-        let frame = match Unread::of(line, depth) {
-            None => Frame::parse(line, depth),
-            Some(Unread { id: None, method, params }) => {
-                if self.dispatch.unread(method, params) {
-                    return 0;
-                }
-                Unread { id: None, method, params }.into_frame(line, depth)
+        let mut inbound = Inbound { shared: &self.shared, dispatch: &mut *self.dispatch, line };
+        match Scan::line(line, self.shared.limits.depth) {
+            Scan::Call(call) => {
+                let (id, method, params) = incoming::unvalidated(call);
+                inbound.call(id, method, params)
             }
-            Some(Unread { id: Some(id), method, params }) => {
-                let mut fate = Fate::Open(id);
-                self.dispatch.unread_request(method, params, Ticket::new(&self.shared, line, &mut fate));
-                match fate {
-                    Fate::Open(id) => Unread { id: Some(id), method, params }.into_frame(line, depth),
-                    Fate::Taken => return REQUEST,
-                    Fate::Refused(reason) => {
-                        self.dispatch.noise(line, &reason);
-                        return 0;
-                    }
-                }
-            }
-        };
-        if let Frame::Notification { method, params } = &frame
-            && !method.starts_with('$')
-        {
-            // The most frequent case needs nothing from the machine.
-            self.dispatch.notification(method, *params);
-            return 0;
+            Scan::Frame(frame) => inbound.frame(frame),
         }
-        match self.shared.accept(frame, line) {
-            Event::Request { id, method, params, token } => {
-                let responder = Responder::new(&self.shared, id, token, line.len());
-                self.dispatch.request(&method, params, responder);
-                return REQUEST;
-            }
-            Event::Notification { method, params } => self.dispatch.notification(&method, params),
-            Event::Answer { waiter, outcome, .. } => waiter.settle(outcome.map_err(CallError::Refused)),
-            Event::CancelRequest { token } => {
-                let token = self.shared.lock().tokens.get(token);
-                token.cancel();
-            }
-            Event::Noise { line, reason } => self.dispatch.noise(line, &reason),
-            Event::Ignored { .. } => {}
-        }
-        0
     }
 
-    /// A line that was too long is gone, but whoever it concerned is told.
+    /// Handles a line that was too long: the request or response that it was fails.
     fn oversize(&mut self, size: usize) {
         let head = self.reader.head();
         let why = format!("a message of {size} bytes is larger than {} bytes", self.reader.limit());
-        if let Event::Answer { waiter, outcome, .. } = self.shared.accept(Frame::parse_head(head, &why), head)
+        if let Event::Response { waiter, outcome, .. } =
+            self.shared.accept(Frame::parse_head(head, &why), head)
         {
-            waiter.settle(outcome.map_err(CallError::Refused));
+            waiter.complete(outcome.map_err(CallError::Refused));
         }
         self.dispatch.noise(head, &why);
     }
 
-    /// Writes what has gathered.
-    fn poll_batches(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Turn>> {
+    /// Writes the buffered lines.
+    fn poll_batches(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Progress>> {
         let mut written = 0;
-        while written < TURN {
+        while written < YIELD_BYTES {
             if self.writer.is_drained() {
                 ready!(self.writer.poll_flush(cx))?;
                 let mut state = self.shared.lock();
                 state.taken = 0;
                 if state.out.is_empty() {
-                    self.writer.rest(&mut state.out);
-                    state.asleep = true;
-                    let slots = state.grant_slots(&self.shared.limits);
+                    self.writer.release_memory(&mut state.out);
+                    state.writer_idle = true;
+                    let slots = state.slots_to_wake(&self.shared.limits);
                     drop(state);
                     slots.into_iter().for_each(Waker::wake);
-                    return Poll::Ready(Ok(Turn::Idle));
+                    return Poll::Ready(Ok(Progress::Idle));
                 }
                 state.taken = state.out.len();
                 self.writer.take_batch(&mut state.out);
                 let first = state.room.first();
-                let slots = state.grant_slots(&self.shared.limits);
+                let slots = state.slots_to_wake(&self.shared.limits);
                 drop(state);
                 wake(first);
                 slots.into_iter().for_each(Waker::wake);
@@ -293,12 +242,12 @@ impl Engine {
             }
             written += ready!(self.writer.poll_write_some(cx))?;
         }
-        Poll::Ready(Ok(Turn::More))
+        Poll::Ready(Ok(Progress::More))
     }
 
     async fn finish(mut self, cause: Cause) -> Closed {
         let cause = match cause {
-            Cause::Write(error) => self.read_out(error).await,
+            Cause::Write(error) => self.drain_input(error).await,
             other => other,
         };
         let local = matches!(cause, Cause::Local);
@@ -317,15 +266,15 @@ impl Engine {
         closed
     }
 
-    /// A peer that died may have answered before; what it wrote is still in the pipe. If its end is there too, that is
-    /// the better reason than a broken pipe.
-    async fn read_out(&mut self, error: io::Error) -> Cause {
+    /// Reads what a peer wrote before writing to it failed. Its end of input, if it is there, is a better reason
+    /// than a broken pipe.
+    async fn drain_input(&mut self, error: io::Error) -> Cause {
         let end = poll_fn(|cx| {
             loop {
                 match self.poll_lines(cx) {
-                    Poll::Ready(Ok(Turn::More)) => {}
+                    Poll::Ready(Ok(Progress::More)) => {}
                     Poll::Ready(Err(cause)) => return Poll::Ready(Some(cause)),
-                    Poll::Ready(Ok(Turn::Idle)) | Poll::Pending => return Poll::Ready(None),
+                    Poll::Ready(Ok(Progress::Idle)) | Poll::Pending => return Poll::Ready(None),
                 }
             }
         });
@@ -333,19 +282,19 @@ impl Engine {
     }
 
     async fn finish_link(mut self, closed: Closed, local: bool) -> Closed {
-        self.silence(&closed);
+        self.close_read(&closed);
         let linger = self.shared.limits.linger;
         if !local {
-            // The peer only closed its sending half, perhaps: requests that are open are still answered.
+            // The peer may be half-closed: open requests still get a response.
             let rest = poll_fn(|cx| {
                 self.shared.lock().driver_runs(cx.waker());
                 match self.poll_batches(cx) {
                     Poll::Ready(Err(_)) => return Poll::Ready(()),
-                    Poll::Ready(Ok(Turn::More)) => cx.waker().wake_by_ref(),
-                    Poll::Ready(Ok(Turn::Idle)) if self.shared.lock().machine.open() == 0 => {
+                    Poll::Ready(Ok(Progress::More)) => cx.waker().wake_by_ref(),
+                    Poll::Ready(Ok(Progress::Idle)) if self.shared.lock().machine.open() == 0 => {
                         return Poll::Ready(());
                     }
-                    Poll::Ready(Ok(Turn::Idle)) | Poll::Pending => {}
+                    Poll::Ready(Ok(Progress::Idle)) | Poll::Pending => {}
                 }
                 Poll::Pending
             });
@@ -359,23 +308,23 @@ impl Engine {
         let Some(guard) = self.reader.guard.take() else {
             return closed;
         };
-        // STDIO-10: the end of its input asks the child to leave.
+        // STDIO-10: the end of its input asks the child to exit.
         drop(self.writer);
-        self.writer = FrameWriter::nowhere();
+        self.writer = FrameWriter::sink();
         let mut closed = closed;
         if !local {
             let exit = within(EXIT_WAIT, guard.wait()).await;
             closed = closed.with_child(exit, guard.stderr_tail());
         }
-        self.silence(&closed);
-        // A child that still prints must not be held up by a full pipe on its way out.
+        self.close_read(&closed);
+        // A child that still prints must not be blocked by a full pipe while it exits.
         let exit = {
             let mut shutdown = pin!(guard.shutdown());
             let mut open = true;
             poll_fn(|cx| {
                 while open {
-                    match self.reader.poll_found(cx) {
-                        Poll::Ready(Ok(Found::End) | Err(_)) => open = false,
+                    match self.reader.poll_received(cx) {
+                        Poll::Ready(Ok(Received::End) | Err(_)) => open = false,
                         Poll::Ready(Ok(_)) => {}
                         Poll::Pending => break,
                     }
@@ -387,9 +336,9 @@ impl Engine {
         closed.with_child(Some(exit), guard.stderr_tail())
     }
 
-    /// Nothing more is heard: whoever waits for an answer learns it, and open requests are told to come to an end.
-    fn silence(&mut self, closed: &Closed) {
-        self.shared.deafen(closed);
+    /// Fails open calls, cancels open requests of the peer and tells the dispatch.
+    fn close_read(&mut self, closed: &Closed) {
+        self.shared.close_read(closed);
         for token in self.shared.open_tokens() {
             token.cancel();
         }
@@ -397,7 +346,81 @@ impl Engine {
     }
 }
 
-/// `future`, or `None` after `limit`. No timer is made for what is ready at once.
+/// One line on its way to the dispatch.
+struct Inbound<'a> {
+    shared: &'a Arc<Shared>,
+    dispatch: &'a mut dyn Dispatch,
+    line: &'a [u8],
+}
+
+impl<'a> Inbound<'a> {
+    fn frame(&mut self, frame: Frame<'a>) -> usize {
+        match frame {
+            Frame::Request { id, method, params } if !method.starts_with('$') => {
+                self.call(Some(id), method, Params::Valid(params))
+            }
+            Frame::Notification { method, params } if !method.starts_with('$') => {
+                self.call(None, method, Params::Valid(params))
+            }
+            frame => self.event(frame),
+        }
+    }
+
+    /// Dispatches a request or a notification.
+    fn call(&mut self, id: Option<Id>, method: Cow<'a, str>, params: Params<'a>) -> usize {
+        let mut disposition = Disposition::default();
+        let is_request = id.is_some();
+        match id {
+            Some(id) => {
+                let call = (id, method, params);
+                self.dispatch.request(IncomingRequest::new(self.shared, self.line, call, &mut disposition));
+            }
+            None => {
+                let call =
+                    IncomingNotification::new(self.shared, self.line, (method, params), &mut disposition);
+                self.dispatch.notification(call);
+            }
+        }
+        match disposition {
+            Disposition::Consumed if is_request => return REQUEST_COST,
+            Disposition::Consumed => {}
+            Disposition::Refused(reason) => self.dispatch.noise(self.line, reason),
+            Disposition::Dropped if params.is_valid() => self.dropped(is_request),
+            Disposition::Dropped | Disposition::Invalid => return self.frame(self.parse()),
+        }
+        0
+    }
+
+    fn parse(&self) -> Frame<'a> {
+        Frame::parse(self.line, self.shared.limits.depth)
+    }
+
+    /// RPC-24: a request that its handler dropped, perhaps by a panic, gets an error response.
+    fn dropped(&mut self, is_request: bool) {
+        if is_request && let Frame::Request { id, .. } = self.parse() {
+            match self.shared.open_request(&id, self.line.len()) {
+                Ok(token) => drop(Responder::new(self.shared, id, token, self.line.len())),
+                Err(reason) => self.dispatch.noise(self.line, reason),
+            }
+        }
+    }
+
+    /// Handles a frame that is not for the dispatch.
+    fn event(&mut self, frame: Frame<'a>) -> usize {
+        match self.shared.accept(frame, self.line) {
+            Event::Response { waiter, outcome, .. } => waiter.complete(outcome.map_err(CallError::Refused)),
+            Event::CancelRequest { token } => {
+                let token = self.shared.lock().tokens.get(token);
+                token.cancel();
+            }
+            Event::Noise { line, reason } => self.dispatch.noise(line, &reason),
+            Event::Request { .. } | Event::Notification { .. } | Event::Ignored { .. } => {}
+        }
+        0
+    }
+}
+
+/// Awaits `future`, or returns `None` after `limit`. A future that is ready at once needs no timer.
 async fn within<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T> {
     let mut future = pin!(future);
     let mut sleep: Option<Pin<Box<tokio::time::Sleep>>> = None;

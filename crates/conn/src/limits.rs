@@ -1,37 +1,40 @@
-//! What a connection may cost, in bytes and counts.
+//! Limits of a connection, in bytes and counts.
 
 use std::time::Duration;
 
-/// The bounds of a connection. Every queue in it is bounded by one of these.
+/// Limits of a connection. Every queue in it is bounded by one of them.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Limits {
-    /// The longest line that is accepted. A longer one is skipped and reported, and the connection goes on.
+    /// The longest accepted line. A longer one is skipped and reported, and the connection goes on.
     pub frame: usize,
     /// Levels of objects and arrays in one message.
     pub depth: usize,
-    /// Requests open at once, in each direction.
+    /// Open requests in each direction.
     pub open_requests: usize,
-    /// The bytes of the peer's requests that are open at once. One by itself may have more.
+    /// Bytes of the peer's open requests. A single request may be larger.
     pub open_request_bytes: usize,
-    /// Answers that may be large are produced while fewer bytes than this wait to be written; see [`AnswerSlot`](crate::AnswerSlot).
-    pub answers: usize,
-    /// Answers that may be large and are produced at once.
-    pub serving: usize,
-    /// [`Peer::notify`](crate::Peer::notify) waits while more bytes than this wait to be written.
-    pub outgoing: usize,
-    /// The reader rests while more bytes than this are queued inside (see [`Backlog`](crate::Backlog)) and nobody waits for it.
+    /// Handlers of large responses start while fewer bytes than this are unsent; see
+    /// [`ResponseSlot`](crate::ResponseSlot).
+    pub response_bytes: usize,
+    /// Handlers of large responses that run at once.
+    pub large_responses: usize,
+    /// [`Peer::notify`](crate::Peer::notify) waits while more bytes than this are unsent.
+    pub write_buffer: usize,
+    /// The reader pauses while more bytes than this are queued inside (see [`Backlog`](crate::Backlog)) and
+    /// no task waits for it.
     pub queued: usize,
-    /// The reader rests while more bytes than this are queued inside, whoever waits.
+    /// The reader pauses while more bytes than this are queued inside, even if a task waits for it.
     pub queued_hard: usize,
-    /// The reader rests while more bytes than this wait to be written: the peer asks and does not read the answers.
+    /// The reader pauses while more bytes than this are unsent, because the peer does not read.
     pub unsent_hard: usize,
-    /// How long a connection whose input has ended, or that was closed, may take to write what is left.
+    /// How long a connection may take to write the rest after its input has ended or it was closed.
     pub linger: Duration,
 }
 
 impl Limits {
-    /// The bounds for a client, whose peer is a program that it need not trust. An agent is sent prompts with whole files in
-    /// them; what an agent sends is smaller.
+    /// Returns the limits for a client, whose peer is an untrusted program. They are smaller than those of an
+    /// agent, which is sent prompts with whole files in them.
     pub fn for_client() -> Self {
         Limits {
             frame: 12 << 20,
@@ -43,6 +46,35 @@ impl Limits {
     }
 }
 
+macro_rules! setters {
+    ($($field:ident: $type:ty),* $(,)?) => {
+        impl Limits {
+            $(
+                #[doc = concat!("Sets [`", stringify!($field), "`](#structfield.", stringify!($field), ").")]
+                #[must_use]
+                pub fn $field(mut self, $field: $type) -> Self {
+                    self.$field = $field;
+                    self
+                }
+            )*
+        }
+    };
+}
+
+setters! {
+    frame: usize,
+    depth: usize,
+    open_requests: usize,
+    open_request_bytes: usize,
+    response_bytes: usize,
+    large_responses: usize,
+    write_buffer: usize,
+    queued: usize,
+    queued_hard: usize,
+    unsent_hard: usize,
+    linger: Duration,
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Limits {
@@ -50,9 +82,9 @@ impl Default for Limits {
             depth: 1024,
             open_requests: 4096,
             open_request_bytes: 64 << 20,
-            answers: 8 << 20,
-            serving: 4,
-            outgoing: 256 << 10,
+            response_bytes: 8 << 20,
+            large_responses: 4,
+            write_buffer: 256 << 10,
             queued: 1 << 20,
             queued_hard: 64 << 20,
             unsent_hard: 64 << 20,
@@ -61,7 +93,7 @@ impl Default for Limits {
     }
 }
 
-/// Which end of the connection this is.
+/// An end of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// We are the agent, the peer is the client.

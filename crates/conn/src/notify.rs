@@ -1,7 +1,7 @@
-//! Notifications, which wait for room.
+//! A notification that waits for room.
 
-use crate::shared::{Shared, wake};
-use crate::{CallError, Peer};
+use crate::CallError;
+use crate::shared::{Over, Shared, is_over, wake};
 use attache_rpc::RequestError;
 use serde::Serialize;
 use std::fmt;
@@ -9,16 +9,17 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// After so many bytes in a row a producer lets others run, however much room there is.
+/// A producer yields each time it has filled this many bytes, however much room there is.
 const STREAK: usize = 128 << 10;
 
-/// A notification on its way into the write buffer. It is not encoded before there is room for it, and it is sent
-/// once the future was polled with room, also if the future is dropped then.
+/// A notification on its way into the write buffer. It is encoded when there is room. Once it was polled
+/// with room it is sent, even if the future is dropped.
 #[must_use = "a notification is sent when it is awaited"]
 pub struct Notify<'a, P: ?Sized> {
-    peer: &'a Peer,
+    shared: &'a Shared,
     method: &'a str,
     params: &'a P,
+    over: Over<'a>,
     stage: Stage,
 }
 
@@ -30,28 +31,31 @@ enum Stage {
 }
 
 impl<'a, P: Serialize + ?Sized> Notify<'a, P> {
-    pub(crate) fn new(peer: &'a Peer, method: &'a str, params: &'a P) -> Self {
-        Notify { peer, method, params, stage: Stage::Fresh }
+    pub(crate) fn new(shared: &'a Shared, method: &'a str, params: &'a P, over: Over<'a>) -> Self {
+        Notify { shared, method, params, over, stage: Stage::Fresh }
     }
 
     fn poll_write(&mut self, cx: &Context<'_>) -> Poll<Result<(), CallError>> {
-        let shared: &Shared = self.peer.shared();
+        let shared = self.shared;
         let mut state = shared.lock();
         let ticket = match self.stage {
             Stage::Written => return Poll::Ready(Ok(())),
             Stage::Parked(ticket) => Some(ticket),
             Stage::Fresh => None,
         };
-        if let Some(closed) = shared.refusal(&state) {
+        if let Some(closed) = shared.send_refusal(&state) {
             return Poll::Ready(Err(CallError::Closed(closed)));
         }
-        let turn = match ticket {
+        let is_first = match ticket {
             Some(ticket) => state.room.is_first(ticket),
             None => state.room.is_empty(),
         };
-        if !turn || state.out.len() >= shared.limits.outgoing {
+        if !is_first || state.out.len() >= shared.limits.write_buffer {
             self.stage = Stage::Parked(state.room.park(ticket, cx.waker()));
             return Poll::Pending;
+        }
+        if is_over(self.over) {
+            return Poll::Ready(Err(CallError::Withdrawn));
         }
         if let Some(ticket) = ticket {
             state.room.leave(ticket);
@@ -60,17 +64,17 @@ impl<'a, P: Serialize + ?Sized> Notify<'a, P> {
         let before = state.out.len();
         let state_ref = &mut *state;
         let written = state_ref.machine.notify(self.method, self.params, &mut state_ref.out);
-        let tired = before / STREAK != state.out.len() / STREAK;
-        let next = if state.out.len() < shared.limits.outgoing { state.room.first() } else { None };
-        let driver = state.rouse_if_asleep();
+        let yields = before / STREAK != state.out.len() / STREAK;
+        let next = if state.out.len() < shared.limits.write_buffer { state.room.first() } else { None };
+        let driver = state.writer_to_wake();
         drop(state);
         wake(driver);
         wake(next);
         match written {
             Err(error) => Poll::Ready(Err(CallError::Encode(RequestError::Encode(error)))),
-            Ok(()) if tired => {
-                // A plain loop of notifications never finds a full buffer while the writer keeps up; it would keep its thread
-                // for itself.
+            Ok(()) if yields => {
+                // A plain loop of notifications never finds a full buffer while the writer keeps up, so it
+                // would never let other tasks run.
                 cx.waker().wake_by_ref();
                 Poll::Pending
             }
@@ -91,10 +95,10 @@ impl<P: ?Sized> Drop for Notify<'_, P> {
     fn drop(&mut self) {
         if let Stage::Parked(ticket) = self.stage {
             let next = {
-                let mut state = self.peer.shared().lock();
+                let mut state = self.shared.lock();
                 state.room.leave(ticket);
-                // The wake that was meant for this one goes to the next.
-                if state.out.len() < self.peer.shared().limits.outgoing { state.room.first() } else { None }
+                // A wake that was meant for this one goes to the next.
+                if state.out.len() < self.shared.limits.write_buffer { state.room.first() } else { None }
             };
             wake(next);
         }

@@ -1,22 +1,23 @@
 //! The handle to the other end.
 
-use crate::call::{OWN_UNSENT, Waiter};
-use crate::shared::Shared;
+use crate::shared::{Over, Shared};
+use crate::waiter::Waiter;
 use crate::{
-    AnswerSlot, Backlog, Call, CallError, CallId, Closed, Dispatch, Driver, Limits, Link, Notify, Side,
+    Backlog, Call, CallError, CallId, Closed, Dispatch, Driver, Limits, Link, Notify, ResponseSlot, Side,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-/// The other end of a connection, as something to talk to. Clones are the same peer.
+/// The other end of a connection. Clones refer to the same peer.
 #[derive(Clone)]
 pub struct Peer(Arc<Shared>);
 
-/// Puts a connection on `link`. Nothing moves until the [`Driver`] is polled: spawn it, or await it.
+/// Opens a connection on `link`. It makes progress only while the [`Driver`] is polled: spawn or await it.
 ///
-/// `make` builds what receives the peer's messages; it is given the peer so that its handlers can talk back.
+/// `make` creates the handler of the peer's messages. It gets the peer, so that handlers can send messages.
 pub fn open<D: Dispatch>(
     link: Link,
     limits: Limits,
@@ -30,49 +31,50 @@ pub fn open<D: Dispatch>(
 }
 
 impl Peer {
-    /// Sends a request. It is encoded at once, so the order of calls is the order on the wire even before any is awaited.
+    /// Sends a request. It is encoded before this returns, so calls reach the wire in the order in which
+    /// they are made.
     pub fn call<P: Serialize + ?Sized>(&self, method: &str, params: &P) -> Call {
-        Call::send(&self.0, method, params)
+        Call::send(&self.0, method, params, None)
     }
 
-    /// Sends a request whose answer is handled in the reader itself, between the message before and the message after it.
-    /// `on_answer` must not wait; it is called exactly once, also when the request cannot be sent.
+    /// Sends a request whose response is handled in the reader, between the messages before and after it.
+    /// `on_response` must not block. It is called exactly once, also if the request cannot be sent.
     pub fn call_with<P: Serialize + ?Sized>(
         &self,
         method: &str,
         params: &P,
-        on_answer: impl FnOnce(Result<&RawValue, CallError>) + Send + 'static,
+        on_response: impl FnOnce(Result<&RawValue, CallError>) + Send + 'static,
     ) -> CallId {
-        self.0.request(method, params, Waiter::Callback(Box::new(on_answer)))
+        self.0.request(method, params, Waiter::Callback(Box::new(on_response)), None)
     }
 
-    /// Gives up a call made with [`call_with`](Self::call_with): the peer is told, and `on_answer` is dropped unless it
-    /// ran already.
+    /// Cancels a request made with [`call_with`](Self::call_with). `on_response` is dropped unless it has run.
     pub fn abandon(&self, id: CallId) {
         self.0.abandon(id);
     }
 
-    /// Sends a notification as soon as there is room for it in the write buffer.
+    /// Sends a notification as soon as there is room in the write buffer.
     pub fn notify<'a, P: Serialize + ?Sized>(&'a self, method: &'a str, params: &'a P) -> Notify<'a, P> {
-        Notify::new(self, method, params)
+        Notify::new(&self.0, method, params, None)
     }
 
-    /// Sends a notification now, whether there is room or not: for the few that must not wait. `false` if it cannot be
-    /// serialized, if the connection is over, or if the peer has stopped reading long ago.
+    /// Sends a notification without waiting for room. Returns `false` if it cannot be serialized, if the
+    /// connection is over, or if the peer has not read for long.
     pub fn notify_now<P: Serialize + ?Sized>(&self, method: &str, params: &P) -> bool {
-        self.0.write(|state| {
-            self.0.refusal(state).is_none()
-                && state.out.len() <= OWN_UNSENT
-                && state.machine.notify(method, params, &mut state.out).is_ok()
-        })
+        self.0.notify_now(method, params, None)
     }
 
-    /// A place among those who answer the peer with something that may be large.
-    pub fn answer_slot(&self) -> AnswerSlot {
-        AnswerSlot::new(&self.0)
+    /// Limits messages to the time before `over` is set, for example to the life of a turn.
+    pub fn unless<'a>(&'a self, over: &'a AtomicBool) -> PeerUnless<'a> {
+        PeerUnless { peer: self, over: Some(over) }
     }
 
-    /// Ends the connection: what is queued is still written, then the driver finishes. Does not wait.
+    /// Returns a place among the handlers of large responses.
+    pub fn response_slot(&self) -> ResponseSlot {
+        ResponseSlot::new(&self.0)
+    }
+
+    /// Ends the connection after the queued messages are written. Does not wait.
     pub fn close(&self) {
         self.0.close();
     }
@@ -87,33 +89,66 @@ impl Peer {
         self.0.ended().is_some()
     }
 
-    /// Whether the peer sends nothing more, so that every call fails. What is queued may still be written.
+    /// Whether the peer sends nothing more, so that every call fails. Queued messages may still be written.
     pub fn is_read_closed(&self) -> bool {
-        self.is_closed() || self.0.lock().deaf.is_some()
+        self.is_closed() || self.0.lock().read_closed.is_some()
     }
 
-    /// The inbound budget.
+    /// Returns the inbound budget.
     pub fn backlog(&self) -> &Backlog {
         &self.0.backlog
     }
 
-    /// The limits of this connection.
+    /// Returns the limits of this connection.
     pub fn limits(&self) -> &Limits {
         &self.0.limits
     }
 
-    /// Which end we are.
+    /// Returns which end we are.
     pub fn side(&self) -> Side {
         self.0.side
-    }
-
-    pub(crate) fn shared(&self) -> &Shared {
-        &self.0
     }
 }
 
 impl fmt::Debug for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Peer").field("side", &self.0.side).field("closed", &self.is_closed()).finish()
+    }
+}
+
+/// A peer whose messages are not sent once a flag is set; see [`Peer::unless`].
+///
+/// The flag is read in the same step in which the message is encoded. A response that is sent after the flag
+/// was set is therefore the last message.
+#[derive(Clone, Copy, Debug)]
+pub struct PeerUnless<'a> {
+    peer: &'a Peer,
+    over: Over<'a>,
+}
+
+impl<'a> PeerUnless<'a> {
+    /// Like [`Peer::call`]; fails with [`CallError::Withdrawn`] if the flag is set.
+    pub fn call<P: Serialize + ?Sized>(&self, method: &str, params: &P) -> Call {
+        Call::send(&self.peer.0, method, params, self.over)
+    }
+
+    /// Like [`Peer::call_with`]; fails with [`CallError::Withdrawn`] if the flag is set.
+    pub fn call_with<P: Serialize + ?Sized>(
+        &self,
+        method: &str,
+        params: &P,
+        on_response: impl FnOnce(Result<&RawValue, CallError>) + Send + 'static,
+    ) -> CallId {
+        self.peer.0.request(method, params, Waiter::Callback(Box::new(on_response)), self.over)
+    }
+
+    /// Like [`Peer::notify`]; fails with [`CallError::Withdrawn`] if the flag is set when there is room.
+    pub fn notify<P: Serialize + ?Sized>(&self, method: &'a str, params: &'a P) -> Notify<'a, P> {
+        Notify::new(&self.peer.0, method, params, self.over)
+    }
+
+    /// Like [`Peer::notify_now`]; returns `false` if the flag is set.
+    pub fn notify_now<P: Serialize + ?Sized>(&self, method: &str, params: &P) -> bool {
+        self.peer.0.notify_now(method, params, self.over)
     }
 }

@@ -1,4 +1,4 @@
-//! The duty to answer.
+//! The response to a request of the peer.
 
 use crate::CancelToken;
 use crate::cancel::TokenId;
@@ -8,63 +8,61 @@ use serde::Serialize;
 use std::fmt;
 use std::sync::Arc;
 
-/// The right and the duty to answer one request of the peer.
+/// Sends the response to one request of the peer.
 ///
-/// RPC-24: it is answered exactly once. The methods that answer consume it, and dropping it answers with an internal error.
-/// An answer that exists does not wait for room: a peer that waits for one must not be kept waiting by a stream that it does not
-/// read. Answers that may be large wait before they are made; see [`AnswerSlot`](crate::AnswerSlot).
+/// A request gets exactly one response: the methods that send it consume the responder, and dropping it
+/// sends an internal error. Sending never waits for room, so that a peer that waits for a response is not
+/// blocked by a stream that it does not read. Large responses wait before they are produced; see
+/// [`ResponseSlot`](crate::ResponseSlot).
+// RPC-24
 pub struct Responder {
     shared: Arc<Shared>,
     id: Id,
     token: TokenId,
-    /// What the request counts among the open ones.
+    /// Bytes that the open request counts.
     bytes: usize,
-    answered: bool,
+    responded: bool,
 }
 
 impl Responder {
     pub(crate) fn new(shared: &Arc<Shared>, id: Id, token: TokenId, bytes: usize) -> Self {
-        Responder { shared: Arc::clone(shared), id, token, bytes, answered: false }
+        Responder { shared: Arc::clone(shared), id, token, bytes, responded: false }
     }
 
-    /// The id of the request.
+    /// Returns the id of the request.
     pub fn id(&self) -> &Id {
         &self.id
     }
 
-    /// Raised when the peer no longer wants this request to be executed, or is gone. It wants an answer all the same
-    /// (CANCEL-16).
+    /// Returns the token that is cancelled when the peer cancels the request or disconnects. A cancelled
+    /// request still gets a response.
+    // CANCEL-16
     pub fn cancellation(&self) -> CancelToken {
         self.shared.lock().tokens.get(self.token)
     }
 
-    /// Answers with a result.
+    /// Responds with a result.
     pub fn ok<T: Serialize + ?Sized>(mut self, result: &T) {
-        self.answer(Ok(result));
+        self.respond(Ok(result));
     }
 
-    /// Answers with an error.
+    /// Responds with an error.
     pub fn err(mut self, error: ErrorObject) {
-        self.answer(Err::<&(), _>(&error));
+        self.respond(Err::<&(), _>(&error));
     }
 
-    fn answer<T: Serialize + ?Sized>(&mut self, outcome: Result<&T, &ErrorObject>) {
-        self.shared.write(|state| {
-            state.tokens.forget(self.token);
-            state.open_bytes -= std::mem::take(&mut self.bytes);
-            if !state.is_mute() {
-                state.machine.answer(&self.id, outcome, &mut state.out);
-            }
-        });
-        // Only now: if serializing panicked, the drop still answers.
-        self.answered = true;
+    fn respond<T: Serialize + ?Sized>(&mut self, outcome: Result<&T, &ErrorObject>) {
+        let bytes = std::mem::take(&mut self.bytes);
+        self.shared.respond(&self.id, self.token, bytes, outcome);
+        // Set last: if serializing panicked, dropping the responder still sends an error.
+        self.responded = true;
     }
 }
 
 impl Drop for Responder {
     fn drop(&mut self) {
-        if !self.answered {
-            self.answer(Err::<&(), _>(&ErrorObject::internal("the handler ended without an answer")));
+        if !self.responded {
+            self.respond(Err::<&(), _>(&ErrorObject::internal("the handler ended without an answer")));
         }
     }
 }

@@ -1,48 +1,50 @@
-//! Messages become lines, straight into the buffer that will be written.
+//! Encoding of messages as lines, straight into the write buffer.
 //!
-//! RPC-01: every line carries `"jsonrpc":"2.0"`. STDIO-04: every message is one line, ended by a line feed. STDIO-05: no
-//! other line break stands in it. Nothing here allocates beyond the growth of `out`, and a value that fails to serialize (or
-//! panics while it does) leaves `out` as it was.
+//! Nothing allocates except the growth of `out`. A value that fails or panics while it is serialized leaves
+//! `out` unchanged.
+// RPC-01: every line carries `"jsonrpc":"2.0"`. STDIO-04: every message is one line that ends with a line
+// feed. STDIO-05: a message contains no other line break.
 
 use crate::{ErrorObject, Id};
 use serde::Serialize;
 use serde_json::Error;
 
-/// Writes a request. `params` that serialize to `null`, `()` for example, are left out.
+/// Writes a request. Params that serialize to `null`, such as `()`, are left out.
 pub fn request<P: Serialize + ?Sized>(
     out: &mut Vec<u8>,
     id: &Id,
     method: &str,
     params: &P,
 ) -> Result<(), Error> {
-    Line::numbered(out, id)?.call(method, params)
+    Line::with_id(out, id)?.call(method, params)
 }
 
-/// Writes a notification. `params` as with [`request`].
+/// Writes a notification. Params that serialize to `null` are left out.
 pub fn notification<P: Serialize + ?Sized>(out: &mut Vec<u8>, method: &str, params: &P) -> Result<(), Error> {
     Line::begin(out).call(method, params)
 }
 
-/// Writes the answer to a request that succeeded. RPC-02: the member `result` is there even if it is null.
+/// Writes a success response. `result` is present even if it is null.
+// RPC-02
 pub fn result<T: Serialize + ?Sized>(out: &mut Vec<u8>, id: &Id, result: &T) -> Result<(), Error> {
-    let mut line = Line::numbered(out, id)?;
+    let mut line = Line::with_id(out, id)?;
     line.text(br#","result":"#);
     line.value(result)?;
     line.end();
     Ok(())
 }
 
-/// Writes the answer to a request that failed.
+/// Writes an error response.
 pub fn error(out: &mut Vec<u8>, id: &Id, error: &ErrorObject) -> Result<(), Error> {
-    let mut line = Line::numbered(out, id)?;
+    let mut line = Line::with_id(out, id)?;
     line.text(br#","error":"#);
     line.value(error)?;
     line.end();
     Ok(())
 }
 
-/// A line under construction. Unless `end` was reached, dropping it takes back everything it wrote: also when a
-/// `Serialize` of the caller panics, the stream never holds half a message.
+/// A line under construction. Dropping it before `end` removes everything it wrote, so the buffer never
+/// holds half a message, even if the caller's `Serialize` panics.
 struct Line<'o> {
     out: &'o mut Vec<u8>,
     start: usize,
@@ -54,8 +56,7 @@ impl<'o> Line<'o> {
         Line::with(out, br#"{"jsonrpc":"2.0""#)
     }
 
-    /// With an id.
-    fn numbered(out: &'o mut Vec<u8>, id: &Id) -> Result<Self, Error> {
+    fn with_id(out: &'o mut Vec<u8>, id: &Id) -> Result<Self, Error> {
         let mut line = Line::with(out, br#"{"jsonrpc":"2.0","id":"#);
         line.value(id)?;
         Ok(line)
@@ -63,7 +64,7 @@ impl<'o> Line<'o> {
 
     fn with(out: &'o mut Vec<u8>, opening: &[u8]) -> Self {
         let start = out.len();
-        // Room for most lines in one go.
+        // Enough for most lines.
         out.reserve(128);
         out.extend_from_slice(opening);
         Line { out, start, ended: false }
@@ -92,8 +93,8 @@ impl<'o> Line<'o> {
     }
 
     fn end(mut self) {
-        // STDIO-05: serde_json escapes line breaks inside strings, so a raw one can only be blank space inside a
-        // `RawValue` that the caller passed on; there a blank means the same.
+        // STDIO-05: serde_json escapes line breaks in strings, so a raw one can only be whitespace in a
+        // `RawValue` of the caller.
         let body = self.out.get_mut(self.start..).unwrap_or_default();
         let mut at = 0;
         while let Some(found) = body.get(at..).and_then(|rest| memchr::memchr2(b'\n', b'\r', rest)) {

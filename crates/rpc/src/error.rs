@@ -1,4 +1,4 @@
-//! The error that travels on the wire.
+//! The error object of a response.
 
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
@@ -6,45 +6,48 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// RPC-15: the error codes that have a meaning. Any other 32-bit number is accepted as it is (RPC-16).
+/// Error codes with a defined meaning. Any other 32-bit number is accepted as it is.
+// RPC-15, RPC-16
 pub mod code {
-    /// The text was not JSON.
+    /// The line is not JSON.
     pub const PARSE_ERROR: i32 = -32700;
-    /// The JSON was not a message.
+    /// The JSON is not a message.
     pub const INVALID_REQUEST: i32 = -32600;
-    /// Nobody serves this method.
+    /// Unknown or unsupported method.
     pub const METHOD_NOT_FOUND: i32 = -32601;
-    /// The parameters do not fit the method.
+    /// The params do not match the method.
     pub const INVALID_PARAMS: i32 = -32602;
-    /// The receiver failed.
+    /// Internal failure of the receiver.
     pub const INTERNAL_ERROR: i32 = -32603;
     /// The request was cancelled.
     pub const CANCELLED: i32 = -32800;
-    /// Authenticate first.
+    /// The client must authenticate first.
     pub const AUTH_REQUIRED: i32 = -32000;
-    /// A session, a file or another thing does not exist.
+    /// A session, file or other resource does not exist.
     pub const RESOURCE_NOT_FOUND: i32 = -32002;
 }
 
-/// An `error` member: what one peer tells the other when a request failed (RPC-03).
+/// The `error` member of a response.
+// RPC-03
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ErrorObject {
-    /// What kind of failure, see [`code`].
+    /// The kind of failure, see [`code`].
     pub code: i32,
-    /// One short sentence (RPC-17).
+    /// One short sentence.
+    // RPC-17
     pub message: String,
-    /// Anything more, undecoded.
+    /// Details as undecoded JSON.
     pub data: Option<Box<RawValue>>,
 }
 
 impl ErrorObject {
-    /// An error without data.
+    /// Creates an error without data.
     pub fn new(code: i32, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
     }
 
-    /// The same error with `data`. Data that cannot be serialized is left out: the code still tells the peer more
-    /// than a failure to report the failure.
+    /// Adds `data`. Data that cannot be serialized is left out.
     pub fn with_data(mut self, data: &impl Serialize) -> Self {
         self.data = serde_json::value::to_raw_value(data).ok();
         self
@@ -62,7 +65,7 @@ impl ErrorObject {
 
     /// -32601
     pub fn method_not_found(method: &str) -> Self {
-        // The name came from the peer and may be of any length; RPC-17 wants a short sentence.
+        // RPC-17: the peer chose the name, which may be of any length.
         let shown: String = method.chars().take(80).collect();
         Self::new(code::METHOD_NOT_FOUND, format!("method not found: {shown}"))
     }
@@ -151,7 +154,7 @@ impl<'de> Visitor<'de> for ErrorVisitor {
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-        // RPC-03 wants both members. Without a code nothing can be decided; without a message something can.
+        // RPC-03 demands both members, but a missing message can be tolerated.
         let code = code.ok_or_else(|| serde::de::Error::missing_field("code"))?;
         let data = data.filter(|data| data.get() != "null");
         Ok(ErrorObject { code, message: message.unwrap_or_default(), data })

@@ -1,60 +1,63 @@
-//! One line becomes one [`Frame`]: the envelope is opened, `params` and `result` stay undecoded and borrowed.
+//! Parsing: one line becomes one [`Frame`], with `params` and `result` undecoded and borrowed.
 
-use crate::{ErrorObject, Id, code, plain};
+use crate::scan::{self, Body};
+use crate::{ErrorObject, Id, code};
 use serde::de::{DeserializeSeed, Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 
-/// A line, opened.
+/// A parsed line.
 #[derive(Debug)]
 pub enum Frame<'a> {
-    /// The peer wants an answer.
+    /// A request.
     Request {
-        /// To be repeated in the answer, unchanged.
+        /// Repeated unchanged in the response.
         id: Id,
-        /// What to do.
+        /// The method name.
         method: Cow<'a, str>,
-        /// With what; `null` and absent are the same (RPC-21).
+        /// The params; `null` and absent are the same.
+        // RPC-21
         params: Option<&'a RawValue>,
     },
-    /// The peer tells something.
+    /// A notification.
     Notification {
-        /// What happened.
+        /// The method name.
         method: Cow<'a, str>,
-        /// With what; `null` and absent are the same.
+        /// The params; `null` and absent are the same.
         params: Option<&'a RawValue>,
     },
-    /// The peer answers.
+    /// A response to a request of ours.
     Response {
-        /// Which of our requests.
+        /// The id of that request.
         id: Id,
-        /// The `result`, or the `error`.
+        /// The `result` or the `error` member.
         outcome: Result<&'a RawValue, ErrorObject>,
     },
     /// Not a message, or one that must not be executed.
     Malformed(Malformed<'a>),
 }
 
-/// A line that is not a message.
+/// A line that is not a valid message.
 #[derive(Debug)]
 pub struct Malformed<'a> {
-    /// The line itself, without its line end.
+    /// The line without its line end.
     pub line: &'a [u8],
-    /// What is wrong with it.
+    /// The reason.
     pub fault: Fault,
-    /// What the rules say to answer, if anything.
+    /// The error response that is due, if any.
     pub answer: Option<(Id, ErrorObject)>,
 }
 
-/// What is wrong with a line.
+/// Reason why a line is not a valid message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Fault {
-    /// Nothing but blanks.
+    /// Only whitespace.
     Blank,
-    /// Not JSON and not even begun like a message: most probably a log line on the wrong stream.
+    /// Not JSON, and does not begin like a message: most likely a log line on the wrong stream.
     Log,
-    /// Begun like a message, but not JSON.
+    /// Begins like a message but is not JSON.
     NotJson,
     /// JSON, but not a message.
     NotMessage,
@@ -66,7 +69,7 @@ pub enum Fault {
     TooLong,
     /// `params` is neither an object nor null.
     BadParams,
-    /// Shaped like an answer, but not to be attributed to any request.
+    /// A response without a usable id.
     BadResponse,
 }
 
@@ -86,45 +89,107 @@ impl fmt::Display for Fault {
     }
 }
 
-impl Frame<'_> {
-    /// Opens one line (without its line feed). `depth_limit` counts the levels of objects and arrays, the envelope included.
+/// A request or notification whose params are not validated yet; see [`Scan`].
+///
+/// If [`params`](Self::params) is one JSON value, the line is this message. Otherwise nothing is known
+/// about the line, and [`validate`](Self::validate) parses it again. A receiver that decodes the params to
+/// their end saves the separate validation pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawCall<'a> {
+    /// The id of a request; `None` for a notification.
+    pub id: Option<Id>,
+    /// The method name. Never one that begins with `$`.
+    pub method: &'a str,
+    /// Text that begins with `{`.
+    pub params: &'a str,
+}
+
+impl<'a> RawCall<'a> {
+    /// Validates the params and returns the frame of `line`, from which this call was scanned.
+    pub fn validate(self, line: &'a [u8], depth_limit: usize) -> Frame<'a> {
+        let Ok(params) = serde_json::from_str(self.params) else {
+            return Frame::parse_general(line, depth_limit);
+        };
+        let (method, params) = (Cow::Borrowed(self.method), Some(params));
+        match self.id {
+            Some(id) => Frame::Request { id, method, params },
+            None => Frame::Notification { method, params },
+        }
+    }
+}
+
+/// A line whose envelope is parsed.
+#[derive(Debug)]
+pub enum Scan<'a> {
+    /// A request or notification in the usual form; its params are not validated.
+    Call(RawCall<'a>),
+    /// Any other line.
+    Frame(Frame<'a>),
+}
+
+impl<'a> Scan<'a> {
+    /// Parses the envelope of one line (without its line feed). `depth_limit` is that of [`Frame::parse`].
+    pub fn line(line: &'a [u8], depth_limit: usize) -> Self {
+        match scan::envelope(line, depth_limit) {
+            Some((id, Body::Call { method, params })) if !method.starts_with('$') => {
+                Scan::Call(RawCall { id, method, params })
+            }
+            Some((Some(id), Body::Result(result))) => match serde_json::from_str(result) {
+                Ok(result) => Scan::Frame(Frame::Response { id, outcome: Ok(result) }),
+                Err(_) => Scan::Frame(Frame::parse_general(line, depth_limit)),
+            },
+            _ => Scan::Frame(Frame::parse_general(line, depth_limit)),
+        }
+    }
+}
+
+impl<'a> Frame<'a> {
+    /// Parses one line (without its line feed). `depth_limit` counts the levels of objects and arrays,
+    /// including the envelope.
     ///
     /// Never panics and never recurses into the input.
-    pub fn parse(line: &[u8], depth_limit: usize) -> Frame<'_> {
+    pub fn parse(line: &'a [u8], depth_limit: usize) -> Frame<'a> {
+        match Scan::line(line, depth_limit) {
+            Scan::Call(call) => call.validate(line, depth_limit),
+            Scan::Frame(frame) => frame,
+        }
+    }
+
+    fn parse_general(line: &'a [u8], depth_limit: usize) -> Frame<'a> {
         let body = strip(line);
         let Some(first) = body.first() else {
             return malformed(line, Fault::Blank, None);
         };
-        // STDIO-01: the whole line is checked once, so that what is cut out of it needs no further look.
+        // STDIO-01: the whole line is checked once, so that slices of it need no further check.
         let Ok(text) = std::str::from_utf8(body) else {
             return not_json(line, body);
         };
         if *first != b'{' {
             return match serde_json::from_str::<IgnoredAny>(text) {
                 Err(_) => not_json(line, body),
-                // RPC-11: one error for the whole batch, none of its entries is looked at.
+                // RPC-11: one error for the whole batch; its entries are not looked at.
                 Ok(_) if *first == b'[' => refuse(line, Fault::Batch),
                 // RPC-10
                 Ok(_) => refuse(line, Fault::NotMessage),
             };
         }
-        let shallow = plain::is_shallow(body, depth_limit);
-        if shallow && let Some(frame) = plain::read(text) {
-            return frame;
+        let mut envelope = Envelope::default();
+        match envelope.read(text) {
+            Ok(()) => envelope.into_frame(line, too_deep(body, depth_limit)),
+            Err(_) => not_json(line, body),
         }
-        general(line, text, !shallow && too_deep(body, depth_limit))
     }
 
-    /// What can be done about a line that was too long to be kept, from its beginning: a request that has shown its id
-    /// is refused by that id, and an answer that has shown its id fails the request that waits for it, so that nobody
-    /// waits for ever. Everything else is malformed.
-    pub fn parse_head<'a>(head: &'a [u8], why: &str) -> Frame<'a> {
+    /// Classifies a line that was too long to be kept, from its beginning. A request whose id is known is
+    /// refused, and a response whose id is known fails the request, so that no caller waits for ever.
+    /// Everything else is malformed.
+    pub fn parse_head(head: &'a [u8], why: &str) -> Frame<'a> {
         let body = strip(head);
         // The cut may have split a character.
         let whole = std::str::from_utf8(body).map_or_else(|error| error.valid_up_to(), str::len);
         let text = body.get(..whole).and_then(|whole| std::str::from_utf8(whole).ok()).unwrap_or_default();
         let mut envelope = Envelope::default();
-        // It fails at the cut, with everything before the cut read.
+        // It fails at the cut, after every member before the cut was read.
         let _ = envelope.read(text);
         let id = envelope.id.and_then(Id::from_raw);
         if envelope.method.is_none() && matches!(envelope.begun, Some(Member::Result | Member::Error)) {
@@ -133,28 +198,19 @@ impl Frame<'_> {
                 None => malformed(head, Fault::BadResponse, None),
             };
         }
-        let fault = if looks_begun(body) { Fault::TooLong } else { Fault::Log };
+        let fault = if looks_like_message(body) { Fault::TooLong } else { Fault::Log };
         let id = id.filter(|_| envelope.method.is_some()).unwrap_or(Id::Null);
         malformed(head, fault, Some((id, ErrorObject::invalid_request(why))))
     }
 }
 
-/// Opens any line that begins like an object; `text` is what is left of it between blanks.
-pub(crate) fn general<'a>(line: &'a [u8], text: &'a str, too_deep: bool) -> Frame<'a> {
-    let mut envelope = Envelope::default();
-    match envelope.read(text) {
-        Ok(()) => envelope.into_frame(line, too_deep),
-        Err(_) => not_json(line, text.as_bytes()),
-    }
-}
-
-/// What a waiter gets instead of an answer that makes no sense.
+/// The error that a caller gets instead of a broken response.
 fn unusable(why: &str) -> ErrorObject {
     ErrorObject::internal(format!("the peer's answer cannot be used: {why}"))
 }
 
-/// Blanks around the message, a carriage return before the line feed (STDIO-11), and the byte order mark with which
-/// some programs begin their output.
+/// Removes whitespace around the message, a carriage return before the line feed (STDIO-11) and a byte
+/// order mark, which some programs print first.
 fn strip(line: &[u8]) -> &[u8] {
     let line = line.trim_ascii();
     line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)
@@ -164,24 +220,24 @@ fn malformed<'a>(line: &'a [u8], fault: Fault, answer: Option<(Id, ErrorObject)>
     Frame::Malformed(Malformed { line, fault, answer })
 }
 
-/// RPC-10: JSON that is no message is answered with -32600 and id null.
+/// RPC-10: JSON that is not a message is answered with -32600 and id null.
 fn refuse(line: &[u8], fault: Fault) -> Frame<'_> {
     malformed(line, fault, Some((Id::Null, ErrorObject::invalid_request(fault.to_string()))))
 }
 
-/// RPC-09: what is not JSON is answered with -32700 and id null.
+/// RPC-09: a line that is not JSON is answered with -32700 and id null.
 fn not_json<'a>(line: &'a [u8], body: &[u8]) -> Frame<'a> {
-    let fault = if looks_begun(body) { Fault::NotJson } else { Fault::Log };
+    let fault = if looks_like_message(body) { Fault::NotJson } else { Fault::Log };
     malformed(line, fault, Some((Id::Null, ErrorObject::parse_error())))
 }
 
-/// Whether somebody meant to write a message: "[INFO] started" begins like a batch as little as "INFO: started" does.
-fn looks_begun(body: &[u8]) -> bool {
+/// Whether a line was meant as a message. "[INFO] started" is a log line, although it begins like a batch.
+fn looks_like_message(body: &[u8]) -> bool {
     let after_bracket = body.strip_prefix(b"[").map(<[u8]>::trim_ascii_start);
     body.starts_with(b"{") || after_bracket.is_some_and(|rest| rest.starts_with(b"{"))
 }
 
-/// The members of an envelope as they stand on the wire.
+/// The raw members of an envelope.
 #[derive(Default)]
 struct Envelope<'a> {
     jsonrpc: Option<&'a RawValue>,
@@ -190,13 +246,14 @@ struct Envelope<'a> {
     params: Option<&'a RawValue>,
     result: Option<&'a RawValue>,
     error: Option<&'a RawValue>,
+    /// A member occurred twice.
     repeated: bool,
-    /// The member that was being read last.
+    /// The member that was read last, perhaps only in part.
     begun: Option<Member>,
 }
 
 impl<'a> Envelope<'a> {
-    /// Takes in all of `text`; after an error the members before it are there.
+    /// Reads all of `text`. After an error the members before it are set.
     fn read(&mut self, text: &'a str) -> Result<(), serde_json::Error> {
         let mut json = serde_json::Deserializer::from_str(text);
         json.deserialize_map(EnvelopeVisitor(self))?;
@@ -214,14 +271,13 @@ impl<'a> Envelope<'a> {
 
     fn call(&self, line: &'a [u8], sound: bool, method: &'a RawValue, too_deep: bool) -> Frame<'a> {
         let id = self.id.map(Id::from_raw);
-        // RPC-01, RPC-06, RPC-10: no version, another version, an id that is none, a method that is no string.
+        // RPC-01, RPC-06, RPC-10: the version, the id and the type of the method must be right.
         let (true, Some(method), true) = (sound, text_of(method), id != Some(None)) else {
             return refuse(line, Fault::NotMessage);
         };
         let id = id.flatten();
         let params = self.params.filter(|params| params.get() != "null");
-        // RPC-25: positional params are refused. Names that begin with an underscore belong to others, who may
-        // define their parameters as they like.
+        // RPC-25: positional params are refused, except for extensions, which define their own params.
         let fits = params.is_none_or(|params| params.get().starts_with('{')) || method.starts_with('_');
         let fault = if too_deep {
             Fault::TooDeep
@@ -233,12 +289,12 @@ impl<'a> Envelope<'a> {
                 None => Frame::Notification { method, params },
             };
         };
-        // RPC-04: without an id there is nothing to answer.
+        // RPC-04: without an id there is no response.
         malformed(line, fault, id.map(|id| (id, ErrorObject::invalid_params(fault.to_string()))))
     }
 
-    /// RPC-10: what is shaped like an answer is never answered. If it names one of our requests that request fails,
-    /// because nothing better will ever come for it; if not it is dropped.
+    /// RPC-10: a response is never answered. A broken one fails the request that it names, because no
+    /// better response will come; one that names no request is dropped.
     fn response(&self, line: &'a [u8], sound: bool, too_deep: bool) -> Frame<'a> {
         let Some(id) = self.id.and_then(Id::from_raw) else {
             return malformed(line, Fault::BadResponse, None);
@@ -251,7 +307,7 @@ impl<'a> Envelope<'a> {
             broken("it is nested too deeply")
         } else {
             match (self.result, error) {
-                // Peers of the JSON-RPC 1.0 school send both members and one of them null.
+                // JSON-RPC 1.0 peers send both members, one of them null.
                 (Some(result), Some(error)) if result.get() == "null" => Err(read_error(error)),
                 // RPC-23: with both, the result counts.
                 (Some(result), _) => Ok(result),
@@ -264,14 +320,15 @@ impl<'a> Envelope<'a> {
 }
 
 fn read_error(raw: &RawValue) -> ErrorObject {
-    serde_json::from_str(raw.get()).unwrap_or_else(|_| ErrorObject {
-        code: code::INTERNAL_ERROR,
-        message: "the peer answered with an error that has no code".to_owned(),
-        data: Some(raw.to_owned()),
+    serde_json::from_str(raw.get()).unwrap_or_else(|_| {
+        let message = "the peer answered with an error that has no code";
+        let mut error = ErrorObject::new(code::INTERNAL_ERROR, message);
+        error.data = Some(raw.to_owned());
+        error
     })
 }
 
-/// The content of a JSON string, borrowed when nothing in it is escaped.
+/// The content of a JSON string, borrowed unless it contains escapes.
 fn text_of(raw: &RawValue) -> Option<Cow<'_, str>> {
     let inner = raw.get().strip_prefix('"')?.strip_suffix('"')?;
     if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
@@ -280,8 +337,11 @@ fn text_of(raw: &RawValue) -> Option<Cow<'_, str>> {
     serde_json::from_str(raw.get()).ok().map(Cow::Owned)
 }
 
-/// Whether objects and arrays stand deeper in each other than `limit`. If `json` is not valid it does not matter.
+/// Whether objects and arrays are nested deeper than `limit`. The result means nothing for invalid JSON.
 fn too_deep(json: &[u8], limit: usize) -> bool {
+    if scan::is_shallow(json, limit) {
+        return false;
+    }
     let mut depth = 0usize;
     let mut rest = json;
     while let [byte, tail @ ..] = rest {
@@ -301,7 +361,7 @@ fn too_deep(json: &[u8], limit: usize) -> bool {
     false
 }
 
-/// What follows a string whose opening quote was just taken.
+/// The text after a string whose opening quote was consumed.
 fn after_string(mut rest: &[u8]) -> &[u8] {
     while let Some(at) = memchr::memchr2(b'"', b'\\', rest) {
         let escaped = rest.get(at) == Some(&b'\\');
@@ -338,7 +398,7 @@ impl<'de> Visitor<'de> for EnvelopeVisitor<'_, 'de> {
                     continue;
                 }
             };
-            // Two readers of one line must not see two different messages, so a repeated member spoils it.
+            // Two parsers could read a line with a repeated member as two different messages.
             envelope.repeated |= slot.is_some();
             *slot = Some(map.next_value()?);
         }
@@ -386,3 +446,7 @@ impl Visitor<'_> for MemberSeed {
         })
     }
 }
+
+#[cfg(test)]
+#[path = "frame_tests.rs"]
+mod tests;

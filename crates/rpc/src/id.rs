@@ -1,31 +1,33 @@
-//! The name of a request.
+//! Request ids.
 
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// The `id` of a request, as version 1 of ACP allows it: a string, an integer or null.
+/// The `id` of a request: a string, an integer or null.
 ///
-/// RPC-05: an id goes back exactly as it came, so the type of the JSON value is part of it: `1` and `"1"` differ.
+/// A response repeats the id exactly, so `1` and `"1"` are different ids.
+// RPC-05
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Id {
-    /// `null`: legal, discouraged, and the id of answers to something that could not be read.
+    /// `null`: discouraged for requests; the id of error responses to unreadable lines.
     Null,
-    /// An integer of 64 bits.
+    /// A 64-bit integer.
     Int(i64),
     /// A string.
     Str(Box<str>),
 }
 
 impl Id {
-    /// Reads an id from its JSON text. RPC-06: fractions, booleans, arrays and objects are no ids, nor are
-    /// integers beyond 64 bits.
+    /// Parses the JSON text of an id. Returns `None` for fractions, booleans, arrays, objects and integers
+    /// beyond 64 bits.
+    // RPC-06
     pub fn from_raw(raw: &RawValue) -> Option<Id> {
         let text = raw.get();
         match text.as_bytes().first()? {
             b'"' => serde_json::from_str::<Box<str>>(text).ok().map(Id::Str),
             b'n' => Some(Id::Null),
-            // "-0" is the one spelling that parses as an integer and would not come back as it was written.
+            // "-0" parses as an integer but would not be repeated exactly.
             b'-' | b'0'..=b'9' if text != "-0" => text.parse().ok().map(Id::Int),
             _ => None,
         }

@@ -1,25 +1,27 @@
 //! JSON-RPC 2.0 as a state machine.
 //!
-//! This crate knows what a message looks like ([`Frame`], [`encode`]), which ids are in use and who waits for
-//! which answer ([`Machine`]). It does not know ACP, it does no I/O, it has no clock and nothing in it waits:
-//! bytes go in, events and bytes come out. Whoever owns a transport drives it; `attache-conn` does so with tokio.
+//! The crate parses and encodes messages ([`Frame`], [`encode`]) and tracks which requests are open in
+//! each direction ([`Machine`]). It does no I/O, has no clock and never waits: bytes go in, events and
+//! bytes come out. `attache-conn` drives it with tokio.
 //!
-//! Reading order: [`Id`] and [`ErrorObject`], then `frame.rs` (one line becomes one [`Frame`]) with `plain.rs` (the same for
-//! the usual lines, faster), `encode.rs` (the way back), and last `machine.rs`, which is the memory between two frames.
+//! Three conventions of ACP are built in: the notification `$/cancel_request`, the error codes in
+//! [`code`], and the rule that params are objects except for methods that begin with `_`.
 //!
-//! What never happens here: a panic on any input, recursion on the depth of the input, a copy of `params` or
-//! `result`, a second answer to one request, an answer to a notification or to an answer.
+//! Reading order: [`Id`] and [`ErrorObject`], `scan.rs` (fast path for envelopes in the usual form),
+//! `frame.rs` (one line becomes one [`Frame`]), `encode.rs`, then `machine.rs`.
+//!
+//! What never happens here: a panic on any input, recursion on the depth of the input, a copy of
+//! `params` or `result`, a second response to one request, a response to a notification or a response.
 
 pub mod encode;
 mod error;
 mod frame;
 mod id;
 mod machine;
-mod open;
-mod plain;
+mod open_requests;
+mod scan;
 
 pub use error::{ErrorObject, code};
-pub use frame::{Fault, Frame, Malformed};
+pub use frame::{Fault, Frame, Malformed, RawCall, Scan};
 pub use id::Id;
 pub use machine::{Event, Limits, Machine, RequestError};
-pub use plain::Unread;

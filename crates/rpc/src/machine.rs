@@ -1,6 +1,6 @@
-//! The memory between two frames: who waits for which answer, and which requests of the peer are open.
+//! The state between two frames: callers that wait for a response, and open requests of the peer.
 
-use crate::open::Open;
+use crate::open_requests::OpenRequests;
 use crate::{ErrorObject, Fault, Frame, Id, Malformed, encode};
 use serde::Serialize;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
@@ -10,17 +10,18 @@ use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// What a machine accepts.
+/// Limits of a [`Machine`].
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Levels of objects and arrays in one message.
     pub depth: usize,
     /// Requests open at once, in each direction.
     pub open_requests: usize,
-    /// Whether a line that does not even begin like a message is answered.
+    /// Whether a line that does not begin like a message gets an error response.
     ///
-    /// An agent answers it (RPC-09). A client does not: what it reads is the standard output of a program, and a log
-    /// line there is a slip of the agent's author that an error sent to the agent would not mend.
+    /// Agents send one. Clients do not: they read the standard output of a program, and an error sent to
+    /// that program would not remove the log line from it.
+    // RPC-09
     pub answer_noise: bool,
 }
 
@@ -30,61 +31,63 @@ impl Default for Limits {
     }
 }
 
-/// What a received line means.
+/// Meaning of a received line.
 #[derive(Debug)]
 pub enum Event<'a, W, T> {
-    /// A request to be executed; it is open until [`Machine::answer`].
+    /// A request to execute; it is open until [`Machine::respond`].
     Request {
-        /// For the answer.
+        /// The id for the response.
         id: Id,
-        /// What to do.
+        /// The method name.
         method: Cow<'a, str>,
-        /// With what.
+        /// The params.
         params: Option<&'a RawValue>,
-        /// The token that was made for it, which a later [`Event::CancelRequest`] brings back.
+        /// The token of the request; [`Event::CancelRequest`] returns the same one.
         token: T,
     },
     /// A notification.
     Notification {
-        /// What happened.
+        /// The method name.
         method: Cow<'a, str>,
-        /// With what.
+        /// The params.
         params: Option<&'a RawValue>,
     },
-    /// The answer to a request of ours.
-    Answer {
-        /// Who waits for it.
+    /// The response to a request of ours.
+    Response {
+        /// The waiter that was registered with the request.
         waiter: W,
-        /// The id it was sent with.
+        /// The id of the request.
         id: i64,
-        /// What came.
+        /// The result or the error.
         outcome: Result<&'a RawValue, ErrorObject>,
     },
-    /// The peer would like an open request to end; it still wants an answer (CANCEL-16).
+    /// The peer cancels an open request, which still gets a response.
+    // CANCEL-16
     CancelRequest {
         /// The token of that request.
         token: T,
     },
-    /// Not a message, or one that was refused. If an answer is due it is already written.
+    /// Not a message, or one that was refused. A due error response is already written.
     Noise {
-        /// The line as it came.
+        /// The line.
         line: &'a [u8],
-        /// What is wrong with it.
+        /// The reason.
         reason: Cow<'static, str>,
     },
-    /// Nothing to do, and nothing wrong enough to bother anybody.
+    /// A line without effect, such as a response to an abandoned request.
     Ignored {
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
 }
 
-/// Why a request was not sent.
+/// Reason why a request was not sent.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum RequestError {
-    /// Its parameters cannot be serialized.
+    /// The params cannot be serialized.
     Encode(serde_json::Error),
-    /// Too many requests wait for an answer already.
+    /// Too many requests of ours are open.
     TooMany,
 }
 
@@ -101,49 +104,50 @@ impl std::error::Error for RequestError {}
 
 /// One end of a connection.
 ///
-/// `W` is whatever waits for an answer to a request of ours. `T` is the token of a request of the peer, made when it
-/// arrives and given out again when the peer cancels it.
+/// `W` waits for the response to a request of ours. `T` is the token of a request of the peer, created when
+/// the request arrives and returned when the peer cancels it.
 ///
-/// Every method that has something to say appends whole lines to the `out` it is given. RPC-20: answers find their request by
-/// id, any number of requests may be open in both directions, and RPC-08: the ids of the two directions never meet.
+/// Methods append whole lines to `out`.
+// RPC-20: responses are matched by id, and any number of requests may be open in both directions.
+// RPC-08: the ids of the two directions are independent.
 #[derive(Debug)]
 pub struct Machine<W, T> {
     limits: Limits,
     next_id: i64,
     waiting: HashMap<i64, W, BuildHasherDefault<OwnIds>>,
-    open: Open<T>,
+    open: OpenRequests<T>,
 }
 
 impl<W, T> Machine<W, T> {
-    /// A machine at the beginning of a connection.
+    /// Creates the machine of a new connection.
     pub fn new(limits: Limits) -> Self {
-        Machine { limits, next_id: 0, waiting: HashMap::default(), open: Open::default() }
+        Machine { limits, next_id: 0, waiting: HashMap::default(), open: OpenRequests::default() }
     }
 
-    /// The limits it was made with.
+    /// Returns the limits.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// How many requests of ours wait for an answer.
+    /// Returns the number of requests of ours that wait for a response.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// How many requests of the peer are not answered yet.
+    /// Returns the number of open requests of the peer.
     pub fn open(&self) -> usize {
         self.open.len()
     }
 
-    /// The tokens of the requests that are not answered yet, in no particular order.
+    /// Returns the tokens of the open requests of the peer, in no particular order.
     pub fn open_tokens(&self) -> impl Iterator<Item = &T> {
         self.open.tokens()
     }
 
-    /// Writes a request and keeps `waiter` for its answer. Returns the id.
+    /// Writes a request and registers `waiter` for its response. Returns the id.
     ///
     /// # Errors
-    /// When nothing was written; `waiter` is dropped then.
+    /// Nothing was written, and `waiter` is dropped.
     pub fn request<P: Serialize + ?Sized>(
         &mut self,
         method: &str,
@@ -156,11 +160,11 @@ impl<W, T> Machine<W, T> {
         Ok(id)
     }
 
-    /// The first half of [`request`](Self::request), for those who must keep the waiter if it fails: writes the request.
-    /// Before anything else is received, [`wait`](Self::wait) says who waits for the answer.
+    /// Writes a request without a waiter, for callers that need the waiter back on failure. Call
+    /// [`wait`](Self::wait) before the next line is received.
     ///
     /// # Errors
-    /// When nothing was written.
+    /// Nothing was written.
     pub fn send<P: Serialize + ?Sized>(
         &mut self,
         method: &str,
@@ -170,14 +174,14 @@ impl<W, T> Machine<W, T> {
         if self.waiting.len() >= self.limits.open_requests {
             return Err(RequestError::TooMany);
         }
-        // RPC-07, RPC-08: integers from 0 upward, each used once in the life of a connection.
+        // RPC-07, RPC-08: ids count from 0 and are never reused within a connection.
         let id = self.next_id;
         encode::request(out, &Id::Int(id), method, params).map_err(RequestError::Encode)?;
         self.next_id = id.wrapping_add(1);
         Ok(id)
     }
 
-    /// The second half of [`request`](Self::request): `waiter` waits for the answer to `id`.
+    /// Registers the waiter of a request written by [`send`](Self::send).
     pub fn wait(&mut self, id: i64, waiter: W) {
         self.waiting.insert(id, waiter);
     }
@@ -192,7 +196,7 @@ impl<W, T> Machine<W, T> {
         encode::notification(out, method, params)
     }
 
-    /// Takes one line (without its line feed). `token` is called if it is a request that may be executed.
+    /// Processes one line (without its line feed). `token` creates the token of a request to execute.
     pub fn receive<'a>(
         &mut self,
         line: &'a [u8],
@@ -205,8 +209,8 @@ impl<W, T> Machine<W, T> {
         self.accept(Frame::parse(line, self.limits.depth), line, out, token)
     }
 
-    /// [`receive`](Self::receive) for a line that was parsed already, with the same depth limit: a driver that shares the
-    /// machine between threads parses before it takes the lock.
+    /// Processes a line that was parsed with the same depth limit, so that a driver can parse before it
+    /// locks the machine.
     pub fn accept<'a>(
         &mut self,
         frame: Frame<'a>,
@@ -218,16 +222,18 @@ impl<W, T> Machine<W, T> {
         T: Clone,
     {
         match frame {
-            Frame::Request { id, method, params } => self.incoming(id, method, params, line, out, token),
-            Frame::Notification { method, params } => self.told(method, params),
-            Frame::Response { id, outcome } => self.answered(id, outcome, line),
-            Frame::Malformed(malformed) => self.refused(malformed, out),
+            Frame::Request { id, method, params } => self.on_request(id, method, params, line, out, token),
+            Frame::Notification { method, params } => self.on_notification(method, params),
+            Frame::Response { id, outcome } => self.on_response(id, outcome, line),
+            Frame::Malformed(malformed) => self.on_malformed(malformed, out),
         }
     }
 
-    /// Answers an open request. RPC-24: exactly once, so `false` says that it is not open (any more) and nothing was
-    /// written. A result that cannot be serialized becomes an internal error.
-    pub fn answer<R: Serialize + ?Sized>(
+    /// Responds to an open request. A result that cannot be serialized becomes an internal error.
+    ///
+    /// Returns `false` and writes nothing if the request is not open.
+    // RPC-24: exactly one response.
+    pub fn respond<R: Serialize + ?Sized>(
         &mut self,
         id: &Id,
         outcome: Result<&R, &ErrorObject>,
@@ -246,13 +252,14 @@ impl<W, T> Machine<W, T> {
         true
     }
 
-    /// Answers a request with an error without ever opening it, for a driver that has no room for it.
+    /// Responds with an error to a request that was never opened.
     pub fn refuse(&self, id: &Id, error: &ErrorObject, out: &mut Vec<u8>) {
         write_error(out, id, error);
     }
 
-    /// The caller of request `id` gave up. CANCEL-13: the peer is told; its answer, which still comes, will find nobody and
-    /// is dropped. Returns the waiter, or `None` if the request was not open.
+    /// Cancels a request of ours. Its response, which still comes, is ignored. Returns the waiter, or `None`
+    /// if the request was not open.
+    // CANCEL-13: the peer is notified.
     pub fn abandon(&mut self, id: i64, out: &mut Vec<u8>) -> Option<W> {
         let waiter = self.waiting.remove(&id)?;
         let written = encode::notification(out, CANCEL_REQUEST, &CancelParams(id));
@@ -260,14 +267,43 @@ impl<W, T> Machine<W, T> {
         Some(waiter)
     }
 
-    /// The connection is over: everybody who still waits, in the order in which they asked.
+    /// Ends the connection and returns all waiters in the order of their requests.
     pub fn close(&mut self) -> impl Iterator<Item = W> + use<W, T> {
         let mut waiters: Vec<(i64, W)> = self.waiting.drain().collect();
         waiters.sort_unstable_by_key(|(id, _)| *id);
         waiters.into_iter().map(|(_, waiter)| waiter)
     }
 
-    fn incoming<'a>(
+    /// Opens a request. Returns the token, or the reason for a refusal, whose error response is written.
+    pub fn open_request(
+        &mut self,
+        id: &Id,
+        out: &mut Vec<u8>,
+        token: impl FnOnce() -> T,
+    ) -> Result<T, &'static str>
+    where
+        T: Clone,
+    {
+        if self.open.len() >= self.limits.open_requests {
+            write_error(
+                out,
+                id,
+                &ErrorObject::internal("too many requests are open, wait for their answers"),
+            );
+            return Err("too many requests are open");
+        }
+        match self.open.insert(id, token) {
+            Some(token) => Ok(token.clone()),
+            None => {
+                // RPC-08: a response with this id would be read as that of the first request.
+                const WHY: &str = "the id belongs to an open request";
+                write_error(out, &Id::Null, &ErrorObject::invalid_request(WHY));
+                Err(WHY)
+            }
+        }
+    }
+
+    fn on_request<'a>(
         &mut self,
         id: Id,
         method: Cow<'a, str>,
@@ -284,24 +320,13 @@ impl<W, T> Machine<W, T> {
             write_error(out, &id, &ErrorObject::method_not_found(&method));
             return Event::Noise { line, reason: Cow::Borrowed("a reserved method was sent as a request") };
         }
-        if self.open.len() >= self.limits.open_requests {
-            write_error(
-                out,
-                &id,
-                &ErrorObject::internal("too many requests are open, wait for their answers"),
-            );
-            return Event::Noise { line, reason: Cow::Borrowed("too many requests are open") };
+        match self.open_request(&id, out, token) {
+            Ok(token) => Event::Request { id, method, params, token },
+            Err(reason) => Event::Noise { line, reason: Cow::Borrowed(reason) },
         }
-        let Some(token) = self.open.insert(&id, token) else {
-            // RPC-08: the id is taken, and an answer that names it would be read as that of the first request.
-            write_error(out, &Id::Null, &ErrorObject::invalid_request("the id belongs to an open request"));
-            return Event::Noise { line, reason: Cow::Borrowed("the id belongs to an open request") };
-        };
-        let token = token.clone();
-        Event::Request { id, method, params, token }
     }
 
-    fn told<'a>(&mut self, method: Cow<'a, str>, params: Option<&'a RawValue>) -> Event<'a, W, T>
+    fn on_notification<'a>(&mut self, method: Cow<'a, str>, params: Option<&'a RawValue>) -> Event<'a, W, T>
     where
         T: Clone,
     {
@@ -312,8 +337,7 @@ impl<W, T> Machine<W, T> {
             // CANCEL-14
             return Event::Ignored { reason: "an unknown protocol notification" };
         }
-        // CANCEL-21: the id is one of the sender's own, so only what it has open here is looked at. CANCEL-20: anything
-        // else is ignored.
+        // CANCEL-21: only requests of the sender can be cancelled. CANCEL-20: other ids are ignored.
         let id = params.and_then(|params| serde_json::from_str::<CancelId>(params.get()).ok());
         match id.and_then(|CancelId(id)| self.open.get(&id?)) {
             Some(token) => Event::CancelRequest { token: token.clone() },
@@ -321,7 +345,7 @@ impl<W, T> Machine<W, T> {
         }
     }
 
-    fn answered<'a>(
+    fn on_response<'a>(
         &mut self,
         id: Id,
         outcome: Result<&'a RawValue, ErrorObject>,
@@ -332,8 +356,8 @@ impl<W, T> Machine<W, T> {
             _ => None,
         };
         match (waiter, outcome) {
-            (Some((id, waiter)), outcome) => Event::Answer { waiter, id, outcome },
-            // Nobody waits, but it says that something we sent could not be read: worth a line in a log.
+            (Some((id, waiter)), outcome) => Event::Response { waiter, id, outcome },
+            // It reports that the peer could not read one of our messages.
             (None, Err(error)) if id == Id::Null => {
                 Event::Noise { line, reason: Cow::Owned(format!("the peer complains: {error}")) }
             }
@@ -342,7 +366,7 @@ impl<W, T> Machine<W, T> {
         }
     }
 
-    fn refused<'a>(&mut self, malformed: Malformed<'a>, out: &mut Vec<u8>) -> Event<'a, W, T> {
+    fn on_malformed<'a>(&mut self, malformed: Malformed<'a>, out: &mut Vec<u8>) -> Event<'a, W, T> {
         let Malformed { line, fault, answer } = malformed;
         if fault == Fault::Blank {
             // STDIO-11
@@ -357,7 +381,7 @@ impl<W, T> Machine<W, T> {
     }
 }
 
-/// Methods whose names begin like this belong to the protocol itself.
+/// Prefix of methods that belong to the protocol itself.
 const RESERVED: &str = "$/";
 const CANCEL_REQUEST: &str = "$/cancel_request";
 
@@ -404,7 +428,7 @@ impl<'de> Visitor<'de> for CancelVisitor {
     }
 }
 
-/// Our own ids count upward and nobody else chooses them, so they are their own hash, spread a little.
+/// Hasher for our own ids, which the peer cannot choose: a multiplication spreads them well enough.
 #[derive(Clone, Copy, Debug, Default)]
 struct OwnIds(u64);
 

@@ -1,4 +1,4 @@
-//! A transport as a value.
+//! Transports.
 
 mod net;
 mod reader;
@@ -10,8 +10,8 @@ pub use net::Listener;
 pub use net::listen_tcp;
 #[cfg(unix)]
 pub use net::listen_unix;
-pub(crate) use reader::Found;
 pub use reader::FrameReader;
+pub(crate) use reader::Received;
 pub use writer::FrameWriter;
 
 use crate::Limits;
@@ -25,17 +25,16 @@ use stdio::Stdio;
 use tokio::io::{AsyncRead, AsyncWrite};
 use writer::Drain;
 
-/// A way to exchange frames with a peer: standard streams, a child process, a socket, memory, or anything else that reads
-/// and writes.
+/// A transport: standard streams, a child process, a socket, memory, or any other pair of streams.
 ///
-/// STDIO-12, STDIO-13: whatever carries the bytes, the messages and their order are the same. Making a link does
-/// not start anything but what its name says; [`open`](crate::open) or [`Link::split`] begin to use it.
+/// [`open`](crate::open) or [`Link::split`] start to use it.
+// STDIO-12, STDIO-13: messages and their order are the same on every transport.
 pub struct Link {
     kind: Kind,
     tap: Option<Tap>,
 }
 
-/// Which way a line went.
+/// Direction of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
     /// The peer sent it.
@@ -44,7 +43,7 @@ pub enum Flow {
     Out,
 }
 
-/// Hears every line of a connection; see [`Link::tap`].
+/// Observer of all lines; see [`Link::tap`].
 pub(crate) type Tap = Box<dyn FnMut(Flow, &[u8]) + Send>;
 
 enum Kind {
@@ -59,9 +58,9 @@ impl Link {
         Link { kind, tap: None }
     }
 
-    /// Lets `tap` hear every line of the connection that is [opened](crate::open) on this link, without its line end, in
-    /// the order of the wire: what is read before it is looked at, also what is no message; what is sent before it is
-    /// written. It runs in the driver: it must not block. Those who [`split`](Self::split) a link see its lines anyway.
+    /// Calls `tap` with every line of the connection that is [opened](crate::open) on this link, without its
+    /// line end and in the order of the wire. Received lines are passed before they are parsed, sent lines
+    /// before they are written. It runs in the driver and must not block. [`split`](Self::split) ignores it.
     #[must_use]
     pub fn tap(mut self, tap: impl FnMut(Flow, &[u8]) + Send + 'static) -> Link {
         self.tap = Some(Box::new(tap));
@@ -72,16 +71,17 @@ impl Link {
         self.tap.take()
     }
 
-    /// The standard input and output of this process: what an agent talks over.
+    /// The standard input and output of this process, for agents.
     ///
-    /// STDIO-08: from here on they belong to the link. Where the platform allows it (Unix), descriptor 1 is pointed at
-    /// stderr and descriptor 0 at nothing, so that a stray `println!` or a tool that reads its inherited input cannot damage the stream.
-    /// A second call gives a link that is at its end.
+    /// From here on they belong to the link. On Unix, descriptor 1 is redirected to stderr and descriptor 0 to
+    /// `/dev/null`, so that a stray `println!` or a tool that reads its inherited input cannot damage the
+    /// stream. A second call returns a link that is at its end.
+    // STDIO-08
     pub fn stdio() -> Link {
         Link::new(Kind::Stdio(Stdio::take()))
     }
 
-    /// Two links in memory, each the other end of the other, with room for 64 KiB each way.
+    /// Two connected links in memory, with a buffer of 64 KiB in each direction.
     pub fn pair() -> (Link, Link) {
         let (a, b) = tokio::io::duplex(64 << 10);
         let link = |end| {
@@ -91,19 +91,20 @@ impl Link {
         (link(a), link(b))
     }
 
-    /// Starts `program` and talks to it over its stdin and stdout (STDIO-03). For arguments, environment and more see
-    /// [`Link::command`].
+    /// Starts `program` and connects to its stdin and stdout. [`Link::command`] also sets arguments and
+    /// environment.
     ///
     /// # Errors
-    /// When the program cannot be started.
+    /// The program cannot be started.
+    // STDIO-03
     pub fn spawn(program: impl AsRef<OsStr>) -> io::Result<Link> {
         Link::command(Command::new(program))
     }
 
-    /// Starts what `command` says and talks to it over its stdin and stdout.
+    /// Starts a program and connects to its stdin and stdout.
     ///
     /// # Errors
-    /// When the program cannot be started.
+    /// The program cannot be started.
     pub fn command(command: Command) -> io::Result<Link> {
         command.spawn().map(Link::from)
     }
@@ -116,7 +117,7 @@ impl Link {
         Link::new(Kind::Bytes(Box::new(reader), Box::new(writer)))
     }
 
-    /// Any transport that carries messages whole, a WebSocket for example. A frame is one message without a line feed.
+    /// Any transport with message boundaries, such as a WebSocket. A frame is one message without a line feed.
     pub fn from_frames(
         stream: impl Stream<Item = io::Result<Vec<u8>>> + Send + 'static,
         sink: impl Sink<Vec<u8>, Error = io::Error> + Send + 'static,
@@ -124,9 +125,10 @@ impl Link {
         Link::new(Kind::Halves(Source::Frames(Box::pin(stream)), Drain::Frames(Box::pin(sink))))
     }
 
-    /// The two halves, for those who forward frames and do not need a [`Peer`](crate::Peer). Must be called within a tokio runtime.
+    /// Splits the link into its halves, for forwarding frames without a [`Peer`](crate::Peer). Must be called
+    /// within a tokio runtime.
     ///
-    /// The frame limit is that of [`Limits::default`]; see [`FrameReader::with_limit`].
+    /// The frame limit is that of [`Limits::default`]; [`FrameReader::with_limit`] changes it.
     pub fn split(self) -> (FrameReader, FrameWriter) {
         let (source, drain, guard) = match self.kind {
             Kind::Stdio(stdio) => {

@@ -1,4 +1,4 @@
-//! Bytes become lines.
+//! The receiving half of a link: bytes become lines.
 
 use crate::process::ChildGuard;
 use futures_core::Stream;
@@ -9,25 +9,25 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// How much one read asks for: what a pipe holds.
+/// Bytes of one read: the capacity of a pipe.
 const READ: usize = 64 << 10;
-/// A buffer up to this size is kept for the next big line; a bigger one is given back at once.
+/// A buffer up to this size is kept for the next large line; a larger one is freed at once.
 const KEEP: usize = 2 << 20;
-/// After this many small fills a big buffer is given back.
+/// After this many small reads in a row a large buffer is freed.
 const SMALL_FILLS: u32 = 64;
-/// What is kept of a line that is too long, to report it.
+/// Bytes of a line over the limit that are kept for the report.
 const HEAD: usize = 512;
 
-/// The receiving half of a [`Link`](crate::Link): whole lines, in order, none longer than the limit.
+/// The receiving half of a [`Link`](crate::Link): complete lines, in order, none longer than the limit.
 pub struct FrameReader {
     source: Source,
     limit: usize,
     buffer: Vec<u8>,
-    /// Where the next line begins in `buffer`.
+    /// The start of the next line in `buffer`.
     start: usize,
-    /// Up to where `buffer` was searched for a line feed.
+    /// The end of the part of `buffer` that was searched for a line feed.
     searched: usize,
-    /// How many bytes of a line that is too long have been thrown away, its head is in `head`.
+    /// Discarded bytes of a line over the limit, whose beginning is in `head`.
     skipped: usize,
     head: Vec<u8>,
     ended: bool,
@@ -40,10 +40,10 @@ pub(crate) enum Source {
     Frames(Pin<Box<dyn Stream<Item = io::Result<Vec<u8>>> + Send>>),
 }
 
-/// What the reader found, as ranges of [`FrameReader::bytes`] or [`FrameReader::head`].
-pub(crate) enum Found {
+/// An item of the input. Ranges are for [`FrameReader::bytes`].
+pub(crate) enum Received {
     Line(Range<usize>),
-    /// A line of this many bytes was skipped.
+    /// A line of this many bytes was skipped; [`FrameReader::head`] is its beginning.
     Oversize(usize),
     /// The input ended within a line.
     Half(Range<usize>),
@@ -66,36 +66,36 @@ impl FrameReader {
         }
     }
 
-    /// The same reader with another limit on the length of a line.
+    /// Sets the limit on the length of a line.
     #[must_use]
     pub fn with_limit(mut self, bytes: usize) -> Self {
         self.limit = bytes;
         self
     }
 
-    /// The process behind the link, if the link started one. It is asked to end when the reader is dropped.
+    /// Returns the child process, if the link started one. Dropping the reader ends it.
     pub fn child(&self) -> Option<&ChildGuard> {
         self.guard.as_ref()
     }
 
-    /// The next line without its line end; `None` at the end of the input. Blank lines are passed over.
+    /// Returns the next line without its line end, or `None` at the end of the input. Skips blank lines.
     ///
     /// # Errors
-    /// Whatever the transport says; `InvalidData` for a line that was longer than the limit, which was skipped: the next
-    /// call goes on with the line after it; `UnexpectedEof` if the input ended within a line.
+    /// Errors of the transport; `InvalidData` for a line over the limit, after which the next call returns the
+    /// following line; `UnexpectedEof` if the input ended within a line.
     pub async fn next(&mut self) -> io::Result<Option<&[u8]>> {
         let range = loop {
-            match poll_fn(|cx| self.poll_found(cx)).await? {
-                Found::Line(range) if self.bytes(&range).trim_ascii().is_empty() => {}
-                Found::Line(range) => break range,
-                Found::End => return Ok(None),
-                Found::Half(_) => {
+            match poll_fn(|cx| self.poll_received(cx)).await? {
+                Received::Line(range) if self.bytes(&range).trim_ascii().is_empty() => {}
+                Received::Line(range) => break range,
+                Received::End => return Ok(None),
+                Received::Half(_) => {
                     return Err(io::Error::new(
                         io::ErrorKind::UnexpectedEof,
                         "the input ended within a line",
                     ));
                 }
-                Found::Oversize(size) => {
+                Received::Oversize(size) => {
                     let limit = self.limit;
                     return Err(io::Error::new(
                         io::ErrorKind::InvalidData,
@@ -111,18 +111,18 @@ impl FrameReader {
         self.limit
     }
 
-    /// The bytes of a line that was found last.
+    /// The bytes of the line that was received last.
     pub(crate) fn bytes(&self, range: &Range<usize>) -> &[u8] {
         self.buffer.get(range.clone()).unwrap_or_default()
     }
 
-    /// How the line begins that was longer than the limit and was skipped last, for those who want to tell its sender.
+    /// Returns the beginning of the last line over the limit, for an error response to its sender.
     pub fn head(&self) -> &[u8] {
         &self.head
     }
 
-    /// Finds the next line among what was read, or reads.
-    pub(crate) fn poll_found(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Found>> {
+    /// Returns the next line, reading if necessary.
+    pub(crate) fn poll_received(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Received>> {
         loop {
             if let Some(found) = self.take_line() {
                 return Poll::Ready(Ok(found));
@@ -133,7 +133,7 @@ impl FrameReader {
             match &mut self.source {
                 Source::Bytes(_) => ready!(self.poll_fill(cx))?,
                 Source::Frames(stream) => match ready!(stream.as_mut().poll_next(cx)) {
-                    Some(frame) => return Poll::Ready(Ok(self.whole_frame(frame?))),
+                    Some(frame) => return Poll::Ready(Ok(self.take_frame(frame?))),
                     None => self.ended = true,
                 },
             }
@@ -141,7 +141,7 @@ impl FrameReader {
     }
 
     /// STDIO-04, STDIO-16: a line ends at 0x0A and nowhere else.
-    fn take_line(&mut self) -> Option<Found> {
+    fn take_line(&mut self) -> Option<Received> {
         let unsearched = self.buffer.get(self.searched..).unwrap_or_default();
         let Some(at) = memchr::memchr(b'\n', unsearched) else {
             self.searched = self.buffer.len();
@@ -155,12 +155,12 @@ impl FrameReader {
         self.searched = end + 1;
         if self.skipped > 0 || end - start > self.limit {
             self.keep_head(start..end);
-            return Some(Found::Oversize(std::mem::take(&mut self.skipped) + end - start));
+            return Some(Received::Oversize(std::mem::take(&mut self.skipped) + end - start));
         }
-        Some(Found::Line(start..end))
+        Some(Received::Line(start..end))
     }
 
-    /// The line is too long and goes on: nothing of it is kept but its head.
+    /// Discards the part of a line over the limit that has arrived, except its head.
     fn skip_rest(&mut self) {
         let rest = self.start..self.buffer.len();
         self.keep_head(rest.clone());
@@ -177,34 +177,34 @@ impl FrameReader {
         }
     }
 
-    fn take_end(&mut self) -> Found {
+    fn take_end(&mut self) -> Received {
         let rest = self.start..self.buffer.len();
         self.start = self.buffer.len();
         self.searched = self.start;
         match (rest.is_empty(), self.skipped) {
-            (true, 0) => Found::End,
-            (_, 0) if self.bytes(&rest).trim_ascii().is_empty() => Found::End,
-            (_, 0) => Found::Half(rest),
+            (true, 0) => Received::End,
+            (_, 0) if self.bytes(&rest).trim_ascii().is_empty() => Received::End,
+            (_, 0) => Received::Half(rest),
             (_, skipped) => {
                 self.skipped = 0;
-                Found::Oversize(skipped + rest.len())
+                Received::Oversize(skipped + rest.len())
             }
         }
     }
 
-    fn whole_frame(&mut self, frame: Vec<u8>) -> Found {
+    fn take_frame(&mut self, frame: Vec<u8>) -> Received {
         self.buffer = frame;
         let whole = 0..self.buffer.len();
         self.start = whole.end;
         self.searched = whole.end;
         if whole.len() <= self.limit {
-            return Found::Line(whole);
+            return Received::Line(whole);
         }
         self.keep_head(whole.clone());
         self.buffer = Vec::new();
         self.start = 0;
         self.searched = 0;
-        Found::Oversize(whole.len())
+        Received::Oversize(whole.len())
     }
 
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -222,22 +222,22 @@ impl FrameReader {
         Poll::Ready(Ok(()))
     }
 
-    /// Only a part of one line is left in the buffer when this is called; it moves to the front.
+    /// Moves the incomplete line to the front of the buffer and makes room for a read.
     fn make_room(&mut self) {
         if self.start > 0 {
             self.buffer.drain(..self.start);
             self.searched -= self.start;
             self.start = 0;
         }
-        self.give_back();
+        self.shrink();
         let spare = self.buffer.capacity() - self.buffer.len();
         if spare < READ / 2 {
             self.buffer.reserve(READ);
         }
     }
 
-    /// Nothing is read for now: a big buffer whose lines have all been taken is given back.
-    pub(crate) fn rest(&mut self) {
+    /// Frees a large empty buffer while the reader pauses.
+    pub(crate) fn release_memory(&mut self) {
         if self.start == self.buffer.len() && self.buffer.capacity() > KEEP {
             self.buffer = Vec::new();
             self.start = 0;
@@ -245,9 +245,8 @@ impl FrameReader {
         }
     }
 
-    /// One huge line must not cost its memory for the rest of the connection, and a stream of big ones must not cost an
-    /// allocation each.
-    fn give_back(&mut self) {
+    /// Shrinks the buffer after a huge line, but not between the large lines of a stream.
+    fn shrink(&mut self) {
         let capacity = self.buffer.capacity();
         if capacity <= 4 * READ || self.buffer.len() > capacity / 4 {
             self.small_fills = 0;

@@ -1,4 +1,4 @@
-//! Lines become bytes.
+//! The sending half of a link: lines become bytes.
 
 use futures_sink::Sink;
 use std::future::poll_fn;
@@ -7,15 +7,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::AsyncWrite;
 
-/// A buffer up to this size is kept for the next batch; a bigger one is given back at once.
+/// A buffer up to this size is kept for the next batch; a larger one is freed at once.
 const KEEP: usize = 4 << 20;
-/// What a batch of small messages needs, and all that an idle connection keeps.
+/// The largest buffer that an idle connection keeps.
 const SMALL: usize = 512 << 10;
 
 /// The sending half of a [`Link`](crate::Link).
 pub struct FrameWriter {
     drain: Drain,
-    /// Whole lines on their way out.
+    /// Complete lines that are being written.
     batch: Vec<u8>,
     written: usize,
     /// Something was written since the last flush.
@@ -32,40 +32,40 @@ impl FrameWriter {
         FrameWriter { drain, batch: Vec::new(), written: 0, dirty: false }
     }
 
-    /// A writer that writes nowhere, to stand where a real one was dropped.
-    pub(crate) fn nowhere() -> Self {
+    /// A writer that discards everything, as a replacement for a dropped one.
+    pub(crate) fn sink() -> Self {
         FrameWriter::new(Drain::Bytes(Box::new(tokio::io::sink())))
     }
 
-    /// Writes one line (given without its line feed) and flushes it.
+    /// Writes one line (without its line feed) and flushes it.
     ///
     /// # Errors
-    /// Whatever the transport says.
+    /// Errors of the transport.
     pub async fn send(&mut self, line: &[u8]) -> io::Result<()> {
         self.feed(line);
         self.flush().await
     }
 
-    /// Takes a line without waiting; [`flush`](Self::flush) writes it together with others.
+    /// Buffers a line; [`flush`](Self::flush) writes it together with others.
     pub fn feed(&mut self, line: &[u8]) {
         self.batch.extend_from_slice(line);
         self.batch.push(b'\n');
     }
 
-    /// Writes what was fed. Cancelling and calling it again loses nothing.
+    /// Writes the buffered lines. It can be cancelled and called again without loss.
     ///
     /// # Errors
-    /// Whatever the transport says.
+    /// Errors of the transport.
     pub async fn flush(&mut self) -> io::Result<()> {
         poll_fn(|cx| self.poll_drain(cx)).await?;
         self.recycle();
         Ok(())
     }
 
-    /// Flushes and tells the peer that nothing more comes.
+    /// Flushes and closes the sending half.
     ///
     /// # Errors
-    /// Whatever the transport says.
+    /// Errors of the transport.
     pub async fn close(&mut self) -> io::Result<()> {
         self.flush().await?;
         poll_fn(|cx| self.poll_close(cx)).await
@@ -78,23 +78,23 @@ impl FrameWriter {
         }
     }
 
-    /// Whether everything that was taken is written (and not necessarily flushed).
+    /// Whether the batch is written, though perhaps not flushed.
     pub(crate) fn is_drained(&self) -> bool {
         self.written == self.batch.len()
     }
 
-    /// Exchanges the empty batch for `next`, which becomes the empty buffer to gather in.
+    /// Swaps the written batch with `next`, which becomes an empty buffer.
     pub(crate) fn take_batch(&mut self, next: &mut Vec<u8>) {
         self.recycle();
         std::mem::swap(&mut self.batch, next);
     }
 
-    /// The lines of the batch that was taken last.
+    /// The lines of the current batch.
     pub(crate) fn lines(&self) -> impl Iterator<Item = &[u8]> {
         self.batch.strip_suffix(b"\n").unwrap_or(&self.batch).split(|&byte| byte == b'\n')
     }
 
-    /// Writes once: at most what the transport takes in one go.
+    /// Writes once, as much as the transport accepts.
     pub(crate) fn poll_write_some(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let rest = self.batch.get(self.written..).unwrap_or_default();
         let count = match &mut self.drain {
@@ -132,8 +132,7 @@ impl FrameWriter {
         self.poll_flush(cx)
     }
 
-    /// One huge message must not cost its memory for the rest of the connection, and a stream of big ones must not cost
-    /// an allocation each.
+    /// Clears the batch and frees a huge one, but keeps the buffer of a stream of large messages.
     fn recycle(&mut self) {
         self.batch.clear();
         self.written = 0;
@@ -142,8 +141,8 @@ impl FrameWriter {
         }
     }
 
-    /// Nothing is to be written for now: neither the batch nor the buffer that gathers the next one keeps much memory.
-    pub(crate) fn rest(&mut self, next: &mut Vec<u8>) {
+    /// Frees large buffers while there is nothing to write.
+    pub(crate) fn release_memory(&mut self, next: &mut Vec<u8>) {
         self.recycle();
         for buffer in [&mut self.batch, next] {
             if buffer.capacity() > SMALL {

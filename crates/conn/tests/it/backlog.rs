@@ -9,7 +9,7 @@ use tokio::time::timeout;
 const IDLE: Duration = Duration::from_secs(3600);
 
 fn connection() -> (Peer, Heard, Wire) {
-    let limits = Limits { queued: 100, queued_hard: 1000, ..Limits::default() };
+    let limits = Limits::default().queued(100).queued_hard(1000);
     let (link, wire) = Wire::new();
     let (peer, driver, heard) = connect(link, limits, Side::Client);
     tokio::spawn(driver);

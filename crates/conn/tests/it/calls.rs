@@ -140,7 +140,7 @@ async fn callbacks_run_in_the_order_of_the_wire() {
 
 #[tokio::test]
 async fn open_requests_are_capped() {
-    let limits = Limits { open_requests: 2, ..Limits::default() };
+    let limits = Limits::default().open_requests(2);
     let (link, mut wire) = Wire::new();
     let (peer, driver, mut heard) = connect(link, limits, Side::Agent);
     tokio::spawn(driver);

@@ -117,8 +117,8 @@ async fn a_dropped_driver_ends_everything() {
 async fn a_panic_in_dispatch_ends_the_connection_and_nobody_hangs() {
     struct Bomb;
     impl attache_conn::Dispatch for Bomb {
-        fn request(&mut self, _: &str, _: Option<&serde_json::value::RawValue>, _: attache_conn::Responder) {}
-        fn notification(&mut self, _: &str, _: Option<&serde_json::value::RawValue>) {
+        fn request(&mut self, _: attache_conn::IncomingRequest<'_>) {}
+        fn notification(&mut self, _: attache_conn::IncomingNotification<'_>) {
             panic!("boom")
         }
     }

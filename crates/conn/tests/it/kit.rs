@@ -1,6 +1,9 @@
 //! A dispatch that records what it is told and lets the test decide about answers.
 
-use attache_conn::{Closed, Dispatch, Driver, Limits, Link, Peer, Responder, Side, open};
+use attache_conn::{
+    Closed, Dispatch, Driver, IncomingNotification, IncomingRequest, Limits, Link, Peer, Responder, Side,
+    open,
+};
 use serde_json::value::RawValue;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
 use tokio::sync::mpsc;
@@ -33,12 +36,18 @@ fn text(params: Option<&RawValue>) -> String {
 }
 
 impl Dispatch for Recorder {
-    fn request(&mut self, method: &str, params: Option<&RawValue>, responder: Responder) {
-        self.record(Said::Request(method.to_owned(), text(params), responder));
+    fn request(&mut self, request: IncomingRequest<'_>) {
+        let method = request.method().to_owned();
+        if let Some((params, responder)) = request.open() {
+            self.record(Said::Request(method, text(params), responder));
+        }
     }
 
-    fn notification(&mut self, method: &str, params: Option<&RawValue>) {
-        self.record(Said::Notification(method.to_owned(), text(params)));
+    fn notification(&mut self, notification: IncomingNotification<'_>) {
+        let method = notification.method().to_owned();
+        if let Some(params) = notification.open() {
+            self.record(Said::Notification(method, text(params)));
+        }
     }
 
     fn noise(&mut self, line: &[u8], why: &str) {

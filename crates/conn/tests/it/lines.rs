@@ -57,7 +57,7 @@ async fn a_line_may_be_long() {
 
 #[tokio::test]
 async fn after_a_line_that_is_too_long_life_goes_on() {
-    let limits = Limits { frame: 1000, ..Limits::default() };
+    let limits = Limits::default().frame(1000);
     let (_peer, mut heard, mut wire) = agent(limits);
     // One that is read in one piece, one that is not, and one that is just short enough.
     for size in [1001usize, 300_000] {
@@ -79,7 +79,7 @@ async fn after_a_line_that_is_too_long_life_goes_on() {
 
 #[tokio::test]
 async fn an_answer_that_is_too_long_fails_its_call() {
-    let limits = Limits { frame: 1000, ..Limits::default() };
+    let limits = Limits::default().frame(1000);
     let (peer, mut heard, mut wire) = on_side(limits, Side::Client);
     let call = peer.call("a", &());
     assert_eq!(wire.json().await["id"], 0);
@@ -93,7 +93,7 @@ async fn an_answer_that_is_too_long_fails_its_call() {
 
 #[tokio::test]
 async fn depth_is_limited() {
-    let limits = Limits { depth: 8, ..Limits::default() };
+    let limits = Limits::default().depth(8);
     let (_peer, mut heard, mut wire) = agent(limits);
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     wire.write(format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\",\"params\":{{\"x\":{deep}}}}}\n"))

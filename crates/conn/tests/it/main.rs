@@ -5,6 +5,7 @@ mod backlog;
 mod basics;
 mod calls;
 mod ends;
+mod incoming;
 mod kit;
 mod lines;
 mod links;
@@ -13,4 +14,3 @@ mod room;
 mod slots;
 #[cfg(unix)]
 mod stdio;
-mod unread;

@@ -1,8 +1,7 @@
 //! Everything at once, on several threads, with hardly any room: what must not happen is that somebody is forgotten.
 
-use attache_conn::{Dispatch, Limits, Link, Peer, Responder, Side, open};
+use attache_conn::{Dispatch, IncomingNotification, IncomingRequest, Limits, Link, Peer, Side, open};
 use serde_json::json;
-use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,7 +16,8 @@ struct Busy {
 }
 
 impl Dispatch for Busy {
-    fn request(&mut self, _: &str, params: Option<&RawValue>, responder: Responder) {
+    fn request(&mut self, request: IncomingRequest<'_>) {
+        let (params, responder) = request.open().unwrap();
         let params = params.unwrap().to_owned();
         if params.get().len().is_multiple_of(2) {
             responder.ok(&params);
@@ -29,9 +29,9 @@ impl Dispatch for Busy {
         }
     }
 
-    fn notification(&mut self, _: &str, params: Option<&RawValue>) {
+    fn notification(&mut self, notification: IncomingNotification<'_>) {
         self.heard.fetch_add(1, Ordering::SeqCst);
-        let bytes = params.unwrap().get().len();
+        let bytes = notification.open().unwrap().unwrap().get().len();
         let peer = self.peer.clone();
         peer.backlog().add(bytes);
         tokio::spawn(async move {
@@ -42,7 +42,7 @@ impl Dispatch for Busy {
 }
 
 fn busy(link: Link, side: Side) -> (Peer, Arc<AtomicUsize>, tokio::task::JoinHandle<attache_conn::Closed>) {
-    let limits = Limits { outgoing: 2000, queued: 500, queued_hard: 100_000, ..Limits::default() };
+    let limits = Limits::default().write_buffer(2000).queued(500).queued_hard(100_000);
     let heard = Arc::new(AtomicUsize::new(0));
     let (peer, driver) =
         open(link, limits, side, |peer| Busy { peer: peer.clone(), heard: Arc::clone(&heard) });

@@ -29,7 +29,7 @@ fn producer(peer: &Peer) -> (tokio::task::JoinHandle<CallError>, Arc<AtomicUsize
 
 #[tokio::test(start_paused = true)]
 async fn producers_wait_and_answers_do_not() {
-    let limits = Limits { outgoing: 10_000, ..Limits::default() };
+    let limits = Limits::default().write_buffer(10_000);
     let (link, mut wire) = Wire::with_room(1000);
     let (peer, driver, mut heard) = connect(link, limits, Side::Agent);
     tokio::spawn(driver);
@@ -61,7 +61,7 @@ async fn producers_wait_and_answers_do_not() {
 
 #[tokio::test(start_paused = true)]
 async fn a_peer_that_asks_and_never_reads_is_not_served_for_ever() {
-    let limits = Limits { unsent_hard: 10_000, ..Limits::default() };
+    let limits = Limits::default().unsent_hard(10_000);
     let (link, mut wire) = Wire::with_room(1000);
     let (_peer, driver, mut heard) = connect(link, limits, Side::Agent);
     tokio::spawn(driver);
@@ -99,7 +99,7 @@ async fn a_peer_that_asks_and_never_reads_is_not_served_for_ever() {
 
 #[tokio::test(start_paused = true)]
 async fn producers_take_turns() {
-    let limits = Limits { outgoing: 1000, ..Limits::default() };
+    let limits = Limits::default().write_buffer(1000);
     let (link, mut wire) = Wire::with_room(1000);
     let (peer, driver, _heard) = connect(link, limits, Side::Agent);
     tokio::spawn(driver);
@@ -114,7 +114,7 @@ async fn producers_take_turns() {
 
 #[tokio::test(start_paused = true)]
 async fn who_stops_waiting_does_not_hold_up_the_others() {
-    let limits = Limits { outgoing: 1000, ..Limits::default() };
+    let limits = Limits::default().write_buffer(1000);
     let (link, mut wire) = Wire::with_room(100);
     let (peer, driver, _heard) = connect(link, limits, Side::Agent);
     tokio::spawn(driver);
@@ -158,7 +158,7 @@ async fn a_plain_loop_of_notifications_does_not_starve_the_reader() {
 
 #[tokio::test]
 async fn a_huge_message_goes_through_a_small_budget() {
-    let limits = Limits { outgoing: 10, ..Limits::default() };
+    let limits = Limits::default().write_buffer(10);
     let (link, mut wire) = Wire::with_room(1000);
     let (peer, driver, _heard) = connect(link, limits, Side::Agent);
     tokio::spawn(driver);

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use attache_conn::{AnswerSlot, Limits, Peer, Side};
+use attache_conn::{Limits, Peer, ResponseSlot, Side};
 
 use crate::kit::{Heard, Said, Wire, connect};
 
@@ -20,17 +20,17 @@ fn start(limits: Limits, room: usize) -> (Peer, Wire, Heard) {
     (peer, wire, heard)
 }
 
-async fn entered(peer: &Peer) -> AnswerSlot {
-    let slot = peer.answer_slot();
+async fn entered(peer: &Peer) -> ResponseSlot {
+    let slot = peer.response_slot();
     slot.enter().await;
     slot
 }
 
 #[tokio::test]
 async fn few_enter_at_once_and_in_order() {
-    let (peer, _wire, _heard) = start(Limits { serving: 2, ..Limits::default() }, 1000);
+    let (peer, _wire, _heard) = start(Limits::default().large_responses(2), 1000);
     let (one, _two) = (entered(&peer).await, entered(&peer).await);
-    let (third, fourth) = (peer.answer_slot(), peer.answer_slot());
+    let (third, fourth) = (peer.response_slot(), peer.response_slot());
     let mut third_enters = pin!(third.enter());
     let mut fourth_enters = pin!(fourth.enter());
     let mut cx = Context::from_waker(Waker::noop());
@@ -48,9 +48,9 @@ async fn few_enter_at_once_and_in_order() {
 
 #[tokio::test]
 async fn one_that_gives_up_passes_its_turn_on() {
-    let (peer, _wire, _heard) = start(Limits { serving: 1, ..Limits::default() }, 1000);
+    let (peer, _wire, _heard) = start(Limits::default().large_responses(1), 1000);
     let one = entered(&peer).await;
-    let (second, third) = (peer.answer_slot(), peer.answer_slot());
+    let (second, third) = (peer.response_slot(), peer.response_slot());
     let mut cx = Context::from_waker(Waker::noop());
     let mut second_enters = Box::pin(second.enter());
     assert!(second_enters.as_mut().poll(&mut cx).is_pending());
@@ -68,12 +68,12 @@ async fn one_that_gives_up_passes_its_turn_on() {
 
 #[tokio::test]
 async fn nobody_begins_while_much_waits_to_be_written() {
-    let limits = Limits { answers: 10_000, ..Limits::default() };
+    let limits = Limits::default().response_bytes(10_000);
     let (peer, mut wire, mut heard) = start(limits, 100);
     wire.write("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"}\n").await;
     let (_, _, responder) = heard.request().await;
     responder.ok(&"x".repeat(20_000));
-    let slot = peer.answer_slot();
+    let slot = peer.response_slot();
     assert!(!is_ready(slot.enter()));
     let waits = tokio::spawn(async move { slot.enter().await });
     // What the writer has taken and not written counts too.
@@ -85,7 +85,7 @@ async fn nobody_begins_while_much_waits_to_be_written() {
 
 #[tokio::test]
 async fn bytes_are_reserved_before_they_are_made() {
-    let limits = Limits { answers: 1000, outgoing: 10, ..Limits::default() };
+    let limits = Limits::default().response_bytes(1000).write_buffer(10);
     let (peer, _wire, _heard) = start(limits, 1000);
     let (one, two, three) = (entered(&peer).await, entered(&peer).await, entered(&peer).await);
     one.reserve(600).await;
@@ -106,7 +106,7 @@ async fn bytes_are_reserved_before_they_are_made() {
 
 #[tokio::test]
 async fn a_pause_lets_others_in() {
-    let (peer, _wire, _heard) = start(Limits { serving: 1, ..Limits::default() }, 1000);
+    let (peer, _wire, _heard) = start(Limits::default().large_responses(1), 1000);
     let slot = entered(&peer).await;
     let (answer, answered) = tokio::sync::oneshot::channel();
     let asks = tokio::spawn(async move {
@@ -114,7 +114,7 @@ async fn a_pause_lets_others_in() {
         (slot, answer)
     });
     tokio::task::yield_now().await;
-    let other = peer.answer_slot();
+    let other = peer.response_slot();
     assert!(is_ready(other.enter()));
     answer.send(7).unwrap();
     tokio::task::yield_now().await;
@@ -122,19 +122,19 @@ async fn a_pause_lets_others_in() {
     drop(other);
     let (slot, answer) = asks.await.unwrap();
     assert_eq!(answer, 7);
-    assert!(!is_ready(peer.answer_slot().enter()));
+    assert!(!is_ready(peer.response_slot().enter()));
     // What is ready at once keeps its place.
     assert_eq!(slot.pause(std::future::ready(8)).await, 8);
-    assert!(!is_ready(peer.answer_slot().enter()));
+    assert!(!is_ready(peer.response_slot().enter()));
 }
 
 #[tokio::test]
 async fn the_end_of_the_connection_ends_every_wait() {
-    let limits = Limits { serving: 1, answers: 100, ..Limits::default() };
+    let limits = Limits::default().large_responses(1).response_bytes(100);
     let (peer, wire, mut heard) = start(limits, 1000);
     let first = entered(&peer).await;
     first.reserve(100).await;
-    let (second, third) = (peer.answer_slot(), peer.answer_slot());
+    let (second, third) = (peer.response_slot(), peer.response_slot());
     let enters = tokio::spawn(async move { second.enter().await });
     let reserves = tokio::spawn(async move { third.reserve(50).await });
     tokio::task::yield_now().await;
@@ -147,7 +147,7 @@ async fn the_end_of_the_connection_ends_every_wait() {
 
 #[tokio::test]
 async fn open_requests_are_bounded_by_their_bytes() {
-    let limits = Limits { open_request_bytes: 1000, ..Limits::default() };
+    let limits = Limits::default().open_request_bytes(1000);
     let (_peer, mut wire, mut heard) = start(limits, 64 << 10);
     let request = |id: u32, length: usize| {
         format!(

@@ -1,8 +1,7 @@
 //! This test binary as an agent on its own standard streams, started by itself.
 
 use attache_conn::process::{Command, Stderr};
-use attache_conn::{Dispatch, Limits, Link, Reason, Responder, Side, open};
-use serde_json::value::RawValue;
+use attache_conn::{Dispatch, IncomingNotification, IncomingRequest, Limits, Link, Reason, Side, open};
 use std::io::{Read, Seek, Write};
 use std::process::Stdio;
 
@@ -14,13 +13,14 @@ const ARGS: [&str; 3] = ["stdio::role_of_an_agent", "--exact", "--nocapture"];
 struct Echo;
 
 impl Dispatch for Echo {
-    fn request(&mut self, _: &str, params: Option<&RawValue>, responder: Responder) {
+    fn request(&mut self, request: IncomingRequest<'_>) {
+        let Some((params, responder)) = request.open() else { return };
         // A slip that every author makes once; it must not reach the peer.
         println!("this is not a message");
         responder.ok(&params);
     }
 
-    fn notification(&mut self, _: &str, _: Option<&RawValue>) {}
+    fn notification(&mut self, _: IncomingNotification<'_>) {}
 }
 
 /// Not a test: the other process of the tests below.

@@ -20,7 +20,7 @@ fn ids_count_upward_from_zero() {
     for expected in 0..3 {
         assert_eq!(machine.request("a", &(), "w", &mut out).unwrap(), expected);
     }
-    let Event::Answer { .. } = machine.receive(br#"{"jsonrpc":"2.0","id":1,"result":1}"#, &mut out, || 0)
+    let Event::Response { .. } = machine.receive(br#"{"jsonrpc":"2.0","id":1,"result":1}"#, &mut out, || 0)
     else {
         panic!()
     };
@@ -38,7 +38,8 @@ fn answers_find_their_request_in_any_order() {
     machine.request("a", &(), "first", &mut out).unwrap();
     machine.request("b", &(), "second", &mut out).unwrap();
     let second = br#"{"jsonrpc":"2.0","id":1,"result":2}"#;
-    let Event::Answer { waiter: "second", id: 1, outcome: Ok(raw) } = machine.receive(second, &mut out, || 0)
+    let Event::Response { waiter: "second", id: 1, outcome: Ok(raw) } =
+        machine.receive(second, &mut out, || 0)
     else {
         panic!()
     };
@@ -50,7 +51,7 @@ fn answers_find_their_request_in_any_order() {
     let first = br#"{"jsonrpc":"2.0","id":0,"error":{"code":5,"message":"m"}}"#;
     assert!(matches!(
         machine.receive(first, &mut out, || 0),
-        Event::Answer { waiter: "first", outcome: Err(ErrorObject { code: 5, .. }), .. }
+        Event::Response { waiter: "first", outcome: Err(ErrorObject { code: 5, .. }), .. }
     ));
 }
 
@@ -62,7 +63,7 @@ fn a_broken_answer_fails_its_request() {
     out.clear();
     assert!(matches!(
         machine.receive(br#"{"id":0,"result":1}"#, &mut out, || 0),
-        Event::Answer { waiter: "w", outcome: Err(_), .. }
+        Event::Response { waiter: "w", outcome: Err(_), .. }
     ));
     assert!(out.is_empty());
 }
@@ -73,10 +74,10 @@ fn a_request_is_answered_once() {
     let (mut machine, mut out) = (machine(), Vec::new());
     machine.receive(br#"{"jsonrpc":"2.0","id":"x","method":"a"}"#, &mut out, || 7);
     assert_eq!(machine.open(), 1);
-    assert!(machine.answer(&"x".into(), Ok(&json!({})), &mut out));
+    assert!(machine.respond(&"x".into(), Ok(&json!({})), &mut out));
     assert_eq!(text(&mut out), "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"result\":{}}\n");
-    assert!(!machine.answer(&"x".into(), Ok(&json!({})), &mut out));
-    assert!(!machine.answer(&Id::Int(1), Err::<&(), _>(&ErrorObject::cancelled()), &mut out));
+    assert!(!machine.respond(&"x".into(), Ok(&json!({})), &mut out));
+    assert!(!machine.respond(&Id::Int(1), Err::<&(), _>(&ErrorObject::cancelled()), &mut out));
     assert!(out.is_empty());
 }
 
@@ -85,7 +86,7 @@ fn a_result_that_does_not_serialize_is_an_internal_error() {
     let (mut machine, mut out) = (machine(), Vec::new());
     machine.receive(br#"{"jsonrpc":"2.0","id":1,"method":"a"}"#, &mut out, || 7);
     let bad = std::collections::HashMap::from([((1, 2), 3)]);
-    assert!(machine.answer(&Id::Int(1), Ok(&bad), &mut out));
+    assert!(machine.respond(&Id::Int(1), Ok(&bad), &mut out));
     assert!(text(&mut out).starts_with(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"#));
 }
 
@@ -100,7 +101,7 @@ fn an_id_in_use_is_refused_without_naming_it() {
     // The ids of the two directions are independent.
     machine.request("b", &(), "w", &mut out).unwrap();
     machine.request("b", &(), "w", &mut out).unwrap();
-    assert!(machine.answer(&Id::Int(1), Ok(&1), &mut out));
+    assert!(machine.respond(&Id::Int(1), Ok(&1), &mut out));
     assert!(matches!(machine.receive(line, &mut out, || 1), Event::Request { .. }), "free again");
 }
 
@@ -135,7 +136,7 @@ fn cancel_names_a_request_of_its_sender() {
     }
     out.clear();
     assert!(
-        machine.answer(&Id::Int(0), Err::<&(), _>(&ErrorObject::cancelled()), &mut out),
+        machine.respond(&Id::Int(0), Err::<&(), _>(&ErrorObject::cancelled()), &mut out),
         "still to be answered"
     );
     assert!(text(&mut out).contains("-32800"));
@@ -178,6 +179,6 @@ fn null_is_an_id_like_another() {
     let (mut machine, mut out) = (machine(), Vec::new());
     let event = machine.receive(br#"{"jsonrpc":"2.0","id":null,"method":"a"}"#, &mut out, || 0);
     assert!(matches!(event, Event::Request { id: Id::Null, .. }));
-    assert!(machine.answer(&Id::Null, Ok(&1), &mut out));
+    assert!(machine.respond(&Id::Null, Ok(&1), &mut out));
     assert_eq!(text(&mut out), "{\"jsonrpc\":\"2.0\",\"id\":null,\"result\":1}\n");
 }

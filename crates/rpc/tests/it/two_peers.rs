@@ -116,8 +116,8 @@ impl World {
                 let (id, serial, _) = side.open.remove(which % side.open.len());
                 let error = ErrorObject::new(i32::try_from(serial).unwrap(), "no");
                 let outcome = if fails { Err(&error) } else { Ok(&serial) };
-                assert!(side.machine.answer(&id, outcome, &mut out), "it is open until now");
-                assert!(!side.machine.answer(&id, Ok(&serial), &mut Vec::new()), "and not any more");
+                assert!(side.machine.respond(&id, outcome, &mut out), "it is open until now");
+                assert!(!side.machine.respond(&id, Ok(&serial), &mut Vec::new()), "and not any more");
                 who
             }
             Step::Abandon { who, which } => {
@@ -185,7 +185,7 @@ fn receive(side: &mut Side, line: &[u8], out: &mut Vec<u8>) -> usize {
             assert_eq!((&*method, serial_of(params)), ("tell", side.heard), "order is kept");
             side.heard += 1;
         }
-        Event::Answer { waiter, id, outcome } => {
+        Event::Response { waiter, id, outcome } => {
             let (asked, fate) = side.asked.get_mut(&waiter).unwrap();
             assert_eq!((*asked, *fate), (id, Fate::Waiting), "answered once, and not after it was given up");
             *fate = Fate::Answered;

@@ -94,7 +94,7 @@ async fn sixty_four_requests_in_flight() {
 
 #[tokio::test(start_paused = true)]
 async fn too_many_requests_are_refused_and_the_rest_is_served() {
-    let limits = Limits { open_requests: 4, ..Limits::default() };
+    let limits = Limits::default().open_requests(4);
     let mut rig = Rig::greeted(
         agent(|turn, _| {
             Box::pin(async move {
@@ -489,7 +489,7 @@ async fn every_request_has_one_answer_whatever_crosses_what() {
             let session = resumed.clone();
             async { Ok(session) }
         })
-        .limits(Limits { outgoing: 4 << 10, ..Limits::default() });
+        .limits(Limits::default().write_buffer(4 << 10));
     let mut rig = Rig::greeted(agent, json!({})).await;
     let (mut open, mut seed) = (std::collections::HashSet::new(), 7_u64);
     for id in 0..600_i64 {

@@ -99,7 +99,7 @@ async fn odd_lines_are_survived() {
 #[tokio::test(start_paused = true)]
 async fn a_large_prompt_and_one_that_is_too_large() {
     // shows STDIO-11
-    let limits = Limits { frame: 12 << 20, ..Limits::default() };
+    let limits = Limits::default().frame(12 << 20);
     let seen = Arc::new(AtomicUsize::new(0));
     let inner = seen.clone();
     let agent = agent(move |_, prompt| {

@@ -383,7 +383,7 @@ async fn background_tasks_never_get_behind_the_answer() {
                 Ok(StopReason::EndTurn)
             })
         })
-        .limits(Limits { outgoing: 2 << 10, ..Limits::default() }),
+        .limits(Limits::default().write_buffer(2 << 10)),
         json!({}),
     )
     .await;

@@ -1,58 +1,60 @@
-//! The requests of the peer that are not answered yet.
+//! The table of the peer's open requests.
 
 use crate::Id;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 
-/// Nearly every peer numbers its requests upward: those stand in a line, in order, and need no hash. Every other id is one
-/// that the peer chose freely, and is hashed with a key that the peer does not know.
+/// Open requests of the peer, each with a token.
+///
+/// Nearly every peer counts its ids upward: ascending ids live in a sorted deque. All other ids are
+/// chosen freely by the peer, so they are hashed with a secret key.
 #[derive(Debug)]
-pub(crate) struct Open<T> {
-    /// An answered request leaves a gap until it comes to the front, or until there are too many gaps.
-    line: VecDeque<(i64, Option<T>)>,
-    /// How many in `line` are no gaps.
-    standing: usize,
+pub(crate) struct OpenRequests<T> {
+    /// A closed request leaves a gap until it reaches the front or there are too many gaps.
+    ascending: VecDeque<(i64, Option<T>)>,
+    /// The number of entries in `ascending` that are not gaps.
+    ascending_open: usize,
     others: HashMap<Id, T>,
 }
 
-/// More gaps than requests, and more than this, are not kept.
-const GAPS: usize = 32;
+/// The deque is compacted when it has more gaps than requests and more than this.
+const MAX_GAPS: usize = 32;
 
-impl<T> Default for Open<T> {
+impl<T> Default for OpenRequests<T> {
     fn default() -> Self {
-        Open { line: VecDeque::new(), standing: 0, others: HashMap::new() }
+        OpenRequests { ascending: VecDeque::new(), ascending_open: 0, others: HashMap::new() }
     }
 }
 
-impl<T> Open<T> {
+impl<T> OpenRequests<T> {
     pub(crate) fn len(&self) -> usize {
-        self.standing + self.others.len()
+        self.ascending_open + self.others.len()
     }
 
     pub(crate) fn tokens(&self) -> impl Iterator<Item = &T> {
-        self.line.iter().filter_map(|(_, token)| token.as_ref()).chain(self.others.values())
+        self.ascending.iter().filter_map(|(_, token)| token.as_ref()).chain(self.others.values())
     }
 
     pub(crate) fn get(&self, id: &Id) -> Option<&T> {
-        let standing = self.place(id).and_then(|place| self.line.get(place)?.1.as_ref());
-        standing.or_else(|| self.others.get(id))
+        let token = self.position(id).and_then(|at| self.ascending.get(at)?.1.as_ref());
+        token.or_else(|| self.others.get(id))
     }
 
-    /// Adds a request; `None` if the id belongs to one that is open.
+    /// Adds a request. Returns `None` if the id is in use.
     pub(crate) fn insert(&mut self, id: &Id, token: impl FnOnce() -> T) -> Option<&T> {
         let Id::Int(number) = *id else { return self.insert_other(id, token) };
         if !self.others.is_empty() && self.others.contains_key(id) {
             return None;
         }
-        if self.line.back().is_none_or(|(last, _)| *last < number) {
-            self.line.push_back((number, None));
+        if self.ascending.back().is_none_or(|(last, _)| *last < number) {
+            self.ascending.push_back((number, None));
         }
-        let Some(place) = self.place(id) else { return self.insert_other(id, token) };
-        let (_, slot) = self.line.get_mut(place)?;
+        let Some(at) = self.position(id) else { return self.insert_other(id, token) };
+        let (_, slot) = self.ascending.get_mut(at)?;
         if slot.is_some() {
             return None;
         }
-        self.standing += 1;
+        self.ascending_open += 1;
         Some(slot.insert(token()))
     }
 
@@ -64,29 +66,29 @@ impl<T> Open<T> {
     }
 
     pub(crate) fn remove(&mut self, id: &Id) -> Option<T> {
-        let standing = self.place(id).and_then(|place| self.line.get_mut(place)?.1.take());
-        let Some(token) = standing else { return self.others.remove(id) };
-        self.standing -= 1;
-        while self.line.front().is_some_and(|(_, token)| token.is_none()) {
-            self.line.pop_front();
+        let token = self.position(id).and_then(|at| self.ascending.get_mut(at)?.1.take());
+        let Some(token) = token else { return self.others.remove(id) };
+        self.ascending_open -= 1;
+        while self.ascending.front().is_some_and(|(_, token)| token.is_none()) {
+            self.ascending.pop_front();
         }
-        if self.line.len() > 2 * self.standing + GAPS {
-            self.line.retain(|(_, token)| token.is_some());
+        if self.ascending.len() > 2 * self.ascending_open + MAX_GAPS {
+            self.ascending.retain(|(_, token)| token.is_some());
         }
         Some(token)
     }
 
-    /// Where a number stands in the line. Mostly it is the first or the last.
-    fn place(&self, id: &Id) -> Option<usize> {
+    /// The index of an id in the deque; usually the first or the last.
+    fn position(&self, id: &Id) -> Option<usize> {
         let Id::Int(number) = id else { return None };
-        let last = self.line.len().checked_sub(1)?;
-        if self.line.get(last)?.0 == *number {
+        let last = self.ascending.len().checked_sub(1)?;
+        if self.ascending.get(last)?.0 == *number {
             return Some(last);
         }
-        if self.line.front()?.0 == *number {
+        if self.ascending.front()?.0 == *number {
             return Some(0);
         }
-        self.line.binary_search_by_key(number, |(standing, _)| *standing).ok()
+        self.ascending.binary_search_by_key(number, |(id, _)| *id).ok()
     }
 }
 
@@ -110,7 +112,7 @@ mod tests {
         /// shows RPC-08, RPC-24: an id is open once, whatever the order in which ids come and go
         #[test]
         fn it_is_a_map(steps in prop::collection::vec((any::<bool>(), id()), 0..300)) {
-            let mut open = Open::default();
+            let mut open = OpenRequests::default();
             let mut model = HashMap::new();
             for (step, (add, id)) in steps.into_iter().enumerate() {
                 if add {
@@ -133,12 +135,12 @@ mod tests {
 
     #[test]
     fn one_request_that_stays_open_keeps_no_others() {
-        let mut open = Open::default();
+        let mut open = OpenRequests::default();
         open.insert(&Id::Int(0), || ());
         for number in 1..100_000 {
             open.insert(&Id::Int(number), || ()).unwrap();
             open.remove(&Id::Int(number)).unwrap();
-            assert!(open.line.len() < 100);
+            assert!(open.ascending.len() < 100);
         }
         assert_eq!(open.len(), 1);
     }
