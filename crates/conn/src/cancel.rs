@@ -1,19 +1,23 @@
 //! Cancellation of requests.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// A flag that is set once and can be awaited. Clones share the flag.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct CancelToken(Arc<Inner>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Inner {
     cancelled: AtomicBool,
     notify: Notify,
+    callbacks: Mutex<Vec<Callback>>,
 }
+
+type Callback = Box<dyn FnOnce() + Send>;
 
 impl CancelToken {
     /// Creates a token that is not cancelled.
@@ -25,7 +29,24 @@ impl CancelToken {
     pub fn cancel(&self) {
         if !self.0.cancelled.swap(true, Ordering::SeqCst) {
             self.0.notify.notify_waiters();
+            let callbacks = std::mem::take(&mut *self.callbacks());
+            callbacks.into_iter().for_each(|callback| callback());
         }
+    }
+
+    /// Calls `callback` when the flag is set, or at once if it is set already. It runs where
+    /// [`cancel`](Self::cancel) is called, often in the reader of a connection, and must not block.
+    pub fn on_cancel(&self, callback: impl FnOnce() + Send + 'static) {
+        let mut callbacks = self.callbacks();
+        if !self.is_cancelled() {
+            return callbacks.push(Box::new(callback));
+        }
+        drop(callbacks);
+        callback();
+    }
+
+    fn callbacks(&self) -> MutexGuard<'_, Vec<Callback>> {
+        self.0.callbacks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the flag is set.
@@ -45,6 +66,12 @@ impl CancelToken {
             }
             notified.await;
         }
+    }
+}
+
+impl fmt::Debug for CancelToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CancelToken").field(&self.is_cancelled()).finish()
     }
 }
 

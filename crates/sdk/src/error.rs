@@ -176,6 +176,7 @@ impl From<CallError> for Error {
             CallError::Closed(closed) => Error::Closed(closed),
             CallError::Refused(error) if error.code == code::CANCELLED => Error::Cancelled,
             CallError::Refused(error) => Error::Refused(error),
+            CallError::Withdrawn => Error::Cancelled,
             other => Error::internal(other),
         }
     }

@@ -17,6 +17,8 @@ pub mod v1;
 
 pub use field::IntoField;
 pub use json::{Json, Meta, Patch};
+#[doc(hidden)]
+pub use shape::tagged::AnyStr;
 pub use shape::tagged::Unknown;
 
 use serde::Serialize;

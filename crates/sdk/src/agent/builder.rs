@@ -405,7 +405,7 @@ impl Services {
     }
 
     /// Whether a method is served; a method of the protocol is if what stands behind it was installed.
-    pub(super) fn settings(&self, method: &str) -> bool {
+    pub(super) fn provides(&self, method: &str) -> bool {
         match method {
             "session/load" => self.load.is_some(), // SESS-09
             "session/resume" => self.resume.is_some(),

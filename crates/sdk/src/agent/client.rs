@@ -2,14 +2,13 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use attache_conn::Peer;
 use attache_wire::v1::{
     ClientCapabilities, Implementation, Plan, PlanUpdateContent, SessionId, SessionUpdate,
 };
 use attache_wire::{Notification, Request};
-use serde::ser::{Error as _, Serialize, SerializeMap, Serializer};
+use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::options;
 use crate::{Error, Result};
@@ -113,22 +112,6 @@ impl fmt::Debug for ClientHandle {
 pub(super) fn decode<R: Request>(raw: &serde_json::value::RawValue) -> Result<R::Response> {
     attache_wire::decode(Some(raw))
         .map_err(|error| Error::Decode { method: R::METHOD.to_owned(), reason: error.to_string() })
-}
-
-/// Params that may be sent as long as a turn or a session lasts. The look at the flag happens while the message is
-/// encoded, under the same lock under which an answer is: so either the message comes first, or it is not sent.
-pub(super) struct While<'a, P> {
-    pub(super) over: &'a AtomicBool,
-    pub(super) params: P,
-}
-
-impl<P: Serialize> Serialize for While<'_, P> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.over.load(Ordering::SeqCst) {
-            return Err(S::Error::custom("it is over"));
-        }
-        self.params.serialize(serializer)
-    }
 }
 
 /// `session/update` without owning what it carries.

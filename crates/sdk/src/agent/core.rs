@@ -7,11 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use attache_conn::{CancelToken, Peer, Responder};
+use attache_conn::{CancelToken, IncomingRequest, Peer, Responder};
 use attache_rpc::ErrorObject;
 use attache_wire::Request;
 use attache_wire::v1::{ConfigOptionUpdate, SessionUpdate};
-use serde_json::value::RawValue;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet};
@@ -118,26 +117,19 @@ impl Core {
         })
     }
 
-    /// Reads a request and answers it with what a handler makes of it.
-    pub(super) fn answer<R, F, Fut>(
-        self: &Arc<Self>,
-        params: Option<&RawValue>,
-        responder: Responder,
-        handler: F,
-    ) where
+    /// Decodes a request and responds with the result of `handler`.
+    pub(super) fn answer<R, F, Fut>(self: &Arc<Self>, request: IncomingRequest<'_>, handler: F)
+    where
         R: Request,
         F: FnOnce(Arc<Core>, R) -> Fut,
         Fut: Future<Output = Result<R::Response>> + Send + 'static,
     {
-        match super::decode::<R>(params) {
-            Err(error) => responder.err(error.to_wire()),
-            Ok(request) => {
-                let answering = handler(self.clone(), request);
-                self.answer_later(responder, async move {
-                    let response = answering.await?;
-                    Ok(Box::new(move |responder: Responder| responder.ok(&response)) as Answer)
-                });
-            }
+        if let Some((request, responder)) = super::read::<R>(request) {
+            let answering = handler(self.clone(), request);
+            self.answer_later(responder, async move {
+                let response = answering.await?;
+                Ok(Box::new(move |responder: Responder| responder.ok(&response)) as Answer)
+            });
         }
     }
 

@@ -1,14 +1,13 @@
-//! Where every message of a client goes. Dispatch is a plain function: it reads, registers and spawns, and never waits,
-//! so no handler can hold up the reader. Where the runtime has one thread, and so nothing else could run meanwhile, a
-//! handler is polled once before it is spawned (`Core::begin`).
+//! Dispatch of the client's messages. Dispatch is a plain function: it decodes, registers and spawns but never
+//! waits, so no handler can block the reader. On a runtime with one thread, where nothing else could run
+//! meanwhile, a handler is polled once before it is spawned (`Core::begin`).
 
 use std::sync::Arc;
 
-use attache_conn::{Dispatch, Peer, Reason, Responder, Side, Ticket};
+use attache_conn::{Dispatch, IncomingNotification, IncomingRequest, Peer, Reason, Responder, Side};
 use attache_rpc::ErrorObject;
-use attache_wire::v1::{CancelNotification, NewSessionRequest, PromptRequest};
+use attache_wire::v1::{CancelNotification, InitializeRequest, PromptRequest};
 use attache_wire::{Notification, Request};
-use serde_json::value::RawValue;
 
 use super::builder::Agent;
 use super::client::ClientHandle;
@@ -44,103 +43,80 @@ pub(super) async fn serve(agent: Agent, link: Link) -> Result<()> {
 
 struct Router {
     core: Arc<Core>,
-    /// The one that `core` has too, at hand.
+    /// A copy of the client in `core`, which is behind a lock.
     client: Option<ClientHandle>,
 }
 
 impl Dispatch for Router {
-    fn request(&mut self, method: &str, params: Option<&RawValue>, responder: Responder) {
-        if method == "initialize" {
-            catch_handler_panic(|| initialize::initialize(&self.core, params, responder));
-            self.client = self.core.client();
-            return;
-        }
-        let Some((client, responder)) = self.admit(method, responder) else { return };
-        catch_handler_panic(|| route(&self.core, client, method, params, responder));
+    fn request(&mut self, request: IncomingRequest<'_>) {
+        catch_handler_panic(|| self.route(request));
     }
 
-    fn unread_request(&mut self, method: &str, params: &str, ticket: Ticket<'_>) {
-        // What a client may do many times in a row.
-        if method == NewSessionRequest::METHOD {
-            catch_handler_panic(|| self.new_session(params, ticket));
-        }
-    }
-
-    fn notification(&mut self, method: &str, params: Option<&RawValue>) {
-        catch_handler_panic(|| note(&self.core, method, params));
+    fn notification(&mut self, notification: IncomingNotification<'_>) {
+        catch_handler_panic(|| note(&self.core, notification));
     }
 }
 
 impl Router {
-    fn new_session(&self, params: &str, ticket: Ticket<'_>) {
-        // What cannot be read is left to those who repair or refuse it.
-        let Ok(request) = serde_json::from_str::<NewSessionRequest>(params) else { return };
-        let Some(responder) = ticket.take() else { return };
-        let Some((client, responder)) = self.admit(NewSessionRequest::METHOD, responder) else { return };
-        open::new(&self.core, client, request, responder);
-    }
-
-    /// Who asks, if it may ask for this now; if not, it is told.
-    fn admit(&self, method: &str, responder: Responder) -> Option<(ClientHandle, Responder)> {
-        let refusal = match &self.client {
-            // INIT-03: nothing before initialize.
-            None => ErrorObject::invalid_request("`initialize` wait_turn first"),
-            Some(_) if !self.core.services.settings(method) => ErrorObject::method_not_found(method),
-            Some(_) if needs_login(method) && !self.core.is_logged_in() => ErrorObject::auth_required(),
-            Some(client) => return Some((client.clone(), responder)),
-        };
-        responder.err(refusal);
-        None
-    }
-}
-
-fn route(
-    core: &Arc<Core>,
-    client: ClientHandle,
-    method: &str,
-    params: Option<&RawValue>,
-    responder: Responder,
-) {
-    match method {
-        "session/prompt" => prompt(core, client, params, responder),
-        "session/new" => with(params, responder, |request, responder| {
-            open::new(core, client, request, responder);
-        }),
-        "session/load" => with(params, responder, |request, responder| {
-            open::load(core, client, request, responder);
-        }),
-        "session/resume" => with(params, responder, |request, responder| {
-            open::resume(core, client, request, responder);
-        }),
-        "session/fork" => with(params, responder, |request, responder| {
-            open::fork(core, client, request, responder);
-        }),
-        "session/close" => {
-            with(params, responder, |request, responder| open::close(core, request, responder))
+    fn route(&mut self, request: IncomingRequest<'_>) {
+        if request.method() == InitializeRequest::METHOD {
+            if let Some((request, responder)) = super::read(request) {
+                initialize::initialize(&self.core, request, responder);
+                self.client = self.core.client();
+            }
+            return;
         }
-        "session/set_mode" => core.answer(params, responder, manage::set_mode),
-        "session/set_model" => core.answer(params, responder, manage::set_model),
-        "session/set_config_option" => core.answer(params, responder, manage::set_config_option),
-        "session/list" => core.answer(params, responder, manage::list),
-        "session/delete" => core.answer(params, responder, manage::delete),
-        "session/archive" => core.answer(params, responder, manage::archive),
-        "session/unarchive" => core.answer(params, responder, manage::unarchive),
-        "session/set_title" => core.answer(params, responder, manage::set_title),
-        "session/status" => core.answer(params, responder, manage::status),
-        "authenticate" => core.answer(params, responder, initialize::authenticate),
-        "logout" => core.answer(params, responder, initialize::logout),
-        "auth/status" => core.answer(params, responder, initialize::auth_status),
-        "providers/list" => core.answer(params, responder, providers::list),
-        "providers/set" => core.answer(params, responder, providers::set),
-        "providers/disable" => core.answer(params, responder, providers::disable),
-        "nes/start" => core.answer(params, responder, |core, request| nes::start(core, request, client)),
-        "nes/suggest" => core.answer(params, responder, |core, request| nes::suggest(core, request, client)),
-        "nes/close" => core.answer(params, responder, nes::close),
-        _ => extension(core, client, method, params, responder),
+        match self.admit(request.method()) {
+            Ok(client) => route(&self.core, client.clone(), request),
+            Err(error) => request.reject(error),
+        }
+    }
+
+    /// Returns the client if it may call `method` now.
+    fn admit(&self, method: &str) -> Result<&ClientHandle, ErrorObject> {
+        match &self.client {
+            // INIT-03: nothing before initialize.
+            None => Err(ErrorObject::invalid_request("`initialize` comes first")),
+            Some(_) if !self.core.services.provides(method) => Err(ErrorObject::method_not_found(method)),
+            Some(_) if needs_login(method) && !self.core.is_logged_in() => Err(ErrorObject::auth_required()),
+            Some(client) => Ok(client),
+        }
     }
 }
 
-/// AUTH-05: what begins a session, and what looks at those that there are. AUTH-18: open sessions go on after a logout.
+fn route(core: &Arc<Core>, client: ClientHandle, request: IncomingRequest<'_>) {
+    match request.method() {
+        "session/prompt" => prompt(core, client, request),
+        "session/new" => with(request, |request, responder| open::new(core, client, request, responder)),
+        "session/load" => with(request, |request, responder| open::load(core, client, request, responder)),
+        "session/resume" => {
+            with(request, |request, responder| open::resume(core, client, request, responder))
+        }
+        "session/fork" => with(request, |request, responder| open::fork(core, client, request, responder)),
+        "session/close" => with(request, |request, responder| open::close(core, request, responder)),
+        "session/set_mode" => core.answer(request, manage::set_mode),
+        "session/set_model" => core.answer(request, manage::set_model),
+        "session/set_config_option" => core.answer(request, manage::set_config_option),
+        "session/list" => core.answer(request, manage::list),
+        "session/delete" => core.answer(request, manage::delete),
+        "session/archive" => core.answer(request, manage::archive),
+        "session/unarchive" => core.answer(request, manage::unarchive),
+        "session/set_title" => core.answer(request, manage::set_title),
+        "session/status" => core.answer(request, manage::status),
+        "authenticate" => core.answer(request, initialize::authenticate),
+        "logout" => core.answer(request, initialize::logout),
+        "auth/status" => core.answer(request, initialize::auth_status),
+        "providers/list" => core.answer(request, providers::list),
+        "providers/set" => core.answer(request, providers::set),
+        "providers/disable" => core.answer(request, providers::disable),
+        "nes/start" => core.answer(request, |core, request| nes::start(core, request, client)),
+        "nes/suggest" => core.answer(request, |core, request| nes::suggest(core, request, client)),
+        "nes/close" => core.answer(request, nes::close),
+        _ => extension(core, client, request),
+    }
+}
+
+/// AUTH-05: methods that start or inspect sessions. AUTH-18: open sessions go on after a logout.
 /// AUTH-22: `auth/status` is not among them.
 fn needs_login(method: &str) -> bool {
     matches!(
@@ -159,48 +135,43 @@ fn needs_login(method: &str) -> bool {
     )
 }
 
-fn note(core: &Core, method: &str, params: Option<&RawValue>) {
-    if method == CancelNotification::METHOD {
-        // CANCEL-10: for a session that is unknown or idle it means nothing. RPC-04: it is never answered.
-        if let Ok(cancel) = attache_wire::decode::<CancelNotification>(params)
-            && let Some(entry) = core.sessions.get(&cancel.session_id)
-        {
+fn note(core: &Core, notification: IncomingNotification<'_>) {
+    if notification.method() == CancelNotification::METHOD {
+        // CANCEL-10: it has no effect on a session that is unknown or idle. RPC-04: it is never answered.
+        let cancel = notification.decode(serde_json::from_str::<CancelNotification>, |_| None);
+        if let Some(entry) = cancel.and_then(|cancel| core.sessions.get(&cancel.session_id)) {
             entry.cancel();
         }
         return;
     }
-    let Some(client) = core.client() else { return };
-    if let Some(take) = core.services.notifications.get(method) {
+    let method = notification.method().to_owned();
+    let (Some(params), Some(client)) = (notification.open(), core.client()) else { return };
+    if let Some(take) = core.services.notifications.get(method.as_str()) {
         take(params, &client);
     } else if let Some(service) = &core.services.next_edits {
-        core.nes.notification(&**service, method, params);
+        core.nes.notification(&**service, &method, params);
     }
-    // EXT-08: what nobody knows is ignored.
+    // EXT-08: unknown notifications are ignored.
 }
 
-/// Reads a request for a handler that answers by itself.
-fn with<R: attache_wire::Request>(
-    params: Option<&RawValue>,
-    responder: Responder,
-    handle: impl FnOnce(R, Responder),
-) {
-    match super::decode::<R>(params) {
-        Ok(request) => handle(request, responder),
-        Err(error) => responder.err(error.to_wire()),
+/// Decodes a request for a handler that responds by itself.
+fn with<R: Request>(request: IncomingRequest<'_>, handle: impl FnOnce(R, Responder)) {
+    if let Some((request, responder)) = super::read(request) {
+        handle(request, responder);
     }
 }
 
-/// Registers the turn, then runs it. The cancel token is in the table before this returns, so a cancel that follows the
-/// prompt at once finds it.
-fn prompt(core: &Arc<Core>, client: ClientHandle, params: Option<&RawValue>, responder: Responder) {
-    with(params, responder, |request: PromptRequest, responder| match begin(core, &request, &responder) {
+/// Registers the turn and spawns it. The cancel token is in the table before this returns, so a cancel that
+/// follows the prompt at once finds it.
+fn prompt(core: &Arc<Core>, client: ClientHandle, request: IncomingRequest<'_>) {
+    with(request, |request: PromptRequest, responder| match begin(core, &request, &responder) {
         Err(error) => responder.err(error.to_wire()),
         Ok(running) => {
             let grace = core.services.cancel_grace;
             let prompt = Prompt::from(request.prompt);
             let (changing, meta) = (running.entry().last_change(), request.meta);
-            let task = TurnTask { client, running, changing, responder, prompt, meta, grace };
-            core.spawn(turn::run(task));
+            let prompted = TurnTask { client, running, changing, responder, prompt, meta, grace };
+            core.spawn(turn::run(prompted));
         }
     });
 }
@@ -215,17 +186,13 @@ fn begin(core: &Core, request: &PromptRequest, responder: &Responder) -> Result<
     })
 }
 
-/// EXT-07: an extension's request is answered, if need be with -32601; so is every name nobody knows (RPC-12).
-fn extension(
-    core: &Arc<Core>,
-    client: ClientHandle,
-    method: &str,
-    params: Option<&RawValue>,
-    responder: Responder,
-) {
-    let Some(serve) = core.services.requests.get(method) else {
-        return responder.err(ErrorObject::method_not_found(method));
+/// EXT-07, RPC-12: an extension's request is answered; one of an unknown method with -32601.
+fn extension(core: &Arc<Core>, client: ClientHandle, request: IncomingRequest<'_>) {
+    let Some(serve) = core.services.requests.get(request.method()) else {
+        let error = ErrorObject::method_not_found(request.method());
+        return request.reject(error);
     };
+    let Some((params, responder)) = request.open() else { return };
     match serve(params, client) {
         Err(error) => responder.err(error.to_wire()),
         Ok(answering) => core.answer_later(responder, async move {

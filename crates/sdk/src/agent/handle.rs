@@ -4,13 +4,14 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use attache_conn::CallError;
 use attache_wire::Patch;
 use attache_wire::v1::{
     AvailableCommand, AvailableCommandsUpdate, ConfigOptionUpdate, CurrentModeUpdate, SessionConfigId,
     SessionConfigOption, SessionId, SessionInfoUpdate, SessionModeId, SessionModelState, SessionUpdate,
 };
 
-use super::client::{ClientHandle, Outgoing, While};
+use super::client::{ClientHandle, Outgoing};
 use super::options;
 use super::session::OptionValue;
 use super::table::{SessionEntry, lock};
@@ -132,9 +133,9 @@ impl SessionHandle {
         };
         let (session, over) =
             entry.as_ref().map_or((&self.0.id, &self.0.failed), |entry| (&entry.id, &entry.over));
-        let params = While { over, params: Outgoing { session, update } };
-        match self.client().peer().notify("session/update", &params).await {
-            Err(_) if over.load(Ordering::SeqCst) => Err(session_over()),
+        let params = Outgoing { session, update };
+        match self.client().peer().unless(over).notify("session/update", &params).await {
+            Err(CallError::Withdrawn) => Err(session_over()),
             sent => Ok(sent?),
         }
     }

@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 use attache_conn::Responder;
 use attache_rpc::ErrorObject;
 use attache_wire::v1::*;
-use serde_json::value::RawValue;
 
 use super::builder::{Services, SystemPromptSupport};
 use super::client::ClientInfo;
@@ -16,18 +15,10 @@ use crate::{Error, Result};
 
 /// Answered at once, within dispatch, so that whatever follows finds it done. INIT-25: a second one is answered again
 /// and no session is lost.
-pub(super) fn initialize(core: &Core, params: Option<&RawValue>, responder: Responder) {
-    match super::decode::<InitializeRequest>(params) {
-        Err(error) => responder.err(error.to_wire()),
-        Ok(request) => {
-            let response = initialize_response(&core.services, &request.client_capabilities);
-            core.set_client(ClientInfo {
-                info: request.client_info,
-                capabilities: request.client_capabilities,
-            });
-            responder.ok(&response);
-        }
-    }
+pub(super) fn initialize(core: &Core, request: InitializeRequest, responder: Responder) {
+    let response = initialize_response(&core.services, &request.client_capabilities);
+    core.set_client(ClientInfo { info: request.client_info, capabilities: request.client_capabilities });
+    responder.ok(&response);
 }
 
 /// INIT-06, INIT-07: version 1 is the newest we have, so it answers every request.

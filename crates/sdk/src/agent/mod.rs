@@ -61,6 +61,8 @@ mod turn;
 
 use std::future::Future;
 
+use attache_conn::{IncomingRequest, Responder};
+use attache_rpc::ErrorObject;
 use attache_wire::Request;
 use serde_json::value::RawValue;
 
@@ -76,7 +78,7 @@ pub use session::{AgentSession, IntoOpenedSession, OpenRequest, OpenedSession, O
 pub use tool::{Tool, ToolBuilder, block, diff};
 pub use turn::{DetachedTurn, Turn};
 
-use crate::{Error, Link, Result};
+use crate::{Link, Result};
 
 /// Serves one client over a link, with sessions made by `open` and nothing else on offer.
 pub async fn serve<F, Fut, O>(open: F, link: Link) -> Result<()>
@@ -88,8 +90,13 @@ where
     Agent::new(open).serve(link).await
 }
 
-/// Reads params, tolerantly; what does not fit is the caller's fault (RPC-13).
-fn decode<R: Request>(params: Option<&RawValue>) -> Result<R> {
-    attache_wire::v1::decode_tolerant::<R>(R::METHOD, params)
-        .map_err(|error| Error::invalid_params(error.to_string()))
+/// Decodes a request and opens it.
+fn read<R: Request>(request: IncomingRequest<'_>) -> Option<(R, Responder)> {
+    request.decode(serde_json::from_str, decode::<R>)
+}
+
+/// Decodes params tolerantly. RPC-13: params that do not fit are refused.
+fn decode<R: Request>(params: Option<&RawValue>) -> Result<R, ErrorObject> {
+    attache_wire::v1::decode_tolerant(R::METHOD, params)
+        .map_err(|error| ErrorObject::invalid_params(error.to_string()))
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use attache_conn::{CancelToken, Responder};
+use attache_conn::{CancelToken, PeerUnless, Responder};
 use attache_wire::Meta;
 use attache_wire::Request;
 use attache_wire::v1::{
@@ -17,7 +17,7 @@ use attache_wire::v1::{
 use serde::Serialize;
 use tokio::sync::oneshot;
 
-use super::client::{self, ClientHandle, Outgoing, TextChunk, While};
+use super::client::{self, ClientHandle, Outgoing, TextChunk};
 use super::table::{TurnSlot, lock};
 use super::tool::ToolBuilder;
 use crate::race::{First, race};
@@ -198,9 +198,9 @@ impl Inner {
             return Err(Error::Cancelled);
         }
         let params = self.outgoing(update);
-        let sending = pin!(self.client.peer().notify("session/update", &params));
+        let sending = pin!(self.peer().notify("session/update", &params));
         match race(sending, pin!(self.token.cancelled())).await {
-            First::Left(sent) => sent.map_err(|error| self.error(error)),
+            First::Left(sent) => Ok(sent?),
             First::Right(()) => Err(Error::Cancelled),
         }
     }
@@ -210,11 +210,10 @@ impl Inner {
         if self.token.is_cancelled() {
             return Err(Error::Cancelled);
         }
-        let params = While { over: &self.over, params: request };
-        let asking = pin!(self.client.peer().call(R::METHOD, &params));
+        let asking = pin!(self.peer().call(R::METHOD, request));
         match race(asking, pin!(self.token.cancelled())).await {
             First::Left(Ok(raw)) => client::decode::<R>(&raw),
-            First::Left(Err(error)) => Err(self.error(error)),
+            First::Left(Err(error)) => Err(error.into()),
             First::Right(()) => Err(Error::Cancelled),
         }
     }
@@ -230,14 +229,13 @@ impl Inner {
             return Err(Error::Cancelled);
         }
         let (sender, made) = oneshot::channel();
-        let params = While { over: &self.over, params: request };
-        self.client.peer().call_with(R::METHOD, &params, |answer| {
+        self.peer().call_with(R::METHOD, request, |answer| {
             let answer = answer.map(|raw| client::decode::<R>(raw).map(make));
             let _ = sender.send(answer);
         });
         match race(made, pin!(self.token.cancelled())).await {
             First::Left(Ok(Ok(made))) => made,
-            First::Left(Ok(Err(error))) => Err(self.error(error)),
+            First::Left(Ok(Err(error))) => Err(error.into()),
             First::Left(Err(_)) => Err(Error::internal("the request was not answered")),
             First::Right(()) => Err(Error::Cancelled),
         }
@@ -251,20 +249,17 @@ impl Inner {
         &self.session
     }
 
-    fn outgoing<U: Serialize>(&self, update: U) -> While<'_, Outgoing<'_, U>> {
-        While { over: &self.over, params: Outgoing { session: &self.session, update } }
+    /// The client, for messages that must not be sent after the turn.
+    fn peer(&self) -> PeerUnless<'_> {
+        self.client.peer().unless(&self.over)
+    }
+
+    fn outgoing<U: Serialize>(&self, update: U) -> Outgoing<'_, U> {
+        Outgoing { session: &self.session, update }
     }
 
     fn is_over(&self) -> bool {
         self.over.load(Ordering::SeqCst)
-    }
-
-    /// What was not sent because the turn is over was cancelled.
-    fn error(&self, error: attache_conn::CallError) -> Error {
-        match error {
-            attache_conn::CallError::Encode(_) if self.is_over() => Error::Cancelled,
-            error => error.into(),
-        }
     }
 
     /// Notes a tool call that is about to be reported, so that the end of the turn finds it.
@@ -287,7 +282,7 @@ impl Inner {
             }
             open.retain(|open| *open != change.tool_call_id);
             let update = SessionUpdate::ToolCallUpdate(Box::new(change));
-            peer.notify_now("session/update", &self.outgoing(update))
+            self.peer().notify_now("session/update", &self.outgoing(update))
         };
         match sent {
             true => Ok(()),

@@ -28,15 +28,16 @@ impl PendingAnswer {
     /// Opens a question. When the agent takes it back it is answered like a cancelled one.
     pub(crate) fn open(responder: Responder, cancel: fn(Responder)) -> Arc<Self> {
         let withdrawn = responder.cancellation();
-        let done = CancelToken::new();
-        let slot =
-            Arc::new(PendingAnswer { responder: Mutex::new(Some(responder)), done: done.clone(), cancel });
+        let slot = Arc::new(PendingAnswer {
+            responder: Mutex::new(Some(responder)),
+            done: CancelToken::new(),
+            cancel,
+        });
         let weak = Arc::downgrade(&slot);
-        tokio::spawn(async move {
-            tokio::select! {
-                () = done.cancelled() => {}
-                // CANCEL-16: the request is still answered, exactly once.
-                () = withdrawn.cancelled() => if let Some(slot) = weak.upgrade() { slot.cancel() },
+        // CANCEL-16: the request is still answered, exactly once.
+        withdrawn.on_cancel(move || {
+            if let Some(slot) = weak.upgrade() {
+                slot.cancel();
             }
         });
         slot

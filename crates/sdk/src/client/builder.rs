@@ -9,17 +9,19 @@ use attache_conn::{Limits, Link, Responder, Side};
 use attache_rpc::ErrorObject;
 use attache_wire::v1::{
     AuthCapabilities, BooleanConfigOptionCapabilities, ClientCapabilities, ClientNesCapabilities,
-    ClientSessionCapabilities, CompactionCapabilities, CreateTerminalRequest, ElicitationCapabilities,
-    ElicitationFormCapabilities, ElicitationUrlCapabilities, FileSystemCapabilities, Implementation,
-    InitializeRequest, NoticeCapabilities, PlanCapabilities, PositionEncodingKind, ProtocolVersion,
-    ReadTextFileRequest, SessionConfigOptionsCapabilities, SubagentCapabilities, WriteTextFileRequest,
+    ClientSessionCapabilities, CompactionCapabilities, CreateElicitationRequest, CreateTerminalRequest,
+    ElicitationCapabilities, ElicitationFormCapabilities, ElicitationUrlCapabilities, FileSystemCapabilities,
+    Implementation, InitializeRequest, KillTerminalRequest, NoticeCapabilities, PlanCapabilities,
+    PositionEncodingKind, ProtocolVersion, ReadTextFileRequest, ReleaseTerminalRequest,
+    SessionConfigOptionsCapabilities, SubagentCapabilities, TerminalOutputRequest,
+    WaitForTerminalExitRequest, WriteTextFileRequest,
 };
 use attache_wire::{Meta, Notification, Request};
 use serde_json::value::RawValue;
 
 use super::agent::AgentHandle;
 use super::connection::Core;
-use super::dispatch::{Router, Serve};
+use super::dispatch::Router;
 use super::serve::{BoxFuture, DynTerminal, ReadFiles, RequestContext, Terminals, WriteFiles, run_in_turn};
 use crate::race::{First, race};
 use crate::{Error, Result};
@@ -67,15 +69,18 @@ pub(crate) struct Services {
 
 impl Services {
     /// Whether a request is served at all.
-    pub(crate) fn serves(&self, serve: Serve) -> bool {
-        match serve {
-            Serve::Permission | Serve::Elicitation => true,
-            Serve::Read => self.read.is_some(),
-            Serve::Write => self.write.is_some(),
+    pub(crate) fn serves(&self, method: &str) -> bool {
+        match method {
+            ReadTextFileRequest::METHOD => self.read.is_some(),
+            WriteTextFileRequest::METHOD => self.write.is_some(),
             // TERM-03: all five together.
-            Serve::Create | Serve::Output | Serve::Wait | Serve::Kill | Serve::Release => {
-                self.terminals.is_some()
-            }
+            CreateTerminalRequest::METHOD
+            | TerminalOutputRequest::METHOD
+            | WaitForTerminalExitRequest::METHOD
+            | KillTerminalRequest::METHOD
+            | ReleaseTerminalRequest::METHOD => self.terminals.is_some(),
+            CreateElicitationRequest::METHOD => self.forms || self.urls,
+            _ => true,
         }
     }
 

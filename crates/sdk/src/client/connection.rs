@@ -15,7 +15,6 @@ use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 use super::builder::Services;
-use super::dispatch::Serve;
 use super::events::{ConnectionEvent, ConnectionEventQueue};
 use super::lane::Lane;
 use super::size;
@@ -62,7 +61,11 @@ pub(crate) struct Route {
 /// Something for a session that is not known yet.
 pub(crate) enum EarlyMessage {
     Update(Box<SessionUpdate>, usize),
-    Request(Serve, Box<RawValue>, Responder),
+    Request {
+        serve: Box<dyn FnOnce(&Arc<Core>, Route, Responder) + Send>,
+        bytes: usize,
+        responder: Responder,
+    },
 }
 
 /// What something that is kept costs beside its text, with the name of its session.
@@ -71,8 +74,7 @@ const EARLY_OVERHEAD: usize = 512;
 impl EarlyMessage {
     fn bytes(&self) -> usize {
         let text = match self {
-            EarlyMessage::Update(_, bytes) => *bytes,
-            EarlyMessage::Request(_, params, _) => params.get().len(),
+            EarlyMessage::Update(_, bytes) | EarlyMessage::Request { bytes, .. } => *bytes,
         };
         text + EARLY_OVERHEAD
     }
@@ -135,9 +137,7 @@ impl Core {
             let route = Route { lane: lane.clone(), child: false };
             match early {
                 EarlyMessage::Update(update, bytes) => self.deliver(&lane.id, route, *update, bytes),
-                EarlyMessage::Request(serve, params, responder) => {
-                    self.serve(serve, route, &params, responder)
-                }
+                EarlyMessage::Request { serve, responder, .. } => serve(self, route, responder),
             }
         }
     }
@@ -306,7 +306,7 @@ impl Drop for OpeningGuard {
             for early in early {
                 match early {
                     EarlyMessage::Update(update, bytes) => core.stray(id.clone(), update, bytes),
-                    EarlyMessage::Request(_, _, responder) => {
+                    EarlyMessage::Request { responder, .. } => {
                         responder.err(Error::unknown_session(id.as_str()).to_wire())
                     }
                 }

@@ -47,6 +47,7 @@ mod lane;
 mod nes;
 mod quirks;
 mod replay;
+mod requests;
 mod serve;
 mod session;
 mod session_builder;

@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use attache_conn::{AnswerSlot, CancelToken, Responder};
+use attache_conn::{CancelToken, Responder, ResponseSlot};
 use attache_rpc::ErrorObject;
 use attache_wire::v1::{
     CreateTerminalRequest, ReadTextFileRequest, SessionId, TerminalExitStatus, TerminalId,
@@ -33,16 +33,16 @@ pub struct RequestContext {
     core: Weak<Core>,
     lane: Option<Arc<Lane>>,
     cancellation: CancelToken,
-    answer: Arc<AnswerSlot>,
+    answer: Arc<ResponseSlot>,
 }
 
 impl RequestContext {
     pub(crate) fn new(core: &Arc<Core>, lane: Option<Arc<Lane>>, cancellation: CancelToken) -> Self {
-        let answer = Arc::new(core.peer.answer_slot());
+        let answer = Arc::new(core.peer.response_slot());
         RequestContext { core: Arc::downgrade(core), lane, cancellation, answer }
     }
 
-    pub(crate) fn answer(&self) -> &Arc<AnswerSlot> {
+    pub(crate) fn answer(&self) -> &Arc<ResponseSlot> {
         &self.answer
     }
 
@@ -286,7 +286,7 @@ fn unknown(id: &TerminalId) -> Error {
 
 /// Runs a handler whose answer may be large: it begins when it is its turn, and its place is free once the answer is
 /// written.
-pub(crate) fn run_in_turn<T, F>(answer: Arc<AnswerSlot>, responder: Responder, work: F)
+pub(crate) fn run_in_turn<T, F>(answer: Arc<ResponseSlot>, responder: Responder, work: F)
 where
     T: Serialize + Send + 'static,
     F: Future<Output = Result<T>> + Send + 'static,

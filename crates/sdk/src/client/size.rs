@@ -9,18 +9,18 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use super::dispatch::{Serve, Text};
+use attache_wire::AnyStr;
 
 /// Updates up to this size are not looked at: whatever they are, they may be as large.
 const SMALL_UPDATE: usize = 1 << 20;
 /// A question about a tool call, with the change that it is about.
-const PERMISSION: usize = 6 << 20;
+pub(super) const PERMISSION: usize = 6 << 20;
 /// A form, or the address of a page.
 pub(super) const ELICITATION: usize = 256 << 10;
 /// A command line with its variables.
-const COMMAND: usize = 1 << 20;
+pub(super) const COMMAND: usize = 1 << 20;
 /// A request that only names something.
-const NAMES: usize = 64 << 10;
+pub(super) const NAMES: usize = 64 << 10;
 /// The answer to a request of ours.
 const ANSWER: usize = 4 << 20;
 /// The id of an elicitation, which is remembered.
@@ -53,61 +53,65 @@ pub(super) fn check_update(params: &str) -> Result<(), String> {
     }
 }
 
-/// Refuses a request that is larger than one of its kind may be.
-pub(super) fn check_request(serve: Serve, params: &str) -> Result<(), String> {
-    let limit = match serve {
-        Serve::Permission => PERMISSION,
-        Serve::Elicitation => ELICITATION,
-        // As large as a frame; the text is all that is kept of it.
-        Serve::Write => return Ok(()),
-        Serve::Create => COMMAND,
-        Serve::Read | Serve::Output | Serve::Wait | Serve::Kill | Serve::Release => NAMES,
-    };
-    check(params, limit)
-}
-
 /// Refuses the answer to a request of ours that is too large to be read.
 pub(super) fn check_answer(result: &str) -> Result<(), String> {
-    check(result, ANSWER)
+    check(result.len(), ANSWER)
 }
 
-pub(super) fn check(text: &str, limit: usize) -> Result<(), String> {
-    match text.len() <= limit {
+pub(super) fn check(bytes: usize, limit: usize) -> Result<(), String> {
+    match bytes <= limit {
         true => Ok(()),
-        false => Err(format!("{} bytes are more than {limit}", text.len())),
+        false => Err(format!("{bytes} bytes are more than {limit}")),
     }
 }
 
-/// The value of `update.sessionUpdate`; nothing else is read.
+/// Returns `update.sessionUpdate`. Reads no further than that member, which usually comes first.
 fn update_kind(params: &str) -> serde_json::Result<Cow<'_, str>> {
+    let mut kind = None;
     let mut json = serde_json::Deserializer::from_str(params);
-    Member("update", Member("sessionUpdate", Text)).deserialize(&mut json)
+    let read = Member("update", Member("sessionUpdate", Keep(&mut kind))).deserialize(&mut json);
+    match (kind, read) {
+        // Stopping early is an error of the parser.
+        (Some(kind), _) => Ok(kind),
+        (None, Err(error)) => Err(error),
+        (None, Ok(())) => Err(serde::de::Error::missing_field("sessionUpdate")),
+    }
 }
 
-/// Reads one member of an object by a seed.
+/// Keeps a string.
+struct Keep<'k, 'de>(&'k mut Option<Cow<'de, str>>);
+
+impl<'de> DeserializeSeed<'de> for Keep<'_, 'de> {
+    type Value = ();
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        *self.0 = Some(AnyStr.deserialize(deserializer)?);
+        Ok(())
+    }
+}
+
+/// Reads one member of an object by a seed and stops there.
 struct Member<S>(&'static str, S);
 
-impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Member<S> {
-    type Value = S::Value;
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+impl<'de, S: DeserializeSeed<'de, Value = ()>> DeserializeSeed<'de> for Member<S> {
+    type Value = ();
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         deserializer.deserialize_map(self)
     }
 }
 
-impl<'de, S: DeserializeSeed<'de>> Visitor<'de> for Member<S> {
-    type Value = S::Value;
+impl<'de, S: DeserializeSeed<'de, Value = ()>> Visitor<'de> for Member<S> {
+    type Value = ();
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "an object with `{}`", self.0)
     }
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let (name, mut seed, mut value) = (self.0, Some(self.1), None);
-        while let Some(key) = map.next_key_seed(Text)? {
-            match seed.take_if(|_| key == name) {
-                Some(seed) => value = Some(map.next_value_seed(seed)?),
-                None => drop(map.next_value::<IgnoredAny>()?),
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key_seed(AnyStr)? {
+            if key == self.0 {
+                return map.next_value_seed(self.1);
             }
+            map.next_value::<IgnoredAny>()?;
         }
-        value.ok_or_else(|| serde::de::Error::missing_field(name))
+        Ok(())
     }
 }
 

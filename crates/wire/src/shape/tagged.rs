@@ -107,7 +107,8 @@ pub(crate) fn from_members<'de, T: Tagged, A: MapAccess<'de>>(mut map: A) -> Res
 }
 
 /// A string, borrowed from the input where that is possible.
-pub(crate) struct AnyStr;
+#[derive(Clone, Copy, Debug)]
+pub struct AnyStr;
 
 impl<'de> DeserializeSeed<'de> for AnyStr {
     type Value = Cow<'de, str>;
