@@ -109,9 +109,9 @@ mod unix {
                     let (reply, answer) = oneshot::channel();
                     let event = GuardEvent::Question(Box::new(question), reply);
                     if questions.send(event).await.is_err() {
-                        return Answer::Nobody;
+                        return Answer::Unanswered;
                     }
-                    answer.await.unwrap_or(Answer::Nobody)
+                    answer.await.unwrap_or(Answer::Unanswered)
                 }
             })
             .on_notice(move |notice| drop(notices.try_send(GuardEvent::Notice(Box::new(notice)))));

@@ -1,29 +1,29 @@
-//! How much a run may take: time, turns, tokens, money.
+//! Limits of a run: time, turns, tokens, cost.
 //!
-//! A [`Budget`] is what the user allows, a [`Meter`] counts against it. The meter says [`Exceeded`], whose text tells the user why
-//! the turn was cancelled; cancelling is the caller's part.
+//! A [`Budget`] holds the limits, a [`Meter`] counts against them and returns [`Exceeded`], whose text is the reason for the
+//! user. The caller cancels the turn.
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
 use attache::wire::v1::{Cost, Usage, UsageUpdate};
 
-/// What a run may take; what is `None` is without a limit.
+/// Limits of a run. `None` means no limit.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Budget {
-    /// How long, from the start of the meter.
+    /// Time since the start of the meter.
     pub time: Option<Duration>,
-    /// How many prompts.
+    /// Number of prompts.
     pub turns: Option<u32>,
-    /// How many tokens, of all turns together.
+    /// Tokens of all turns together.
     pub tokens: Option<u64>,
-    /// How much money, in whatever currency the agent counts.
+    /// Cost in the currency that the agent reports.
     pub cost: Option<f64>,
 }
 
 impl Budget {
-    /// Without limits.
+    /// Creates a budget without limits.
     pub fn new() -> Self {
         Budget::default()
     }
@@ -49,7 +49,7 @@ impl Budget {
         self
     }
 
-    /// Limits the money.
+    /// Limits the cost.
     #[must_use]
     pub fn cost(mut self, cost: Option<f64>) -> Self {
         self.cost = cost;
@@ -57,22 +57,22 @@ impl Budget {
     }
 }
 
-/// Which limit was reached.
+/// The limit that was reached.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Exceeded {
     /// The time is over.
     Time(Duration),
-    /// There was one turn too many.
+    /// The number of turns is used up.
     Turns(u32),
-    /// So many tokens were used, and so many were allowed.
+    /// More tokens were used than allowed.
     Tokens {
         /// Used.
         used: u64,
         /// Allowed.
         limit: u64,
     },
-    /// So much was spent, and so much was allowed.
+    /// The cost is higher than allowed.
     Cost {
         /// Spent.
         spent: Cost,
@@ -84,9 +84,9 @@ pub enum Exceeded {
 impl fmt::Display for Exceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Exceeded::Time(limit) => write!(f, "the time limit of {} s is over", limit.as_secs_f64()),
+            Exceeded::Time(limit) => write!(f, "time limit of {} s reached", limit.as_secs_f64()),
             Exceeded::Turns(limit) => {
-                write!(f, "the limit of {limit} turn{} is reached", plural(u64::from(*limit)))
+                write!(f, "limit of {limit} turn{} reached", plural(u64::from(*limit)))
             }
             Exceeded::Tokens { used, limit } => write!(
                 f,
@@ -112,33 +112,33 @@ pub struct Meter {
     budget: Budget,
     start: Instant,
     turns: u32,
-    /// Of the session, as the answers to prompts count them (PROMPT-19).
+    /// Tokens of the session, as prompt responses report them (PROMPT-19).
     counted: u64,
-    /// The most that the context window has held (MSG-05): every one of these tokens was paid for at least once.
+    /// The largest reported size of the context (MSG-05): each of these tokens was paid for at least once.
     window: u64,
     cost: Option<Cost>,
 }
 
 impl Meter {
-    /// Begins to count now.
+    /// Starts the meter now.
     pub fn new(budget: Budget) -> Self {
         Meter::starting_at(budget, Instant::now())
     }
 
-    /// Begins to count at some moment.
+    /// Starts the meter at a given time.
     pub fn starting_at(budget: Budget, start: Instant) -> Self {
         Meter { budget, start, turns: 0, counted: 0, window: 0, cost: None }
     }
 
-    /// When the time is over.
+    /// The time at which the time limit is reached.
     pub fn deadline(&self) -> Option<Instant> {
         self.budget.time.and_then(|time| self.start.checked_add(time))
     }
 
-    /// A turn is about to begin.
+    /// Counts a turn that is about to begin.
     ///
     /// # Errors
-    /// When it may not.
+    /// When a limit is reached.
     pub fn turn(&mut self, now: Instant) -> Result<(), Exceeded> {
         self.check(now)?;
         if let Some(limit) = self.budget.turns.filter(|limit| self.turns >= *limit) {
@@ -148,10 +148,10 @@ impl Meter {
         Ok(())
     }
 
-    /// The agent tells how full its window is, and what the session has cost (MSG-05).
+    /// Counts a usage update: context size and cost of the session (MSG-05).
     ///
     /// # Errors
-    /// When that is too much.
+    /// When a limit is reached.
     pub fn usage(&mut self, update: &UsageUpdate) -> Result<(), Exceeded> {
         self.window = self.window.max(update.used);
         if let Some(cost) = &update.cost {
@@ -160,19 +160,19 @@ impl Meter {
         self.check_usage()
     }
 
-    /// The answer to a prompt counts the tokens of the session so far (PROMPT-19).
+    /// Counts the usage in a prompt response: tokens of the session so far (PROMPT-19).
     ///
     /// # Errors
-    /// When that is too much.
+    /// When a limit is reached.
     pub fn counted(&mut self, usage: &Usage) -> Result<(), Exceeded> {
         self.counted = self.counted.max(usage.total_tokens);
         self.check_usage()
     }
 
-    /// Looks at all limits but the number of turns.
+    /// Checks all limits except the number of turns.
     ///
     /// # Errors
-    /// When one of them is reached.
+    /// When a limit is reached.
     pub fn check(&self, now: Instant) -> Result<(), Exceeded> {
         match self.budget.time {
             Some(limit) if self.deadline().is_some_and(|deadline| now >= deadline) => {
@@ -195,17 +195,17 @@ impl Meter {
         }
     }
 
-    /// The tokens used so far, as far as the agent tells.
+    /// The tokens used so far, as reported by the agent.
     pub fn tokens(&self) -> u64 {
         self.counted.max(self.window)
     }
 
-    /// What was spent so far, as far as the agent tells.
+    /// The cost so far, as reported by the agent.
     pub fn cost(&self) -> Option<&Cost> {
         self.cost.as_ref()
     }
 
-    /// How many turns have begun.
+    /// The number of turns begun.
     pub fn turns(&self) -> u32 {
         self.turns
     }

@@ -1,20 +1,20 @@
-//! What a client lends to an agent, and how it is guarded.
+//! Files and terminals that an ACP client provides, and the engine that guards them.
 //!
-//! - [`files`]: text files of the session's directories, and of nothing else (Unix).
-//! - [`terminals`]: commands on real pseudo terminals, none of which outlives its session (Unix).
+//! - [`files`]: text files, limited to the directories of the session (Unix).
+//! - [`terminals`]: commands on pseudo terminals, none of which outlives its session (Unix).
 //! - [`policy`]: the permission engine, for clients and agents.
-//! - [`budget`]: how much time, how many turns, tokens and how much money a run may take.
-//! - [`bounded`]: reading of files whose kind and size nobody vouches for.
-//! - `confine`: how the commands of a session are confined (Unix).
-//! - `survey`: what a command did to protected files (Unix).
+//! - [`budget`]: limits of time, turns, tokens and cost.
+//! - [`bounded`]: bounded reads of files from untrusted directories.
+//! - `confine`: the confinement of a session's commands (Unix).
+//! - `survey`: changes that a command made to protected files (Unix).
 //! - [`trust`]: whether the files of a project may take effect.
-//! - [`shell`]: command lines, and which of them only read.
-//! - [`sandbox`]: commands that can reach only what they are allowed to.
+//! - [`shell`]: parsing of command lines, and the table of read-only commands.
+//! - [`sandbox`]: confined commands.
 //! - [`proxy`]: a network for confined commands, with a question for every new host (Unix).
-//! - [`net`]: how far away an address is.
-//! - [`secrets`]: what must not appear in logs.
+//! - [`net`]: classification of network addresses.
+//! - [`secrets`]: masking of secrets in logs.
 //!
-//! [`Host`] puts them together for a client:
+//! [`Host`] combines them for a client:
 //!
 //! ```no_run
 //! # async fn demo() -> Result<(), Box<dyn std::error::Error>> {
@@ -31,9 +31,9 @@
 //!
 //! Reading order: `policy/mod.rs`, `policy/guard.rs` (where files and terminals meet the policy), `files/jail.rs`, `terminals/mod.rs`.
 //!
-//! What never happens here: a path is looked at by one name and used by another; a device is opened; a file is half
-//! written; a process is left behind; a permission is answered with an option that was not offered; a secret of the
-//! environment reaches the audit log.
+//! What never happens here: a path is checked under one name and used under another; a device is opened; a file is half
+//! written; a process is left behind; a permission request is answered with an option that was not offered; a secret of
+//! the environment reaches the audit log.
 
 pub mod bounded;
 pub mod budget;

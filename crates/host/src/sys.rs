@@ -1,5 +1,5 @@
-//! The only place of this crate where `unsafe` may stand: files named relative to an open directory, processes, mounts and
-//! filters, which the standard library does not offer. Nothing here decides anything.
+//! System calls that the standard library does not offer: files relative to an open directory, processes, mounts, filters.
+//! The only module with `unsafe` code. Nothing here makes decisions.
 #![expect(unsafe_code, reason = "system calls; each block carries its reason")]
 
 #[cfg(target_os = "linux")]
@@ -22,7 +22,7 @@ use std::path::Path;
 
 use libc::{c_int, mode_t};
 
-/// Enough to walk through a directory, with no right to read it needed.
+/// Flag that opens a directory for lookups, without the permission to read it.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const WALK: c_int = libc::O_PATH;
 #[cfg(any(target_vendor = "apple", target_os = "freebsd"))]
@@ -30,10 +30,10 @@ const WALK: c_int = libc::O_EXEC;
 #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple", target_os = "freebsd")))]
 const WALK: c_int = libc::O_RDONLY;
 
-/// What every open gets: no symbolic link is followed, no FIFO waited for, no terminal acquired, nothing inherited.
+/// Flags of every open: no symbolic link is followed, no FIFO blocks, no terminal is acquired, children inherit nothing.
 const CAREFUL: c_int = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
 
-/// What a name stands for.
+/// The type of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     File,
@@ -56,14 +56,14 @@ impl Kind {
         }
     }
 
-    /// What an open file is.
+    /// The type of an open file.
     pub(crate) fn of_file(file: &File) -> io::Result<Self> {
         use std::os::unix::fs::MetadataExt;
         Ok(Kind::of(file.metadata()?.mode() as mode_t))
     }
 }
 
-/// An open directory. Whatever happens to its name, this stays the same directory.
+/// An open directory. It stays the same directory when its name changes.
 #[derive(Debug)]
 pub(crate) struct Dir(OwnedFd);
 
@@ -76,7 +76,7 @@ impl From<OwnedFd> for Dir {
 }
 
 impl Dir {
-    /// A directory by its path, which is trusted.
+    /// Opens a trusted path.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let path = CString::new(path.as_os_str().as_bytes())?;
         let flags = WALK | libc::O_DIRECTORY | libc::O_CLOEXEC;
@@ -84,16 +84,16 @@ impl Dir {
         owned(unsafe { libc::open(path.as_ptr(), flags) }).map(Dir)
     }
 
-    /// A directory in this one, if the name is one and not a link to one.
+    /// Opens a subdirectory; a link to one is refused.
     pub(crate) fn child(&self, name: &OsStr) -> io::Result<Self> {
         let flags = WALK | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
         self.open_at(name, flags, 0).map(Dir)
     }
 
-    /// Whatever has this name in this directory, a link itself. It is good for a place only: it cannot be read.
+    /// Opens a name with `O_PATH`, links included. The descriptor cannot be read.
     #[cfg(target_os = "linux")]
-    pub(crate) fn place(&self, name: &OsStr) -> io::Result<OwnedFd> {
-        place_in(self.descriptor(), name)
+    pub(crate) fn open_path(&self, name: &OsStr) -> io::Result<OwnedFd> {
+        open_path_in(self.descriptor(), name)
     }
 
     /// The descriptor of this directory.
@@ -102,27 +102,27 @@ impl Dir {
         std::os::fd::AsFd::as_fd(&self.0)
     }
 
-    /// A file in this directory, for reading.
+    /// Opens a file for reading.
     pub(crate) fn read(&self, name: &OsStr) -> io::Result<File> {
         self.open_at(name, libc::O_RDONLY | CAREFUL, 0).map(File::from)
     }
 
-    /// A file in this directory that may be written to. It is not changed.
+    /// Opens a file for reading and writing, without changing it.
     pub(crate) fn read_and_write(&self, name: &OsStr) -> io::Result<File> {
         self.open_at(name, libc::O_RDWR | CAREFUL, 0).map(File::from)
     }
 
-    /// A file in this directory that may be written to, and perhaps not read. It is not changed.
+    /// Opens a file for writing, without changing it.
     pub(crate) fn write(&self, name: &OsStr) -> io::Result<File> {
         self.open_at(name, libc::O_WRONLY | CAREFUL, 0).map(File::from)
     }
 
-    /// A file that was not there before.
+    /// Creates a file; fails if the name is used.
     pub(crate) fn create(&self, name: &OsStr, mode: mode_t) -> io::Result<File> {
         self.open_at(name, libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | CAREFUL, mode).map(File::from)
     }
 
-    /// What a name stands for; a link stands for itself.
+    /// The type of a name; links are not followed.
     pub(crate) fn kind(&self, name: &OsStr) -> io::Result<Kind> {
         let name = CString::new(name.as_bytes())?;
         let mut stat = MaybeUninit::<libc::stat>::uninit();
@@ -135,7 +135,7 @@ impl Dir {
         Ok(Kind::of(unsafe { stat.assume_init() }.st_mode))
     }
 
-    /// Where a link points. `InvalidInput` when it is none.
+    /// The target of a link. `InvalidInput` if the name is no link.
     pub(crate) fn read_link(&self, name: &OsStr) -> io::Result<OsString> {
         let name = CString::new(name.as_bytes())?;
         let mut text = vec![0_u8; 4096];
@@ -149,7 +149,7 @@ impl Dir {
                 text.truncate(n);
                 return Ok(OsString::from_vec(text));
             }
-            // It may have been cut.
+            // It may have been truncated.
             text.resize(text.len() * 2, 0);
         }
     }
@@ -160,7 +160,7 @@ impl Dir {
         checked(unsafe { libc::mkdirat(self.0.as_raw_fd(), name.as_ptr(), 0o777) })
     }
 
-    /// Makes a symbolic link.
+    /// Creates a symbolic link.
     #[cfg(target_os = "linux")]
     pub(crate) fn make_link(&self, name: &OsStr, target: &OsStr) -> io::Result<()> {
         let (name, target) = (CString::new(name.as_bytes())?, CString::new(target.as_bytes())?);
@@ -168,7 +168,7 @@ impl Dir {
         checked(unsafe { libc::symlinkat(target.as_ptr(), self.0.as_raw_fd(), name.as_ptr()) })
     }
 
-    /// Gives a file another name in the same directory, in the place of what had it.
+    /// Renames a file inside the directory and replaces the file of that name.
     pub(crate) fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         let (from, to) = (CString::new(from.as_bytes())?, CString::new(to.as_bytes())?);
         let dir = self.0.as_raw_fd();
@@ -176,7 +176,7 @@ impl Dir {
         checked(unsafe { libc::renameat(dir, from.as_ptr(), dir, to.as_ptr()) })
     }
 
-    /// Moves something to another directory, under a name that nobody has there.
+    /// Moves a file to another directory, under an unused name.
     pub(crate) fn move_to(&self, from: &OsStr, other: &Dir, to: &OsStr) -> io::Result<()> {
         let (from, to) = (CString::new(from.as_bytes())?, CString::new(to.as_bytes())?);
         // SAFETY: both names end with a zero byte and live for the call.
@@ -198,7 +198,7 @@ impl Dir {
         checked(unsafe { libc::unlinkat(self.0.as_raw_fd(), name.as_ptr(), libc::AT_REMOVEDIR) })
     }
 
-    /// The descriptor of this directory, for good.
+    /// Converts the directory into its descriptor.
     #[cfg(target_os = "linux")]
     pub(crate) fn into_descriptor(self) -> OwnedFd {
         self.0
@@ -211,16 +211,16 @@ impl Dir {
     }
 }
 
-/// Like [`Dir::place`], in any open directory.
+/// Like [`Dir::open_path`], in any open directory.
 #[cfg(target_os = "linux")]
-pub(crate) fn place_in(directory: std::os::fd::BorrowedFd<'_>, name: &OsStr) -> io::Result<OwnedFd> {
+pub(crate) fn open_path_in(directory: std::os::fd::BorrowedFd<'_>, name: &OsStr) -> io::Result<OwnedFd> {
     let name = CString::new(name.as_bytes())?;
     let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
     // SAFETY: the name ends with a zero byte and lives for the call.
     owned(unsafe { libc::openat(directory.as_raw_fd(), name.as_ptr(), flags) })
 }
 
-/// The target of a link that is open as a place.
+/// The target of a link that was opened with `O_PATH`.
 #[cfg(target_os = "linux")]
 pub(crate) fn target_of(link: std::os::fd::BorrowedFd<'_>) -> io::Result<OsString> {
     let mut text = vec![0_u8; libc::PATH_MAX as usize];
@@ -230,28 +230,28 @@ pub(crate) fn target_of(link: std::os::fd::BorrowedFd<'_>) -> io::Result<OsStrin
     Ok(OsString::from_vec(text))
 }
 
-/// Facts about an open file.
+/// Metadata of an open file.
 #[cfg(target_os = "linux")]
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Facts {
+pub(crate) struct FileStat {
     pub(crate) kind: Kind,
     pub(crate) device: u64,
     pub(crate) inode: u64,
-    /// Permissions, with the three bits above them.
+    /// Permissions with setuid, setgid and sticky bits.
     pub(crate) mode: mode_t,
     pub(crate) user: u32,
     pub(crate) names: u64,
 }
 
-/// Looks at an open file, which may be a place only.
+/// Returns the metadata of a descriptor, which may be an `O_PATH` one.
 #[cfg(target_os = "linux")]
-pub(crate) fn facts(descriptor: std::os::fd::BorrowedFd<'_>) -> io::Result<Facts> {
+pub(crate) fn stat(descriptor: std::os::fd::BorrowedFd<'_>) -> io::Result<FileStat> {
     let mut stat = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: the system writes one `stat`, to a place that is one.
     checked(unsafe { libc::fstat(descriptor.as_raw_fd(), stat.as_mut_ptr()) })?;
     // SAFETY: the call has succeeded, so it has filled it in.
     let stat = unsafe { stat.assume_init() };
-    Ok(Facts {
+    Ok(FileStat {
         kind: Kind::of(stat.st_mode),
         device: stat.st_dev,
         inode: stat.st_ino,
@@ -261,18 +261,18 @@ pub(crate) fn facts(descriptor: std::os::fd::BorrowedFd<'_>) -> io::Result<Facts
     })
 }
 
-/// Waits until nobody else holds the lock of this file, and holds it until the file is closed.
+/// Acquires the exclusive lock of a file, which is held until the file is closed.
 pub(crate) fn lock(file: &File) -> io::Result<()> {
     lock_with(file, libc::LOCK_EX)
 }
 
-/// Takes a share in the lock of a file, and holds it until the file is closed.
+/// Acquires the shared lock of a file, which is held until the file is closed.
 #[cfg(target_os = "linux")]
 pub(crate) fn lock_shared(file: &File) -> io::Result<()> {
     lock_with(file, libc::LOCK_SH)
 }
 
-/// Takes the lock of a file if nobody else has it or shares it.
+/// Acquires the exclusive lock of a file without waiting; returns whether it succeeded.
 #[cfg(target_os = "linux")]
 pub(crate) fn try_lock(file: &File) -> bool {
     lock_with(file, libc::LOCK_EX | libc::LOCK_NB).is_ok()
@@ -288,12 +288,12 @@ fn lock_with(file: &File, operation: c_int) -> io::Result<()> {
     }
 }
 
-/// The list of who may access a file, beyond its owner, its group and others.
+/// The extended attribute of access control lists.
 #[cfg(target_os = "linux")]
 const ACCESS_LIST: &std::ffi::CStr = c"system.posix_acl_access";
 
-/// Gives a file the attributes of another one that its users may care for: who may access it, its security label, what
-/// programs have noted. Not what it may do when it runs. False when the list of who may access it is lost.
+/// Copies access control list, security label and user attributes to another file, but no capabilities. Returns false when
+/// the access control list is lost.
 #[cfg(target_os = "linux")]
 pub(crate) fn copy_attributes(from: &File, to: &File) -> bool {
     let Ok(names) = sized(|place, size| {
@@ -313,7 +313,7 @@ pub(crate) fn copy_attributes(from: &File, to: &File) -> bool {
             unsafe { libc::fgetxattr(from.as_raw_fd(), name.as_ptr(), place.cast(), size) }
         });
         let copied = value.and_then(|value| {
-            // SAFETY: the name ends with a zero byte, and the value has as many bytes as said.
+            // SAFETY: the name ends with a zero byte, and the length is that of the value.
             checked(unsafe {
                 libc::fsetxattr(to.as_raw_fd(), name.as_ptr(), value.as_ptr().cast(), value.len(), 0)
             })
@@ -328,7 +328,7 @@ pub(crate) fn copy_attributes(_from: &File, _to: &File) -> bool {
     true
 }
 
-/// What a call writes that tells the size when it is given no room.
+/// Calls a function that reports the needed size for an empty buffer, then again with a buffer of that size.
 #[cfg(target_os = "linux")]
 fn sized(call: impl Fn(*mut u8, usize) -> libc::ssize_t) -> io::Result<Vec<u8>> {
     let count = |n: libc::ssize_t| usize::try_from(n).map_err(|_| io::Error::last_os_error());
@@ -344,7 +344,7 @@ fn checked(result: c_int) -> io::Result<()> {
 
 fn owned(fd: c_int) -> io::Result<OwnedFd> {
     checked(fd)?;
-    // SAFETY: the system has just given us this descriptor, so nobody else owns it.
+    // SAFETY: the system has just given us this descriptor, so it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -355,7 +355,7 @@ mod tests {
     use super::*;
 
     fn set(file: &File, name: &std::ffi::CStr, value: &[u8]) -> io::Result<()> {
-        // SAFETY: the name ends with a zero byte, and the value has as many bytes as said.
+        // SAFETY: the name ends with a zero byte, and the length is that of the value.
         checked(unsafe {
             libc::fsetxattr(file.as_raw_fd(), name.as_ptr(), value.as_ptr().cast(), value.len(), 0)
         })

@@ -45,7 +45,7 @@ pub(crate) async fn permit(cx: &Cx, report: Option<&Call>, effects: &[Effect]) -
     let choice = cx.turn.turn().ask(report, options(cx, &question)).await;
     let answer = match &choice {
         Ok(choice) => answer(choice),
-        Err(_) => Answer::Nobody,
+        Err(_) => Answer::Unanswered,
     };
     let (allowed, _) = policy.settle("tool", &question, &answer);
     choice.map_err(|error| error.to_string())?;

@@ -416,12 +416,12 @@ impl Running<'_, '_> {
         let _ = self.view.drain().await;
         self.touched = true;
         let answer = if self.cause.is_some() {
-            Answer::Nobody
+            Answer::Unanswered
         } else if !self.view.renderer.is_attended() {
             if self.policy.fails_unanswered() {
                 self.cause = Some(Cause::Unattended(Silence::Unattended.reason().text));
             }
-            Answer::Nobody
+            Answer::Unanswered
         } else {
             let ask = Ask::new(&question);
             tokio::select! {
@@ -432,11 +432,11 @@ impl Running<'_, '_> {
                 () = reply.closed() => return,
                 why = stopped(self.stop) => {
                     self.cause = Some(Cause::Why(why));
-                    Answer::Nobody
+                    Answer::Unanswered
                 }
                 () = late(self.deadline) => {
                     self.cause = Some(Cause::Time(self.timeout));
-                    Answer::Nobody
+                    Answer::Unanswered
                 }
             }
         };

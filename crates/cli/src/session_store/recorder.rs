@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 
 use attache::Flow;
-use attache_host::secrets::{Mask, PieceMask};
+use attache_host::secrets::{Mask, StreamMask};
 use attache_rpc::{Frame, Id};
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ pub(crate) struct Recorder {
     buffer: Vec<u8>,
     mask: Mask,
     /// The text of the message whose pieces come in, which may hold a secret in several of them.
-    pieces: PieceMask,
+    pieces: StreamMask,
     /// Which message that is: the session and the kind.
     message: Option<(Value, Value)>,
     /// The last piece, if the end of its text is held back.
@@ -51,7 +51,7 @@ impl Piece {
 
 impl Recorder {
     pub(super) fn new(file: File, mask: Mask) -> Recorder {
-        let pieces = PieceMask::new(mask.clone());
+        let pieces = StreamMask::new(mask.clone());
         Recorder {
             file,
             prompt: None,

@@ -147,6 +147,6 @@ async fn another_size_is_another_picture() {
 async fn limits_cancel_the_turn_and_say_why() {
     let mut chat = start(Start::new().args(&["--timeout", "0.05"])).await;
     chat.say("wait");
-    chat.sees("the time limit of 0.05 s is over; the turn is cancelled").await;
+    chat.sees("time limit of 0.05 s reached; the turn is cancelled").await;
     chat.sees("! cancelled").await;
 }

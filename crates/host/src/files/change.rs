@@ -1,5 +1,5 @@
-//! What is done to files as a whole: their bytes, taking them away, moving them. By the same walk as everything else, so
-//! that nothing outside of the roots is touched.
+//! Operations on whole files: reading bytes, restoring, removing, moving. They resolve paths like all others, so nothing
+//! outside of the roots is touched.
 
 use std::fs::{File, Permissions};
 use std::io::{self, Read, Write};
@@ -11,10 +11,10 @@ use super::{FileError, Jail};
 use crate::sys::Kind;
 
 impl Jail {
-    /// The bytes of a file, text or not, at most `limit` of them.
+    /// Reads the bytes of a file, at most `limit` of them.
     ///
     /// # Errors
-    /// When there is no such file inside, or it has more.
+    /// When there is no such file inside, or it is longer.
     pub fn bytes(&self, path: &Path, limit: u64) -> Result<Vec<u8>, FileError> {
         let mut bytes = Vec::new();
         self.open(path)?
@@ -32,10 +32,10 @@ impl Jail {
     /// # Errors
     /// When there is no such file inside.
     pub fn open(&self, path: &Path) -> Result<File, FileError> {
-        self.again(path, |place| place.open_to_read())
+        self.retry(path, |place| place.open_to_read())
     }
 
-    /// How many bytes a file has. It may have more or fewer by the time that it is read.
+    /// The size of a file, which may change before it is read.
     ///
     /// # Errors
     /// When there is no such file inside.
@@ -44,13 +44,13 @@ impl Jail {
         metadata.map(|metadata| metadata.len()).map_err(|error| FileError::io(path, error))
     }
 
-    /// Puts bytes in the place of a file, or makes it, entirely or not at all. It gets the permissions `mode`, without the bits
-    /// that make a program run as somebody else. Missing parents are made. Other hard links of the old file keep their content.
+    /// Creates or replaces a file atomically. It gets the permissions `mode` without setuid and setgid bits. Missing parents are
+    /// created. Other hard links of the old file keep their content.
     ///
     /// # Errors
     /// When the path leads outside or to something that is no file, or the system refuses; the old file is intact then.
     pub fn restore(&self, path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
-        self.again(path, |place| {
+        self.retry(path, |place| {
             if place.kind.is_some() {
                 place.expect_file()?;
             }
@@ -66,7 +66,7 @@ impl Jail {
     /// # Errors
     /// When there is no such directory inside, it is not empty, or the system refuses.
     pub fn remove_dir(&self, path: &Path) -> Result<(), FileError> {
-        self.again(path, |place| match place.kind {
+        self.retry(path, |place| match place.kind {
             Some(Kind::Directory) => {
                 place.dir.remove_dir(&place.name).map_err(|error| FileError::io(&place.real, error))
             }
@@ -75,23 +75,23 @@ impl Jail {
         })
     }
 
-    /// Takes a file away. A link is followed: what goes is the file that it leads to.
+    /// Removes a file. A link is followed, and its target is removed.
     ///
     /// # Errors
     /// When there is no such file inside, or the system refuses.
     pub fn remove(&self, path: &Path) -> Result<(), FileError> {
-        self.again(path, |place| {
+        self.retry(path, |place| {
             place.expect_file()?;
             place.dir.remove(&place.name).map_err(|error| FileError::io(&place.real, error))
         })
     }
 
-    /// Moves a file to a place where there is nothing yet; missing parents are made.
+    /// Moves a file to a name that is not used yet. Missing parents are created.
     ///
     /// # Errors
-    /// When there is no such file inside, the other place is outside or taken, or the system refuses.
+    /// When there is no such file inside, the new name is outside or taken, or the system refuses.
     pub fn rename(&self, from: &Path, to: &Path) -> Result<(), FileError> {
-        self.again(from, |place| {
+        self.retry(from, |place| {
             place.expect_file()?;
             let target = self.find(to)?;
             match target.kind {
@@ -101,7 +101,7 @@ impl Jail {
             }
             let dir = make_parents(&target)?;
             match place.dir.move_to(&place.name, &dir, &target.name) {
-                // Another disk: what cannot be renamed is copied.
+                // A file cannot be renamed to another disk, so it is copied.
                 Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
                     let file = place.open_to_read()?;
                     copy(&file, || dir.create(&target.name, 0o600))

@@ -1,4 +1,4 @@
-//! Why a file was not read or written, in words that help whoever asked.
+//! Errors of reading and writing files.
 
 use std::fmt;
 use std::io;
@@ -6,27 +6,27 @@ use std::path::{Path, PathBuf};
 
 use attache::{Error, code};
 
-/// Why a file was not read or written.
+/// The reason why a file was not read or written.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FileError {
-    /// FS-13: there is no such file.
+    /// There is no such file (FS-13).
     NotFound(PathBuf),
-    /// ROOT-17: it lies outside of the session's directories, or a link or `..` leads out of them (ROOT-18).
+    /// The file is outside of the session's directories, or a link or `..` leads out of them (ROOT-17, ROOT-18).
     Outside(PathBuf),
     /// The path leads through this symbolic link, where links are refused.
     Link(PathBuf),
     /// It is a directory, a FIFO, a socket or a device.
     NotAFile(PathBuf, &'static str),
-    /// FS-17: it holds something other than UTF-8 text.
+    /// The file is not UTF-8 text (FS-17).
     NotText(PathBuf, String),
     /// It is larger than the limit in bytes.
     TooLarge(PathBuf, u64),
-    /// The user or the policy says no.
+    /// The user or the policy denied it.
     Denied(PathBuf, String),
-    /// What the path leads to has changed between the decision and the act.
+    /// The path led to another file when it was used than when it was checked.
     Changed(PathBuf),
-    /// The system says no.
+    /// The system refused it.
     Io(PathBuf, io::Error),
 }
 
@@ -60,7 +60,7 @@ impl fmt::Display for FileError {
             ),
             FileError::Denied(path, why) => write!(f, "not permitted: {}: {why}", path.display()),
             FileError::Changed(path) => {
-                write!(f, "{} has changed its place while it was used, try again", path.display())
+                write!(f, "{} was moved while it was used, try again", path.display())
             }
             FileError::Io(path, error) => write!(f, "{}: {error}", path.display()),
         }
@@ -70,8 +70,8 @@ impl fmt::Display for FileError {
 impl std::error::Error for FileError {}
 
 impl From<FileError> for Error {
-    /// FS-13: a missing file is -32002, a path that may not be used -32602, all else -32603; always with the reason, which
-    /// speaks of nothing that the agent did not name.
+    /// Maps a missing file to -32002, a path that may not be used to -32602, all else to -32603 (FS-13). The message contains
+    /// only paths that the agent sent.
     fn from(error: FileError) -> Self {
         match error {
             FileError::NotFound(_) => Error::not_found(error.to_string()),

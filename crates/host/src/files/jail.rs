@@ -1,7 +1,7 @@
 //! The directories of a session, and how a path is followed inside of them without ever leaving.
 //!
 //! A path is walked one name at a time, each name opened relative to the open directory before it and never through a
-//! link; links are read and followed by this code. So what was checked is what is used, however somebody renames things
+//! link; links are read and followed by this code. So the file that was checked is the file that is used, even if names are changed
 //! meanwhile (ROOT-18). The walk starts at a root and only there: nothing outside is even looked at. `..` goes back to
 //! the directory that the walk came from; a link or a `..` that leaves a root is followed only into another root.
 
@@ -17,14 +17,14 @@ use super::text::{self, Window};
 use super::write;
 use crate::sys::{Dir, Kind};
 
-/// How large files may be.
+/// Size limits of reads and writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileLimits {
-    /// The most bytes that one read returns; 10 MiB unless said.
+    /// Upper bound of the bytes that one read returns. Default: 10 MiB.
     pub read: u64,
-    /// How far into a file a read looks for its first line; 1 GiB unless said.
+    /// Upper bound of the bytes that are skipped to find the first line. Default: 1 GiB.
     pub scan: u64,
-    /// The most bytes that one write may have; 64 MiB unless said.
+    /// Upper bound of the bytes of one write. Default: 64 MiB.
     pub write: u64,
 }
 
@@ -34,15 +34,15 @@ impl Default for FileLimits {
     }
 }
 
-/// How many links one path may lead through. Linux allows as many.
+/// Symbolic links that one path may lead through, the same number as on Linux.
 const MAX_LINKS: usize = 40;
-/// How often to start again when somebody exchanges things under our hands.
+/// Attempts when another process changes the path at the same time.
 const MAX_TRIES: usize = 64;
 
-/// A directory that may be used, with everything below.
+/// A directory of the session.
 #[derive(Debug)]
 struct Root {
-    /// As the session names it, and as the system does.
+    /// The path that the session gave, and the canonical path.
     names: [PathBuf; 2],
     dir: Arc<Dir>,
 }
@@ -53,7 +53,7 @@ impl Root {
     }
 }
 
-/// The roots of a session, open.
+/// The open root directories of a session. Paths are resolved inside of them only.
 #[derive(Debug)]
 pub struct Jail {
     roots: Vec<Root>,
@@ -62,21 +62,22 @@ pub struct Jail {
     refuse_links: bool,
 }
 
-/// Where a path leads: a name in an open directory. The name was not a link when it was looked at, and is never used as one.
+/// A resolved path: a name in an open directory. The name was not a link when it was checked, and is never
+/// followed as one.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ResolvedPath {
     pub(super) dir: Arc<Dir>,
-    /// Directories below `dir` that are not there yet.
+    /// Directories below `dir` that do not exist yet.
     pub(super) missing: Vec<OsString>,
     pub(super) name: OsString,
-    /// What the name stands for; `None` when there is nothing.
+    /// The file type; `None` if nothing has this name.
     pub(super) kind: Option<Kind>,
-    /// The whole path, free of links and dots.
+    /// The absolute path without links and dots.
     pub(super) real: PathBuf,
 }
 
 impl Jail {
-    /// Opens the roots. A root that does not exist, or is no directory, lends nothing.
+    /// Opens the roots. A root that is not an existing directory is skipped.
     pub fn new(roots: impl IntoIterator<Item = impl AsRef<Path>>) -> Self {
         let open = |path: &Path| {
             let real = fs::canonicalize(path).ok()?;
@@ -87,27 +88,27 @@ impl Jail {
         Jail { roots, limits: FileLimits::default(), keep_line_ends: true, refuse_links: false }
     }
 
-    /// Opens the whole file system, for paths that were free of links when they were recorded: should one lead through a
-    /// link by now, at any component, it is refused.
+    /// Opens the whole file system, for recorded paths without links: a path is refused when any of its
+    /// components is a link now.
     pub fn without_links() -> Self {
         Jail { refuse_links: true, ..Jail::new([Path::new("/")]) }
     }
 
-    /// Other limits than the usual.
+    /// Replaces the default limits.
     #[must_use]
     pub fn limits(mut self, limits: FileLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Whether text with line feeds only that is written over a file with CRLF line ends gets those; it does unless said.
+    /// Sets whether text with LF line ends that replaces a file with CRLF line ends is converted. Default: true.
     #[must_use]
     pub fn keep_line_ends(mut self, keep: bool) -> Self {
         self.keep_line_ends = keep;
         self
     }
 
-    /// The path of a file inside, free of links and dots. The file need not exist.
+    /// Resolves a path to one without links and dots. The file need not exist.
     ///
     /// # Errors
     /// When the path leads outside, or cannot be followed.
@@ -124,10 +125,10 @@ impl Jail {
         self.read_checked(path, line, limit, |_| Ok(()))
     }
 
-    /// As [`read`](Self::read), with a last word for `check`, which sees the path that is really used.
+    /// Like [`read`](Self::read), but `check` gets the resolved path first and may refuse it.
     ///
     /// # Errors
-    /// As [`read`](Self::read), and whatever `check` says.
+    /// As [`read`](Self::read), and the errors of `check`.
     pub fn read_checked(
         &self,
         path: &Path,
@@ -135,7 +136,7 @@ impl Jail {
         limit: Option<u32>,
         mut check: impl FnMut(&Path) -> Result<(), FileError>,
     ) -> Result<String, FileError> {
-        let file = self.again(path, |place| {
+        let file = self.retry(path, |place| {
             check(&place.real)?;
             place.open_to_read()
         })?;
@@ -151,11 +152,10 @@ impl Jail {
         self.write_checked(path, content, |_| Ok(()))
     }
 
-    /// As [`write`](Self::write), with a last word for `check`, which sees the path that is really used, before
-    /// anything is changed.
+    /// Like [`write`](Self::write), but `check` gets the resolved path before any change and may refuse it.
     ///
     /// # Errors
-    /// As [`write`](Self::write), and whatever `check` says.
+    /// As [`write`](Self::write), and the errors of `check`.
     pub fn write_checked(
         &self,
         path: &Path,
@@ -165,17 +165,17 @@ impl Jail {
         if content.len() as u64 > self.limits.write {
             return Err(FileError::TooLarge(path.to_owned(), self.limits.write));
         }
-        self.again(path, |place| {
+        self.retry(path, |place| {
             check(&place.real)?;
             write::replace(&place, content, self.keep_line_ends)
         })
     }
 
-    /// Does something with what the path leads to. When that has become something else in the meantime, follows the path again.
-    pub(super) fn again<T>(
+    /// Resolves the path and runs `act`; starts again when the file was replaced in between.
+    pub(super) fn retry<T>(
         &self,
         path: &Path,
-        mut act: impl FnMut(Place) -> Result<T, FileError>,
+        mut act: impl FnMut(ResolvedPath) -> Result<T, FileError>,
     ) -> Result<T, FileError> {
         for _ in 0..MAX_TRIES {
             match act(self.find(path)?) {
@@ -186,13 +186,13 @@ impl Jail {
         Err(FileError::Changed(path.to_owned()))
     }
 
-    /// Follows a path to its end.
-    pub(super) fn find(&self, path: &Path) -> Result<Place, FileError> {
+    /// Resolves a path.
+    pub(super) fn find(&self, path: &Path) -> Result<ResolvedPath, FileError> {
         let (root, rest) = self.enter(path, path)?;
         Walk { jail: self, asked: path, root, above: Vec::new(), rest, links: 0 }.run()
     }
 
-    /// The root that an absolute path begins with, the innermost if there are several, and the way from there.
+    /// Finds the innermost root that contains an absolute path, and the remaining components.
     fn enter(&self, absolute: &Path, asked: &Path) -> Result<(&Root, VecDeque<OsString>), FileError> {
         let roots = self.roots.iter().flat_map(|root| root.names.iter().map(move |name| (root, name)));
         roots
@@ -203,7 +203,7 @@ impl Jail {
     }
 }
 
-/// The names of a relative path, `..` among them.
+/// The components of a relative path, including `..`.
 fn steps(path: &Path) -> Vec<OsString> {
     let step = |component: Component<'_>| match component {
         Component::Normal(name) => Some(name.to_owned()),
@@ -213,25 +213,25 @@ fn steps(path: &Path) -> Vec<OsString> {
     path.components().filter_map(step).collect()
 }
 
-/// Systems do not agree on how to say that a name is a link and was not followed.
+/// Whether the error means that a name is a link and was not followed; systems use different codes.
 fn was_not_followed(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOTDIR | libc::ELOOP | libc::EMLINK))
 }
 
-/// A walk along a path.
+/// The state of resolving one path.
 struct Walk<'a> {
     jail: &'a Jail,
     asked: &'a Path,
     root: &'a Root,
-    /// The directories between the root and where we are.
+    /// The directories between the root and the current one.
     above: Vec<(OsString, Arc<Dir>)>,
-    /// The names that are still to go.
+    /// The remaining components.
     rest: VecDeque<OsString>,
     links: usize,
 }
 
 impl Walk<'_> {
-    fn run(mut self) -> Result<Place, FileError> {
+    fn run(mut self) -> Result<ResolvedPath, FileError> {
         while let Some(step) = self.rest.pop_front() {
             if step == ".." {
                 self.go_up()?;
@@ -251,7 +251,7 @@ impl Walk<'_> {
                         return self.arrive_beyond(step, error);
                     }
                     Err(error) => match self.here().kind(&step) {
-                        // It may have become a directory in this moment.
+                        // It may have become a directory in the meantime.
                         Ok(Kind::Link | Kind::Directory) if was_not_followed(&error) => self.follow(step)?,
                         _ => return Err(self.fail(error)),
                     },
@@ -269,7 +269,7 @@ impl Walk<'_> {
         FileError::io(self.asked, error)
     }
 
-    /// Back to where the walk came from; above a root there may be another root, by the same path.
+    /// Goes to the parent; above a root there may be another root.
     fn go_up(&mut self) -> Result<(), FileError> {
         if self.above.pop().is_none() {
             let outside = self.root.real().parent().unwrap_or(Path::new("/"));
@@ -285,7 +285,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Goes where a link points. Should it be none any more, looks at the name again.
+    /// Follows a link. If the name is no link any more, it is resolved again.
     fn follow(&mut self, name: OsString) -> Result<(), FileError> {
         self.links += 1;
         if self.links > MAX_LINKS {
@@ -306,23 +306,23 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The path of a name in the directory where we are.
+    /// The path of a name in the current directory.
     fn path_of(&self, name: &OsStr) -> PathBuf {
         let mut real = self.root.real().to_owned();
         real.extend(self.above.iter().map(|(name, _)| name));
         real.join(name)
     }
 
-    fn arrive(&self, missing: Vec<OsString>, name: OsString, kind: Option<Kind>) -> Place {
+    fn arrive(&self, missing: Vec<OsString>, name: OsString, kind: Option<Kind>) -> ResolvedPath {
         let mut real = self.root.real().to_owned();
         real.extend(self.above.iter().map(|(name, _)| name));
         real.extend(&missing);
         real.push(&name);
-        Place { dir: self.here().clone(), missing, name, kind, real }
+        ResolvedPath { dir: self.here().clone(), missing, name, kind, real }
     }
 
-    /// The path goes on where there is nothing yet. What is not there cannot be gone back from.
-    fn arrive_beyond(mut self, step: OsString, error: io::Error) -> Result<Place, FileError> {
+    /// Ends a path whose remaining components do not exist yet; `..` among them is an error.
+    fn arrive_beyond(mut self, step: OsString, error: io::Error) -> Result<ResolvedPath, FileError> {
         match self.rest.pop_back() {
             Some(name) if name != ".." && !self.rest.iter().any(|name| name == "..") => {
                 let missing = std::iter::once(step).chain(std::mem::take(&mut self.rest)).collect();
@@ -333,14 +333,14 @@ impl Walk<'_> {
     }
 }
 
-impl Place {
+impl ResolvedPath {
     pub(super) fn open_to_read(&self) -> Result<File, FileError> {
         self.expect_file()?;
         let opened = self.dir.read(&self.name);
         self.same_kind(opened)
     }
 
-    /// What is known to be no file is not even opened: opening a device can have effects.
+    /// Fails unless it is a regular file. Other kinds are not opened, since opening a device can have effects.
     pub(super) fn expect_file(&self) -> Result<(), FileError> {
         match self.kind {
             None => Err(FileError::NotFound(self.real.clone())),
@@ -348,7 +348,7 @@ impl Place {
         }
     }
 
-    /// A file, or else why not. A name that has become a link or has vanished since it was looked at is `Changed`.
+    /// Checks the type of an opened file. A name that has become a link or was removed is `Changed`.
     pub(super) fn same_kind(&self, opened: io::Result<File>) -> Result<File, FileError> {
         match opened {
             Ok(file) => {
@@ -372,7 +372,7 @@ fn regular(path: &Path, kind: Kind) -> Result<(), FileError> {
         Kind::Fifo => "a FIFO",
         Kind::Socket => "a socket",
         Kind::Device => "a device",
-        // Met only when it has just been put there.
+        // Only possible if it was created just now.
         Kind::Link => return Err(FileError::Changed(path.to_owned())),
     };
     Err(FileError::NotAFile(path.to_owned(), what))

@@ -20,9 +20,7 @@ pub use jail::{FileLimits, Jail};
 
 use crate::policy::{FilePath, Guard};
 
-/// Serves files of the session's directories.
-///
-/// Both providers in one: `client.read_files(files.clone()).write_files(files)`.
+/// Provider of the files in the session's directories, for reading and writing: `client.read_files(files.clone()).write_files(files)`.
 #[derive(Clone, Debug)]
 pub struct Files {
     guard: Guard,
@@ -31,12 +29,12 @@ pub struct Files {
 }
 
 impl Files {
-    /// Files that `guard` lets through.
+    /// Serves the files that `guard` permits.
     pub fn new(guard: Guard) -> Self {
         Files { guard, limits: FileLimits::default(), any_line_ends: false }
     }
 
-    /// Other limits than the usual.
+    /// Replaces the default limits.
     #[must_use]
     pub fn limits(mut self, limits: FileLimits) -> Self {
         self.limits = limits;
@@ -53,7 +51,7 @@ impl Files {
     /// Reads for a session with these roots.
     ///
     /// # Errors
-    /// As they are told to the agent.
+    /// The error that the agent gets.
     pub async fn read_in(
         &self,
         session: Option<&SessionId>,
@@ -86,7 +84,7 @@ impl Files {
         blocking(move || jail.read_checked(&path, line, limit, unchanged(&real, &path))).await
     }
 
-    /// About how many bytes a read returns.
+    /// Estimates the bytes that a read returns.
     async fn size_of(&self, roots: &[PathBuf], path: &Path) -> Result<usize> {
         let (jail, path, most) = (self.jail(roots), path.to_owned(), self.limits.read);
         let size = blocking(move || jail.size(&path)).await?;
@@ -96,7 +94,7 @@ impl Files {
     /// Writes for a session with these roots.
     ///
     /// # Errors
-    /// As they are told to the agent.
+    /// The error that the agent gets.
     pub async fn write_in(
         &self,
         session: Option<&SessionId>,
@@ -116,7 +114,7 @@ impl Files {
         blocking(move || jail.resolve(&path)).await
     }
 
-    /// Opened anew each time: a directory that was moved away and made again is the session's directory too.
+    /// Opens the roots for each request, because a directory may be moved away and created again.
     fn jail(&self, roots: &[PathBuf]) -> Jail {
         Jail::new(roots).limits(self.limits).keep_line_ends(!self.any_line_ends)
     }
@@ -126,15 +124,15 @@ fn denied(path: &Path, reason: impl ToString) -> FileError {
     FileError::Denied(path.to_owned(), reason.to_string())
 }
 
-/// What was decided for one path is not done to another, to which the same name may lead by now.
+/// Refuses a path that leads to another file than the one that was decided about.
 fn unchanged(decided: &Path, asked: &Path) -> impl FnMut(&Path) -> Result<(), FileError> {
     move |real| match real == decided {
         true => Ok(()),
-        false => Err(FileError::Denied(asked.to_owned(), "it leads to another place now".to_owned())),
+        false => Err(FileError::Denied(asked.to_owned(), "it leads to another file now".to_owned())),
     }
 }
 
-/// Disks may be slow, and no other request should wait for them.
+/// Runs file operations on a blocking thread, because disks may be slow.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, FileError> + Send + 'static,
 ) -> Result<T> {
@@ -147,7 +145,7 @@ async fn blocking<T: Send + 'static>(
 impl ReadFiles for Files {
     async fn read(&self, cx: RequestContext, request: ReadTextFileRequest) -> Result<String> {
         let real = self.resolve(cx.roots(), Path::new(&request.path)).await?;
-        // Others are served while a person decides.
+        // Other requests are served while the user decides.
         cx.pause(self.may_read(cx.session_id(), &real, &request)).await?;
         cx.reserve(self.size_of(cx.roots(), &real).await?).await;
         self.read_resolved(cx.roots(), real, request).await

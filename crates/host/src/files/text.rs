@@ -1,4 +1,4 @@
-//! Text in files: which lines of it, and whether it is text at all.
+//! Reading lines of text files, and the format that a rewritten file keeps.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -9,15 +9,15 @@ use super::{FileError, FileLimits};
 /// The byte order mark of UTF-8, which some editors put at the beginning.
 pub(super) const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// The part of a file that is asked for.
+/// The requested lines of a file.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Window {
-    /// Counted from 1; FS-14: 0 is taken for 1.
+    /// Counted from 1; 0 means 1 (FS-14).
     pub(super) line: Option<u32>,
     pub(super) limit: Option<u32>,
 }
 
-/// Reads a window of a file. FS-16: line ends stay as they are.
+/// Reads a window of a file. Line ends are kept (FS-16).
 pub(super) fn read(
     file: &File,
     path: &Path,
@@ -32,16 +32,16 @@ pub(super) fn read(
     reader.consume(mark);
     for _ in 1..window.line.unwrap_or(1) {
         if reader.skip_until(b'\n').map_err(fail)? == 0 {
-            // FS-14: past the end there is nothing; but where the search was given up, nobody knows.
+            // FS-14: a line past the end is empty, but past the scan limit it is an error.
             return match gave_up(&reader) {
                 true => Err(FileError::TooLarge(path.to_owned(), limits.scan)),
                 false => Ok(String::new()),
             };
         }
     }
-    // One byte more than may be returned tells that there is more.
+    // One byte beyond the limit shows that there is more.
     let mut reader = reader.take(limits.read.saturating_add(1));
-    // As much as there seems to be, so that the text of a large file is not copied while it grows.
+    // Reserved at once, so that the text of a large file is not copied while it grows.
     let expected = file.metadata().map_or(0, |metadata| metadata.len()).min(limits.read.saturating_add(1));
     let mut text = Vec::new();
     match window.limit {
@@ -70,11 +70,11 @@ pub(super) fn read(
     }
     String::from_utf8(text).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        FileError::NotText(path.to_owned(), format!("byte {} of what was asked for is not UTF-8", at + 1))
+        FileError::NotText(path.to_owned(), format!("byte {} of the requested part is not UTF-8", at + 1))
     })
 }
 
-/// How many bytes a text takes as JSON.
+/// The length of a text as a JSON string.
 fn escaped_length(text: &[u8]) -> u64 {
     let mut length = text.len() as u64;
     for byte in text {
@@ -87,12 +87,12 @@ fn escaped_length(text: &[u8]) -> u64 {
     length
 }
 
-/// Whether the end that was reached is our own limit and not the end of the file, which is one byte before at the latest.
+/// Whether reading stopped at the scan limit and not at the end of the file.
 fn gave_up(reader: &BufReader<std::io::Take<&File>>) -> bool {
     reader.get_ref().limit() == 0 && reader.buffer().is_empty()
 }
 
-/// FS-17: a NUL byte is in no text, and in nearly every other kind of file.
+/// Refuses binary data (FS-17): a NUL byte is in no text, and in nearly every other kind of file.
 fn refuse_binary(bytes: &[u8], path: &Path) -> Result<(), FileError> {
     let refuse = |why: &str| Err(FileError::NotText(path.to_owned(), why.to_owned()));
     if bytes.starts_with(b"\xFF\xFE") || bytes.starts_with(b"\xFE\xFF") {
@@ -104,15 +104,15 @@ fn refuse_binary(bytes: &[u8], path: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
-/// How a file was written before, as far as a new text should follow it.
+/// Byte order mark and line ends of a file, which a new text keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Habits {
+pub(super) struct TextFormat {
     mark: bool,
-    /// There are lines, and each of them ends with CR LF.
+    /// There is at least one line, and every line ends with CRLF.
     crlf: bool,
 }
 
-impl Habits {
+impl TextFormat {
     pub(super) fn of(file: &File, limit: u64) -> std::io::Result<Self> {
         let mut reader = BufReader::with_capacity(64 * 1024, file.take(limit));
         let mark = reader.fill_buf()?.starts_with(BOM);
@@ -121,7 +121,7 @@ impl Habits {
         loop {
             let bytes = reader.fill_buf()?;
             if bytes.is_empty() {
-                return Ok(Habits { mark, crlf: lines > 0 && lines == crlf });
+                return Ok(TextFormat { mark, crlf: lines > 0 && lines == crlf });
             }
             for &byte in bytes {
                 if byte == b'\n' {
@@ -135,7 +135,7 @@ impl Habits {
         }
     }
 
-    /// The bytes to write. Text that has a mark or CRLF line ends of its own is taken as it is: its author knows them.
+    /// Returns the bytes to write. Text that has a mark or CRLF line ends itself is not converted.
     pub(super) fn apply(self, content: &str, keep_line_ends: bool) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(content.len() + BOM.len());
         if self.mark && !content.as_bytes().starts_with(BOM) {

@@ -1,4 +1,4 @@
-//! Writing a file so that it is there entirely or not at all.
+//! Atomic writes.
 
 use std::ffi::OsString;
 use std::fs::{File, Permissions};
@@ -8,19 +8,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::FileError;
-use super::jail::Place;
-use super::text::Habits;
+use super::jail::ResolvedPath;
+use super::text::TextFormat;
 use crate::sys::{self, Dir};
 
-/// A file that is longer than this is replaced without looking at its line ends.
-const HABITS_LIMIT: u64 = 64 << 20;
+/// The line ends of a longer file are not examined.
+const FORMAT_LIMIT: u64 = 64 << 20;
 
-/// Puts new content in the place of a file, or makes it.
+/// Creates a file or replaces its content.
 ///
-/// The text goes into a file of its own in the same directory, which takes the name once all of it has reached the
-/// disk. So a full disk, a crash or a kill leaves the old file as it was, and no reader ever sees half of it. Other
-/// hard links of the file keep the old content.
-pub(super) fn replace(place: &Place, content: &str, keep_line_ends: bool) -> Result<(), FileError> {
+/// The text is written to a temporary file in the same directory, which is renamed after it was synced. So a full disk, a
+/// crash or a kill leaves the old file intact, and no reader sees half of the new one. Other hard links of the file keep
+/// the old content.
+pub(super) fn replace(place: &ResolvedPath, content: &str, keep_line_ends: bool) -> Result<(), FileError> {
     let fail = |error| FileError::io(&place.real, error);
     let old = match place.kind {
         None => None,
@@ -29,18 +29,18 @@ pub(super) fn replace(place: &Place, content: &str, keep_line_ends: bool) -> Res
             Some(open_old(place)?)
         }
     };
-    let habits = match &old {
-        Some(Old { file, readable: true }) => Habits::of(file, HABITS_LIMIT).map_err(fail)?,
-        _ => Habits::default(),
+    let format = match &old {
+        Some(Old { file, readable: true }) => TextFormat::of(file, FORMAT_LIMIT).map_err(fail)?,
+        _ => TextFormat::default(),
     };
-    let bytes = habits.apply(content, keep_line_ends);
-    // Nobody may read the new text who could not read the old one, not even while it is written.
+    let bytes = format.apply(content, keep_line_ends);
+    // Only users who could read the old file may read the new one, also while it is written.
     let mode = if old.is_some() { 0o600 } else { 0o666 };
     put_with(place, mode, |file| fill(file, &bytes, old.as_ref().map(|old| &old.file)))
 }
 
-/// Puts what `fill` writes in the place of a file, or makes it. Nobody else may read it unless `fill` allows that.
-pub(super) fn put(place: &Place, fill: impl FnOnce(&File) -> io::Result<()>) -> Result<(), FileError> {
+/// Creates or replaces a file with the output of `fill`. The file is private unless `fill` changes its permissions.
+pub(super) fn put(place: &ResolvedPath, fill: impl FnOnce(&File) -> io::Result<()>) -> Result<(), FileError> {
     put_with(place, 0o600, |file| {
         fill(file)?;
         file.sync_all()
@@ -48,7 +48,7 @@ pub(super) fn put(place: &Place, fill: impl FnOnce(&File) -> io::Result<()>) -> 
 }
 
 fn put_with(
-    place: &Place,
+    place: &ResolvedPath,
     mode: libc::mode_t,
     fill: impl FnOnce(&File) -> io::Result<()>,
 ) -> Result<(), FileError> {
@@ -57,7 +57,7 @@ fn put_with(
     let (name, file) = create(&dir, mode).map_err(fail)?;
     let done = fill(&file).and_then(|()| dir.rename(&name, &place.name));
     if let Err(error) = done {
-        // What stays behind if even this fails is a hidden file with our name on it.
+        // If this fails too, a hidden file with our name stays behind.
         let _ = dir.remove(&name);
         return Err(fail(error));
     }
@@ -69,9 +69,9 @@ struct Old {
     readable: bool,
 }
 
-/// A file that may not be written to is not replaced either, although its directory would allow it. Opening it for
-/// writing is what asks that question of the system.
-fn open_old(place: &Place) -> Result<Old, FileError> {
+/// Opens the old file for writing, so that the system refuses where the file is read-only: a rename would replace it
+/// all the same.
+fn open_old(place: &ResolvedPath) -> Result<Old, FileError> {
     let (opened, readable) = match place.dir.read_and_write(&place.name) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             (place.dir.write(&place.name), false)
@@ -81,8 +81,8 @@ fn open_old(place: &Place) -> Result<Old, FileError> {
     Ok(Old { file: place.same_kind(opened)?, readable })
 }
 
-/// FS-11: missing parents are made, each inside the one before.
-pub(super) fn make_parents(place: &Place) -> Result<Arc<Dir>, FileError> {
+/// Creates missing parents, each relative to the one before (FS-11).
+pub(super) fn make_parents(place: &ResolvedPath) -> Result<Arc<Dir>, FileError> {
     let mut dir = place.dir.clone();
     for name in &place.missing {
         match dir.make_dir(name) {
@@ -91,13 +91,13 @@ pub(super) fn make_parents(place: &Place) -> Result<Arc<Dir>, FileError> {
             }
             _ => {}
         }
-        // Somebody else may have made it, as a link; that is for another walk to follow.
+        // Another process may have created it as a link, which the next attempt resolves.
         dir = Arc::new(dir.child(name).map_err(|_| FileError::Changed(place.real.clone()))?);
     }
     Ok(dir)
 }
 
-/// A new file under a name that nobody uses.
+/// Creates a file with an unused name.
 fn create(dir: &Dir, mode: libc::mode_t) -> io::Result<(OsString, File)> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     for _ in 0..64 {
@@ -114,18 +114,18 @@ fn create(dir: &Dir, mode: libc::mode_t) -> io::Result<(OsString, File)> {
 fn fill(mut file: &File, bytes: &[u8], old: Option<&File>) -> io::Result<()> {
     file.write_all(bytes)?;
     if let Some(old) = old {
-        take_after(file, old)?;
+        copy_metadata(file, old)?;
     }
     file.sync_all()
 }
 
-/// Owner, group and permissions of the old file, as far as the system lets us. The bits that make a program run as
-/// somebody else are not handed on to a text that its owner has not seen.
-fn take_after(file: &File, old: &File) -> io::Result<()> {
+/// Copies owner, group and permissions of the old file where the system allows it. Setuid and setgid bits are dropped,
+/// because the owner has not seen the new content.
+fn copy_metadata(file: &File, old: &File) -> io::Result<()> {
     let (new, before) = (file.metadata()?, old.metadata()?);
     let mode = before.mode() & 0o777;
-    // A group that is not the old one gets what others get; and where there was a list of who may access the file, the
-    // group's bits were not the group's.
+    // Another group gets the permissions of others. With an access control list, the group bits are its mask and not the
+    // permissions of the group.
     let narrow = mode & 0o707 | (mode & 0o007) << 3;
     let same_group = (new.uid(), new.gid()) == (before.uid(), before.gid())
         || fchown(file, Some(before.uid()), Some(before.gid())).is_ok()

@@ -132,7 +132,7 @@ pub struct Destination {
     pub host: String,
     /// The port, if one is known.
     pub port: Option<u16>,
-    /// Whether it is this machine or one of its local networks, whose services often trust whoever can reach them.
+    /// Whether it is this machine or one of its local networks, whose services often trust every peer that can reach them.
     pub is_near: bool,
 }
 

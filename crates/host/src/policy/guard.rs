@@ -126,7 +126,7 @@ impl Guard {
         matches!(policy.judge(&request), Verdict::Allow(_))
     }
 
-    /// Whether a protected file that a command has created may stay. Nobody is asked: the command has ended already.
+    /// Whether a protected file that a command has created may stay. No question is asked, because the command has ended already.
     pub(crate) fn may_keep(&self, session: Option<&SessionId>, path: FilePath) -> bool {
         let Some(policy) = &self.policy else { return true };
         let request = Request::direct(session, Effect::Keep(path));

@@ -128,7 +128,7 @@ impl Policy {
             }
             Stance::Allow => match offered(request, PermissionOptionKind::AllowOnce) {
                 Some(option) => select(option, reason),
-                // "Always" would reach further than what the user has said.
+                // "Always" would grant more than the user agreed to.
                 None => {
                     let text = format!("{reason}, but the agent offers no way to allow it just once");
                     return self.question(request, claim, Reason { text, ..reason });
@@ -183,7 +183,7 @@ impl Policy {
                 Some(option) => select(option, reason),
                 None => Decision::Deny(reason),
             },
-            Answer::Nobody => return Ok(self.unanswered(request, Silence::Unattended)),
+            Answer::Unanswered => return Ok(self.unanswered(request, Silence::Unattended)),
         };
         let remembered = self.remember(question, answer);
         if decision.allows() {
@@ -262,7 +262,7 @@ impl Policy {
             Answer::Reject | Answer::Never | Answer::Offered(_) => {
                 (false, Reason::new(Source::Person, "you denied it"))
             }
-            Answer::Nobody => (false, Silence::Unattended.reason()),
+            Answer::Unanswered => (false, Silence::Unattended.reason()),
         };
         let remembered = self.remember(question, answer);
         self.record_direct(event, question.session.as_ref(), &question.effects, allowed, &reason, remembered);

@@ -64,8 +64,8 @@ pub enum Answer {
     Never,
     /// One of the agent's own options, with the meaning that the agent gives it.
     Offered(PermissionOptionId),
-    /// No answer: nobody is there, or the question was withdrawn.
-    Nobody,
+    /// No answer: there is no user to ask, or the question was withdrawn.
+    Unanswered,
 }
 
 /// A part of a question, for a screen. Together the parts of a question show every effect.

@@ -1,17 +1,17 @@
-//! Masking in JSON, without taking the text apart: what holds no secret is copied as it is.
+//! Masking in JSON text; members without secrets are copied byte by byte.
 
 use std::borrow::Cow;
 
 use super::names::Level;
 use super::{MASKED, Mask, is_secret_name};
 
-/// Deeper than any message should be.
+/// Deeper messages are masked as text.
 const MAX_DEPTH: usize = 128;
 
 /// `None` if the line is not JSON.
 pub(super) fn mask<'a>(mask: &Mask, level: Level, line: &'a str) -> Option<Cow<'a, str>> {
     let mut copy = Copy { mask, level, line, at: 0, done: 0, out: String::new() };
-    copy.value(Place::Plain, 0)?;
+    copy.value(Position::Plain, 0)?;
     copy.blanks();
     if copy.at != line.len() {
         return None;
@@ -23,16 +23,16 @@ pub(super) fn mask<'a>(mask: &Mask, level: Level, line: &'a str) -> Option<Cow<'
     Some(Cow::Owned(copy.out))
 }
 
-/// Where a value stands.
+/// The position of a value in the message.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Position {
     Plain,
     /// In the `params` of a message.
     Params,
     /// Below `env` or `headers`: a list of names and values, or an object of them.
     Pairs,
-    /// The same for the variables that an agent gives a command: their names tell which are secret. The others are needed to
-    /// run the command again.
+    /// Variables that an agent gives a command: only those named like secrets are masked, since the others are needed to run
+    /// the command again.
     NamedPairs,
     Secret,
 }
@@ -58,17 +58,17 @@ impl<'a> Copy<'a> {
         }
     }
 
-    fn value(&mut self, place: Place, depth: usize) -> Option<()> {
+    fn value(&mut self, position: Position, depth: usize) -> Option<()> {
         self.blanks();
         match self.peek()? {
             _ if depth > MAX_DEPTH => None,
-            b'{' => self.object(place, depth),
-            b'[' => self.array(place, depth),
+            b'{' => self.object(position, depth),
+            b'[' => self.array(position, depth),
             b'"' => {
                 let start = self.at;
                 let text = self.string()?;
-                let masked = match place {
-                    Place::Secret => Cow::Borrowed(MASKED),
+                let masked = match position {
+                    Position::Secret => Cow::Borrowed(MASKED),
                     _ => self.mask.at(self.level, &text),
                 };
                 if masked != text {
@@ -84,7 +84,7 @@ impl<'a> Copy<'a> {
                 serde_json::from_str::<serde_json::Value>(word).ok()?;
                 let start = self.at;
                 self.at += length;
-                // A secret that is a number is one all the same; where types must stay, numbers do.
+                // A secret may be a number; numbers stay where types must not change.
                 if self.level == Level::Names && self.mask.text(word) != word {
                     self.put(start, MASKED)?;
                 }
@@ -93,7 +93,7 @@ impl<'a> Copy<'a> {
         }
     }
 
-    /// Has a text in the place of the value that began at `start` and ends here.
+    /// Replaces the value between `start` and the current position.
     fn put(&mut self, start: usize, text: &str) -> Option<()> {
         let new = serde_json::to_string(text).ok()?;
         self.out.push_str(&self.line[self.done..start]);
@@ -102,7 +102,7 @@ impl<'a> Copy<'a> {
         Some(())
     }
 
-    /// Reads a string and moves behind it.
+    /// Reads a string and advances past it.
     fn string(&mut self) -> Option<Cow<'a, str>> {
         let bytes = self.line.as_bytes();
         let mut end = self.at + 1;
@@ -128,9 +128,9 @@ impl<'a> Copy<'a> {
         Some(text)
     }
 
-    fn object(&mut self, place: Place, depth: usize) -> Option<()> {
-        let named = match place {
-            Place::NamedPairs => self.name_of_pair(),
+    fn object(&mut self, position: Position, depth: usize) -> Option<()> {
+        let named = match position {
+            Position::NamedPairs => self.name_of_pair(),
             _ => None,
         };
         self.at += 1;
@@ -150,20 +150,20 @@ impl<'a> Copy<'a> {
                 return None;
             }
             self.at += 1;
-            let inner = match (key.as_ref(), place) {
-                _ if self.level == Level::Tokens => Place::Plain,
-                ("params", Place::Plain) => Place::Params,
-                ("env", Place::Params) => Place::NamedPairs,
-                ("env" | "headers", _) => Place::Pairs,
-                ("name" | "type" | "_meta", Place::NamedPairs) => Place::Plain,
-                (key, Place::NamedPairs) => match is_secret_name(named.as_deref().unwrap_or(key)) {
-                    true => Place::Secret,
-                    false => Place::Plain,
+            let inner = match (key.as_ref(), position) {
+                _ if self.level == Level::Tokens => Position::Plain,
+                ("params", Position::Plain) => Position::Params,
+                ("env", Position::Params) => Position::NamedPairs,
+                ("env" | "headers", _) => Position::Pairs,
+                ("name" | "type" | "_meta", Position::NamedPairs) => Position::Plain,
+                (key, Position::NamedPairs) => match is_secret_name(named.as_deref().unwrap_or(key)) {
+                    true => Position::Secret,
+                    false => Position::Plain,
                 },
-                ("name" | "type" | "_meta", Place::Pairs) => Place::Plain,
-                (_, Place::Pairs | Place::Secret) => Place::Secret,
-                (key, Place::Plain | Place::Params) if is_secret_name(key) => Place::Secret,
-                _ => Place::Plain,
+                ("name" | "type" | "_meta", Position::Pairs) => Position::Plain,
+                (_, Position::Pairs | Position::Secret) => Position::Secret,
+                (key, Position::Plain | Position::Params) if is_secret_name(key) => Position::Secret,
+                _ => Position::Plain,
             };
             self.value(inner, depth + 1)?;
             match self.next_or_end(b'}')? {
@@ -173,14 +173,14 @@ impl<'a> Copy<'a> {
         }
     }
 
-    /// The `name` of the object that begins here, wherever in it that stands.
+    /// The member `name` of the object that begins here.
     fn name_of_pair(&self) -> Option<String> {
         let mut values = serde_json::Deserializer::from_str(self.line.get(self.at..)?).into_iter();
         let pair: serde_json::Value = values.next()?.ok()?;
         pair.get("name")?.as_str().map(str::to_owned)
     }
 
-    fn array(&mut self, place: Place, depth: usize) -> Option<()> {
+    fn array(&mut self, position: Position, depth: usize) -> Option<()> {
         self.at += 1;
         self.blanks();
         if self.peek() == Some(b']') {
@@ -188,7 +188,7 @@ impl<'a> Copy<'a> {
             return Some(());
         }
         loop {
-            self.value(place, depth + 1)?;
+            self.value(position, depth + 1)?;
             if !self.next_or_end(b']')? {
                 return Some(());
             }

@@ -1,9 +1,8 @@
-//! What must not appear in logs: values of the environment, headers, tokens, passwords in addresses.
+//! Masking of secrets in logs: values of the environment, headers, tokens, passwords in URLs.
 //!
-//! Masking knows some secrets by heart (those of the environment, those that it is told), and others by where they
-//! stand or how they look. It errs on the side of hiding. What it cannot find: a secret of an unknown form that no name
-//! announces, one that is written in another way (base64, reversed, with blanks in it), and one that is spread over several
-//! messages, unless those are the pieces of one text ([`PieceMask`]).
+//! A [`Mask`] knows the values of some secrets, and recognises others by the name before them or by their form. In doubt it
+//! masks. It cannot find a secret of unknown form without a telling name, an encoded one (base64, reversed, with blanks in
+//! it), or one that is spread over several messages, unless those are the chunks of one text ([`StreamMask`]).
 
 mod frame;
 mod names;
@@ -14,7 +13,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 pub use names::is_secret_name;
-pub use pieces::PieceMask;
+pub use pieces::StreamMask;
 
 use names::Level;
 
@@ -28,13 +27,13 @@ pub fn withheld_variables(passed: &[String]) -> Vec<OsString> {
     std::env::vars_os().map(|(name, _)| name).filter(is_withheld).collect()
 }
 
-/// What stands in the place of a secret.
+/// Replacement for a secret.
 pub const MASKED: &str = "***";
 
-/// Hides secrets in texts.
+/// Replaces secrets in texts.
 #[derive(Clone, Default)]
 pub struct Mask {
-    /// The longest first, so that no part of one is left over.
+    /// Longest first, so that no part of a longer one is left.
     values: Arc<Vec<String>>,
 }
 
@@ -42,12 +41,12 @@ pub struct Mask {
 const SHORTEST: usize = 6;
 
 impl Mask {
-    /// Knows no secrets by heart.
+    /// Creates a mask that knows no values.
     pub fn new() -> Self {
         Mask::default()
     }
 
-    /// Knows the values of all variables of our own environment that are named like secrets.
+    /// Creates a mask that knows the values of all environment variables that are named like secrets.
     pub fn from_env() -> Self {
         let vars = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
@@ -55,7 +54,7 @@ impl Mask {
         Mask::new().with(vars.filter(|(name, _)| is_secret(name)).map(|(_, value)| value))
     }
 
-    /// Knows these too.
+    /// Adds values.
     #[must_use]
     pub fn with(self, secrets: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let mut values = self.values.to_vec();
@@ -65,8 +64,7 @@ impl Mask {
         Mask { values: Arc::new(values) }
     }
 
-    /// A text without the secrets that are known by heart. What only looks like one stays: for texts that must be read again as
-    /// they were.
+    /// Replaces known values only, for texts that must stay readable by programs.
     pub fn known<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut text = Cow::Borrowed(text);
         for value in self.values.iter() {
@@ -77,13 +75,13 @@ impl Mask {
         text
     }
 
-    /// A text without secrets.
+    /// Replaces all secrets in a text.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.at(Level::Names, text)
     }
 
-    /// A text without the secrets that are known and without what looks like one by itself. The values of names stay, so that
-    /// source code that speaks of tokens and passwords can be read again as it was.
+    /// Replaces known values and texts that have the form of a secret, but not values after a telling name, so that source
+    /// code about tokens and passwords stays intact.
     pub fn tokens<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.at(Level::Tokens, text)
     }
@@ -96,18 +94,18 @@ impl Mask {
         }
     }
 
-    /// A JSON-RPC message without secrets, otherwise as it is: values in `env` and `headers`, values of members that are named
-    /// like secrets, and whatever [`text`](Self::text) finds in all others. What is not JSON is a text.
+    /// Replaces secrets in a JSON-RPC message: values in `env` and `headers`, values of members that are named like secrets, and
+    /// the secrets that [`text`](Self::text) finds in all others. A line that is not JSON is masked as text.
     pub fn frame<'a>(&self, line: &'a str) -> Cow<'a, str> {
         frame::mask(self, Level::Names, line).unwrap_or_else(|| self.text(line))
     }
 
-    /// A JSON text with [`tokens`](Self::tokens) applied to everything in it, otherwise as it is.
+    /// Applies [`tokens`](Self::tokens) to all strings of a JSON text.
     pub fn frame_tokens<'a>(&self, json: &'a str) -> Cow<'a, str> {
         frame::mask(self, Level::Tokens, json).unwrap_or_else(|| self.tokens(json))
     }
 
-    /// The words of a command line without secrets, also where an option and its value are two words.
+    /// Replaces secrets in the words of a command line, also where an option and its value are two words.
     pub fn command_line(&self, words: &[String]) -> Vec<String> {
         let mut after_option = false;
         let masked = words.iter().map(|word| {
@@ -118,7 +116,7 @@ impl Mask {
         masked.collect()
     }
 
-    /// How many bytes at the end of a text may be the beginning of a secret that is known by heart.
+    /// The number of bytes at the end of a text that may be the beginning of a known value.
     fn open_tail(&self, text: &str) -> usize {
         let begins = |value: &String| {
             let longest = value.len().min(text.len() + 1) - 1;

@@ -1,36 +1,36 @@
-//! Masking in a text that comes in pieces, so that a secret may begin in one of them and end in a later one.
+//! Masking of streamed text, where a secret may begin in one chunk and end in a later one.
 
 use super::names::{Level, Scan};
 use super::{MASKED, Mask};
 
-/// Hides secrets in a text that comes in pieces, such as the answer of a model.
+/// Replaces secrets in a streamed text, such as the answer of a model.
 ///
-/// What a later piece could turn into a secret is held back.
+/// Text that the next chunk could turn into a secret is held back.
 #[derive(Debug)]
-pub struct PieceMask {
+pub struct StreamMask {
     mask: Mask,
     scan: Scan,
     held: String,
 }
 
-impl PieceMask {
-    /// For one text.
+impl StreamMask {
+    /// Creates a mask for one text.
     pub fn new(mask: Mask) -> Self {
-        PieceMask { mask, scan: Scan::new(Level::Names), held: String::new() }
+        StreamMask { mask, scan: Scan::new(Level::Names), held: String::new() }
     }
 
-    /// Adds a piece. Returns the text that is certain by now and was not returned before.
+    /// Adds a chunk. Returns the text that can be released.
     pub fn push(&mut self, piece: &str) -> String {
         self.held.push_str(piece);
         self.release(true)
     }
 
-    /// Whether nothing is held back.
+    /// Whether no text is held back.
     pub fn is_empty(&self) -> bool {
         self.held.is_empty()
     }
 
-    /// Ends the text. Returns the rest of it, and begins a new one.
+    /// Ends the text, returns the rest of it, and starts a new one.
     pub fn finish(&mut self) -> String {
         let rest = self.release(false);
         self.scan = Scan::new(Level::Names);

@@ -1,7 +1,7 @@
 //! Protected files that a sandboxed command creates or changes.
 //!
-//! The sandbox keeps those directly below a root from a change, but cannot know all that may come. When the command has ended, what no
-//! rule allows is taken back before its end is reported.
+//! The sandbox protects those directly below a root, but not files that do not exist yet. After the command has ended,
+//! changes that no rule allows are reverted before the end is reported.
 
 use std::path::PathBuf;
 
@@ -23,14 +23,14 @@ impl ProtectedFiles {
         ProtectedFiles { guard: guard.clone(), session: session.cloned(), before: Survey::take(roots) }
     }
 
-    /// Takes changes back unless all of them are allowed. Blocks.
+    /// Reverts the changes unless all of them are allowed. Blocks.
     pub(super) fn settle(self) {
         let changes = self.before.changes();
         let session = self.session.as_ref();
         let denied =
             changes.paths().filter(|path| !self.guard.may_keep(session, FilePath::from_real(path))).count();
         if denied > 0 {
-            // What cannot be taken back is in the audit log as denied.
+            // A change that cannot be reverted is in the audit log as denied.
             let _ = changes.take_back();
         }
     }

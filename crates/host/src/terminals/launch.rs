@@ -1,4 +1,4 @@
-//! From a request to a program that can be started.
+//! Turns a `terminal/create` request into a program to start.
 
 use std::env;
 use std::ffi::OsString;
@@ -10,20 +10,20 @@ use attache::wire::v1::CreateTerminalRequest;
 use crate::policy::{CommandLine, Confined, FilePath, Run};
 use crate::sandbox::Confinement;
 
-/// What is to be started.
+/// A program to start.
 #[derive(Debug)]
 pub(super) struct Launch {
     pub(super) program: String,
     pub(super) args: Vec<String>,
     pub(super) env: Vec<(String, String)>,
     pub(super) cwd: PathBuf,
-    /// The same for the policy and for people.
+    /// The command as the policy judges and shows it.
     pub(super) run: Run,
 }
 
 impl Launch {
-    /// TERM-14: a command is a program and has arguments. But a text with blanks, without arguments, which is no program either, was
-    /// meant for a shell.
+    /// Parses the request. A command is a program with arguments (TERM-14); a text with blanks and without arguments that names no
+    /// program is a shell command.
     pub(super) fn new(request: CreateTerminalRequest, cwd: PathBuf) -> Self {
         let env: Vec<(String, String)> =
             request.env.into_iter().flatten().map(|variable| (variable.name, variable.value)).collect();

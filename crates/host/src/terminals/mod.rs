@@ -1,8 +1,8 @@
 //! Commands for agents, on real pseudo terminals: `terminal/*`.
 //!
-//! Each command runs under a guardian of [`attache_conn::process`], so that nothing of it is left after its release, the end of
-//! its session, a drop, the end of this process or its death by `SIGKILL`. Its output is read by a thread of its own and
-//! kept in a [`Ring`]; whoever likes can watch it come ([`PtyTerminals::on_event`]).
+//! Each command runs under a guardian of [`attache_conn::process`], so that no process is left after its release, the end of
+//! its session, a drop, or the end of this process, `SIGKILL` included. Its output is read by a thread of its own and
+//! kept in a [`Ring`] and reported to [`PtyTerminals::on_event`].
 //!
 //! Reading order: this file, `launch.rs` (which program), `ring.rs` (what is kept), `status.rs`.
 
@@ -38,47 +38,47 @@ use crate::sandbox::{Confinement, Network};
 use crate::secrets::withheld_variables;
 use crate::shell::is_read_only;
 
-/// What happens on a terminal, for a screen.
+/// Events of a terminal, for display.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum TerminalEvent<'a> {
     /// A command was started.
     Started {
-        /// Counts the terminals of this process.
+        /// Number of the terminal in this process.
         number: u64,
-        /// For this session.
+        /// The session that it belongs to.
         session: Option<&'a SessionId>,
-        /// The command as one would type it.
+        /// The command line.
         command: &'a str,
-        /// Where it runs.
+        /// Working directory.
         cwd: &'a Path,
     },
-    /// The agent knows it by this id from now on.
+    /// The terminal got its protocol id.
     Named {
-        /// Which terminal.
+        /// Number of the terminal.
         number: u64,
-        /// The id, as it stands in tool calls.
+        /// The id that tool calls use.
         id: &'a TerminalId,
     },
-    /// It printed something.
+    /// The command printed output.
     Output {
-        /// Which terminal.
+        /// Number of the terminal.
         number: u64,
-        /// What, as text; control sequences and all.
+        /// The output, including control sequences.
         text: &'a str,
     },
-    /// It has ended, and nothing will come any more.
+    /// The command has ended, and all its output was reported.
     Ended {
-        /// Which terminal.
+        /// Number of the terminal.
         number: u64,
-        /// How.
+        /// Exit code or signal.
         status: &'a TerminalExitStatus,
     },
 }
 
 type OnEvent = Arc<dyn Fn(TerminalEvent<'_>) + Send + Sync>;
 
-/// Starts commands for sessions.
+/// Provider of terminals: runs commands for sessions.
 #[derive(Clone)]
 pub struct PtyTerminals {
     guard: Guard,
@@ -120,19 +120,19 @@ struct Settings {
     most: usize,
 }
 
-/// What all terminals of the process keep together, unless they are given a budget of their own.
+/// Output that all terminals of the process keep together by default.
 static KEPT: LazyLock<Arc<Budget>> = LazyLock::new(|| Budget::new(8 << 20));
 
-/// Terminals are numbered throughout the process.
+/// Number of the next terminal.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 impl PtyTerminals {
-    /// Terminals for commands that `guard` lets through.
+    /// Runs the commands that `guard` permits.
     ///
-    /// Unless said otherwise a terminal has 120 columns and 40 rows, keeps 1 MiB of output (at most 4 MiB, whatever the agent asks
-    /// for, and 8 MiB together with all others of this process), gives a command one second between `SIGTERM` and `SIGKILL`, and there are at most 64 at a time. Nobody pages through output or looks at
-    /// its colours, so programs are told that by `TERM=dumb`, `PAGER=cat` and `GIT_PAGER=cat`; the agent's own variables come after. Of
-    /// our environment commands inherit everything that is not named like a secret.
+    /// Defaults: 120 columns and 40 rows; 1 MiB of output per terminal, up to 4 MiB if the agent asks for it, 8 MiB for all
+    /// terminals of this process; one second between `SIGTERM` and `SIGKILL`; 64 terminals at a time. `TERM=dumb`,
+    /// `PAGER=cat` and `GIT_PAGER=cat` are set, and the agent's variables override them. Commands inherit our environment
+    /// without the variables that are named like secrets.
     pub fn new(guard: Guard) -> Self {
         let env = [("TERM", "dumb"), ("PAGER", "cat"), ("GIT_PAGER", "cat")];
         let settings = Settings {
@@ -172,21 +172,21 @@ impl PtyTerminals {
         self
     }
 
-    /// How large new terminals are.
+    /// Sets the size of new terminals.
     #[must_use]
     pub fn size(mut self, columns: u16, rows: u16) -> Self {
         self.settings.size = (columns, rows);
         self
     }
 
-    /// A variable for every command, unless the agent sets it.
+    /// Sets a variable for every command. The agent may override it.
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.settings.env.push((name.into(), value.into()));
         self
     }
 
-    /// Variables that commands inherit although they are named like secrets ([`is_secret_name`](crate::secrets::is_secret_name)). Others
+    /// Lets commands inherit variables that are named like secrets ([`is_secret_name`](crate::secrets::is_secret_name)). Others
     /// of that kind, such as the API keys of the agent, reach a command only if the agent's request sets them.
     #[must_use]
     pub fn pass_env(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
@@ -194,36 +194,36 @@ impl PtyTerminals {
         self
     }
 
-    /// How many bytes of output are kept where the agent does not say, and how many at most (TERM-06).
+    /// Sets how many bytes of output are kept by default, and at most on the agent's request (TERM-06).
     #[must_use]
     pub fn output_limits(mut self, default: u64, largest: u64) -> Self {
         (self.settings.default_output, self.settings.largest_output) = (default, largest);
         self
     }
 
-    /// How many bytes of output the terminals that are made from here on keep together. One that prints while others have
-    /// used it up keeps its last 32 KiB.
+    /// Sets how many bytes of output the terminals of this provider keep together. A terminal that prints when the budget is
+    /// used up keeps its last 32 KiB.
     #[must_use]
     pub fn total_output(mut self, bytes: usize) -> Self {
         self.kept = Budget::new(bytes);
         self
     }
 
-    /// How long a command may take to end after `SIGTERM`.
+    /// Sets the time between `SIGTERM` and `SIGKILL`.
     #[must_use]
     pub fn kill_grace(mut self, grace: Duration) -> Self {
         self.settings.kill_grace = grace;
         self
     }
 
-    /// How many terminals there may be at a time.
+    /// Limits the number of terminals at a time.
     #[must_use]
     pub fn at_most(mut self, most: usize) -> Self {
         self.settings.most = most;
         self
     }
 
-    /// Calls `f` with what happens on terminals, on their own threads: while it runs, the command may have to wait.
+    /// Calls `f` with the events of all terminals, on their reader threads. A slow `f` blocks the command's output.
     #[must_use]
     pub fn on_event(mut self, f: impl Fn(TerminalEvent<'_>) + Send + Sync + 'static) -> Self {
         self.on_event = Some(Arc::new(f));
@@ -233,7 +233,7 @@ impl PtyTerminals {
     /// Starts a command for a session with these roots, the working directory first.
     ///
     /// # Errors
-    /// As they are told to the agent.
+    /// The error that the agent gets.
     pub async fn create_in(
         &self,
         session: Option<&SessionId>,
@@ -242,7 +242,7 @@ impl PtyTerminals {
     ) -> Result<PtyTerminal> {
         // TERM-13
         let cwd = request.cwd.as_ref().map(PathBuf::from).or_else(|| roots.first().cloned());
-        let cwd = cwd.ok_or_else(|| Error::invalid_params("there is no directory to run it in"))?;
+        let cwd = cwd.ok_or_else(|| Error::invalid_params("no working directory: set `cwd`"))?;
         let limit = request.output_byte_limit.unwrap_or(self.settings.default_output);
         let limit = usize::try_from(limit.min(self.settings.largest_output)).unwrap_or(usize::MAX);
         let mut launch = Launch::new(request, cwd);
@@ -256,11 +256,11 @@ impl PtyTerminals {
             let argv = confiner.command(&confinement, launch.argv()).map_err(Error::invalid_params)?;
             launch.replace(argv);
         }
-        let place = Running::enter(&self.running, self.settings.most)?;
+        let permit = TerminalPermit::enter(&self.running, self.settings.most)?;
         let (this, session, roots) = (self.clone(), session.cloned(), roots.to_vec());
         let start = move || {
             let created = watched.then(|| ProtectedFiles::watch(&this.guard, session.as_ref(), &roots));
-            this.start(session.as_ref(), &launch, limit, place, created)
+            this.start(session.as_ref(), &launch, limit, permit, created)
         };
         match tokio::task::spawn_blocking(start).await {
             Ok(started) => started,
@@ -273,7 +273,7 @@ impl PtyTerminals {
         tokio::task::spawn_blocking(move || lazy.get().cloned()).await.ok().flatten()
     }
 
-    /// Decides how a command is confined, and notes it for the policy. Returns the confinement that is to be added.
+    /// Chooses the confinement of a command and records it for the policy. Returns the confinement to add.
     fn confine(
         &self,
         confiner: Option<&Confiner>,
@@ -323,7 +323,7 @@ impl PtyTerminals {
         Ok(None)
     }
 
-    /// Refuses a command that may run a denied program where nothing can keep it from that.
+    /// Refuses a command that may run a denied program when no sandbox can prevent it.
     fn check_denied(&self, launch: &Launch) -> Result<()> {
         let denied = self.guard.policy().map(|policy| policy.denied_programs()).unwrap_or_default();
         if denied.is_empty() || launch.run.command.is_clear() {
@@ -339,7 +339,7 @@ impl PtyTerminals {
         session: Option<&SessionId>,
         launch: &Launch,
         limit: usize,
-        place: Running,
+        permit: TerminalPermit,
         mut created: Option<ProtectedFiles>,
     ) -> Result<PtyTerminal> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -356,7 +356,7 @@ impl PtyTerminals {
             .current_dir(&launch.cwd)
             .grace(Duration::ZERO)
             .term_grace(self.settings.kill_grace);
-        shared.tell(TerminalEvent::Started {
+        shared.emit(TerminalEvent::Started {
             number,
             session,
             command: launch.run.command.text(),
@@ -373,10 +373,10 @@ impl PtyTerminals {
             }
         };
         match command.spawn_pty(columns, rows, on_event) {
-            Ok(child) => Ok(PtyTerminal { child, shared, _place: place }),
+            Ok(child) => Ok(PtyTerminal { child, shared, _permit: permit }),
             // TERM-18
             Err(error) => {
-                shared.tell(TerminalEvent::Ended { number, status: &TerminalExitStatus::new() });
+                shared.emit(TerminalEvent::Ended { number, status: &TerminalExitStatus::new() });
                 Err(Error::refuse(code::INTERNAL_ERROR, error.to_string()))
             }
         }
@@ -384,7 +384,7 @@ impl PtyTerminals {
 }
 
 impl Proxies {
-    /// The proxy of a session; started with its first command.
+    /// Returns the proxy of a session, which is started with its first command.
     fn of(&self, session: Option<&SessionId>, guard: &Guard) -> Result<Arc<Proxy>> {
         let mut proxies = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(proxy) = proxies.get(&session.cloned()) {
@@ -421,28 +421,28 @@ impl fmt::Debug for PtyTerminals {
     }
 }
 
-/// One of the places for terminals.
+/// One of the limited number of terminals.
 #[derive(Debug)]
-struct Running(Arc<AtomicUsize>);
+struct TerminalPermit(Arc<AtomicUsize>);
 
-impl Running {
+impl TerminalPermit {
     fn enter(running: &Arc<AtomicUsize>, most: usize) -> Result<Self> {
-        let place = Running(running.clone());
+        let permit = TerminalPermit(running.clone());
         if running.fetch_add(1, Ordering::AcqRel) >= most {
-            let text = format!("there are {most} terminals already, release one first");
+            let text = format!("limit of {most} terminals reached; release one first");
             return Err(Error::refuse(code::INTERNAL_ERROR, text));
         }
-        Ok(place)
+        Ok(permit)
     }
 }
 
-impl Drop for Running {
+impl Drop for TerminalPermit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
-/// What the thread that reads the terminal shares with us.
+/// State shared with the thread that reads the terminal.
 struct Shared {
     number: u64,
     ring: Mutex<Ring>,
@@ -457,18 +457,18 @@ impl Shared {
     fn push(&self, bytes: &[u8]) {
         let text = self.ring().push(bytes);
         if !text.is_empty() {
-            self.tell(TerminalEvent::Output { number: self.number, text: &text });
+            self.emit(TerminalEvent::Output { number: self.number, text: &text });
         }
     }
 
     fn finish(&self, status: ExitStatus) {
         if let Some(text) = self.ring().finish() {
-            self.tell(TerminalEvent::Output { number: self.number, text });
+            self.emit(TerminalEvent::Output { number: self.number, text });
         }
-        self.tell(TerminalEvent::Ended { number: self.number, status: &status::of(status) });
+        self.emit(TerminalEvent::Ended { number: self.number, status: &status::of(status) });
     }
 
-    fn tell(&self, event: TerminalEvent<'_>) {
+    fn emit(&self, event: TerminalEvent<'_>) {
         if let Some(on_event) = &self.on_event {
             on_event(event);
         }
@@ -479,21 +479,21 @@ impl Shared {
 pub struct PtyTerminal {
     child: PtyChild,
     shared: Arc<Shared>,
-    _place: Running,
+    _permit: TerminalPermit,
 }
 
 impl PtyTerminal {
-    /// Counts the terminals of this process; the same number as in [`TerminalEvent`].
+    /// Number of the terminal, as in [`TerminalEvent`].
     pub fn number(&self) -> u64 {
         self.shared.number
     }
 
-    /// The process id of the command, to show.
+    /// The process id of the command, for display.
     pub fn pid(&self) -> u32 {
         self.child.guard.pid()
     }
 
-    /// Types something; see [`attache_conn::process::Pty::input`].
+    /// Writes input to the terminal; see [`attache_conn::process::Pty::input`].
     ///
     /// # Errors
     /// When there is no room, or the command has ended.
@@ -512,10 +512,10 @@ impl PtyTerminal {
 
 impl Terminal for PtyTerminal {
     async fn output(&self) -> Result<TerminalOutputResponse> {
-        // Asked for first: if it has ended by now, all of its output is there.
+        // Before the output: once the command has ended, all of its output is there.
         let exit = self.child.guard.try_exit();
         let ring = self.shared.ring();
-        let mut response = TerminalOutputResponse::new(ring.text(), ring.is_cut());
+        let mut response = TerminalOutputResponse::new(ring.text(), ring.is_truncated());
         response.exit_status = exit.map(status::of);
         Ok(response)
     }
@@ -525,7 +525,7 @@ impl Terminal for PtyTerminal {
     }
 
     fn named(&self, id: &TerminalId) {
-        self.shared.tell(TerminalEvent::Named { number: self.shared.number, id });
+        self.shared.emit(TerminalEvent::Named { number: self.shared.number, id });
     }
 
     async fn wait_for_exit(&self) -> Result<TerminalExitStatus> {
@@ -533,7 +533,7 @@ impl Terminal for PtyTerminal {
     }
 
     async fn kill(&self) -> Result<()> {
-        // TERM-21: harmless when it has ended.
+        // TERM-21: killing an ended command has no effect.
         self.child.guard.terminate();
         self.child.guard.wait().await;
         Ok(())

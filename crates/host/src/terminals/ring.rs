@@ -1,17 +1,17 @@
-//! What is kept of a command's output: its end, as text.
+//! Ring buffer for the output of a command.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What all rings together may keep.
+/// Upper bound for all rings together.
 #[derive(Debug)]
 pub(super) struct Budget {
     limit: usize,
     kept: AtomicUsize,
 }
 
-/// What every ring may keep of what it is allowed, also when others have used up the budget.
+/// Bytes that every ring may keep, also when the budget is used up.
 const SHARE: usize = 32 << 10;
 
 impl Budget {
@@ -19,7 +19,7 @@ impl Budget {
         Arc::new(Budget { limit, kept: AtomicUsize::new(0) })
     }
 
-    /// How many bytes a ring may keep that has `kept` and wants `wanted`. Counted from now on.
+    /// Returns how many bytes a ring that has `kept` and wants `wanted` may keep, and counts them.
     fn change(&self, kept: usize, wanted: usize) -> usize {
         let granted = |total: usize| {
             let free = self.limit.saturating_sub(total - kept);
@@ -31,26 +31,26 @@ impl Budget {
     }
 }
 
-/// The last bytes of a text that comes as bytes.
+/// The end of a byte stream as text.
 ///
-/// TERM-19: what is not UTF-8 becomes U+FFFD. TERM-06, TERM-07: when there is more than the limit, the oldest characters go, whole
-/// ones, so that less than the limit may be left.
+/// Invalid UTF-8 becomes U+FFFD (TERM-19). Beyond the limit the oldest characters are dropped, never parts of one, so slightly
+/// less than the limit may be left (TERM-06, TERM-07).
 #[derive(Debug)]
 pub struct Ring {
     text: VecDeque<u8>,
     limit: usize,
-    cut: bool,
-    /// The beginning of a character whose rest has not come yet.
-    half: Vec<u8>,
+    truncated: bool,
+    /// The beginning of a character whose end has not arrived yet.
+    partial: Vec<u8>,
     budget: Option<Arc<Budget>>,
-    /// The bytes that count in the budget.
+    /// The bytes counted in the budget.
     counted: usize,
 }
 
 impl Ring {
     /// Keeps at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
-        Ring { text: VecDeque::new(), limit, cut: false, half: Vec::new(), budget: None, counted: 0 }
+        Ring { text: VecDeque::new(), limit, truncated: false, partial: Vec::new(), budget: None, counted: 0 }
     }
 
     /// Keeps at most `limit` bytes, and less where others have used up the budget.
@@ -60,7 +60,7 @@ impl Ring {
         ring
     }
 
-    /// How many bytes may be kept if there are `wanted`.
+    /// Returns how many of `wanted` bytes may be kept.
     fn allowed(&mut self, wanted: usize) -> usize {
         let wanted = wanted.min(self.limit);
         if let Some(budget) = &self.budget {
@@ -70,17 +70,17 @@ impl Ring {
         wanted
     }
 
-    /// Adds what has come. Returns it as text.
+    /// Appends bytes and returns them as text.
     pub fn push(&mut self, bytes: &[u8]) -> String {
-        let mut whole = std::mem::take(&mut self.half);
+        let mut whole = std::mem::take(&mut self.partial);
         whole.extend_from_slice(bytes);
         let mut text = String::with_capacity(whole.len());
         let mut chunks = whole.utf8_chunks().peekable();
         while let Some(chunk) = chunks.next() {
             text.push_str(chunk.valid());
             let bad = chunk.invalid();
-            if chunks.peek().is_none() && may_go_on(bad) {
-                self.half = bad.to_vec();
+            if chunks.peek().is_none() && is_incomplete_char(bad) {
+                self.partial = bad.to_vec();
             } else if !bad.is_empty() {
                 text.push(char::REPLACEMENT_CHARACTER);
             }
@@ -89,9 +89,9 @@ impl Ring {
         text
     }
 
-    /// There will be no more. Returns what is left of a character that never came to its end.
+    /// Ends the stream. Returns the replacement of an incomplete last character.
     pub fn finish(&mut self) -> Option<&'static str> {
-        if std::mem::take(&mut self.half).is_empty() {
+        if std::mem::take(&mut self.partial).is_empty() {
             return None;
         }
         self.keep("\u{fffd}");
@@ -100,16 +100,16 @@ impl Ring {
 
     fn keep(&mut self, text: &str) {
         let limit = self.allowed(self.text.len() + text.len());
-        // Of a piece that is too long by itself, only its end is ever copied.
+        // Of a piece longer than the limit, only the end is copied.
         let from = text.ceil_boundary(text.len().saturating_sub(limit));
         if from > 0 {
             self.text.clear();
-            self.cut = true;
+            self.truncated = true;
         }
         let new = text.as_bytes().get(from..).unwrap_or_default();
         let mut over = (self.text.len() + new.len()).saturating_sub(limit);
         if over > 0 {
-            self.cut = true;
+            self.truncated = true;
             while self.text.get(over).is_some_and(|byte| is_inside(*byte)) {
                 over += 1;
             }
@@ -121,21 +121,21 @@ impl Ring {
     /// The text that is kept.
     pub fn text(&self) -> String {
         let (a, b) = self.text.as_slices();
-        // It was text when it came, and was only cut between characters.
+        // Text is only dropped at character boundaries.
         String::from_utf8([a, b].concat()).unwrap_or_default()
     }
 
-    /// Whether something is gone.
-    pub fn is_cut(&self) -> bool {
-        self.cut
+    /// Whether output was dropped.
+    pub fn is_truncated(&self) -> bool {
+        self.truncated
     }
 
-    /// How many bytes are kept.
+    /// The number of bytes kept.
     pub fn len(&self) -> usize {
         self.text.len()
     }
 
-    /// Whether nothing is kept.
+    /// Whether no bytes are kept.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
@@ -152,9 +152,9 @@ impl Drop for Ring {
     }
 }
 
-/// Whether these bytes are the beginning of a character, so that more may make it whole. `utf8_chunks` ends an invalid piece where
-/// no character can go on; so of a first byte and what fits after it, only the number is missing.
-fn may_go_on(bytes: &[u8]) -> bool {
+/// Whether these bytes are the beginning of a character. `utf8_chunks` ends an invalid piece at the first byte that cannot
+/// continue a character, so only the length has to be compared.
+fn is_incomplete_char(bytes: &[u8]) -> bool {
     let length = match bytes.first() {
         Some(0xC2..=0xDF) => 2,
         Some(0xE0..=0xEF) => 3,

@@ -1,19 +1,19 @@
-//! How commands end, in the words of the protocol.
+//! Exit statuses as protocol values.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 use attache::wire::v1::TerminalExitStatus;
 
-/// TERM-16: a code, or the name of a signal.
+/// Converts an exit status to a code or the name of a signal (TERM-16).
 pub(super) fn of(status: ExitStatus) -> TerminalExitStatus {
-    let mut told = TerminalExitStatus::new();
-    told.exit_code = status.code().and_then(|code| u32::try_from(code).ok());
-    told.signal = status.signal().map(signal_name);
-    told
+    let mut result = TerminalExitStatus::new();
+    result.exit_code = status.code().and_then(|code| u32::try_from(code).ok());
+    result.signal = status.signal().map(signal_name);
+    result
 }
 
-/// What programs call a signal, such as `SIGTERM`.
+/// The name of a signal, such as `SIGTERM`.
 pub(super) fn signal_name(number: i32) -> String {
     let name = match number {
         libc::SIGHUP => "SIGHUP",

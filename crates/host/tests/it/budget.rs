@@ -19,7 +19,7 @@ fn time() {
     meter.turn(start).unwrap();
     meter.check(start + Duration::from_secs(89)).unwrap();
     let over = meter.check(start + Duration::from_secs(90)).unwrap_err();
-    assert_eq!(over.to_string(), "the time limit of 90 s is over");
+    assert_eq!(over.to_string(), "time limit of 90 s reached");
     assert!(meter.turn(start + Duration::from_secs(91)).is_err());
     assert_eq!(meter.turns(), 1);
 }
@@ -30,7 +30,7 @@ fn turns() {
     let mut meter = Meter::starting_at(Budget::new().turns(Some(2)), now);
     meter.turn(now).unwrap();
     meter.turn(now).unwrap();
-    assert_eq!(meter.turn(now).unwrap_err().to_string(), "the limit of 2 turns is reached");
+    assert_eq!(meter.turn(now).unwrap_err().to_string(), "limit of 2 turns reached");
 }
 
 #[test]

@@ -37,7 +37,7 @@ async fn a_person_decides_about_what_is_shown() {
                     _ => Answer::Reject,
                 }
             }
-            [Effect::Run(_)] => Answer::Nobody,
+            [Effect::Run(_)] => Answer::Unanswered,
             other => panic!("{other:?}"),
         };
         seen.lock().unwrap().push(question);

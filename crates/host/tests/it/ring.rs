@@ -39,7 +39,7 @@ proptest! {
         told.push_str(ring.finish().unwrap_or_default());
         let whole = pieces.concat();
         prop_assert_eq!(&told, &String::from_utf8_lossy(&whole));
-        prop_assert_eq!((ring.text(), ring.is_cut()), expected(&whole, limit));
+        prop_assert_eq!((ring.text(), ring.is_truncated()), expected(&whole, limit));
     }
 }
 
@@ -48,10 +48,10 @@ fn less_than_the_limit_may_be_left() {
     // shows TERM-07
     let mut ring = Ring::new(4);
     ring.push("a€€".as_bytes());
-    assert_eq!((ring.text().as_str(), ring.is_cut()), ("€", true));
+    assert_eq!((ring.text().as_str(), ring.is_truncated()), ("€", true));
     let mut tiny = Ring::new(2);
     tiny.push("€".as_bytes());
-    assert_eq!((tiny.text().as_str(), tiny.is_cut()), ("", true));
+    assert_eq!((tiny.text().as_str(), tiny.is_truncated()), ("", true));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What is hidden, and what is not.
 
-use attache_host::secrets::{Mask, PieceMask, is_secret_name};
+use attache_host::secrets::{Mask, StreamMask, is_secret_name};
 use proptest::prelude::*;
 
 #[test]
@@ -182,7 +182,7 @@ fn command_lines() {
 
 /// Feeds a text in pieces of these lengths.
 fn in_pieces(mask: &Mask, text: &str, lengths: impl IntoIterator<Item = usize>) -> String {
-    let mut pieces = PieceMask::new(mask.clone());
+    let mut pieces = StreamMask::new(mask.clone());
     let mut out = String::new();
     let mut rest = text;
     for length in lengths {
@@ -221,7 +221,7 @@ fn a_secret_in_two_pieces_is_found() {
 
 #[test]
 fn ordinary_text_is_not_held_back() {
-    let mut pieces = PieceMask::new(Mask::new().with(["correct horse"]));
+    let mut pieces = StreamMask::new(Mask::new().with(["correct horse"]));
     for piece in ["begun", " thinking...", " It works, ", "see line 42", ":\n", "don't"] {
         assert_eq!(pieces.push(piece), piece);
         assert!(pieces.is_empty());
@@ -234,10 +234,10 @@ fn ordinary_text_is_not_held_back() {
 
 #[test]
 fn a_word_without_an_end_is_not_waited_for_for_ever() {
-    let mut pieces = PieceMask::new(Mask::new());
+    let mut pieces = StreamMask::new(Mask::new());
     let out: String = (0..1000).map(|_| pieces.push("abcdefghij")).collect();
     assert!(out.len() > 5_000, "{}", out.len());
-    let mut pieces = PieceMask::new(Mask::new());
+    let mut pieces = StreamMask::new(Mask::new());
     let mut out = pieces.push("sk-");
     out.extend((0..1000).map(|_| pieces.push("abcdefghij")));
     out.push_str(&pieces.push(" after"));

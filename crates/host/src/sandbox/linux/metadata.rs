@@ -144,16 +144,16 @@ struct Process(PathBuf);
 
 impl Process {
     /// Opens a file of the caller; it is good for a place only.
-    fn place(&self, name: &Path) -> io::Result<OwnedFd> {
+    fn open_path(&self, name: &Path) -> io::Result<OwnedFd> {
         let flags = libc::O_PATH | libc::O_CLOEXEC;
         Ok(File::options().read(true).custom_flags(flags).open(self.0.join(name))?.into())
     }
 
     fn descriptor(&self, fd: c_int) -> io::Result<OwnedFd> {
         match fd {
-            libc::AT_FDCWD => self.place(Path::new("cwd")),
+            libc::AT_FDCWD => self.open_path(Path::new("cwd")),
             fd => {
-                let found = self.place(Path::new(&format!("fd/{fd}")));
+                let found = self.open_path(Path::new(&format!("fd/{fd}")));
                 found.map_err(|_| io::Error::from_raw_os_error(libc::EBADF))
             }
         }
@@ -161,7 +161,11 @@ impl Process {
 
     /// The directory that a path starts from.
     fn base(&self, fd: c_int, path: &CStr) -> io::Result<OwnedFd> {
-        if path.to_bytes().starts_with(b"/") { self.place(Path::new("root")) } else { self.descriptor(fd) }
+        if path.to_bytes().starts_with(b"/") {
+            self.open_path(Path::new("root"))
+        } else {
+            self.descriptor(fd)
+        }
     }
 
     /// Reads memory up to the end of a page, so that the page behind it need not exist.

@@ -135,7 +135,7 @@ fn memory(bytes: Option<u64>, shared: bool) -> io::Result<OwnedFd> {
 }
 
 fn device(name: &str) -> io::Result<OwnedFd> {
-    Dir::open(Path::new("/dev"))?.place(OsStr::new(name))
+    Dir::open(Path::new("/dev"))?.open_path(OsStr::new(name))
 }
 
 /// A new `/dev`, made of some of the devices outside.
@@ -166,7 +166,7 @@ impl Devices {
             // Devices can be written to all the same, but their owner and permissions are those of everyone.
             let attributes = attribute::NO_SETUID | attribute::NO_EXEC | attribute::READ_ONLY;
             mount::set_attributes(copy.as_fd(), attributes)?;
-            mount::place(copy.as_fd(), directory.place(OsStr::new(name))?.as_fd())?;
+            mount::place(copy.as_fd(), directory.open_path(OsStr::new(name))?.as_fd())?;
         }
         for (name, target) in [
             ("fd", "/proc/self/fd"),
@@ -182,7 +182,7 @@ impl Devices {
         let options = [(c"ptmxmode", Some("0666")), (c"mode", Some("620"))];
         let attributes = attribute::NO_SETUID | attribute::NO_EXEC;
         let terminals = mount::new_file_system(c"devpts", &options, attributes)?;
-        mount::place(terminals.as_fd(), directory.place(OsStr::new("pts"))?.as_fd())?;
+        mount::place(terminals.as_fd(), directory.open_path(OsStr::new("pts"))?.as_fd())?;
         Ok(memory)
     }
 }
@@ -206,7 +206,7 @@ fn place_for(root: &Dir, path: &Path, is_directory: bool) -> io::Result<Place> {
     } else {
         directory.create(name(path), 0o444)?;
     }
-    Ok(Place { descriptor: directory.place(name(path))?, existed: false })
+    Ok(Place { descriptor: directory.open_path(name(path))?, existed: false })
 }
 
 /// A directory, with all directories above it.

@@ -67,7 +67,7 @@ pub(super) fn create_all(confinement: &Confinement) -> io::Result<Vec<Placeholde
 
 /// Whether what a path leads to is a placeholder.
 pub(super) fn is_placeholder(step: &Step) -> bool {
-    let facts = sys::facts(step.descriptor.as_fd());
+    let facts = sys::stat(step.descriptor.as_fd());
     step.kind == Kind::Directory
         && facts.is_ok_and(|facts| facts.mode == MODE && facts.user == user_and_group().0)
 }
@@ -110,7 +110,7 @@ impl Placeholder {
 
     /// Whether the name still stands for what is locked.
     fn is_there(&self) -> bool {
-        let there = self.directory.place(&self.name).and_then(|place| Id::of(place.as_fd()));
+        let there = self.directory.open_path(&self.name).and_then(|place| Id::of(place.as_fd()));
         let locked = Id::of(self.lock.as_fd());
         matches!((there, locked), (Ok(there), Ok(locked)) if there == locked)
     }

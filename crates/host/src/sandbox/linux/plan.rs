@@ -151,7 +151,7 @@ impl Plan {
     /// Makes a program unusable, by all names that it has in its directory.
     fn hide_program(&mut self, trail: &Trail) -> io::Result<()> {
         let Some(step) = trail.found() else { return Ok(()) };
-        if step.kind == Kind::File && sys::facts(step.descriptor.as_fd())?.names > 1 {
+        if step.kind == Kind::File && sys::stat(step.descriptor.as_fd())?.names > 1 {
             for path in hard_links(step)? {
                 self.hide(&Trail::follow(&path)?)?;
             }

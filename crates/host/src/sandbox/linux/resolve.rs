@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use crate::sys::{self, Dir, Facts, Kind};
+use crate::sys::{self, Dir, FileStat, Kind};
 
 /// More links than this in one path are a loop.
 const MOST_LINKS: usize = 40;
@@ -21,7 +21,7 @@ pub(super) struct Id {
 
 impl Id {
     pub(super) fn of(descriptor: BorrowedFd<'_>) -> io::Result<Id> {
-        let Facts { device, inode, .. } = sys::facts(descriptor)?;
+        let FileStat { device, inode, .. } = sys::stat(descriptor)?;
         Ok(Id { device, inode })
     }
 }
@@ -83,7 +83,7 @@ impl Trail {
                 break;
             }
             let path = place.path.join(&name);
-            let descriptor = match sys::place_in(place.descriptor.as_fd(), &name) {
+            let descriptor = match sys::open_path_in(place.descriptor.as_fd(), &name) {
                 Ok(descriptor) => descriptor,
                 Err(error) => {
                     trail.end = match error.kind() {
@@ -94,7 +94,7 @@ impl Trail {
                     break;
                 }
             };
-            let kind = sys::facts(descriptor.as_fd())?.kind;
+            let kind = sys::stat(descriptor.as_fd())?.kind;
             let mut step = Step { path, kind, descriptor, target: OsString::new() };
             if kind == Kind::Link {
                 step.target = sys::target_of(step.descriptor.as_fd())?;

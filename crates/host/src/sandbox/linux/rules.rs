@@ -139,8 +139,8 @@ impl<'a> Readable<'a> {
         };
         for entry in entries {
             let name = entry?.file_name();
-            let Ok(place) = directory.place(&name) else { continue };
-            let kind = sys::facts(place.as_fd())?.kind;
+            let Ok(place) = directory.open_path(&name) else { continue };
+            let kind = sys::stat(place.as_fd())?.kind;
             // A link has no content of its own.
             if kind != Kind::Link {
                 self.allow_files(rules, &path.join(name), place.as_fd(), kind)?;

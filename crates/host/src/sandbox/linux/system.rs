@@ -10,7 +10,7 @@ use super::plan::{Node, Plan};
 use super::resolve::Id;
 use crate::sandbox::{Confinement, Network};
 use crate::sys::process::user_and_group;
-use crate::sys::{self, Facts, Kind};
+use crate::sys::{self, FileStat, Kind};
 
 /// Directories with programs and libraries.
 pub(super) const PROGRAMS: &[&str] = &[
@@ -112,7 +112,7 @@ fn add_as_it_is(plan: &mut Plan, path: &Path) -> io::Result<()> {
     // The directories above belong to the administrator.
     let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
     let Ok(place) = File::options().read(true).custom_flags(flags).open(path) else { return Ok(()) };
-    let Facts { kind, device, inode, .. } = sys::facts(place.as_fd())?;
+    let FileStat { kind, device, inode, .. } = sys::stat(place.as_fd())?;
     let node = match kind {
         Kind::Link => Node::Link(sys::target_of(place.as_fd())?),
         Kind::File if place.metadata()?.len() <= COPIED_BYTES => match std::fs::read(path) {
