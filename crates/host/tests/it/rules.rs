@@ -261,7 +261,7 @@ fn a_policy_with_a_mistake_is_refused() {
         (r#"{"autoDeny":[{}]}"#, "a rule is"),
         (r#"{"autoDeny":[{"paths":"x"}]}"#, "`paths`"),
         (r#"{"autoDeny":[{"kind":"write"}]}"#, "`write`"),
-        (r#"{"autoDeny":[{"path":"[a"}]}"#, "`[`"),
+        (r#"{"autoDeny":[{"path":"[a"}]}"#, "unclosed character class"),
         (r#"{"autoDeny":[{"path":[]}]}"#, "must be a text"),
         (r#"{"autoApprove":[{"command":"a && b"}]}"#, "simple command"),
         (r#"{"defaultAction":"allow"}"#, "approve, deny, escalate"),
