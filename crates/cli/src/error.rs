@@ -180,6 +180,19 @@ impl fmt::Display for Failure {
     }
 }
 
+impl From<attache_registry::Error> for Failure {
+    fn from(error: attache_registry::Error) -> Self {
+        use attache_registry::ErrorKind;
+        let mut failure = match error.kind() {
+            ErrorKind::Settings => Failure::usage(&error),
+            ErrorKind::ChecksumMismatch => Failure::runtime(&error).detail("CHECKSUM_MISMATCH"),
+            _ => Failure::runtime(&error),
+        };
+        failure.hints.extend_from_slice(error.hints());
+        failure
+    }
+}
+
 impl From<attache::Error> for Failure {
     fn from(error: attache::Error) -> Self {
         match error {

@@ -1,8 +1,8 @@
 //! `attache agents`
 
-use std::env;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use attache_registry::on_path;
 use serde_json::json;
 
 use super::{BUILTIN, builtin, resolve};
@@ -10,26 +10,6 @@ use crate::config::Source;
 use crate::cx::Cx;
 use crate::error::Result;
 use crate::output::Format;
-
-/// Where a program is: itself if it is a path, else the first of that name in PATH.
-pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
-    if program.contains(std::path::is_separator) {
-        return is_program(Path::new(program)).then(|| PathBuf::from(program));
-    }
-    let path = env::var_os("PATH")?;
-    env::split_paths(&path).map(|dir| dir.join(program)).find(|file| is_program(file))
-}
-
-#[cfg(unix)]
-fn is_program(file: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_program(file: &Path) -> bool {
-    file.is_file() || ["exe", "cmd", "bat"].iter().any(|extension| file.with_extension(extension).is_file())
-}
 
 /// An agent as it is listed.
 struct Row {

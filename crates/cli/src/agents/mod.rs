@@ -8,9 +8,10 @@ mod words;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+pub(crate) use attache_registry::on_path;
 pub(crate) use builtin::{BUILTIN, OWN, builtin};
 pub(crate) use entry::{check_entry, describe_entry, spec as entry_spec};
-pub(crate) use list::{list, on_path};
+pub(crate) use list::list;
 pub(crate) use words::{join, split};
 
 use serde::{Deserialize, Serialize};

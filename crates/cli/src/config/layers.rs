@@ -234,7 +234,7 @@ impl Config {
 
     /// Agents from registries are known as if the user had written them down; what the user writes counts more.
     fn merge_installed(&mut self, paths: &Paths) {
-        let source = Source::Registry(crate::registry::lock_file(&paths.data));
+        let source = Source::Registry(attache_registry::lock_file(&paths.data));
         match crate::registry::entries(&paths.data) {
             Ok(entries) => {
                 let settings =

@@ -19,7 +19,6 @@ use crate::auth::{called, method_json, method_text};
 use crate::connect::{client, command, credentials};
 use crate::cx::Cx;
 use crate::error::{Failure, Result};
-use crate::registry;
 
 /// An agent that takes longer than this to say hello makes every prompt feel slow.
 const SLOW: Duration = Duration::from_secs(5);
@@ -137,9 +136,9 @@ fn program(cx: &Cx, spec: &AgentSpec, report: &mut Report<'_>) -> bool {
     if let Some(known) = builtin(&spec.name).filter(|_| !there) {
         step = step.hint(format!("install it: {}", known.install));
     }
-    if registry::installed(&cx.paths.data).is_ok_and(|installed| installed.contains_key(&spec.name)) {
+    if attache_registry::installed(&cx.paths.data).is_ok_and(|installed| installed.contains_key(&spec.name)) {
         step = step.hint(format!("install it again: attache registry install --force {}", spec.name));
-    } else if let Some(entry) = registry::hint_for(&cx.paths.cache, &spec.name) {
+    } else if let Some(entry) = attache_registry::cached_entry(&cx.paths.cache, &spec.name) {
         step = step.hint(format!("or from the registry: attache registry install {}", entry.id));
     }
     match program {

@@ -1,16 +1,23 @@
-//! How far a download is: a bar where somebody watches, lines where not.
+//! Progress of downloads: a bar on a terminal, a line elsewhere.
 
 use std::time::{Duration, Instant};
 
+use attache_registry::Event;
+
 use crate::output::{Format, Output, StatusLine};
 
-/// Often enough to look alive, seldom enough to cost nothing.
-const EVERY: Duration = Duration::from_millis(100);
+/// Time between two pictures of the bar.
+const INTERVAL: Duration = Duration::from_millis(100);
 const BAR: usize = 24;
 
-/// A download that is shown.
-pub(super) struct Progress {
-    what: String,
+/// Shows the events of the registry.
+pub(super) struct Reporter<'a> {
+    output: &'a Output,
+    download: Option<Download>,
+}
+
+struct Download {
+    name: String,
     total: Option<u64>,
     done: u64,
     started: Instant,
@@ -19,29 +26,48 @@ pub(super) struct Progress {
     bar: Option<StatusLine>,
 }
 
-impl Progress {
-    pub(super) fn new(output: &Output, what: &str, total: Option<u64>) -> Progress {
+impl Reporter<'_> {
+    pub(super) fn new(output: &Output) -> Reporter<'_> {
+        Reporter { output, download: None }
+    }
+
+    pub(super) fn report(&mut self, event: Event<'_>) {
+        match event {
+            Event::Warning(text) => self.output.warn(text),
+            Event::InvalidEntry(text) if self.output.verbose => self.output.warn(text),
+            Event::NpmInstall(package) => self.output.note(format_args!("npm installs {package}")),
+            Event::DownloadStarted { name, total } => {
+                self.download = Some(Download::new(self.output, name, total));
+            }
+            Event::Downloaded(bytes) => self.download.iter_mut().for_each(|download| download.add(bytes)),
+            Event::DownloadEnded => self.download = None,
+            _ => {}
+        }
+    }
+}
+
+impl Download {
+    fn new(output: &Output, name: &str, total: Option<u64>) -> Download {
         let wanted = output.format == Format::Text && !output.strict;
         let bar = if wanted { StatusLine::new(output.stderr) } else { None };
         if bar.is_none() {
             let size = total.map(|total| format!(" ({})", bytes(total))).unwrap_or_default();
-            output.note(format_args!("downloading {what}{size}"));
+            output.note(format_args!("downloading {name}{size}"));
         }
-        Progress { what: what.to_owned(), total, done: 0, started: Instant::now(), drawn: None, bar }
+        Download { name: name.to_owned(), total, done: 0, started: Instant::now(), drawn: None, bar }
     }
 
-    pub(super) fn add(&mut self, bytes: usize) {
-        self.done += bytes as u64;
-        let Some(bar) = self.bar.as_mut().filter(|_| self.drawn.is_none_or(|drawn| drawn.elapsed() >= EVERY))
-        else {
-            return;
-        };
-        self.drawn = Some(Instant::now());
-        bar.show(&line(&self.what, self.done, self.total, self.started.elapsed()));
+    fn add(&mut self, bytes: u64) {
+        self.done += bytes;
+        let due = self.drawn.is_none_or(|drawn| drawn.elapsed() >= INTERVAL);
+        if let Some(bar) = self.bar.as_mut().filter(|_| due) {
+            self.drawn = Some(Instant::now());
+            bar.show(&line(&self.name, self.done, self.total, self.started.elapsed()));
+        }
     }
 }
 
-fn line(what: &str, done: u64, total: Option<u64>, time: Duration) -> String {
+fn line(name: &str, done: u64, total: Option<u64>, time: Duration) -> String {
     let rate = done as f64 / time.as_secs_f64().max(0.001);
     let speed = format!("{}/s", bytes(rate as u64));
     match total.filter(|total| *total > 0) {
@@ -49,14 +75,14 @@ fn line(what: &str, done: u64, total: Option<u64>, time: Duration) -> String {
             let part = (done as f64 / total as f64).min(1.0);
             let full = (part * BAR as f64) as usize;
             let bar = format!("{}{}", "#".repeat(full), "-".repeat(BAR - full));
-            format!("[{bar}] {:3.0}% {} of {} {speed}  {what}", part * 100.0, bytes(done), bytes(total))
+            format!("[{bar}] {:3.0}% {} of {} {speed}  {name}", part * 100.0, bytes(done), bytes(total))
         }
-        None => format!("{} {speed}  {what}", bytes(done)),
+        None => format!("{} {speed}  {name}", bytes(done)),
     }
 }
 
 /// `12.3 MB`
-pub(super) fn bytes(count: u64) -> String {
+fn bytes(count: u64) -> String {
     match count {
         0..1_000 => format!("{count} B"),
         1_000..1_000_000 => format!("{:.1} kB", count as f64 / 1e3),
@@ -77,7 +103,7 @@ mod tests {
             "[############------------]  50% 500.0 kB of 1.0 MB 500.0 kB/s  goose"
         );
         assert_eq!(line("goose", 12, None, second), "12 B 12 B/s  goose");
-        // More than was announced is no reason to fail.
+        // A server may send more than it announced.
         assert!(line("goose", 20, Some(10), second).contains("100%"));
     }
 }

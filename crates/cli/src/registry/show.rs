@@ -1,18 +1,16 @@
-//! What the commands of the registry print.
+//! Prints the results of the registry commands.
 
+use attache_registry::{AvailableAgent, Entry, InstalledAgent, Outcome};
 use serde_json::{Value, json};
 
-use super::format::Entry;
-use super::lock::{self, Installed};
-use super::source::Found;
 use crate::agents::join;
 use crate::cx::Cx;
 use crate::error::Result;
 use crate::output::Format;
 
-/// Agents of registries.
-pub(super) fn agents(cx: &Cx, agents: Vec<Found>) -> Result<()> {
-    let here = lock::installed(&cx.paths.data)?;
+/// Prints available agents.
+pub(super) fn agents(cx: &Cx, agents: Vec<AvailableAgent>) -> Result<()> {
+    let here = attache_registry::installed(&cx.paths.data)?;
     match cx.output.format {
         Format::Json => {
             let list: Vec<Value> = agents
@@ -22,9 +20,10 @@ pub(super) fn agents(cx: &Cx, agents: Vec<Found>) -> Result<()> {
             cx.output.json(&json!(list));
         }
         Format::Quiet => agents.iter().for_each(|found| cx.output.row(&found.entry.id)),
-        Format::Text if agents.is_empty() => cx.output.line("no agent fits"),
+        Format::Text if agents.is_empty() => cx.output.line("no matching agent"),
         Format::Text => {
-            let width = |text: &dyn Fn(&Found) -> usize| agents.iter().map(text).max().unwrap_or_default();
+            let width =
+                |text: &dyn Fn(&AvailableAgent) -> usize| agents.iter().map(text).max().unwrap_or_default();
             let id = width(&|found| found.entry.id.len());
             let version = width(&|found| found.entry.version.len());
             for found in &agents {
@@ -49,7 +48,7 @@ pub(super) fn agents(cx: &Cx, agents: Vec<Found>) -> Result<()> {
                 cx.output.row(line.trim_end());
             }
             if agents.iter().any(|found| here.contains_key(&found.entry.id)) {
-                cx.output.note("* is installed, ^ can be updated");
+                cx.output.note("* installed, ^ update available");
             }
         }
     }
@@ -64,14 +63,14 @@ fn about(entry: &Entry) -> String {
     }
 }
 
-/// How it would come to this machine.
+/// Returns the method that would install it on this machine.
 fn via(entry: &Entry) -> &'static str {
-    entry.ways_here().first().map_or("-", |way| way.via.name())
+    entry.distributions_here().first().map_or("-", |way| way.method.name())
 }
 
-fn agent_json(found: &Found, installed: Option<&str>) -> Value {
+fn agent_json(found: &AvailableAgent, installed: Option<&str>) -> Value {
     let entry = &found.entry;
-    let mut via: Vec<&str> = entry.ways_here().iter().map(|way| way.via.name()).collect();
+    let mut via: Vec<&str> = entry.distributions_here().iter().map(|way| way.method.name()).collect();
     via.dedup();
     json!({
         "id": entry.id,
@@ -82,21 +81,21 @@ fn agent_json(found: &Found, installed: Option<&str>) -> Value {
         "license": entry.license,
         "website": entry.website,
         "via": via,
-        "source": found.source.place,
+        "source": found.source.location,
         "installed": installed,
     })
 }
 
-/// What is installed.
+/// Prints installed agents.
 pub(super) fn installed(cx: &Cx) -> Result<()> {
-    let here = lock::installed(&cx.paths.data)?;
-    let command = |agent: &Installed| join(agent.command(&cx.paths.data).iter().map(String::as_str));
+    let here = attache_registry::installed(&cx.paths.data)?;
+    let command = |agent: &InstalledAgent| join(agent.command(&cx.paths.data).iter().map(String::as_str));
     match cx.output.format {
         Format::Json => {
             let list: Vec<Value> = here
                 .values()
                 .map(|agent| {
-                    let mut value = agent.to_json();
+                    let mut value = json!(agent);
                     if let Some(object) = value.as_object_mut() {
                         object.insert("id".to_owned(), json!(agent.id));
                         object.insert("command".to_owned(), json!(command(agent)));
@@ -116,7 +115,7 @@ pub(super) fn installed(cx: &Cx) -> Result<()> {
                     "{:<id$}  {:<version$}  {:<6}  {}",
                     agent.id,
                     agent.version,
-                    agent.via.name(),
+                    agent.method.name(),
                     command(agent)
                 );
                 cx.output.row(line);
@@ -126,15 +125,37 @@ pub(super) fn installed(cx: &Cx) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn outcome_text(agent: &Installed, new: bool, before: Option<&Installed>) -> String {
-    let Installed { id, version, .. } = agent;
+/// Prints the result of an installation.
+pub(super) fn outcome(cx: &Cx, outcome: &Outcome, before: Option<&InstalledAgent>) {
+    let (agent, new) = match outcome {
+        Outcome::Installed(agent) => (agent, true),
+        Outcome::UpToDate(agent) => (agent, false),
+    };
+    let command = join(agent.command(&cx.paths.data).iter().map(String::as_str));
+    match cx.output.format {
+        Format::Json => cx.output.json(&outcome_json(agent, &command, new, before)),
+        Format::Quiet => cx.output.row(&agent.id),
+        Format::Text => {
+            cx.output.row(outcome_text(agent, new, before));
+            if new {
+                cx.output.line(format_args!("  {command}"));
+            }
+            if new && before.is_none() {
+                cx.output.line(format_args!("try it: attache doctor {}", agent.id));
+            }
+        }
+    }
+}
+
+fn outcome_text(agent: &InstalledAgent, new: bool, before: Option<&InstalledAgent>) -> String {
+    let InstalledAgent { id, version, .. } = agent;
     if !new {
-        return format!("{id} {version} is installed already");
+        return format!("{id} {version} is already installed");
     }
     let how = match (&agent.sha256, agent.verified) {
-        (Some(_), true) => "the checksum is right",
-        (Some(_), false) => "the registry names no checksum; it is recorded from now on",
-        (None, _) => agent.via.name(),
+        (Some(_), Some(true)) => "checksum verified",
+        (Some(_), _) => "no checksum in the registry; recorded for the next time",
+        (None, _) => agent.method.name(),
     };
     match before {
         Some(before) => format!("updated {id} from {} to {version} ({how})", before.version),
@@ -142,7 +163,7 @@ pub(super) fn outcome_text(agent: &Installed, new: bool, before: Option<&Install
     }
 }
 
-pub(super) fn outcome_json(agent: &Installed, command: &str, new: bool, before: Option<&Installed>) -> Value {
+fn outcome_json(agent: &InstalledAgent, command: &str, new: bool, before: Option<&InstalledAgent>) -> Value {
     json!({
         "action": match (new, before) {
             (false, _) => "agent_present",
@@ -152,25 +173,25 @@ pub(super) fn outcome_json(agent: &Installed, command: &str, new: bool, before: 
         "id": agent.id,
         "version": agent.version,
         "previousVersion": before.map(|before| &before.version),
-        "via": agent.via.name(),
+        "via": agent.method.name(),
         "source": agent.source,
         "sha256": agent.sha256,
-        "verified": agent.verified,
+        "verified": agent.verified.unwrap_or_default(),
         "command": command,
     })
 }
 
-pub(super) fn would_update(cx: &Cx, before: &Installed, version: &str) {
+pub(super) fn would_update(cx: &Cx, before: &InstalledAgent, version: &str) {
     match cx.output.format {
         Format::Json => cx.output.json(&json!({
             "action": "agent_outdated", "id": before.id, "version": version, "previousVersion": before.version,
         })),
         Format::Quiet => cx.output.row(&before.id),
-        Format::Text => cx.output.row(format_args!("{} {} can become {version}", before.id, before.version)),
+        Format::Text => cx.output.row(format_args!("{} {} can be updated to {version}", before.id, before.version)),
     }
 }
 
-pub(super) fn removed(cx: &Cx, agent: &Installed) {
+pub(super) fn removed(cx: &Cx, agent: &InstalledAgent) {
     match cx.output.format {
         Format::Json => {
             cx.output.json(&json!({ "action": "agent_removed", "id": agent.id, "version": agent.version }));

@@ -58,7 +58,7 @@ fn listed_and_searched_with_what_is_for_this_machine() {
         (&json!("goose"), &json!(["binary"]), &Value::Null)
     );
     assert_eq!(world.run(&["--format", "quiet", "registry", "search", "answers", "gem"]).ok(), "gemini\n");
-    assert_eq!(world.run(&["registry", "search", "nothing like it"]).ok(), "no agent fits\n");
+    assert_eq!(world.run(&["registry", "search", "nothing like it"]).ok(), "no matching agent\n");
     // A slip in one agent is told to those who want to know.
     assert!(world.run(&["-v", "registry", "list"]).stderr.contains("BROKEN"));
     // All of that needed one request.
@@ -71,7 +71,7 @@ fn the_copy_serves_when_the_server_does_not() {
     server.agents(&[binary("goose", "1.2.3", "goose.tar.gz", None)]);
     let world = world(&server);
     let failed = world.run(&["registry", "list", "--offline"]).code(1);
-    assert!(failed.stderr.contains("there is no copy"), "{}", failed.stderr);
+    assert!(failed.stderr.contains("no cached copy"), "{}", failed.stderr);
     world.run(&["registry", "list"]).ok();
     // Asked again, the server only says that nothing has changed.
     world.run(&["registry", "list", "--refresh"]).ok();
@@ -102,7 +102,7 @@ fn an_archive_is_checked_installed_and_used_by_name() {
     server.agents(&[binary("goose", "1.2.3", "goose.tar.gz", Some(&sum.to_uppercase()))]);
     let run = world.run(&["registry", "install", "goose"]);
     assert!(run.stderr.contains("downloading goose 1.2.3"), "{}", run.stderr);
-    assert!(run.ok().contains("installed goose 1.2.3 (the checksum is right)"));
+    assert!(run.ok().contains("installed goose 1.2.3 (checksum verified)"));
     let lock = lock(&world);
     let goose = &lock["agents"]["goose"];
     assert_eq!(goose["sha256"], json!(sum));
@@ -117,7 +117,7 @@ fn an_archive_is_checked_installed_and_used_by_name() {
     assert_eq!((&listed["source"], &listed["installed"]), (&json!("registry"), &json!(true)));
     assert_eq!(world.run(&["--format", "quiet", "goose", "exec", "hi there"]).ok(), "hi there\n");
     // Once more does nothing, and without a network it can be made whole again.
-    assert!(world.run(&["registry", "install", "goose"]).ok().contains("is installed already"));
+    assert!(world.run(&["registry", "install", "goose"]).ok().contains("is already installed"));
     fs::remove_dir_all(world.home().join("data/agents/goose")).unwrap();
     let asked = server.paths().len();
     assert!(world.run(&["registry", "install", "--offline", "goose"]).ok().contains("installed goose"));
@@ -143,7 +143,7 @@ fn a_download_that_broke_off_is_gone_on_with() {
     server.agents(&[binary("goose", "1.2.3", "goose.tar.gz", Some(&sum))]);
     server.cut("/goose.tar.gz", length / 2);
     let run = world.run(&["registry", "install", "goose"]).code(1);
-    assert!(run.stderr.contains("what has come so far is kept"), "{}", run.stderr);
+    assert!(run.stderr.contains("the download resumes"), "{}", run.stderr);
     world.run(&["registry", "install", "goose"]).ok();
     let asked = server.asked().pop().unwrap();
     assert_eq!(asked.headers["range"], format!("bytes={}-", length / 2));
@@ -166,7 +166,7 @@ fn an_archive_with_another_checksum_is_not_unpacked() {
     server.put("/goose.tar.gz", working_archive(&world));
     server.agents(&[binary("goose", "1.2.3", "goose.tar.gz", Some(&"0".repeat(64)))]);
     let run = world.run(&["registry", "install", "goose"]).code(1);
-    assert!(run.stderr.contains("not the one that the registry describes"), "{}", run.stderr);
+    assert!(run.stderr.contains("checksum mismatch"), "{}", run.stderr);
     assert!(!world.home().join("data/agents.lock.json").exists());
     assert!(agents_dir(&world, "goose").is_empty());
     let failure = object(world.run(&["--format", "json", "registry", "install", "goose"]));
@@ -181,7 +181,7 @@ fn an_archive_without_a_checksum_is_remembered() {
     server.agents(&[binary("goose", "1.2.3", "goose.tar.gz", None)]);
     let refused = world.run(&["registry", "install", "--require-checksum", "goose"]).code(1);
     assert!(refused.stderr.contains("no checksum"), "{}", refused.stderr);
-    assert!(world.run(&["registry", "install", "goose"]).ok().contains("recorded from now on"));
+    assert!(world.run(&["registry", "install", "goose"]).ok().contains("recorded for the next time"));
     // The same version cannot become something else.
     server.put("/goose.tar.gz", gzip(&tar(&[("bin/agent", b"#!/bin/sh\necho other\n")])));
     let run = world.run(&["registry", "install", "--force", "goose"]).code(1);
@@ -228,11 +228,11 @@ fn updates_replace_the_version_before() {
     server.put("/2.tgz", working_archive(&world));
     server.agents(&[binary("goose", "1.0.0", "1.tgz", None)]);
     world.run(&["registry", "install", "goose"]).ok();
-    assert!(world.run(&["registry", "update"]).ok().contains("is installed already"));
+    assert!(world.run(&["registry", "update"]).ok().contains("is already installed"));
     server.agents(&[binary("goose", "2.0.0", "2.tgz", None)]);
     let text = world.run(&["registry", "list", "--refresh"]).ok();
     assert!(text.contains("^ goose  2.0.0") && text.contains("(1.0.0 is installed)"), "{text}");
-    assert_eq!(world.run(&["registry", "update", "--dry-run"]).ok(), "goose 1.0.0 can become 2.0.0\n");
+    assert_eq!(world.run(&["registry", "update", "--dry-run"]).ok(), "goose 1.0.0 can be updated to 2.0.0\n");
     let done = object(world.run(&["--format", "json", "registry", "update", "goose"]));
     assert_eq!((&done["action"], &done["previousVersion"]), (&json!("agent_updated"), &json!("1.0.0")));
     assert_eq!(agents_dir(&world, "goose"), ["2.0.0"]);
@@ -292,7 +292,7 @@ fn packages_become_the_command_that_runs_them() {
     assert_eq!(lock(&world)["agents"]["one"]["env"]["ONE"], "1");
     let run = world.run(&["registry", "install", "five"]).code(1);
     assert!(
-        run.stderr.contains(&format!("does not come for {}", platform()))
+        run.stderr.contains(&format!("is not available for {}", platform()))
             && run.stderr.contains("plan9-mips"),
         "{}",
         run.stderr

@@ -5,8 +5,8 @@ use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
 use super::invalid;
-use crate::error::{Context as _, Result};
-use crate::paths::private_dir;
+use crate::error::Result;
+use crate::lock::private_dir;
 
 /// How much an archive may hold.
 const MOST_BYTES: u64 = 8 << 30;
@@ -23,7 +23,7 @@ pub(super) struct Tree {
 
 impl Tree {
     pub(super) fn new(root: &Path) -> Result<Tree> {
-        private_dir(root).context("the registry")?;
+        private_dir(root)?;
         Ok(Tree { root: root.to_owned(), links: Vec::new(), bytes: 0, entries: 0 })
     }
 

@@ -5,7 +5,7 @@ use std::io::{Cursor, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::tree::{Tree, inside};
-use super::{Kind, bzip2, tar, zip};
+use super::{ArchiveKind, MultiBzDecoder, tar, zip};
 
 /// A directory of this test that is gone afterwards.
 struct Temp(PathBuf);
@@ -207,7 +207,7 @@ fn bzip2_as_others_write_it() {
     ];
     let read = |bytes: &[u8]| {
         let mut text = Vec::new();
-        bzip2::Decoder::new(bytes).read_to_end(&mut text).map(|_| text)
+        MultiBzDecoder::new(bytes).read_to_end(&mut text).map(|_| text)
     };
     assert_eq!(read(packed).unwrap(), b"hello hello hello\n");
     // Two streams, one behind the other, are one text.
@@ -275,9 +275,9 @@ fn mended(mut archive: Vec<u8>) -> Vec<u8> {
 
 #[test]
 fn kinds_by_their_names() {
-    assert_eq!(Kind::of("https://example.com/a.tar.gz?x=1").unwrap(), Kind::TarGz);
-    assert_eq!(Kind::of("a.TGZ").unwrap(), Kind::TarGz);
-    assert_eq!(Kind::of("a.tar.bz2").unwrap(), Kind::TarBz2);
-    assert_eq!(Kind::of("a-linux-amd64").unwrap(), Kind::Program);
-    assert!(Kind::of("a.dmg").is_err() && Kind::of("a.tar.xz").is_err());
+    assert_eq!(ArchiveKind::of("https://example.com/a.tar.gz?x=1").unwrap(), ArchiveKind::TarGz);
+    assert_eq!(ArchiveKind::of("a.TGZ").unwrap(), ArchiveKind::TarGz);
+    assert_eq!(ArchiveKind::of("a.tar.bz2").unwrap(), ArchiveKind::TarBz2);
+    assert_eq!(ArchiveKind::of("a-linux-amd64").unwrap(), ArchiveKind::Program);
+    assert!(ArchiveKind::of("a.dmg").is_err() && ArchiveKind::of("a.tar.xz").is_err());
 }

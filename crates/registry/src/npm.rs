@@ -1,4 +1,4 @@
-//! Packages that npm fetches at once, into a directory of their own.
+//! Installs npm packages ahead of time, each into its own directory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,27 +6,30 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use super::format::Way;
-use super::lock::Installed;
-use crate::agents::on_path;
-use crate::cx::Cx;
-use crate::error::{Context as _, Failure, Result};
-use crate::paths::private_dir;
+use crate::error::{Context as _, Error, Result};
+use crate::format::Distribution;
+use crate::lock::{InstalledAgent, private_dir};
+use crate::program::on_path;
+use crate::{Event, OnEvent};
 
 /// Installs a package into `dir` and finds its program.
-pub(super) fn preinstall(cx: &Cx, way: &Way, dir: &Path, agent: &mut Installed) -> Result<()> {
-    let npm = on_path("npm").ok_or_else(|| {
-        Failure::runtime("npm is not in PATH").hint("it comes with Node.js: https://nodejs.org")
-    })?;
+pub(crate) fn preinstall(
+    distribution: &Distribution,
+    dir: &Path,
+    agent: &mut InstalledAgent,
+    on_event: OnEvent<'_>,
+) -> Result<()> {
+    let npm = on_path("npm")
+        .ok_or_else(|| Error::new("npm is not in PATH").hint("it comes with Node.js: https://nodejs.org"))?;
     let _ = fs::remove_dir_all(dir);
-    private_dir(dir).context("the registry")?;
-    cx.output.note(format_args!("npm installs {}", way.from));
+    private_dir(dir)?;
+    on_event(Event::NpmInstall(&distribution.from));
     let result = Command::new(&npm)
         .args(["install", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error", "--prefix"])
         .arg(dir)
         .arg("--")
-        .arg(&way.from)
-        // Not where a project's own settings for npm would count.
+        .arg(&distribution.from)
+        // A project's own .npmrc must not take effect.
         .current_dir(dir)
         .stdin(Stdio::null())
         .output()
@@ -35,25 +38,25 @@ pub(super) fn preinstall(cx: &Cx, way: &Way, dir: &Path, agent: &mut Installed) 
         let said = String::from_utf8_lossy(&result.stderr);
         let lines: Vec<&str> = said.lines().rev().take(20).collect();
         let said = lines.into_iter().rev().collect::<Vec<_>>().join("\n");
-        return Err(Failure::runtime(format_args!("npm could not install {}: {said}", way.from)));
+        return Err(Error::new(format_args!("npm could not install {}: {said}", distribution.from)));
     }
-    let program = program(dir, way)?;
+    let program = program(dir, distribution)?;
     if !dir.join(&program).exists() {
-        return Err(Failure::runtime(format_args!("npm installed {}, but not its program", way.from)));
+        return Err(Error::new(format_args!("npm installed {}, but not its program", distribution.from)));
     }
     agent.argv = vec![program.to_string_lossy().into_owned()];
-    agent.argv.extend(way.args.iter().cloned());
+    agent.argv.extend(distribution.args.iter().cloned());
     Ok(())
 }
 
-/// The program of the package, below the directory.
-fn program(dir: &Path, way: &Way) -> Result<PathBuf> {
-    let name = installed_name(dir).unwrap_or_else(|| package_name(&way.from).to_owned());
+/// Returns the program of the package, relative to the directory.
+fn program(dir: &Path, distribution: &Distribution) -> Result<PathBuf> {
+    let name = installed_name(dir).unwrap_or_else(|| package_name(&distribution.from).to_owned());
     let manifest = dir.join("node_modules").join(&name).join("package.json");
     let text = fs::read_to_string(&manifest).context(manifest.display())?;
     let manifest: Value = serde_json::from_str(&text).context(manifest.display())?;
-    let program = choose(&name, manifest.get("bin"), way.command.as_deref()).ok_or_else(|| {
-        Failure::runtime(format_args!(
+    let program = choose(&name, manifest.get("bin"), distribution.command.as_deref()).ok_or_else(|| {
+        Error::new(format_args!(
             "the package {name} has no single program, and the registry names none of them"
         ))
     })?;
@@ -61,14 +64,14 @@ fn program(dir: &Path, way: &Way) -> Result<PathBuf> {
     Ok(Path::new("node_modules").join(".bin").join(file))
 }
 
-/// What npm says it installed: a package can also be given as an address.
+/// Returns the name of the installed package, which may have been given as an address.
 fn installed_name(dir: &Path) -> Option<String> {
     let text = fs::read_to_string(dir.join("package.json")).ok()?;
     let manifest: Value = serde_json::from_str(&text).ok()?;
     manifest.get("dependencies")?.as_object()?.keys().next().cloned()
 }
 
-/// `@scope/name@1.2.3` without its version.
+/// Removes the version of `@scope/name@1.2.3`.
 fn package_name(package: &str) -> &str {
     match package.rfind('@') {
         Some(at) if at > 0 => package.get(..at).unwrap_or(package),
@@ -76,7 +79,7 @@ fn package_name(package: &str) -> &str {
     }
 }
 
-/// The program among those that a package brings, as npx chooses it: the one that was named, the only one, the one called like the
+/// Chooses a program of the package as npx does: the wanted one, the only one, or the one named like the
 /// package.
 fn choose(package: &str, bin: Option<&Value>, wanted: Option<&str>) -> Option<String> {
     let own = package.rsplit('/').next().unwrap_or(package);

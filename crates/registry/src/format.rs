@@ -2,64 +2,81 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// An agent as a registry describes it.
+/// An agent as an index describes it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Entry {
-    pub(crate) id: String,
-    pub(crate) name: String,
-    pub(crate) version: String,
-    pub(crate) description: String,
-    pub(crate) website: Option<String>,
-    pub(crate) license: Option<String>,
-    pub(crate) authors: Vec<String>,
-    /// The ways to get it, for this machine or not.
-    pub(crate) ways: Vec<Way>,
+pub struct Entry {
+    /// Its id: lower-case letters, digits and hyphens.
+    pub id: String,
+    /// Its name for people.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// A description, perhaps empty.
+    pub description: String,
+    /// Its website or repository.
+    pub website: Option<String>,
+    /// Its license.
+    pub license: Option<String>,
+    /// Its authors.
+    pub authors: Vec<String>,
+    /// Its distributions, for this machine or not.
+    pub distributions: Vec<Distribution>,
 }
 
-/// A way to get an agent.
+/// One way to install an agent.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Way {
-    pub(crate) via: Via,
+pub struct Distribution {
+    /// The installation method.
+    pub method: Method,
     /// The package, or the address of the archive.
-    pub(crate) from: String,
-    /// What to run: a command of the package, or a file of the archive.
-    pub(crate) command: Option<String>,
-    pub(crate) args: Vec<String>,
-    pub(crate) env: BTreeMap<String, String>,
-    /// For an archive, the platform that it is for.
-    pub(crate) platform: Option<String>,
-    /// For an archive, its SHA-256 in lower case.
-    pub(crate) sha256: Option<String>,
+    pub from: String,
+    /// The command of the package, or the program in the archive.
+    pub command: Option<String>,
+    /// Arguments of the command.
+    pub args: Vec<String>,
+    /// Variables of the command.
+    pub env: BTreeMap<String, String>,
+    /// The platform of an archive.
+    pub platform: Option<String>,
+    /// The SHA-256 of an archive, in lower case.
+    pub sha256: Option<String>,
 }
 
-/// What gets an agent onto the machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Via {
+/// An installation method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Method {
+    /// An archive with a program.
     Binary,
+    /// An npm package that npx runs.
     Npx,
+    /// A Python package that uvx runs.
     Uvx,
 }
 
-impl Via {
-    /// In the order in which they are tried: a program of its own needs nothing else.
-    pub(crate) const ALL: [Via; 3] = [Via::Binary, Via::Npx, Via::Uvx];
+impl Method {
+    /// All methods in order of preference: a program needs no runner.
+    pub const ALL: [Method; 3] = [Method::Binary, Method::Npx, Method::Uvx];
 
-    pub(crate) fn name(self) -> &'static str {
+    /// Returns the name in indexes and options.
+    pub fn name(self) -> &'static str {
         match self {
-            Via::Binary => "binary",
-            Via::Npx => "npx",
-            Via::Uvx => "uvx",
+            Method::Binary => "binary",
+            Method::Npx => "npx",
+            Method::Uvx => "uvx",
         }
     }
 
-    pub(crate) fn from_name(name: &str) -> Option<Via> {
-        Via::ALL.into_iter().find(|via| via.name() == name)
+    /// Finds a method by its name.
+    pub fn from_name(name: &str) -> Option<Method> {
+        Method::ALL.into_iter().find(|method| method.name() == name)
     }
 }
 
-/// What registries call this machine.
+/// Returns the name of this platform in indexes.
 pub(crate) fn platform() -> String {
     let system = match std::env::consts::OS {
         "macos" => "darwin",
@@ -68,8 +85,8 @@ pub(crate) fn platform() -> String {
     format!("{system}-{}", std::env::consts::ARCH)
 }
 
-/// Reads an index. What is wrong with single agents is told and the rest is used, so that one slip does not hide all others.
-pub(super) fn read(text: &str) -> Result<(Vec<Entry>, Vec<String>), String> {
+/// Reads an index. Invalid entries are returned as messages, so that one mistake does not hide all others.
+pub(crate) fn read(text: &str) -> Result<(Vec<Entry>, Vec<String>), String> {
     let value: Value = serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
     let agents: Vec<&Value> = match value.get("agents") {
         Some(Value::Array(agents)) => agents.iter().collect(),
@@ -77,17 +94,17 @@ pub(super) fn read(text: &str) -> Result<(Vec<Entry>, Vec<String>), String> {
         None if value.get("distribution").is_some() => vec![&value],
         _ => return Err("it is not a registry: it has no list `agents`".to_owned()),
     };
-    let (mut entries, mut slips) = (Vec::new(), Vec::new());
+    let (mut entries, mut invalid) = (Vec::new(), Vec::new());
     for agent in agents {
         match entry(agent) {
             Ok(entry) => entries.push(entry),
             Err(what) => {
                 let id = agent.get("id").and_then(Value::as_str).unwrap_or("an agent without an id");
-                slips.push(format!("{id}: {what}"));
+                invalid.push(format!("{id}: {what}"));
             }
         }
     }
-    Ok((entries, slips))
+    Ok((entries, invalid))
 }
 
 fn entry(value: &Value) -> Result<Entry, String> {
@@ -98,32 +115,33 @@ fn entry(value: &Value) -> Result<Entry, String> {
     };
     if !id.starts_with(|first: char| first.is_ascii_lowercase()) || !letters(&id) || id.len() > 64 {
         return Err(
-            "an `id` is made of small letters, digits and hyphens, and begins with a letter".to_owned()
+            "invalid `id`: use lower-case letters, digits and hyphens, and begin with a letter".to_owned()
         );
     }
     let version = required(value, "version")?;
     let plain = |letter: char| letter.is_ascii_alphanumeric() || ".-+_".contains(letter);
     if !version.chars().all(plain) || version.starts_with('.') || version.len() > 100 {
-        return Err(format!("`version` is not one: {version:?}"));
+        return Err(format!("invalid `version`: {version:?}"));
     }
     let Some(Value::Object(distribution)) = value.get("distribution") else {
         return Err("`distribution` is missing".to_owned());
     };
-    let mut ways = Vec::new();
-    for (name, way) in distribution {
-        match Via::from_name(name) {
-            Some(Via::Binary) => {
-                for (platform, target) in way.as_object().ok_or("`binary` is not an object")? {
-                    ways.push(binary(platform, target).map_err(|what| format!("{platform}: {what}"))?);
+    let mut distributions = Vec::new();
+    for (name, distribution) in distribution {
+        match Method::from_name(name) {
+            Some(Method::Binary) => {
+                for (platform, target) in distribution.as_object().ok_or("`binary` is not an object")? {
+                    distributions
+                        .push(binary(platform, target).map_err(|what| format!("{platform}: {what}"))?);
                 }
             }
-            Some(via) => ways.push(package(via, way)?),
-            // Ways that are yet to come.
+            Some(method) => distributions.push(package(method, distribution)?),
+            // Methods of the future.
             None => {}
         }
     }
-    if ways.is_empty() {
-        return Err("it names no way to get it that is known".to_owned());
+    if distributions.is_empty() {
+        return Err("it has no known distribution".to_owned());
     }
     Ok(Entry {
         name: optional(value, "name").unwrap_or_else(|| id.clone()),
@@ -133,24 +151,32 @@ fn entry(value: &Value) -> Result<Entry, String> {
         website: optional(value, "website").or_else(|| optional(value, "repository")),
         license: optional(value, "license"),
         authors: value.get("authors").map(texts).transpose()?.unwrap_or_default(),
-        ways,
+        distributions,
     })
 }
 
-fn package(via: Via, value: &Value) -> Result<Way, String> {
+fn package(method: Method, value: &Value) -> Result<Distribution, String> {
     let from = required(value, "package")?;
-    // It becomes an argument, and must not become an option.
+    // It becomes an argument and must not be read as an option.
     if from.starts_with('-') || from.contains(char::is_whitespace) {
-        return Err(format!("`package` is not one: {from:?}"));
+        return Err(format!("invalid `package`: {from:?}"));
     }
     let command = optional(value, "cmd");
     if command.as_ref().is_some_and(|command| command.starts_with('-')) {
         return Err("`cmd` begins with a hyphen".to_owned());
     }
-    Ok(Way { via, from, command, args: args(value)?, env: env(value)?, platform: None, sha256: None })
+    Ok(Distribution {
+        method,
+        from,
+        command,
+        args: args(value)?,
+        env: env(value)?,
+        platform: None,
+        sha256: None,
+    })
 }
 
-fn binary(platform: &str, value: &Value) -> Result<Way, String> {
+fn binary(platform: &str, value: &Value) -> Result<Distribution, String> {
     let sha256 = match value.get("sha256") {
         None | Some(Value::Null) => None,
         Some(Value::String(text))
@@ -158,11 +184,11 @@ fn binary(platform: &str, value: &Value) -> Result<Way, String> {
         {
             Some(text.to_ascii_lowercase())
         }
-        // A checksum that cannot be checked must not count as none.
+        // An invalid checksum must not pass as a missing one.
         Some(_) => return Err("`sha256` is not 64 hexadecimal digits".to_owned()),
     };
-    Ok(Way {
-        via: Via::Binary,
+    Ok(Distribution {
+        method: Method::Binary,
         from: required(value, "archive")?,
         command: Some(required(value, "cmd")?),
         args: args(value)?,
@@ -188,11 +214,9 @@ fn args(value: &Value) -> Result<Vec<String>, String> {
 }
 
 fn texts(value: &Value) -> Result<Vec<String>, String> {
-    let list = value.as_array().ok_or("a list of texts is something else")?;
+    let list = value.as_array().ok_or("expected a list of strings")?;
     list.iter()
-        .map(|item| {
-            item.as_str().map(str::to_owned).ok_or_else(|| "a list of texts holds something else".to_owned())
-        })
+        .map(|item| item.as_str().map(str::to_owned).ok_or_else(|| "expected a list of strings".to_owned()))
         .collect()
 }
 
@@ -207,22 +231,23 @@ fn env(value: &Value) -> Result<BTreeMap<String, String>, String> {
             Some(value) if !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0') => {
                 Ok((name.clone(), value.to_owned()))
             }
-            _ => Err(format!("`env` holds something that is not a variable: {name:?}")),
+            _ => Err(format!("invalid variable in `env`: {name:?}")),
         })
         .collect()
 }
 
 impl Entry {
-    /// The ways that are for this machine, whether or not their tools are there.
-    pub(crate) fn ways_here(&self) -> Vec<&Way> {
+    /// Returns the distributions for this machine, whether or not their runners are installed, best first.
+    pub fn distributions_here(&self) -> Vec<&Distribution> {
         let here = platform();
-        let mut ways: Vec<&Way> = self
-            .ways
+        let mut distributions: Vec<&Distribution> = self
+            .distributions
             .iter()
-            .filter(|way| way.platform.as_ref().is_none_or(|platform| *platform == here))
+            .filter(|distribution| distribution.platform.as_ref().is_none_or(|platform| *platform == here))
             .collect();
-        ways.sort_by_key(|way| Via::ALL.iter().position(|via| *via == way.via));
-        ways
+        distributions
+            .sort_by_key(|distribution| Method::ALL.iter().position(|method| *method == distribution.method));
+        distributions
     }
 }
 
@@ -241,13 +266,14 @@ mod tests {
                 "binary":{"linux-x86_64":{"archive":"https://example.com/a.tgz","cmd":"./a",
                     "sha256":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}},
                 "flatpak":{"id":"x"}}}]}"#;
-        let (entries, slips) = read(text).unwrap();
-        assert!(slips.is_empty(), "{slips:?}");
+        let (entries, invalid) = read(text).unwrap();
+        assert!(invalid.is_empty(), "{invalid:?}");
         let entry = &entries[0];
-        assert_eq!(entry.ways.len(), 3);
-        let npx = entry.ways.iter().find(|way| way.via == Via::Npx).unwrap();
+        assert_eq!(entry.distributions.len(), 3);
+        let npx = entry.distributions.iter().find(|distribution| distribution.method == Method::Npx).unwrap();
         assert_eq!((npx.command.as_deref(), npx.args.len(), npx.env["A"].as_str()), (Some("some"), 1, "1"));
-        let binary = entry.ways.iter().find(|way| way.via == Via::Binary).unwrap();
+        let binary =
+            entry.distributions.iter().find(|distribution| distribution.method == Method::Binary).unwrap();
         assert_eq!(binary.sha256.as_deref(), Some("a".repeat(64).as_str()));
     }
 
@@ -260,10 +286,10 @@ mod tests {
     #[test]
     fn slips_hide_only_their_own_agent() {
         let agent = |id: &str, rest: &str| format!(r#"{{"id":"{id}","version":"1.0.0"{rest}}}"#);
-        let way = r#","distribution":{"npx":{"package":"x"}}"#;
+        let distribution = r#","distribution":{"npx":{"package":"x"}}"#;
         let wrong = [
-            agent("../evil", way),
-            agent("Upper", way),
+            agent("../evil", distribution),
+            agent("Upper", distribution),
             agent("none", ""),
             agent("empty", r#","distribution":{}"#),
             agent("option", r#","distribution":{"npx":{"package":"--call=evil"}}"#),
@@ -274,10 +300,10 @@ mod tests {
             agent("bad-env", r#","distribution":{"npx":{"package":"x","env":{"A=B":"1"}}}"#),
             r#"{"id":"v","version":"../1","distribution":{"npx":{"package":"x"}}}"#.to_owned(),
         ];
-        let text = format!(r#"{{"agents":[{},{}]}}"#, wrong.join(","), agent("good", way));
-        let (entries, slips) = read(&text).unwrap();
+        let text = format!(r#"{{"agents":[{},{}]}}"#, wrong.join(","), agent("good", distribution));
+        let (entries, invalid) = read(&text).unwrap();
         assert_eq!(entries.len(), 1);
-        assert_eq!(slips.len(), wrong.len(), "{slips:?}");
+        assert_eq!(invalid.len(), wrong.len(), "{invalid:?}");
         assert!(read("[]").is_err() && read("nonsense").is_err());
     }
 }
