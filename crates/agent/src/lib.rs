@@ -1,6 +1,6 @@
-//! A coding agent that speaks ACP, small enough to read in an evening.
+//! A coding agent that speaks ACP: model providers, tools, permissions, MCP servers and stored sessions.
 //!
-//! It is started as `attache agent`, or with [`serve`] inside of another program:
+//! The program `attache agent` runs it; [`serve`] runs it inside of another program:
 //!
 //! ```no_run
 //! # async fn run() -> attache::Result<()> {
@@ -12,36 +12,48 @@
 //! # }
 //! ```
 //!
-//! It works on Unix: where there is no client that lends files and terminals, those of `attache-host` are needed, which are Unix's.
+//! It runs on Unix: a client without files or terminals is replaced by those of `attache-host`, which need Unix.
 //!
-//! Reading order: `session.rs` (what a session is), `turn/` (the loop), `tools/` (what the model can do), `modes.rs` (what needs a
-//! question), `ground/` (where tools act), `voice.rs` (told and written down), `history.rs` (sessions that
-//! were there before), `commands/`, `instructions.rs`; then what stands on
-//! its own: `mcp/`, `nes/`, `model/`, `auth/`, `store/`.
+//! Layers, from the top; each module uses only those below it:
 //!
-//! What never happens here: a file is changed that was not kept before; something is told to the client that is not in the
-//! log; a permission is decided by what a model, a file or a command says; a turn leaves a session that cannot go on.
+//! | module | content |
+//! |---|---|
+//! | `history`, `auth`, `providers`, `next_edits` | stored sessions, logins, `providers/*`, next-edit suggestions |
+//! | `session` | a session as the SDK sees it |
+//! | `turn` | the loop: ask the model, run its tool calls, repeat |
+//! | `commands`, `mcp` | slash commands; MCP servers, whose tools join the session's |
+//! | `tools` | tools, their permissions, and the network of commands |
+//! | `state` | state of the agent and of a session |
+//! | `workspace`, `reporter`, `instructions` | files and commands; updates to client and log; AGENTS.md |
+//! | `store` | sessions in SQLite, and files for `/undo` |
+//! | `options`, `modes`, `model`, `http`, `project_files`, `text` | settings, model clients, HTTP, walks over a project |
+//!
+//! To learn how a prompt is answered, read `turn/mod.rs`, `turn/steps.rs` and `tools/mod.rs`.
+//!
+//! Invariants: no file is changed before its old content is stored; no update reaches the client before it is in the log; no
+//! permission is decided by text from a model, a file or a command; every turn leaves a session that can continue.
 
 pub mod auth;
+mod blocking;
 mod commands;
-mod ground;
 mod history;
-mod house;
 pub mod http;
 mod instructions;
 mod mcp;
 pub mod model;
 mod modes;
-mod nes;
-mod network;
+mod next_edits;
 mod options;
-mod project;
+mod project_files;
 pub mod providers;
+mod reporter;
 mod session;
+mod state;
 pub mod store;
+mod text;
 mod tools;
 mod turn;
-mod voice;
+mod workspace;
 
 pub use modes::Mode;
 pub use options::{Limits, Options, Sandbox, SandboxOptions, TrustSource};
@@ -50,41 +62,42 @@ use attache::agent::{Agent, SystemPromptSupport};
 use attache::{Link, Result};
 
 use auth::{Keys, Logins};
-use house::{Bell, House};
+use history::Sessions;
 use providers::Routes;
+use state::{AgentState, ModelChangeNotifier};
 
-/// Serves one client until it leaves.
+/// Serves one client until it disconnects.
 pub async fn serve(options: Options, link: Link) -> Result<()> {
     agent(options)?.serve(link).await
 }
 
-/// The agent, to be served over any number of links.
+/// The agent, which can serve any number of links.
 pub fn agent(mut options: Options) -> Result<Agent> {
-    let keys = options.config_dir.as_deref().map_or_else(Keys::nowhere, Keys::new);
+    let keys = options.config_dir.as_deref().map_or_else(Keys::none, Keys::new);
     options.models = options.models.with_keys(|provider| keys.get(provider));
-    let house = House::new(options)?;
-    let models = house.models.clone();
-    let bell = Bell::new(&house);
-    let logins = Logins::new(models.clone(), keys).telling(bell.clone());
-    let (leaving, status) = (logins.clone(), logins.clone());
-    let open = house.clone();
-    let suggestions = nes::Suggestions::new(house.clone());
-    let agent = Agent::new(move |request| open.clone().new_session(request));
-    // What a prompt may hold is said before a session chooses its model; sound is taken by few.
-    let agent = match house.first_model(None).is_some_and(|model| model.info().audio) {
-        true => agent.audio(),
-        false => agent,
-    };
-    Ok(history::offer(agent, &house)
+    let state = AgentState::new(options)?;
+    let models = state.models.clone();
+    let notifier = ModelChangeNotifier::new(state.clone());
+    let logins = Logins::new(models.clone(), keys).with_notifier(notifier.clone());
+    let (logout, status) = (logins.clone(), logins.clone());
+    let sessions = Sessions { agent: state.clone(), notifier: notifier.clone() };
+    let create = sessions.clone();
+    let mut agent = Agent::new(move |request| create.clone().create(request));
+    // Prompt capabilities are announced before a session chooses its model; few models accept audio.
+    if state.first_model(None).is_some_and(|model| model.info().audio) {
+        agent = agent.audio();
+    }
+    Ok(sessions
+        .add_handlers(agent)
         .info("attache-agent", env!("CARGO_PKG_VERSION"))
         .auth(logins)
         .logout(move || {
-            let leaving = leaving.clone();
-            async move { leaving.leave().await }
+            let logins = logout.clone();
+            async move { logins.logout().await }
         })
         .auth_status(move || std::future::ready(Ok(status.status())))
-        .providers(Routes::new(models).telling(bell))
-        .next_edits(suggestions)
+        .providers(Routes::new(models).with_notifier(notifier))
+        .next_edits(next_edits::Suggestions::new(state))
         .images()
         .embedded_context()
         .additional_directories()

@@ -1,5 +1,5 @@
-//! The four modes of a session. Each decides which tools the model is offered and which effects need a question: each is a mode
-//! of the permission engine ([`attache_host::policy`]).
+//! The four modes of a session. Each selects the tools for the model and a mode of the permission engine
+//! ([`attache_host::policy`]).
 
 use std::fmt;
 
@@ -9,19 +9,19 @@ use attache_host::policy::{self, Stance};
 /// How much the agent may do by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// Every change and every command is asked for.
+    /// Asks before every change and every command.
     #[default]
     Ask,
-    /// Only looks, and makes a plan.
+    /// Only reads, and makes a plan.
     Plan,
     /// Edits files of the project without asking; asks for commands.
     Code,
-    /// Asks only for what lies outside of the project.
+    /// Asks only before effects outside of the project.
     Auto,
 }
 
 impl Mode {
-    /// All of them, in the order in which they are shown.
+    /// All modes, in display order.
     pub const ALL: [Mode; 4] = [Mode::Ask, Mode::Plan, Mode::Code, Mode::Auto];
 
     /// The id on the wire, in flags and in files.

@@ -1,4 +1,4 @@
-//! What an agent is started with.
+//! Options of an agent.
 
 use std::path::PathBuf;
 
@@ -7,40 +7,40 @@ use attache_host::trust::{ProjectFiles, TrustStore};
 use crate::model::{Settings, Thinking};
 use crate::modes::Mode;
 
-/// What an agent is started with. Everything has a default that works, without a look at the environment.
+/// Options of an agent. The defaults work and do not read the environment.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The model, such as `anthropic/claude-sonnet-4-5`, `ollama/qwen3` or `script:FILE`; the best that can be reached unless
-    /// given.
+    /// The model, such as `anthropic/claude-sonnet-4-5`, `ollama/qwen3` or `script:FILE`; default: the best
+    /// available.
     pub model: Option<String>,
-    /// The providers of models: [`Settings::from_env`] for those that the environment names.
+    /// The providers of models; [`Settings::from_env`] reads the environment.
     pub models: Settings,
-    /// The mode that new sessions begin in; `ask` unless given, and `plan` in a project that is not trusted.
+    /// The mode of new sessions; default: `ask`, and `plan` in a project that is not trusted.
     pub mode: Option<Mode>,
     /// How long the model may think.
     pub thinking: Thinking,
-    /// The file that sessions are kept in; they are gone with the process if there is none.
+    /// The file that stores sessions; without it they end with the process.
     pub store: Option<PathBuf>,
-    /// Where the user's own instructions and commands are: `AGENTS.md` and `commands/*.md`.
+    /// The directory of the user's own `AGENTS.md` and `commands/*.md`.
     pub config_dir: Option<PathBuf>,
-    /// Where remembered answers and the audit log are; without it answers are remembered until the session ends, and nothing is
+    /// The directory of remembered permissions and the audit log; without it permissions end with the session, and nothing is
     /// logged.
     pub state_dir: Option<PathBuf>,
     /// Whether the files of projects may take effect.
     pub trust: TrustSource,
-    /// How far one turn may go.
+    /// Limits of one turn.
     pub limits: Limits,
     /// The sandbox of commands.
     pub sandbox: Sandbox,
 }
 
-/// Where the answer comes from whether a project is trusted.
+/// Decides whether a project is trusted.
 #[derive(Debug, Clone, Default)]
 pub enum TrustSource {
-    /// No project is trusted that has files which would take effect.
+    /// Only projects without files that would take effect.
     #[default]
     None,
-    /// Every project is.
+    /// Every project.
     All,
     /// The user's answers.
     Store(TrustStore),
@@ -60,7 +60,7 @@ impl TrustSource {
 /// The sandbox of commands.
 #[derive(Debug, Clone, Default)]
 pub enum Sandbox {
-    /// The program has none. Every command is asked about.
+    /// The program has none. Every command needs a permission.
     #[default]
     Missing,
     /// The user switched it off. Commands run as the mode says.
@@ -74,11 +74,11 @@ pub enum Sandbox {
 pub struct SandboxOptions {
     /// A program that passes [`attache_host::sandbox::WORD`] on to [`attache_host::sandbox::run`].
     pub program: PathBuf,
-    /// Whether no command runs if no sandbox works. Otherwise every command is asked about.
+    /// Whether no command runs if no sandbox works. Otherwise every command needs a permission.
     pub required: bool,
     /// Whether commands reach the network, through a proxy that asks about every new host.
     pub network: bool,
-    /// Paths that commands do not see, beside the places where credentials usually are.
+    /// Paths that commands do not see, besides the usual locations of credentials.
     pub hidden: Vec<PathBuf>,
 }
 
@@ -86,7 +86,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             model: None,
-            models: Settings { look_around: false, ..Settings::from_vars(|_| None) },
+            models: Settings { discover: false, ..Settings::from_vars(|_| None) },
             mode: None,
             thinking: Thinking::default(),
             store: None,
@@ -99,12 +99,12 @@ impl Default for Options {
     }
 }
 
-/// How far one turn may go.
+/// Limits of one turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// How often the model is asked in one turn; then the turn ends with `max_turn_requests`.
+    /// Requests to the model in one turn; then the turn ends with `max_turn_requests`.
     pub steps: u32,
-    /// How many tokens the model may write in one turn; then the turn ends with `max_tokens`.
+    /// Output tokens in one turn; then the turn ends with `max_tokens`.
     pub output_tokens: Option<u64>,
     /// How full the model's window may be, in percent, before the conversation is compacted.
     pub compact_at: u8,

@@ -53,7 +53,7 @@ fn options(cx: &Cx) -> Result<Options> {
         options.mode = Some(mode.parse().map_err(|why| Failure::usage(format_args!("--mode: {why}")))?);
     }
     if let Some(level) = flags.thinking.as_deref() {
-        options.thinking = Thinking::from_word(level).ok_or_else(|| {
+        options.thinking = Thinking::from_id(level).ok_or_else(|| {
             Failure::usage(format_args!("--thinking is off, low, medium or high, not `{level}`"))
         })?;
     }

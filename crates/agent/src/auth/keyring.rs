@@ -1,4 +1,4 @@
-//! The system's keyring, reached by its own program, so that nothing has to be linked for it.
+//! The system's keyring, through its command-line program, so that no library is needed.
 
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 use crate::model::Key;
 
-/// A keyring may ask its user to unlock it; nobody waits forever for that.
-const LIMIT: Duration = Duration::from_secs(20);
+/// The time limit, because a keyring may ask its user to unlock it.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A keyring: the Secret Service of a desktop, by way of `secret-tool`.
+/// The Secret Service of a desktop, through `secret-tool`.
 #[derive(Debug, Clone)]
 pub struct Keyring {
     program: PathBuf,
 }
 
 impl Keyring {
-    /// The keyring of this system, if it has one and a session that it belongs to.
+    /// The keyring of this desktop session, if there is one.
     pub fn find() -> Option<Self> {
         std::env::var_os("DBUS_SESSION_BUS_ADDRESS")?;
         let path = std::env::var_os("PATH")?;
@@ -26,7 +26,7 @@ impl Keyring {
         Some(Keyring { program })
     }
 
-    /// A keyring that is reached by this program.
+    /// A keyring behind this program.
     pub fn at(program: &Path) -> Self {
         Keyring { program: program.to_owned() }
     }
@@ -35,11 +35,11 @@ impl Keyring {
         Key::new(&self.run(&["lookup", "service", "attache", "provider", id], None)?)
     }
 
-    /// Keeps a key; whether that worked. The key goes in by a pipe, where nobody else can see it.
+    /// Stores a key. Returns whether that worked. The key is passed through a pipe, which other users cannot see.
     pub(super) fn set(&self, id: &str, key: &Key) -> bool {
         let label = format!("--label=attache: {id}");
         let arguments = ["store", &label, "service", "attache", "provider", id];
-        // Some keyrings take everything and keep nothing.
+        // Some keyrings accept everything and store nothing.
         self.run(&arguments, Some(key)).is_some() && self.get(id).as_ref() == Some(key)
     }
 
@@ -47,7 +47,7 @@ impl Keyring {
         self.run(&["clear", "service", "attache", "provider", id], None).is_some()
     }
 
-    /// What the program says, if it succeeds in time.
+    /// The program's output, if it succeeds in time.
     fn run(&self, arguments: &[&str], input: Option<&Key>) -> Option<String> {
         let mut child = Command::new(&self.program)
             .args(arguments)
@@ -57,25 +57,25 @@ impl Keyring {
             .spawn()
             .ok()?;
         if let (Some(mut pipe), Some(key)) = (child.stdin.take(), input) {
-            // A program that does not read will not succeed either.
+            // A program that does not read fails anyway.
             let _ = pipe.write_all(key.reveal().as_bytes());
         }
         let done = wait(&mut child);
-        let mut said = String::new();
+        let mut output = String::new();
         if done {
-            child.stdout.take()?.read_to_string(&mut said).ok()?;
+            child.stdout.take()?.read_to_string(&mut output).ok()?;
         }
-        done.then_some(said)
+        done.then_some(output)
     }
 }
 
-/// Whether the program succeeds in time. A key is far shorter than a pipe is long, so it cannot be stuck on its output.
+/// Whether the program succeeds in time. A key fits into a pipe's buffer, so the program cannot block on its output.
 fn wait(child: &mut Child) -> bool {
     let start = Instant::now();
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return status.success(),
-            Ok(None) if start.elapsed() < LIMIT => std::thread::sleep(Duration::from_millis(10)),
+            Ok(None) if start.elapsed() < TIMEOUT => std::thread::sleep(Duration::from_millis(10)),
             _ => {
                 let _ = child.kill();
                 let _ = child.wait();

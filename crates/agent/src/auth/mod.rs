@@ -1,8 +1,7 @@
-//! Keys of providers: which ways there are to give us one, where one is kept, and who is logged in.
+//! API keys of providers: logins, storage and status.
 //!
-//! A key comes from the environment, from a login that kept it ([`Keys`]), or from the client ([`crate::providers`]). Where it
-//! is kept is told by a file that only the user can read; the key itself is in the system's keyring if there is one,
-//! else in that file.
+//! A key comes from the environment, from a stored login ([`Keys`]), or from the client ([`crate::providers`]). A private file lists
+//! the stored keys; the system's keyring holds them if there is one, else that file.
 
 mod keyring;
 mod keys;
@@ -17,49 +16,49 @@ use attache::{Error, ErrorObject, Result};
 pub use keyring::Keyring;
 pub use keys::Keys;
 
-use crate::house::Bell;
-use crate::model::{KeyFrom, Models, Provider};
+use crate::model::{KeySource, Models, Provider};
+use crate::state::ModelChangeNotifier;
 
-/// The auth method that looks again at what there is.
+/// The auth method that searches for keys and servers again.
 const LOOK_AGAIN: &str = "look-again";
 
-/// How users log in to the agent.
+/// Logins of the agent.
 #[derive(Debug, Clone)]
 pub struct Logins {
     models: Models,
     keys: Keys,
-    bell: Bell,
+    notifier: ModelChangeNotifier,
 }
 
 impl Logins {
-    /// Logins that give these models their keys.
+    /// Logins for the providers of these models.
     pub fn new(models: Models, keys: Keys) -> Self {
-        Logins { models, keys, bell: Bell::default() }
+        Logins { models, keys, notifier: ModelChangeNotifier::default() }
     }
 
-    /// CONF-16: with somebody to tell when there are other models.
-    pub(crate) fn telling(self, bell: Bell) -> Self {
-        Logins { bell, ..self }
+    /// CONF-16: tells open sessions when the list of models changes.
+    pub(crate) fn with_notifier(self, notifier: ModelChangeNotifier) -> Self {
+        Logins { notifier, ..self }
     }
 
-    /// Logs out: [`forget`](Self::forget), and open sessions are told which models are left.
-    pub(crate) async fn leave(&self) -> Result<()> {
-        self.bell.around(&self.models, async { self.forget() }).await
+    /// Logs out: [`forget`](Self::forget), and tells open sessions.
+    pub(crate) async fn logout(&self) -> Result<()> {
+        self.notifier.watch(&self.models, async { self.forget() }).await
     }
 
     async fn look_again(&self) {
         for provider in self.models.providers().all().iter().filter(|provider| !provider.is_ready()) {
             if let Some(key) = self.keys.get(&provider.id) {
                 self.models.providers().change(&provider.id, |provider| {
-                    (provider.key, provider.key_from) = (Some(key), KeyFrom::Store);
+                    (provider.key, provider.key_source) = (Some(key), KeySource::Store);
                 });
             }
         }
-        self.models.look_around().await;
+        self.models.discover_local().await;
     }
 
-    /// Why no session can begin: there is no model at all. The message says what can be done about it.
-    pub fn missing(&self) -> Option<Error> {
+    /// The error if there is no model, with advice.
+    pub fn no_model(&self) -> Option<Error> {
         if self.models.choose().is_some() {
             return None;
         }
@@ -68,7 +67,7 @@ impl Logins {
         Some(Error::Refused(error))
     }
 
-    /// Forgets all keys: those that are kept, and those that this process has in memory.
+    /// Forgets all keys, stored and in memory.
     pub fn forget(&self) -> Result<()> {
         for provider in self.models.providers().all().iter().filter(|provider| !provider.key_vars.is_empty())
         {
@@ -81,7 +80,7 @@ impl Logins {
         Ok(())
     }
 
-    /// Who is logged in, by provider.
+    /// The accounts, one per provider with a key.
     pub fn status(&self) -> AuthStatusResponse {
         let chosen = self.models.choose();
         let all = self.models.providers().all();
@@ -106,31 +105,31 @@ fn has_key(provider: &Provider) -> bool {
     provider.key.is_some() || !provider.headers.is_empty()
 }
 
-/// AUTH-25: for display; whose key it is, not which.
+/// AUTH-25: for display, without the key.
 fn label(provider: &Provider) -> String {
-    let from = match &provider.key_from {
-        KeyFrom::Env(name) => name.as_str(),
-        KeyFrom::Store => "kept key",
-        KeyFrom::Client => "set by the client",
-        KeyFrom::Settings => "settings",
+    let from = match &provider.key_source {
+        KeySource::Env(name) => name.as_str(),
+        KeySource::Store => "stored key",
+        KeySource::Client => "set by the client",
+        KeySource::Settings => "settings",
     };
     format!("{} ({from})", provider.name)
 }
 
-/// What can be done when there is no model at all.
+/// Advice for a user without a model.
 pub fn advice(models: &Models) -> String {
     let all = models.providers().all();
     let vars: Vec<&str> =
         all.iter().filter_map(|provider| provider.key_vars.first()).map(String::as_str).collect();
     format!(
-        "there is no model yet; set one of {}, or log in with `attache agent --login PROVIDER`, or start Ollama, \
-         LM Studio, llama.cpp or vLLM on this machine, or see it at work without any with `attache demo`",
+        "no model: set one of {}, log in with `attache agent --login PROVIDER`, or start Ollama, LM Studio, llama.cpp or \
+         vLLM on this machine; `attache demo` works without a model",
         vars.join(", ")
     )
 }
 
 impl Auth for Logins {
-    /// Ways to give the agent the keys that it has not.
+    /// Ways to provide missing keys.
     fn methods(&self) -> Vec<AuthMethod> {
         let missing: Vec<Provider> = self
             .models
@@ -142,8 +141,8 @@ impl Auth for Logins {
         let mut methods: Vec<AuthMethod> = Vec::new();
         for provider in &missing {
             let id = format!("{}-login", provider.id);
-            let text = format!("Asks for a key of {} in a terminal and keeps it", provider.name);
-            // AUTH-15: the flag leads to a login and nothing else.
+            let text = format!("Asks for a key of {} in a terminal and stores it", provider.name);
+            // AUTH-15: the flag only logs in.
             let args = vec!["--login".to_owned(), provider.id.clone()];
             let method =
                 AuthMethodTerminal::new(id, format!("{}: log in", provider.name)).description(Some(text));
@@ -155,19 +154,19 @@ impl Auth for Logins {
             let id = format!("{}-env", provider.id);
             methods.push(AuthMethodEnvVar::new(id, format!("{}: API key", provider.name), vars).into());
         }
-        let text = "Looks again for kept keys and for model servers on this machine";
+        let text = "Searches again for stored keys and for model servers on this machine";
         methods
             .push(AuthMethodAgent::new(LOOK_AGAIN, "Look again").description(Some(text.to_owned())).into());
         methods
     }
 
-    /// Sessions can begin without a login: a model may be local, or be set later. Whether there is one is asked then.
+    /// Sessions can begin without a login, because a model may be local or be configured later.
     fn is_logged_in(&self) -> bool {
         true
     }
 
     async fn login(&self, _: &AuthMethodId) -> Result<()> {
-        self.bell.around(&self.models, self.look_again()).await;
-        self.missing().map_or(Ok(()), Err)
+        self.notifier.watch(&self.models, self.look_again()).await;
+        self.no_model().map_or(Ok(()), Err)
     }
 }

@@ -1,27 +1,27 @@
-//! Commands from Markdown files: `.attache/commands/NAME.md`, with `$ARGUMENTS` for what is said behind the name.
+//! Commands from Markdown files: `.attache/commands/NAME.md`, with `$ARGUMENTS` for the text after the name.
 //!
-//! A file may begin with a head between two lines `---`, of which `description` and `argument-hint` are read.
+//! A file may have front matter with `description` and `argument-hint`.
 
 use std::path::{Path, PathBuf};
 
 use attache_host::bounded::{FinalLink, read_text_bounded};
 
 /// The most commands that are announced.
-const MOST: usize = 100;
+const MAX_COMMANDS: usize = 100;
 /// The largest file.
-const LARGEST: usize = 256 << 10;
+const MAX_BYTES: usize = 256 << 10;
 
 /// A command from a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Custom {
+pub(super) struct CustomCommand {
     pub(super) name: String,
     pub(super) about: String,
     pub(super) hint: Option<String>,
     body: String,
 }
 
-impl Custom {
-    /// The prompt, with what was said behind the name. A command that has no place for it gets it at the end.
+impl CustomCommand {
+    /// The prompt with the user's arguments, at the end unless the file has a place for them.
     pub(super) fn fill(&self, input: &str) -> String {
         if self.body.contains("$ARGUMENTS") {
             return self.body.replace("$ARGUMENTS", input);
@@ -34,11 +34,11 @@ impl Custom {
 }
 
 /// All commands, by name. The first file of a name wins.
-pub(super) fn all(files: &[PathBuf]) -> Vec<Custom> {
-    let mut found: Vec<Custom> = Vec::new();
+pub(super) fn all(files: &[PathBuf]) -> Vec<CustomCommand> {
+    let mut found: Vec<CustomCommand> = Vec::new();
     for file in files {
         if let Some(name) = name(file)
-            && found.len() < MOST
+            && found.len() < MAX_COMMANDS
             && !found.iter().any(|command| command.name == name)
         {
             found.extend(read(file, &name));
@@ -48,8 +48,8 @@ pub(super) fn all(files: &[PathBuf]) -> Vec<Custom> {
     found
 }
 
-/// The command of this name, read again, so that a file that was just changed counts.
-pub(super) fn find(files: &[PathBuf], wanted: &str) -> Option<Custom> {
+/// The command of this name, read again because its file may have changed.
+pub(super) fn find(files: &[PathBuf], wanted: &str) -> Option<CustomCommand> {
     files.iter().find(|file| name(file).as_deref() == Some(wanted)).and_then(|file| read(file, wanted))
 }
 
@@ -58,18 +58,18 @@ fn name(path: &Path) -> Option<String> {
     (path.extension()? == "md" && is_name(name)).then(|| name.to_owned())
 }
 
-/// Names are single words, so that they can be typed, and no paths.
+/// Names are single words, not paths.
 fn is_name(name: &str) -> bool {
     let fits = |char: char| char.is_alphanumeric() || matches!(char, '-' | '_' | '.');
     !name.is_empty() && !name.starts_with('.') && name.chars().all(fits)
 }
 
-fn read(path: &Path, name: &str) -> Option<Custom> {
-    let text = read_text_bounded(path, LARGEST, FinalLink::Follow).ok()?;
+fn read(path: &Path, name: &str) -> Option<CustomCommand> {
+    let text = read_text_bounded(path, MAX_BYTES, FinalLink::Follow).ok()?;
     Some(parse(name, &text))
 }
 
-fn parse(name: &str, text: &str) -> Custom {
+fn parse(name: &str, text: &str) -> CustomCommand {
     let text = text.replace("\r\n", "\n");
     let (head, body) = match text.strip_prefix("---\n").and_then(|rest| rest.split_once("\n---\n")) {
         Some((head, body)) => (head, body),
@@ -83,10 +83,10 @@ fn parse(name: &str, text: &str) -> Custom {
     let body = body.trim().to_owned();
     let first =
         body.lines().find(|line| !line.trim().is_empty()).map(|line| line.trim_start_matches('#').trim());
-    let about = value("description").or_else(|| first.map(|line| crate::tools::clip(line, 100).0.to_owned()));
+    let about = value("description").or_else(|| first.map(|line| crate::text::clip(line, 100).0.to_owned()));
     let hint = value("argument-hint").or_else(|| body.contains("$ARGUMENTS").then(|| "arguments".to_owned()));
     let about = about.unwrap_or_else(|| format!("The command {name}"));
-    Custom { name: name.to_owned(), about, hint, body }
+    CustomCommand { name: name.to_owned(), about, hint, body }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! From a host's name to a stream that hyper can use: lookup, TCP, proxy, TLS.
+//! Opens connections for hyper: lookup, TCP, proxy, TLS.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,12 +17,12 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto::ring};
 use super::proxy::Proxy;
 use super::{HttpError, Target};
 
-/// The settings for `https`: whom to trust.
+/// The TLS settings with the trusted authorities.
 pub(super) fn tls(extra: Option<&Path>) -> Result<ClientConfig, HttpError> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     if let Some(path) = extra {
         let unusable = |why: String| {
-            HttpError::Invalid(format!("SSL_CERT_FILE={}: {why}; mend or unset it", path.display()))
+            HttpError::Invalid(format!("SSL_CERT_FILE={}: {why}; fix or unset it", path.display()))
         };
         let certificates =
             CertificateDer::pem_file_iter(path).map_err(|error| unusable(error.to_string()))?;
@@ -43,14 +43,14 @@ pub(super) async fn open(
     proxy: Option<&Proxy>,
     tls: &Arc<ClientConfig>,
 ) -> Result<Io, HttpError> {
-    let failed = |error: io::Error| HttpError::Connect(format!("{}: {error}", target.place()));
+    let failed = |error: io::Error| HttpError::Connect(format!("{}: {error}", target.authority()));
     let stream = match proxy {
         None if addresses.is_empty() => tcp((target.host.as_str(), target.port)).await.map_err(failed)?,
         None => tcp(addresses).await.map_err(failed)?,
         Some(proxy) => {
             let through = |error: io::Error| {
                 let place = format!("{}:{}", proxy.host, proxy.port);
-                HttpError::Connect(format!("{} through the proxy {place}: {error}", target.place()))
+                HttpError::Connect(format!("{} through the proxy {place}: {error}", target.authority()))
             };
             let mut stream = tcp((proxy.host.as_str(), proxy.port)).await.map_err(through)?;
             if target.tls {
@@ -63,53 +63,53 @@ pub(super) async fn open(
         return Ok(Io::new(stream));
     }
     let name = ServerName::try_from(target.host.clone())
-        .map_err(|_| HttpError::Invalid("the host's name is none".to_owned()))?;
+        .map_err(|_| HttpError::Invalid("the host name is invalid".to_owned()))?;
     let stream = TlsConnector::from(tls.clone()).connect(name, stream).await.map_err(failed)?;
     Ok(Io::new(stream))
 }
 
 async fn tcp(to: impl ToSocketAddrs) -> io::Result<TcpStream> {
     let stream = TcpStream::connect(to).await?;
-    // Requests are written at once; waiting for more would only be late.
+    // Requests are written at once, so delaying them to fill packets only adds latency.
     stream.set_nodelay(true)?;
     Ok(stream)
 }
 
-/// The longest answer of a proxy to `CONNECT`.
-const PROXY_HEAD: usize = 16 * 1024;
+/// The longest response of a proxy to `CONNECT`.
+const MAX_PROXY_HEAD: usize = 16 * 1024;
 
-/// Asks a proxy for a way to the target.
+/// Asks a proxy for a tunnel to the target.
 async fn tunnel(stream: &mut TcpStream, target: &Target, proxy: &Proxy) -> io::Result<()> {
-    let place = target.place();
-    let mut ask = format!("CONNECT {place} HTTP/1.1\r\nhost: {place}\r\n");
+    let authority = target.authority();
+    let mut request = format!("CONNECT {authority} HTTP/1.1\r\nhost: {authority}\r\n");
     if let Some(credentials) = &proxy.credentials {
-        ask.push_str(&format!("proxy-authorization: {credentials}\r\n"));
+        request.push_str(&format!("proxy-authorization: {credentials}\r\n"));
     }
-    ask.push_str("\r\n");
-    stream.write_all(ask.as_bytes()).await?;
+    request.push_str("\r\n");
+    stream.write_all(request.as_bytes()).await?;
     let mut head = Vec::new();
-    // Byte by byte, since what follows the head belongs to the target.
+    // Byte by byte, because bytes after the head belong to the target.
     while !head.ends_with(b"\r\n\r\n") {
-        if head.len() == PROXY_HEAD {
-            return Err(io::Error::other("its answer is too long"));
+        if head.len() == MAX_PROXY_HEAD {
+            return Err(io::Error::other("its response is too long"));
         }
         head.push(stream.read_u8().await?);
     }
     let line = String::from_utf8_lossy(&head).lines().next().unwrap_or_default().to_owned();
     match line.split(' ').nth(1) {
         Some(status) if status.starts_with('2') => Ok(()),
-        Some(status) => Err(io::Error::other(format!("it answered {status}"))),
+        Some(status) => Err(io::Error::other(format!("it responded with status {status}"))),
         None => Err(io::Error::other("it does not speak HTTP")),
     }
 }
 
-trait Both: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Both for T {}
+trait ReadWrite: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> ReadWrite for T {}
 
-/// A stream of tokio's kind as one of hyper's kind.
+/// Adapts a tokio stream to hyper.
 pub(super) struct Io {
-    stream: Box<dyn Both>,
-    /// hyper lends memory that is not yet initialized, which safe code cannot read into; so what comes stops here first.
+    stream: Box<dyn ReadWrite>,
+    /// hyper's buffer is uninitialized, and safe code cannot read into that; so bytes are copied through this one.
     buffer: Box<[u8]>,
 }
 
@@ -123,13 +123,13 @@ impl hyper::rt::Read for Io {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        mut lent: hyper::rt::ReadBufCursor<'_>,
+        mut target: hyper::rt::ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
         let Io { stream, buffer } = &mut *self;
-        let room = lent.remaining().min(buffer.len());
+        let room = target.remaining().min(buffer.len());
         let mut read = ReadBuf::new(&mut buffer[..room]);
         ready!(Pin::new(stream).poll_read(cx, &mut read))?;
-        lent.put_slice(read.filled());
+        target.put_slice(read.filled());
         Poll::Ready(Ok(()))
     }
 }

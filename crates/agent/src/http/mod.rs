@@ -1,14 +1,13 @@
-//! HTTP/1.1 for everything that leaves this process: models, MCP servers, pages to fetch.
+//! HTTP/1.1 client for models, MCP servers and web pages, on hyper and rustls.
 //!
-//! hyper speaks the protocol, rustls the encryption; this module connects the two. One request takes one connection,
-//! and there is no task behind it: whoever drops a [`Response`] closes its socket at once. Redirects are not followed
-//! and nothing is decompressed; both are the caller's decision.
+//! Each request has its own connection, and no task: dropping a [`Response`] closes its socket at once. Redirects are not followed
+//! and nothing is decompressed.
 //!
-//! `https` trusts Mozilla's list of authorities and those in the file that `SSL_CERT_FILE` names. Proxies come from
-//! `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`; loopback addresses never go through one.
+//! `https` trusts Mozilla's authorities and those in the file `SSL_CERT_FILE`. Proxies come from `HTTPS_PROXY`, `HTTP_PROXY`,
+//! `ALL_PROXY` and `NO_PROXY`; loopback addresses never use one.
 
-mod body;
 mod connect;
+pub(crate) mod lines;
 mod proxy;
 mod url;
 
@@ -21,27 +20,27 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use http_body_util::Full;
 use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Uri};
 use tokio_rustls::rustls::ClientConfig;
 
-use body::Whole;
 use connect::Io;
 pub use proxy::Proxies;
 pub(crate) use proxy::is_loopback;
 pub(crate) use url::{absolute, same_server};
 
-/// How long a connection may take until it is there, name lookup and encryption included.
-const CONNECT: Duration = Duration::from_secs(15);
+/// The time limit for a connection, with name lookup and TLS handshake.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Makes requests. Cheap to clone.
+/// An HTTP client. Cheap to clone.
 #[derive(Clone)]
 pub struct Http {
     tls: Arc<ClientConfig>,
     proxies: Arc<Proxies>,
-    connect: Duration,
+    connect_timeout: Duration,
 }
 
 /// One request.
@@ -51,11 +50,11 @@ pub struct Request {
     pub method: String,
     /// An absolute URL, `http` or `https`.
     pub url: String,
-    /// Headers; `host`, `content-length` and `user-agent` are added where they are missing.
+    /// Headers; `host`, `content-length` and `user-agent` are added if missing.
     pub headers: Vec<(String, String)>,
     /// The body, empty for none.
     pub body: Vec<u8>,
-    /// The only addresses that are connected to, whatever the name stands for by then; any if empty.
+    /// The only addresses to connect to, whatever the name resolves to; any if empty.
     pub addresses: Vec<SocketAddr>,
 }
 
@@ -73,14 +72,8 @@ impl Request {
 
     /// A request with a JSON body.
     pub fn post_json(url: impl Into<String>, body: &serde_json::Value) -> Self {
-        let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-        Request {
-            method: "POST".to_owned(),
-            url: url.into(),
-            headers,
-            body: body.to_string().into_bytes(),
-            addresses: Vec::new(),
-        }
+        let request = Request::get(url).header("content-type", "application/json");
+        Request { method: "POST".to_owned(), body: body.to_string().into_bytes(), ..request }
     }
 
     /// Connects only to these addresses.
@@ -98,7 +91,7 @@ impl Request {
     }
 }
 
-/// Without the values of headers and without the body, since both may hold secrets.
+/// Without header values and body, which may contain secrets.
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
@@ -111,16 +104,16 @@ impl fmt::Debug for Request {
     }
 }
 
-/// Why there is no answer. Says the host, never a header or a query.
+/// Why there is no response. Names the host, never a header or a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HttpError {
     /// The URL or a header cannot be used.
     Invalid(String),
-    /// No connection.
+    /// The connection failed.
     Connect(String),
-    /// The connection broke, or what came over it was not HTTP.
+    /// The connection broke, or the peer does not speak HTTP.
     Broken(String),
-    /// The answer is longer than it may be.
+    /// The response exceeds its limit.
     TooLong,
 }
 
@@ -130,7 +123,7 @@ impl fmt::Display for HttpError {
             HttpError::Invalid(why) => write!(f, "cannot make this request: {why}"),
             HttpError::Connect(why) => write!(f, "cannot connect to {why}"),
             HttpError::Broken(why) => write!(f, "the connection broke: {why}"),
-            HttpError::TooLong => f.write_str("the answer is too long"),
+            HttpError::TooLong => f.write_str("the response is too long"),
         }
     }
 }
@@ -138,16 +131,16 @@ impl fmt::Display for HttpError {
 impl std::error::Error for HttpError {}
 
 impl Http {
-    /// With the certificates and proxies of the environment.
+    /// A client with the certificates and proxies of the environment.
     pub fn from_env() -> Result<Self, HttpError> {
         let extra = std::env::var_os("SSL_CERT_FILE").filter(|path| !path.is_empty());
         Ok(Http::new(extra.as_deref().map(Path::new))?.with_proxies(Proxies::from_env()))
     }
 
-    /// Without proxies, trusting the authorities in this file besides Mozilla's.
+    /// A client without proxies that trusts the authorities in this file besides Mozilla's.
     pub fn new(authorities: Option<&Path>) -> Result<Self, HttpError> {
         let tls = Arc::new(connect::tls(authorities)?);
-        Ok(Http { tls, proxies: Arc::default(), connect: CONNECT })
+        Ok(Http { tls, proxies: Arc::default(), connect_timeout: CONNECT_TIMEOUT })
     }
 
     /// With these proxies.
@@ -157,43 +150,46 @@ impl Http {
         self
     }
 
-    /// With another limit for the time until a connection is there.
+    /// With another time limit for connecting.
     #[must_use]
     pub fn with_connect_timeout(mut self, limit: Duration) -> Self {
-        self.connect = limit;
+        self.connect_timeout = limit;
         self
     }
 
-    /// The host and port that a request connects to; `None` if a proxy does it, which looks up the name itself.
+    /// The host and port that a request connects to; `None` if a proxy resolves the name.
     pub fn direct_target(&self, url: &str) -> Result<Option<(String, u16)>, HttpError> {
         let target = Target::of(url)?;
         Ok(self.proxies.of(&target).is_none().then_some((target.host, target.port)))
     }
 
-    /// Sends a request and waits for the head of the answer. There is no limit for that wait but the caller's.
+    /// Sends a request and waits for the head of the response, without a time limit.
     pub async fn send(&self, request: Request) -> Result<Response, HttpError> {
         let target = Target::of(&request.url)?;
         let proxy = self.proxies.of(&target);
         let connecting = connect::open(&target, &request.addresses, proxy.as_ref(), &self.tls);
-        let io = match tokio::time::timeout(self.connect, connecting).await {
+        let io = match tokio::time::timeout(self.connect_timeout, connecting).await {
             Ok(io) => io?,
             Err(_) => {
-                let seconds = self.connect.as_secs_f32();
-                return Err(HttpError::Connect(format!("{}: no answer within {seconds} s", target.place())));
+                let seconds = self.connect_timeout.as_secs_f32();
+                return Err(HttpError::Connect(format!(
+                    "{}: no response within {seconds} s",
+                    target.authority()
+                )));
             }
         };
         let message = message(request, &target, proxy.filter(|_| !target.tls))?;
         let (mut sender, connection) =
             http1::handshake(io).await.map_err(|error| HttpError::Broken(error.to_string()))?;
         let mut connection = Some(Box::pin(connection));
-        let mut answer = std::pin::pin!(sender.send_request(message));
-        let answer = poll_fn(|cx| {
+        let mut response = std::pin::pin!(sender.send_request(message));
+        let response = poll_fn(|cx| {
             drive(&mut connection, cx);
-            answer.as_mut().poll(cx)
+            response.as_mut().poll(cx)
         })
         .await
         .map_err(|error| HttpError::Broken(reason(&error)))?;
-        let (head, body) = answer.into_parts();
+        let (head, body) = response.into_parts();
         Ok(Response { status: head.status.as_u16(), headers: head.headers, body: Body { body, connection } })
     }
 }
@@ -204,11 +200,11 @@ impl fmt::Debug for Http {
     }
 }
 
-type Connection = Pin<Box<http1::Connection<Io, Whole>>>;
+type Connection = Pin<Box<http1::Connection<Io, Full<Bytes>>>>;
 
-/// The connection makes progress only while somebody waits for what comes over it.
+/// Drives the connection while a caller waits for its data.
 fn drive(connection: &mut Option<Connection>, cx: &mut Context<'_>) {
-    // Its error reaches the body or the answer too, and is told there.
+    // Its error also reaches the body or the response.
     if let Some(open) = connection
         && open.as_mut().poll(cx).is_ready()
     {
@@ -216,12 +212,12 @@ fn drive(connection: &mut Option<Connection>, cx: &mut Context<'_>) {
     }
 }
 
-/// The head of an answer, and its body to come.
+/// The head of a response, and its body to come.
 pub struct Response {
     /// The status.
     pub status: u16,
     headers: HeaderMap,
-    /// The rest.
+    /// The body.
     pub body: Body,
 }
 
@@ -229,11 +225,6 @@ impl Response {
     /// The first header of this name, if it is text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
-    }
-
-    /// All headers that are text.
-    pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
     }
 }
 
@@ -243,14 +234,14 @@ impl fmt::Debug for Response {
     }
 }
 
-/// The body of an answer, piece by piece.
+/// The body of a response, in chunks.
 pub struct Body {
     body: Incoming,
     connection: Option<Connection>,
 }
 
 impl Body {
-    /// The next piece; `None` at the end. Giving up the wait loses nothing.
+    /// The next chunk; `None` at the end. Cancel safe.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
         poll_fn(|cx| self.poll_chunk(cx)).await
     }
@@ -261,7 +252,7 @@ impl Body {
             drive(&mut self.connection, cx);
             match Pin::new(&mut self.body).poll_frame(cx) {
                 Poll::Ready(Some(Ok(frame))) => {
-                    // Trailers say nothing that anybody here waits for.
+                    // Trailers are not used.
                     if let Ok(data) = frame.into_data() {
                         return Poll::Ready(Ok(Some(data)));
                     }
@@ -273,7 +264,7 @@ impl Body {
         }
     }
 
-    /// All of it, if it is not longer than `limit`.
+    /// The whole body, if it is not longer than `limit`.
     pub async fn bytes(&mut self, limit: usize) -> Result<Vec<u8>, HttpError> {
         let mut all = Vec::new();
         while let Some(chunk) = self.chunk().await? {
@@ -286,7 +277,7 @@ impl Body {
     }
 }
 
-/// hyper's own text says little; what lies beneath it says more.
+/// hyper's own text says little; its source says more.
 fn reason(error: &hyper::Error) -> String {
     match std::error::Error::source(error) {
         Some(source) => format!("{error}: {source}"),
@@ -294,7 +285,7 @@ fn reason(error: &hyper::Error) -> String {
     }
 }
 
-/// Whether a URL can be asked.
+/// Checks that a URL can be requested.
 pub fn check_url(url: &str) -> Result<(), HttpError> {
     Target::of(url).map(|_| ())
 }
@@ -311,14 +302,14 @@ struct Target {
 impl Target {
     fn of(url: &str) -> Result<Self, HttpError> {
         let wrong = |why: &str| HttpError::Invalid(format!("{why}; write `https://host/path`"));
-        let uri: Uri = url.parse().map_err(|_| wrong("this is no URL"))?;
+        let uri: Uri = url.parse().map_err(|_| wrong("this is not a URL"))?;
         let tls = match uri.scheme_str() {
             Some("https") => true,
             Some("http") => false,
             _ => return Err(wrong("the URL is neither http nor https")),
         };
         if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
-            return Err(wrong("the URL holds a user name"));
+            return Err(wrong("the URL contains a user name"));
         }
         let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         if host.is_empty() {
@@ -328,7 +319,7 @@ impl Target {
         Ok(Target { tls, host, port, uri })
     }
 
-    fn place(&self) -> String {
+    fn authority(&self) -> String {
         match self.host.contains(':') {
             true => format!("[{}]:{}", self.host, self.port),
             false => format!("{}:{}", self.host, self.port),
@@ -336,19 +327,19 @@ impl Target {
     }
 }
 
-/// The request as hyper wants it. A proxy for plain HTTP is told the whole URL; everybody else only the path.
+/// The request for hyper. A proxy for plain HTTP gets the whole URL, any other server only the path.
 fn message(
     request: Request,
     target: &Target,
     proxy: Option<proxy::Proxy>,
-) -> Result<hyper::Request<Whole>, HttpError> {
+) -> Result<hyper::Request<Full<Bytes>>, HttpError> {
     let wrong = |what: &str| HttpError::Invalid(what.to_owned());
     let path = target.uri.path_and_query().map_or("/", |path| path.as_str());
     let uri = if proxy.is_some() { target.uri.to_string() } else { path.to_owned() };
-    let method = Method::from_bytes(request.method.as_bytes()).map_err(|_| wrong("the method is none"))?;
-    let mut message = hyper::Request::new(Whole::new(request.body));
+    let method = Method::from_bytes(request.method.as_bytes()).map_err(|_| wrong("the method is invalid"))?;
+    let mut message = hyper::Request::new(Full::from(request.body));
     *message.method_mut() = method;
-    *message.uri_mut() = uri.parse().map_err(|_| wrong("the path cannot be used"))?;
+    *message.uri_mut() = uri.parse().map_err(|_| wrong("the path is invalid"))?;
     let headers = message.headers_mut();
     let host = target.uri.authority().map_or(target.host.as_str(), |authority| authority.as_str());
     let usual = [("host", host), ("user-agent", USER_AGENT), ("connection", "close")];
@@ -359,8 +350,7 @@ fn message(
         headers.insert("proxy-authorization", header_value("proxy-authorization", &credentials)?);
     }
     for (name, value) in &request.headers {
-        let known =
-            HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong("the name of a header is none"))?;
+        let known = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong("a header name is invalid"))?;
         headers.insert(known, header_value(name, value)?);
     }
     Ok(message)
@@ -370,8 +360,8 @@ const USER_AGENT: &str = concat!("attache/", env!("CARGO_PKG_VERSION"));
 
 fn header_value(name: &str, value: &str) -> Result<HeaderValue, HttpError> {
     let mut made = HeaderValue::from_str(value)
-        .map_err(|_| HttpError::Invalid(format!("the header `{name}` holds what a header cannot hold")))?;
-    // Keeps it out of debug texts.
+        .map_err(|_| HttpError::Invalid(format!("the header `{name}` contains invalid characters")))?;
+    // Keeps it out of debug output.
     made.set_sensitive(true);
     Ok(made)
 }

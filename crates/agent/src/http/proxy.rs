@@ -1,19 +1,22 @@
-//! Which requests go through a proxy, as the usual variables say.
+//! Proxies, from the usual environment variables.
 
 use std::net::IpAddr;
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+
 use super::Target;
+use crate::text::percent_decode;
 
 /// The proxies of an environment.
 #[derive(Clone, Default)]
 pub struct Proxies {
     http: Option<Proxy>,
     https: Option<Proxy>,
-    /// Hosts that are reached without one.
+    /// Hosts without a proxy.
     none: Vec<String>,
 }
 
-/// One proxy. Has no debug text, since its URL may hold a password.
+/// One proxy. It has no `Debug`, because its URL may contain a password.
 #[derive(Clone)]
 pub(super) struct Proxy {
     pub(super) host: String,
@@ -23,7 +26,7 @@ pub(super) struct Proxy {
 }
 
 impl Proxies {
-    /// From `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, in capitals or not.
+    /// From `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, in upper or lower case.
     pub fn from_env() -> Self {
         Proxies::from_vars(|name| std::env::var(name).ok())
     }
@@ -40,7 +43,7 @@ impl Proxies {
         Proxies { http: proxy("HTTP_PROXY"), https: proxy("HTTPS_PROXY"), none: none.collect() }
     }
 
-    /// The proxy for a target, if it has one.
+    /// The proxy for a target, if any.
     pub(super) fn of(&self, target: &Target) -> Option<Proxy> {
         let proxy = if target.tls { &self.https } else { &self.http };
         proxy.clone().filter(|_| !is_loopback(&target.host) && !self.is_excepted(&target.host))
@@ -62,7 +65,7 @@ pub(crate) fn is_loopback(host: &str) -> bool {
 }
 
 impl Proxy {
-    /// `http://user:password@host:port`; other schemes are not spoken.
+    /// `http://user:password@host:port`; other schemes are not supported.
     fn of(url: &str) -> Option<Self> {
         let rest = match url.split_once("://") {
             Some(("http", rest)) => rest,
@@ -78,38 +81,13 @@ impl Proxy {
             Some((host, port)) => (host, port.parse().ok()?),
             None => (place, 8080),
         };
-        let credentials = user.map(|user| format!("Basic {}", base64(&unescape(user))));
+        let credentials = user.map(|user| format!("Basic {}", BASE64_STANDARD.encode(percent_decode(user))));
         (!host.is_empty()).then(|| Proxy {
             host: host.trim_matches(['[', ']']).to_owned(),
             port,
             credentials,
         })
     }
-}
-
-fn unescape(text: &str) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let escaped = tail.get(..2).filter(|_| *first == b'%');
-        let escaped = escaped.and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
-        bytes.push(escaped.unwrap_or(*first));
-        rest = if escaped.is_some() { &tail[2..] } else { tail };
-    }
-    bytes
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for group in bytes.chunks(3) {
-        let all = group.iter().fold(0u32, |all, byte| all << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
-        for place in 0..4 {
-            let letter = LETTERS[(all >> (18 - 6 * place)) as usize & 63];
-            text.push(if place <= group.len() { char::from(letter) } else { '=' });
-        }
-    }
-    text
 }
 
 #[cfg(test)]
@@ -155,15 +133,6 @@ mod tests {
         ] {
             let found = chosen(&[all, ("NO_PROXY", none)], url);
             assert_eq!(found.is_none(), direct, "{none} {url}");
-        }
-    }
-
-    #[test]
-    fn base64_has_its_padding() {
-        for (text, expected) in
-            [("", ""), ("a", "YQ=="), ("ab", "YWI="), ("abc", "YWJj"), ("abcd", "YWJjZA==")]
-        {
-            assert_eq!(base64(text.as_bytes()), expected);
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Addresses that are told relative to others.
+//! Relative URLs.
 
 use super::Target;
 
-/// Where a redirection or a relative address of a page leads.
+/// Resolves the location of a redirect or another relative URL.
 pub(crate) fn absolute(base: &str, location: &str) -> String {
     if location.contains("://") {
         return location.to_owned();
@@ -21,7 +21,7 @@ pub(crate) fn absolute(base: &str, location: &str) -> String {
     format!("{}{}{location}", &base[..path], if directory.is_empty() { "/" } else { directory })
 }
 
-/// Whether two URLs lead to the same server, by the same scheme.
+/// Whether two URLs have the same scheme, host and port.
 pub(crate) fn same_server(one: &str, other: &str) -> bool {
     match (Target::of(one), Target::of(other)) {
         (Ok(one), Ok(other)) => (one.tls, one.host, one.port) == (other.tls, other.host, other.port),

@@ -1,7 +1,7 @@
-//! A transport whose other end cannot make us keep more than the limits allow.
+//! Backpressure for a server that floods us.
 //!
-//! The service behind it starts a task for every request and every notification that it receives. So notifications that
-//! nothing uses are dropped here, and requests are received only while few are open: a server that floods us has to wait.
+//! The service behind the transport starts a task for every request and notification. So unused notifications are dropped here, and
+//! requests are received only while few are open.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,19 +13,20 @@ use tokio::sync::Notify;
 
 use super::limits::{DROPPED_IN_A_ROW, OPEN_REQUESTS};
 
+/// A transport with a bound on open requests.
 pub(super) struct Bounded<T> {
     inner: T,
-    open: Arc<Open>,
+    open: Arc<OpenRequests>,
 }
 
-/// The requests of the server that are not answered yet.
+/// The server's open requests.
 #[derive(Default)]
-struct Open {
+struct OpenRequests {
     count: AtomicUsize,
     fewer: Notify,
 }
 
-impl Open {
+impl OpenRequests {
     async fn wait_for_room(&self) {
         loop {
             let fewer = self.fewer.notified();
@@ -37,10 +38,10 @@ impl Open {
     }
 }
 
-/// Counts an answer when it is written, or given up.
-struct Answered(Option<Arc<Open>>);
+/// Counts a response when it is written or dropped.
+struct ResponseGuard(Option<Arc<OpenRequests>>);
 
-impl Drop for Answered {
+impl Drop for ResponseGuard {
     fn drop(&mut self) {
         if let Some(open) = &self.0 {
             let less = |count: usize| Some(count.saturating_sub(1));
@@ -63,11 +64,11 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Bounded<T> {
         &mut self,
         item: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), T::Error>> + Send + 'static {
-        let is_answer = matches!(item, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_));
-        let answered = Answered(is_answer.then(|| self.open.clone()));
+        let is_response = matches!(item, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_));
+        let guard = ResponseGuard(is_response.then(|| self.open.clone()));
         let sent = self.inner.send(item);
         async move {
-            let _answered = answered;
+            let _guard = guard;
             sent.await
         }
     }
@@ -79,8 +80,8 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Bounded<T> {
             let message = self.inner.receive().await?;
             match &message {
                 JsonRpcMessage::Request(_) => drop(self.open.count.fetch_add(1, Ordering::AcqRel)),
-                JsonRpcMessage::Notification(told)
-                    if !matches!(told.notification, ServerNotification::CancelledNotification(_)) =>
+                JsonRpcMessage::Notification(message)
+                    if !matches!(message.notification, ServerNotification::CancelledNotification(_)) =>
                 {
                     dropped += 1;
                     if dropped % DROPPED_IN_A_ROW == 0 {
@@ -111,7 +112,7 @@ mod tests {
 
     use super::*;
 
-    /// A server that asks without end.
+    /// A server that sends requests without end.
     struct Flood(i64);
 
     impl Transport<RoleClient> for Flood {
@@ -137,7 +138,7 @@ mod tests {
     }
 
     fn receive(bounded: &mut Bounded<Flood>) -> Option<RequestId> {
-        // Long rows of notifications give way to others now and then.
+        // Long runs of notifications yield now and then.
         for _ in 0..1000 {
             match pin!(bounded.receive()).poll(&mut Context::from_waker(Waker::noop())) {
                 Poll::Ready(Some(JsonRpcMessage::Request(request))) => return Some(request.id),
@@ -158,7 +159,7 @@ mod tests {
         bounded.send(answer(&asked[0])).await.unwrap();
         assert!(receive(&mut bounded).is_some());
         assert_eq!(receive(&mut bounded), None);
-        // An answer that is given up makes room too.
+        // A dropped response makes room too.
         drop(bounded.send(answer(&asked[1])));
         assert!(receive(&mut bounded).is_some());
         assert_eq!(receive(&mut bounded), None);

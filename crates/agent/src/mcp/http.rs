@@ -1,37 +1,38 @@
-//! Streamable HTTP on the one way that this program has to the network; what is sent when, is rmcp's business.
+//! MCP over streamable HTTP. rmcp decides what to send; this module sends it.
 
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use attache_conn::rpc::{Frame, Id};
 use futures_core::Stream;
-use hyper::body::Bytes;
 use hyper::header::{HeaderName, HeaderValue};
 use rmcp::model::{ClientJsonRpcMessage, RequestId};
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
-use sse_stream::{Error as SseError, Sse, SseStream};
+use sse_stream::{Error as SseError, Sse};
 
 use super::limits::MESSAGE_BYTES;
-use super::lines::{failure, too_long};
+use super::stdio::{failure, too_long};
+use crate::http::lines::{Sse as SseReader, SseEvent, TooLong};
 use crate::http::{Body, Http, HttpError, Request, Response};
 
-type Failed = StreamableHttpError<HttpError>;
+type Error = StreamableHttpError<HttpError>;
 type Events = Pin<Box<dyn Stream<Item = Result<Sse, SseError>> + Send>>;
 
-/// Sends what rmcp wants to send.
+/// The HTTP client of rmcp's transport.
 #[derive(Clone)]
-pub(super) struct Streamable {
+pub(super) struct StreamableHttp {
     http: Http,
     headers: Arc<Vec<(String, String)>>,
 }
 
-impl Streamable {
+impl StreamableHttp {
     pub(super) fn new(http: Http, headers: Vec<(String, String)>) -> Self {
-        Streamable { http, headers: Arc::new(headers) }
+        StreamableHttp { http, headers: Arc::new(headers) }
     }
 
     async fn send(
@@ -41,7 +42,7 @@ impl Streamable {
         body: Vec<u8>,
         session: Option<&str>,
         extra: Vec<(String, String)>,
-    ) -> Result<Response, Failed> {
+    ) -> Result<Response, Error> {
         let mut request = Request { method: method.to_owned(), body, ..Request::get(uri) };
         request.headers.push(("accept".into(), "application/json, text/event-stream".into()));
         request.headers.extend(session.map(|session| ("mcp-session-id".to_owned(), session.to_owned())));
@@ -51,7 +52,7 @@ impl Streamable {
     }
 }
 
-impl StreamableHttpClient for Streamable {
+impl StreamableHttpClient for StreamableHttp {
     type Error = HttpError;
 
     async fn post_message(
@@ -61,9 +62,9 @@ impl StreamableHttpClient for Streamable {
         session_id: Option<Arc<str>>,
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<StreamableHttpPostResponse, Failed> {
+    ) -> Result<StreamableHttpPostResponse, Error> {
         let body = serde_json::to_vec(&message)?;
-        let asked = match &message {
+        let request = match &message {
             ClientJsonRpcMessage::Request(request) => match &request.id {
                 RequestId::Number(id) => Some(*id),
                 RequestId::String(_) => None,
@@ -81,21 +82,24 @@ impl StreamableHttpClient for Streamable {
         }
         let kind = response.header("content-type").unwrap_or_default().to_ascii_lowercase();
         if response.status < 300 && kind.starts_with("text/event-stream") {
-            return Ok(StreamableHttpPostResponse::Sse(events(response, asked), session));
+            return Ok(StreamableHttpPostResponse::Sse(
+                Box::pin(EventStream::new(response, request)),
+                session,
+            ));
         }
         let status = response.status;
-        let answer = match (response.body.bytes(MESSAGE_BYTES).await, asked) {
+        let body = match (response.body.bytes(MESSAGE_BYTES).await, request) {
             (Err(HttpError::TooLong), Some(id)) => {
                 return Ok(StreamableHttpPostResponse::Json(failure(id, too_long()), session));
             }
-            (answer, _) => answer.map_err(StreamableHttpError::Client)?,
+            (body, _) => body.map_err(StreamableHttpError::Client)?,
         };
-        // An error of the protocol counts more than the status that came with it.
-        match serde_json::from_slice(&answer) {
+        // A JSON-RPC error is more precise than the HTTP status.
+        match serde_json::from_slice(&body) {
             Ok(message) if kind.starts_with("application/json") => {
                 Ok(StreamableHttpPostResponse::Json(message, session))
             }
-            _ if status < 300 && answer.is_empty() => Ok(StreamableHttpPostResponse::Accepted),
+            _ if status < 300 && body.is_empty() => Ok(StreamableHttpPostResponse::Accepted),
             _ => Err(StreamableHttpError::UnexpectedServerResponse(format!("HTTP status {status}").into())),
         }
     }
@@ -106,8 +110,8 @@ impl StreamableHttpClient for Streamable {
         session_id: Arc<str>,
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<(), Failed> {
-        // Servers may refuse this; either way we are gone.
+    ) -> Result<(), Error> {
+        // A server may refuse this.
         self.send("DELETE", &uri, Vec::new(), Some(&session_id), extra(auth_header, custom_headers))
             .await
             .map(drop)
@@ -120,13 +124,13 @@ impl StreamableHttpClient for Streamable {
         last_event_id: Option<String>,
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<Events, Failed> {
+    ) -> Result<Events, Error> {
         let mut extra = extra(auth_header, custom_headers);
         extra.extend(last_event_id.map(|id| ("last-event-id".to_owned(), id)));
         let response = self.send("GET", &uri, Vec::new(), session_id.as_deref(), extra).await?;
         match response.status {
             405 => Err(StreamableHttpError::ServerDoesNotSupportSse),
-            200 => Ok(events(response, None)),
+            200 => Ok(Box::pin(EventStream::new(response, None))),
             status => {
                 Err(StreamableHttpError::UnexpectedServerResponse(format!("HTTP status {status}").into()))
             }
@@ -142,82 +146,64 @@ fn extra(auth: Option<String>, headers: HashMap<HeaderName, HeaderValue>) -> Vec
     auth.into_iter().chain(headers.into_iter().filter_map(text)).collect()
 }
 
-/// The events of an answer; `asked` is the request that they answer, if they are for one.
-pub(super) fn events(response: Response, asked: Option<i64>) -> Events {
-    let chunks =
-        Chunks { body: response.body, asked, event: 0, head: Vec::new(), at_line_start: true, ended: false };
-    Box::pin(SseStream::from_bytes_stream(chunks))
-}
-
-/// The body of an answer as a stream of bytes with events that are not too long.
-struct Chunks {
+/// The events of a response. One that is too long is replaced by an error for its request.
+pub(super) struct EventStream {
     body: Body,
-    asked: Option<i64>,
-    /// How many bytes the event has so far.
-    event: usize,
-    /// How the data of the event begins.
-    head: Vec<u8>,
-    /// The last byte ended a line, so that another line end ends the event.
-    at_line_start: bool,
+    reader: SseReader,
+    /// The request that the response answers, if it is for one.
+    request: Option<i64>,
     ended: bool,
 }
 
-/// How much of an event's beginning is kept, to know whom it is for.
-const HEAD_BYTES: usize = 512;
-
-impl Chunks {
-    /// Whether the event that this chunk goes on with, or one in it, is too long.
-    fn is_too_long(&mut self, chunk: &[u8]) -> bool {
-        for &byte in chunk {
-            match byte {
-                b'\n' if self.at_line_start => {
-                    self.event = 0;
-                    self.head.clear();
-                }
-                b'\n' => self.at_line_start = true,
-                b'\r' => {}
-                byte => {
-                    self.at_line_start = false;
-                    self.event += 1;
-                    if self.head.len() < HEAD_BYTES {
-                        self.head.push(byte);
-                    }
-                }
-            }
-        }
-        self.event > MESSAGE_BYTES
+impl EventStream {
+    pub(super) fn new(response: Response, request: Option<i64>) -> Self {
+        let reader = SseReader::with_limit(MESSAGE_BYTES);
+        EventStream { body: response.body, reader, request, ended: false }
     }
 
-    /// Ends the event that is too long, of which the reader has the beginning, and answers the request that it was for.
-    fn refusal(&self) -> Bytes {
-        let data = self.head.iter().position(|byte| *byte == b'{').and_then(|at| self.head.get(at..));
-        let why = too_long();
-        let id = match Frame::parse_head(data.unwrap_or_default(), &why) {
+    /// The next event; `None` at the end.
+    pub(super) async fn next(&mut self) -> Option<Result<SseEvent, HttpError>> {
+        poll_fn(|cx| self.poll_event(cx)).await
+    }
+
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<SseEvent, HttpError>>> {
+        while !self.ended {
+            match self.reader.next() {
+                Ok(Some(event)) => return Poll::Ready(Some(Ok(event))),
+                Ok(None) => {}
+                Err(TooLong) => return self.refuse(),
+            }
+            match ready!(self.body.poll_chunk(cx)) {
+                Ok(Some(chunk)) if self.reader.push(&chunk).is_err() => return self.refuse(),
+                Ok(Some(_)) => {}
+                Ok(None) => self.ended = true,
+                Err(error) => return Poll::Ready(Some(Err(error))),
+            }
+        }
+        Poll::Ready(None)
+    }
+
+    /// Ends the stream with an error for the request whose response is too long.
+    fn refuse(&mut self) -> Poll<Option<Result<SseEvent, HttpError>>> {
+        self.ended = true;
+        let (why, partial) = (too_long(), self.reader.partial());
+        let id = match Frame::parse_head(partial.trim_start().as_bytes(), &why) {
             Frame::Response { id: Id::Int(id), .. } => Some(id),
-            _ => self.asked,
+            _ => self.request,
         };
-        let answer = id.and_then(|id| serde_json::to_string(&failure(id, why)).ok());
-        let event = answer.map(|answer| format!("\n\ndata: {answer}\n\n")).unwrap_or_default();
-        Bytes::from(event)
+        let data = id.and_then(|id| serde_json::to_string(&failure(id, why)).ok());
+        Poll::Ready(data.map(|data| Ok(SseEvent { data, ..SseEvent::default() })))
     }
 }
 
-impl Stream for Chunks {
-    type Item = Result<Bytes, HttpError>;
+impl Stream for EventStream {
+    type Item = Result<Sse, SseError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if self.ended {
-            return Poll::Ready(None);
-        }
-        let chunk = match ready!(self.body.poll_chunk(cx)) {
-            Ok(Some(chunk)) => chunk,
-            Ok(None) => return Poll::Ready(None),
-            Err(error) => return Poll::Ready(Some(Err(error))),
-        };
-        if self.is_too_long(&chunk) {
-            self.ended = true;
-            return Poll::Ready(Some(Ok(self.refusal())));
-        }
-        Poll::Ready(Some(Ok(chunk)))
+        let event = ready!(self.poll_event(cx));
+        Poll::Ready(event.map(|event| match event {
+            Ok(SseEvent { event, data, id, retry }) => Ok(Sse { event, data: Some(data), id, retry }),
+            Err(error) => Err(SseError::Body(Box::new(error))),
+        }))
     }
 }

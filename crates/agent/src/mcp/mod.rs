@@ -1,22 +1,22 @@
 //! The MCP servers of a session, whose tools become the session's own.
 //!
-//! Servers are reached while the session already answers; a prompt waits for them, but not longer than [`START`]. One that cannot be
-//! reached, or that ends, is told about and survived: its tools fail with the reason, and the next call tries to reach it again.
+//! Servers are connected in the background; the first prompt waits for them, at most [`CONNECT_TIMEOUT`]. A server that fails or
+//! ends is reported: its tools fail with the reason, and the next call connects again.
 //!
-//! Read `server.rs` (one server), `tool.rs` (what the model sees of it), `asked.rs` (what servers may ask of us), then the ways to reach
-//! one: `link.rs`, `lines.rs`, `http.rs`, `sse.rs`. What a server may cost is in `limits.rs`, and `bounded.rs` holds floods back.
+//! Read `server.rs` (one server), `tool.rs` (its tools), `elicitation.rs` (its questions to the user), then the transports:
+//! `connect.rs`, `stdio.rs`, `http.rs`, `sse.rs`. `limits.rs` bounds all that a server sends, and `bounded.rs` its requests.
 //!
-//! What never happens here: a server is trusted because of what it says about itself; a key of the agent's environment reaches
-//! one; a process outlives its session.
+//! Invariants: no server is trusted because of its own description; no key of the agent's environment reaches one; no process
+//! outlives its session.
 
-mod asked;
 mod bounded;
+mod connect;
+mod elicitation;
 mod http;
 mod limits;
-mod lines;
-mod link;
 mod server;
 mod sse;
+mod stdio;
 mod tool;
 
 use std::path::PathBuf;
@@ -25,36 +25,37 @@ use std::time::Duration;
 
 use attache::wire::v1::McpServer;
 use tokio::sync::watch;
+use tracing::Instrument as _;
 
 use crate::http::Http;
 use crate::tools::Tool;
 use server::Server;
 
-/// How long a server may take until it can be used.
-const START: Duration = Duration::from_secs(30);
+/// The time limit for a connection and its list of tools.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The servers of a session.
 pub(crate) struct Servers {
-    ready: watch::Receiver<Option<Found>>,
+    ready: watch::Receiver<Option<ServerTools>>,
 }
 
-/// What came of reaching the servers.
+/// The tools of all servers.
 #[derive(Clone, Default)]
-pub(crate) struct Found {
+pub(crate) struct ServerTools {
     pub(crate) tools: Vec<Arc<dyn Tool>>,
-    /// What to tell the user: which server cannot be used, and why.
+    /// Messages for the user: which server cannot be used, and why.
     pub(crate) problems: Vec<String>,
 }
 
 impl Servers {
-    /// Begins to reach them.
-    pub(crate) fn reach(wanted: Vec<McpServer>, cwd: PathBuf, http: Result<Http, String>) -> Servers {
-        let (done, ready) = watch::channel(wanted.is_empty().then(Found::default));
-        if !wanted.is_empty() {
+    /// Connects to servers in the background.
+    pub(crate) fn connect(configs: Vec<McpServer>, cwd: PathBuf, http: Http) -> Servers {
+        let (done, ready) = watch::channel(configs.is_empty().then(ServerTools::default));
+        if !configs.is_empty() {
             tokio::spawn(async move {
                 let found = tokio::select! {
-                    found = reach_all(wanted, cwd, http) => found,
-                    // Nobody waits any more: the session has gone.
+                    found = connect_all(configs, cwd, http) => found,
+                    // The session was closed.
                     () = done.closed() => return,
                 };
                 let _ = done.send(Some(found));
@@ -63,30 +64,35 @@ impl Servers {
         Servers { ready }
     }
 
-    /// Waits until all servers are there, or are known not to come.
-    pub(crate) async fn found(&self) -> Found {
+    /// Waits until every server is connected or has failed.
+    pub(crate) async fn ready(&self) -> ServerTools {
         let mut ready = self.ready.clone();
         match ready.wait_for(Option::is_some).await {
             Ok(found) => found.clone().unwrap_or_default(),
-            Err(_) => Found::default(),
+            Err(_) => ServerTools::default(),
         }
     }
 }
 
-async fn reach_all(wanted: Vec<McpServer>, cwd: PathBuf, http: Result<Http, String>) -> Found {
-    let mut found = Found::default();
-    let reached: Vec<_> = wanted
+async fn connect_all(configs: Vec<McpServer>, cwd: PathBuf, http: Http) -> ServerTools {
+    let mut found = ServerTools::default();
+    let tasks: Vec<_> = configs
         .into_iter()
-        .map(|wanted| {
-            let server = Arc::new(Server::new(wanted, cwd.clone(), http.clone()));
-            tokio::spawn(async move {
+        .map(|config| {
+            let server = Arc::new(Server::new(config, cwd.clone(), http.clone()));
+            let span = tracing::info_span!("mcp_server", server = server.name());
+            let connect = async move {
                 let tools = tool::of(&server).await;
+                if let Err(error) = &tools {
+                    tracing::warn!(%error, "the server cannot be used");
+                }
                 (server, tools)
-            })
+            };
+            tokio::spawn(connect.instrument(span))
         })
         .collect();
-    for one in reached {
-        match one.await {
+    for task in tasks {
+        match task.await {
             Ok((server, Ok((tools, left_out)))) => {
                 found.tools.extend(tools);
                 let problem = |why| format!("The MCP server {}: {why}", server.name());
@@ -95,7 +101,7 @@ async fn reach_all(wanted: Vec<McpServer>, cwd: PathBuf, http: Result<Http, Stri
             Ok((server, Err(why))) => {
                 found.problems.push(format!("The MCP server {} cannot be used: {why}", server.name()))
             }
-            Err(_) => found.problems.push("An MCP server could not be reached.".to_owned()),
+            Err(_) => found.problems.push("An MCP server cannot be used.".to_owned()),
         }
     }
     found

@@ -1,4 +1,4 @@
-//! One MCP server: reached when it is needed, reached again after it has ended.
+//! One MCP server: connected when it is needed, and again after it has ended.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,79 +14,84 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 
-use super::asked::{Asked, Place};
+use super::elicitation::{ActiveCalls, McpClient};
 use super::limits::{CURSOR_BYTES, ERROR_BYTES, LIST_BYTES, LIST_ENTRIES, LIST_PAGES};
-use super::{START, link};
+use super::{CONNECT_TIMEOUT, connect};
 use crate::http::Http;
-use crate::tools::clip;
+use crate::text::clip;
 
-/// How long a call may take.
-const CALL: Duration = Duration::from_secs(300);
+/// The time limit of a call.
+const CALL_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// One server.
 pub(super) struct Server {
-    wanted: McpServer,
+    config: McpServer,
     cwd: PathBuf,
-    http: Result<Http, String>,
-    /// Where its questions to the user go while one of its tools runs.
-    place: Arc<Place>,
-    running: Mutex<Option<Arc<Running>>>,
+    http: Http,
+    /// The running calls, whose turns can ask the user.
+    calls: Arc<ActiveCalls>,
+    connection: Mutex<Option<Arc<Connection>>>,
 }
 
-/// A server that was reached.
-struct Running {
-    service: RunningService<RoleClient, Asked>,
-    link: link::Ends,
+/// A connection to a server.
+struct Connection {
+    service: RunningService<RoleClient, McpClient>,
+    remote: connect::Remote,
+}
+
+/// Requests all pages of a list.
+macro_rules! list_pages {
+    ($connection:expr, $method:ident, $entries:ident) => {{
+        let list = async {
+            let mut list = PagedList::default();
+            while let Some(page) = list.next_page() {
+                let result = $connection.service.$method(Some(page)).await?;
+                list.add(result.$entries, result.next_cursor);
+            }
+            Ok(list)
+        };
+        $connection.limited(CONNECT_TIMEOUT, list).await
+    }};
 }
 
 impl Server {
-    pub(super) fn new(wanted: McpServer, cwd: PathBuf, http: Result<Http, String>) -> Self {
-        Server { wanted, cwd, http, place: Arc::default(), running: Mutex::new(None) }
+    pub(super) fn new(config: McpServer, cwd: PathBuf, http: Http) -> Self {
+        Server { config, cwd, http, calls: Arc::default(), connection: Mutex::new(None) }
     }
 
     pub(super) fn name(&self) -> &str {
-        self.wanted.name()
+        self.config.name()
     }
 
-    pub(super) fn place(&self) -> &Arc<Place> {
-        &self.place
+    pub(super) fn calls(&self) -> &Arc<ActiveCalls> {
+        &self.calls
     }
 
-    /// The server, reached if it is not.
-    async fn running(&self) -> Result<Arc<Running>, String> {
-        let mut running = self.running.lock().await;
-        if let Some(running) = running.as_ref().filter(|running| !running.service.is_closed()) {
-            return Ok(running.clone());
+    /// The open connection, or a new one.
+    async fn connection(&self) -> Result<Arc<Connection>, String> {
+        let mut connection = self.connection.lock().await;
+        if let Some(open) = connection.as_ref().filter(|open| !open.service.is_closed()) {
+            return Ok(open.clone());
         }
-        let asked = Asked::new(self.name(), self.place.clone());
-        let reached =
-            tokio::time::timeout(START, link::reach(&self.wanted, &self.cwd, &self.http, asked)).await;
-        let (service, link) =
-            reached.map_err(|_| format!("it did not answer within {} s", START.as_secs()))??;
-        let new = Arc::new(Running { service, link });
-        *running = Some(new.clone());
-        Ok(new)
+        let client = McpClient::new(self.name(), self.calls.clone());
+        let connecting = connect::connect(&self.config, &self.cwd, &self.http, client);
+        let (service, remote) = match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
+            Ok(connected) => connected?,
+            Err(_) => return Err(late(CONNECT_TIMEOUT)),
+        };
+        Ok(connection.insert(Arc::new(Connection { service, remote })).clone())
     }
 
     /// Its tools, and whether it has resources.
-    pub(super) async fn offers(&self) -> Result<(Listed<Tool>, bool), String> {
-        let running = self.running().await?;
-        let can = running.service.peer_info().map(|info| info.capabilities.clone()).unwrap_or_default();
-        let tools = match can.tools {
-            Some(_) => {
-                let list = async {
-                    let mut list = Listed::default();
-                    while let Some(page) = list.next_page() {
-                        let listed = running.service.list_tools(Some(page)).await?;
-                        list.add(listed.tools, listed.next_cursor);
-                    }
-                    Ok(list)
-                };
-                limited(START, list).await.map_err(|error| running.explain(error))?
-            }
-            None => Listed::default(),
+    pub(super) async fn tools(&self) -> Result<(PagedList<Tool>, bool), String> {
+        let connection = self.connection().await?;
+        let info = connection.service.peer_info();
+        let capabilities = info.map(|info| info.capabilities.clone()).unwrap_or_default();
+        let tools = match capabilities.tools {
+            Some(_) => list_pages!(connection, list_tools, tools)?,
+            None => PagedList::default(),
         };
-        Ok((tools, can.resources.is_some()))
+        Ok((tools, capabilities.resources.is_some()))
     }
 
     pub(super) async fn call(
@@ -94,51 +99,65 @@ impl Server {
         tool: &str,
         arguments: Map<String, Value>,
     ) -> Result<CallToolResult, String> {
-        let running = self.running().await?;
+        let connection = self.connection().await?;
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        limited(CALL, running.service.call_tool(params)).await.map_err(|error| running.explain(error))
+        connection.limited(CALL_TIMEOUT, connection.service.call_tool(params)).await
     }
 
-    pub(super) async fn resources(&self) -> Result<Listed<Resource>, String> {
-        let running = self.running().await?;
-        let list = async {
-            let mut list = Listed::default();
-            while let Some(page) = list.next_page() {
-                let listed = running.service.list_resources(Some(page)).await?;
-                list.add(listed.resources, listed.next_cursor);
-            }
-            Ok(list)
-        };
-        limited(START, list).await.map_err(|error| running.explain(error))
+    pub(super) async fn resources(&self) -> Result<PagedList<Resource>, String> {
+        let connection = self.connection().await?;
+        list_pages!(connection, list_resources, resources)
     }
 
     pub(super) async fn resource(&self, uri: &str) -> Result<ReadResourceResult, String> {
-        let running = self.running().await?;
+        let connection = self.connection().await?;
         let params = ReadResourceRequestParams::new(uri.to_owned());
-        limited(CALL, running.service.read_resource(params)).await.map_err(|error| running.explain(error))
+        connection.limited(CALL_TIMEOUT, connection.service.read_resource(params)).await
     }
 }
 
-/// The entries of a list that is read page by page, until it ends or is more than anybody needs.
-pub(super) struct Listed<T> {
+impl Connection {
+    /// Awaits a call, and explains its failure.
+    async fn limited<T>(
+        &self,
+        limit: Duration,
+        call: impl Future<Output = Result<T, ServiceError>>,
+    ) -> Result<T, String> {
+        let Ok(result) = tokio::time::timeout(limit, call).await else { return Err(late(limit)) };
+        result.map_err(|error| match error {
+            ServiceError::McpError(error) => clip(&error.message, ERROR_BYTES).0.to_owned(),
+            ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
+                format!("it has ended{}; the next call connects again", self.remote.cause())
+            }
+            error => clip(&error.to_string(), ERROR_BYTES).0.to_owned(),
+        })
+    }
+}
+
+fn late(limit: Duration) -> String {
+    format!("it did not answer within {} s", limit.as_secs())
+}
+
+/// The entries of a list that is read page by page, up to the limits.
+pub(super) struct PagedList<T> {
     pub(super) entries: Vec<T>,
-    /// Why there are not more, if the list went on.
+    /// Why the rest is missing, if the list was cut.
     pub(super) cut: Option<String>,
     bytes: usize,
     pages: usize,
-    /// The cursors so far; the last one leads to the next page.
+    /// The cursors so far; the last one is the next page's.
     cursors: Vec<String>,
     ended: bool,
 }
 
-impl<T> Default for Listed<T> {
+impl<T> Default for PagedList<T> {
     fn default() -> Self {
-        Listed { entries: Vec::new(), cut: None, bytes: 0, pages: 0, cursors: Vec::new(), ended: false }
+        PagedList { entries: Vec::new(), cut: None, bytes: 0, pages: 0, cursors: Vec::new(), ended: false }
     }
 }
 
-impl<T: Serialize> Listed<T> {
-    /// What to ask for next, if there is more to come.
+impl<T: Serialize> PagedList<T> {
+    /// The next request, if there are more pages.
     fn next_page(&mut self) -> Option<PaginatedRequestParams> {
         if self.ended {
             return None;
@@ -165,7 +184,7 @@ impl<T: Serialize> Listed<T> {
         match next {
             None => self.ended = true,
             Some(next) if next.len() > CURSOR_BYTES || self.cursors.contains(&next) => {
-                self.cut("pages that lead nowhere".to_owned());
+                self.cut("a cursor that is invalid or repeated".to_owned());
             }
             Some(next) => self.cursors.push(next),
         }
@@ -174,34 +193,5 @@ impl<T: Serialize> Listed<T> {
     fn cut(&mut self, why: String) {
         self.cut = Some(format!("its list has {why}; the rest is left out"));
         self.ended = true;
-    }
-}
-
-/// Why a call came to nothing.
-enum Failure {
-    Late(Duration),
-    Service(ServiceError),
-}
-
-async fn limited<T>(
-    limit: Duration,
-    call: impl Future<Output = Result<T, ServiceError>>,
-) -> Result<T, Failure> {
-    match tokio::time::timeout(limit, call).await {
-        Ok(answer) => answer.map_err(Failure::Service),
-        Err(_) => Err(Failure::Late(limit)),
-    }
-}
-
-impl Running {
-    fn explain(&self, failure: Failure) -> String {
-        match failure {
-            Failure::Late(limit) => format!("it did not answer within {} s", limit.as_secs()),
-            Failure::Service(ServiceError::McpError(error)) => clip(&error.message, ERROR_BYTES).0.to_owned(),
-            Failure::Service(ServiceError::TransportClosed | ServiceError::TransportSend(_)) => {
-                format!("it has ended{}; the next call tries to reach it again", self.link.cause())
-            }
-            Failure::Service(error) => clip(&error.to_string(), ERROR_BYTES).0.to_owned(),
-        }
     }
 }

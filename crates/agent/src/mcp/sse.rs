@@ -1,60 +1,58 @@
-//! The older way of MCP over HTTP: answers come as server-sent events, questions are posted to an address that the first event
+//! The older MCP transport over HTTP: responses arrive as server-sent events, requests are posted to a URL that the first event
 //! names.
 
-use std::future::poll_fn;
-use std::pin::Pin;
-
-use futures_core::Stream;
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use sse_stream::Sse as Event;
 
-use super::http::events;
+use super::http::EventStream;
+use crate::http::lines::SseEvent;
 use crate::http::{Http, HttpError, Request, absolute, same_server};
 
-/// A server behind server-sent events.
-pub(super) struct Sse {
+/// A transport over server-sent events.
+pub(super) struct SseTransport {
     http: Http,
     headers: Vec<(String, String)>,
-    /// Where questions go.
+    /// The URL for requests.
     post: String,
-    events: Pin<Box<dyn Stream<Item = Result<Event, sse_stream::Error>> + Send>>,
+    events: EventStream,
 }
 
-impl Sse {
+impl SseTransport {
     pub(super) async fn open(http: Http, url: &str, headers: Vec<(String, String)>) -> Result<Self, String> {
         let mut request = Request::get(url).header("accept", "text/event-stream");
         request.headers.extend(headers.iter().cloned());
         let response = http.send(request).await.map_err(|error| error.to_string())?;
         if response.status != 200 {
-            return Err(format!("it answered with HTTP status {}", response.status));
+            return Err(format!("it responded with HTTP status {}", response.status));
         }
-        let mut sse = Sse { http, headers, post: String::new(), events: events(response, None) };
+        let events = EventStream::new(response, None);
+        let mut sse = SseTransport { http, headers, post: String::new(), events };
         loop {
-            let event = sse.next().await.ok_or("it closed the connection before it said where to post")?;
+            let event =
+                sse.next().await.ok_or("it closed the connection before it named a URL for requests")?;
             if event.event.as_deref() == Some("endpoint") {
-                sse.post = join(url, event.data.as_deref().unwrap_or_default().trim())?;
+                sse.post = join(url, event.data.trim())?;
                 return Ok(sse);
             }
         }
     }
 
-    async fn next(&mut self) -> Option<Event> {
-        poll_fn(|cx| self.events.as_mut().poll_next(cx)).await?.ok()
+    async fn next(&mut self) -> Option<SseEvent> {
+        self.events.next().await?.ok()
     }
 }
 
-/// The address that an event names, which must be of the server that was asked: credentials go there.
+/// The URL for requests, which must be on the same server, because it gets the credentials.
 fn join(base: &str, named: &str) -> Result<String, String> {
     let address = absolute(base, named);
     if same_server(base, &address) {
         Ok(address)
     } else {
-        Err("it wants to be talked to through another server".to_owned())
+        Err("its URL for requests is on another server".to_owned())
     }
 }
 
-impl Transport<RoleClient> for Sse {
+impl Transport<RoleClient> for SseTransport {
     type Error = HttpError;
 
     fn send(
@@ -65,7 +63,7 @@ impl Transport<RoleClient> for Sse {
         let mut request = Request::post_json(&self.post, &body);
         request.headers.extend(self.headers.iter().cloned());
         let http = self.http.clone();
-        // What it has to say comes as an event.
+        // The response arrives as an event.
         async move { http.send(request).await.map(drop) }
     }
 
@@ -73,7 +71,7 @@ impl Transport<RoleClient> for Sse {
         loop {
             let event = self.next().await?;
             if event.event.as_deref().is_none_or(|kind| kind == "message")
-                && let Ok(message) = serde_json::from_str(event.data.as_deref().unwrap_or_default())
+                && let Ok(message) = serde_json::from_str(&event.data)
             {
                 return Some(message);
             }

@@ -1,53 +1,54 @@
-//! What the model sees of an MCP server.
+//! Tools of MCP servers, as the model sees them.
 
 use std::sync::Arc;
 
 use attache::wire::v1::{ContentBlock as Shown, ImageContent, ToolCallContent, ToolKind};
 use attache_host::policy::{Effect, ToolUse};
 use rmcp::model::{CallToolResult, ContentBlock, Resource, ResourceContents, Tool as Offered};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::limits::{
     DESCRIPTION_BYTES, RESULT_IMAGE_BYTES, RESULT_IMAGES, RESULT_PARTS, RESULT_TEXT_BYTES, SCHEMA_BYTES,
     STRUCTURED_BYTES, TOOL_NAME_BYTES,
 };
-use super::server::{Listed, Server};
+use super::server::{PagedList, Server};
 use crate::model::{Part, ToolSpec};
 use crate::modes::Mode;
-use crate::tools::{Arguments, Boxed, Cx, Job, Output, Tool, clip, head_and_tail};
+use crate::text::{clip, head_and_tail};
+use crate::tools::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, spec as tool_spec, text};
 
-/// The longest name that every provider takes.
-const NAME: usize = 64;
+/// The longest name that every provider accepts.
+const MAX_NAME: usize = 64;
 
-/// The tools of a server, and what was left out of them.
+/// The tools of a server, and messages about those that were left out.
 pub(super) async fn of(server: &Arc<Server>) -> Result<(Vec<Arc<dyn Tool>>, Vec<String>), String> {
-    let (offered, has_resources) = server.offers().await?;
+    let (offered, has_resources) = server.tools().await?;
     let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
     let mut left_out = Vec::from_iter(offered.cut);
     for offered in offered.entries {
         match spec(server.name(), &offered) {
             Ok(spec) => {
                 let name = offered.name.to_string();
-                tools.push(Arc::new(Foreign { server: server.clone(), spec, name }));
+                tools.push(Arc::new(McpTool { server: server.clone(), spec, name }));
             }
             Err(why) => left_out.push(why),
         }
     }
     if has_resources {
-        tools.push(Arc::new(Resources { server: server.clone() }));
+        tools.push(Arc::new(ResourceTool { server: server.clone() }));
     }
     Ok((tools, left_out))
 }
 
 /// A tool of a server.
-struct Foreign {
+struct McpTool {
     server: Arc<Server>,
-    /// As its server knows it.
+    /// The server's name for it.
     name: String,
     spec: ToolSpec,
 }
 
-impl Tool for Foreign {
+impl Tool for McpTool {
     fn spec(&self) -> ToolSpec {
         self.spec.clone()
     }
@@ -56,12 +57,12 @@ impl Tool for Foreign {
         ToolKind::Other
     }
 
-    /// What a server says about its own tools does not count: in a mode that only looks, nothing of somebody else's runs.
-    fn offered_in(&self, mode: Mode) -> bool {
+    /// A server's description of its own tools is not trusted, so none is read-only.
+    fn is_available_in(&self, mode: Mode) -> bool {
         mode != Mode::Plan
     }
 
-    fn prepare<'a>(&'a self, _: &'a Cx, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job, String>> {
+    fn prepare<'a>(&'a self, _: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
         let (server, tool) = (self.server.clone(), self.name.clone());
         let input = arguments.object().clone();
         Box::pin(async move {
@@ -73,43 +74,43 @@ impl Tool for Foreign {
                 input: Some(shown.clone()),
             };
             let job = Job::new(title, ToolKind::Other, vec![Effect::Tool(used)], move |cx, _| async move {
-                let _asked = server.place().enter(cx.turn.clone());
+                let _call = server.calls().enter(cx.turn.clone());
                 let result = server
                     .call(&tool, input)
                     .await
                     .map_err(|why| format!("the MCP server {}: {why}", server.name()))?;
                 Ok(output(&result))
             });
-            Ok(if shown == "{}" { job } else { job.showing(format!("```json\n{shown}\n```")) })
+            Ok(if shown == "{}" { job } else { job.content(format!("```json\n{shown}\n```")) })
         })
     }
 }
 
-/// Reads the resources of a server.
-struct Resources {
+/// The tool that lists and reads the resources of a server.
+struct ResourceTool {
     server: Arc<Server>,
 }
 
-impl Tool for Resources {
+impl Tool for ResourceTool {
     fn spec(&self) -> ToolSpec {
-        let about =
-            format!("Lists the resources of the MCP server {}, or reads one of them.", self.server.name());
-        let schema = json!({
-            "type": "object", "additionalProperties": false,
-            "properties": { "uri": { "type": "string", "description": "Which one to read; without it they are listed" } },
-        });
-        ToolSpec { name: name(self.server.name(), "resources"), about, schema }
+        let server = self.server.name();
+        let about = format!("Lists the resources of the MCP server {server}, or reads one of them.");
+        tool_spec(
+            &name(server, "resources"),
+            &about,
+            &[("uri", text("the one to read; default: list them"), false)],
+        )
     }
 
     fn kind(&self) -> ToolKind {
         ToolKind::Read
     }
 
-    fn offered_in(&self, mode: Mode) -> bool {
+    fn is_available_in(&self, mode: Mode) -> bool {
         mode != Mode::Plan
     }
 
-    fn prepare<'a>(&'a self, _: &'a Cx, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job, String>> {
+    fn prepare<'a>(&'a self, _: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
         let server = self.server.clone();
         let uri = arguments.object().get("uri").and_then(Value::as_str).map(str::to_owned);
         Box::pin(async move {
@@ -132,14 +133,14 @@ impl Tool for Resources {
     }
 }
 
-fn list(resources: &Listed<Resource>) -> Output {
+fn list(resources: &PagedList<Resource>) -> Output {
     let line = |resource: &Resource| {
         format!("{} ({})", resource.uri, resource.description.as_deref().unwrap_or(&resource.name))
     };
     let mut lines: Vec<String> = resources.entries.iter().map(line).collect();
     lines.extend(resources.cut.iter().map(|why| format!("[{why}]")));
-    Output::shown(if lines.is_empty() {
-        "There are none.".to_owned()
+    Output::visible(if lines.is_empty() {
+        "no resources".to_owned()
     } else {
         head_and_tail(&lines.join("\n"), RESULT_TEXT_BYTES)
     })
@@ -151,7 +152,7 @@ fn read(contents: Vec<ResourceContents>) -> Output {
     result.finish()
 }
 
-/// What a tool came to, for the model and for people.
+/// The result of a call.
 fn output(called: &CallToolResult) -> Output {
     let mut result = ToolResult::default();
     for block in &called.content {
@@ -160,13 +161,13 @@ fn output(called: &CallToolResult) -> Output {
             ContentBlock::Image(image) => result.push_image(&image.mime_type, &image.data),
             ContentBlock::Resource(resource) => result.push_resource(&resource.resource),
             ContentBlock::ResourceLink(link) => result.push_text(&format!("[{}]({})", link.name, link.uri)),
-            // Sound has no place in a model's tool result.
+            // Models accept no audio in results.
             _ => result.push_text("(content of a kind that cannot be shown here)"),
         }
     }
     if let Some(structured) = &called.structured_content {
         let text = structured.to_string();
-        // Servers repeat it as text; where one does not, the model still has to see it.
+        // Most servers repeat it as text; if one does not, the model still needs it.
         if called.content.is_empty() {
             result.push_text(&text);
         }
@@ -178,7 +179,7 @@ fn output(called: &CallToolResult) -> Output {
     result.finish()
 }
 
-/// The content of an answer as far as there is room for it.
+/// The content of a result, up to the limits.
 struct ToolResult {
     output: Output,
     text_bytes: usize,
@@ -241,7 +242,7 @@ impl ToolResult {
     fn finish(mut self) -> Output {
         if self.left_out > 0 {
             self.put_text(format!(
-                "[{} more pieces of the answer are left out: it is too large]",
+                "[{} more parts of the result are left out: it is too large]",
                 self.left_out
             ));
         }
@@ -249,7 +250,7 @@ impl ToolResult {
     }
 }
 
-/// What a model is told of a tool, or why it cannot be offered.
+/// A tool's description for the model, or why it is left out.
 fn spec(server: &str, offered: &Offered) -> Result<ToolSpec, String> {
     let shown = || clip(&offered.name, 80).0.to_owned();
     if offered.name.is_empty() || offered.name.len() > TOOL_NAME_BYTES {
@@ -265,16 +266,17 @@ fn spec(server: &str, offered: &Offered) -> Result<ToolSpec, String> {
     Ok(ToolSpec { name: name(server, &offered.name), about: head_and_tail(about, DESCRIPTION_BYTES), schema })
 }
 
-/// `server_tool` in letters that every provider takes. The end is kept if it is too long: tools of one server differ there.
+/// `server_tool` in characters that every provider accepts. If it is too long, the server's name is cut, because its tools differ
+/// at the end.
 fn name(server: &str, tool: &str) -> String {
     let plain = |text: &str| -> String {
         text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect()
     };
     let (mut server, tool) = (plain(server), plain(tool));
-    let room = NAME.saturating_sub(tool.len() + 1);
+    let room = MAX_NAME.saturating_sub(tool.len() + 1);
     server.truncate(room.max(8));
     let name = format!("{server}_{tool}");
-    name[..name.len().min(NAME)].to_owned()
+    name[..name.len().min(MAX_NAME)].to_owned()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What comes back from a model while it answers.
+//! The stream of events in which a model answers.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -11,19 +11,18 @@ use tokio::sync::mpsc;
 use super::error::ModelError;
 use super::message::ToolCall;
 
-/// One event of an answer.
+/// One event of a response.
 ///
-/// Calls carry an `index`, since some providers stream several at once. A [`Event::Seal`] belongs to the thoughts that
-/// came directly before it, and to an empty thought if there were none; see [`Answer`](super::Answer), which puts all
-/// of it together.
+/// Calls carry an `index`, since some providers stream several at once. An [`Event::Signature`] belongs to the thought directly
+/// before it, or to an empty one; [`Response`](super::Response) assembles them.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// A piece of text.
     Text(String),
     /// A piece of thought.
     Thought(String),
-    /// The provider's signature for the thought that ends here.
-    Seal(Value),
+    /// The provider's signature of the thought that ends here.
+    Signature(Value),
     /// A call begins; its arguments are still to come.
     CallBegins {
         /// Counted from 0 within the answer.
@@ -40,18 +39,18 @@ pub enum Event {
         /// The piece.
         json: String,
     },
-    /// A call is complete, or turned out to be none.
+    /// A call is complete, or invalid.
     CallEnds {
         /// Which call.
         index: usize,
         /// The call.
-        call: Result<ToolCall, BadCall>,
+        call: Result<ToolCall, InvalidCall>,
     },
-    /// What has been used for this answer so far; a later one replaces an earlier one.
+    /// Tokens of this response so far; a later count replaces an earlier one.
     Usage(Usage),
-    /// The provider did not answer; it is asked again after this time. Comes before everything else only.
+    /// The request failed and is repeated after this time. Comes before all other events.
     Retry {
-        /// How long from now.
+        /// The pause.
         after: Duration,
         /// What went wrong.
         why: String,
@@ -60,51 +59,51 @@ pub enum Event {
     End(Stop),
 }
 
-/// A call whose arguments are no JSON object.
+/// A call whose arguments are not a JSON object.
 #[derive(Debug, Clone, PartialEq)]
-pub struct BadCall {
+pub struct InvalidCall {
     /// Its id.
     pub id: String,
     /// The tool.
     pub name: String,
     /// The arguments as they came.
     pub raw: String,
-    /// What is wrong with them, in words that help the model.
+    /// What is wrong, for the model.
     pub why: String,
 }
 
-/// Why an answer ended.
+/// Why a response ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
     /// The model is done.
     Done,
     /// It waits for the results of its calls.
     Calls,
-    /// The answer reached its limit of tokens.
+    /// The response reached its token limit.
     MaxTokens,
-    /// The model or the provider would not answer this.
+    /// The model or the provider refused.
     Refused,
-    /// Something else, in the provider's word.
+    /// Another reason, in the provider's word.
     Other(String),
 }
 
-/// Tokens of one answer.
+/// Tokens of one response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
-    /// What was read and not found in a cache.
+    /// Input that was not in a cache.
     pub input: u64,
-    /// What was written, thoughts included.
+    /// Output, with thoughts.
     pub output: u64,
-    /// What was read from a cache.
+    /// Input from a cache.
     pub cache_read: u64,
-    /// What was written to a cache.
+    /// Input written to a cache.
     pub cache_write: u64,
-    /// How much of `output` was thought, where the provider says so.
+    /// How much of `output` was thought, if the provider reports it.
     pub thought: u64,
 }
 
 impl Usage {
-    /// All that the model read: what the next request will fill its window with, apart from the answer.
+    /// All input: the window's fill level without the output.
     pub fn context(&self) -> u64 {
         self.input + self.cache_read + self.cache_write
     }
@@ -120,23 +119,23 @@ impl std::ops::AddAssign for Usage {
     }
 }
 
-/// Where a model puts its events; see [`Stream::new`].
+/// The sender of a [`Stream`].
 pub struct Events(mpsc::Sender<Event>);
 
 impl Events {
-    /// Hands out one event; waits while the reader is behind.
+    /// Sends an event; waits while the reader is behind.
     pub async fn send(&self, event: Event) {
-        // The reader and the work live and die together, so there is nobody to tell if it is gone.
+        // The stream owns both ends, so the receiver exists.
         let _ = self.0.send(event).await;
     }
 }
 
 type Work = Pin<Box<dyn Future<Output = Result<(), ModelError>> + Send>>;
 
-/// An answer as it comes in.
+/// A response as it arrives.
 ///
-/// There is no task behind it: the work is done while the reader waits for events. So dropping it closes the
-/// connection at once, and a reader that waits for something else leaves the provider waiting too.
+/// There is no task behind it: the work runs while the reader waits for events. So dropping it closes the connection at once,
+/// and a slow reader slows the provider down.
 pub struct Stream {
     work: Option<Work>,
     events: mpsc::Receiver<Event>,
@@ -144,7 +143,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// A stream of what `work` sends. An error of `work` is its last item.
+    /// A stream of the events that `work` sends. An error of `work` is its last item.
     pub fn new<F, W>(work: F) -> Self
     where
         F: FnOnce(Events) -> W,
@@ -159,7 +158,7 @@ impl Stream {
         Stream::new(|_| async move { Err(error) })
     }
 
-    /// The next event; `None` after [`Event::End`] or an error. Giving up the wait loses nothing.
+    /// The next event; `None` after [`Event::End`] or an error. Cancel safe.
     pub async fn next(&mut self) -> Option<Result<Event, ModelError>> {
         poll_fn(|cx| self.poll_next(cx)).await
     }

@@ -1,34 +1,34 @@
-//! What is known about a model before it is asked.
+//! Properties of a model.
 
 use super::event::Usage;
 
-/// What is known about a model.
+/// Properties of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelInfo {
-    /// Whose it is: `anthropic`, `openai`, `gemini`, `openrouter`, `ollama`, … or `script`.
+    /// The provider: `anthropic`, `openai`, `gemini`, `openrouter`, `ollama`, … or `script`.
     pub provider: String,
     /// The provider's name for it.
     pub id: String,
     /// The name for people.
     pub name: String,
-    /// How many tokens a conversation may have; a careful guess where the provider does not tell.
+    /// Tokens of a conversation; a careful guess if the provider does not report them.
     pub window: u64,
-    /// The most tokens of one answer.
+    /// The most tokens of one response.
     pub max_output: u32,
-    /// Whether it takes pictures.
+    /// Whether it accepts images.
     pub images: bool,
-    /// Whether it takes sound.
+    /// Whether it accepts audio.
     pub audio: bool,
-    /// Whether it can be told how long to think.
+    /// Whether it supports thinking levels.
     pub thinking: bool,
     /// Whether it can call tools.
     pub tools: bool,
-    /// What it costs, if that is known.
+    /// Its price, if known.
     pub price: Option<Price>,
 }
 
 impl ModelInfo {
-    /// The text that [`Models::open`](super::Models::open) takes, `provider/id`.
+    /// The name for [`Models::open`](super::Models::open), `provider/id`.
     pub fn spec(&self) -> String {
         match self.provider.as_str() {
             "script" => format!("script:{}", self.id),
@@ -37,21 +37,26 @@ impl ModelInfo {
     }
 }
 
-/// Prices in US dollars for a million tokens.
+/// Prices in US dollars per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Price {
-    /// Read.
+    /// Input.
     pub input: f64,
-    /// Written.
+    /// Output.
     pub output: f64,
-    /// Read from a cache.
+    /// Input from a cache.
     pub cache_read: f64,
-    /// Written to a cache.
+    /// Input written to a cache.
     pub cache_write: f64,
 }
 
 impl Price {
-    /// What an answer cost, in US dollars.
+    /// Every provider's cache costs a tenth to read; writing to it costs a quarter more where it costs at all.
+    pub(crate) fn with_usual_cache(input: f64, output: f64) -> Self {
+        Price { input, output, cache_read: input / 10.0, cache_write: input * 1.25 }
+    }
+
+    /// The cost of a response, in US dollars.
     pub fn of(&self, usage: &Usage) -> f64 {
         let tokens = [
             (usage.input, self.input),

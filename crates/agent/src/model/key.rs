@@ -1,26 +1,26 @@
-//! Secrets that cannot be printed by accident.
+//! Secrets that cannot be printed accidentally.
 
 use std::fmt;
 
-/// A secret: an API key, or a header's value. It has no display text, and its debug text says nothing.
+/// A secret: an API key or a header's value. It has no `Display`, and its `Debug` is masked.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key(String);
 
 impl Key {
-    /// Takes a secret; blanks around it come from files and copies, and are none of it. `None` if nothing is left.
+    /// A secret without surrounding whitespace; `None` if nothing is left.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
         (!text.is_empty()).then(|| Key(text.to_owned()))
     }
 
-    /// The secret itself, for the one header or store that needs it.
+    /// The secret itself.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// A text without this secret: providers like to repeat what they were sent.
+    /// Masks the secret in a text: providers repeat what they were sent.
     pub fn mask(&self, text: &str) -> String {
-        // Something very short would turn any text into dots, and is no secret.
+        // A very short value would match everywhere, and is no secret.
         if self.0.len() < 6 {
             return text.to_owned();
         }

@@ -1,28 +1,45 @@
-//! What is said to a model: messages made of parts, and the tools it may call.
+//! Requests to a model: messages made of parts, and the tools it may call.
+//!
+//! The store keeps messages as JSON:
+//!
+//! ```json
+//! {"role":"assistant","parts":[{"type":"text","text":"hello"},{"type":"call","id":"c1","name":"read","arguments":{}}]}
+//! ```
 
+use std::collections::HashMap;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-/// One question to a model.
+/// A request to a model.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// What the model is told about its task, before everything else.
+    /// The system prompt.
     pub system: String,
     /// The conversation, oldest first.
     pub messages: Vec<Message>,
-    /// What it may call.
+    /// The tools that it may call.
     pub tools: Vec<ToolSpec>,
     /// How long it may think.
     pub thinking: Thinking,
-    /// The most tokens of the answer; `None` leaves it to the model's own limit.
+    /// The most tokens of the response; `None` for the model's own limit.
     pub max_output: Option<u32>,
-    /// The same for all requests of one conversation, so that a provider can find its cache again.
+    /// The same for all requests of one conversation, so that a provider finds its cache again.
     pub cache_key: Option<String>,
+}
+
+impl Request {
+    /// The name of each called tool by the call's id: some providers want it with the result.
+    pub(super) fn tool_names(&self) -> HashMap<&str, &str> {
+        let calls = self.messages.iter().flat_map(Message::calls);
+        calls.map(|call| (call.id.as_str(), call.name.as_str())).collect()
+    }
 }
 
 /// How long a model may think before it answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Thinking {
-    /// Not at all, where the model allows that.
+    /// Not at all, if the model allows that.
     #[default]
     Off,
     /// A little.
@@ -37,8 +54,8 @@ impl Thinking {
     /// All levels, least first.
     pub const ALL: [Thinking; 4] = [Thinking::Off, Thinking::Low, Thinking::Medium, Thinking::High];
 
-    /// The word for it: `off`, `low`, `medium`, `high`.
-    pub fn word(self) -> &'static str {
+    /// The level's id on the wire, in flags and in files.
+    pub fn id(self) -> &'static str {
         match self {
             Thinking::Off => "off",
             Thinking::Low => "low",
@@ -47,14 +64,24 @@ impl Thinking {
         }
     }
 
-    /// Reads such a word.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Thinking::ALL.into_iter().find(|level| level.word() == word)
+    /// The level with this id.
+    pub fn from_id(id: &str) -> Option<Self> {
+        Thinking::ALL.into_iter().find(|level| level.id() == id)
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Thinking::Off => "Off",
+            Thinking::Low => "Low",
+            Thinking::Medium => "Medium",
+            Thinking::High => "High",
+        }
     }
 }
 
-/// Who speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The author of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Role {
     /// The user, and the tools that answer the model's calls.
     User,
@@ -63,70 +90,88 @@ pub enum Role {
 }
 
 /// One message of a conversation.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// Who speaks.
+    /// The author.
     pub role: Role,
-    /// What is said, in order.
+    /// The content, in order.
     pub parts: Vec<Part>,
 }
 
-/// A piece of a message.
-#[derive(Debug, Clone, PartialEq)]
+/// A part of a message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
 pub enum Part {
     /// Text.
-    Text(String),
-    /// A picture.
+    Text(#[serde(serialize_with = "serialize_text", deserialize_with = "deserialize_text")] String),
+    /// An image.
     Image {
-        /// Its media type, such as `image/png`.
+        /// The media type, such as `image/png`.
         mime: String,
-        /// Its bytes in base64.
+        /// The bytes in base64.
         data: String,
     },
-    /// Sound.
+    /// Audio.
     Audio {
-        /// Its media type, such as `audio/wav`.
+        /// The media type, such as `audio/wav`.
         mime: String,
-        /// Its bytes in base64.
+        /// The bytes in base64.
         data: String,
     },
-    /// What the model thought, before or between what it said.
+    /// The model's reasoning.
     Thought {
-        /// The thought, or a summary of it; may be empty.
+        /// The text, or a summary of it; may be empty.
         text: String,
-        /// The provider's signature or its encrypted form. It goes back to the provider that made it, to nobody else.
-        seal: Option<Value>,
+        /// The provider's signature or encrypted form. Only the same provider gets it back.
+        #[serde(rename = "seal", default, skip_serializing_if = "Option::is_none")]
+        signature: Option<Value>,
     },
-    /// The model calls a tool.
+    /// A tool call of the model.
     Call(ToolCall),
-    /// What a tool answered.
+    /// The result of a tool call.
     Result {
         /// The id of the call.
         call: String,
-        /// The answer: text and pictures.
+        /// Text and images.
         parts: Vec<Part>,
         /// Whether the tool failed.
+        #[serde(default)]
         failed: bool,
     },
 }
 
-/// A call that the model made.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Serialize, Deserialize)]
+struct TextMember<T> {
+    text: T,
+}
+
+// serde's internal tags need a map, so a text is written as one.
+fn serialize_text<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    TextMember { text }.serialize(serializer)
+}
+
+fn deserialize_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    TextMember::deserialize(deserializer).map(|member| member.text)
+}
+
+/// A tool call of the model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// Unique within the conversation; made up where the provider gave none.
+    /// Unique within the conversation; generated if the provider gave none.
     pub id: String,
     /// The tool's name.
     pub name: String,
-    /// An object.
+    /// The arguments, an object.
     pub arguments: Value,
-    /// As the seal of a thought: some providers sign calls.
-    pub seal: Option<Value>,
+    /// Like the signature of a thought: some providers sign calls.
+    #[serde(rename = "seal", default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<Value>,
 }
 
-/// A tool on offer.
+/// The description of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
-    /// Its name: letters, digits, `_` and `-`, at most 64.
+    /// Letters, digits, `_` and `-`, at most 64.
     pub name: String,
     /// What it does and when to call it.
     pub about: String,
@@ -137,7 +182,7 @@ pub struct ToolSpec {
 impl Message {
     /// A message of the user with text only.
     pub fn user(text: impl Into<String>) -> Self {
-        Message { role: Role::User, parts: vec![Part::Text(text.into())] }
+        Message::from_user(vec![Part::Text(text.into())])
     }
 
     /// A message of the model with text only.
@@ -145,27 +190,113 @@ impl Message {
         Message { role: Role::Assistant, parts: vec![Part::Text(text.into())] }
     }
 
-    /// Its text parts, one after the other; thoughts and results do not count.
+    pub(crate) fn from_user(parts: Vec<Part>) -> Self {
+        Message { role: Role::User, parts }
+    }
+
+    /// The text parts, without thoughts and results.
     pub fn text(&self) -> String {
         text_of(&self.parts)
     }
 
-    /// The calls in it.
+    /// The tool calls.
     pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.parts.iter().filter_map(|part| match part {
             Part::Call(call) => Some(call),
             _ => None,
         })
     }
+
+    /// Whether it starts a turn: a message of the user with results continues one.
+    pub(super) fn starts_turn(&self) -> bool {
+        self.role == Role::User && !self.parts.iter().any(|part| matches!(part, Part::Result { .. }))
+    }
+
+    /// An estimate of its size in bytes; about four of them make a token.
+    pub(crate) fn size(&self) -> usize {
+        self.parts.iter().map(Part::size).sum()
+    }
 }
 
-/// The text parts among these, one after the other.
+impl Part {
+    fn size(&self) -> usize {
+        match self {
+            Part::Text(text) | Part::Thought { text, .. } => text.len(),
+            Part::Call(call) => call.name.len() + call.arguments.to_string().len(),
+            Part::Result { parts, .. } => parts.iter().map(Part::size).sum(),
+            // Providers count media by other measures; this is about right for most.
+            Part::Image { .. } | Part::Audio { .. } => 6000,
+        }
+    }
+}
+
+/// The text parts among these, joined.
 pub(crate) fn text_of(parts: &[Part]) -> String {
-    parts
-        .iter()
-        .filter_map(|part| match part {
-            Part::Text(text) => Some(text.as_str()),
-            _ => None,
-        })
-        .collect()
+    let texts = parts.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn every_part_survives_the_store() {
+        let call = ToolCall {
+            id: "c1".into(),
+            name: "read".into(),
+            arguments: json!({"path": "a"}),
+            signature: Some(json!({"of": "gemini"})),
+        };
+        let image = Part::Image { mime: "image/png".into(), data: "AA==".into() };
+        let message = Message {
+            role: Role::Assistant,
+            parts: vec![
+                Part::Text("a \"b\"\n".into()),
+                image.clone(),
+                Part::Audio { mime: "audio/wav".into(), data: "AA==".into() },
+                Part::Thought {
+                    text: String::new(),
+                    signature: Some(json!({"of": "anthropic", "signature": "s"})),
+                },
+                Part::Thought { text: "hm".into(), signature: None },
+                Part::Call(call),
+                Part::Result { call: "c1".into(), parts: vec![Part::Text("x".into()), image], failed: true },
+            ],
+        };
+        let text = serde_json::to_string(&message).unwrap();
+        assert_eq!(serde_json::from_str::<Message>(&text).unwrap(), message, "{text}");
+    }
+
+    #[test]
+    fn the_stored_form_does_not_change() {
+        let stored = json!({"role": "assistant", "parts": [
+            {"type": "text", "text": "hello"},
+            {"type": "thought", "text": "hm", "seal": {"of": "x"}},
+            {"type": "thought", "text": "hm"},
+            {"type": "call", "id": "c1", "name": "read", "arguments": {}, "seal": 1},
+            {"type": "result", "call": "c1", "parts": [], "failed": false},
+        ]});
+        let message: Message = serde_json::from_value(stored.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&message).unwrap(), stored);
+    }
+
+    #[test]
+    fn invalid_messages_are_refused() {
+        for text in [
+            "[]",
+            r#"{"role":"system","parts":[]}"#,
+            r#"{"role":"user"}"#,
+            r#"{"role":"user","parts":[{"type":"smell"}]}"#,
+            r#"{"role":"user","parts":[{"type":"text"}]}"#,
+            r#"{"role":"user","parts":[{"type":"call","id":"1","name":"x"}]}"#,
+        ] {
+            assert!(serde_json::from_str::<Message>(text).is_err(), "{text}");
+        }
+    }
 }

@@ -1,49 +1,46 @@
-//! Language models: one interface, and the clients of those who offer them.
+//! Language models: one interface, and clients for their providers.
 //!
-//! A [`Model`] is asked with a [`Request`] and answers with a [`Stream`] of [`Event`]s; [`Answer`] puts the events
-//! together to the [`Message`] that they are.
+//! A [`Model`] answers a [`Request`] with a [`Stream`] of [`Event`]s; [`Response`] assembles the events into a [`Message`].
 //!
-//! Reading order: `message` (what is said), `event` (what comes back), `answer` (both joined), `models`
-//! (which there are), `remote` (how one is asked), `api` (in which language), `script` (one that is played from a file).
+//! Reading order: `message` (requests), `event` and `response` (what comes back), `models` (the models on offer), `http_model` (how
+//! one is asked), `api` (the providers' protocols), `error` (what fails and when to retry), `script` (a model played from a file).
 //!
-//! What never happens here: text that was handed out is not asked for again; a key is not in an error, a log or a debug
-//! text; a dropped stream does not keep its connection.
+//! Invariants: text that the reader got is never requested again; no key is in an error, a log or a debug text; a dropped stream
+//! closes its connection.
 
-mod answer;
 mod api;
-mod discover;
+mod catalog;
+mod discovery;
 mod error;
 mod event;
-mod fault;
+mod http_model;
 mod info;
-mod json;
 mod key;
-mod known;
-mod lines;
 mod message;
 mod models;
 mod provider;
-mod remote;
+mod response;
 pub mod script;
 mod settings;
 
-pub use answer::Answer;
 pub use api::Api;
-pub use error::ModelError;
-pub use event::{BadCall, Event, Events, Stop, Stream, Usage};
+pub use error::{ErrorKind, ModelError};
+pub use event::{Event, Events, InvalidCall, Stop, Stream, Usage};
+pub use http_model::Timeouts;
 pub use info::{ModelInfo, Price};
 pub use key::Key;
+pub(crate) use message::text_of;
 pub use message::{Message, Part, Request, Role, Thinking, ToolCall, ToolSpec};
 pub use models::Models;
-pub use provider::{KeyFrom, Provider, Providers};
-pub use remote::Patience;
+pub use provider::{KeySource, Provider, Providers};
+pub use response::Response;
 pub use settings::Settings;
 
-/// A language model that can be asked.
+/// A language model.
 pub trait Model: Send + Sync {
-    /// What is known about it.
+    /// Its properties.
     fn info(&self) -> &ModelInfo;
 
-    /// Asks. Nothing is sent until the stream is read.
+    /// Answers a request. Nothing is sent until the stream is read.
     fn start(&self, request: Request) -> Stream;
 }

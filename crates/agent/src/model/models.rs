@@ -1,30 +1,30 @@
-//! What can be asked from here, and how a name becomes a model.
+//! The models on offer, and how a name becomes a model.
 
 use std::path::Path;
 use std::sync::{Arc, RwLock};
 
+use super::http_model::{HttpModel, Timeouts};
 use super::provider::{Provider, Providers};
-use super::remote::{Patience, Remote};
 use super::script::Scripted;
 use super::settings::Settings;
-use super::{Api, Model, ModelInfo, discover, known};
+use super::{Api, Model, ModelInfo, catalog, discovery};
 use crate::http::Http;
 
-/// The models that are known and reachable. Cheap to clone; all clones share what was found and what was set.
+/// The models on offer. Clones are cheap and share their state.
 #[derive(Clone)]
 pub struct Models(Arc<Inner>);
 
 struct Inner {
     providers: Providers,
-    /// What servers on this machine said they have.
-    found: RwLock<Vec<ModelInfo>>,
-    wanted: Option<String>,
+    /// Models of servers on this machine.
+    discovered: RwLock<Vec<ModelInfo>>,
+    configured: Option<String>,
     http: Http,
-    patience: Patience,
+    timeouts: Timeouts,
 }
 
 impl Models {
-    /// With these settings, without looking at anything yet.
+    /// With these settings, without local discovery.
     pub fn new(settings: &Settings) -> Result<Self, String> {
         let http = match &settings.http {
             Some(http) => http.clone(),
@@ -32,24 +32,24 @@ impl Models {
         };
         Ok(Models(Arc::new(Inner {
             providers: Providers::new(settings.providers.clone()),
-            found: RwLock::default(),
-            wanted: settings.model.clone(),
+            discovered: RwLock::default(),
+            configured: settings.model.clone(),
             http,
-            patience: settings.patience,
+            timeouts: settings.timeouts,
         })))
     }
 
-    /// With these settings and whatever servers on this machine have to offer. Takes less than a second.
+    /// With these settings and the models of servers on this machine. Takes less than a second.
     pub async fn discover(settings: &Settings) -> Result<Self, String> {
         let models = Models::new(settings)?;
-        if settings.look_around {
-            models.look_around().await;
+        if settings.discover {
+            models.discover_local().await;
         }
         Ok(models)
     }
 
-    /// Asks the servers on this machine (again) which models they have.
-    pub async fn look_around(&self) {
+    /// Asks the servers on this machine for their models.
+    pub async fn discover_local(&self) {
         let asked: Vec<Provider> = self
             .0
             .providers
@@ -58,42 +58,46 @@ impl Models {
             .filter(|provider| provider.is_ready() && provider.key_vars.is_empty() && provider.is_local())
             .filter(|provider| matches!(provider.api, Api::Chat | Api::Ollama))
             .collect();
-        let found = discover::models(&self.0.http, &asked, self.0.patience.look).await;
-        if let Ok(mut place) = self.0.found.write() {
-            *place = found;
+        let found = discovery::models(&self.0.http, &asked, self.0.timeouts.discovery).await;
+        if let Ok(mut discovered) = self.0.discovered.write() {
+            *discovered = found;
         }
     }
 
-    /// The providers, which may be changed.
+    pub(crate) fn http(&self) -> &Http {
+        &self.0.http
+    }
+
+    /// The providers, which can be changed.
     pub fn providers(&self) -> &Providers {
         &self.0.providers
     }
 
-    /// The models to choose from: those of providers with a key, and those that were found.
+    /// The models to choose from: those of providers with a key, and discovered ones.
     pub fn list(&self) -> Vec<ModelInfo> {
-        let found = self.0.found.read().map(|found| found.clone()).unwrap_or_default();
+        let discovered = self.0.discovered.read().map(|found| found.clone()).unwrap_or_default();
         let ready = self.0.providers.all().into_iter().filter(Provider::is_ready);
         ready
             .flat_map(|provider| {
-                let own = found.iter().filter(|model| model.provider == provider.id).cloned();
-                let named = provider.models.iter().map(|id| known::info(&provider.id, id));
-                known::listed(&provider.id).into_iter().chain(named).chain(own).collect::<Vec<_>>()
+                let own = discovered.iter().filter(|model| model.provider == provider.id).cloned();
+                let named = provider.models.iter().map(|id| catalog::info(&provider.id, id));
+                catalog::listed(&provider.id).into_iter().chain(named).chain(own).collect::<Vec<_>>()
             })
             .collect()
     }
 
-    /// The model to use if nobody chooses: the one that was wanted, else the first of a provider with a key, else the first
-    /// on this machine that can use tools. `None` if there is nothing at all.
+    /// The default model: the configured one, else the first of a provider with a key, else the first on this machine that
+    /// supports tools.
     pub fn choose(&self) -> Option<String> {
-        if let Some(wanted) = &self.0.wanted {
-            return Some(wanted.clone());
+        if let Some(configured) = &self.0.configured {
+            return Some(configured.clone());
         }
         let list = self.list();
         list.iter().find(|model| model.tools).or_else(|| list.first()).map(ModelInfo::spec)
     }
 
-    /// Opens a model by name: `anthropic/claude-sonnet-5-5`, `ollama/qwen3`, `script:FILE`, the name of a provider alone
-    /// for its usual model, or the name of a model alone if it tells whose it is.
+    /// Opens a model by name: `anthropic/claude-sonnet-5-5`, `ollama/qwen3`, `script:FILE`, a provider alone for its default
+    /// model, or a model alone if its name identifies the provider.
     pub fn open(&self, spec: &str) -> Result<Arc<dyn Model>, String> {
         let spec = spec.trim();
         if let Some(file) = spec.strip_prefix("script:") {
@@ -115,11 +119,11 @@ impl Models {
         if provider.base_url.is_empty() {
             return Err(format!("the provider `{}` has no URL; set one in the settings", provider.id));
         }
-        Ok(Arc::new(Remote {
+        Ok(Arc::new(HttpModel {
             info,
             providers: self.0.providers.clone(),
             http: self.0.http.clone(),
-            patience: self.0.patience,
+            timeouts: self.0.timeouts,
         }))
     }
 
@@ -132,19 +136,19 @@ impl Models {
             && self.0.providers.get(provider).is_some()
             && !id.is_empty()
         {
-            // Ollama's models have a tag that people leave out.
+            // Ollama's models have a tag that users omit.
             let tagged =
                 list.iter().find(|model| model.provider == provider && model.id == format!("{id}:latest"));
-            return Ok(tagged.cloned().unwrap_or_else(|| known::info(provider, id)));
+            return Ok(tagged.cloned().unwrap_or_else(|| catalog::info(provider, id)));
         }
         if let Some(provider) = self.0.providers.get(spec) {
             let own = list.into_iter().find(|model| model.provider == provider.id);
-            let usual = || known::listed(&provider.id).into_iter().next();
-            return own.or_else(usual).ok_or_else(|| {
+            let default = || catalog::listed(&provider.id).into_iter().next();
+            return own.or_else(default).ok_or_else(|| {
                 format!("{} has no models here; is it running at {}?", provider.name, provider.base_url)
             });
         }
-        known::provider_of(spec).map(|provider| known::info(provider, spec)).ok_or_else(|| unknown(spec))
+        catalog::provider_of(spec).map(|provider| catalog::info(provider, spec)).ok_or_else(|| unknown(spec))
     }
 }
 
@@ -157,13 +161,13 @@ impl std::fmt::Debug for Models {
 fn no_key(provider: &Provider) -> String {
     let vars = provider.key_vars.join(" or ");
     format!(
-        "there is no key for {}; set {vars}, or log in with `attache agent --login {}`",
+        "no key for {}; set {vars}, or log in with `attache agent --login {}`",
         provider.name, provider.id
     )
 }
 
 fn unknown(spec: &str) -> String {
     format!(
-        "there is no model `{spec}`; write `provider/model`, such as `anthropic/claude-sonnet-5-5` or `ollama/qwen3`"
+        "no model \"{spec}\"; write `provider/model`, such as `anthropic/claude-sonnet-5-5` or `ollama/qwen3`"
     )
 }

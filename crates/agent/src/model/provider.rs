@@ -1,4 +1,4 @@
-//! Who offers models, and where: what settings, environment and client say about it.
+//! Providers of models, from settings, environment and client.
 
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
@@ -6,49 +6,66 @@ use std::time::Duration;
 use super::{Api, Key};
 use crate::http;
 
-/// Somebody who offers models.
+/// A provider of models.
 #[derive(Debug, Clone)]
 pub struct Provider {
     /// The first part of a model's name: `anthropic`, `ollama`, …
     pub id: String,
     /// The name for people.
     pub name: String,
-    /// The language it speaks.
+    /// Its protocol.
     pub api: Api,
-    /// Where it is.
+    /// Its base URL.
     pub base_url: String,
-    /// The key, if it needs one and we have it.
+    /// Its API key, if known.
     pub key: Option<Key>,
     /// Where the key is from.
-    pub key_from: KeyFrom,
-    /// Further headers, whose values may be secrets too.
+    pub key_source: KeySource,
+    /// Additional headers, whose values may be secret.
     pub headers: Vec<(String, Key)>,
-    /// Models to offer, besides those that are known or found.
+    /// Models to list, besides known and discovered ones.
     pub models: Vec<String>,
-    /// Whether it may be used at all.
+    /// Whether it may be used.
     pub enabled: bool,
-    /// The variables in which its key is looked for; none if it needs no key.
+    /// Environment variables for its key; empty if it needs none.
     pub key_vars: Vec<String>,
-    /// How long it may be silent; `None` for as long as anybody.
+    /// How long it may be silent; `None` for the default.
     pub timeout: Option<Duration>,
 }
 
 /// Where a key is from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum KeyFrom {
-    /// There is none, or it was set by hand.
+pub enum KeySource {
+    /// The settings, or there is no key.
     #[default]
     Settings,
-    /// This variable of the environment.
+    /// This environment variable.
     Env(String),
-    /// The store of a former login.
+    /// A stored login.
     Store,
-    /// The client that we work for.
+    /// The client.
     Client,
 }
 
 impl Provider {
-    /// Whether it can be asked: it is enabled, and has a key or needs none.
+    /// An enabled provider without a key.
+    pub(super) fn new(id: &str, name: &str, api: Api, base_url: String) -> Self {
+        Provider {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            api,
+            base_url,
+            key: None,
+            key_source: KeySource::Settings,
+            headers: Vec::new(),
+            models: Vec::new(),
+            enabled: true,
+            key_vars: Vec::new(),
+            timeout: None,
+        }
+    }
+
+    /// Whether it is enabled, and has a key or needs none.
     pub fn is_ready(&self) -> bool {
         self.enabled && (self.key.is_some() || !self.headers.is_empty() || self.key_vars.is_empty())
     }
@@ -56,15 +73,15 @@ impl Provider {
     /// Whether it is on this machine.
     pub fn is_local(&self) -> bool {
         let rest = self.base_url.split_once("://").map_or(self.base_url.as_str(), |(_, rest)| rest);
-        let place = rest.split('/').next().unwrap_or_default();
-        let host = match place.strip_prefix('[') {
+        let authority = rest.split('/').next().unwrap_or_default();
+        let host = match authority.strip_prefix('[') {
             Some(bracketed) => bracketed.split(']').next().unwrap_or_default(),
-            None => place.split(':').next().unwrap_or_default(),
+            None => authority.split(':').next().unwrap_or_default(),
         };
         http::is_loopback(host)
     }
 
-    /// A text without this provider's secrets.
+    /// Masks this provider's secrets in a text.
     pub(crate) fn mask(&self, text: &str) -> String {
         let keys = self.key.iter().chain(self.headers.iter().map(|(_, value)| value));
         keys.fold(text.to_owned(), |text, key| key.mask(&text))
@@ -72,36 +89,33 @@ impl Provider {
 
     /// The headers of every request to it.
     pub(crate) fn request_headers(&self) -> Vec<(String, String)> {
-        let fixed =
-            self.api.fixed_headers().iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        let key = self.key.iter().map(|key| self.api.key_header(key.reveal()));
         let own = self.headers.iter().map(|(name, value)| (name.clone(), value.reveal().to_owned()));
-        // What was set by hand comes last, and so wins.
-        fixed.chain(key).chain(own).collect()
+        // Configured headers come last and so override the others.
+        self.api.headers(self.key.as_ref().map(Key::reveal)).into_iter().chain(own).collect()
     }
 }
 
-/// All providers, shared: what is changed here counts from the next request on, also for models that are open.
+/// All providers, shared: changes apply to the next request, also of open models.
 #[derive(Debug, Clone, Default)]
 pub struct Providers(Arc<RwLock<Vec<Provider>>>);
 
 impl Providers {
-    /// These.
+    /// From this list.
     pub fn new(providers: Vec<Provider>) -> Self {
         Providers(Arc::new(RwLock::new(providers)))
     }
 
-    /// All of them, disabled ones too.
+    /// All providers, with disabled ones.
     pub fn all(&self) -> Vec<Provider> {
         self.0.read().map(|all| all.clone()).unwrap_or_default()
     }
 
-    /// One of them.
+    /// The provider with this id.
     pub fn get(&self, id: &str) -> Option<Provider> {
         self.all().into_iter().find(|provider| provider.id == id)
     }
 
-    /// Changes one of them; whether it is there.
+    /// Changes a provider. Returns whether it exists.
     pub fn change(&self, id: &str, change: impl FnOnce(&mut Provider)) -> bool {
         let Ok(mut all) = self.0.write() else { return false };
         let found = all.iter_mut().find(|provider| provider.id == id);

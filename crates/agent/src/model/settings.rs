@@ -1,29 +1,29 @@
-//! What is set about models before anybody is asked: by the environment, by files, by flags.
+//! Settings of models and providers, from the environment, files and flags.
 
 use std::time::Duration;
 
-use super::provider::{KeyFrom, Provider};
-use super::remote::Patience;
+use super::http_model::Timeouts;
+use super::provider::{KeySource, Provider};
 use super::{Api, Key};
 use crate::http::{self, Http};
 
-/// Providers and habits.
+/// Settings of models and providers.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The model to use, as [`Models::open`](super::Models::open) takes it; `None` for whatever there is.
+    /// The model to use, see [`Models::open`](super::Models::open); `None` for the default.
     pub model: Option<String>,
     /// The providers.
     pub providers: Vec<Provider>,
-    /// Whether to look for servers on this machine.
-    pub look_around: bool,
-    /// How long to wait for what.
-    pub patience: Patience,
-    /// How to get out; `None` for the way that the environment says.
+    /// Whether to discover model servers on this machine.
+    pub discover: bool,
+    /// Time limits and retries.
+    pub timeouts: Timeouts,
+    /// The HTTP client; `None` for the environment's proxies and certificates.
     pub http: Option<Http>,
 }
 
-/// A provider that is known from the start.
-struct Usual {
+/// A built-in provider.
+struct BuiltinProvider {
     id: &'static str,
     name: &'static str,
     api: Api,
@@ -32,8 +32,8 @@ struct Usual {
     url_vars: &'static [&'static str],
 }
 
-const USUAL: &[Usual] = &[
-    Usual {
+const BUILTIN: &[BuiltinProvider] = &[
+    BuiltinProvider {
         id: "anthropic",
         name: "Anthropic",
         api: Api::Anthropic,
@@ -41,7 +41,7 @@ const USUAL: &[Usual] = &[
         key_vars: &["ANTHROPIC_API_KEY"],
         url_vars: &["ANTHROPIC_BASE_URL"],
     },
-    Usual {
+    BuiltinProvider {
         id: "openai",
         name: "OpenAI",
         api: Api::Responses,
@@ -49,7 +49,7 @@ const USUAL: &[Usual] = &[
         key_vars: &["OPENAI_API_KEY"],
         url_vars: &["OPENAI_BASE_URL"],
     },
-    Usual {
+    BuiltinProvider {
         id: "gemini",
         name: "Google Gemini",
         api: Api::Gemini,
@@ -57,7 +57,7 @@ const USUAL: &[Usual] = &[
         key_vars: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
         url_vars: &["GEMINI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"],
     },
-    Usual {
+    BuiltinProvider {
         id: "openrouter",
         name: "OpenRouter",
         api: Api::Chat,
@@ -77,55 +77,43 @@ const fn local(
     api: Api,
     base_url: &'static str,
     url_vars: &'static [&'static str],
-) -> Usual {
-    Usual { id, name, api, base_url, key_vars: &[], url_vars }
+) -> BuiltinProvider {
+    BuiltinProvider { id, name, api, base_url, key_vars: &[], url_vars }
 }
 
 impl Settings {
-    /// The usual providers with what this process's environment says.
+    /// The built-in providers with this process's environment.
     pub fn from_env() -> Self {
         Settings::from_vars(|name| std::env::var(name).ok())
     }
 
-    /// The usual providers with what these variables say.
+    /// The built-in providers with these variables.
     pub fn from_vars(var: impl Fn(&str) -> Option<String>) -> Self {
         let var = |name: &str| var(name).filter(|value| !value.trim().is_empty());
-        let mut providers: Vec<Provider> = USUAL.iter().map(|usual| usual.provider(&var)).collect();
-        // Gateways in front of Anthropic take a token of their own.
+        let mut providers: Vec<Provider> = BUILTIN.iter().map(|builtin| builtin.provider(&var)).collect();
+        // Gateways in front of Anthropic have their own tokens.
         if let Some(token) =
             var("ANTHROPIC_AUTH_TOKEN").and_then(|token| Key::new(&format!("Bearer {}", token.trim())))
             && let Some(anthropic) = providers.iter_mut().find(|provider| provider.id == "anthropic")
             && anthropic.key.is_none()
         {
             anthropic.headers.push(("authorization".to_owned(), token));
-            anthropic.key_from = KeyFrom::Env("ANTHROPIC_AUTH_TOKEN".to_owned());
+            anthropic.key_source = KeySource::Env("ANTHROPIC_AUTH_TOKEN".to_owned());
         }
-        Settings { model: None, providers, look_around: true, patience: Patience::default(), http: None }
+        Settings { model: None, providers, discover: true, timeouts: Timeouts::default(), http: None }
     }
 
-    /// A provider to change; one that is not known yet speaks chat completions, and has no URL.
+    /// A provider to change; a new one speaks chat completions and has no URL.
     pub fn provider(&mut self, id: &str) -> &mut Provider {
         let place = self.providers.iter().position(|provider| provider.id == id).unwrap_or_else(|| {
-            self.providers.push(Provider {
-                id: id.to_owned(),
-                name: id.to_owned(),
-                api: Api::Chat,
-                base_url: String::new(),
-                key: None,
-                key_from: KeyFrom::Settings,
-                headers: Vec::new(),
-                models: Vec::new(),
-                enabled: true,
-                key_vars: Vec::new(),
-                timeout: None,
-            });
+            self.providers.push(Provider::new(id, id, Api::Chat, String::new()));
             self.providers.len() - 1
         });
         &mut self.providers[place]
     }
 
-    /// Takes one line of a file of settings about a provider: `api`, `base_url`, `name`, `key_env`, `models` (separated by
-    /// commas), `enabled`, `timeout` (seconds), or `headers.NAME`. `var` looks up variables of the environment.
+    /// Applies one setting of a provider: `api`, `base_url`, `name`, `key_env`, `models` (separated by
+    /// commas), `enabled`, `timeout` (seconds), or `headers.NAME`. `var` looks up environment variables.
     pub fn apply(
         &mut self,
         id: &str,
@@ -136,9 +124,9 @@ impl Settings {
         let provider = self.provider(id);
         match field {
             "api" => {
-                let words = Api::ALL.map(Api::word).join(", ");
-                provider.api = Api::from_word(value)
-                    .ok_or_else(|| format!("`{value}` is no language; there are {words}"))?;
+                let ids = Api::ALL.map(Api::id).join(", ");
+                provider.api = Api::from_id(value)
+                    .ok_or_else(|| format!("no protocol \"{value}\"; available: {ids}"))?;
             }
             "base_url" => {
                 http::check_url(value).map_err(|error| error.to_string())?;
@@ -147,7 +135,7 @@ impl Settings {
             "name" => provider.name = value.to_owned(),
             "key_env" => {
                 provider.key = var(value).as_deref().and_then(Key::new);
-                provider.key_from = KeyFrom::Env(value.to_owned());
+                provider.key_source = KeySource::Env(value.to_owned());
                 provider.key_vars = vec![value.to_owned()];
             }
             "models" => {
@@ -163,22 +151,22 @@ impl Settings {
                 (Some(name), Some(value)) => provider.headers.push((name.to_owned(), value)),
                 (Some(name), None) => return Err(format!("the header `{name}` is empty")),
                 (None, _) => {
-                    let known = "api, base_url, name, key_env, models, enabled, timeout and headers";
-                    return Err(format!("`{field}` is not known; there are {known}"));
+                    let known = "api, base_url, name, key_env, models, enabled, timeout, headers";
+                    return Err(format!("unknown setting; available: {known}"));
                 }
             },
         }
         Ok(())
     }
 
-    /// How long models may be silent, in seconds, whoever offers them and whatever was said before.
+    /// Sets how long models may be silent, in seconds, for all providers.
     pub fn set_timeout(&mut self, value: &str) -> Result<(), String> {
-        self.patience = self.patience.for_silence(seconds(value)?);
+        self.timeouts = self.timeouts.for_silence(seconds(value)?);
         self.providers.iter_mut().for_each(|provider| provider.timeout = None);
         Ok(())
     }
 
-    /// All secrets in here, for those who must keep them out of what they write.
+    /// All secrets, for masking.
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
         self.providers.iter().flat_map(|provider| {
             let headers = provider.headers.iter().map(|(_, value)| value);
@@ -186,61 +174,50 @@ impl Settings {
         })
     }
 
-    /// Takes keys from a store for the providers that have none yet.
+    /// Adds keys from a store for the providers without one.
     pub fn with_keys(mut self, lookup: impl Fn(&str) -> Option<Key>) -> Self {
         for provider in self.providers.iter_mut().filter(|provider| !provider.is_ready()) {
             provider.key = lookup(&provider.id);
-            provider.key_from = KeyFrom::Store;
+            provider.key_source = KeySource::Store;
         }
         self
     }
 }
 
-impl Usual {
+impl BuiltinProvider {
     fn provider(&self, var: &impl Fn(&str) -> Option<String>) -> Provider {
         let url = self.url_vars.iter().find_map(|name| var(name));
         let key = self.key_vars.iter().find_map(|name| Some((*name, Key::new(&var(name)?)?)));
         let api = match &url {
-            // Whoever stands in for OpenAI rarely speaks its newer language.
+            // Replacements for OpenAI rarely speak its newer protocol.
             Some(url) if self.api == Api::Responses && !url.contains("api.openai.com") => Api::Chat,
             _ => self.api,
         };
-        Provider {
-            id: self.id.to_owned(),
-            name: self.name.to_owned(),
-            api,
-            base_url: url.map_or_else(|| self.base_url.to_owned(), |url| address(&url)),
-            key_from: key.as_ref().map_or(KeyFrom::Settings, |(name, _)| KeyFrom::Env((*name).to_owned())),
-            key: key.map(|(_, key)| key),
-            headers: Vec::new(),
-            models: Vec::new(),
-            enabled: true,
-            key_vars: self.key_vars.iter().map(|name| (*name).to_owned()).collect(),
-            timeout: None,
+        let base_url = url.map_or_else(|| self.base_url.to_owned(), |url| address(&url));
+        let mut provider = Provider::new(self.id, self.name, api, base_url);
+        provider.key_vars = self.key_vars.iter().map(|name| (*name).to_owned()).collect();
+        if let Some((name, key)) = key {
+            (provider.key, provider.key_source) = (Some(key), KeySource::Env(name.to_owned()));
         }
-    }
-
-    /// Whether a provider was moved away from its usual place.
-    fn is_at_home(&self, provider: &Provider) -> bool {
-        self.base_url == provider.base_url
+        provider
     }
 }
 
-/// More than none, and no more than a clock can count.
+/// A positive duration of at most a day.
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.trim().parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let most = Duration::from_secs(24 * 60 * 60);
     seconds
         .filter(|limit| !limit.is_zero() && *limit <= most)
-        .ok_or_else(|| format!("`{text}` is no number of seconds, above 0 and up to {}", most.as_secs()))
+        .ok_or_else(|| format!("`{text}` is not a number of seconds above 0 and up to {}", most.as_secs()))
 }
 
-/// Whether a provider is where it usually is.
-pub(super) fn is_at_home(provider: &Provider) -> bool {
-    USUAL.iter().any(|usual| usual.id == provider.id && usual.is_at_home(provider))
+/// Whether a built-in provider has its default URL.
+pub(super) fn has_default_url(provider: &Provider) -> bool {
+    BUILTIN.iter().any(|builtin| builtin.id == provider.id && builtin.base_url == provider.base_url)
 }
 
-/// `OLLAMA_HOST` may be a host, a host with a port, or a URL, and may name all interfaces.
+/// The base URL from a variable: `OLLAMA_HOST` may be a host, a host with a port or a URL, and may name all interfaces.
 fn address(text: &str) -> String {
     let text = text.trim().trim_end_matches('/');
     if text.contains("://") {
@@ -338,7 +315,7 @@ mod tests {
         assert_eq!(get(&found, "ollama").timeout, Some(Duration::from_secs(600)), "nothing was changed");
         found.set_timeout("2.5").unwrap();
         let limit = Duration::from_millis(2500);
-        assert_eq!((found.patience.first, found.patience.idle), (limit, limit));
+        assert_eq!((found.timeouts.first, found.timeouts.idle), (limit, limit));
         assert_eq!(get(&found, "ollama").timeout, None);
     }
 

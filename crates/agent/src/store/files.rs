@@ -1,37 +1,38 @@
-//! Files as they were: kept before they change, so that a turn can be taken back, also after a crash in its middle.
+//! Content of files before they change, so that `/undo` can revert a turn, even after a crash.
 //!
-//! Paths are recorded free of links, and whatever is read here is opened by a walk that refuses links: a command may have
-//! put one in the place of a directory, and what lies behind it is not the project's.
+//! Paths are stored with links resolved, and files are opened without following links: a command may have replaced a directory
+//! with a link out of the project.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::{self, File, Metadata};
+use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use attache_host::files::{FileError, Jail};
+use attache_host::policy::real_path;
 use ring::digest::{Context, Digest, SHA256};
 use rusqlite::{OptionalExtension as _, params};
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
 
-use super::entry::{path_from, path_json, state_from, state_json};
-use super::{Change, Entry, FileState, Result, Store, StoreError, known};
+use super::stored_path::{self, StoredPath};
+use super::{Change, Entry, FileState, Result, Store, StoreError, check_exists};
 
-/// The largest file that a tool may change: it is kept as a whole before.
-const LARGEST_KEPT: u64 = 64 << 20;
-/// The largest file whose bytes are compared after a command, and how many bytes are read for that in all. Larger ones, and
-/// those beyond, are told apart by their length and the time of their last change.
-const LARGEST_COMPARED: u64 = 2 << 20;
-const COMPARED_BYTES: u64 = 256 << 20;
+/// The largest file that a tool may change, because its content is stored.
+const MAX_STORED: u64 = 64 << 20;
+/// The largest file whose bytes are compared after a command, and the most bytes of all files. Others are compared by length and
+/// modification time.
+const MAX_COMPARED: u64 = 2 << 20;
+const MAX_COMPARED_TOTAL: u64 = 256 << 20;
 
-/// How much of a project is kept before a command runs.
+/// Limits of a snapshot.
 #[derive(Debug, Clone, Copy)]
 pub struct SnapshotLimits {
-    /// At most so many files.
+    /// The most files.
     pub files: usize,
-    /// None that is larger.
+    /// The largest file.
     pub file_bytes: u64,
-    /// Not more than this together.
+    /// The most bytes of all files.
     pub total_bytes: u64,
 }
 
@@ -41,38 +42,55 @@ impl Default for SnapshotLimits {
     }
 }
 
-/// The files of a session's roots at one moment, without what the project ignores and what version control keeps for itself.
+/// The project's files in a session's roots at one moment.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
-    files: BTreeMap<PathBuf, Kept>,
+    files: BTreeMap<PathBuf, FileInfo>,
     complete: bool,
 }
 
+/// The stored form of a [`Snapshot`].
+#[derive(Serialize, Deserialize)]
+struct FileList {
+    roots: Vec<StoredPath>,
+    #[serde(default)]
+    complete: bool,
+    files: Vec<ListedFile>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ListedFile {
+    #[serde(with = "stored_path")]
+    path: PathBuf,
+    #[serde(rename = "is")]
+    state: FileState,
+}
+
 #[derive(Debug, Clone)]
-struct Kept {
+struct FileInfo {
     state: FileState,
     stamp: Stamp,
 }
 
-/// What tells without reading that a file is the same: length and time of its last change.
+/// Length and modification time: if they are the same, the file is not read again.
 type Stamp = (u64, Option<std::time::SystemTime>);
 
 impl Snapshot {
-    /// Whether every file is in it; a large project has more than the limits allow.
+    /// Whether it contains every file; a large project exceeds the limits.
     pub fn is_complete(&self) -> bool {
         self.complete
     }
 }
 
 impl Store {
-    /// Keeps a file as it is and writes down that it is about to become `after` (`None`: to go away).
+    /// Stores a file's content and logs that it will become `after` (`None`: will be deleted).
     ///
     /// # Errors
-    /// When it cannot be read or kept: then it must not be changed.
+    /// When it cannot be read or stored: then it must not be changed.
     pub fn about_to_change(&self, session: &str, path: &Path, after: Option<&[u8]>) -> Result<()> {
         let path = real_path(path);
-        let before = match read_file(&Jail::without_links(), &path, LARGEST_KEPT)? {
-            Some((bytes, mode)) => Some(FileState { hash: self.keep(session, &bytes)?, mode }),
+        let before = match read_file(&Jail::without_links(), &path, MAX_STORED).map_err(StoreError::File)? {
+            Some((bytes, mode)) => Some(FileState { hash: self.store_blob(session, &bytes)?, mode }),
             None => None,
         };
         let mode = before.as_ref().and_then(|state| state.mode);
@@ -82,13 +100,13 @@ impl Store {
         self.append(session, &[Entry::Change(Change { path, before, after, new_directories })])
     }
 
-    /// Looks at a file after it was changed: an editor may have written something else than it was given, such as other line ends.
+    /// Logs a file's state after a change: an editor may have written other line ends than it was given.
     ///
     /// # Errors
-    /// When it cannot be read or written down.
+    /// When it cannot be read or logged.
     pub fn changed(&self, session: &str, path: &Path, meant: Option<&[u8]>) -> Result<()> {
         let path = real_path(path);
-        let now = state_of(&Jail::without_links(), &path, LARGEST_KEPT)?;
+        let now = state_of(&Jail::without_links(), &path, MAX_STORED).map_err(StoreError::File)?;
         let meant = meant.map(hash);
         if now.as_ref().map(|state| &state.hash) == meant.as_ref() {
             return Ok(());
@@ -97,10 +115,10 @@ impl Store {
         self.append(session, &[Entry::Change(Change { path, before, after: now, new_directories: 0 })])
     }
 
-    /// Keeps all files of the roots, before a command runs that may change any of them. `last` saves reading what did not change.
+    /// Stores all files of the roots before a command that may change any of them. Files as in `last` are not read again.
     ///
     /// # Errors
-    /// When they cannot be kept.
+    /// When they cannot be stored.
     pub fn snapshot(
         &self,
         session: &str,
@@ -124,71 +142,70 @@ impl Store {
             let stamp = stamp(&metadata);
             let known = last
                 .and_then(|last| last.files.get(&path))
-                .filter(|kept| kept.stamp == stamp && kept.state.mode == mode_of(&metadata));
+                .filter(|file| file.stamp == stamp && file.state.mode == mode_of(&metadata));
             let state = match known {
-                Some(kept) => kept.state.clone(),
-                // Gone or unreadable since it was listed, or something else by now: nothing to give back.
+                Some(file) => file.state.clone(),
+                // It was deleted, replaced or made unreadable since it was listed.
                 None => match jail.bytes(&path, limits.file_bytes) {
-                    Ok(bytes) => FileState { hash: self.keep(session, &bytes)?, mode: mode_of(&metadata) },
+                    Ok(bytes) => {
+                        FileState { hash: self.store_blob(session, &bytes)?, mode: mode_of(&metadata) }
+                    }
                     Err(_) => continue,
                 },
             };
-            taken.files.insert(path, Kept { state, stamp });
+            taken.files.insert(path, FileInfo { state, stamp });
         }
-        let list: Vec<Value> = taken
-            .files
-            .iter()
-            .map(|(path, kept)| json!({ "path": path_json(path), "is": state_json(Some(&kept.state)) }))
-            .collect();
-        let mut head = Map::new();
-        head.insert("roots".into(), Value::Array(roots.iter().map(|root| path_json(root)).collect()));
-        head.insert("complete".into(), taken.complete.into());
-        head.insert("files".into(), list.into());
-        let hash = self.keep(session, Value::Object(head).to_string().as_bytes())?;
-        self.append(session, &[Entry::Snapshot(hash)])?;
+        let list = FileList {
+            roots: roots.iter().cloned().map(StoredPath).collect(),
+            complete: taken.complete,
+            files: taken
+                .files
+                .iter()
+                .map(|(path, file)| ListedFile { path: path.clone(), state: file.state.clone() })
+                .collect(),
+        };
+        let list = serde_json::to_vec(&list).map_err(|error| StoreError::Damaged(error.to_string()))?;
+        let list = self.store_blob(session, &list)?;
+        self.append(session, &[Entry::Snapshot { list }])?;
         Ok(taken)
     }
 
-    /// Writes down what a command changed since `before` was taken.
+    /// Logs the changes of a command since `before`.
     ///
     /// # Errors
-    /// When it cannot be written down.
+    /// When they cannot be logged.
     pub fn settle(&self, session: &str, roots: &[PathBuf], before: &Snapshot) -> Result<Vec<PathBuf>> {
-        let files = before.files.iter().map(|(path, kept)| (path.clone(), kept.state.clone())).collect();
+        let files = before.files.iter().map(|(path, file)| (path.clone(), file.state.clone())).collect();
         let changes = differences(roots, &files, before.complete, |path, metadata| {
             before
                 .files
                 .get(path)
-                .filter(|kept| kept.stamp == stamp(metadata))
-                .map(|kept| kept.state.hash.clone())
+                .filter(|file| file.stamp == stamp(metadata))
+                .map(|file| file.state.hash.clone())
         });
         let paths = changes.iter().map(|change| change.path.clone()).collect();
-        let entries: Vec<Entry> = changes.into_iter().map(Entry::Change).chain([Entry::Settled]).collect();
+        let entries: Vec<Entry> = changes.into_iter().map(Entry::Change).chain([Entry::Settled {}]).collect();
         self.append(session, &entries)?;
         Ok(paths)
     }
 
-    /// What differs from a list that was kept before a command whose end was never written down.
+    /// The changes since a snapshot of a command without a logged end.
     pub(super) fn since(&self, session: &str, list: &str) -> Result<Vec<Change>> {
-        let text = self
-            .kept(session, list)?
+        let list = self
+            .blob(session, list)?
             .ok_or_else(|| StoreError::Damaged("a list of files is missing".into()))?;
-        let value: Value =
-            serde_json::from_slice(&text).map_err(|error| StoreError::Damaged(error.to_string()))?;
-        let entries = |name: &str| value.get(name).and_then(Value::as_array).into_iter().flatten();
-        let roots: Vec<PathBuf> = entries("roots").filter_map(|root| path_from(Some(root))).collect();
-        let files: BTreeMap<PathBuf, FileState> = entries("files")
-            .filter_map(|file| Some((path_from(file.get("path"))?, state_from(file.get("is"))?)))
-            .collect();
-        let complete = value.get("complete").and_then(Value::as_bool).unwrap_or(false);
-        Ok(differences(&roots, &files, complete, |_, _| None))
+        let list: FileList =
+            serde_json::from_slice(&list).map_err(|error| StoreError::Damaged(error.to_string()))?;
+        let roots: Vec<PathBuf> = list.roots.into_iter().map(|root| root.0).collect();
+        let files = list.files.into_iter().map(|file| (file.path, file.state)).collect();
+        Ok(differences(&roots, &files, list.complete, |_, _| None))
     }
 
-    /// Keeps bytes and gives the name by which they are found again.
-    fn keep(&self, session: &str, bytes: &[u8]) -> Result<String> {
+    /// Stores bytes and returns their hash.
+    fn store_blob(&self, session: &str, bytes: &[u8]) -> Result<String> {
         let hash = hash(bytes);
         let connection = self.connection();
-        known(&connection, session)?;
+        check_exists(&connection, session)?;
         connection
             .prepare_cached(
                 "INSERT INTO blob (session, hash, bytes) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
@@ -197,7 +214,7 @@ impl Store {
         Ok(hash)
     }
 
-    pub(super) fn kept(&self, session: &str, hash: &str) -> Result<Option<Vec<u8>>> {
+    pub(super) fn blob(&self, session: &str, hash: &str) -> Result<Option<Vec<u8>>> {
         let connection = self.connection();
         let mut select =
             connection.prepare_cached("SELECT bytes FROM blob WHERE session = ?1 AND hash = ?2")?;
@@ -205,7 +222,7 @@ impl Store {
     }
 }
 
-/// What is different on disk from `files`. `unread` may tell the hash of a file without reading it.
+/// The differences between `files` and the disk. `unread` may know the hash of a file without reading it.
 fn differences(
     roots: &[PathBuf],
     files: &BTreeMap<PathBuf, FileState>,
@@ -213,19 +230,19 @@ fn differences(
     unread: impl Fn(&Path, &Metadata) -> Option<String>,
 ) -> Vec<Change> {
     let mut changes = Vec::new();
-    let mut there = std::collections::BTreeSet::new();
+    let mut existing = std::collections::BTreeSet::new();
     let jail = Jail::without_links();
     let mut compared: u64 = 0;
     for (path, metadata) in regular_files(roots) {
         let before = files.get(&path);
-        // In a project that was not kept as a whole nobody knows whether an unknown file is new.
+        // With an incomplete snapshot an unknown file need not be new.
         if before.is_none() && !complete {
             continue;
         }
         let now = match unread(&path, &metadata) {
             Some(hash) => FileState { hash, mode: mode_of(&metadata) },
             None => {
-                let limit = LARGEST_COMPARED.min(COMPARED_BYTES - compared);
+                let limit = MAX_COMPARED.min(MAX_COMPARED_TOTAL - compared);
                 compared += metadata.len().min(limit);
                 match state_of(&jail, &path, limit) {
                     Ok(Some(state)) => state,
@@ -241,10 +258,10 @@ fn differences(
                 new_directories: 0,
             });
         }
-        there.insert(path);
+        existing.insert(path);
     }
     let is_gone = |path: &Path| path.symlink_metadata().is_err();
-    for (path, before) in files.iter().filter(|(path, _)| !there.contains(*path) && is_gone(path)) {
+    for (path, before) in files.iter().filter(|(path, _)| !existing.contains(*path) && is_gone(path)) {
         changes.push(Change {
             path: path.clone(),
             before: Some(before.clone()),
@@ -255,9 +272,9 @@ fn differences(
     changes
 }
 
-/// The files below these directories that a project counts as its own.
+/// The project's files below these directories.
 fn regular_files(roots: &[PathBuf]) -> impl Iterator<Item = (PathBuf, Metadata)> {
-    roots.iter().flat_map(|root| crate::project::files(&real_path(root))).filter_map(|entry| {
+    roots.iter().flat_map(|root| crate::project_files::walk(&real_path(root))).filter_map(|entry| {
         let metadata = entry.metadata().ok()?;
         Some((entry.into_path(), metadata))
     })
@@ -265,16 +282,6 @@ fn regular_files(roots: &[PathBuf]) -> impl Iterator<Item = (PathBuf, Metadata)>
 
 fn stamp(metadata: &Metadata) -> Stamp {
     (metadata.len(), metadata.modified().ok())
-}
-
-/// A path free of links, also if it leads to something that does not exist yet.
-fn real_path(path: &Path) -> PathBuf {
-    for parent in path.ancestors() {
-        if let (Ok(real), Ok(rest)) = (fs::canonicalize(parent), path.strip_prefix(parent)) {
-            return if rest.as_os_str().is_empty() { real } else { real.join(rest) };
-        }
-    }
-    path.to_owned()
 }
 
 /// Opens a file, or returns `None` if there is none.
@@ -296,16 +303,16 @@ fn read_file(jail: &Jail, path: &Path, limit: u64) -> io::Result<Option<(Vec<u8>
     let mut bytes = Vec::new();
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
-        let text = format!("{} is too large to be kept for /undo: more than {limit} bytes", path.display());
+        let text = format!("{} is too large for /undo: more than {limit} bytes", path.display());
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
     }
     Ok(Some((bytes, mode_of(&metadata))))
 }
 
-/// How a name of bytes begins that were not read.
+/// The prefix of a hash without content.
 const UNREAD: &str = "unread:";
 
-/// What a file is now. One of more than `limit` bytes is not read: its length and the time of its last change stand for it.
+/// The present state of a file. Above `limit` bytes, length and modification time replace the hash.
 fn state_of(jail: &Jail, path: &Path, limit: u64) -> io::Result<Option<FileState>> {
     let Some((file, metadata)) = open_file(jail, path)? else { return Ok(None) };
     let hash = match metadata.len() <= limit {
@@ -316,15 +323,15 @@ fn state_of(jail: &Jail, path: &Path, limit: u64) -> io::Result<Option<FileState
     Ok(Some(FileState { hash, mode: mode_of(&metadata) }))
 }
 
-/// Whether the bytes of a file are, as far as is known, those that `state` names.
-pub(super) fn is_now(jail: &Jail, path: &Path, state: Option<&FileState>) -> io::Result<bool> {
+/// Whether a file has this state, as far as its hash shows.
+pub(super) fn has_state(jail: &Jail, path: &Path, state: Option<&FileState>) -> io::Result<bool> {
     let now = open_file(jail, path)?;
     Ok(match (now, state) {
         (None, None) => true,
         (Some((_, metadata)), Some(state)) if state.hash.starts_with(UNREAD) => {
             state.hash == unread_hash(&metadata)
         }
-        (Some((file, _)), Some(state)) => hash_of(file, LARGEST_KEPT)?.as_deref() == Some(&*state.hash),
+        (Some((file, _)), Some(state)) => hash_of(file, MAX_STORED)?.as_deref() == Some(&*state.hash),
         _ => false,
     })
 }
@@ -334,7 +341,7 @@ fn unread_hash(metadata: &Metadata) -> String {
     format!("{UNREAD}{}:{}", metadata.len(), changed.map_or(0, |at| at.as_nanos()))
 }
 
-/// The name of a file's bytes, or `None` if they are more than `limit`.
+/// The hash of a file, or `None` if it has more than `limit` bytes.
 fn hash_of(file: File, limit: u64) -> io::Result<Option<String>> {
     let mut context = Context::new(&SHA256);
     let mut file = file.take(limit.saturating_add(1));

@@ -1,20 +1,21 @@
 //! Sessions on disk: one SQLite file, any number of processes.
 //!
-//! A session is a row and a log. What the client sees is in the log *before* it is sent, so whatever happens to this process,
-//! a session loads with everything that its client had seen. The log is only ever appended to; what a model is told
-//! ([`Log::context`]) and what a client is told again ([`Log::replay`]) are folds over it.
+//! A session is a row and a log. An update is logged *before* it is sent, so after a crash a session loads with everything that
+//! its client had seen. The log is append-only; the model's conversation ([`Log::context`]) and the client's replay
+//! ([`Log::replay`]) are folds over it.
 //!
-//! Read `entry.rs` (what is kept), this file (how), `fold.rs` (what is made of it), `sessions.rs` (the list of them), `files.rs`
-//! (the files as they were), `undo.rs` (how they come back) and `leftovers.rs` (what a crash leaves beside them).
+//! Read `entry.rs` (entries), this file (the database), `fold.rs`, `sessions.rs` (the list of sessions), `files.rs` (old content
+//! of files), `undo.rs` and `temp_files.rs` (cleanup after a crash).
 //!
-//! What never happens here: an entry changes; a secret from the environment, or a token of a known form, is written into the log; a call waits for the network or for
-//! another lock than the database's own.
+//! Invariants: entries never change; no secret from the environment, and no token of a known form, is in the log; no call waits
+//! for the network or for a lock besides the database's.
 
 mod entry;
 mod files;
 mod fold;
-mod leftovers;
 mod sessions;
+mod stored_path;
+mod temp_files;
 mod undo;
 
 use std::fmt;
@@ -29,15 +30,15 @@ use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
 pub use entry::{Change, Entry, FileState, Log, Logged, Mark};
 pub use files::{Snapshot, SnapshotLimits};
 pub use sessions::{Archived, Filter, NewRow, Page, Row};
-pub use undo::{Undo, UndoError};
+pub use undo::UndoError;
 
 /// How long a write waits for another process.
-const PATIENCE: Duration = Duration::from_secs(10);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The layout of the file; see [`migrate`].
+/// The version of the schema; see [`migrate`].
 const VERSION: i64 = 1;
 
-const LAYOUT: &str = "
+const SCHEMA: &str = "
 CREATE TABLE session (
     id       TEXT PRIMARY KEY,
     cwd      TEXT NOT NULL,
@@ -66,21 +67,25 @@ CREATE TABLE blob (
 );
 ";
 
-/// Why the store could not do it. The text says what to do next.
+/// An error of the store. The text gives advice.
 #[derive(Debug)]
 pub enum StoreError {
     /// The file cannot be opened, read or written.
     Database(rusqlite::Error),
-    /// The directory or a file beside it.
+    /// An error of the file system.
     Io(std::io::Error),
-    /// It was written by a newer program.
+    /// A file of the project cannot be read.
+    File(std::io::Error),
+    /// A newer program wrote the file.
     Newer(i64),
-    /// There is no such session.
+    /// The session does not exist.
     Unknown(String),
-    /// There is one already.
+    /// The session exists already.
     Exists(String),
-    /// An entry cannot be read back.
+    /// An entry cannot be read.
     Damaged(String),
+    /// A cursor that is not this store's.
+    InvalidCursor,
 }
 
 impl fmt::Display for StoreError {
@@ -94,17 +99,19 @@ impl fmt::Display for StoreError {
                     f.write_str("the sessions are locked by another process for too long; try again")
                 }
                 Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt) => {
-                    f.write_str("the file of sessions is damaged; move it away to start with a new one")
+                    f.write_str("the session file is damaged; move it away to start with a new one")
                 }
                 _ => write!(f, "the sessions cannot be read or saved: {error}"),
             },
             StoreError::Io(error) => write!(f, "the sessions cannot be read or saved: {error}"),
+            StoreError::File(error) => error.fmt(f),
             StoreError::Newer(version) => write!(
                 f,
                 "the sessions were saved by a newer version of this program (layout {version}); update it"
             ),
-            StoreError::Unknown(id) => write!(f, "there is no session {id}"),
-            StoreError::Exists(id) => write!(f, "there is a session {id} already"),
+            StoreError::Unknown(id) => write!(f, "no session \"{id}\""),
+            StoreError::Exists(id) => write!(f, "the session \"{id}\" exists already"),
+            StoreError::InvalidCursor => f.write_str("invalid cursor"),
             StoreError::Damaged(what) => write!(f, "a saved session is damaged: {what}"),
         }
     }
@@ -124,7 +131,32 @@ impl From<std::io::Error> for StoreError {
     }
 }
 
-/// The result of everything here.
+/// Errors that the user can fix are sent to the client; others are internal.
+impl From<StoreError> for attache::Error {
+    fn from(error: StoreError) -> Self {
+        use rusqlite::ErrorCode::{DatabaseBusy, DatabaseCorrupt, DiskFull, NotADatabase};
+        match &error {
+            // RPC-18
+            StoreError::Unknown(_) => attache::Error::not_found(error.to_string()),
+            // LIST-07
+            StoreError::InvalidCursor => attache::Error::invalid_params(error.to_string()),
+            StoreError::Newer(_) | StoreError::Damaged(_) => {
+                attache::Error::refuse(attache::code::INTERNAL_ERROR, error.to_string())
+            }
+            StoreError::Database(cause)
+                if matches!(
+                    cause.sqlite_error_code(),
+                    Some(DiskFull | DatabaseBusy | NotADatabase | DatabaseCorrupt)
+                ) =>
+            {
+                attache::Error::refuse(attache::code::INTERNAL_ERROR, error.to_string())
+            }
+            _ => attache::Error::internal(error),
+        }
+    }
+}
+
+/// The result of a store operation.
 pub type Result<T> = std::result::Result<T, StoreError>;
 
 /// The sessions of one user.
@@ -143,20 +175,20 @@ impl fmt::Debug for Store {
 }
 
 impl Store {
-    /// Opens the file, or makes it, readable by its owner only.
+    /// Opens the file, or creates it, readable by its owner only.
     ///
     /// # Errors
-    /// When it cannot be opened, is no such file, or was written by a newer program.
+    /// When it cannot be opened, is not a session file, or was written by a newer program.
     pub fn open(path: &Path, mask: Mask) -> Result<Self> {
         if let Some(directory) = path.parent() {
             private::directory(directory)?;
         }
-        // Created before SQLite does, so that it and the files beside it are private from the first byte.
+        // Created before SQLite creates it, so that it and the files beside it are private.
         private::open_or_create(path)?;
         Self::prepare(Connection::open(path)?, mask)
     }
 
-    /// A store that is gone with its last handle.
+    /// A store in memory.
     ///
     /// # Errors
     /// When there is no memory.
@@ -165,9 +197,9 @@ impl Store {
     }
 
     fn prepare(mut connection: Connection, mask: Mask) -> Result<Self> {
-        connection.busy_timeout(PATIENCE)?;
-        // With a write-ahead log a commit is in the kernel's hands when it returns: it survives the death of this process,
-        // though not always a power cut, which would cost a disk flush for every few words of a model.
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        // A commit to the write-ahead log survives the death of this process, but not always a power cut: that would need a disk
+        // flush for every few words of a model.
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         connection.pragma_update(None, "foreign_keys", true)?;
@@ -175,15 +207,16 @@ impl Store {
         Ok(Store(Arc::new(Inner { connection: Mutex::new(connection), mask })))
     }
 
-    /// Appends to a session's log, all or nothing. When it returns, the entries outlive this process.
+    /// Appends to a session's log, all or nothing. The entries then outlive this process.
     ///
     /// # Errors
     /// When there is no such session, or it cannot be written.
     pub fn append(&self, session: &str, entries: &[Entry]) -> Result<()> {
-        let bodies: Vec<(&'static str, String)> = entries
-            .iter()
-            .map(|entry| (entry.kind(), self.0.mask.frame_tokens(&entry.body()).into_owned()))
-            .collect();
+        let mut rows: Vec<(String, String)> = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let (kind, body) = entry.encode().map_err(|error| StoreError::Damaged(error.to_string()))?;
+            rows.push((kind, self.0.mask.frame_tokens(&body).into_owned()));
+        }
         let mut connection = self.connection();
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let now = now();
@@ -198,7 +231,7 @@ impl Store {
             let mut insert = transaction.prepare_cached(
                 "INSERT INTO entry (session, seq, at, kind, body) VALUES (?1, ?2, ?3, ?4, ?5)",
             )?;
-            for (seq, (kind, body)) in (last + 1..).zip(&bodies) {
+            for (seq, (kind, body)) in (last + 1..).zip(&rows) {
                 insert.execute(params![session, seq, now, kind, body])?;
             }
         }
@@ -212,7 +245,7 @@ impl Store {
     /// When there is no such session, or it cannot be read.
     pub fn read(&self, session: &str) -> Result<Log> {
         let connection = self.connection();
-        known(&connection, session)?;
+        check_exists(&connection, session)?;
         let mut select = connection
             .prepare_cached("SELECT seq, at, kind, body FROM entry WHERE session = ?1 ORDER BY seq")?;
         let rows = select.query_map([session], |row| {
@@ -226,8 +259,8 @@ impl Store {
         let mut log = Vec::new();
         for row in rows {
             let (seq, at, kind, body) = row?;
-            // A kind that a later version invents is not ours to judge: it is left out, not fatal.
-            if let Some(entry) = Entry::read(&kind, &body)
+            // Kinds of later versions are skipped.
+            if let Some(entry) = Entry::decode(&kind, &body)
                 .map_err(|why| StoreError::Damaged(format!("entry {seq} of {session}: {why}")))?
             {
                 log.push(Logged { seq, at, entry });
@@ -236,7 +269,7 @@ impl Store {
         Ok(Log(log))
     }
 
-    /// The place of the last entry of a session's log; 0 if it has none.
+    /// The position of the last entry of a session's log; 0 if it is empty.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -245,7 +278,7 @@ impl Store {
     }
 
     fn connection(&self) -> MutexGuard<'_, Connection> {
-        // A panic inside a transaction has rolled it back; the connection is as good as before.
+        // A panic rolled its transaction back, so the connection is usable.
         self.0.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -256,8 +289,8 @@ fn last(connection: &Connection, session: &str) -> Result<i64> {
     Ok(select.query_row([session], |row| row.get(0))?)
 }
 
-/// An error unless the session is there.
-fn known(connection: &Connection, session: &str) -> Result<()> {
+/// Fails unless the session exists.
+fn check_exists(connection: &Connection, session: &str) -> Result<()> {
     let found = connection
         .prepare_cached("SELECT 1 FROM session WHERE id = ?1")?
         .query_row([session], |_| Ok(()))
@@ -265,8 +298,8 @@ fn known(connection: &Connection, session: &str) -> Result<()> {
     found.ok_or_else(|| StoreError::Unknown(session.to_owned()))
 }
 
-/// Brings the file to the layout of this program. Several processes may open a new file at once: the layout is looked at
-/// again inside the transaction.
+/// Brings the file to this program's schema. Several processes may open a new file at once, so the version is read again inside
+/// the transaction.
 fn migrate(connection: &mut Connection) -> Result<()> {
     let version = |connection: &Connection| {
         connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))
@@ -278,7 +311,7 @@ fn migrate(connection: &mut Connection) -> Result<()> {
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     if version(&transaction)? == 0 {
-        transaction.execute_batch(LAYOUT)?;
+        transaction.execute_batch(SCHEMA)?;
         transaction.pragma_update(None, "user_version", VERSION)?;
     }
     transaction.commit()?;

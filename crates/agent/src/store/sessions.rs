@@ -1,12 +1,13 @@
-//! The list of sessions: made, found, named, copied, put away.
+//! The list of sessions: created, listed, titled, forked, archived, deleted.
 
 use std::path::{Path, PathBuf};
 
 use rusqlite::{OptionalExtension as _, TransactionBehavior, params};
 
-use super::{Result, Store, StoreError, known, now};
+use super::stored_path::{list_from_json, list_to_json};
+use super::{Result, Store, StoreError, check_exists, now};
 
-/// A session to be made.
+/// A session to be created.
 #[derive(Debug, Clone)]
 pub struct NewRow<'a> {
     /// Its id.
@@ -36,39 +37,39 @@ pub struct Row {
     pub updated: i64,
     /// The same as ISO 8601 in UTC.
     pub updated_at: String,
-    /// Whether it was put away.
+    /// Whether it is archived.
     pub archived: bool,
-    /// From which session it was forked.
+    /// The session that it was forked from.
     pub parent: Option<String>,
 }
 
-/// Which sessions are wanted.
+/// Selects sessions.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    /// Only those of this directory.
+    /// The working directory.
     pub cwd: Option<PathBuf>,
-    /// What of those that were put away.
+    /// Whether archived sessions are included.
     pub archived: Archived,
 }
 
-/// Whether sessions that were put away are wanted.
+/// Whether archived sessions are included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Archived {
-    /// They are not.
+    /// No.
     #[default]
-    Not,
-    /// They too.
-    Too,
-    /// Nothing else.
+    Exclude,
+    /// Yes.
+    Include,
+    /// Only archived sessions.
     Only,
 }
 
-/// Some of the list.
+/// A page of the list.
 #[derive(Debug, Clone, Default)]
 pub struct Page {
     /// Newest first.
     pub rows: Vec<Row>,
-    /// Where the next page begins, if there is one.
+    /// The cursor of the next page, if there is one.
     pub next: Option<String>,
 }
 
@@ -76,12 +77,12 @@ const COLUMNS: &str = "id, cwd, roots, title, named, created, updated, archived,
                        strftime('%Y-%m-%dT%H:%M:%fZ', updated / 1000.0, 'unixepoch')";
 
 impl Store {
-    /// Makes a session.
+    /// Creates a session.
     ///
     /// # Errors
     /// When there is one of that id, or it cannot be written.
     pub fn create(&self, new: &NewRow<'_>) -> Result<()> {
-        let roots = super::entry::paths_json(new.roots);
+        let roots = list_to_json(new.roots);
         let at = now();
         let made = self.connection().execute(
             "INSERT INTO session (id, cwd, roots, created, updated) VALUES (?1, ?2, ?3, ?4, ?4) ON CONFLICT DO NOTHING",
@@ -90,7 +91,7 @@ impl Store {
         if made == 0 { Err(StoreError::Exists(new.id.to_owned())) } else { Ok(()) }
     }
 
-    /// One session.
+    /// Returns a session's row.
     ///
     /// # Errors
     /// When there is none of that id.
@@ -101,16 +102,15 @@ impl Store {
         select.query_row([id], read_row).optional()?.ok_or_else(|| StoreError::Unknown(id.to_owned()))
     }
 
-    /// Sessions, newest first, at most `limit` after `cursor`. A session that moves to the front while somebody turns pages is
-    /// neither shown twice on later pages nor does it hide another.
+    /// Lists sessions, newest first, at most `limit` after `cursor`. A session that moves to the front between two pages is
+    /// neither repeated nor does it hide another.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] for a cursor that was not made here.
+    /// [`StoreError::InvalidCursor`]
     pub fn list(&self, filter: &Filter, cursor: Option<&str>, limit: usize) -> Result<Page> {
         let (before, after_id) = match cursor {
             None => (i64::MAX, String::new()),
-            Some(cursor) => read_cursor(cursor)
-                .ok_or_else(|| StoreError::Damaged("a cursor that was not made here".into()))?,
+            Some(cursor) => read_cursor(cursor).ok_or(StoreError::InvalidCursor)?,
         };
         let cwd = filter.cwd.as_deref().map(path_text);
         let connection = self.connection();
@@ -120,8 +120,8 @@ impl Store {
              ORDER BY updated DESC, id LIMIT ?6"
         ))?;
         let (least, most) = match filter.archived {
-            Archived::Not => (0, 0),
-            Archived::Too => (0, 1),
+            Archived::Exclude => (0, 0),
+            Archived::Include => (0, 1),
             Archived::Only => (1, 1),
         };
         let wanted = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
@@ -133,14 +133,14 @@ impl Store {
         Ok(Page { rows, next })
     }
 
-    /// Gives a session a title. One that the client gave is not replaced by a generated one (SSTAT-09); says whether it was set.
+    /// Sets a title. A generated one does not replace the client's (SSTAT-09). Returns whether it was set.
     ///
     /// # Errors
     /// When there is no such session.
     pub fn set_title(&self, id: &str, title: Option<&str>, by_client: bool) -> Result<bool> {
         let title = title.map(|title| self.0.mask.tokens(title));
         let connection = self.connection();
-        known(&connection, id)?;
+        check_exists(&connection, id)?;
         let set = connection.execute(
             "UPDATE session SET title = ?2, named = ?3 AND ?2 IS NOT NULL WHERE id = ?1 AND (?3 OR NOT named)",
             params![id, title, by_client],
@@ -148,7 +148,7 @@ impl Store {
         Ok(set > 0)
     }
 
-    /// Puts a session away, or takes it out again.
+    /// Archives a session, or undoes that.
     ///
     /// # Errors
     /// When there is no such session.
@@ -159,28 +159,27 @@ impl Store {
         if set == 0 { Err(StoreError::Unknown(id.to_owned())) } else { Ok(()) }
     }
 
-    /// Changes the directories of a session that is loaded with others.
+    /// Changes the directories of a session.
     ///
     /// # Errors
     /// When there is no such session.
-    pub fn set_place(&self, id: &str, cwd: &Path, roots: &[PathBuf]) -> Result<()> {
-        let roots = super::entry::paths_json(roots);
+    pub fn set_roots(&self, row: &NewRow<'_>) -> Result<()> {
         let set = self.connection().execute(
             "UPDATE session SET cwd = ?2, roots = ?3 WHERE id = ?1",
-            params![id, path_text(cwd), roots],
+            params![row.id, path_text(row.cwd), list_to_json(row.roots)],
         )?;
-        if set == 0 { Err(StoreError::Unknown(id.to_owned())) } else { Ok(()) }
+        if set == 0 { Err(StoreError::Unknown(row.id.to_owned())) } else { Ok(()) }
     }
 
-    /// Copies a session with everything said so far; the two go their own ways from here.
+    /// Copies a session with its conversation.
     ///
     /// # Errors
     /// When there is no such session, or one of the new id.
     pub fn fork(&self, from: &str, new: &NewRow<'_>) -> Result<()> {
-        let roots = super::entry::paths_json(new.roots);
+        let roots = list_to_json(new.roots);
         let mut connection = self.connection();
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        known(&transaction, from)?;
+        check_exists(&transaction, from)?;
         let made = transaction.execute(
             "INSERT INTO session (id, cwd, roots, title, created, updated, parent)
              SELECT ?2, ?3, ?4, title, ?5, ?5, ?1 FROM session WHERE id = ?1 ON CONFLICT DO NOTHING",
@@ -189,7 +188,7 @@ impl Store {
         if made == 0 {
             return Err(StoreError::Exists(new.id.to_owned()));
         }
-        // The copy has no files to take back: those changes belong to the session that made them.
+        // File changes stay with the session that made them, and so does `/undo`.
         transaction.execute(
             "INSERT INTO entry (session, seq, at, kind, body) SELECT ?2, seq, at, kind, body FROM entry
              WHERE session = ?1 AND kind NOT IN ('change', 'snapshot', 'settled', 'undone')",
@@ -199,7 +198,7 @@ impl Store {
         Ok(())
     }
 
-    /// Removes a session with its log and its files. Says whether there was one.
+    /// Deletes a session with its log and its stored files. Returns whether there was one.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -213,7 +212,7 @@ fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
     Ok(Row {
         id: row.get(0)?,
         cwd: PathBuf::from(row.get::<_, String>(1)?),
-        roots: super::entry::paths_from(&roots),
+        roots: list_from_json(&roots),
         title: row.get(3)?,
         named: row.get(4)?,
         created: row.get(5)?,

@@ -48,7 +48,7 @@ fn chunk(text: &str) -> Entry {
 }
 
 fn call(id: &str) -> Message {
-    let call = ToolCall { id: id.into(), name: "read".into(), arguments: json!({}), seal: None };
+    let call = ToolCall { id: id.into(), name: "read".into(), arguments: json!({}), signature: None };
     Message { role: Role::Assistant, parts: vec![Part::Call(call)] }
 }
 
@@ -74,9 +74,9 @@ fn every_kind_of_entry_comes_back_as_it_went() {
             after: None,
             new_directories: 2,
         }),
-        Entry::Snapshot("h".into()),
-        Entry::Settled,
-        Entry::Undone(3),
+        Entry::Snapshot { list: "h".into() },
+        Entry::Settled {},
+        Entry::Undone { turn: 3 },
         Entry::Compacted { upto: 2, summary: "short".into() },
     ];
     store.append("s", &entries).unwrap();
@@ -374,7 +374,7 @@ fn pages_hold_every_session_once_though_they_move() {
     assert_eq!((seen.len(), unique.len()), (24, 24), "{seen:?}");
     assert_eq!(
         store
-            .list(&Filter { cwd: Some("/a".into()), archived: Archived::Not }, None, 100)
+            .list(&Filter { cwd: Some("/a".into()), archived: Archived::Exclude }, None, 100)
             .unwrap()
             .rows
             .len(),
@@ -436,7 +436,7 @@ fn a_turn_is_taken_back_to_the_byte() {
     drop(store);
     let store = scratch.open();
     let undone = store.undo("s").unwrap();
-    assert_eq!(undone.files.len(), 3);
+    assert_eq!(undone.len(), 3);
     assert_eq!(std::fs::read(&kept).unwrap(), b"one\r\ntwo");
     assert_eq!(std::fs::read(&gone).unwrap(), b"bye");
     assert!(!scratch.project().join("new").exists());
@@ -528,7 +528,7 @@ fn a_crash_in_the_middle_of_a_command_loses_nothing() {
         scratch.write("made", "x");
     }
     let store = scratch.open();
-    assert_eq!(store.undo("s").unwrap().files.len(), 2);
+    assert_eq!(store.undo("s").unwrap().len(), 2);
     assert_eq!(std::fs::read(&changed).unwrap(), b"1");
     assert!(!scratch.project().join("made").exists());
 }
@@ -544,10 +544,10 @@ fn what_a_killed_process_left_is_swept_up() {
     store.append("s", &[Entry::Mark(Mark::Began)]).unwrap();
     store.about_to_change("s", &file, Some(b"new")).unwrap();
     store.append("s", &[Entry::Mark(Mark::Ended { stop: "end_turn".into(), usage: json!({}) })]).unwrap();
-    store.read("s").unwrap().sweep();
+    store.read("s").unwrap().remove_temp_files();
     assert!(dead.exists(), "nothing broke off");
     store.append("s", &[Entry::Mark(Mark::Began)]).unwrap();
-    store.read("s").unwrap().sweep();
+    store.read("s").unwrap().remove_temp_files();
     assert!(!dead.exists() || !std::path::Path::new("/proc/self").exists());
     assert!(alive.exists() && foreign.exists() && file.exists());
 }
@@ -575,9 +575,9 @@ fn what_was_put_away_is_found_if_it_is_looked_for() {
         let filter = Filter { archived, ..Filter::default() };
         store.list(&filter, None, 9).unwrap().rows.into_iter().map(|row| row.id).collect()
     };
-    assert_eq!(ids(Archived::Not), ["s"]);
+    assert_eq!(ids(Archived::Exclude), ["s"]);
     assert_eq!(ids(Archived::Only), ["t"]);
-    assert_eq!(ids(Archived::Too).len(), 2);
+    assert_eq!(ids(Archived::Include).len(), 2);
     let at = store.row("t").unwrap().updated_at;
     assert!(at.len() == 24 && at.ends_with('Z') && at.as_bytes()[10] == b'T', "{at}");
 }

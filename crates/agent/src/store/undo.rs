@@ -1,7 +1,6 @@
-//! The last turn's changes of files, taken back.
+//! Reverts the file changes of the last turn.
 //!
-//! Every file is reached by a walk that refuses links: commands of the turn, or of somebody else, may have put one in the
-//! place of a file or a directory, to have something outside of the project written.
+//! No path may contain links: a command may have replaced a file or a directory with one to redirect a write out of the project.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,35 +9,28 @@ use std::path::{Path, PathBuf};
 
 use attache_host::files::{FileError, Jail};
 
-use super::files::is_now;
+use super::files::has_state;
 use super::{Change, Entry, FileState, Mark, Store, StoreError};
 
-/// What was taken back.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Undo {
-    /// The files that are as they were.
-    pub files: Vec<PathBuf>,
-}
-
-/// Why nothing was taken back.
+/// Why nothing was reverted.
 #[derive(Debug)]
 pub enum UndoError {
-    /// No turn that is left has changed a file.
+    /// No turn has changed a file.
     Nothing,
-    /// These files changed after the turn; taking the turn back would lose that.
+    /// These files changed after the turn; reverting would lose that.
     ChangedSince(Vec<PathBuf>),
-    /// A file cannot be restored. What was restored before it stays so; asking again goes on.
+    /// A file cannot be restored. Files before it are restored; another attempt continues.
     Failed(PathBuf, io::Error),
-    /// The store.
+    /// An error of the store.
     Store(StoreError),
 }
 
 impl fmt::Display for UndoError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            UndoError::Nothing => f.write_str("there is nothing to take back"),
+            UndoError::Nothing => f.write_str("there is nothing to revert"),
             UndoError::ChangedSince(paths) => {
-                f.write_str("not taken back, because these files have changed since:")?;
+                f.write_str("these files have changed since:")?;
                 paths.iter().try_for_each(|path| write!(f, " {}", path.display()))
             }
             UndoError::Failed(path, error) => {
@@ -57,65 +49,65 @@ impl From<StoreError> for UndoError {
     }
 }
 
-/// One file: as it was before the turn, and as the turn left it.
-struct Step {
+/// A file's state before the turn and after it.
+struct FileChange {
     before: Option<FileState>,
     after: Option<FileState>,
     new_directories: u32,
 }
 
-/// What a turn did, file by file.
-type Steps = BTreeMap<PathBuf, Step>;
+/// The changes of a turn.
+type FileChanges = BTreeMap<PathBuf, FileChange>;
 
 impl Store {
-    /// Takes back the file changes of the last turn that has any. All or nothing as far as files changed by others go; a
-    /// crash in the middle is mended by asking again.
+    /// Reverts the file changes of the last turn that has any, and returns the paths. Nothing is reverted if a file has changed
+    /// since; after a crash another attempt continues.
     ///
     /// # Errors
     /// See [`UndoError`].
-    pub fn undo(&self, session: &str) -> Result<Undo, UndoError> {
+    pub fn undo(&self, session: &str) -> Result<Vec<PathBuf>, UndoError> {
         let (turn, steps) = self.last_changes(session)?.ok_or(UndoError::Nothing)?;
         let jail = Jail::without_links();
-        let mut foreign = Vec::new();
+        let mut changed = Vec::new();
         for (path, step) in &steps {
             let is = |state: &Option<FileState>| {
-                is_now(&jail, path, state.as_ref()).map_err(|error| UndoError::Failed(path.clone(), error))
+                has_state(&jail, path, state.as_ref()).map_err(|error| UndoError::Failed(path.clone(), error))
             };
             if !is(&step.after)? && !is(&step.before)? {
-                foreign.push(path.clone());
+                changed.push(path.clone());
             }
         }
-        if !foreign.is_empty() {
-            return Err(UndoError::ChangedSince(foreign));
+        if !changed.is_empty() {
+            return Err(UndoError::ChangedSince(changed));
         }
         for (path, step) in &steps {
             let failed = |error: FileError| UndoError::Failed(path.clone(), io::Error::other(error));
             match &step.before {
                 Some(state) => {
-                    let bytes = self.kept(session, &state.hash)?.ok_or_else(|| {
-                        StoreError::Damaged(format!("the old {} is missing", path.display()))
+                    let bytes = self.blob(session, &state.hash)?.ok_or_else(|| {
+                        StoreError::Damaged(format!("the old content of {} is missing", path.display()))
                     })?;
                     jail.restore(path, &bytes, state.mode.unwrap_or(0o644)).map_err(failed)?;
                 }
                 None => remove(&jail, path, step.new_directories).map_err(failed)?,
             }
         }
-        self.append(session, &[Entry::Undone(turn)])?;
-        Ok(Undo { files: steps.into_keys().collect() })
+        self.append(session, &[Entry::Undone { turn }])?;
+        Ok(steps.into_keys().collect())
     }
 
-    fn last_changes(&self, session: &str) -> Result<Option<(i64, Steps)>, StoreError> {
+    fn last_changes(&self, session: &str) -> Result<Option<(i64, FileChanges)>, StoreError> {
         let mut turns: BTreeMap<i64, Vec<Change>> = BTreeMap::new();
         let mut turn = 0;
-        // A list of files whose command has not been seen to end.
+        // The list of files of a command without a logged end.
         let mut open: Option<(i64, String)> = None;
         for logged in self.read(session)? {
             match logged.entry {
                 Entry::Mark(Mark::Began) => turn = logged.seq,
                 Entry::Change(change) => turns.entry(turn).or_default().push(change),
-                Entry::Snapshot(list) => open = Some((turn, list)),
-                Entry::Settled => open = None,
-                Entry::Undone(done) => {
+                Entry::Snapshot { list } => open = Some((turn, list)),
+                Entry::Settled {} => open = None,
+                Entry::Undone { turn: done } => {
                     turns.remove(&done);
                     open = open.filter(|(at, _)| *at != done);
                 }
@@ -123,7 +115,7 @@ impl Store {
             }
         }
         if let Some((at, list)) = open {
-            // Only if nothing came after it: later turns have changed files that the list does not know about.
+            // Not if later turns have changed files, because the list does not contain those changes.
             if turns.keys().all(|turn| *turn <= at) {
                 turns.entry(at).or_default().extend(self.since(session, &list)?);
             }
@@ -131,16 +123,16 @@ impl Store {
         Ok(turns
             .into_iter()
             .rev()
-            .map(|(turn, changes)| (turn, fold(changes)))
+            .map(|(turn, changes)| (turn, merge(changes)))
             .find(|(_, steps)| !steps.is_empty()))
     }
 }
 
 /// The first `before` and the last `after` of every file.
-fn fold(changes: Vec<Change>) -> Steps {
-    let mut steps = Steps::new();
+fn merge(changes: Vec<Change>) -> FileChanges {
+    let mut steps = FileChanges::new();
     for change in changes {
-        let step = steps.entry(change.path).or_insert(Step {
+        let step = steps.entry(change.path).or_insert(FileChange {
             before: change.before,
             after: None,
             new_directories: change.new_directories,
@@ -151,7 +143,7 @@ fn fold(changes: Vec<Change>) -> Steps {
     steps
 }
 
-/// Removes a file that was not there, and the directories that were made for it, as long as they are empty.
+/// Removes a new file, and the directories that were created for it while they are empty.
 fn remove(jail: &Jail, path: &Path, new_directories: u32) -> Result<(), FileError> {
     match jail.remove(path) {
         Ok(()) | Err(FileError::NotFound(_)) => {}

@@ -227,7 +227,7 @@ fn rules_for_what_to_ignore_that_cannot_be_read_do_not_hold_a_snapshot() {
     stage.scratch.write("sub/b", "1");
     let files = || {
         stage.snapshot();
-        crate::project::files(&project).count()
+        crate::project_files::walk(&project).count()
     };
     fifo(&project.join("sub/.gitignore"));
     assert_eq!(files(), 1, "the directory is passed over");
@@ -243,10 +243,10 @@ fn rules_for_what_to_ignore_that_cannot_be_read_do_not_hold_a_snapshot() {
 }
 
 #[test]
-fn a_file_too_large_to_be_kept_is_not_changed() {
+fn a_file_too_large_for_undo_is_not_changed() {
     let stage = Stage::new("kept");
     let path = stage.scratch.project().join("large");
     File::create(&path).unwrap().set_len(1 << 40).unwrap();
     let error = stage.store.about_to_change("s", &path, Some(b"x")).unwrap_err().to_string();
-    assert!(error.contains("too large to be kept for /undo"), "{error}");
+    assert!(error.contains("too large for /undo"), "{error}");
 }

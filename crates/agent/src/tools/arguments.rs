@@ -1,4 +1,4 @@
-//! Arguments of a call, read with errors that tell the model what to do.
+//! Arguments of a call. Errors tell the model how to fix them.
 
 use serde_json::{Map, Value};
 
@@ -13,25 +13,25 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// All of them, as they are.
+    /// All arguments.
     pub(crate) fn object(&self) -> &'a Map<String, Value> {
         self.0
     }
 
     fn get(&self, name: &str) -> Option<&'a Value> {
-        // Models like to say `null` for what they leave out.
+        // Models write `null` for omitted arguments.
         self.0.get(name).filter(|value| !value.is_null())
     }
 
     pub(crate) fn text(&self, name: &str) -> Result<&'a str, String> {
-        self.text_if(name)?.ok_or_else(|| format!("`{name}` is missing; it must be a text"))
+        self.text_if(name)?.ok_or_else(|| format!("`{name}` is missing; it must be a string"))
     }
 
     pub(crate) fn text_if(&self, name: &str) -> Result<Option<&'a str>, String> {
         match self.get(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(_) => Err(format!("`{name}` must be a text")),
+            Some(_) => Err(format!("`{name}` must be a string")),
         }
     }
 
@@ -43,9 +43,9 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A positive number.
+    /// A positive integer.
     pub(crate) fn number(&self, name: &str) -> Result<Option<u32>, String> {
-        let wrong = || format!("`{name}` must be a whole number from 1 on");
+        let wrong = || format!("`{name}` must be a positive integer");
         match self.get(name) {
             None => Ok(None),
             Some(Value::Number(number)) => {
@@ -58,7 +58,7 @@ impl<'a> Arguments<'a> {
                     .map(Some)
                     .ok_or_else(wrong)
             }
-            // Some models write every argument as a text.
+            // Some models write every argument as a string.
             Some(Value::String(text)) => {
                 text.trim().parse().ok().filter(|n| *n > 0).map(Some).ok_or_else(wrong)
             }

@@ -8,18 +8,18 @@ use attache_host::net::{self, Reach};
 use attache_host::policy::{Destination, Effect};
 use serde_json::json;
 
-use super::{Arguments, Boxed, Cx, Job, Output, Tool, clip, html, spec, text};
+use super::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, html, network, spec, text};
 use crate::http::{Request, Response, absolute};
 use crate::model::ToolSpec;
-use crate::network;
+use crate::text::clip_marked;
 
-/// How long it may take.
-const TIME: Duration = Duration::from_secs(30);
+/// The time limit for a page with all its redirects.
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// The most that is loaded, and the most of it that the model gets.
-const LOADED: usize = 4 << 20;
-const TOLD: usize = 48 << 10;
-/// How many redirections are followed.
-const REDIRECTIONS: usize = 5;
+const MAX_BYTES: usize = 4 << 20;
+const MAX_TEXT: usize = 48 << 10;
+/// How many redirects are followed.
+const MAX_REDIRECTS: usize = 5;
 
 pub(crate) struct Fetch;
 
@@ -27,7 +27,7 @@ impl Tool for Fetch {
     fn spec(&self) -> ToolSpec {
         spec(
             "fetch",
-            "Fetches a web page or a text file with GET. Pages are told as plain text. Redirections to another host are told and \
+            "Fetches a web page or a text file with GET. Pages are returned as plain text. A redirect to another host is reported and \
              not followed.",
             &[("url", text("the address, http or https"), true)],
         )
@@ -37,16 +37,16 @@ impl Tool for Fetch {
         ToolKind::Fetch
     }
 
-    fn prepare<'a>(&'a self, _: &'a Cx, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job, String>> {
+    fn prepare<'a>(&'a self, _: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
         Box::pin(async move {
             let url = arguments.text("url")?.trim().to_owned();
             let host = host(&url)?;
             let effects = vec![Effect::Connect(destination(&url)?)];
             let title = format!("Fetch {url}");
-            let work = move |cx: Cx, _| async move {
-                match tokio::time::timeout(TIME, fetch(&cx, url, &host)).await {
+            let work = move |cx: ToolContext, _| async move {
+                match tokio::time::timeout(TIMEOUT, fetch(&cx, url, &host)).await {
                     Ok(fetched) => fetched,
-                    Err(_) => Err(format!("no answer within {} seconds", TIME.as_secs())),
+                    Err(_) => Err(format!("no response within {} seconds", TIMEOUT.as_secs()).into()),
                 }
             };
             Ok(Job::new(title, ToolKind::Fetch, effects, work))
@@ -55,21 +55,21 @@ impl Tool for Fetch {
 }
 
 /// The host of a URL, with its port.
-fn host(url: &str) -> Result<String, String> {
+fn host(url: &str) -> Result<String> {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     let rest = rest.ok_or("`url` must begin with https:// or http://")?;
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if authority.contains('@') {
-        return Err("`url` must not hold a name or a password".to_owned());
+        return Err("`url` must not contain a user name or a password".into());
     }
     if authority.is_empty() || authority.contains(|char: char| char.is_whitespace() || char == '\\') {
-        return Err(format!("`{url}` is no address"));
+        return Err(format!("`{url}` is not a valid address").into());
     }
     Ok(authority.to_ascii_lowercase())
 }
 
 /// The host of a URL, for the permission engine.
-fn destination(url: &str) -> Result<Destination, String> {
+fn destination(url: &str) -> Result<Destination> {
     let authority = host(url)?;
     let (name, port) = match authority.rsplit_once(':') {
         Some((name, port)) if !port.contains(']') => {
@@ -82,14 +82,14 @@ fn destination(url: &str) -> Result<Destination, String> {
     Ok(Destination { host, port: Some(port), is_near })
 }
 
-/// The addresses of the host that was allowed. If it turns out to be this machine or one of its local networks, the user is asked once
-/// more; a name alone does not say that. Empty where a proxy looks up the name.
-async fn addresses(cx: &Cx, url: &str) -> Result<Vec<SocketAddr>, String> {
-    let target = cx.live.house.http()?.direct_target(url).map_err(|error| error.to_string())?;
+/// The addresses of the host that was allowed; empty if a proxy looks up the name. If they are on this machine or a local
+/// network, which the name alone does not show, the user is asked again.
+async fn addresses(cx: &ToolContext, url: &str) -> Result<Vec<SocketAddr>> {
+    let target = cx.session.agent.http().direct_target(url).map_err(|error| error.to_string())?;
     let Some((host, port)) = target else { return Ok(Vec::new()) };
     let found = net::resolve(&host, port).await.map_err(|error| format!("{host}: {error}"))?;
     if found.is_empty() {
-        return Err(format!("{host} has no address"));
+        return Err(format!("{host} has no address").into());
     }
     let near = found.iter().find(|address| net::reach_from_here(address.ip()) != Reach::Internet);
     match near {
@@ -98,54 +98,52 @@ async fn addresses(cx: &Cx, url: &str) -> Result<Vec<SocketAddr>, String> {
             match network::may_connect(cx, to).await {
                 true => Ok(found),
                 false => Err(format!(
-                    "{host} leads to {near}, on this machine or its local network, and the user did not allow that"
-                )),
+                    "{host} resolves to {near}, on this machine or a local network, and the user did not allow that"
+                )
+                .into()),
             }
         }
         _ => Ok(found),
     }
 }
 
-async fn fetch(cx: &Cx, mut url: String, allowed: &str) -> Result<Output, String> {
+async fn fetch(cx: &ToolContext, mut url: String, allowed: &str) -> Result<Output> {
     let addresses = addresses(cx, &url).await?;
-    for _ in 0..=REDIRECTIONS {
+    for _ in 0..=MAX_REDIRECTS {
         let request = Request::get(&url)
             .header("accept", "text/html, text/*, application/json, */*;q=0.5")
             .only_to(addresses.clone());
-        let response = cx.live.house.http()?.send(request).await.map_err(|error| error.to_string())?;
+        let response = cx.session.agent.http().send(request).await.map_err(|error| error.to_string())?;
         match (response.status, response.header("location")) {
             (300..=399, Some(location)) => {
                 let next = absolute(&url, location);
                 // The permission was for one host.
                 if host(&next)? != allowed {
-                    return Ok(Output::shown(format!("it redirects to {next}; fetch that if it is needed")));
+                    return Ok(Output::visible(format!("redirects to {next}; fetch that if it is needed")));
                 }
                 url = next;
             }
-            _ => return tell(response).await,
+            _ => return output(response).await,
         }
     }
-    Err("too many redirections".to_owned())
+    Err("too many redirects".into())
 }
 
-async fn tell(mut response: Response) -> Result<Output, String> {
+async fn output(mut response: Response) -> Result<Output> {
     let status = response.status;
     let kind = response.header("content-type").unwrap_or_default().to_ascii_lowercase();
-    let bytes = response.body.bytes(LOADED).await.map_err(|error| error.to_string())?;
+    let bytes = response.body.bytes(MAX_BYTES).await.map_err(|error| error.to_string())?;
     if bytes.contains(&0) {
-        return Err(format!("the answer ({status}, {kind}, {} bytes) is not text", bytes.len()));
+        return Err(format!("the response ({status}, {kind}, {} bytes) is not text", bytes.len()).into());
     }
     let body = String::from_utf8_lossy(&bytes);
     let body = if kind.contains("html") { html::to_text(&body) } else { body.into_owned() };
-    let (told, cut) = clip(&body, TOLD);
-    let mut told = told.to_owned();
-    if cut {
-        told.push_str("\n[… cut]");
-    }
+    let text = clip_marked(&body, MAX_TEXT, "\n[… cut]");
     if !(200..300).contains(&status) {
-        return Err(format!("the server answered {status}:\n{told}"));
+        return Err(format!("the server responded with status {status}:\n{text}").into());
     }
-    Ok(Output::text(told).raw(json!({"status": status, "contentType": kind, "bytes": bytes.len()})))
+    let raw = json!({"status": status, "contentType": kind, "bytes": bytes.len()});
+    Ok(Output { raw: Some(raw), ..Output::text(text) })
 }
 
 #[cfg(test)]
@@ -154,8 +152,8 @@ mod tests {
 
     #[test]
     fn hosts_are_read_strictly() {
-        assert_eq!(host("https://Example.com:8080/a?b").as_deref(), Ok("example.com:8080"));
-        assert_eq!(host("http://a?x").as_deref(), Ok("a"));
+        assert_eq!(host("https://Example.com:8080/a?b"), Ok("example.com:8080".to_owned()));
+        assert_eq!(host("http://a?x"), Ok("a".to_owned()));
         for bad in ["ftp://x", "https://", "https://a@b/", "example.com", "https://a\\b/", "https://a b/"] {
             assert!(host(bad).is_err(), "{bad}");
         }

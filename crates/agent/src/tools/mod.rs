@@ -1,116 +1,160 @@
-//! What the model can do.
+//! Tools that the model can call.
 //!
-//! A tool turns arguments into a [`Job`]: its title, its effects (for the permission engine), what it shows beforehand (a diff, a
-//! command), and the work itself, which does exactly these effects. Whether the work is done is decided elsewhere
-//! (`turn/calls.rs`), for all tools alike; a tool cannot run itself. So tools of MCP servers are added as they are.
+//! A tool turns arguments into a [`Job`]: a title, the effects for the permission engine, content to show beforehand (a diff, a
+//! command), and the work itself, which has exactly these effects. `turn/tool_calls.rs` asks for permission and runs the job, for
+//! all tools alike, so tools of MCP servers need no special case.
 //!
-//! Read `read.rs` as the smallest example, `edit.rs` as one that changes something, `run.rs` as one with live output.
+//! Each file is named after its tool. Read `read.rs` as the smallest example, `edit.rs` as one with changes, `run.rs` as one
+//! with live output.
 
 mod arguments;
-mod clip;
+mod backup;
+mod delete;
 mod edit;
 mod fetch;
-mod find;
+mod glob;
 mod html;
+mod list;
+mod move_file;
+mod network;
 mod patch;
-mod place;
+pub(crate) mod permission;
 mod plan;
+mod protected;
 mod read;
 mod run;
 mod search;
 mod write;
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use attache::agent::{DetachedTurn, Tool as Call};
-use attache::wire::v1::{ToolCallContent, ToolCallLocation, ToolCallUpdate, ToolKind};
+use attache::wire::v1::{ToolCallContent, ToolCallLocation, ToolKind};
 use attache_host::policy::Effect;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 pub(crate) use arguments::Arguments;
-pub(crate) use clip::{clip, head_and_tail};
 
-use crate::ground::Place;
 use crate::model::{Part, ToolSpec};
 use crate::modes::Mode;
-use crate::session::Live;
+use crate::state::SessionState;
+use crate::workspace::WorkspacePath;
 
 pub(crate) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Something that the model can call.
+/// A tool that the model can call.
 pub(crate) trait Tool: Send + Sync {
-    /// What the model is told about it.
+    /// The description for the model.
     fn spec(&self) -> ToolSpec;
 
-    /// What sort of tool it is, before its arguments are known.
+    /// The kind of the tool call before its arguments are known.
     fn kind(&self) -> ToolKind;
 
-    /// Whether it only looks: then it may run beside others.
-    fn only_looks(&self) -> bool {
+    /// Whether the tool has no side effects: then it may run beside others.
+    fn is_read_only(&self) -> bool {
         matches!(self.kind(), ToolKind::Read | ToolKind::Search | ToolKind::Fetch | ToolKind::Think)
     }
 
-    /// Whether the model is offered it in this mode. In plan mode nothing is changed.
-    fn offered_in(&self, mode: Mode) -> bool {
+    /// Whether the model is offered the tool in this mode. In plan mode nothing is changed.
+    fn is_available_in(&self, mode: Mode) -> bool {
         let changes = matches!(self.kind(), ToolKind::Edit | ToolKind::Delete | ToolKind::Move);
         mode != Mode::Plan || !changes
     }
 
-    /// Whether it is reported as a tool call; what shows itself in another way is not.
+    /// Whether calls are reported as tool calls. The plan is reported as a plan.
     fn is_reported(&self) -> bool {
         true
     }
 
-    /// Reads the arguments and says what would be done. An error is told to the model.
-    fn prepare<'a>(&'a self, cx: &'a Cx, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job, String>>;
+    /// Reads the arguments and describes the work.
+    fn prepare<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>>;
 }
 
-/// What tools act with: the session and its present turn.
+/// The session and the turn that a tool runs in.
 #[derive(Clone)]
-pub(crate) struct Cx {
-    pub(crate) live: Arc<Live>,
+pub(crate) struct ToolContext {
+    pub(crate) session: Arc<SessionState>,
     pub(crate) turn: DetachedTurn,
 }
 
-impl Cx {
-    /// Where a path leads.
-    pub(crate) fn place(&self, path: &str) -> Result<Place, String> {
-        self.live.ground.place(path)
+impl ToolContext {
+    pub(crate) fn resolve(&self, path: &str) -> Result<WorkspacePath> {
+        Ok(self.session.workspace.resolve(path)?)
     }
 
-    pub(crate) fn short(&self, place: &Place) -> String {
-        self.live.ground.short(&place.named)
+    pub(crate) fn short(&self, path: &WorkspacePath) -> String {
+        self.session.workspace.short(&path.named)
     }
 }
 
-/// Something that is about to be done.
+pub(crate) type Result<T, E = ToolError> = std::result::Result<T, E>;
+
+/// Why a tool call failed. The text is for the model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ToolError {
+    /// The user did not allow it.
+    Denied,
+    /// The turn was cancelled.
+    Cancelled,
+    Failed(String),
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ToolError::Denied => "the user did not allow this",
+            ToolError::Cancelled => "cancelled by the user",
+            ToolError::Failed(text) => text,
+        })
+    }
+}
+
+impl From<String> for ToolError {
+    fn from(text: String) -> Self {
+        ToolError::Failed(text)
+    }
+}
+
+impl From<&str> for ToolError {
+    fn from(text: &str) -> Self {
+        ToolError::Failed(text.to_owned())
+    }
+}
+
+impl From<attache::Error> for ToolError {
+    fn from(error: attache::Error) -> Self {
+        match error {
+            attache::Error::Cancelled => ToolError::Cancelled,
+            error => ToolError::Failed(error.to_string()),
+        }
+    }
+}
+
+/// A prepared call.
 pub(crate) struct Job {
     pub(crate) title: String,
     pub(crate) kind: ToolKind,
-    /// What the work does. Empty for a tool that acts on the conversation only.
+    /// Effects of the work. Empty for a tool that acts on the conversation only.
     pub(crate) effects: Vec<Effect>,
-    /// TOOL-18: the files it touches.
+    /// TOOL-18: files that it touches.
     pub(crate) locations: Vec<ToolCallLocation>,
-    /// What it shows beforehand.
+    /// Content to show beforehand.
     pub(crate) content: Vec<ToolCallContent>,
     pub(crate) work: Work,
-    /// Whether the work notices by itself that the turn is cancelled and cleans up before it ends. Other work is dropped.
-    pub(crate) finishes: bool,
+    /// Whether the work watches for cancellation itself and cleans up. Other work is dropped.
+    pub(crate) handles_cancel: bool,
 }
 
-/// The result of a call whose turn was cancelled, for the model.
-pub(crate) const CANCELLED: &str = "cancelled by the user";
-
-pub(crate) type Work = Box<dyn FnOnce(Cx, Progress) -> Boxed<'static, Result<Output, String>> + Send>;
+pub(crate) type Work = Box<dyn FnOnce(ToolContext, Progress) -> Boxed<'static, Result<Output>> + Send>;
 
 impl Job {
-    /// A job that does `work`.
     pub(crate) fn new<F, Fut>(title: impl Into<String>, kind: ToolKind, effects: Vec<Effect>, work: F) -> Self
     where
-        F: FnOnce(Cx, Progress) -> Fut + Send + 'static,
-        Fut: Future<Output = Result<Output, String>> + Send + 'static,
+        F: FnOnce(ToolContext, Progress) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<Output>> + Send + 'static,
     {
         Job {
             title: title.into(),
@@ -119,120 +163,111 @@ impl Job {
             locations: Vec::new(),
             content: Vec::new(),
             work: Box::new(move |cx, progress| Box::pin(work(cx, progress))),
-            finishes: false,
+            handles_cancel: false,
         }
     }
 
-    /// Lets the work end by itself when the turn is cancelled.
-    pub(crate) fn finishing(mut self) -> Self {
-        self.finishes = true;
+    /// Adds a file that the work touches.
+    pub(crate) fn location(mut self, path: &WorkspacePath, line: Option<u32>) -> Self {
+        self.locations.push(location(path, line));
         self
     }
 
-    /// A file it touches.
-    pub(crate) fn at(mut self, place: &Place, line: Option<u32>) -> Self {
-        self.locations.push(location(place, line));
-        self
-    }
-
-    /// What it shows beforehand.
-    pub(crate) fn showing(mut self, content: impl Into<ToolCallContent>) -> Self {
+    /// Adds content to show beforehand.
+    pub(crate) fn content(mut self, content: impl Into<ToolCallContent>) -> Self {
         self.content.push(content.into());
         self
     }
 }
 
-pub(crate) fn location(place: &Place, line: Option<u32>) -> ToolCallLocation {
-    ToolCallLocation::new(place.named.to_string_lossy().into_owned()).line(line)
+pub(crate) fn location(path: &WorkspacePath, line: Option<u32>) -> ToolCallLocation {
+    ToolCallLocation::new(path.named.to_string_lossy().into_owned()).line(line)
 }
 
-/// What a tool came to.
+/// The result of a tool.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
-    /// What the model is told.
+    /// The result for the model.
     pub(crate) parts: Vec<Part>,
-    /// What the client shows; `None` keeps what is shown already.
+    /// Content for the client; `None` keeps what the call shows already.
     pub(crate) content: Option<Vec<ToolCallContent>>,
     pub(crate) locations: Option<Vec<ToolCallLocation>>,
-    /// TOOL-19: for programs.
+    /// TOOL-19: output for programs.
     pub(crate) raw: Option<Value>,
-    /// It ran, and what it ran failed.
+    /// Whether the tool ran and reports a failure.
     pub(crate) failed: bool,
 }
 
 impl Output {
-    /// Text for the model that people need not see.
+    /// Text for the model only.
     pub(crate) fn text(text: impl Into<String>) -> Self {
         Output { parts: vec![Part::Text(text.into())], ..Output::default() }
     }
 
-    /// Text for the model and for people.
-    pub(crate) fn shown(text: impl Into<String>) -> Self {
+    /// Text for the model and the client.
+    pub(crate) fn visible(text: impl Into<String>) -> Self {
         let text = text.into();
         Output { content: Some(vec![text.clone().into()]), ..Output::text(text) }
     }
-
-    /// The text that the model is told.
-    pub(crate) fn told(&self) -> String {
-        let texts = self.parts.iter().filter_map(|part| match part {
-            Part::Text(text) => Some(text.as_str()),
-            _ => None,
-        });
-        texts.collect()
-    }
-
-    pub(crate) fn raw(mut self, raw: Value) -> Self {
-        self.raw = Some(raw);
-        self
-    }
 }
 
-/// A tool call that runs, to report how far it is.
+/// Joins lines of a result, or returns `empty` if there are none. Lines beyond `limit` are counted.
+fn limited_lines(lines: &[String], limit: usize, empty: &str, hint: &str) -> String {
+    let mut text = match lines.is_empty() {
+        true => empty.to_owned(),
+        false => lines[..lines.len().min(limit)].join("\n"),
+    };
+    if lines.len() > limit {
+        text.push_str(&format!("\n(and {} more; {hint})", lines.len() - limit));
+    }
+    text
+}
+
+/// Reports the progress of a running tool call.
 #[derive(Clone)]
 pub(crate) struct Progress {
     pub(crate) call: Option<Arc<Call>>,
-    pub(crate) live: Arc<Live>,
+    pub(crate) session: Arc<SessionState>,
 }
 
 impl Progress {
-    /// Replaces what the call shows (TOOL-06). It cannot fail: a client that has gone is noticed elsewhere.
+    /// Replaces the content of the call (TOOL-06). A client that has gone is noticed elsewhere.
     pub(crate) async fn show(&self, content: Vec<ToolCallContent>) {
         if let Some(call) = &self.call {
-            let change: ToolCallUpdate = call.change().content(content);
-            let _ = self.live.voice.change(call, change).await;
+            let _ = self.session.reporter.update_tool(call, call.change().content(content)).await;
         }
     }
 }
 
-/// The tools of a session, each with what the model is told about it.
-#[derive(Clone, Default)]
-pub(crate) struct ToolBox(Vec<(ToolSpec, Arc<dyn Tool>)>);
+/// The tools of a session, each with its description.
+#[derive(Default)]
+pub(crate) struct Toolbox(Vec<(ToolSpec, Arc<dyn Tool>)>);
 
-impl ToolBox {
+impl Toolbox {
     /// The tools that every session has.
-    pub(crate) fn usual() -> Self {
-        let usual: [Arc<dyn Tool>; 12] = [
+    pub(crate) fn builtin() -> Self {
+        let builtin: [Arc<dyn Tool>; 12] = [
             Arc::new(read::Read),
-            Arc::new(place::List),
-            Arc::new(find::Find),
+            Arc::new(list::List),
+            Arc::new(glob::Glob),
             Arc::new(search::Search),
             Arc::new(edit::Edit),
             Arc::new(write::Write),
-            Arc::new(run::RunCommand),
+            Arc::new(run::Run::default()),
             Arc::new(fetch::Fetch),
-            Arc::new(place::Move),
-            Arc::new(place::Delete),
+            Arc::new(move_file::Move),
+            Arc::new(delete::Delete),
             Arc::new(plan::Plan),
             Arc::new(plan::LeavePlanMode),
         ];
-        let mut tools = ToolBox::default();
-        tools.add(usual);
+        let mut tools = Toolbox::default();
+        tools.add(builtin);
         tools
     }
 
-    /// Adds tools. One whose name is taken is left out: nobody may pass for another.
-    pub(crate) fn add(&mut self, more: impl IntoIterator<Item = Arc<dyn Tool>>) {
-        for tool in more {
+    /// Adds tools. One whose name is taken is left out, so that no server can replace a tool.
+    pub(crate) fn add(&mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) {
+        for tool in tools {
             let spec = tool.spec();
             if self.get(&spec.name).is_none() {
                 self.0.push((spec, tool));
@@ -244,35 +279,37 @@ impl ToolBox {
         self.0.iter().find(|(spec, _)| spec.name == name).map(|(_, tool)| tool)
     }
 
-    /// What the model is offered.
+    /// The descriptions of the tools that the model is offered.
     pub(crate) fn specs(&self, mode: Mode) -> Vec<ToolSpec> {
-        self.0.iter().filter(|(_, tool)| tool.offered_in(mode)).map(|(spec, _)| spec.clone()).collect()
+        self.0.iter().filter(|(_, tool)| tool.is_available_in(mode)).map(|(spec, _)| spec.clone()).collect()
     }
 }
 
-/// A tool's description, from its name, its text and the members of its arguments: name, schema, whether it is required.
-pub(crate) fn spec(name: &str, about: &str, members: &[(&str, Value, bool)]) -> ToolSpec {
+/// A tool's description from its name, its text and its arguments: name, schema, whether it is required.
+pub(crate) fn spec(name: &str, about: &str, arguments: &[(&str, Value, bool)]) -> ToolSpec {
+    ToolSpec { name: name.to_owned(), about: about.to_owned(), schema: object(arguments) }
+}
+
+/// The schema of an object with these members: name, schema, whether it is required.
+fn object(members: &[(&str, Value, bool)]) -> Value {
     let properties: Map<String, Value> =
         members.iter().map(|(name, schema, _)| ((*name).to_owned(), schema.clone())).collect();
     let required: Vec<&str> =
         members.iter().filter(|(_, _, required)| *required).map(|(name, ..)| *name).collect();
-    let schema = serde_json::json!({
-        "type": "object", "properties": properties, "required": required, "additionalProperties": false,
-    });
-    ToolSpec { name: name.to_owned(), about: about.to_owned(), schema }
+    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
 
-/// A member that is a text.
+/// The schema of a string.
 pub(crate) fn text(about: &str) -> Value {
-    serde_json::json!({"type": "string", "description": about})
+    json!({"type": "string", "description": about})
 }
 
-/// A member that is a whole number.
-pub(crate) fn number(about: &str) -> Value {
-    serde_json::json!({"type": "integer", "minimum": 1, "description": about})
+/// The schema of a positive integer.
+fn number(about: &str) -> Value {
+    json!({"type": "integer", "minimum": 1, "description": about})
 }
 
-/// A member that is true or false.
-pub(crate) fn flag(about: &str) -> Value {
-    serde_json::json!({"type": "boolean", "description": about})
+/// The schema of a boolean.
+fn flag(about: &str) -> Value {
+    json!({"type": "boolean", "description": about})
 }

@@ -1,19 +1,18 @@
-//! Replacing a piece of text that a model remembers, perhaps not quite exactly.
+//! Replaces a piece of text that a model may remember inexactly.
 //!
-//! First the text is looked for as it is. If it is not there, line by line: first without the blanks at the ends of lines,
-//! then without indentation and with plain quotation marks; the new text is indented as the old one was. A piece that is
-//! there more than once is never guessed at.
+//! The text is searched for as it is, then line by line without trailing whitespace, then without indentation and with plain
+//! quotation marks; the new text gets the indentation of the old one. An ambiguous match is an error.
 
 /// One replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Replace {
+pub(crate) struct Replacement {
     pub(crate) old: String,
     pub(crate) new: String,
-    /// Every occurrence, and not the only one.
+    /// Whether to replace every occurrence.
     pub(crate) all: bool,
 }
 
-/// Where the first change of each replacement is, by lines of the new text, and whether anything was matched inexactly.
+/// The new text, the line of each replacement in it, and whether any match was inexact.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Patched {
     pub(crate) text: String,
@@ -22,7 +21,7 @@ pub(crate) struct Patched {
 }
 
 /// Applies all replacements, one after the other, or none.
-pub(crate) fn apply(text: &str, replacements: &[Replace]) -> Result<Patched, String> {
+pub(crate) fn apply(text: &str, replacements: &[Replacement]) -> Result<Patched, String> {
     let mut patched = Patched { text: text.to_owned(), ..Patched::default() };
     // Models write line feeds only; the file's own line ends are put back.
     let crlf = text.contains("\r\n") && !text.replace("\r\n", "").contains('\n');
@@ -41,10 +40,10 @@ pub(crate) fn apply(text: &str, replacements: &[Replace]) -> Result<Patched, Str
     Ok(patched)
 }
 
-fn one(patched: &mut Patched, replacement: &Replace) -> Result<(), String> {
+fn one(patched: &mut Patched, replacement: &Replacement) -> Result<(), String> {
     let (old, new) = (without_cr(&replacement.old), without_cr(&replacement.new));
     if old.is_empty() {
-        return Err("`old` is empty; to make a new file use `write`".to_owned());
+        return Err("`old` is empty; to create a file use `write`".to_owned());
     }
     if old == new {
         return Err("`old` and `new` are the same".to_owned());
@@ -65,8 +64,8 @@ fn one(patched: &mut Patched, replacement: &Replace) -> Result<(), String> {
         }
         many => return Err(not_unique(many.iter().map(|at| line_of(text, *at)))),
     }
-    for alike in [same_but_ends as Alike, same_but_indent] {
-        let found = find_lines(text, &old, alike);
+    for matches in [same_but_ends as LineMatch, same_but_indent] {
+        let found = find_lines(text, &old, matches);
         match found.as_slice() {
             [] => {}
             [(start, end)] => {
@@ -102,7 +101,7 @@ fn not_unique(lines: impl Iterator<Item = u32>) -> String {
     )
 }
 
-type Alike = fn(&str, &str) -> bool;
+type LineMatch = fn(&str, &str) -> bool;
 
 fn same_but_ends(a: &str, b: &str) -> bool {
     a.trim_end() == b.trim_end()
@@ -112,7 +111,7 @@ fn same_but_indent(a: &str, b: &str) -> bool {
     a.trim().chars().map(plain).eq(b.trim().chars().map(plain))
 }
 
-/// Typographic marks that models like to write, or to take back.
+/// Typographic marks that models write or replace.
 fn plain(char: char) -> char {
     match char {
         '‘' | '’' => '\'',
@@ -123,8 +122,8 @@ fn plain(char: char) -> char {
     }
 }
 
-/// The runs of whole lines that are alike; their ends are without the last line's end.
-fn find_lines(text: &str, old: &str, alike: Alike) -> Vec<(usize, usize)> {
+/// The byte ranges of whole lines that match, without the end of the last line.
+fn find_lines(text: &str, old: &str, matches: LineMatch) -> Vec<(usize, usize)> {
     let wanted: Vec<&str> = old.trim_matches('\n').split('\n').collect();
     if wanted.iter().all(|line| line.trim().is_empty()) {
         return Vec::new();
@@ -137,7 +136,7 @@ fn find_lines(text: &str, old: &str, alike: Alike) -> Vec<(usize, usize)> {
     }
     lines
         .windows(wanted.len())
-        .filter(|window| window.iter().zip(&wanted).all(|((_, line), wanted)| alike(line, wanted)))
+        .filter(|window| window.iter().zip(&wanted).all(|((_, line), wanted)| matches(line, wanted)))
         .filter_map(|window| {
             let ((start, _), (last, line)) = (window.first()?, window.last()?);
             Some((*start, last + line.len()))
@@ -145,7 +144,7 @@ fn find_lines(text: &str, old: &str, alike: Alike) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// The new text with the indentation that the file has where the model had another.
+/// The new text with the indentation of the file instead of the model's.
 fn reindent(found: &str, old: &str, new: &str) -> String {
     let indent = |text: &str| -> String {
         let line = text.split('\n').find(|line| !line.trim().is_empty()).unwrap_or_default();
@@ -164,7 +163,7 @@ fn reindent(found: &str, old: &str, new: &str) -> String {
     new.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// A hint where the model may have meant: the first line that its first line is alike.
+/// A hint for the model: the first line that matches the first line of `old`.
 fn nearest(text: &str, old: &str) -> String {
     let Some(wanted) = old.lines().find(|line| !line.trim().is_empty()) else { return String::new() };
     match text.lines().position(|line| same_but_indent(line, wanted)) {
@@ -178,8 +177,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn replace(old: &str, new: &str) -> Replace {
-        Replace { old: old.to_owned(), new: new.to_owned(), all: false }
+    fn replace(old: &str, new: &str) -> Replacement {
+        Replacement { old: old.to_owned(), new: new.to_owned(), all: false }
     }
 
     fn patch(text: &str, old: &str, new: &str) -> Result<String, String> {
@@ -190,7 +189,7 @@ mod tests {
     fn what_is_there_once_is_replaced() {
         let patched = apply("a\nb\nc\n", &[replace("b", "x\ny"), replace("c", "z")]).unwrap();
         assert_eq!(patched, Patched { text: "a\nx\ny\nz\n".into(), lines: vec![2, 4], inexact: false });
-        let all = Replace { all: true, ..replace("a", "b") };
+        let all = Replacement { all: true, ..replace("a", "b") };
         assert_eq!(apply("a a\na", &[all]).unwrap().text, "b b\nb");
     }
 

@@ -1,29 +1,24 @@
-//! `plan`: what is to be done, kept up to date; and the way out of plan mode.
+//! `plan`: the steps of a task and their status; `leave_plan_mode`: the end of plan mode.
 
 use attache::wire::v1::{
     Plan as PlanUpdate, PlanEntry, PlanEntryPriority, PlanEntryStatus, SessionUpdate, ToolKind,
 };
+use attache_host::policy::Effect;
 use serde_json::json;
 
-use super::{Arguments, Boxed, Cx, Job, Output, Tool, spec, text};
+use super::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, object, spec, text};
 use crate::model::ToolSpec;
 use crate::modes::Mode;
-use attache_host::policy::Effect;
 
 pub(crate) struct Plan;
 
 impl Tool for Plan {
     fn spec(&self) -> ToolSpec {
-        let entry = json!({
-            "type": "object",
-            "properties": {
-                "content": text("what is to be done, in a few words"),
-                "status": {"type": "string", "enum": ["pending", "in_progress", "completed"]},
-                "priority": {"type": "string", "enum": ["high", "medium", "low"]},
-            },
-            "required": ["content", "status"],
-            "additionalProperties": false,
-        });
+        let entry = object(&[
+            ("content", text("the step, in a few words"), true),
+            ("status", json!({"type": "string", "enum": ["pending", "in_progress", "completed"]}), true),
+            ("priority", json!({"type": "string", "enum": ["high", "medium", "low"]}), false),
+        ]);
         spec(
             "plan",
             "Shows the user what you are going to do and how far you are. Give the whole list each time. Use it for work with \
@@ -36,19 +31,19 @@ impl Tool for Plan {
         ToolKind::Think
     }
 
-    /// PLAN-01: it shows itself as the plan.
+    // PLAN-01: it is reported as the plan.
     fn is_reported(&self) -> bool {
         false
     }
 
-    fn prepare<'a>(&'a self, _: &'a Cx, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job, String>> {
+    fn prepare<'a>(&'a self, _: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
         Box::pin(async move {
-            let entries = arguments.objects("entries")?.iter().map(entry).collect::<Result<Vec<_>, _>>()?;
-            let work = move |cx: Cx, _| async move {
+            let entries = arguments.objects("entries")?.iter().map(entry).collect::<Result<Vec<_>>>()?;
+            let work = move |cx: ToolContext, _| async move {
                 let count = entries.len();
                 // PLAN-02, PLAN-03: each time the whole plan.
                 let update = SessionUpdate::Plan(PlanUpdate::new(entries));
-                cx.live.voice.tell(cx.turn.turn(), update).await.map_err(|error| error.to_string())?;
+                cx.session.reporter.send(cx.turn.turn(), update).await?;
                 Ok(Output::text(format!("the plan has {count} entries")))
             };
             Ok(Job::new("Plan", ToolKind::Think, Vec::new(), work))
@@ -56,18 +51,18 @@ impl Tool for Plan {
     }
 }
 
-fn entry(entry: &Arguments<'_>) -> Result<PlanEntry, String> {
+fn entry(entry: &Arguments<'_>) -> Result<PlanEntry> {
     let status = match entry.text_if("status")?.unwrap_or("pending") {
         "pending" => PlanEntryStatus::Pending,
         "in_progress" => PlanEntryStatus::InProgress,
         "completed" => PlanEntryStatus::Completed,
-        other => return Err(format!("`status` is pending, in_progress or completed, not `{other}`")),
+        other => return Err(format!("`status` is pending, in_progress or completed, not `{other}`").into()),
     };
     let priority = match entry.text_if("priority")?.unwrap_or("medium") {
         "high" => PlanEntryPriority::High,
         "medium" => PlanEntryPriority::Medium,
         "low" => PlanEntryPriority::Low,
-        other => return Err(format!("`priority` is high, medium or low, not `{other}`")),
+        other => return Err(format!("`priority` is high, medium or low, not `{other}`").into()),
     };
     Ok(PlanEntry::new(entry.text("content")?, priority, status))
 }
@@ -87,16 +82,16 @@ impl Tool for LeavePlanMode {
         ToolKind::SwitchMode
     }
 
-    fn offered_in(&self, mode: Mode) -> bool {
+    fn is_available_in(&self, mode: Mode) -> bool {
         mode == Mode::Plan
     }
 
-    fn prepare<'a>(&'a self, _: &'a Cx, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job, String>> {
+    fn prepare<'a>(&'a self, _: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
         Box::pin(async move {
             let plan = arguments.text("plan")?.to_owned();
-            let work = |cx: Cx, _| async move {
+            let work = |cx: ToolContext, _| async move {
                 // MODE-07: the client is told.
-                cx.live.switch_mode(Mode::Ask).await.map_err(|error| error.to_string())?;
+                cx.session.switch_mode(Mode::Ask).await?;
                 Ok(Output::text(
                     "the user agrees: carry out the plan; changes and commands will be asked for",
                 ))
@@ -107,7 +102,7 @@ impl Tool for LeavePlanMode {
                 vec![Effect::SwitchMode(Mode::Ask.id().to_owned())],
                 work,
             );
-            Ok(job.showing(plan))
+            Ok(job.content(plan))
         })
     }
 }

@@ -1,20 +1,22 @@
-//! `read`: a file, or some lines of it; a picture, if the model takes those.
+//! `read`: a text file, some lines of it, or an image.
 
 use attache::wire::v1::{ContentBlock, ImageContent, ToolKind};
 use attache_host::policy::Effect;
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 
-use super::{Arguments, Boxed, Cx, Job, Output, Tool, clip, number, spec, text};
-use crate::ground::{Ground, Place};
+use super::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, number, spec, text};
 use crate::model::{Part, ToolSpec};
+use crate::text::clip_marked;
+use crate::workspace::WorkspacePath;
 
-/// How many lines are read unless told.
-const LINES: u32 = 2000;
-/// How long a line may be; what is longer was not written by a person.
-const LINE: usize = 2000;
-/// The most text of one read.
-const MOST: usize = 64 << 10;
-/// The largest picture.
-const PICTURE: u64 = 5 << 20;
+/// The most lines of one read.
+const MAX_LINES: u32 = 2000;
+/// The longest line, in bytes.
+const MAX_LINE: usize = 2000;
+/// The most text of one read, in bytes.
+const MAX_TEXT: usize = 64 << 10;
+/// The largest image, in bytes.
+const MAX_IMAGE: u64 = 5 << 20;
 
 pub(crate) struct Read;
 
@@ -23,11 +25,11 @@ impl Tool for Read {
         spec(
             "read",
             "Reads a text file, with line numbers before each line (they are not part of the file). Long files are \
-             read in parts with `line` and `limit`. Pictures (png, jpeg, gif, webp) can be read too.",
+             read in parts with `line` and `limit`. Images (png, jpeg, gif, webp) can be read too.",
             &[
                 ("path", text("the file, absolute or relative to the working directory"), true),
-                ("line", number("the first line to read, counted from 1"), false),
-                ("limit", number("how many lines to read; 2000 unless given"), false),
+                ("line", number("the first line to read, from 1"), false),
+                ("limit", number("how many lines to read; default: 2000"), false),
             ],
         )
     }
@@ -36,35 +38,35 @@ impl Tool for Read {
         ToolKind::Read
     }
 
-    fn prepare<'a>(&'a self, cx: &'a Cx, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job, String>> {
+    fn prepare<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
         Box::pin(async move {
-            let place = cx.place(arguments.text("path")?)?;
+            let path = cx.resolve(arguments.text("path")?)?;
             let line = arguments.number("line")?;
-            let limit = arguments.number("limit")?.unwrap_or(LINES).min(LINES);
-            let name = cx.short(&place);
+            let limit = arguments.number("limit")?.unwrap_or(MAX_LINES).min(MAX_LINES);
+            let name = cx.short(&path);
             let title = match line {
                 Some(line) => format!("Read {name} from line {line}"),
                 None => format!("Read {name}"),
             };
-            let effects = vec![Effect::Read(place.path())];
-            let at = place.clone();
-            let work = move |cx: Cx, _| async move { read(&cx, &place, line, limit).await };
-            Ok(Job::new(title, ToolKind::Read, effects, work).at(&at, line))
+            let effects = vec![Effect::Read(path.for_policy())];
+            let shown = path.clone();
+            let work = move |cx: ToolContext, _| async move { read(&cx, &path, line, limit).await };
+            Ok(Job::new(title, ToolKind::Read, effects, work).location(&shown, line))
         })
     }
 }
 
-async fn read(cx: &Cx, place: &Place, line: Option<u32>, limit: u32) -> Result<Output, String> {
-    if Ground::is_dir(place) {
-        return Err(format!("{} is a directory; use `list`", cx.short(place)));
+async fn read(cx: &ToolContext, path: &WorkspacePath, line: Option<u32>, limit: u32) -> Result<Output> {
+    if path.is_dir() {
+        return Err(format!("{} is a directory; use `list`", cx.short(path)).into());
     }
-    if let Some(mime) = picture(place) {
-        return look(cx, place, mime).await;
+    if let Some(mime) = image_type(path) {
+        return read_image(cx, path, mime).await;
     }
-    cx.live.note_read(&place.real);
+    cx.session.workspace.mark_read(path);
     let first = line.unwrap_or(1);
-    // One line more tells whether there is more.
-    let read = cx.live.ground.read(&cx.turn, place, line, Some(limit.saturating_add(1))).await?;
+    // One line more shows whether there are more.
+    let read = cx.session.workspace.read(&cx.turn, path, line, Some(limit.saturating_add(1))).await?;
     let (shown, more) = numbered(&read, first, limit);
     let mut answer = match shown.is_empty() {
         true if first > 1 => format!("(the file has fewer than {first} lines)"),
@@ -72,27 +74,26 @@ async fn read(cx: &Cx, place: &Place, line: Option<u32>, limit: u32) -> Result<O
         false => shown,
     };
     if let Some(next) = more {
-        answer.push_str(&format!("(there is more; read on with line={next})\n"));
+        answer.push_str(&format!("(there is more; continue with line={next})\n"));
     }
     Ok(Output::text(answer))
 }
 
-/// Lines with their numbers, and the first line that found no room.
+/// Lines with their numbers, and the first line that did not fit.
 fn numbered(text: &str, first: u32, limit: u32) -> (String, Option<u32>) {
     let mut shown = String::new();
     for (number, line) in (first..).zip(text.lines()) {
-        if number - first >= limit || shown.len() >= MOST {
+        if number - first >= limit || shown.len() >= MAX_TEXT {
             return (shown, Some(number));
         }
-        let (line, cut) = clip(line, LINE);
-        shown.push_str(&format!("{number}\t{line}{}\n", if cut { " [… cut]" } else { "" }));
+        shown.push_str(&format!("{number}\t{}\n", clip_marked(line, MAX_LINE, " [… cut]")));
     }
     (shown, None)
 }
 
-/// The media type of a picture, by its name.
-fn picture(place: &Place) -> Option<&'static str> {
-    match place.named.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+/// The media type of an image, by its name.
+fn image_type(path: &WorkspacePath) -> Option<&'static str> {
+    match path.named.extension()?.to_str()?.to_ascii_lowercase().as_str() {
         "png" => Some("image/png"),
         "jpg" | "jpeg" => Some("image/jpeg"),
         "gif" => Some("image/gif"),
@@ -101,42 +102,19 @@ fn picture(place: &Place) -> Option<&'static str> {
     }
 }
 
-async fn look(cx: &Cx, place: &Place, mime: &str) -> Result<Output, String> {
-    if !cx.live.takes_images() {
-        return Err(format!("{} is a picture, and this model does not take pictures", cx.short(place)));
+async fn read_image(cx: &ToolContext, path: &WorkspacePath, mime: &str) -> Result<Output> {
+    if !cx.session.accepts_images() {
+        return Err(format!("{} is an image, and this model does not accept images", cx.short(path)).into());
     }
-    let data = base64(&cx.live.ground.bytes(place, PICTURE).await?);
+    let data = BASE64_STANDARD.encode(cx.session.workspace.bytes(path, MAX_IMAGE).await?);
     let block = ContentBlock::from(ImageContent::new(data.clone(), mime));
     let image = Part::Image { mime: mime.to_owned(), data };
     Ok(Output { parts: vec![image], content: Some(vec![block.into()]), ..Output::default() })
 }
 
-/// RFC 4648, with padding.
-pub(crate) fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for three in bytes.chunks(3) {
-        let at = |i: usize| u32::from(three.get(i).copied().unwrap_or_default());
-        let bits = at(0) << 16 | at(1) << 8 | at(2);
-        for i in 0..4 {
-            let letter = LETTERS[(bits >> (18 - 6 * i) & 63) as usize];
-            text.push(if i > three.len() { '=' } else { letter as char });
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn base64_is_padded() {
-        for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")]
-        {
-            assert_eq!(base64(bytes.as_bytes()), text);
-        }
-    }
 
     #[test]
     fn lines_are_numbered_and_bounded() {
@@ -145,6 +123,6 @@ mod tests {
         let (shown, more) = numbered(&"x".repeat(3000), 1, 5);
         assert!(shown.len() < 2100 && shown.contains("cut") && more.is_none());
         let (shown, more) = numbered(&"y\n".repeat(100_000), 1, 1_000_000);
-        assert!(shown.len() < MOST + 100 && more.is_some());
+        assert!(shown.len() < MAX_TEXT + 100 && more.is_some());
     }
 }

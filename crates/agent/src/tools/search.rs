@@ -10,18 +10,19 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::sinks::Lossy;
 use grep_searcher::{BinaryDetection, SearcherBuilder};
 
-use super::find::{blocking, glob};
-use super::{Arguments, Boxed, Cx, Job, Output, Tool, clip, flag, spec, text};
-use crate::ground::{Ground, Place};
+use super::glob::{compile, walk};
+use super::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, flag, spec, text};
+use crate::blocking;
 use crate::model::ToolSpec;
-use crate::project;
+use crate::text::clip_marked;
+use crate::workspace::WorkspacePath;
 
-/// The most lines that are told.
-const MOST: usize = 200;
-/// How long one of them may be.
-const LINE: usize = 300;
-/// How many of them are places to jump to.
-const LOCATIONS: usize = 20;
+/// The most lines of one result.
+const MAX_LINES: usize = 200;
+/// The longest line, in bytes.
+const MAX_LINE: usize = 300;
+/// How many of the lines are locations for the client.
+const MAX_LOCATIONS: usize = 20;
 
 pub(crate) struct Search;
 
@@ -29,14 +30,14 @@ impl Tool for Search {
     fn spec(&self) -> ToolSpec {
         spec(
             "search",
-            "Searches files for a regular expression (Rust syntax) and tells the matching lines as path:line:text. Files that \
+            "Searches files for a regular expression (Rust syntax) and returns the matching lines as path:line:text. Files that \
              the project ignores, and binary files, are left out.",
             &[
                 ("pattern", text("the regular expression"), true),
-                ("path", text("the file or directory to search; the working directory unless given"), false),
+                ("path", text("the file or directory to search; default: the working directory"), false),
                 ("glob", text("only files whose name matches, such as *.rs"), false),
-                ("ignore_case", flag("whether upper and lower case are the same"), false),
-                ("literal", flag("whether the pattern is plain text and no regular expression"), false),
+                ("ignore_case", flag("whether to ignore upper and lower case"), false),
+                ("literal", flag("whether the pattern is plain text instead of a regular expression"), false),
             ],
         )
     }
@@ -45,98 +46,87 @@ impl Tool for Search {
         ToolKind::Search
     }
 
-    fn prepare<'a>(&'a self, cx: &'a Cx, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job, String>> {
+    fn prepare<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
         Box::pin(async move {
             let pattern = arguments.text("pattern")?.to_owned();
-            let place = cx.place(arguments.text_if("path")?.unwrap_or("."))?;
-            let files = arguments.text_if("glob")?.map(glob).transpose()?;
+            let path = cx.resolve(arguments.text_if("path")?.unwrap_or("."))?;
+            let files = arguments.text_if("glob")?.map(compile).transpose()?;
             let matcher = RegexMatcherBuilder::new()
                 .case_insensitive(arguments.flag("ignore_case")?)
                 .fixed_strings(arguments.flag("literal")?)
                 .line_terminator(Some(b'\n'))
                 .build(&pattern)
-                .map_err(|error| format!("`pattern` is no regular expression: {error}"))?;
-            let title = format!("Search for `{pattern}` in {}", cx.short(&place));
-            let (at, effects) = (place.clone(), vec![Effect::Read(place.path())]);
-            let work = move |cx: Cx, _| async move {
-                let base = place.real.clone();
-                let found = blocking(move |stop| search(&base, &matcher, files.as_ref(), stop)).await?;
-                Ok(tell(&cx, &place, found))
+                .map_err(|error| format!("`pattern` is not a valid regular expression: {error}"))?;
+            let title = format!("Search for `{pattern}` in {}", cx.short(&path));
+            let (shown, effects) = (path.clone(), vec![Effect::Read(path.for_policy())]);
+            let work = move |cx: ToolContext, _| async move {
+                let base = path.real.clone();
+                let search = move |stop: &AtomicBool| search(&base, &matcher, files.as_ref(), stop);
+                Ok(output(&cx, &path, blocking::run_until_dropped(search).await?))
             };
-            Ok(Job::new(title, ToolKind::Search, effects, work).at(&at, None))
+            Ok(Job::new(title, ToolKind::Search, effects, work).location(&shown, None))
         })
     }
 }
 
 /// A line that matches.
-struct Hit {
-    /// Relative to where the search began; empty if that is the file itself.
+struct Match {
+    /// Relative to the directory that is searched; empty if a file is searched.
     path: String,
     line: u64,
     text: String,
 }
 
 #[derive(Default)]
-struct Found {
-    hits: Vec<Hit>,
-    /// There are more.
-    more: bool,
+struct Matches {
+    lines: Vec<Match>,
+    has_more: bool,
 }
 
-fn search(base: &Path, matcher: &RegexMatcher, files: Option<&GlobMatcher>, stop: &AtomicBool) -> Found {
-    let mut found = Found::default();
+fn search(base: &Path, matcher: &RegexMatcher, glob: Option<&GlobMatcher>, stop: &AtomicBool) -> Matches {
+    let mut found = Matches::default();
     let mut searcher =
         SearcherBuilder::new().binary_detection(BinaryDetection::quit(0)).line_number(true).build();
-    let entries = project::files(base).take_while(|_| !stop.load(Ordering::Relaxed));
-    let mut paths: Vec<_> = entries.map(ignore::DirEntry::into_path).collect();
-    paths.sort();
-    for path in paths {
-        let relative = path.strip_prefix(base).unwrap_or(&path);
-        if files.is_some_and(|files| !files.is_match(relative)) {
-            continue;
-        }
-        let name = relative.display().to_string();
+    let mut files: Vec<_> = walk(base, glob, stop).collect();
+    files.sort();
+    for (path, name) in files {
         let sink = Lossy(|line, text| {
-            if found.hits.len() >= MOST || stop.load(Ordering::Relaxed) {
-                found.more = true;
+            if found.lines.len() >= MAX_LINES || stop.load(Ordering::Relaxed) {
+                found.has_more = true;
                 return Ok(false);
             }
-            let (text, cut) = clip(text.trim_end(), LINE);
-            let text = format!("{text}{}", if cut { " [… cut]" } else { "" });
-            found.hits.push(Hit { path: name.clone(), line, text });
+            let text = clip_marked(text.trim_end(), MAX_LINE, " [… cut]");
+            found.lines.push(Match { path: name.clone(), line, text });
             Ok(true)
         });
-        // A file that cannot be read has no lines to tell.
+        // A file that cannot be read has no matches.
         let _ = searcher.search_path(matcher, &path, sink);
-        if found.more || stop.load(Ordering::Relaxed) {
+        if found.has_more || stop.load(Ordering::Relaxed) {
             break;
         }
     }
     found
 }
 
-fn tell(cx: &Cx, place: &Place, found: Found) -> Output {
-    let base = cx.short(place);
-    let name = |hit: &Hit| match (base.as_str(), hit.path.as_str()) {
+fn output(cx: &ToolContext, path: &WorkspacePath, found: Matches) -> Output {
+    let base = cx.short(path);
+    let name = |found: &Match| match (base.as_str(), found.path.as_str()) {
         (base, "") => base.to_owned(),
         (".", path) => path.to_owned(),
         (base, path) => format!("{base}/{path}"),
     };
-    let mut told = match found.hits.is_empty() {
-        true => "no line matches".to_owned(),
-        false => {
-            let lines = found.hits.iter().map(|hit| format!("{}:{}:{}", name(hit), hit.line, hit.text));
-            lines.collect::<Vec<_>>().join("\n")
-        }
-    };
-    if found.more {
-        told.push_str("\n(and more; narrow the search)");
+    let lines = found.lines.iter().map(|found| format!("{}:{}:{}", name(found), found.line, found.text));
+    let mut text = lines.collect::<Vec<_>>().join("\n");
+    if found.lines.is_empty() {
+        text.push_str("no line matches");
     }
-    let location = |hit: &Hit| {
-        let path = if Ground::is_dir(place) { place.named.join(&hit.path) } else { place.named.clone() };
-        let line = u32::try_from(hit.line).ok();
-        ToolCallLocation::new(path.to_string_lossy().into_owned()).line(line)
+    if found.has_more {
+        text.push_str("\n(and more; narrow the search)");
+    }
+    let location = |found: &Match| {
+        let file = if path.is_dir() { path.named.join(&found.path) } else { path.named.clone() };
+        ToolCallLocation::new(file.to_string_lossy().into_owned()).line(u32::try_from(found.line).ok())
     };
-    let locations: Vec<_> = found.hits.iter().take(LOCATIONS).map(location).collect();
-    Output { locations: (!locations.is_empty()).then_some(locations), ..Output::shown(told) }
+    let locations: Vec<_> = found.lines.iter().take(MAX_LOCATIONS).map(location).collect();
+    Output { locations: (!locations.is_empty()).then_some(locations), ..Output::visible(text) }
 }

@@ -1,12 +1,10 @@
-//! `write`: a whole file.
+//! `write`: creates a file or replaces the whole of one.
 
 use attache::agent::diff;
 use attache::wire::v1::ToolKind;
 use attache_host::policy::{Content, Effect};
 
-use super::edit::replace;
-use super::{Arguments, Boxed, Cx, Job, Output, Tool, spec, text};
-use crate::ground::{Ground, Place};
+use super::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, backup, spec, text};
 use crate::model::{Part, ToolSpec};
 
 pub(crate) struct Write;
@@ -15,7 +13,7 @@ impl Tool for Write {
     fn spec(&self) -> ToolSpec {
         spec(
             "write",
-            "Makes a file, or replaces the whole of one. Missing directories are made. To change a part of a file use `edit`.",
+            "Creates a file, or replaces the whole of one. Missing directories are created. To change a part of a file use `edit`.",
             &[("path", text("the file"), true), ("content", text("the whole text of the file"), true)],
         )
     }
@@ -24,51 +22,43 @@ impl Tool for Write {
         ToolKind::Edit
     }
 
-    fn prepare<'a>(&'a self, cx: &'a Cx, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job, String>> {
+    fn prepare<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
         Box::pin(async move {
-            let place = cx.place(arguments.text("path")?)?;
-            let content = arguments.text("content")?.to_owned();
-            if Ground::is_dir(&place) {
-                return Err(format!("{} is a directory", cx.short(&place)));
+            let path = cx.resolve(arguments.text("path")?)?;
+            let new = arguments.text("content")?.to_owned();
+            if path.is_dir() {
+                return Err(format!("{} is a directory", cx.short(&path)).into());
             }
-            let title = format!("Write {}", cx.short(&place));
-            // A file elsewhere is read only after the user allowed that; otherwise its new text is shown as a whole.
-            let can_read = place.inside || cx.live.was_read(&place.real);
-            let old = if can_read { before(cx, &place).await } else { None };
-            let effects =
-                vec![Effect::Write { path: place.path(), content: Content::known(old.as_deref(), &content) }];
-            let shown = diff(&place.named, old.clone(), content.clone());
-            let at = place.clone();
-            let work = move |cx: Cx, _| async move { write(&cx, &place, old, can_read, content).await };
-            Ok(Job::new(title, ToolKind::Edit, effects, work).at(&at, None).showing(shown))
+            let title = format!("Write {}", cx.short(&path));
+            // A file outside is read only after the user allowed that; otherwise its whole new text is shown.
+            let can_read = cx.session.workspace.can_read(&path);
+            let old = match can_read {
+                // A binary file has no text to show.
+                true => cx.session.workspace.read_for_edit(&cx.turn, &path).await.ok().flatten(),
+                false => None,
+            };
+            let content = Content::known(old.as_deref(), &new);
+            let effects = vec![Effect::Write { path: path.for_policy(), content }];
+            let change = diff(&path.named, old.clone(), new.clone());
+            let shown = path.clone();
+            let work = move |cx: ToolContext, _| async move {
+                let now = match can_read {
+                    true => cx.session.workspace.read_for_edit(&cx.turn, &path).await.ok().flatten(),
+                    false => None,
+                };
+                if now != old {
+                    return Err(backup::changed(&cx, &path));
+                }
+                backup::write(&cx, &path, &new).await?;
+                let verb = if old.is_some() { "replaced" } else { "created" };
+                let text = format!("{verb} {}, {} lines", cx.short(&path), new.lines().count());
+                Ok(Output {
+                    parts: vec![Part::Text(text)],
+                    content: Some(vec![diff(&path.named, old, new)]),
+                    ..Output::default()
+                })
+            };
+            Ok(Job::new(title, ToolKind::Edit, effects, work).location(&shown, None).content(change))
         })
     }
-}
-
-/// The text before; what is no text is not shown.
-async fn before(cx: &Cx, place: &Place) -> Option<String> {
-    cx.live.ground.whole(&cx.turn, place).await.ok().flatten()
-}
-
-async fn write(
-    cx: &Cx,
-    place: &Place,
-    old: Option<String>,
-    can_read: bool,
-    content: String,
-) -> Result<Output, String> {
-    if can_read && before(cx, place).await != old {
-        return Err(format!("{} has changed meanwhile; read it again", cx.short(place)));
-    }
-    replace(cx, place, &content).await?;
-    let (name, lines) = (cx.short(place), content.lines().count());
-    let told = match old {
-        Some(_) => format!("replaced {name}, now {lines} lines"),
-        None => format!("made {name}, {lines} lines"),
-    };
-    Ok(Output {
-        parts: vec![Part::Text(told)],
-        content: Some(vec![diff(&place.named, old, content)]),
-        ..Output::default()
-    })
 }

@@ -1,117 +1,92 @@
-//! Keeping the conversation within the model's window: what was said is put into a summary, and the client is told.
+//! Compaction: replaces the conversation with a summary so that it fits the model's window.
 
 use attache::wire::v1::{CompactionStatus, CompactionUpdate, NoticeSeverity, SessionUpdate};
-use attache::{Error, Patch, Result, StopReason};
+use attache::{Error, Patch, Result, StopReason, code};
 
-use super::{say, steps};
-use crate::model::{Answer, Message, Model, ModelInfo, Part, Request, Role, Thinking, Usage};
-use crate::session::Live;
+use super::{TurnContext, say, steps};
+use crate::model::{Message, Model, ModelInfo, Part, Request, Response, Role, Thinking, Usage};
+use crate::state::SessionState;
 use crate::store::Entry;
-use crate::tools::{Cx, head_and_tail};
+use crate::text::head_and_tail;
 
-const TASK: &str = "You shorten a conversation between a user and a coding agent, so that the agent can go on without the \
+const TASK: &str = "You summarize a conversation between a user and a coding agent, so that the agent can continue without the \
 conversation itself. Write down, in this order: what the user wants, in the user's own words where they matter; decisions and \
 constraints; what has been done, with file names and the names in them; what was found out; what is left to do and what the \
 next step is. Leave out what is settled and no longer needed. Write plain text, at most 800 words, and nothing else.";
 
-/// How much of one part is shown to the model that shortens.
-const PART: usize = 4 << 10;
+/// The most bytes of one part that the summarizing model sees.
+const MAX_PART: usize = 4 << 10;
 
-/// Whether the window is as full as it may be: by the provider's last count and what was added since then, or by a guess
-/// where it does not count. Four bytes are about a token.
-pub(super) fn is_due(live: &Live, info: &ModelInfo) -> bool {
-    let state = live.state();
-    let said: usize = state.context.iter().map(size).sum();
+/// Whether the window is as full as it may be: by the provider's last count and the messages since then, or by an estimate
+/// of four bytes per token if the provider does not count.
+pub(super) fn is_due(session: &SessionState, info: &ModelInfo) -> bool {
+    let conversation = session.conversation();
+    let messages = &conversation.messages;
+    let total: usize = messages.iter().map(Message::size).sum();
     let added: usize =
-        state.context.iter().rev().take_while(|message| message.role == Role::User).map(size).sum();
-    let used = (state.used + added as u64 / 4).max(said as u64 / 4);
+        messages.iter().rev().take_while(|message| message.role == Role::User).map(Message::size).sum();
+    let used = (conversation.used + added as u64 / 4).max(total as u64 / 4);
     // A single message cannot be shortened.
-    state.context.len() > 2 && used > info.window / 100 * u64::from(live.house.options.limits.compact_at)
-}
-
-fn size(message: &Message) -> usize {
-    fn part(part: &Part) -> usize {
-        match part {
-            Part::Text(text) | Part::Thought { text, .. } => text.len(),
-            Part::Call(call) => call.arguments.to_string().len(),
-            Part::Result { parts, .. } => parts.iter().map(self::size_of).sum(),
-            // Providers count pictures and sound by other measures; this is about right for most.
-            Part::Image { .. } | Part::Audio { .. } => 6000,
-        }
-    }
-    message.parts.iter().map(part).sum()
-}
-
-fn size_of(part: &Part) -> usize {
-    size(&Message { role: Role::User, parts: vec![part.clone()] })
+    messages.len() > 2 && used > info.window / 100 * u64::from(session.agent.options.limits.compact_at)
 }
 
 /// `/compact`
-pub(super) async fn by_command(cx: &Cx, wish: &str, usage: &mut Usage) -> Result<StopReason> {
-    let Some(model) = cx.live.model() else {
-        say(cx, "There is no model that could shorten the conversation.").await?;
-        return Ok(StopReason::EndTurn);
+pub(super) async fn by_command(cx: &TurnContext, focus: &str, usage: &mut Usage) -> Result<StopReason> {
+    let Some(model) = cx.session.model() else {
+        return say(cx, "There is no model to summarize the conversation.").await;
     };
-    if cx.live.state().context.is_empty() {
-        say(cx, "There is nothing to shorten yet.").await?;
-        return Ok(StopReason::EndTurn);
+    if cx.session.conversation().messages.is_empty() {
+        return say(cx, "There is nothing to summarize yet.").await;
     }
-    run(cx, model.as_ref(), wish, usage).await?;
+    run(cx, model.as_ref(), focus, usage).await?;
     Ok(StopReason::EndTurn)
 }
 
-/// Puts a summary in the place of the conversation. The last message stays if it waits for an answer.
-pub(super) async fn run(cx: &Cx, model: &dyn Model, wish: &str, usage: &mut Usage) -> Result<()> {
-    let id = format!("compaction-{}", last(&cx.live)?);
-    let told = begins(cx, &id).await?;
-    let made = summarize(cx, model, wish, usage).await;
-    match made {
-        Ok(summary) => {
-            replace(cx, &summary)?;
-            ends(
-                cx,
-                told,
-                CompactionUpdate::new(id, CompactionStatus::Completed).summary(vec![summary.into()]),
-            )
-            .await
-        }
+/// Replaces the conversation with a summary. A last message of the user that waits for a response stays.
+pub(super) async fn run(cx: &TurnContext, model: &dyn Model, focus: &str, usage: &mut Usage) -> Result<()> {
+    let session = &cx.session;
+    let id = format!("compaction-{}", session.store().last(session.id())?);
+    let reported = report_start(cx, &id).await?;
+    let summary = match summarize(cx, model, focus, usage).await {
+        Ok(summary) => summary,
         Err(error) => {
             // NOTE-08: every compaction has an end.
             let status = match error {
                 Error::Cancelled => CompactionStatus::Cancelled,
                 _ => CompactionStatus::Failed,
             };
-            let update = CompactionUpdate::new(id, status).error(Patch::from(error.to_string()));
-            if told {
-                let _ = cx.live.voice.tell_after_all(&cx.live.handle, update).await;
+            if reported {
+                let update = CompactionUpdate::new(id, status).error(Patch::from(error.to_string()));
+                let _ = session.reporter.send_despite_cancel(&session.handle, update).await;
             }
-            Err(error)
+            return Err(error);
         }
-    }
-}
-
-/// NOTE-06, NOTE-07: as a compaction if the client knows those, else as a notice, else as words.
-async fn begins(cx: &Cx, id: &str) -> Result<bool> {
-    let (voice, turn) = (&cx.live.voice, cx.turn.turn());
-    let update = CompactionUpdate::new(id.to_owned(), CompactionStatus::InProgress);
-    if voice.tell_if_known(turn, SessionUpdate::CompactionUpdate(Box::new(update))).await? {
-        return Ok(true);
-    }
-    voice.notify(turn, NoticeSeverity::Info, "The conversation is being shortened to a summary").await?;
-    Ok(false)
-}
-
-async fn ends(cx: &Cx, told: bool, update: CompactionUpdate) -> Result<()> {
-    if told {
-        cx.live.voice.tell(cx.turn.turn(), SessionUpdate::CompactionUpdate(Box::new(update))).await?;
+    };
+    replace(session, &summary)?;
+    if reported {
+        let update = CompactionUpdate::new(id, CompactionStatus::Completed).summary(vec![summary.into()]);
+        let update = SessionUpdate::CompactionUpdate(Box::new(update));
+        session.reporter.send(cx.turn.turn(), update).await?;
     }
     Ok(())
 }
 
-async fn summarize(cx: &Cx, model: &dyn Model, wish: &str, usage: &mut Usage) -> Result<String> {
-    let mut text = transcript(&cx.live.state().context, model.info());
-    if !wish.is_empty() {
-        text.push_str(&format!("\n\nKeep in mind above all: {wish}"));
+/// NOTE-06, NOTE-07: reports a compaction if the client supports those, else a notice, else text. Returns whether an end has to
+/// be reported.
+async fn report_start(cx: &TurnContext, id: &str) -> Result<bool> {
+    let (reporter, turn) = (&cx.session.reporter, cx.turn.turn());
+    let update = CompactionUpdate::new(id.to_owned(), CompactionStatus::InProgress);
+    if reporter.send_if_supported(turn, SessionUpdate::CompactionUpdate(Box::new(update))).await? {
+        return Ok(true);
+    }
+    reporter.notify(turn, NoticeSeverity::Info, "Summarizing the conversation").await?;
+    Ok(false)
+}
+
+async fn summarize(cx: &TurnContext, model: &dyn Model, focus: &str, usage: &mut Usage) -> Result<String> {
+    let mut text = transcript(&cx.session.conversation().messages, model.info());
+    if !focus.is_empty() {
+        text.push_str(&format!("\n\nAbove all, keep: {focus}"));
     }
     let request = Request {
         system: TASK.to_owned(),
@@ -119,34 +94,27 @@ async fn summarize(cx: &Cx, model: &dyn Model, wish: &str, usage: &mut Usage) ->
         thinking: Thinking::Off,
         ..Request::default()
     };
-    let mut answer = Answer::default();
+    let failed =
+        |why: &str| Error::refuse(code::INTERNAL_ERROR, format!("cannot summarize the conversation: {why}"));
+    let mut response = Response::default();
     let mut stream = model.start(request);
     let turn = cx.turn.turn();
     while let Some(event) = turn.until_cancelled(stream.next()).await? {
-        match event {
-            Ok(event) => answer.take(&event),
-            Err(error) => {
-                return Err(crate::house::internal(format!(
-                    "the conversation could not be shortened: {error}"
-                )));
-            }
-        }
+        response.add(&event.map_err(|error| failed(&error.to_string()))?);
     }
-    steps::count(cx, model, &answer, usage).await?;
-    match answer.message().text().trim() {
-        "" => Err(crate::house::internal(
-            "the conversation could not be shortened: the model said nothing; start a new session",
-        )),
+    steps::count(cx, model, &response, usage).await?;
+    match response.message().text().trim() {
+        "" => Err(failed("the model returned nothing; start a new session")),
         summary => Ok(summary.to_owned()),
     }
 }
 
-/// The conversation as plain text: as much of its end as fits into half of the window.
-fn transcript(context: &[Message], info: &ModelInfo) -> String {
+/// The end of the conversation as plain text, as much as fits into half of the window.
+fn transcript(messages: &[Message], info: &ModelInfo) -> String {
     let mut pieces = Vec::new();
     let mut room = usize::try_from(info.window).unwrap_or(usize::MAX).saturating_mul(2);
-    for message in context.iter().rev() {
-        let piece = told(message);
+    for message in messages.iter().rev() {
+        let piece = message_text(message);
         room = match room.checked_sub(piece.len()) {
             Some(room) => room,
             None if pieces.is_empty() => {
@@ -164,58 +132,45 @@ fn transcript(context: &[Message], info: &ModelInfo) -> String {
     pieces.concat()
 }
 
-fn told(message: &Message) -> String {
-    let who = match message.role {
+fn message_text(message: &Message) -> String {
+    let speaker = match message.role {
         Role::User => "User",
         Role::Assistant => "Agent",
     };
-    let mut text = String::new();
-    for part in &message.parts {
-        match part {
-            Part::Text(said) => text.push_str(&format!("{who}: {}\n", head_and_tail(said, PART))),
-            Part::Call(call) => {
-                let arguments = head_and_tail(&call.arguments.to_string(), PART);
-                text.push_str(&format!("Agent calls {}: {arguments}\n", call.name));
-            }
-            Part::Result { parts, failed, .. } => {
-                let inner = told(&Message { role: Role::User, parts: parts.clone() });
-                let how = if *failed { "Failed result" } else { "Result" };
-                text.push_str(&format!(
-                    "{how}: {}\n",
-                    head_and_tail(inner.trim_start_matches("User: "), PART)
-                ));
-            }
-            Part::Image { .. } => text.push_str("[a picture]\n"),
-            Part::Audio { .. } => text.push_str("[sound]\n"),
-            Part::Thought { .. } => {}
+    let short = |text: &str| head_and_tail(text, MAX_PART);
+    let line = |part: &Part| match part {
+        Part::Text(text) => format!("{speaker}: {}\n", short(text)),
+        Part::Call(call) => format!("Agent calls {}: {}\n", call.name, short(&call.arguments.to_string())),
+        Part::Result { parts, failed, .. } => {
+            let inner = message_text(&Message::from_user(parts.clone()));
+            let label = if *failed { "Failed result" } else { "Result" };
+            format!("{label}: {}\n", short(inner.trim_start_matches("User: ")))
         }
-    }
-    text
+        Part::Image { .. } => "[an image]\n".to_owned(),
+        Part::Audio { .. } => "[audio]\n".to_owned(),
+        Part::Thought { .. } => String::new(),
+    };
+    message.parts.iter().map(line).collect()
 }
 
-/// From now on the model is told the summary. The user's last words stay as they are if they are still to be answered.
-fn replace(cx: &Cx, summary: &str) -> Result<()> {
-    let live = &cx.live;
-    let upto = last(live)?;
+/// Replaces the conversation, in the log and in memory. The user's last message stays if it waits for a response.
+fn replace(session: &SessionState, summary: &str) -> Result<()> {
+    let upto = session.store().last(session.id())?;
     let mut entries = vec![Entry::Compacted { upto, summary: summary.to_owned() }];
-    let waiting = live.state().context.last().filter(|last| last.role == Role::User).map(open_words);
-    entries.extend(waiting.clone().flatten().map(Entry::Message));
-    live.voice.keep(&entries)?;
-    let context = live.store().read(live.id()).map_err(crate::house::internal)?.context();
-    let mut state = live.state();
-    state.context = context;
-    state.used = 0;
+    let waiting =
+        session.conversation().messages.last().filter(|last| last.role == Role::User).map(without_results);
+    entries.extend(waiting.flatten().map(Entry::Message));
+    session.reporter.log(&entries)?;
+    let messages = session.store().read(session.id())?.context();
+    let mut conversation = session.conversation();
+    conversation.messages = messages;
+    conversation.used = 0;
     Ok(())
 }
 
-/// The place of the last entry in the log.
-fn last(live: &Live) -> Result<i64> {
-    live.store().last(live.id()).map_err(crate::house::internal)
-}
-
-/// What the user said last, without results of calls: those are in the summary, and their calls are gone.
-fn open_words(last: &Message) -> Option<Message> {
-    let parts: Vec<Part> =
-        last.parts.iter().filter(|part| !matches!(part, Part::Result { .. })).cloned().collect();
-    (!parts.is_empty()).then_some(Message { role: Role::User, parts })
+/// The user's message without results: the summary covers them, and their calls are gone.
+fn without_results(last: &Message) -> Option<Message> {
+    let is_result = |part: &&Part| matches!(part, Part::Result { .. });
+    let parts: Vec<Part> = last.parts.iter().filter(|part| !is_result(part)).cloned().collect();
+    (!parts.is_empty()).then_some(Message::from_user(parts))
 }

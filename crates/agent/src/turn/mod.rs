@@ -1,20 +1,19 @@
-//! One turn: from a prompt to its answer.
+//! One turn: from a prompt to its response.
 //!
-//! `steps.rs` is the loop: ask the model (`answer.rs`), run the calls it makes (`calls.rs`), until it makes none. `prompt.rs` reads what the user
-//! says, `system.rs` is what the model is told about its task, `compact.rs` keeps the conversation within the model's window.
+//! `steps.rs` is the loop: ask the model (`model_stream.rs`), run the tool calls of its response (`tool_calls.rs`), until there
+//! are none. `prompt.rs` converts the prompt, `system_prompt.rs` writes the system prompt, `compact.rs` keeps the conversation
+//! within the model's window.
 //!
-//! What never happens here: a turn ends without its end being written down; a call of the model stays without a result; the
-//! session is in a state from which it cannot go on, whatever failed.
+//! Invariants: the end of every turn is logged; every call of the model gets a result; whatever fails, the session can continue.
 
-mod answer;
-mod calls;
 mod compact;
-mod missing;
-pub(crate) mod permit;
+mod model_stream;
+mod no_model;
 mod prompt;
-mod servers;
 mod steps;
-mod system;
+mod system_prompt;
+mod title;
+mod tool_calls;
 
 use std::sync::Arc;
 
@@ -22,87 +21,115 @@ use attache::agent::Turn;
 use attache::wire::v1::{ContentChunk, NoticeSeverity, SessionUpdate, Usage as WireUsage};
 use attache::{Error, Prompt, Result, StopReason};
 use serde_json::json;
+use tracing::Instrument as _;
 
-use crate::commands::{self, Asked};
-use crate::history;
-use crate::model::{Message, Part, Role, Usage};
+use crate::commands::{self, SlashCommand};
+use crate::model::{Message, Usage};
 use crate::modes::Mode;
-use crate::session::Live;
+use crate::state::SessionState;
 use crate::store::{Entry, Mark, UndoError};
-use crate::tools::Cx;
+use crate::tools::{ToolContext, Toolbox, permission};
 
-/// Answers a prompt.
-pub(crate) async fn run(live: &Arc<Live>, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
-    // PROMPT-04: what the model does not take starts no turn.
-    prompt::check(live, &prompt)?;
-    begin(live, &prompt)?;
-    history::title(live, &prompt).await?;
-    let cx = Cx { live: live.clone(), turn: turn.detach() };
+/// A turn in progress.
+#[derive(Clone)]
+struct TurnContext {
+    tool: ToolContext,
+    tools: Arc<Toolbox>,
+}
+
+impl std::ops::Deref for TurnContext {
+    type Target = ToolContext;
+
+    fn deref(&self) -> &ToolContext {
+        &self.tool
+    }
+}
+
+/// Answers a prompt. `tools` resolves when the session's tools are complete.
+pub(crate) async fn run(
+    session: &Arc<SessionState>,
+    turn: Turn<'_>,
+    prompt: Prompt,
+    tools: impl Future<Output = Result<Arc<Toolbox>>>,
+) -> Result<StopReason> {
+    // PROMPT-04: content that the model does not accept starts no turn.
+    prompt::check(session, &prompt)?;
+    log_prompt(session, &prompt)?;
+    title::generate(session, &prompt).await?;
+    let cx = ToolContext { session: session.clone(), turn: turn.detach() };
     let mut usage = Usage::default();
-    let outcome = act(&cx, prompt, &mut usage).await;
-    let cancelled = turn.is_cancelled();
+    let span = tracing::info_span!("turn", session = session.id());
+    let outcome = answer(cx, prompt, tools, &mut usage).instrument(span).await;
     let stop = match &outcome {
-        _ if cancelled => "cancelled",
+        _ if turn.is_cancelled() => "cancelled",
         Ok(reason) => reason.as_str(),
-        Err(_) => "error",
+        Err(error) => {
+            tracing::warn!(session = session.id(), %error, "the turn failed");
+            "error"
+        }
     };
     turn.set_usage(wire_usage(&usage));
     let usage = json!({
         "input": usage.input, "output": usage.output, "cacheRead": usage.cache_read,
         "cacheWrite": usage.cache_write, "thought": usage.thought,
     });
-    live.voice.keep(&[Entry::Mark(Mark::Ended { stop: stop.to_owned(), usage })])?;
+    session.reporter.log(&[Entry::Mark(Mark::Ended { stop: stop.to_owned(), usage })])?;
     outcome
 }
 
-/// The turn and what the user said are in the log before anything is done.
-fn begin(live: &Live, prompt: &Prompt) -> Result<()> {
+/// Logs the start of the turn and the prompt before anything else happens.
+fn log_prompt(session: &SessionState, prompt: &Prompt) -> Result<()> {
     let mut entries = vec![Entry::Mark(Mark::Began)];
     for block in prompt.blocks() {
         let chunk = SessionUpdate::UserMessageChunk(ContentChunk::new(block.clone()));
         entries.push(Entry::Update(serde_json::to_value(&chunk)?));
     }
-    live.voice.keep(&entries)
+    session.reporter.log(&entries)
 }
 
-async fn act(cx: &Cx, prompt: Prompt, usage: &mut Usage) -> Result<StopReason> {
-    let live = &cx.live;
-    report_restriction(cx).await?;
-    let command = prompt.command().and_then(|(name, input)| commands::asked(live, name, input));
-    servers::join(cx).await?;
-    let mut parts = prompt::parts(cx, &prompt).await?;
+async fn answer(
+    tool: ToolContext,
+    prompt: Prompt,
+    tools: impl Future<Output = Result<Arc<Toolbox>>>,
+    usage: &mut Usage,
+) -> Result<StopReason> {
+    report_restriction(&tool).await?;
+    let command = prompt.command().and_then(|(name, input)| commands::find(&tool.session, name, input));
+    let cx = TurnContext { tools: tools.await?, tool };
+    let session = &cx.session;
+    let mut parts = prompt::parts(&cx, &prompt)?;
     match command {
         None => {}
-        Some(Asked::Undo) => return undo(cx).await,
-        Some(Asked::Compact(wish)) => return compact::by_command(cx, &wish, usage).await,
-        Some(Asked::Prompt(text)) => prompt::replace_text(&mut parts, text),
-        Some(Asked::Plan(wish)) => {
-            live.switch_mode(Mode::Plan).await?;
-            if wish.is_empty() {
-                say(cx, "This is plan mode: I only read and make a plan. What shall I plan?").await?;
-                return Ok(StopReason::EndTurn);
+        Some(SlashCommand::Undo) => return undo(&cx).await,
+        Some(SlashCommand::Compact(focus)) => return compact::by_command(&cx, &focus, usage).await,
+        Some(SlashCommand::Prompt(text)) => prompt::replace_text(&mut parts, text),
+        Some(SlashCommand::Plan(task)) => {
+            session.switch_mode(Mode::Plan).await?;
+            if task.is_empty() {
+                return say(&cx, "This is plan mode: I only read and make a plan. What shall I plan?").await;
             }
-            prompt::replace_text(&mut parts, wish);
+            prompt::replace_text(&mut parts, task);
         }
     }
-    let Some(model) = live.model() else {
-        return Err(missing::no_model(live));
+    let Some(model) = session.model() else {
+        return Err(no_model::error(session));
     };
-    let before = live.state().context.len();
-    live.remember(Message { role: Role::User, parts })?;
-    let stop = steps::run(cx, model, usage).await;
+    let before = session.conversation().messages.len();
+    session.add_message(Message::from_user(parts))?;
+    let stop = steps::run(&cx, model, usage).await;
     if matches!(stop, Ok(StopReason::Refusal)) {
-        // PROMPT-14: what was refused, and what followed, is not part of the conversation any more.
-        live.state().context.truncate(before);
+        // PROMPT-14: a refused prompt, and what followed it, leaves the conversation.
+        session.conversation().messages.truncate(before);
     }
     stop
 }
 
 /// Reports once that the project's own files do not take effect. Attaché's own client reports it itself.
-async fn report_restriction(cx: &Cx) -> Result<()> {
-    let live = &cx.live;
-    let Some(project) = &live.restricted else { return Ok(()) };
-    if std::mem::replace(&mut live.state().restriction_told, true) || permit::is_own_client(cx) {
+async fn report_restriction(cx: &ToolContext) -> Result<()> {
+    let session = &cx.session;
+    let Some(project) = &session.restricted else { return Ok(()) };
+    let reported = std::mem::replace(&mut session.conversation().restriction_reported, true);
+    if reported || permission::is_own_client(cx) {
         return Ok(());
     }
     let names: Vec<String> =
@@ -115,45 +142,40 @@ async fn report_restriction(cx: &Cx) -> Result<()> {
         names.join(", "),
         attache_host::policy::quote(&project.root().to_string_lossy())
     );
-    live.voice.notify(cx.turn.turn(), NoticeSeverity::Warning, &text).await
+    session.reporter.notify(cx.turn.turn(), NoticeSeverity::Warning, &text).await
 }
 
-/// Says something that the model did not.
-async fn say(cx: &Cx, text: &str) -> Result<()> {
+/// Sends text that is not the model's, and ends the turn.
+async fn say(cx: &ToolContext, text: &str) -> Result<StopReason> {
     let chunk = SessionUpdate::AgentMessageChunk(ContentChunk::new(text));
-    cx.live.voice.tell(cx.turn.turn(), chunk).await
+    cx.session.reporter.send(cx.turn.turn(), chunk).await?;
+    Ok(StopReason::EndTurn)
 }
 
-/// Takes the changes of the last turn back.
-async fn undo(cx: &Cx) -> Result<StopReason> {
-    let live = cx.live.clone();
-    let undone = tokio::task::spawn_blocking(move || live.store().undo(live.id())).await;
-    let told = match undone.map_err(Error::internal)? {
-        Ok(undone) => {
-            let files: Vec<String> = undone.files.iter().map(|path| cx.live.ground.short(path)).collect();
-            format!("The changes of the last turn were taken back: {}", files.join(", "))
+/// Reverts the file changes of the last turn.
+async fn undo(cx: &ToolContext) -> Result<StopReason> {
+    let session = cx.session.clone();
+    let undone = tokio::task::spawn_blocking(move || session.store().undo(session.id())).await;
+    let text = match undone.map_err(Error::internal)? {
+        Ok(paths) => {
+            let files: Vec<String> = paths.iter().map(|path| cx.session.workspace.short(path)).collect();
+            format!("The changes of the last turn were reverted: {}", files.join(", "))
         }
-        Err(UndoError::Nothing) => {
-            say(cx, "There is nothing to take back.").await?;
-            return Ok(StopReason::EndTurn);
-        }
-        Err(why) => {
-            say(cx, &format!("This did not work: {why}")).await?;
-            return Ok(StopReason::EndTurn);
-        }
+        Err(UndoError::Nothing) => return say(cx, "There is nothing to revert.").await,
+        Err(error) => return say(cx, &format!("/undo failed: {error}")).await,
     };
-    say(cx, &told).await?;
-    // The model should not believe that its files are still as it left them.
-    let note = format!("[The user took back the file changes of your last turn with /undo. {told}]");
-    cx.live.remember(Message { role: Role::User, parts: vec![Part::Text(note)] })?;
+    say(cx, &text).await?;
+    // The model must not assume that its files are as it left them.
+    let note = format!("[The user reverted the file changes of your last turn with /undo. {text}]");
+    cx.session.add_message(Message::user(note))?;
     Ok(StopReason::EndTurn)
 }
 
 /// PROMPT-19
 fn wire_usage(usage: &Usage) -> WireUsage {
-    let total = usage.context() + usage.output;
-    WireUsage::new(total, usage.context(), usage.output)
-        .thought_tokens((usage.thought > 0).then_some(usage.thought))
-        .cached_read_tokens((usage.cache_read > 0).then_some(usage.cache_read))
-        .cached_write_tokens((usage.cache_write > 0).then_some(usage.cache_write))
+    let positive = |tokens: u64| (tokens > 0).then_some(tokens);
+    WireUsage::new(usage.context() + usage.output, usage.context(), usage.output)
+        .thought_tokens(positive(usage.thought))
+        .cached_read_tokens(positive(usage.cache_read))
+        .cached_write_tokens(positive(usage.cache_write))
 }

@@ -1,33 +1,37 @@
-//! What the user says, as the model is told it.
+//! The prompt, converted for the model.
 
-use attache::wire::v1::{EmbeddedResource, EmbeddedResourceResource, ResourceLink};
+use attache::wire::v1::{EmbeddedResource, EmbeddedResourceResource};
 use attache::{ContentBlock, Error, Prompt, Result};
 
 use crate::model::Part;
-use crate::session::Live;
-use crate::tools::{Cx, clip};
+use crate::state::SessionState;
+use crate::text::{clip_marked, percent_decode};
+use crate::tools::ToolContext;
 
-/// The most of a resource that is included.
-const MOST: usize = 256 << 10;
+/// The most bytes of an embedded resource.
+const MAX_RESOURCE: usize = 256 << 10;
 
-/// PROMPT-02, PROMPT-04: pictures and sound only if the model takes them. The agent says what it takes before a model is
-/// chosen, so this is found out here.
-pub(super) fn check(live: &Live, prompt: &Prompt) -> Result<()> {
-    let Some(model) = live.model() else { return Ok(()) };
+/// PROMPT-02, PROMPT-04: refuses content that the model does not accept. The agent announces its capabilities before a model
+/// is chosen, so this is checked here.
+pub(super) fn check(session: &SessionState, prompt: &Prompt) -> Result<()> {
+    let Some(model) = session.model() else { return Ok(()) };
     let info = model.info();
     for block in prompt.blocks() {
         let refused = match block {
-            ContentBlock::Image(_) if !info.images => "pictures",
-            ContentBlock::Audio(_) if !info.audio => "sound",
+            ContentBlock::Image(_) if !info.images => "images",
+            ContentBlock::Audio(_) if !info.audio => "audio",
             _ => continue,
         };
-        return Err(Error::invalid_params(format!("{} takes no {refused}; choose another model", info.name)));
+        return Err(Error::invalid_params(format!(
+            "{} does not accept {refused}; choose another model",
+            info.name
+        )));
     }
     Ok(())
 }
 
-/// PROMPT-03: text and links always; links to files of the session are left to the model to read.
-pub(super) async fn parts(cx: &Cx, prompt: &Prompt) -> Result<Vec<Part>> {
+/// PROMPT-03: text and links always; the model reads linked files itself.
+pub(super) fn parts(cx: &ToolContext, prompt: &Prompt) -> Result<Vec<Part>> {
     let mut parts = Vec::new();
     for block in prompt.blocks() {
         parts.push(match block {
@@ -38,9 +42,15 @@ pub(super) async fn parts(cx: &Cx, prompt: &Prompt) -> Result<Vec<Part>> {
             ContentBlock::Audio(audio) => {
                 Part::Audio { mime: audio.mime_type.clone(), data: audio.data.clone() }
             }
-            ContentBlock::ResourceLink(link) => Part::Text(told_link(cx, link)),
-            ContentBlock::Resource(resource) => told_resource(cx, resource),
-            _ => return Err(Error::invalid_params("a block of this kind is not known")),
+            ContentBlock::ResourceLink(link) => {
+                let (name, target) = (link.title.as_ref().unwrap_or(&link.name), shown_uri(cx, &link.uri));
+                Part::Text(match *name == target {
+                    true => format!("[The user refers to {target}]"),
+                    false => format!("[The user refers to {name}: {target}]"),
+                })
+            }
+            ContentBlock::Resource(resource) => resource_part(cx, resource),
+            _ => return Err(Error::invalid_params("unknown kind of content block")),
         });
     }
     // Providers refuse an empty message.
@@ -50,28 +60,15 @@ pub(super) async fn parts(cx: &Cx, prompt: &Prompt) -> Result<Vec<Part>> {
     Ok(parts)
 }
 
-fn told_link(cx: &Cx, link: &ResourceLink) -> String {
-    let name = link.title.as_deref().unwrap_or(&link.name);
-    let place = match link.uri.starts_with("file://") {
-        true => cx.place(&path_of(&link.uri)).map_or_else(|_| link.uri.clone(), |place| cx.short(&place)),
-        false => link.uri.clone(),
-    };
-    match name == place {
-        true => format!("[The user refers to {place}]"),
-        false => format!("[The user refers to {name}: {place}]"),
-    }
-}
-
-fn told_resource(cx: &Cx, resource: &EmbeddedResource) -> Part {
+fn resource_part(cx: &ToolContext, resource: &EmbeddedResource) -> Part {
     match &resource.resource {
         EmbeddedResourceResource::Text(resource) => {
-            let (text, cut) = clip(&resource.text, MOST);
+            let text = clip_marked(&resource.text, MAX_RESOURCE, "\n[… cut]");
             let name = shown_uri(cx, &resource.uri);
-            let more = if cut { "\n[… cut]" } else { "" };
-            Part::Text(format!("[The user includes {name}]\n{text}{more}\n[End of {name}]"))
+            Part::Text(format!("[The user includes {name}]\n{text}\n[End of {name}]"))
         }
         EmbeddedResourceResource::Blob(blob) => match &blob.mime_type {
-            Some(mime) if mime.starts_with("image/") && cx.live.takes_images() => {
+            Some(mime) if mime.starts_with("image/") && cx.session.accepts_images() => {
                 Part::Image { mime: mime.clone(), data: blob.blob.clone() }
             }
             _ => Part::Text(format!("[The user includes {}, which is not text]", shown_uri(cx, &blob.uri))),
@@ -80,36 +77,20 @@ fn told_resource(cx: &Cx, resource: &EmbeddedResource) -> Part {
     }
 }
 
-fn shown_uri(cx: &Cx, uri: &str) -> String {
-    match uri.starts_with("file://") {
-        true => cx.place(&path_of(uri)).map_or_else(|_| uri.to_owned(), |place| cx.short(&place)),
-        false => uri.to_owned(),
-    }
+/// A file URI as a path; any other URI as it is.
+fn shown_uri(cx: &ToolContext, uri: &str) -> String {
+    let path = file_path(uri).and_then(|path| cx.resolve(&path).ok());
+    path.map_or_else(|| uri.to_owned(), |path| cx.short(&path))
 }
 
-/// The path of a file URI: without its scheme and fragment, and with its escapes undone.
-fn path_of(uri: &str) -> String {
-    let path = uri.strip_prefix("file://").unwrap_or(uri);
+/// The path of a file URI, without its fragment and query.
+fn file_path(uri: &str) -> Option<String> {
+    let path = uri.strip_prefix("file://")?;
     let path = path.split(['#', '?']).next().unwrap_or(path);
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut rest = path.as_bytes();
-    while let [byte, tail @ ..] = rest {
-        let hex = |digit: u8| (digit as char).to_digit(16).map(|digit| digit as u8);
-        match (byte, tail) {
-            (b'%', [a, b, more @ ..]) if hex(*a).is_some() && hex(*b).is_some() => {
-                bytes.push(hex(*a).unwrap_or_default() << 4 | hex(*b).unwrap_or_default());
-                rest = more;
-            }
-            _ => {
-                bytes.push(*byte);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    Some(String::from_utf8_lossy(&percent_decode(path)).into_owned())
 }
 
-/// Puts what a command stands for in the place of what was typed; everything else stays.
+/// Replaces the typed command with its prompt; other parts stay.
 pub(super) fn replace_text(parts: &mut Vec<Part>, text: String) {
     match parts.iter_mut().find(|part| matches!(part, Part::Text(_))) {
         Some(part) => *part = Part::Text(text),
@@ -123,7 +104,7 @@ mod tests {
 
     #[test]
     fn file_uris_are_paths() {
-        assert_eq!(path_of("file:///a%20b/c.rs#L3"), "/a b/c.rs");
-        assert_eq!(path_of("file:///100%"), "/100%");
+        assert_eq!(file_path("file:///a%20b/c.rs#L3").as_deref(), Some("/a b/c.rs"));
+        assert_eq!(file_path("https://a/b"), None);
     }
 }

@@ -77,7 +77,7 @@ say I see.
     for made in ["new/dir/n.txt", "made.txt", "there.txt", "new"] {
         assert!(!project.has(made), "{made}");
     }
-    assert!(allow(&mut session, "/undo").await.text.contains("nothing to take back"));
+    assert!(allow(&mut session, "/undo").await.text.contains("nothing to revert"));
 }
 
 #[tokio::test]

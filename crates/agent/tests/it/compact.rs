@@ -9,7 +9,7 @@ use crate::rig::{Project, allow, connect, session, session_of};
 
 /// The model fills its window with the first answer; what it is told afterwards decides what it says.
 const SCRIPT: &str = r#"window: 1000
-== when system "You shorten a conversation"
+== when system "You summarize a conversation"
 say SUMMARY: the user likes green.
 == when "green"
 usage input=900 output=50
@@ -27,12 +27,12 @@ async fn a_full_window_is_compacted_with_a_notice() {
     allow(&mut session, "I like green").await;
     let seen = allow(&mut session, "which colour?").await;
     assert_eq!(seen.stop, Some(StopReason::EndTurn), "{seen:#?}");
-    assert_eq!(seen.notices, ["The conversation is being shortened to a summary"]);
+    assert_eq!(seen.notices, ["Summarizing the conversation"]);
     assert_eq!(seen.text, "I was told: which colour?", "what is to be answered stays as it is");
     let mut plain = session_of(Client::new(), &project, SCRIPT, Mode::Ask).await;
     allow(&mut plain, "I like green").await;
     let seen = allow(&mut plain, "which colour?").await;
-    assert!(seen.text.starts_with("*The conversation is being shortened"), "{}", seen.text);
+    assert!(seen.text.starts_with("*Summarizing the conversation"), "{}", seen.text);
 }
 
 #[tokio::test]
@@ -72,7 +72,7 @@ async fn clients_that_know_compactions_see_one_with_its_summary() {
 async fn a_provider_that_says_too_long_is_asked_again_after_a_compaction() {
     let project = Project::new();
     let script = r#"
-== when system "You shorten a conversation"
+== when system "You summarize a conversation"
 say SUMMARY
 == when "first"
 say one
@@ -96,7 +96,7 @@ say three
 async fn a_compaction_that_fails_ends_the_turn_and_not_the_session() {
     // shows NOTE-08
     let project = Project::new();
-    let script = "== when system \"You shorten\"\nfail overloaded\n== when \"first\"\nsay one\n== when \"again\"\nsay here\n";
+    let script = "== when system \"You summarize\"\nfail overloaded\n== when \"first\"\nsay one\n== when \"again\"\nsay here\n";
     let mut session = session_of(Client::new().compaction(), &project, script, Mode::Ask).await;
     allow(&mut session, "first").await;
     let mut turn = session.prompt("/compact").await.unwrap();
@@ -111,7 +111,7 @@ async fn a_compaction_that_fails_ends_the_turn_and_not_the_session() {
     };
     drop(turn);
     assert_eq!(last, Some(CompactionStatus::Failed));
-    assert!(error.to_string().contains("could not be shortened"), "{error}");
+    assert!(error.to_string().contains("cannot summarize"), "{error}");
     assert_eq!(allow(&mut session, "again").await.text, "here");
 }
 
@@ -120,7 +120,7 @@ async fn a_compaction_that_is_cancelled_has_an_end_too() {
     // shows NOTE-08, CANCEL-08
     let project = Project::new();
     let script =
-        "== when system \"You shorten\"\nhang\n== when \"first\"\nsay one\n== when \"again\"\nsay here\n";
+        "== when system \"You summarize\"\nhang\n== when \"first\"\nsay one\n== when \"again\"\nsay here\n";
     let mut session = session_of(Client::new().compaction(), &project, script, Mode::Ask).await;
     allow(&mut session, "first").await;
     let mut turn = session.prompt("/compact").await.unwrap();

@@ -61,8 +61,8 @@ async fn pages_are_told_as_text_and_redirections_stay_on_the_host() {
     assert_eq!(
         seen.text,
         format!(
-            "Hi\n\nthere\nHi\n\nthere\nit redirects to http://localhost:{port}/page; fetch that if it is needed\n\
-             too many redirections\nthe answer (200, , 2 bytes) is not text\nthe server answered 404:\nnothing here"
+            "Hi\n\nthere\nHi\n\nthere\nredirects to http://localhost:{port}/page; fetch that if it is needed\n\
+             too many redirects\nthe response (200, , 2 bytes) is not text\nthe server responded with status 404:\nnothing here"
         )
     );
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use attache_agent::http::Http;
 use attache_agent::model::{
-    Answer, Api, Event, Key, Message, Model, ModelError, Models, Part, Request, Role, Settings, Stop,
-    Thinking,
+    Api, ErrorKind, Event, Key, Message, Model, ModelError, Models, Part, Request, Response, Role, Settings,
+    Stop, Thinking,
 };
 use serde_json::json;
 
@@ -17,10 +17,10 @@ pub(crate) const KEY: &str = "sk-very-secret-key";
 /// Settings with one provider `test` at this place, and little patience.
 pub(crate) fn settings(api: Api, url: &str) -> Settings {
     let mut settings = Settings::from_vars(|_| None);
-    settings.look_around = false;
+    settings.discover = false;
     settings.http = Some(Http::new(None).unwrap());
-    settings.patience.pause = Duration::from_millis(1);
-    settings.patience.retries = 2;
+    settings.timeouts.pause = Duration::from_millis(1);
+    settings.timeouts.retries = 2;
     let provider = settings.provider("test");
     provider.api = api;
     provider.base_url = url.to_owned();
@@ -53,9 +53,9 @@ pub(crate) async fn ask(model: &dyn Model) -> (Vec<Event>, Option<ModelError>) {
     }
 }
 
-pub(crate) fn answer(events: &[Event]) -> Answer {
-    let mut answer = Answer::default();
-    events.iter().for_each(|event| answer.take(event));
+pub(crate) fn answer(events: &[Event]) -> Response {
+    let mut answer = Response::default();
+    events.iter().for_each(|event| answer.add(event));
     answer
 }
 
@@ -191,31 +191,25 @@ async fn pictures_are_sent_to_models_that_see() {
 #[tokio::test]
 async fn what_cannot_get_better_is_not_asked_twice() {
     for (status, body, expected) in [
-        (
-            400,
-            r#"{"error":{"message":"bad tools"}}"#,
-            ModelError::Other { status: Some(400), message: "bad tools".into() },
-        ),
-        (401, r#"{"error":{"message":"no"}}"#, ModelError::Auth("no".into())),
-        (403, r#"{"error":"not yours"}"#, ModelError::Auth("not yours".into())),
-        (
-            404,
-            r#"{"error":"no such model"}"#,
-            ModelError::Other { status: Some(404), message: "no such model".into() },
-        ),
-        (
-            400,
-            r#"{"error":{"message":"prompt is too long"}}"#,
-            ModelError::TooLong("prompt is too long".into()),
-        ),
-        (302, "", ModelError::Other { status: Some(302), message: "nothing said about it".into() }),
+        (400, r#"{"error":{"message":"bad tools"}}"#, (ErrorKind::Other, "bad tools")),
+        (401, r#"{"error":{"message":"no"}}"#, (ErrorKind::Auth, "no")),
+        (403, r#"{"error":"not yours"}"#, (ErrorKind::Auth, "not yours")),
+        (404, r#"{"error":"no such model"}"#, (ErrorKind::Other, "no such model")),
+        (400, r#"{"error":{"message":"prompt is too long"}}"#, (ErrorKind::TooLong, "prompt is too long")),
+        (302, "", (ErrorKind::Other, "no details")),
     ] {
         for api in Api::ALL {
             let server =
                 Server::start(vec![whole(status, "location: http://127.0.0.1:1/\r\n", body), good(api)])
                     .await;
             let (events, error) = ask(&*model(api, &server)).await;
-            assert_eq!((events.len(), error.as_ref()), (0, Some(&expected)), "{api:?}");
+            let error = error.unwrap();
+            assert_eq!(
+                ((error.kind, error.message.as_str()), error.status),
+                (expected, Some(status)),
+                "{api:?}"
+            );
+            assert!(events.is_empty());
             assert_eq!(server.seen().len(), 1);
         }
     }
@@ -281,12 +275,12 @@ async fn patience_ends() {
     .await;
     let (events, error) = ask(&*model(Api::Chat, &server)).await;
     assert_eq!((events.len(), retries(&events), server.seen().len()), (2, 2, 3));
-    assert!(matches!(error, Some(ModelError::Overloaded(_))));
+    assert!(matches!(error, Some(ModelError { kind: ErrorKind::Overloaded, .. })));
     // Nobody waits for an hour unasked.
     let server = Server::start(vec![whole(429, "retry-after: 3600\r\n", "{}"), good(Api::Chat)]).await;
     let (_, error) = ask(&*model(Api::Chat, &server)).await;
     assert!(
-        matches!(error, Some(ModelError::RateLimited { after: Some(after), .. }) if after.as_secs() == 3600)
+        matches!(error, Some(ModelError { kind: ErrorKind::RateLimited, retry_after: Some(after), .. }) if after.as_secs() == 3600)
     );
     assert_eq!(server.seen().len(), 1);
 }
@@ -310,7 +304,10 @@ async fn after_the_first_word_nothing_is_asked_again() {
     ] {
         let server = Server::start(vec![reply, good(Api::Chat)]).await;
         let (events, error) = ask(&*model(Api::Chat, &server)).await;
-        assert!(matches!(error, Some(ModelError::Network(_) | ModelError::Overloaded(_))), "{error:?}");
+        assert!(
+            matches!(error, Some(ModelError { kind: ErrorKind::Network | ErrorKind::Overloaded, .. })),
+            "{error:?}"
+        );
         assert_eq!((retries(&events), server.seen().len()), (0, 1));
         let answer = answer(&events);
         assert_eq!(answer.message().text(), "half", "what was said is kept");

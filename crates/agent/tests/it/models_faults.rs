@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use attache_agent::http::{Http, Proxies};
-use attache_agent::model::{Api, Event, ModelError, Models, Stop};
+use attache_agent::model::{Api, ErrorKind, Event, ModelError, Models, Stop};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -64,11 +64,14 @@ async fn silence_is_noticed() {
         let server = Server::start(vec![reply]).await;
         let mut settings = settings(Api::Chat, &server.url);
         // Each limit only where it is meant, so that a slow machine does not run into the other one.
-        let limit = if text.is_empty() { &mut settings.patience.first } else { &mut settings.patience.idle };
+        let limit = if text.is_empty() { &mut settings.timeouts.first } else { &mut settings.timeouts.idle };
         *limit = Duration::from_millis(300);
-        settings.patience.retries = 0;
+        settings.timeouts.retries = 0;
         let (events, error) = ask(&*open(&settings)).await;
-        assert!(matches!(&error, Some(ModelError::Network(why)) if why.contains("silent")), "{error:?}");
+        assert!(
+            matches!(&error, Some(ModelError { kind: ErrorKind::Network, message: why, .. }) if why.contains("silent")),
+            "{error:?}"
+        );
         assert_eq!(answer(&events).message().text(), text);
     }
 }
@@ -77,10 +80,10 @@ async fn silence_is_noticed() {
 async fn a_provider_has_a_patience_of_its_own() {
     let server = Server::start(vec![vec![Step::Hold]]).await;
     let mut settings = settings(Api::Chat, &server.url);
-    settings.patience.retries = 0;
+    settings.timeouts.retries = 0;
     settings.apply("test", "timeout", "0.2", |_| None).unwrap();
     let (_, error) = ask(&*open(&settings)).await;
-    let Some(ModelError::Network(why)) = &error else { panic!("{error:?}") };
+    let Some(ModelError { kind: ErrorKind::Network, message: why, .. }) = &error else { panic!("{error:?}") };
     assert!(why.contains("silent for 0.2 s") && why.contains("--model-timeout"), "{why}");
 }
 
@@ -109,7 +112,7 @@ async fn an_answer_that_is_complete_needs_no_proper_end() {
     ] {
         let server = Server::start(vec![reply]).await;
         let mut settings = settings(Api::Chat, &server.url);
-        settings.patience.tail = Duration::from_millis(50);
+        settings.timeouts.tail = Duration::from_millis(50);
         let (events, error) = ask(&*open(&settings)).await;
         assert_eq!(error, None);
         assert_eq!(answer(&events).message().text(), "all");
@@ -126,13 +129,16 @@ async fn an_answer_that_is_none_is_said_to_be_none() {
     for (reply, expected) in [
         (text("text/event-stream", "content-encoding: gzip\r\n", "\u{1f}"), "compressed (gzip)"),
         (text("text/html", "", "<html>login</html>"), "text/html"),
-        (text("text/event-stream", "", "data: {not json\n\n"), "no JSON"),
+        (text("text/event-stream", "", "data: {not json\n\n"), "not JSON"),
         (text("text/event-stream", "", "data: {\"hello\":1}\n\n"), "without choices"),
-        (text("application/json", "", "{oops"), "no JSON"),
+        (text("application/json", "", "{oops"), "not JSON"),
     ] {
         let server = Server::start(vec![reply, good(Api::Chat)]).await;
         let (_, error) = ask(&*open(&settings(Api::Chat, &server.url))).await;
-        assert!(matches!(&error, Some(ModelError::Protocol(why)) if why.contains(expected)), "{error:?}");
+        assert!(
+            matches!(&error, Some(ModelError { kind: ErrorKind::Protocol, message: why, .. }) if why.contains(expected)),
+            "{error:?}"
+        );
         assert_eq!(server.seen().len(), 1, "asking again would not help");
     }
 }
@@ -144,7 +150,10 @@ async fn a_server_that_is_not_there_is_told_at_once() {
     drop(listener);
     let (events, error) = ask(&*open(&settings(Api::Chat, &url))).await;
     assert_eq!(events, []);
-    assert!(matches!(&error, Some(ModelError::Network(why)) if why.contains("running")), "{error:?}");
+    assert!(
+        matches!(&error, Some(ModelError { kind: ErrorKind::Network, message: why, .. }) if why.contains("running")),
+        "{error:?}"
+    );
 }
 
 /// PROV-04
@@ -155,7 +164,10 @@ async fn a_provider_that_is_disabled_gets_nothing_more_even_from_open_models() {
     let model = models.open("test/x").unwrap();
     assert!(models.providers().change("test", |provider| provider.enabled = false));
     let (_, error) = ask(&*model).await;
-    assert!(matches!(&error, Some(ModelError::Auth(why)) if why.contains("disabled")), "{error:?}");
+    assert!(
+        matches!(&error, Some(ModelError { kind: ErrorKind::Auth, message: why, .. }) if why.contains("disabled")),
+        "{error:?}"
+    );
     assert!(models.open("test/x").is_err());
     assert_eq!(server.seen().len(), 0);
 }
@@ -209,7 +221,7 @@ async fn encrypted_connections_lead_through_a_proxy_and_trust_only_known_authori
     let asked: Arc<Mutex<Vec<String>>> = Arc::default();
     let port = proxy(seen.clone(), asked.clone(), true).await;
     let mut settings = settings(Api::Chat, "https://models.test/v1");
-    settings.patience.retries = 0;
+    settings.timeouts.retries = 0;
     let authority = format!("{}/tests/data/models-authority.pem", env!("CARGO_MANIFEST_DIR"));
     let trusting = Http::new(Some(authority.as_ref())).unwrap().with_proxies(through(port));
     settings.http = Some(trusting);
@@ -224,7 +236,10 @@ async fn encrypted_connections_lead_through_a_proxy_and_trust_only_known_authori
     // Without that authority the same server is not believed, and is told nothing.
     settings.http = Some(Http::new(None).unwrap().with_proxies(through(port)));
     let (_, error) = ask(&*open(&settings)).await;
-    assert!(matches!(&error, Some(ModelError::Network(why)) if why.contains("models.test:443")), "{error:?}");
+    assert!(
+        matches!(&error, Some(ModelError { kind: ErrorKind::Network, message: why, .. }) if why.contains("models.test:443")),
+        "{error:?}"
+    );
     assert_eq!(seen.lock().unwrap().len(), 1);
 }
 
@@ -232,7 +247,7 @@ async fn encrypted_connections_lead_through_a_proxy_and_trust_only_known_authori
 async fn a_proxy_that_refuses_is_named_without_its_password() {
     let port = proxy(Arc::default(), Arc::default(), false).await;
     let mut settings = settings(Api::Chat, "https://models.test/v1");
-    settings.patience.retries = 0;
+    settings.timeouts.retries = 0;
     settings.http = Some(Http::new(None).unwrap().with_proxies(through(port)));
     let (_, error) = ask(&*open(&settings)).await;
     let text = error.unwrap().to_string();
@@ -254,12 +269,12 @@ async fn plain_requests_tell_a_proxy_the_whole_url() {
 async fn a_way_that_leads_nowhere_is_given_up() {
     let silent = Server::start(vec![vec![Step::Hold]]).await;
     let mut settings = settings(Api::Chat, "https://models.test/v1");
-    settings.patience.retries = 0;
+    settings.timeouts.retries = 0;
     let http = Http::new(None).unwrap().with_proxies(through(silent.port));
     settings.http = Some(http.with_connect_timeout(Duration::from_millis(80)));
     let (_, error) = ask(&*open(&settings)).await;
     assert!(
-        matches!(&error, Some(ModelError::Network(why)) if why.contains("no answer within")),
+        matches!(&error, Some(ModelError { kind: ErrorKind::Network, message: why, .. }) if why.contains("no response within")),
         "{error:?}"
     );
 }

@@ -52,8 +52,8 @@ async fn servers_on_this_machine_say_what_they_have() {
     )])
     .await;
     let mut settings = settings(Api::Chat, "https://nowhere.test");
-    settings.look_around = true;
-    settings.patience.look = Duration::from_secs(60);
+    settings.discover = true;
+    settings.timeouts.discovery = Duration::from_secs(60);
     settings.provider("ollama").base_url = ollama.url.clone();
     for (id, server) in [("llamacpp", &llama), ("lmstudio", &studio), ("vllm", &vllm)] {
         settings.provider(id).base_url = format!("{}/v1", server.url);
@@ -82,7 +82,7 @@ async fn servers_on_this_machine_say_what_they_have() {
 #[tokio::test]
 async fn nothing_there_is_nothing_found() {
     let mut settings = settings(Api::Chat, "https://nowhere.test");
-    settings.look_around = true;
+    settings.discover = true;
     // One that is no model server, one that never answers: neither is an error, nor does it take long.
     let other = listing(vec![("/v1/models", json!({"hello": 1}))]).await;
     let silent = Server::start(vec![vec![Step::Hold]]).await;
@@ -115,7 +115,7 @@ async fn a_key_makes_a_provider_the_usual_choice() {
         ("test/a/b:c", Ok("test/a/b:c")),
         ("anthropic/claude-x", Err("ANTHROPIC_API_KEY")),
         ("claude-x", Err("--login anthropic")),
-        ("nobody/x", Err("there is no model `nobody/x`")),
+        ("nobody/x", Err("no model \"nobody/x\"")),
         ("x", Err("write `provider/model`")),
         ("script:/no/such/file", Err("cannot read the script")),
         ("vllm", Err("is it running")),

@@ -104,7 +104,7 @@ fn a_key_is_kept_in_the_keyring_if_that_works() {
 /// Settings in which nobody on this machine is asked.
 fn nothing() -> Settings {
     let mut settings = Settings::from_vars(|_| None);
-    settings.look_around = false;
+    settings.discover = false;
     for id in ["ollama", "lmstudio", "llamacpp", "vllm"] {
         settings.provider(id).base_url = "http://127.0.0.1:1".to_owned();
     }
@@ -118,7 +118,7 @@ async fn missing_keys_can_be_given_in_several_ways_and_are_found_when_looked_for
     let keys = Keys::new(&dir.0).with_keyring(None);
     let models = Models::new(&nothing()).unwrap();
     let logins = Logins::new(models.clone(), keys.clone());
-    let error = logins.missing().unwrap();
+    let error = logins.no_model().unwrap();
     assert!(error.is_auth_required());
     let text = error.to_string();
     for way in ["ANTHROPIC_API_KEY", "--login", "Ollama", "attache demo"] {
@@ -145,7 +145,7 @@ async fn missing_keys_can_be_given_in_several_ways_and_are_found_when_looked_for
     assert!(logins.login(&look).await.unwrap_err().is_auth_required());
     keys.set("anthropic", &key()).unwrap();
     logins.login(&look).await.unwrap();
-    assert!(logins.missing().is_none());
+    assert!(logins.no_model().is_none());
     assert!(models.choose().unwrap().starts_with("anthropic/"));
     assert!(
         !logins
@@ -156,10 +156,10 @@ async fn missing_keys_can_be_given_in_several_ways_and_are_found_when_looked_for
     let status = logins.status();
     assert_eq!(status.state, AuthState::Authenticated);
     let accounts = status.accounts.unwrap();
-    assert_eq!((accounts[0].label.as_str(), accounts[0].active), ("Anthropic (kept key)", Some(true)));
+    assert_eq!((accounts[0].label.as_str(), accounts[0].active), ("Anthropic (stored key)", Some(true)));
     // AUTH-17
     logins.forget().unwrap();
-    assert!(logins.missing().is_some());
+    assert!(logins.no_model().is_some());
     assert_eq!(keys.get("anthropic"), None);
     let told = format!("{logins:?} {models:?}");
     assert!(!told.contains("secret"), "{told}");
@@ -175,7 +175,7 @@ async fn keys_of_the_environment_and_models_without_keys_are_told_apart() {
     let mut scripted = nothing();
     scripted.model = Some("script:x".to_owned());
     let logins = Logins::new(Models::new(&scripted).unwrap(), keys);
-    assert_eq!((logins.status().state, logins.missing().is_none()), (AuthState::NotRequired, true));
+    assert_eq!((logins.status().state, logins.no_model().is_none()), (AuthState::NotRequired, true));
 }
 
 /// PROV-03, PROV-04, PROV-05, PROV-09
@@ -189,7 +189,7 @@ async fn the_client_decides_where_models_are_reached() {
     .await;
     let mut settings = nothing();
     settings.provider("anthropic").key = Some(key());
-    settings.patience.look = Duration::from_secs(60);
+    settings.timeouts.discovery = Duration::from_secs(60);
     let models = Models::new(&settings).unwrap();
     let routes = Routes::new(models.clone());
     let list = routes.list().await.unwrap();

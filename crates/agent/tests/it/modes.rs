@@ -98,7 +98,7 @@ say ${result}
 #[tokio::test]
 async fn the_model_knows_the_mode() {
     let project = Project::new();
-    let script = "== when system \"You are in plan mode\"\nsay planning\n== when system \"Nothing inside of the project is asked for\"\nsay free\n";
+    let script = "== when system \"You are in plan mode\"\nsay planning\n== when system \"Nothing inside of the project needs a permission\"\nsay free\n";
     let mut session = session(&project, script, Mode::Plan).await;
     assert_eq!(allow(&mut session, "x").await.text, "planning");
     session.control().set_mode("auto").await.unwrap();

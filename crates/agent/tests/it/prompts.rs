@@ -38,7 +38,7 @@ async fn pictures_and_sound_only_if_the_model_takes_them() {
     match seen.error {
         Some(attache::Error::Refused(error)) => {
             assert_eq!(error.code, code::INVALID_PARAMS);
-            assert!(error.message.contains("takes no pictures"), "{}", error.message);
+            assert!(error.message.contains("does not accept images"), "{}", error.message);
         }
         other => panic!("{other:?}"),
     }

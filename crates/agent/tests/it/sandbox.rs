@@ -49,7 +49,7 @@ async fn protected_files_that_a_command_creates_are_asked_about() {
     let seen = rejecting(&project, &calls, Mode::Auto).await;
     assert_eq!(seen.titles_asked(), ["Keep .attache.toml, .vscode"]);
     assert!(!project.has(".vscode") && !project.has(".attache.toml") && project.has("fine.txt"));
-    assert!(seen.text.contains("did not want to keep"), "{}", seen.text);
+    assert!(seen.text.contains("did not allow the changes"), "{}", seen.text);
 
     let mut session = session(&project, &["mkdir .idea"], Mode::Auto).await;
     let seen = run(&mut session, "go", PermissionOptionKind::AllowOnce).await;

@@ -42,8 +42,8 @@ fn assert_failed(seen: &Seen, why: &str) {
 async fn lists_without_end_are_cut_and_reported() {
     let cases = [
         ("pages", "bad_t32", "more than 32 pages"),
-        ("cursor", "bad_t2", "pages that lead nowhere"),
-        ("long-cursor", "bad_t", "pages that lead nowhere"),
+        ("cursor", "bad_t2", "a cursor that is invalid or repeated"),
+        ("long-cursor", "bad_t", "a cursor that is invalid or repeated"),
         ("entries", "bad_p1t255", "more than 256 entries"),
         ("bytes", "bad_p1t30", "more than 1024 KiB"),
     ];
@@ -70,7 +70,11 @@ async fn tools_that_say_too_much_of_themselves_are_left_out_or_cut() {
     assert!(seen.text.len() < 2_000, "{} bytes", seen.text.len());
     assert!(seen.contents().contains("ok"));
     let seen = call("list-message").await;
-    assert!(seen.text.contains("bad cannot be used: the answer is larger than 8 MiB"), "{:.500}", seen.text);
+    assert!(
+        seen.text.contains("bad cannot be used: the response is larger than 8 MiB"),
+        "{:.500}",
+        seen.text
+    );
 }
 
 #[tokio::test]
@@ -84,16 +88,16 @@ async fn resources_are_listed_and_read_within_bounds() {
     let seen = allow(&mut session, "list").await;
     assert!(seen.contents().contains("more than 256 entries"), "{:.500}", seen.contents());
     let seen = allow(&mut session, "read").await;
-    assert!(seen.contents().contains("more pieces of the answer are left out"), "{:.500}", seen.contents());
+    assert!(seen.contents().contains("more parts of the result are left out"), "{:.500}", seen.contents());
     assert!(seen.contents().len() < 400_000, "{} bytes", seen.contents().len());
 }
 
 #[tokio::test]
 async fn a_giant_answer_fails_its_call_at_once() {
-    assert_failed(&call("result").await, "the answer is larger than 8 MiB");
+    assert_failed(&call("result").await, "the response is larger than 8 MiB");
     // Where nobody can say whose it is, the server is given up.
-    assert_failed(&call("result-first").await, "it has ended: the answer is larger than 8 MiB");
-    assert_failed(&call("nonsense").await, "the answer makes no sense");
+    assert_failed(&call("result-first").await, "it has ended: the response is larger than 8 MiB");
+    assert_failed(&call("nonsense").await, "the response is malformed");
     let seen = call("error").await;
     assert_failed(&seen, "mmmm");
 }
@@ -102,14 +106,14 @@ async fn a_giant_answer_fails_its_call_at_once() {
 async fn an_answer_of_many_pieces_is_cut() {
     let seen = call("parts").await;
     assert!(
-        seen.contents().contains("2970 more pieces of the answer are left out"),
+        seen.contents().contains("2970 more parts of the result are left out"),
         "{:.300}",
         seen.contents()
     );
     assert!(seen.contents().len() < 400_000, "{} bytes", seen.contents().len());
     let seen = call("images").await;
     assert!(
-        seen.contents().contains("492 more pieces of the answer are left out"),
+        seen.contents().contains("492 more parts of the result are left out"),
         "{:.300}",
         seen.contents()
     );
@@ -200,7 +204,7 @@ async fn forms_and_links_that_are_too_large_are_refused() {
         "{contents:.500}"
     );
     let (asked, contents) = questions("link").await;
-    assert!(asked.is_empty() && contents.contains("the address or the id is too long"), "{contents:.500}");
+    assert!(asked.is_empty() && contents.contains("the URL or the id is too long"), "{contents:.500}");
     let (asked, contents) = questions("questions").await;
     assert_eq!(asked.len(), 16);
     assert!(contents.contains("24 were cancelled"), "{contents:.500}");
@@ -247,9 +251,9 @@ fn web(server: &Server) -> McpServer {
 async fn a_giant_answer_over_http_fails_its_call_at_once() {
     for events in [false, true] {
         let server = http(events, one_tool, Some(20 << 20)).await;
-        assert_failed(&call_of(web(&server), "bad_t").await, "the answer is larger than 8 MiB");
+        assert_failed(&call_of(web(&server), "bad_t").await, "the response is larger than 8 MiB");
         let server = http(events, one_tool, None).await;
-        assert_failed(&call_of(web(&server), "bad_t").await, "the answer is larger than 8 MiB");
+        assert_failed(&call_of(web(&server), "bad_t").await, "the response is larger than 8 MiB");
         let server = http(events, one_tool, Some(1_000)).await;
         let seen = call_of(web(&server), "bad_t").await;
         assert!(seen.contents().contains("rrrr"), "{:.300}", seen.contents());

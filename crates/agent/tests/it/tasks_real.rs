@@ -165,7 +165,7 @@ async fn the_tasks_run_to_their_end_with_a_provider_that_the_environment_names()
         })
     };
     for task in &TASKS {
-        let (seen, checked) = attempt(task, "openai", Settings { look_around: false, ..settings() }).await;
+        let (seen, checked) = attempt(task, "openai", Settings { discover: false, ..settings() }).await;
         assert!(checked, "{}: {seen:#?}", task.prompt);
         assert!(seen.text.contains(task.says), "{}: {seen:#?}", task.prompt);
     }

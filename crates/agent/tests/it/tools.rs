@@ -21,7 +21,7 @@ async fn read_tells_lines_with_numbers_and_what_is_left() {
     let project = Project::new();
     project.write("a.txt", "one\ntwo\nthree\nfour\n");
     let seen = call(&project, Mode::Ask, r#"call read {"path": "a.txt", "line": 2, "limit": 2}"#).await;
-    assert_eq!(seen.text, "2\ttwo\n3\tthree\n(there is more; read on with line=4)");
+    assert_eq!(seen.text, "2\ttwo\n3\tthree\n(there is more; continue with line=4)");
     let location = &seen.calls[1].locations.as_ref().unwrap()[0];
     // shows TOOL-18, TOOL-19
     assert_eq!((location.path.as_str(), location.line), (project.path_of("a.txt").as_str(), Some(2)));
@@ -49,7 +49,7 @@ async fn read_refuses_what_is_no_text_and_shows_pictures() {
     );
     let script = "images: no\n==\n--\ncall read {\"path\": \"a.png\"}\n--\nsay ${result}\n";
     let seen = allow(&mut session(&project, script, Mode::Ask).await, "go").await;
-    assert!(seen.text.contains("does not take pictures"), "{}", seen.text);
+    assert!(seen.text.contains("does not accept images"), "{}", seen.text);
 }
 
 #[tokio::test]
@@ -80,7 +80,11 @@ async fn list_glob_and_search_leave_out_what_is_ignored() {
     assert_eq!(call(&project, Mode::Plan, calls).await.text, "src/main.rs:2:    greet();");
     let seen =
         call(&project, Mode::Plan, "call search {\"pattern\": \"(\"}\ncall glob {\"pattern\": \"[\"}").await;
-    assert!(seen.text.contains("no regular expression") && seen.text.contains("no glob"), "{}", seen.text);
+    assert!(
+        seen.text.contains("not a valid regular expression") && seen.text.contains("not a valid glob"),
+        "{}",
+        seen.text
+    );
 }
 
 #[tokio::test]
@@ -91,7 +95,7 @@ async fn write_makes_files_and_shows_what_changes() {
     let calls = "call write {\"path\": \"new/dir/a.txt\", \"content\": \"a\\n\"}\ncall write {\"path\": \"old.txt\", \"content\": \"new\\n\"}";
     let seen = call(&project, Mode::Ask, calls).await;
     assert_eq!((project.read("new/dir/a.txt"), project.read("old.txt")), ("a\n".into(), "new\n".into()));
-    assert_eq!(seen.text, "made new/dir/a.txt, 1 lines\nreplaced old.txt, now 1 lines");
+    assert_eq!(seen.text, "created new/dir/a.txt, 1 lines\nreplaced old.txt, 1 lines");
     let shown = seen.contents();
     assert!(shown.contains(r#""newText":"new\n","oldText":"old\n""#), "{shown}");
     let diff = serde_json::to_value(&seen.asked[0].content).unwrap();
@@ -108,7 +112,7 @@ async fn edit_makes_all_edits_or_none() {
     {"old": "fn b() {  \n    one();\n}", "new": "fn b() {\n    three();\n}"}]}"#;
     let seen = call(&project, Mode::Code, two).await;
     assert_eq!(project.read("a.rs"), "fn a() {\n    two();\n}\n\nfn b() {\n    three();\n}\n", "{seen:#?}");
-    assert!(seen.text.contains("line 1, 5") && seen.text.contains("differed in blanks"), "{}", seen.text);
+    assert!(seen.text.contains("line 1, 5") && seen.text.contains("differed in whitespace"), "{}", seen.text);
     assert!(seen.asked.is_empty());
     let wrong =
         r#"call edit {"path": "a.rs", "edits": [{"old": "two", "new": "2"}, {"old": "()", "new": "x"}]}"#;
@@ -123,7 +127,7 @@ async fn edit_makes_all_edits_or_none() {
     call(&project, Mode::Code, all).await;
     assert_eq!(project.read("a.rs").matches("pub fn").count(), 2);
     let seen = call(&project, Mode::Code, r#"call edit {"path": "none.rs", "old": "a", "new": "b"}"#).await;
-    assert!(seen.text.contains("there is no file none.rs"), "{}", seen.text);
+    assert!(seen.text.contains("no such file: none.rs"), "{}", seen.text);
 }
 
 #[tokio::test]
@@ -203,9 +207,12 @@ async fn wrong_arguments_and_unknown_tools_are_told_to_the_model() {
     let project = Project::new();
     let calls = "badcall read {\"path\": \ncall read {\"path\": 7}\ncall nothing {}\ncall read {\"path\": \"a\", \"line\": -1}";
     let seen = call(&project, Mode::Ask, calls).await;
-    for words in
-        ["no JSON object", "`path` must be a text", "there is no tool `nothing`; there are read", "from 1 on"]
-    {
+    for words in [
+        "not a JSON object",
+        "`path` must be a string",
+        "no tool `nothing`; available: read",
+        "positive integer",
+    ] {
         assert!(seen.text.contains(words), "{words}: {}", seen.text);
     }
     assert_eq!(seen.states().iter().filter(|state| state.ends_with("failed")).count(), 4);

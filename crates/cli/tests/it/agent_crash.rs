@@ -135,10 +135,10 @@ fn take_all_back(agent: &mut AgentWire, session: &str) {
         let said = agent.history.len();
         agent.prompt(session, "/undo").unwrap();
         let said = agent.said(said);
-        if said == "There is nothing to take back." {
+        if said == "There is nothing to revert." {
             return;
         }
-        assert!(said.contains("were taken back"), "{said}");
+        assert!(said.contains("were reverted"), "{said}");
     }
     panic!("there is always something to take back");
 }

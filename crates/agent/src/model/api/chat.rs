@@ -1,109 +1,214 @@
-//! The answer to a chat completion, as OpenAI sends it and as everybody else does.
+//! OpenAI's chat completions, as OpenAI and others send them.
 
 use serde_json::{Value, json};
 
-use super::calls::{Calls, Piece};
-use super::tags::{Kind, Tags};
-use super::{Decode, Fault, count, error_in, nonsense, openai_usage, seal, text};
-use crate::model::{Event, Stop};
+use super::think_tags::{Kind, ThinkTags};
+use super::{Decode, Decoded, Piece, count, data_url, items, max_output, own_signature, result_text, text};
+use crate::model::{Event, Message, ModelError, ModelInfo, Part, Request, Role, Stop, Thinking, ToolSpec};
+
+pub(super) fn body(info: &ModelInfo, request: &Request) -> Value {
+    let is_openai = info.provider == "openai";
+    let is_openrouter = info.provider == "openrouter";
+    let mut body = json!({
+        "model": info.id,
+        "stream": true,
+        // Without it most servers do not count tokens.
+        "stream_options": { "include_usage": true },
+        "messages": messages(info, request),
+    });
+    if !request.tools.is_empty() {
+        body["tools"] = request.tools.iter().map(tool).collect();
+    }
+    if let Some(max) = max_output(info, request) {
+        body[if is_openai { "max_completion_tokens" } else { "max_tokens" }] = json!(max);
+    }
+    if info.thinking && request.thinking != Thinking::Off {
+        match is_openrouter {
+            true => body["reasoning"] = json!({ "effort": request.thinking.id() }),
+            false => body["reasoning_effort"] = json!(request.thinking.id()),
+        }
+    }
+    if let (true, Some(key)) = (is_openai, &request.cache_key) {
+        body["prompt_cache_key"] = json!(key);
+    }
+    if is_openrouter {
+        body["usage"] = json!({ "include": true });
+    }
+    body
+}
+
+pub(super) fn tool(tool: &ToolSpec) -> Value {
+    json!({
+        "type": "function",
+        "function": { "name": tool.name, "description": tool.about, "parameters": tool.schema },
+    })
+}
+
+fn messages(info: &ModelInfo, request: &Request) -> Vec<Value> {
+    let mut messages = Vec::new();
+    if !request.system.is_empty() {
+        messages.push(json!({ "role": "system", "content": request.system }));
+    }
+    // Thoughts are sent back only within their turn: some servers require that, and some refuse older ones.
+    let turn = request.messages.iter().rposition(Message::starts_turn).unwrap_or(0);
+    for (at, message) in request.messages.iter().enumerate() {
+        match message.role {
+            Role::User => user(message, &mut messages),
+            Role::Assistant => messages.push(assistant(message, info, at > turn)),
+        }
+    }
+    messages
+}
+
+/// Results are messages of their own with text only; their media follow in a message of the user.
+fn user(message: &Message, messages: &mut Vec<Value>) {
+    let mut content: Vec<Value> = Vec::new();
+    for part in &message.parts {
+        if let Part::Result { call, parts, failed } = part {
+            let text = result_text(parts, *failed);
+            messages.push(json!({ "role": "tool", "tool_call_id": call, "content": text }));
+            let media: Vec<Value> =
+                parts.iter().filter(|part| !matches!(part, Part::Text(_))).filter_map(block).collect();
+            if !media.is_empty() {
+                content.push(json!({ "type": "text", "text": "The tool's output besides text:" }));
+                content.extend(media);
+            }
+        } else {
+            content.extend(block(part));
+        }
+    }
+    if content.is_empty() {
+        return;
+    }
+    // Small servers accept plain strings only.
+    let plain: Option<Vec<&str>> =
+        content.iter().map(|block| (block["type"] == "text").then(|| block["text"].as_str())?).collect();
+    let content = plain.map_or_else(|| json!(content), |texts| json!(texts.join("\n")));
+    messages.push(json!({ "role": "user", "content": content }));
+}
+
+fn block(part: &Part) -> Option<Value> {
+    Some(match part {
+        Part::Text(text) => json!({ "type": "text", "text": text }),
+        Part::Image { mime, data } => {
+            json!({ "type": "image_url", "image_url": { "url": data_url(mime, data) } })
+        }
+        Part::Audio { mime, data } => {
+            let format = mime.rsplit('/').next().unwrap_or("wav").trim_start_matches("x-");
+            let format = if format == "mpeg" { "mp3" } else { format };
+            json!({ "type": "input_audio", "input_audio": { "data": data, "format": format } })
+        }
+        _ => return None,
+    })
+}
+
+fn assistant(message: &Message, info: &ModelInfo, in_turn: bool) -> Value {
+    let mut value = json!({ "role": "assistant", "content": message.text() });
+    let calls: Vec<Value> = message
+        .calls()
+        .map(|call| {
+            let function = json!({ "name": call.name, "arguments": call.arguments.to_string() });
+            json!({ "id": call.id, "type": "function", "function": function })
+        })
+        .collect();
+    if !calls.is_empty() {
+        if value["content"] == "" {
+            value["content"] = Value::Null;
+        }
+        value["tool_calls"] = json!(calls);
+    }
+    if in_turn {
+        add_thoughts(message, info, &mut value);
+    }
+    value
+}
+
+/// Adds thoughts under the name under which they came.
+fn add_thoughts(message: &Message, info: &ModelInfo, value: &mut Value) {
+    for part in &message.parts {
+        let Part::Thought { text, signature } = part else { continue };
+        if let Some(details) = own_signature(signature, info, "details") {
+            value["reasoning_details"] = details.clone();
+        } else if let Some(field) = own_signature(signature, info, "field").and_then(Value::as_str) {
+            let before = value[field].as_str().unwrap_or_default();
+            value[field] = json!(format!("{before}{text}"));
+        }
+    }
+}
 
 pub(super) struct Decoder {
-    provider: String,
-    calls: Calls,
-    tags: Tags,
-    /// The name under which thoughts come, so that they can go back under it.
+    tags: ThinkTags,
+    /// The member that holds thoughts, so that they can be sent back in it.
     field: Option<&'static str>,
     /// OpenRouter's signed or encrypted thoughts.
     details: Vec<Value>,
     thinking: bool,
-    stop: Option<Stop>,
 }
 
 impl Decoder {
-    pub(super) fn new(provider: String, calls: Calls) -> Self {
-        // OpenAI's models never think aloud between tags, so a text that begins with one is meant.
-        let tags = Tags::new(provider != "openai");
-        Decoder { provider, calls, tags, field: None, details: Vec::new(), thinking: false, stop: None }
+    pub(super) fn new(provider: &str) -> Self {
+        // OpenAI's models write no thoughts between tags, so a text that begins with one is text.
+        let tags = ThinkTags::new(provider != "openai");
+        Decoder { tags, field: None, details: Vec::new(), thinking: false }
     }
 
-    fn delta(&mut self, delta: &Value, out: &mut Vec<Event>) {
+    fn delta(&mut self, delta: &Value, out: &mut Decoded) {
         if let Some(details) = delta["reasoning_details"].as_array() {
             self.details.extend(details.iter().cloned());
             self.thinking = true;
         }
-        for field in ["reasoning_content", "reasoning"] {
-            if let Some(thought) = text(delta, field) {
-                self.field.get_or_insert(field);
-                self.thinking = true;
-                out.push(Event::Thought(thought.to_owned()));
-                // Servers that send both mean the same.
-                break;
-            }
+        // Servers that send both members repeat the same text.
+        let thought = ["reasoning_content", "reasoning"]
+            .into_iter()
+            .find_map(|field| Some((field, text(delta, field)?)));
+        if let Some((field, thought)) = thought {
+            self.field.get_or_insert(field);
+            self.thinking = true;
+            out.thought(Some(thought));
         }
-        if let Some(said) = text(delta, "content") {
-            self.say(said, out);
-        }
-        if let Some(refusal) = text(delta, "refusal") {
-            self.thought_ends(out);
-            out.push(Event::Text(refusal.to_owned()));
-            self.stop = Some(Stop::Refused);
-        }
-        for call in delta["tool_calls"].as_array().into_iter().flatten() {
-            self.thought_ends(out);
-            self.call(call, out);
-        }
-    }
-
-    fn say(&mut self, said: &str, out: &mut Vec<Event>) {
-        for (kind, piece) in self.tags.push(said) {
+        for (kind, piece) in self.tags.push(text(delta, "content").unwrap_or_default()) {
             match kind {
-                Kind::Thought => out.push(Event::Thought(piece)),
+                Kind::Thought => out.events.push(Event::Thought(piece)),
                 Kind::Text => {
-                    self.thought_ends(out);
-                    out.push(Event::Text(piece));
+                    self.end_thought(out);
+                    out.events.push(Event::Text(piece));
                 }
             }
         }
+        if let Some(refusal) = text(delta, "refusal") {
+            self.end_thought(out);
+            out.text(Some(refusal));
+            out.stop = Some(Stop::Refused);
+        }
+        for call in items(delta, "tool_calls") {
+            self.end_thought(out);
+            let function = &call["function"];
+            // Arguments are a string that contains JSON; some servers send the JSON itself.
+            let json = match &function["arguments"] {
+                Value::String(json) => Some(json.clone()),
+                object @ Value::Object(_) => Some(object.to_string()),
+                _ => None,
+            };
+            let (index, id, name) = (call["index"].as_u64(), text(call, "id"), text(function, "name"));
+            out.call_piece(Piece { index, id, name, json, ..Piece::default() });
+        }
     }
 
-    /// A thought is over when something else comes.
-    fn thought_ends(&mut self, out: &mut Vec<Event>) {
+    /// A thought ends when something else begins.
+    fn end_thought(&mut self, out: &mut Decoded) {
         if !std::mem::take(&mut self.thinking) {
             return;
         }
         let details = std::mem::take(&mut self.details);
         if !details.is_empty() {
-            out.push(Event::Seal(seal(&self.provider, json!({ "details": joined(details) }))));
+            out.signature(json!({ "details": joined(details) }));
         } else if let Some(field) = self.field {
-            out.push(Event::Seal(seal(&self.provider, json!({ "field": field }))));
+            out.signature(json!({ "field": field }));
         }
-    }
-
-    fn call(&mut self, call: &Value, out: &mut Vec<Event>) {
-        let function = &call["function"];
-        // Arguments are text that holds JSON; some servers send the JSON itself.
-        let json = match &function["arguments"] {
-            Value::String(json) => Some(json.clone()),
-            object @ Value::Object(_) => Some(object.to_string()),
-            _ => None,
-        };
-        let index = call["index"].as_u64();
-        self.calls
-            .take(Piece { index, id: text(call, "id"), name: text(function, "name"), json, seal: None }, out);
-    }
-
-    fn stopped(&mut self, reason: &str) {
-        let stop = match reason {
-            "stop" | "eos" | "tool_calls" | "function_call" => self.calls.stop(),
-            "length" => Stop::MaxTokens,
-            "content_filter" => Stop::Refused,
-            other => Stop::Other(other.to_owned()),
-        };
-        self.stop.get_or_insert(stop);
     }
 }
 
-/// Pieces of the same thought, told by their kind and place, become one again.
+/// Joins pieces of the same thought, which have the same type and index.
 fn joined(pieces: Vec<Value>) -> Vec<Value> {
     let mut whole: Vec<Value> = Vec::new();
     for piece in pieces {
@@ -129,46 +234,40 @@ fn joined(pieces: Vec<Value>) -> Vec<Value> {
 }
 
 impl Decode for Decoder {
-    fn take(&mut self, message: &Value, out: &mut Vec<Event>) -> Result<(), Fault> {
-        if let Some(fault) = error_in(message) {
-            return Err(fault);
-        }
+    fn take(&mut self, message: &Value, out: &mut Decoded) -> Result<(), ModelError> {
         let usage = &message["usage"];
-        let choice = message["choices"].get(0);
-        if choice.is_none() && !usage.is_object() && message.get("choices").is_none() {
-            return Err(nonsense("a message without choices"));
+        if message.get("choices").is_none() && !usage.is_object() {
+            return Err(ModelError::protocol("a message without choices"));
         }
-        if let Some(choice) = choice {
-            // A whole answer instead of its pieces has a message where those have a delta.
+        if let Some(choice) = message["choices"].get(0) {
+            // A whole response has a message instead of a delta.
             let part = if choice["delta"].is_object() { &choice["delta"] } else { &choice["message"] };
             self.delta(part, out);
             if let Some(reason) = text(choice, "finish_reason") {
-                self.stopped(reason);
+                let stop = match reason {
+                    "stop" | "eos" | "tool_calls" | "function_call" => out.calls.stop(),
+                    "length" => Stop::MaxTokens,
+                    "content_filter" => Stop::Refused,
+                    other => Stop::Other(other.to_owned()),
+                };
+                out.stop.get_or_insert(stop);
             }
         }
         if usage.is_object() {
             let cached = count(usage, "/prompt_tokens_details/cached_tokens")
                 .max(count(usage, "/prompt_cache_hit_tokens"));
             let thought = count(usage, "/completion_tokens_details/reasoning_tokens");
-            out.push(openai_usage(
-                count(usage, "/prompt_tokens"),
-                cached,
-                count(usage, "/completion_tokens"),
-                thought,
-            ));
+            let (input, output) = (count(usage, "/prompt_tokens"), count(usage, "/completion_tokens"));
+            out.usage_with_cache(input, cached, output, thought);
         }
         Ok(())
     }
 
-    fn is_complete(&self) -> bool {
-        self.stop.is_some()
-    }
-
-    fn finish(&mut self, out: &mut Vec<Event>) {
-        if let Some((kind, piece)) = self.tags.rest() {
-            out.push(if kind == Kind::Thought { Event::Thought(piece) } else { Event::Text(piece) });
-        }
-        self.thought_ends(out);
-        self.calls.finish(self.stop.take(), out);
+    fn finish(&mut self, out: &mut Decoded) {
+        out.events.extend(self.tags.rest().map(|(kind, piece)| match kind {
+            Kind::Thought => Event::Thought(piece),
+            Kind::Text => Event::Text(piece),
+        }));
+        self.end_thought(out);
     }
 }

@@ -1,12 +1,9 @@
 //! Google's `streamGenerateContent`.
 
-use std::collections::HashMap;
-
 use serde_json::{Value, json};
 
-use super::calls::Calls;
-use super::{Decode, Fault, count, error_in, nonsense, own_seal, result_text, seal, text};
-use crate::model::{Event, Message, ModelInfo, Part, Request, Role, Stop, Thinking, ToolSpec, Usage};
+use super::{Decode, Decoded, count, items, max_output, own_signature, result_text, signed_by, text};
+use crate::model::{ModelError, ModelInfo, Part, Request, Role, Stop, Thinking, ToolSpec};
 
 pub(super) fn body(info: &ModelInfo, request: &Request) -> Value {
     let mut body = json!({ "contents": contents(info, request) });
@@ -14,31 +11,24 @@ pub(super) fn body(info: &ModelInfo, request: &Request) -> Value {
         body["systemInstruction"] = json!({ "parts": [{ "text": request.system }] });
     }
     if !request.tools.is_empty() {
+        let tool = |tool: &ToolSpec| json!({ "name": tool.name, "description": tool.about, "parametersJsonSchema": tool.schema });
         let declarations: Vec<Value> = request.tools.iter().map(tool).collect();
         body["tools"] = json!([{ "functionDeclarations": declarations }]);
     }
-    let mut config = json!({});
-    if let Some(max) = request.max_output {
-        config["maxOutputTokens"] = json!(max.min(info.max_output));
+    if let Some(max) = max_output(info, request) {
+        body["generationConfig"]["maxOutputTokens"] = json!(max);
     }
     if let (true, Some(thinking)) = (info.thinking, thinking(&info.id, request.thinking)) {
-        config["thinkingConfig"] = thinking;
-    }
-    if config != json!({}) {
-        body["generationConfig"] = config;
+        body["generationConfig"]["thinkingConfig"] = thinking;
     }
     body
 }
 
-fn tool(tool: &ToolSpec) -> Value {
-    json!({ "name": tool.name, "description": tool.about, "parametersJsonSchema": tool.schema })
-}
-
-/// Up to 2.5 a budget of tokens, from 3 on a level.
+/// Up to version 2.5 a token budget, from 3 on a level.
 fn thinking(id: &str, level: Thinking) -> Option<Value> {
     if id.contains("gemini-2") {
         let budget = match level {
-            // The large ones cannot stop thinking altogether.
+            // The large models cannot switch thinking off.
             Thinking::Off if id.contains("pro") => return None,
             Thinking::Off => 0,
             Thinking::Low => 2_048,
@@ -49,44 +39,40 @@ fn thinking(id: &str, level: Thinking) -> Option<Value> {
     }
     match level {
         Thinking::Off => None,
-        level => Some(json!({ "includeThoughts": true, "thinkingLevel": level.word() })),
+        level => Some(json!({ "includeThoughts": true, "thinkingLevel": level.id() })),
     }
 }
 
 fn contents(info: &ModelInfo, request: &Request) -> Vec<Value> {
-    // Results name their tool, which only the call knows.
-    let calls = request.messages.iter().flat_map(Message::calls);
-    let names: HashMap<&str, &str> = calls.map(|call| (call.id.as_str(), call.name.as_str())).collect();
+    let names = request.tool_names();
     let mut contents = Vec::new();
     for message in &request.messages {
         let mut unsigned = message.role == Role::Assistant && !info.id.contains("gemini-2");
         let mut parts: Vec<Value> = Vec::new();
         for part in &message.parts {
             match part {
-                Part::Result { call, parts: answer, failed } => {
+                Part::Result { call, parts: result, failed } => {
                     let name = names.get(call.as_str()).copied().unwrap_or("unknown");
-                    parts.push(response(name, answer, *failed));
-                    parts.extend(answer.iter().filter_map(media));
+                    let key = if *failed { "error" } else { "output" };
+                    let response = json!({ key: result_text(result, *failed) });
+                    parts.push(json!({ "functionResponse": { "name": name, "response": response } }));
+                    parts.extend(result.iter().filter_map(media));
                 }
                 Part::Call(call) => {
                     let mut value = json!({ "functionCall": { "name": call.name, "args": call.arguments } });
-                    if let Some(signature) =
-                        own_seal(call.seal.as_ref(), &info.provider).and_then(|seal| seal.get("signature"))
-                    {
+                    if let Some(signature) = own_signature(&call.signature, info, "signature") {
                         value["thoughtSignature"] = signature.clone();
                     } else if unsigned {
-                        // The first call of an answer must be signed, which one by another model is not. This is the
-                        // interface's own word for that case.
+                        // The first call of a response must be signed; this value is the API's own for calls of other models.
                         value["thoughtSignature"] = json!("skip_thought_signature_validator");
                     }
                     unsigned = false;
                     parts.push(value);
                 }
                 Part::Text(text) => parts.push(json!({ "text": text })),
-                Part::Thought { seal, .. } => {
-                    // A signature that came with text goes back with text; the thought itself does not.
-                    let own = own_seal(seal.as_ref(), &info.provider);
-                    if let Some(signature) = own.and_then(|seal| seal.get("signature")) {
+                Part::Thought { signature, .. } => {
+                    // The signature is sent back with an empty text, without the thought itself.
+                    if let Some(signature) = own_signature(signature, info, "signature") {
                         parts.push(json!({ "text": "", "thoughtSignature": signature }));
                     }
                 }
@@ -101,11 +87,6 @@ fn contents(info: &ModelInfo, request: &Request) -> Vec<Value> {
     contents
 }
 
-fn response(name: &str, parts: &[Part], failed: bool) -> Value {
-    let key = if failed { "error" } else { "output" };
-    json!({ "functionResponse": { "name": name, "response": { key: result_text(parts, failed) } } })
-}
-
 fn media(part: &Part) -> Option<Value> {
     match part {
         Part::Image { mime, data } | Part::Audio { mime, data } => {
@@ -115,88 +96,52 @@ fn media(part: &Part) -> Option<Value> {
     }
 }
 
-pub(super) struct Decoder {
-    provider: String,
-    calls: Calls,
-    stop: Option<Stop>,
-}
+pub(super) struct Decoder;
 
-impl Decoder {
-    pub(super) fn new(provider: String, calls: Calls) -> Self {
-        Decoder { provider, calls, stop: None }
+fn part(part: &Value, out: &mut Decoded) {
+    let signature = text(part, "thoughtSignature").map(|signature| json!({ "signature": signature }));
+    let call = &part["functionCall"];
+    if call.is_object() {
+        let signature = signature.map(|signature| signed_by(&out.provider, signature));
+        return out.calls.whole(call, &call["args"], signature, &mut out.events);
     }
-
-    fn part(&mut self, part: &Value, out: &mut Vec<Event>) {
-        let signature =
-            text(part, "thoughtSignature").map(|sign| seal(&self.provider, json!({ "signature": sign })));
-        let call = &part["functionCall"];
-        if call.is_object() {
-            self.calls.whole(call, &call["args"], signature, out);
-            return;
-        }
-        if let Some(said) = text(part, "text") {
-            let thought = part["thought"].as_bool().unwrap_or(false);
-            out.push(if thought { Event::Thought(said.to_owned()) } else { Event::Text(said.to_owned()) });
-        }
-        out.extend(signature.map(Event::Seal));
+    match part["thought"].as_bool() {
+        Some(true) => out.thought(text(part, "text")),
+        _ => out.text(text(part, "text")),
     }
-
-    fn stopped(&mut self, reason: &str) {
-        self.stop = Some(match reason {
-            "STOP" => self.calls.stop(),
-            "MAX_TOKENS" => Stop::MaxTokens,
-            "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" | "IMAGE_SAFETY" => {
-                Stop::Refused
-            }
-            other => Stop::Other(other.to_owned()),
-        });
-    }
-
-    fn count(usage: &Value, out: &mut Vec<Event>) {
-        let cached = count(usage, "/cachedContentTokenCount");
-        let read = count(usage, "/promptTokenCount") + count(usage, "/toolUsePromptTokenCount");
-        let thought = count(usage, "/thoughtsTokenCount");
-        out.push(Event::Usage(Usage {
-            input: read.saturating_sub(cached),
-            output: count(usage, "/candidatesTokenCount") + thought,
-            cache_read: cached.min(read),
-            cache_write: 0,
-            thought,
-        }));
+    if let Some(signature) = signature {
+        out.signature(signature);
     }
 }
 
 impl Decode for Decoder {
-    fn take(&mut self, message: &Value, out: &mut Vec<Event>) -> Result<(), Fault> {
-        if let Some(fault) = error_in(message) {
-            return Err(fault);
-        }
+    fn take(&mut self, message: &Value, out: &mut Decoded) -> Result<(), ModelError> {
         let known = ["candidates", "usageMetadata", "promptFeedback"];
         if !known.iter().any(|key| message.get(key).is_some()) {
-            return Err(nonsense("a message without candidates"));
+            return Err(ModelError::protocol("a message without candidates"));
         }
         if message.pointer("/promptFeedback/blockReason").is_some() {
-            self.stop = Some(Stop::Refused);
+            out.stop = Some(Stop::Refused);
         }
         if let Some(candidate) = message["candidates"].get(0) {
-            for part in candidate.pointer("/content/parts").and_then(Value::as_array).into_iter().flatten() {
-                self.part(part, out);
-            }
+            items(&candidate["content"], "parts").for_each(|value| part(value, out));
             if let Some(reason) = text(candidate, "finishReason") {
-                self.stopped(reason);
+                out.stop = Some(match reason {
+                    "STOP" => out.calls.stop(),
+                    "MAX_TOKENS" => Stop::MaxTokens,
+                    "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII"
+                    | "IMAGE_SAFETY" => Stop::Refused,
+                    other => Stop::Other(other.to_owned()),
+                });
             }
         }
-        if message["usageMetadata"].is_object() {
-            Decoder::count(&message["usageMetadata"], out);
+        let usage = &message["usageMetadata"];
+        if usage.is_object() {
+            let input = count(usage, "/promptTokenCount") + count(usage, "/toolUsePromptTokenCount");
+            let thought = count(usage, "/thoughtsTokenCount");
+            let output = count(usage, "/candidatesTokenCount") + thought;
+            out.usage_with_cache(input, count(usage, "/cachedContentTokenCount"), output, thought);
         }
         Ok(())
-    }
-
-    fn is_complete(&self) -> bool {
-        self.stop.is_some()
-    }
-
-    fn finish(&mut self, out: &mut Vec<Event>) {
-        self.calls.finish(self.stop.take(), out);
     }
 }

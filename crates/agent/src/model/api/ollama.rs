@@ -1,33 +1,28 @@
-//! Ollama's own chat. It is spoken instead of OpenAI's because only here a conversation can be longer than the few
-//! thousand tokens that a server grants by itself.
-
-use std::collections::HashMap;
+//! Ollama's own chat. Unlike its OpenAI protocol, it can set the length of a conversation, which is short by default.
 
 use serde_json::{Value, json};
 
-use super::calls::Calls;
-use super::{Decode, Fault, chat_body, count, error_in, nonsense, result_text, text};
-use crate::model::{Event, Message, ModelInfo, Part, Request, Role, Stop, Thinking, Usage};
+use super::{Decode, Decoded, chat, count, items, max_output, result_text, text};
+use crate::model::{Message, ModelError, ModelInfo, Part, Request, Role, Stop, Thinking, Usage};
 
 pub(super) fn body(info: &ModelInfo, request: &Request) -> Value {
-    let mut options = json!({ "num_ctx": info.window });
-    if let Some(max) = request.max_output {
-        options["num_predict"] = json!(max.min(info.max_output));
-    }
     let mut body = json!({
         "model": info.id,
         "stream": true,
         "messages": messages(request),
-        "options": options,
+        "options": { "num_ctx": info.window },
     });
+    if let Some(max) = max_output(info, request) {
+        body["options"]["num_predict"] = json!(max);
+    }
     if !request.tools.is_empty() {
-        body["tools"] = request.tools.iter().map(chat_body::tool).collect();
+        body["tools"] = request.tools.iter().map(chat::tool).collect();
     }
     if info.thinking {
         body["think"] = match request.thinking {
             Thinking::Off => json!(false),
-            // Only some know levels; all others know yes and no.
-            level if info.id.starts_with("gpt-oss") => json!(level.word()),
+            // Only these models have levels.
+            level if info.id.starts_with("gpt-oss") => json!(level.id()),
             _ => json!(true),
         };
     }
@@ -35,8 +30,7 @@ pub(super) fn body(info: &ModelInfo, request: &Request) -> Value {
 }
 
 fn messages(request: &Request) -> Vec<Value> {
-    let calls = request.messages.iter().flat_map(Message::calls);
-    let names: HashMap<&str, &str> = calls.map(|call| (call.id.as_str(), call.name.as_str())).collect();
+    let names = request.tool_names();
     let mut messages = Vec::new();
     if !request.system.is_empty() {
         messages.push(json!({ "role": "system", "content": request.system }));
@@ -50,26 +44,24 @@ fn messages(request: &Request) -> Vec<Value> {
             if let Part::Result { call, parts, failed } = part {
                 let name = names.get(call.as_str()).copied().unwrap_or("unknown");
                 let text = result_text(parts, *failed);
-                messages
-                    .push(with_images(json!({ "role": "tool", "tool_name": name, "content": text }), parts));
+                let result = json!({ "role": "tool", "tool_name": name, "content": text });
+                messages.push(with_images(result, parts));
             }
         }
-        let said = message.text();
-        if !said.is_empty() || message.parts.iter().any(|part| matches!(part, Part::Image { .. })) {
-            messages.push(with_images(json!({ "role": "user", "content": said }), &message.parts));
+        let user = with_images(json!({ "role": "user", "content": message.text() }), &message.parts);
+        if user["content"] != "" || user.get("images").is_some() {
+            messages.push(user);
         }
     }
     messages
 }
 
 fn with_images(mut message: Value, parts: &[Part]) -> Value {
-    let images: Vec<&str> = parts
-        .iter()
-        .filter_map(|part| match part {
-            Part::Image { data, .. } => Some(data.as_str()),
-            _ => None,
-        })
-        .collect();
+    let image = |part: &Part| match part {
+        Part::Image { data, .. } => Some(json!(data)),
+        _ => None,
+    };
+    let images: Vec<Value> = parts.iter().filter_map(image).collect();
     if !images.is_empty() {
         message["images"] = json!(images);
     }
@@ -88,48 +80,26 @@ fn assistant(message: &Message) -> Value {
     value
 }
 
-pub(super) struct Decoder {
-    calls: Calls,
-    stop: Option<Stop>,
-}
-
-impl Decoder {
-    pub(super) fn new(calls: Calls) -> Self {
-        Decoder { calls, stop: None }
-    }
-}
+pub(super) struct Decoder;
 
 impl Decode for Decoder {
-    fn take(&mut self, message: &Value, out: &mut Vec<Event>) -> Result<(), Fault> {
-        if let Some(fault) = error_in(message) {
-            return Err(fault);
-        }
-        let said = message.get("message").ok_or_else(|| nonsense("a line without a message"))?;
-        out.extend(text(said, "thinking").map(|text| Event::Thought(text.to_owned())));
-        out.extend(text(said, "content").map(|text| Event::Text(text.to_owned())));
-        for call in said["tool_calls"].as_array().into_iter().flatten() {
-            self.calls.whole(call, &call["function"]["arguments"], None, out);
+    fn take(&mut self, message: &Value, out: &mut Decoded) -> Result<(), ModelError> {
+        let content =
+            message.get("message").ok_or_else(|| ModelError::protocol("a line without a message"))?;
+        out.thought(text(content, "thinking"));
+        out.text(text(content, "content"));
+        for call in items(content, "tool_calls") {
+            out.calls.whole(call, &call["function"]["arguments"], None, &mut out.events);
         }
         if message["done"].as_bool() == Some(true) {
-            out.push(Event::Usage(Usage {
-                input: count(message, "/prompt_eval_count"),
-                output: count(message, "/eval_count"),
-                ..Usage::default()
-            }));
-            self.stop = Some(match text(message, "done_reason") {
+            let (input, output) = (count(message, "/prompt_eval_count"), count(message, "/eval_count"));
+            out.usage(Usage { input, output, ..Usage::default() });
+            out.stop = Some(match text(message, "done_reason") {
                 Some("length") => Stop::MaxTokens,
-                Some("stop") | None => self.calls.stop(),
+                Some("stop") | None => out.calls.stop(),
                 Some(other) => Stop::Other(other.to_owned()),
             });
         }
         Ok(())
-    }
-
-    fn is_complete(&self) -> bool {
-        self.stop.is_some()
-    }
-
-    fn finish(&mut self, out: &mut Vec<Event>) {
-        self.calls.finish(self.stop.take(), out);
     }
 }

@@ -2,19 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::calls::{Calls, Piece};
-use super::{
-    Decode, Fault, count, data_url, error_in, nonsense, openai_usage, own_seal, result_text, seal, text,
-};
-use crate::model::fault;
-use crate::model::{Event, Message, ModelInfo, Part, Request, Role, Stop, Thinking, ToolSpec};
+use super::{Decode, Decoded, Piece, count, data_url, max_output, own_signature, result_text, text};
+use crate::model::{Message, ModelError, ModelInfo, Part, Request, Role, Stop, Thinking, ToolSpec};
 
 pub(super) fn body(info: &ModelInfo, request: &Request) -> Value {
     let mut input = Vec::new();
     for message in &request.messages {
-        items(message, info, &mut input);
+        add_items(message, info, &mut input);
     }
-    // Nothing is kept at the provider; the conversation is ours, and thoughts travel encrypted.
+    // The provider stores nothing; thoughts are sent back in encrypted form.
     let mut body = json!({ "model": info.id, "stream": true, "store": false, "input": input });
     if !request.system.is_empty() {
         body["instructions"] = json!(request.system);
@@ -22,13 +18,13 @@ pub(super) fn body(info: &ModelInfo, request: &Request) -> Value {
     if !request.tools.is_empty() {
         body["tools"] = request.tools.iter().map(tool).collect();
     }
-    if let Some(max) = request.max_output {
-        body["max_output_tokens"] = json!(max.min(info.max_output));
+    if let Some(max) = max_output(info, request) {
+        body["max_output_tokens"] = json!(max);
     }
     if info.thinking {
         body["include"] = json!(["reasoning.encrypted_content"]);
         if request.thinking != Thinking::Off {
-            body["reasoning"] = json!({ "effort": request.thinking.word(), "summary": "auto" });
+            body["reasoning"] = json!({ "effort": request.thinking.id(), "summary": "auto" });
         }
     }
     if let Some(key) = &request.cache_key {
@@ -42,9 +38,9 @@ fn tool(tool: &ToolSpec) -> Value {
     json!({ "type": "function", "name": name, "description": about, "parameters": tool.schema, "strict": false })
 }
 
-/// One message becomes several items: what is said, calls, results and thoughts are told apart.
-fn items(message: &Message, info: &ModelInfo, input: &mut Vec<Value>) {
-    let (role, kind) = match message.role {
+/// Adds a message as several items: content, calls, results and thoughts are separate.
+fn add_items(message: &Message, info: &ModelInfo, input: &mut Vec<Value>) {
+    let (role, text_type) = match message.role {
         Role::User => ("user", "input_text"),
         Role::Assistant => ("assistant", "output_text"),
     };
@@ -52,30 +48,28 @@ fn items(message: &Message, info: &ModelInfo, input: &mut Vec<Value>) {
     for part in &message.parts {
         let item = match part {
             Part::Text(text) => {
-                content.push(json!({ "type": kind, "text": text }));
+                content.push(json!({ "type": text_type, "text": text }));
                 continue;
             }
-            Part::Image { mime, data } => {
-                content.push(json!({ "type": "input_image", "image_url": data_url(mime, data) }));
-                continue;
-            }
-            Part::Audio { .. } => continue,
-            Part::Thought { seal, .. } => {
-                match own_seal(seal.as_ref(), &info.provider).and_then(|seal| seal.get("item")) {
-                    Some(item) => item.clone(),
-                    None => continue,
-                }
-            }
+            Part::Thought { signature, .. } => own_signature(signature, info, "item").cloned(),
             Part::Call(call) => {
                 let arguments = call.arguments.to_string();
-                json!({ "type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments })
+                Some(
+                    json!({ "type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments }),
+                )
             }
-            Part::Result { call, parts, failed } => {
-                json!({ "type": "function_call_output", "call_id": call, "output": output(parts, *failed) })
+            Part::Result { call, parts, failed } => Some(
+                json!({ "type": "function_call_output", "call_id": call, "output": output(parts, *failed) }),
+            ),
+            media => {
+                content.extend(image(media));
+                continue;
             }
         };
-        flush(role, &mut content, input);
-        input.push(item);
+        if let Some(item) = item {
+            flush(role, &mut content, input);
+            input.push(item);
+        }
     }
     flush(role, &mut content, input);
 }
@@ -86,127 +80,103 @@ fn flush(role: &str, content: &mut Vec<Value>, input: &mut Vec<Value>) {
     }
 }
 
+fn image(part: &Part) -> Option<Value> {
+    match part {
+        Part::Image { mime, data } => {
+            Some(json!({ "type": "input_image", "image_url": data_url(mime, data) }))
+        }
+        _ => None,
+    }
+}
+
 fn output(parts: &[Part], failed: bool) -> Value {
     let text = result_text(parts, failed);
-    let pictures: Vec<Value> = parts
-        .iter()
-        .filter_map(|part| match part {
-            Part::Image { mime, data } => {
-                Some(json!({ "type": "input_image", "image_url": data_url(mime, data) }))
-            }
-            _ => None,
-        })
-        .collect();
-    if pictures.is_empty() {
+    let images: Vec<Value> = parts.iter().filter_map(image).collect();
+    if images.is_empty() {
         return json!(text);
     }
     let mut blocks = vec![json!({ "type": "input_text", "text": text })];
-    blocks.extend(pictures);
+    blocks.extend(images);
     json!(blocks)
 }
 
+#[derive(Default)]
 pub(super) struct Decoder {
-    provider: String,
-    calls: Calls,
     refused: bool,
-    stop: Option<Stop>,
+}
+
+fn begin_item(index: u64, item: &Value, out: &mut Decoded) {
+    if item["type"] == "function_call" {
+        let (id, name) = (text(item, "call_id"), text(item, "name"));
+        out.call_piece(Piece { index: Some(index), id, name, ..Piece::default() });
+    }
+}
+
+fn end_item(index: u64, item: &Value, out: &mut Decoded) {
+    match item["type"].as_str() {
+        Some("function_call") => out.end_call(index, text(item, "arguments")),
+        // Without the encrypted form the provider, which stores nothing, could not read it back.
+        Some("reasoning") if item["encrypted_content"].is_string() => {
+            let mut kept = json!({ "type": "reasoning", "summary": item["summary"], "encrypted_content": item["encrypted_content"] });
+            if item["id"].is_string() {
+                kept["id"] = item["id"].clone();
+            }
+            out.signature(json!({ "item": kept }));
+        }
+        _ => {}
+    }
 }
 
 impl Decoder {
-    pub(super) fn new(provider: String, calls: Calls) -> Self {
-        Decoder { provider, calls, refused: false, stop: None }
-    }
-
-    fn item_begins(&mut self, index: u64, item: &Value, out: &mut Vec<Event>) {
-        if item["type"] == "function_call" {
-            let (id, name) = (text(item, "call_id"), text(item, "name"));
-            self.calls.take(Piece { index: Some(index), id, name, ..Piece::default() }, out);
-        }
-    }
-
-    fn item_ends(&mut self, index: u64, item: &Value, out: &mut Vec<Event>) {
-        match item["type"].as_str() {
-            Some("function_call") => self.calls.end(index, text(item, "arguments"), out),
-            Some("reasoning") => {
-                let mut kept = json!({ "type": "reasoning", "summary": item["summary"] });
-                for key in ["id", "encrypted_content"] {
-                    if let Some(value) = item.get(key).filter(|value| !value.is_null()) {
-                        kept[key] = value.clone();
-                    }
-                }
-                // Without its encrypted form the provider, which keeps nothing, could not read it back.
-                if kept.get("encrypted_content").is_some() {
-                    out.push(Event::Seal(seal(&self.provider, json!({ "item": kept }))));
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// The last message, which repeats everything and adds the count of tokens.
-    fn response_ends(&mut self, response: &Value, out: &mut Vec<Event>) {
+    /// The last message, which repeats everything and adds the token count.
+    fn end_response(&mut self, response: &Value, out: &mut Decoded) {
         let usage = &response["usage"];
         if usage.is_object() {
-            out.push(openai_usage(
+            out.usage_with_cache(
                 count(usage, "/input_tokens"),
                 count(usage, "/input_tokens_details/cached_tokens"),
                 count(usage, "/output_tokens"),
                 count(usage, "/output_tokens_details/reasoning_tokens"),
-            ));
+            );
         }
         let reason = response.pointer("/incomplete_details/reason").and_then(Value::as_str);
-        self.stop = Some(match reason {
+        out.stop = Some(match reason {
             Some("max_output_tokens") => Stop::MaxTokens,
             Some("content_filter") => Stop::Refused,
             Some(other) => Stop::Other(other.to_owned()),
             None if self.refused => Stop::Refused,
-            None => self.calls.stop(),
+            None => out.calls.stop(),
         });
     }
 }
 
 impl Decode for Decoder {
-    fn take(&mut self, message: &Value, out: &mut Vec<Event>) -> Result<(), Fault> {
+    fn take(&mut self, message: &Value, out: &mut Decoded) -> Result<(), ModelError> {
         let index = count(message, "/output_index");
-        let delta = text(message, "delta").map(str::to_owned);
-        match message["type"].as_str() {
-            Some("response.output_text.delta") => out.extend(delta.map(Event::Text)),
-            Some("response.refusal.delta") => {
+        let delta = text(message, "delta");
+        let Some(kind) = message["type"].as_str() else {
+            return Err(ModelError::protocol("a message without a type"));
+        };
+        match kind.strip_prefix("response.").unwrap_or(kind) {
+            "output_text.delta" => out.text(delta),
+            "refusal.delta" => {
                 self.refused = true;
-                out.extend(delta.map(Event::Text));
+                out.text(delta);
             }
-            Some("response.reasoning_summary_text.delta" | "response.reasoning_text.delta") => {
-                out.extend(delta.map(Event::Thought));
+            "reasoning_summary_text.delta" | "reasoning_text.delta" => out.thought(delta),
+            "reasoning_summary_part.added" if count(message, "/summary_index") > 0 => {
+                out.thought(Some("\n\n"));
             }
-            Some("response.reasoning_summary_part.added") if count(message, "/summary_index") > 0 => {
-                out.push(Event::Thought("\n\n".to_owned()));
+            "output_item.added" => begin_item(index, &message["item"], out),
+            "function_call_arguments.delta" => {
+                let json = delta.map(str::to_owned);
+                out.call_piece(Piece { index: Some(index), json, ..Piece::default() });
             }
-            Some("response.output_item.added") => self.item_begins(index, &message["item"], out),
-            Some("response.function_call_arguments.delta") => {
-                self.calls.take(Piece { index: Some(index), json: delta, ..Piece::default() }, out);
-            }
-            Some("response.output_item.done") => self.item_ends(index, &message["item"], out),
-            Some("response.completed" | "response.incomplete" | "response.done") => {
-                self.response_ends(&message["response"], out);
-            }
-            Some("response.failed") => return Err(fault::of_stream(&message["response"])),
-            _ => {
-                if let Some(fault) = error_in(message) {
-                    return Err(fault);
-                }
-                if message.get("type").is_none() {
-                    return Err(nonsense("a message without a type"));
-                }
-            }
+            "output_item.done" => end_item(index, &message["item"], out),
+            "completed" | "incomplete" | "done" => self.end_response(&message["response"], out),
+            "failed" => return Err(ModelError::from_stream(&message["response"])),
+            _ => {}
         }
         Ok(())
-    }
-
-    fn is_complete(&self) -> bool {
-        self.stop.is_some()
-    }
-
-    fn finish(&mut self, out: &mut Vec<Event>) {
-        self.calls.finish(self.stop.take(), out);
     }
 }

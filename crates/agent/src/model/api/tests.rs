@@ -5,8 +5,8 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::model::lines::{Lines, Sse};
-use crate::model::{Answer, Message, Part, Request, Role, Stop, Thinking, ToolCall, ToolSpec, known};
+use crate::http::lines::{Lines, Sse};
+use crate::model::{Message, Part, Request, Response, Role, Stop, Thinking, ToolCall, ToolSpec, catalog};
 
 fn info(api: Api) -> ModelInfo {
     let (provider, id) = match api {
@@ -16,11 +16,11 @@ fn info(api: Api) -> ModelInfo {
         Api::Gemini => ("gemini", "gemini-3.5-flash"),
         Api::Ollama => ("ollama", "qwen3"),
     };
-    ModelInfo { thinking: true, images: true, ..known::info(provider, id) }
+    ModelInfo { thinking: true, images: true, ..catalog::info(provider, id) }
 }
 
 /// Reads a stream that arrives in these pieces.
-fn read(api: Api, pieces: &[&[u8]]) -> Result<Vec<Event>, Fault> {
+fn read(api: Api, pieces: &[&[u8]]) -> Result<Vec<Event>, ModelError> {
     let mut decoder = api.decoder(&info(api), &Request::default());
     let (mut sse, mut lines, mut events) = (Sse::default(), Lines::default(), Vec::new());
     let mut take = |message: String, events: &mut Vec<Event>| {
@@ -37,8 +37,8 @@ fn read(api: Api, pieces: &[&[u8]]) -> Result<Vec<Event>, Fault> {
             }
         } else {
             sse.push(piece).unwrap();
-            while let Some(data) = sse.next().unwrap() {
-                take(data, &mut events)?;
+            while let Some(event) = sse.next().unwrap() {
+                take(event.data, &mut events)?;
             }
         }
     }
@@ -47,9 +47,9 @@ fn read(api: Api, pieces: &[&[u8]]) -> Result<Vec<Event>, Fault> {
     Ok(events)
 }
 
-fn answer(events: &[Event]) -> Answer {
-    let mut answer = Answer::default();
-    events.iter().for_each(|event| answer.take(event));
+fn answer(events: &[Event]) -> Response {
+    let mut answer = Response::default();
+    events.iter().for_each(|event| answer.add(event));
     answer
 }
 
@@ -268,7 +268,7 @@ fn anthropic_gets_its_signatures_marks_and_pictures() {
 
 #[test]
 fn older_anthropic_models_get_a_budget_that_leaves_room() {
-    let old = known::info("anthropic", "claude-haiku-4-5");
+    let old = catalog::info("anthropic", "claude-haiku-4-5");
     let ask = |thinking, max_output| {
         Api::Anthropic.body(
             &old,
@@ -356,7 +356,7 @@ fn ollama_gets_the_window_that_was_found_out() {
 }
 
 #[test]
-fn a_seal_goes_back_to_its_provider_only() {
+fn a_signature_goes_back_to_its_provider_only() {
     for from in Api::ALL {
         for to in Api::ALL.into_iter().filter(|to| *to != from) {
             let text = to.body(&info(to), &conversation(from)).to_string();
@@ -371,9 +371,9 @@ fn a_seal_goes_back_to_its_provider_only() {
 }
 
 #[test]
-fn a_conversation_that_was_cut_off_is_mended() {
+fn an_interrupted_conversation_is_normalized() {
     let call = |id: &str| {
-        Part::Call(ToolCall { id: id.into(), name: "read".into(), arguments: json!({}), seal: None })
+        Part::Call(ToolCall { id: id.into(), name: "read".into(), arguments: json!({}), signature: None })
     };
     let result =
         |id: &str| Part::Result { call: id.into(), parts: vec![Part::Text("x".into())], failed: false };
@@ -392,7 +392,7 @@ fn a_conversation_that_was_cut_off_is_mended() {
         ],
         ..Request::default()
     };
-    let messages = mend::mended(&request, &info(Api::Chat)).messages;
+    let messages = normalize::normalized(&request, &info(Api::Chat)).messages;
     let shape: Vec<String> = messages
         .iter()
         .map(|message| {

@@ -1,8 +1,7 @@
-//! A model that is played from a file: for demos, for tests, and to try an agent without any key.
+//! A model that is played from a file, for demos and tests.
 //!
-//! The format is told in `docs/guide/providers.md`; `parse` reads it. Nothing is remembered between requests: what comes
-//! next is found by going through the conversation that the request holds (`choose`). So a script goes on where it was
-//! after a restart, and serves many sessions at once.
+//! `docs/guide/providers.md` describes the format. There is no state between requests: the next response follows from the
+//! conversation in the request, so a script continues after a restart and serves many sessions at once.
 
 mod parse;
 mod play;
@@ -28,7 +27,7 @@ impl Scripted {
         Scripted::new(&path.display().to_string(), &text)
     }
 
-    /// Reads a script that is at hand. `id` is the name by which it is opened and spoken of.
+    /// Parses a script. `id` is the name in lists and errors.
     pub fn new(id: &str, text: &str) -> Result<Self, String> {
         let script = parse::script(text).map_err(|error| format!("{id}: {error}"))?;
         let head = &script.head;
@@ -40,7 +39,7 @@ impl Scripted {
         let info = ModelInfo {
             provider: "script".to_owned(),
             id: id.to_owned(),
-            // Nobody shall take it for a language model.
+            // It must not be mistaken for a language model.
             name: format!("{title} (scripted, no language model)"),
             window: head.window,
             max_output: 32_000,

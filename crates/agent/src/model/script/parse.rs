@@ -1,12 +1,12 @@
-//! The text of a script, read line by line.
+//! Parses a script line by line.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::model::{Price, Stop, Usage};
+use crate::model::{ErrorKind, ModelError, Price, Stop, Usage};
 
-/// A script: what it says about itself, and its scenes.
+/// A script: its head and its scenes.
 #[derive(Debug)]
 pub(super) struct Script {
     pub(super) head: Head,
@@ -25,36 +25,36 @@ pub(super) struct Head {
     pub(super) pace: Duration,
 }
 
-/// What is played for one turn of the user: steps, one for each time the model is asked.
+/// The responses of one turn: one step per request.
 #[derive(Debug)]
 pub(super) struct Scene {
     pub(super) when: Vec<Condition>,
     pub(super) steps: Vec<Step>,
 }
 
-/// One answer.
+/// One response.
 #[derive(Debug, Default)]
 pub(super) struct Step {
     pub(super) when: Vec<Condition>,
-    /// Played as often as the turn goes on.
+    /// Repeated while the turn continues.
     pub(super) forever: bool,
     pub(super) actions: Vec<Action>,
 }
 
-/// A text that something must contain.
+/// A text that the target must contain.
 #[derive(Debug, PartialEq)]
 pub(super) struct Condition {
-    pub(super) place: Place,
+    pub(super) target: Target,
     pub(super) part: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Place {
+pub(super) enum Target {
     /// The user's last text.
     Text,
     /// The results of the last calls.
     Result,
-    /// What the model was told about its task.
+    /// The system prompt.
     System,
 }
 
@@ -69,12 +69,12 @@ pub(super) enum Action {
     Retry { after: Duration, why: String },
     Usage(Usage),
     Stop(Stop),
-    Fail { kind: String, after: Option<Duration>, message: String },
+    Fail(ModelError),
     Flood(String),
     Hang,
 }
 
-/// Reads a script; an error names the line.
+/// Parses a script. An error names the line.
 pub(super) fn script(text: &str) -> Result<Script, String> {
     let mut script = Script { head: Head::new(), scenes: Vec::new() };
     for (number, line) in logical_lines(text) {
@@ -82,7 +82,7 @@ pub(super) fn script(text: &str) -> Result<Script, String> {
     }
     script.scenes.retain(|scene| !scene.steps.is_empty());
     if script.scenes.is_empty() {
-        return Err("there is no scene; begin one with a line `==`".to_owned());
+        return Err("no scene; begin one with a line `==`".to_owned());
     }
     Ok(script)
 }
@@ -93,7 +93,7 @@ impl Head {
     }
 }
 
-/// Lines with their numbers: comments and blank lines are gone, and lines that are indented belong to the one before.
+/// Lines with their numbers, without comments and blank lines. Indented lines continue the line before.
 fn logical_lines(text: &str) -> Vec<(usize, String)> {
     let mut lines: Vec<(usize, String)> = Vec::new();
     let mut blanks = 0;
@@ -102,7 +102,7 @@ fn logical_lines(text: &str) -> Vec<(usize, String)> {
         if line.is_empty() {
             blanks += 1;
         } else if let (Some(more), Some((_, last))) = (line.strip_prefix("  "), lines.last_mut()) {
-            // Blank lines in the middle of a text belong to it.
+            // Blank lines within a text belong to it.
             (0..=blanks).for_each(|_| last.push('\n'));
             last.push_str(more);
             blanks = 0;
@@ -153,7 +153,7 @@ fn head(head: &mut Head, line: &str) -> Result<(), String> {
         "price" => head.price = Some(price(value)?),
         other => {
             return Err(format!(
-                "`{other}` is not known; there are name, window, images, audio, pace and price"
+                "unknown setting `{other}`; available: name, window, images, audio, pace, price"
             ));
         }
     }
@@ -168,15 +168,15 @@ fn conditions(text: &str) -> Result<Vec<Condition>, String> {
     let mut rest = text.strip_prefix("when ").ok_or(r#"expected `when "…"`"#)?.trim_start();
     let mut conditions = Vec::new();
     loop {
-        let places = [("text", Place::Text), ("result", Place::Result), ("system", Place::System)];
-        let mut place = Place::Text;
-        for (word, named) in places {
+        let targets = [("text", Target::Text), ("result", Target::Result), ("system", Target::System)];
+        let mut target = Target::Text;
+        for (word, named) in targets {
             if let Some(after) = rest.strip_prefix(word) {
-                (place, rest) = (named, after.trim_start());
+                (target, rest) = (named, after.trim_start());
             }
         }
         let (part, after) = quoted(rest)?;
-        conditions.push(Condition { place, part });
+        conditions.push(Condition { target, part });
         rest = after.trim_start();
         if rest.is_empty() {
             return Ok(conditions);
@@ -233,29 +233,26 @@ fn action(line: &str) -> Result<Action, String> {
         "hang" => Action::Hang,
         other => {
             return Err(format!(
-                "`{other}` is not known; there are say, think, call, badcall, wait, retry, usage, stop, fail, flood and hang"
+                "unknown action `{other}`; available: say, think, call, badcall, wait, retry, usage, stop, fail, flood, hang"
             ));
         }
     })
 }
 
-/// The words for the kinds of [`ModelError`](crate::model::ModelError).
-const FAILURES: [&str; 8] =
-    ["auth", "rate_limited", "overloaded", "refused", "too_long", "network", "protocol", "other"];
-
 /// `overloaded`, `rate_limited after 3s`, `network the cable is out`.
 fn fail(text: &str) -> Result<Action, String> {
     let (kind, mut message) = text.split_once(' ').unwrap_or((text, ""));
-    if !FAILURES.contains(&kind) {
-        return Err(format!("`{kind}` is no failure; there are {}", FAILURES.join(", ")));
-    }
+    let Some((_, kind)) = ErrorKind::NAMES.into_iter().find(|(name, _)| *name == kind) else {
+        let names = ErrorKind::NAMES.map(|(name, _)| name).join(", ");
+        return Err(format!("no failure \"{kind}\"; available: {names}"));
+    };
     let mut after = None;
     if let Some(rest) = message.strip_prefix("after ") {
         let (time, rest) = rest.split_once(' ').unwrap_or((rest, ""));
         (after, message) = (Some(duration(time)?), rest);
     }
-    let message = if message.is_empty() { "the script says so" } else { message };
-    Ok(Action::Fail { kind: kind.to_owned(), after, message: message.to_owned() })
+    let message = if message.is_empty() { "scripted failure" } else { message };
+    Ok(Action::Fail(ModelError { retry_after: after, ..ModelError::new(kind, message) }))
 }
 
 fn usage(text: &str) -> Result<Usage, String> {
@@ -270,23 +267,23 @@ fn usage(text: &str) -> Result<Usage, String> {
             "cache_read" => usage.cache_read = value,
             "cache_write" => usage.cache_write = value,
             "thought" => usage.thought = value,
-            other => return Err(format!("`{other}` is no kind of tokens")),
+            other => return Err(format!("unknown kind of tokens `{other}`")),
         }
     }
     Ok(usage)
 }
 
-/// Dollars for a million tokens, read and written: `3 15`.
+/// Dollars per million tokens, input and output: `3 15`.
 fn price(text: &str) -> Result<Price, String> {
     let numbers: Vec<f64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     match numbers[..] {
-        [input, output] => Ok(Price { input, output, cache_read: input / 10.0, cache_write: input * 1.25 }),
+        [input, output] => Ok(Price::with_usual_cache(input, output)),
         _ => Err("expected the price of input and output, such as `3 15`".to_owned()),
     }
 }
 
 fn number(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("`{text}` is no number"))
+    text.parse().map_err(|_| format!("`{text}` is not a number"))
 }
 
 fn yes(text: &str) -> Result<bool, String> {
@@ -299,7 +296,7 @@ fn yes(text: &str) -> Result<bool, String> {
 
 /// `250ms`, `2s`.
 fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is no time; write `250ms` or `2s`");
+    let wrong = || format!("`{text}` is not a duration; write `250ms` or `2s`");
     if let Some(number) = text.strip_suffix("ms") {
         return number.parse().map(Duration::from_millis).map_err(|_| wrong());
     }

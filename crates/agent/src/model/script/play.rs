@@ -1,40 +1,37 @@
-//! Which answer of a script comes next, and how it is given.
+//! Chooses the next response of a script and plays it.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
 use super::ToolCall;
-use super::parse::{Action, Condition, Place, Scene, Script, Step};
-use crate::model::message::text_of;
-use crate::model::{BadCall, Event, Events, Message, ModelError, Part, Request, Role, Stop, Usage};
+use super::parse::{Action, Condition, Scene, Script, Step, Target};
+use crate::model::{
+    ErrorKind, Event, Events, InvalidCall, Message, ModelError, Part, Request, Role, Stop, Usage, text_of,
+};
 
-/// Plays the answer to a request.
+/// Plays the response to a request.
 pub(super) async fn answer(script: &Script, request: &Request, events: &Events) -> Result<(), ModelError> {
     let (scene, view) = scene(script, request);
     let step = scene.and_then(|scene| step(scene, request, &view));
     let Some((step, results)) = step else {
         let message = format!("the script has no answer to `{}`; add a scene to it", first_line(&view.text));
-        return Err(ModelError::Other { status: None, message });
+        return Err(ModelError::new(ErrorKind::Other, message));
     };
     let answered = request.messages.iter().filter(|message| message.role == Role::Assistant).count();
     let words = Words { text: &view.text, result: &results };
     Player { events, words, pace: script.head.pace, answered, calls: 0, output: 0 }.play(step, request).await
 }
 
-/// A turn as seen from a request: what the user said, and the answers since then.
+/// A turn of a request: the user's text, and the messages since then.
 struct View<'a> {
     text: String,
     rest: &'a [Message],
 }
 
-/// The turns of a conversation. A message of the user with results in it goes on with the turn.
+/// The turns of a conversation.
 fn turns(messages: &[Message]) -> Vec<View<'_>> {
-    let begins = |message: &Message| {
-        message.role == Role::User && !message.parts.iter().any(|part| matches!(part, Part::Result { .. }))
-    };
-    let starts: Vec<usize> =
-        messages.iter().enumerate().filter(|(_, message)| begins(message)).map(|(place, _)| place).collect();
+    let starts: Vec<usize> = (0..messages.len()).filter(|at| messages[*at].starts_turn()).collect();
     let ends = starts.iter().skip(1).copied().chain([messages.len()]);
     starts
         .iter()
@@ -96,16 +93,16 @@ fn results_of(message: &Message) -> String {
 
 fn holds(conditions: &[Condition], request: &Request, text: &str, results: &str) -> bool {
     conditions.iter().all(|condition| {
-        let place = match condition.place {
-            Place::Text => text,
-            Place::Result => results,
-            Place::System => &request.system,
+        let text = match condition.target {
+            Target::Text => text,
+            Target::Result => results,
+            Target::System => &request.system,
         };
-        place.contains(&condition.part)
+        text.contains(&condition.part)
     })
 }
 
-/// What `${text}` and `${result}` stand for.
+/// The values of `${text}` and `${result}`.
 struct Words<'a> {
     text: &'a str,
     result: &'a str,
@@ -132,7 +129,7 @@ struct Player<'a> {
     events: &'a Events,
     words: Words<'a>,
     pace: Duration,
-    /// Answers before this one: ids of calls are made of it, so that they are never used twice.
+    /// Responses before this one, which make the ids of calls unique.
     answered: usize,
     calls: usize,
     /// Characters given out.
@@ -159,10 +156,10 @@ impl Player<'_> {
                 }
                 Action::Usage(given) => usage = Some(*given),
                 Action::Stop(given) => stop = Some(given.clone()),
-                Action::Fail { kind, after, message } => return Err(failure(kind, *after, message)),
+                Action::Fail(error) => return Err(error.clone()),
                 Action::Flood(text) => loop {
                     self.pieces(text, Event::Text).await;
-                    // Whoever reads must get a chance to do something else.
+                    // Let the reader do something else.
                     tokio::task::yield_now().await;
                 },
                 Action::Hang => std::future::pending().await,
@@ -196,40 +193,16 @@ impl Player<'_> {
         self.events.send(Event::CallBegins { index, id: id.clone(), name: name.clone() }).await;
         self.events.send(Event::CallGrows { index, json: raw.clone() }).await;
         let call = match arguments {
-            Some(arguments) => Ok(ToolCall { id, name, arguments, seal: None }),
-            None => Err(BadCall { id, name, raw, why: "the arguments are no JSON object".to_owned() }),
+            Some(arguments) => Ok(ToolCall { id, name, arguments, signature: None }),
+            None => Err(InvalidCall { id, name, raw, why: "the arguments are not a JSON object".to_owned() }),
         };
         self.events.send(Event::CallEnds { index, call }).await;
     }
 
-    /// Four characters to a token, as is usual, so that meters have something to show.
+    /// An estimate of four bytes per token, so that meters have something to show.
     fn guess(&self, request: &Request) -> Usage {
-        let parts = request.messages.iter().flat_map(|message| &message.parts);
-        let read = request.system.len() + parts.map(length).sum::<usize>();
+        let read = request.system.len() + request.messages.iter().map(Message::size).sum::<usize>();
         Usage { input: read as u64 / 4, output: self.output as u64 / 4, ..Usage::default() }
-    }
-}
-
-fn length(part: &Part) -> usize {
-    match part {
-        Part::Text(text) | Part::Thought { text, .. } => text.len(),
-        Part::Image { .. } | Part::Audio { .. } => 4000,
-        Part::Call(call) => call.name.len() + call.arguments.to_string().len(),
-        Part::Result { parts, .. } => parts.iter().map(length).sum(),
-    }
-}
-
-fn failure(kind: &str, after: Option<Duration>, message: &str) -> ModelError {
-    let message = message.to_owned();
-    match kind {
-        "auth" => ModelError::Auth(message),
-        "rate_limited" => ModelError::RateLimited { after, message },
-        "overloaded" => ModelError::Overloaded(message),
-        "refused" => ModelError::Refused(message),
-        "too_long" => ModelError::TooLong(message),
-        "network" => ModelError::Network(message),
-        "protocol" => ModelError::Protocol(message),
-        _ => ModelError::Other { status: None, message },
     }
 }
 

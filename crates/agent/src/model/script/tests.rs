@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
-use super::super::{Answer, Event, Message, Model, ModelError, Part, Request, Role, Stop, Usage};
+use super::super::{
+    ErrorKind, Event, Message, Model, ModelError, Part, Request, Response, Role, Stop, Usage,
+};
 use super::Scripted;
 
 /// Plays the next answer and adds it to the conversation.
-async fn ask(model: &Scripted, request: &mut Request) -> Result<Answer, ModelError> {
+async fn ask(model: &Scripted, request: &mut Request) -> Result<Response, ModelError> {
     let mut stream = model.start(request.clone());
-    let mut answer = Answer::default();
+    let mut answer = Response::default();
     while let Some(event) = stream.next().await {
-        answer.take(&event?);
+        answer.add(&event?);
     }
     request.messages.push(answer.message());
     Ok(answer)
@@ -65,7 +67,7 @@ async fn a_turn_goes_through_its_steps_and_passes_over_what_does_not_hold() {
     let answer = ask(&model, &mut request).await.unwrap();
     assert_eq!(answer.stop, Some(Stop::Calls));
     let message = answer.message();
-    assert_eq!(message.parts[0], Part::Thought { text: "I run it.".into(), seal: None });
+    assert_eq!(message.parts[0], Part::Thought { text: "I run it.".into(), signature: None });
     assert_eq!(message.text(), "Let me see.");
     let call = message.calls().next().unwrap();
     assert_eq!(call.arguments["why"], "run the test");
@@ -120,11 +122,11 @@ async fn time_failures_and_bad_calls() {
     let mut stream = model.start(request.clone());
     let retry = stream.next().await.unwrap().unwrap();
     assert_eq!(retry, Event::Retry { after: Duration::from_secs(2), why: "busy".into() });
-    let mut answer = Answer::default();
+    let mut answer = Response::default();
     let mut bad = None;
     while let Some(event) = stream.next().await {
         let event = event.unwrap();
-        answer.take(&event);
+        answer.add(&event);
         if let Event::CallEnds { call: Err(call), .. } = event {
             bad = Some(call.raw);
         }
@@ -136,7 +138,10 @@ async fn time_failures_and_bad_calls() {
     let error = ask(&model, &mut request).await.unwrap_err();
     assert_eq!(
         error,
-        ModelError::RateLimited { after: Some(Duration::from_secs(3)), message: "slow down".into() }
+        ModelError {
+            retry_after: Some(Duration::from_secs(3)),
+            ..ModelError::new(ErrorKind::RateLimited, "slow down")
+        }
     );
 }
 
@@ -163,13 +168,13 @@ fn mistakes_are_named_with_their_line() {
         ("", "no scene"),
         ("hello\n", "line 1"),
         ("colour: red\n==\nsay x", "`colour`"),
-        ("==\nsay x\nshout y", "line 3: `shout`"),
+        ("==\nsay x\nshout y", "line 3: unknown action `shout`"),
         ("== whenever\nsay x", "line 1"),
         ("== when no quotes\nsay x", "quotes"),
         ("==\ncall read [1]", "object"),
         ("==\ncall read {", "line 2"),
         ("==\nwait soon", "`soon`"),
-        ("==\nfail badly", "`badly`"),
+        ("==\nfail badly", "\"badly\""),
         ("==\nusage tea=2", "`tea`"),
     ] {
         let error = Scripted::new("s", text).unwrap_err();

@@ -81,7 +81,7 @@ fn calls_are_told_apart_without_indexes_and_ids() {
 
 #[test]
 fn an_id_is_never_used_twice_in_a_conversation() {
-    let old = ToolCall { id: "call_0".into(), name: "read".into(), arguments: json!({}), seal: None };
+    let old = ToolCall { id: "call_0".into(), name: "read".into(), arguments: json!({}), signature: None };
     let request = Request {
         messages: vec![Message { role: Role::Assistant, parts: vec![Part::Call(old)] }],
         ..Request::default()
@@ -195,20 +195,20 @@ fn reasons_to_stop_are_understood() {
 }
 
 #[test]
-fn errors_and_nonsense_inside_of_a_stream_are_faults() {
+fn errors_and_invalid_messages_in_a_stream_fail() {
     let error = json!({"error": {"message": "m", "code": 503}});
     for api in Api::ALL {
         for message in
             [&error, &json!({"error": "m"}), &json!({"type": "error", "message": "m"}), &json!({"x": 1})]
         {
             let mut decoder = api.decoder(&info(api), &Request::default());
-            let fault = decoder.take(message, &mut Vec::new()).unwrap_err();
-            assert_eq!(fault.again, *message == error, "{api:?} {message}: {fault:?}");
+            let failure = decoder.take(message, &mut Vec::new()).unwrap_err();
+            assert_eq!(failure.is_retryable, *message == error, "{api:?} {message}: {failure:?}");
         }
     }
     let failed = json!({"type": "response.failed", "response": {"error": {"code": "rate_limit_exceeded", "message": "m"}}});
     let mut decoder = Api::Responses.decoder(&info(Api::Responses), &Request::default());
-    assert!(decoder.take(&failed, &mut Vec::new()).unwrap_err().again);
+    assert!(decoder.take(&failed, &mut Vec::new()).unwrap_err().is_retryable);
 }
 
 #[test]

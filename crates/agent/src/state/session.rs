@@ -1,0 +1,168 @@
+//! State of one session.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use attache::agent::{OpenRequest, SessionHandle};
+use attache::{Error, Result};
+use attache_host::policy::Policy;
+use attache_host::trust::ProjectFiles;
+use serde_json::Value;
+
+use super::{AgentState, Choices};
+use crate::instructions;
+use crate::model::{Message, Model, ModelInfo, Thinking};
+use crate::modes::Mode;
+use crate::reporter::Reporter;
+use crate::store::{Entry, Log, Store};
+use crate::workspace::Workspace;
+
+/// State of one session, shared by its tools and its turns.
+pub(crate) struct SessionState {
+    pub(crate) agent: Arc<AgentState>,
+    pub(crate) workspace: Workspace,
+    pub(crate) reporter: Reporter,
+    pub(crate) handle: SessionHandle,
+    /// Instructions of the user, the project and the client, for the system prompt.
+    pub(crate) instructions: String,
+    /// The project's own files, if they may not take effect.
+    pub(crate) restricted: Option<ProjectFiles>,
+    /// Decides about the effects of tools.
+    pub(crate) policy: Policy,
+    id: String,
+    conversation: Mutex<Conversation>,
+}
+
+/// The part of a session that changes: settings, messages and usage.
+pub(crate) struct Conversation {
+    pub(crate) mode: Mode,
+    pub(crate) model: Option<Arc<dyn Model>>,
+    pub(crate) thinking: Thinking,
+    /// What is sent to the model, oldest first.
+    pub(crate) messages: Vec<Message>,
+    /// Tokens of the model's window that the last request and its response took.
+    pub(crate) used: u64,
+    /// US dollars so far; `None` if a response had no known price.
+    pub(crate) cost: Option<f64>,
+    /// Whether the user was told that the project is restricted.
+    pub(crate) restriction_reported: bool,
+}
+
+impl SessionState {
+    /// The state of a session with what its log holds.
+    pub(crate) fn new(agent: Arc<AgentState>, request: &OpenRequest, log: &Log) -> Self {
+        let settings: BTreeMap<String, Value> = log.settings();
+        let setting = |key: &str| settings.get(key).and_then(Value::as_str);
+        let project = ProjectFiles::scan(&request.cwd);
+        let trusted = agent.options.trust.is_trusted(&project);
+        // In a project that is not trusted the agent only reads, until the user chooses another mode.
+        let first = agent.options.mode.unwrap_or(if trusted { Mode::Ask } else { Mode::Plan });
+        let mode = setting("mode").and_then(Mode::from_id).unwrap_or(first);
+        let thinking = setting("thinking").and_then(Thinking::from_id).unwrap_or(agent.options.thinking);
+        let model = agent.first_model(setting("model"));
+        let workspace = Workspace::new(request.cwd.clone(), request.additional_directories.clone());
+        let mut instructions = instructions::gather(&project, agent.options.config_dir.as_deref(), trusted);
+        instructions.push_str(&instructions::of_client(request.system_prompt.as_ref()));
+        let conversation = Conversation {
+            mode,
+            model,
+            thinking,
+            messages: log.context(),
+            used: 0,
+            cost: Some(0.0),
+            restriction_reported: false,
+        };
+        SessionState {
+            policy: agent.policy(mode, workspace.roots()),
+            restricted: (!trusted).then_some(project),
+            reporter: Reporter::new(agent.store.clone(), request.id.as_str()),
+            id: request.id.as_str().to_owned(),
+            handle: request.session.clone(),
+            workspace,
+            instructions,
+            conversation: Mutex::new(conversation),
+            agent,
+        }
+    }
+
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.agent.store
+    }
+
+    /// Locks the changing part. The guard is never held across an `await`.
+    pub(crate) fn conversation(&self) -> MutexGuard<'_, Conversation> {
+        self.conversation.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn model(&self) -> Option<Arc<dyn Model>> {
+        self.conversation().model.clone()
+    }
+
+    pub(crate) fn accepts_images(&self) -> bool {
+        self.model().is_some_and(|model| model.info().images)
+    }
+
+    /// Adds a message to the conversation, in the log and in memory.
+    pub(crate) fn add_message(&self, message: Message) -> Result<()> {
+        self.reporter.log(&[Entry::Message(message.clone())])?;
+        self.conversation().messages.push(message);
+        Ok(())
+    }
+
+    /// The settings that the session offers now.
+    pub(crate) fn choices(&self, models: Vec<ModelInfo>) -> Choices {
+        Choices::new(&self.conversation(), models)
+    }
+
+    /// CONF-16: tells the client about another list of models. A model in use stays, because sending the project to another
+    /// provider is the user's decision; a session without one gets the best available.
+    pub(super) async fn models_changed(&self, models: Vec<ModelInfo>) -> Result<()> {
+        let best = self.agent.first_model(None);
+        {
+            let mut conversation = self.conversation();
+            conversation.model = conversation.model.take().or(best);
+        }
+        let choices = self.choices(models);
+        if let Some(models) = choices.models {
+            self.handle.set_models(models)?;
+        }
+        self.handle.set_options(choices.options).await
+    }
+
+    /// Switches the mode from the agent's side (MODE-07).
+    pub(crate) async fn switch_mode(&self, mode: Mode) -> Result<()> {
+        self.set_mode(mode.id())?;
+        self.handle.set_mode(mode.id()).await
+    }
+
+    pub(crate) fn set_mode(&self, id: &str) -> Result<()> {
+        let mode: Mode = id.parse().map_err(Error::invalid_params)?;
+        self.log_setting("mode", id)?;
+        self.conversation().mode = mode;
+        self.policy.set_mode(self.agent.policy_mode(mode));
+        Ok(())
+    }
+
+    pub(crate) fn set_model(&self, spec: &str) -> Result<()> {
+        let model = self.agent.models.open(spec).map_err(Error::invalid_params)?;
+        self.log_setting("model", spec)?;
+        self.conversation().model = Some(model);
+        Ok(())
+    }
+
+    pub(crate) fn set_thinking(&self, id: &str) -> Result<()> {
+        let level = Thinking::from_id(id)
+            .ok_or_else(|| Error::invalid_params(format!("no thinking level \"{id}\"")))?;
+        self.log_setting("thinking", id)?;
+        self.conversation().thinking = level;
+        Ok(())
+    }
+
+    fn log_setting(&self, key: &str, value: &str) -> Result<()> {
+        self.reporter.log(&[Entry::Setting { key: key.to_owned(), value: value.into() }])
+    }
+}

@@ -1,0 +1,43 @@
+//! `delete`: deletes a file.
+
+use attache::wire::v1::ToolKind;
+use attache_host::policy::Effect;
+
+use super::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, backup, spec, text};
+use crate::model::ToolSpec;
+use crate::workspace::WorkspacePath;
+
+pub(crate) struct Delete;
+
+impl Tool for Delete {
+    fn spec(&self) -> ToolSpec {
+        spec("delete", "Deletes a file.", &[("path", text("the file"), true)])
+    }
+
+    fn kind(&self) -> ToolKind {
+        ToolKind::Delete
+    }
+
+    fn prepare<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
+        Box::pin(async move {
+            let path = cx.resolve(arguments.text("path")?)?;
+            refuse_directory(cx, &path)?;
+            let title = format!("Delete {}", cx.short(&path));
+            let (shown, effects) = (path.clone(), vec![Effect::Delete(path.for_policy())]);
+            let work = move |cx: ToolContext, _| async move {
+                backup::store(&cx, &path, None).await?;
+                cx.session.workspace.remove(&path).await?;
+                Ok(Output::visible(format!("deleted {}", cx.short(&path))))
+            };
+            Ok(Job::new(title, ToolKind::Delete, effects, work).location(&shown, None))
+        })
+    }
+}
+
+/// Fails for a directory, whose whole content could not be stored for `/undo`.
+pub(super) fn refuse_directory(cx: &ToolContext, path: &WorkspacePath) -> Result<()> {
+    match path.is_dir() {
+        true => Err(format!("{} is a directory; use `run`", cx.short(path)).into()),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,87 @@
+//! `glob`: files by name.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+
+use attache::wire::v1::ToolKind;
+use attache_host::policy::Effect;
+use globset::{GlobBuilder, GlobMatcher};
+
+use super::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, limited_lines, spec, text};
+use crate::model::ToolSpec;
+use crate::{blocking, project_files};
+
+/// The most files of one result.
+const MAX_FILES: usize = 200;
+
+pub(crate) struct Glob;
+
+impl Tool for Glob {
+    fn spec(&self) -> ToolSpec {
+        spec(
+            "glob",
+            "Finds files by name, such as `src/**/*.rs` or `*.toml`, most recently changed first. Files that the project \
+             ignores are left out.",
+            &[
+                ("pattern", text("a glob; one without `/` matches in every directory"), true),
+                ("path", text("the directory to search; default: the working directory"), false),
+            ],
+        )
+    }
+
+    fn kind(&self) -> ToolKind {
+        ToolKind::Search
+    }
+
+    fn prepare<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
+        Box::pin(async move {
+            let pattern = arguments.text("pattern")?.to_owned();
+            let path = cx.resolve(arguments.text_if("path")?.unwrap_or("."))?;
+            let glob = compile(&pattern)?;
+            let title = format!("Find {pattern} in {}", cx.short(&path));
+            let (shown, effects) = (path.clone(), vec![Effect::Read(path.for_policy())]);
+            let work = move |cx: ToolContext, _| async move {
+                let (base, prefix) = (path.real.clone(), cx.short(&path));
+                let found = blocking::run_until_dropped(move |stop| find(&base, &glob, stop)).await?;
+                let prefix = if prefix == "." { String::new() } else { format!("{prefix}/") };
+                let names: Vec<String> = found.into_iter().map(|name| format!("{prefix}{name}")).collect();
+                Ok(Output::visible(limited_lines(&names, MAX_FILES, "no file matches", "narrow the pattern")))
+            };
+            Ok(Job::new(title, ToolKind::Search, effects, work).location(&shown, None))
+        })
+    }
+}
+
+/// A glob that is matched against paths relative to the directory that is searched.
+pub(super) fn compile(pattern: &str) -> Result<GlobMatcher, String> {
+    let pattern = pattern.trim_start_matches("./");
+    let everywhere = if pattern.contains('/') { pattern.to_owned() } else { format!("**/{pattern}") };
+    let glob = GlobBuilder::new(&everywhere).literal_separator(true).build();
+    glob.map(|glob| glob.compile_matcher())
+        .map_err(|error| format!("`{pattern}` is not a valid glob: {error}"))
+}
+
+/// The project's files below a directory that match, each with its relative path, until `stop` is set.
+pub(super) fn walk<'a>(
+    base: &'a Path,
+    glob: Option<&'a GlobMatcher>,
+    stop: &'a AtomicBool,
+) -> impl Iterator<Item = (PathBuf, String)> + 'a {
+    let files = project_files::walk(base).take_while(|_| !stop.load(Ordering::Relaxed));
+    files.filter_map(move |entry| {
+        let path = entry.into_path();
+        let relative = path.strip_prefix(base).unwrap_or(&path);
+        let matches = glob.is_none_or(|glob| glob.is_match(relative));
+        let name = relative.display().to_string();
+        matches.then_some((path, name))
+    })
+}
+
+fn find(base: &Path, glob: &GlobMatcher, stop: &AtomicBool) -> Vec<String> {
+    let time =
+        |path: &Path| path.metadata().and_then(|meta| meta.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+    let mut found: Vec<_> = walk(base, Some(glob), stop).map(|(path, name)| (time(&path), name)).collect();
+    found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    found.into_iter().map(|(_, name)| name).collect()
+}

@@ -1,0 +1,153 @@
+//! One response of the model, streamed to the client.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use attache::agent::Tool as Call;
+use attache::wire::v1::{ContentChunk, Notice, NoticeSeverity, SessionUpdate, ToolKind};
+use attache::{Error, Result};
+
+use super::TurnContext;
+use crate::model::{Event, InvalidCall, Message, Model, ModelError, Part, Request, Response, ToolCall};
+
+/// A tool call of the model, reported to the client as soon as it has a name.
+pub(super) struct RequestedCall {
+    /// The call, or why its arguments cannot be used.
+    pub(super) call: Result<ToolCall, InvalidCall>,
+    /// The client's tool call; `None` for tools that are not reported.
+    pub(super) report: Option<Arc<Call>>,
+}
+
+/// Why a response is incomplete.
+pub(super) enum Interruption {
+    /// The user cancelled, or the client cannot be reached.
+    Local(Error),
+    /// The model failed.
+    Model(ModelError),
+}
+
+impl From<Error> for Interruption {
+    fn from(error: Error) -> Self {
+        Interruption::Local(error)
+    }
+}
+
+/// Asks the model and streams its response. The text that the client saw joins the conversation, however the response ends.
+pub(super) async fn ask(
+    cx: &TurnContext,
+    model: &dyn Model,
+    request: Request,
+    response: &mut Response,
+) -> Result<Vec<RequestedCall>, Interruption> {
+    let mut stream = ResponseStream { cx, open: BTreeMap::new(), calls: Vec::new() };
+    let mut outcome = stream.receive(model, request, response).await;
+    if outcome.is_ok() && response.stop.is_none() && response.is_empty() {
+        outcome = Err(Interruption::Model(ModelError::protocol("the response is empty")));
+    }
+    let unfinished = stream.open.into_values().flatten();
+    match outcome {
+        Ok(()) => {
+            fail_reports(cx, unfinished, "the call was cut off").await;
+            add_message(cx, response.message())?;
+            Ok(stream.calls)
+        }
+        Err(interruption) => {
+            let why = match &interruption {
+                Interruption::Local(_) => "cancelled",
+                Interruption::Model(_) => "the model's response broke off",
+            };
+            let reports = stream.calls.into_iter().filter_map(|call| call.report);
+            fail_reports(cx, unfinished.chain(reports), why).await;
+            // Calls that will not run are not part of the conversation.
+            let mut message = response.message();
+            message.parts.retain(|part| !matches!(part, Part::Call(_)));
+            add_message(cx, message)?;
+            Err(interruption)
+        }
+    }
+}
+
+fn add_message(cx: &TurnContext, message: Message) -> Result<()> {
+    if message.parts.is_empty() { Ok(()) } else { cx.session.add_message(message) }
+}
+
+/// CANCEL-07: every reported call gets an end.
+async fn fail_reports(cx: &TurnContext, reports: impl Iterator<Item = Arc<Call>>, why: &str) {
+    for report in reports {
+        let change = report.change().content(vec![why.into()]);
+        cx.session.reporter.end_tool(&report, change, true).await;
+    }
+}
+
+struct ResponseStream<'a> {
+    cx: &'a TurnContext,
+    /// Calls whose arguments are incomplete, by index.
+    open: BTreeMap<usize, Option<Arc<Call>>>,
+    calls: Vec<RequestedCall>,
+}
+
+impl ResponseStream<'_> {
+    async fn receive(
+        &mut self,
+        model: &dyn Model,
+        request: Request,
+        response: &mut Response,
+    ) -> Result<(), Interruption> {
+        let turn = self.cx.turn.turn();
+        let mut stream = model.start(request);
+        // CANCEL-04: returning drops the stream, which closes the connection.
+        while let Some(event) = turn.until_cancelled(stream.next()).await? {
+            let event = event.map_err(Interruption::Model)?;
+            response.add(&event);
+            self.forward(event).await?;
+        }
+        Ok(())
+    }
+
+    async fn forward(&mut self, event: Event) -> Result<()> {
+        let (reporter, turn) = (&self.cx.session.reporter, self.cx.turn.turn());
+        match event {
+            Event::Text(text) => {
+                reporter.send(turn, SessionUpdate::AgentMessageChunk(ContentChunk::new(text))).await?;
+            }
+            Event::Thought(text) => {
+                reporter.send(turn, SessionUpdate::AgentThoughtChunk(ContentChunk::new(text))).await?;
+            }
+            Event::CallBegins { index, name, .. } => {
+                let report = self.report(&name).await?;
+                self.open.insert(index, report);
+            }
+            Event::CallEnds { index, call } => {
+                let name = call.as_ref().map_or_else(|invalid| &invalid.name, |call| &call.name);
+                let report = match self.open.remove(&index) {
+                    Some(report) => report,
+                    None => self.report(name).await?,
+                };
+                self.calls.push(RequestedCall { call, report });
+            }
+            Event::Retry { after, why } => {
+                let title = format!("{why}; retrying in {} s", after.as_secs_f32().ceil());
+                let notice = Notice::new(NoticeSeverity::Warning, title.clone());
+                if !reporter.send_if_supported(turn, SessionUpdate::Notice(notice)).await? {
+                    let chunk = ContentChunk::new(format!("({title})\n"));
+                    reporter.send(turn, SessionUpdate::AgentThoughtChunk(chunk)).await?;
+                }
+            }
+            Event::CallGrows { .. } | Event::Signature(_) | Event::Usage(_) | Event::End(_) => {}
+        }
+        Ok(())
+    }
+
+    /// PROMPT-17, TOOL-01: a call is reported at once, and described when its arguments are complete.
+    async fn report(&self, name: &str) -> Result<Option<Arc<Call>>> {
+        let (kind, reported) = match self.cx.tools.get(name) {
+            Some(tool) => (tool.kind(), tool.is_reported()),
+            None => (ToolKind::Other, true),
+        };
+        if !reported {
+            return Ok(None);
+        }
+        let call = self.cx.turn.turn().tool(name).kind(kind).name(name);
+        Ok(Some(Arc::new(self.cx.session.reporter.start_tool(call).await?)))
+    }
+}
