@@ -18,7 +18,7 @@ use attache_host::trust::TrustStore;
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
 use crate::output::Output;
-use crate::run::runtime;
+use crate::runtime::runtime;
 
 /// Serves one client on standard input and output, or only logs in to a provider of models or out of it.
 pub(crate) fn agent(cx: &Cx) -> Result<()> {

@@ -20,10 +20,10 @@ use attache_check::{Role, Target, Tier, Trace, rules};
 use attache_conn::private;
 use attache_host::secrets::{Mask, is_secret_name};
 
-use crate::agents::{self, Address};
+use crate::agents::Address;
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Kind, Result};
-use crate::run::{interrupted, runtime};
+use crate::runtime::{interrupted, runtime};
 use attache_term::render::style::{Colour, Line, Style};
 use progress::Progress;
 
@@ -181,7 +181,7 @@ fn written(path: &str, text: &str) -> Result<()> {
 /// Keys that the agent under test may repeat do not belong into files.
 fn mask(cx: &Cx) -> Result<Mask> {
     let given = environment(cx)?.into_iter().filter(|(name, _)| is_secret_name(name)).map(|(_, value)| value);
-    Ok(Mask::from_env().with(given).with(crate::auth::store::secrets(&cx.paths)))
+    Ok(Mask::from_env().with(given).with(crate::credentials::secrets(&cx.paths)))
 }
 
 fn write_traces(report: &Report, dir: &Path, mask: &Mask) -> Result<()> {
@@ -290,7 +290,7 @@ fn agent_process(cx: &Cx) -> Result<Process> {
                 .hint("attache check agent -- my-agent --acp"));
         }
         [] => cx.agent()?,
-        [name] => agents::resolve(name, &cx.config)?,
+        [name] => cx.config.resolve_agent(name)?,
         [command, args @ ..] => {
             return Ok(Process::new([command.clone()].into_iter().chain(args.iter().cloned()).collect())
                 .envs(environment(cx)?));

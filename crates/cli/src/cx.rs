@@ -92,22 +92,22 @@ impl Cx {
         let named = self.args.agent.as_deref().or_else(|| self.args.word(0).filter(|_| behind));
         let spec = match (&self.flags.agent, named) {
             (Some(command), _) => agents::raw(command, default)?,
-            (None, Some(name)) => agents::resolve(name, &self.config)?,
-            (None, None) if by_project && !agents::is_known(default, &self.config) => {
+            (None, Some(name)) => self.config.resolve_agent(name)?,
+            (None, None) if by_project && !self.config.is_known_agent(default) => {
                 return Err(Failure::usage(format_args!(
                     "`default_agent` in {} is not a known agent: `{default}`",
                     self.config.project_file.display()
                 ))
                 .hint("`attache agents` lists the agents that are known here"));
             }
-            (None, None) => agents::resolve(default, &self.config)?,
+            (None, None) => self.config.resolve_agent(default)?,
         };
         self.with_environment(spec)
     }
 
     /// The agent of this name.
     pub(crate) fn agent_named(&self, name: &str) -> Result<AgentSpec> {
-        self.with_environment(agents::resolve(name, &self.config)?)
+        self.with_environment(self.config.resolve_agent(name)?)
     }
 
     /// Whether credentials can be stored for an agent and passed on to it: it has a name, and it is the user or this program that
@@ -120,7 +120,7 @@ impl Cx {
     fn with_environment(&self, mut spec: AgentSpec) -> Result<AgentSpec> {
         // What was kept at a login comes first, so that everything else counts more.
         if self.can_have_credentials(&spec) {
-            let kept = crate::auth::store::variables(&self.paths, &spec)?;
+            let kept = crate::credentials::variables(&self.paths, &spec)?;
             spec.env.splice(..0, kept);
         }
         if spec.is_own() {
@@ -165,7 +165,7 @@ impl Cx {
         for warning in &self.config.warnings {
             self.output.warn(warning);
         }
-        if let Some(restriction) = crate::trust::restriction(&self.config) {
+        if let Some(restriction) = self.config.restriction() {
             self.output.warn(restriction);
         }
     }

@@ -1,10 +1,16 @@
 //! `attache`: drive any ACP agent from a terminal, for people and for scripts.
 //!
-//! The table of contents: `args/` is what can be said, `config/` what is set, `cx.rs` both together. `agents/` are the agents, `connect.rs` starts
-//! one. `run/` sends prompts, `sessions/` keeps conversations in `session_store/`, `output/` prints through the crate `attache-term`.
+//! Layers, from the bottom; arrows point down only (`cargo xtask tidy` checks it):
 //!
-//! What never happens here: text of others reaches a terminal with its control characters; a prompt is sent to a session that was not asked for; a project's settings allow more than the user's; a
-//! secret is printed; an agent is left running without a limit that the user can see.
+//! - `error`, `paths`, `time`, `runtime`, `log`, `wire`; `output` prints through `attache-term`
+//! - `args` reads the command line, `agents` knows agents, `credentials` keeps secrets, `session_store` conversations
+//! - `config` merges settings from files, environment and flags; `cx` is the context of a command
+//! - `connect` starts an agent; `client_services` provides files and terminals to it; `forms` asks the user
+//! - `auth`, `trust`, `model_setup`, `run` (prompts), `sessions`, `chat` and `commands` are what users call
+//!
+//! What never happens here: foreign text reaches a terminal with its control characters; a prompt goes to a session that
+//! was not asked for; a project's settings allow more than the user's; a secret is printed; an agent is left running
+//! without a limit that the user can see.
 
 // A failure says a lot, and a program has only one.
 #![expect(clippy::result_large_err, reason = "failures end the program; their size does not matter")]
@@ -17,8 +23,11 @@ mod auth;
 mod chat;
 #[cfg(unix)]
 mod check;
+mod client_services;
+mod commands;
 mod config;
 mod connect;
+mod credentials;
 mod cx;
 #[cfg(unix)]
 mod demo;
@@ -26,18 +35,18 @@ mod doctor;
 mod error;
 mod forms;
 mod import;
-mod lend;
 mod log;
 mod model_setup;
 mod output;
 mod paths;
 mod permissions;
 mod recordings;
-mod registry;
 mod run;
+mod runtime;
 mod session_store;
 mod sessions;
 mod time;
+mod tool_call;
 mod trust;
 mod wire;
 
@@ -124,11 +133,11 @@ fn command(cx: &Cx) -> Result<()> {
         ["agent"] => agent::agent(cx),
         #[cfg(unix)]
         ["demo"] => demo::demo(cx),
-        ["agents"] => agents::list(cx),
-        ["config", "show"] => config::show(cx),
-        ["config", "init"] => config::init(cx),
-        ["config", "set"] => config::set(cx),
-        ["config", "path"] => config::path(cx),
+        ["agents"] => commands::agents::list(cx),
+        ["config", "show"] => commands::config::show(cx),
+        ["config", "init"] => commands::config::init(cx),
+        ["config", "set"] => commands::config::set(cx),
+        ["config", "path"] => commands::config::path(cx),
         ["trust", "list"] => trust::list(cx),
         ["trust", "add"] => trust::add(cx),
         ["trust", "remove"] => trust::remove(cx),
@@ -146,16 +155,16 @@ fn command(cx: &Cx) -> Result<()> {
         ["auth", "logout"] => auth::logout(cx),
         ["auth", "status"] => auth::status(cx),
         ["import"] => import::import(cx),
-        ["registry", "list" | "search"] => registry::list(cx),
-        ["registry", "install"] => registry::install(cx),
-        ["registry", "update"] => registry::update(cx),
-        ["registry", "remove"] => registry::remove(cx),
+        ["registry", "list" | "search"] => commands::registry::list(cx),
+        ["registry", "install"] => commands::registry::install(cx),
+        ["registry", "update"] => commands::registry::update(cx),
+        ["registry", "remove"] => commands::registry::remove(cx),
         ["completions"] => {
             cx.output.page(&args::completions(cx.args.word(0).unwrap_or("bash")));
             Ok(())
         }
         ["man"] => {
-            cx.output.page(&args::man());
+            cx.output.page(&args::man(config::ENVIRONMENT, config::FILES));
             Ok(())
         }
         other => Err(Failure::usage(format_args!("there is no command `{}`", other.join(" ")))),

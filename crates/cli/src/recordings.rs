@@ -21,7 +21,7 @@ use serde_json::json;
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Kind, Result};
 use crate::output::{Format, Mark, Output, Relay};
-use crate::run::runtime;
+use crate::runtime::runtime;
 use crate::time;
 
 /// `attache record FILE -- COMMAND…`. Ends as the agent ends, with its exit code.
@@ -36,7 +36,7 @@ pub(crate) fn record(cx: &Cx) -> Result<()> {
     let masked = !cx.flags.record.no_mask;
     let mut command: Vec<String> = std::iter::once(program).chain(args).cloned().collect();
     let mask = masked.then(|| -> Mask {
-        let mask = secrets::Mask::from_env().with(crate::auth::store::secrets(&cx.paths));
+        let mask = secrets::Mask::from_env().with(crate::credentials::secrets(&cx.paths));
         command = mask.command_line(&command);
         Box::new(move |line| mask.frame(line))
     });

@@ -3,10 +3,10 @@
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
-use attache_host::trust::{FileKind, ProjectFile, ProjectFiles, Trust, TrustStore};
+use attache_host::trust::{ProjectFile, ProjectFiles, Trust, TrustStore};
 use serde_json::{Value, json};
 
-use crate::config::{self, Config};
+use crate::config;
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
 use crate::output::{Format, wait_unanswered_blocking};
@@ -65,29 +65,6 @@ fn question(cx: &Cx, files: &[ProjectFile]) -> Result<bool> {
             _ => {}
         }
     }
-}
-
-/// One line about what is restricted here, and how to lift it.
-pub(crate) fn restriction(config: &Config) -> Option<String> {
-    let project = &config.project;
-    let mut parts: Vec<String> = config.ignored.iter().map(|ignored| format!("`{}`", ignored.key)).collect();
-    if !project.is_trusted() {
-        let count = |kind| project.files.files().iter().filter(|file| file.kind == kind).count();
-        match count(FileKind::Command) {
-            0 => {}
-            1 => parts.push("1 slash command".to_owned()),
-            many => parts.push(format!("{many} slash commands")),
-        }
-        let instructions = project.files.files().iter().filter(|file| file.kind == FileKind::Instructions);
-        parts.extend(instructions.take(3).map(|file| project.files.short(&file.path).display().to_string()));
-    }
-    if parts.is_empty() {
-        return None;
-    }
-    let (what, does) = (parts.join(", "), if parts.len() == 1 { "does" } else { "do" });
-    Some(format!(
-        "this folder is not trusted, so {what} {does} not take effect; trust it: attache trust add (or --trust)"
-    ))
 }
 
 /// Lists the answers.

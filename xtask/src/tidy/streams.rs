@@ -76,7 +76,7 @@ mod tests {
             concat!("push('\\u{", "1B}')"),
         ] {
             let mut problems = Vec::new();
-            check("crates/cli/src/registry/show.rs", 7, code, &mut problems, &mut Vec::new());
+            check("crates/registry/src/install.rs", 7, code, &mut problems, &mut Vec::new());
             assert_eq!(problems.len(), 1, "{code}");
             let mut seen = Vec::new();
             check("crates/term/src/output/channel.rs", 7, code, &mut problems, &mut seen);

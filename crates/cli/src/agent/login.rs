@@ -10,7 +10,7 @@ use crate::auth::ask;
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
 use crate::output::Format;
-use crate::run::runtime;
+use crate::runtime::runtime;
 
 /// Asks for the key of a provider, without showing it, and keeps it.
 pub(super) fn login(cx: &Cx, provider: &str) -> Result<()> {

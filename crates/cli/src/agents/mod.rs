@@ -2,7 +2,6 @@
 
 mod builtin;
 mod entry;
-mod list;
 mod words;
 
 use std::fmt;
@@ -11,12 +10,10 @@ use std::path::{Path, PathBuf};
 pub(crate) use attache_registry::on_path;
 pub(crate) use builtin::{BUILTIN, OWN, builtin};
 pub(crate) use entry::{check_entry, describe_entry, spec as entry_spec};
-pub(crate) use list::list;
 pub(crate) use words::{join, split};
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::Config;
 use crate::error::{Failure, Result};
 
 /// An agent that can be connected to.
@@ -98,7 +95,7 @@ impl fmt::Display for Address {
 }
 
 impl AgentSpec {
-    fn new(name: impl Into<String>, address: Address) -> AgentSpec {
+    pub(crate) fn new(name: impl Into<String>, address: Address) -> AgentSpec {
         AgentSpec {
             name: name.into(),
             known: false,
@@ -121,6 +118,11 @@ impl AgentSpec {
         if self.known { self.name.clone() } else { self.identity() }
     }
 
+    /// Returns the words that name it on a command line.
+    pub(crate) fn argument(&self) -> String {
+        if self.known { self.name.clone() } else { join([self.identity().as_str()]) }
+    }
+
     /// Whether it is our own agent.
     pub(crate) fn is_own(&self) -> bool {
         self.known && self.name == OWN
@@ -133,26 +135,6 @@ impl AgentSpec {
             _ => None,
         }
     }
-}
-
-/// Whether an agent is known by this name, from the settings or from the table of this program.
-pub(crate) fn is_known(name: &str, config: &Config) -> bool {
-    config.agents.contains_key(name) || builtin(name).is_some()
-}
-
-/// Finds an agent by what the user called it: a name of the settings, a name of the table, or a command.
-pub(crate) fn resolve(name: &str, config: &Config) -> Result<AgentSpec> {
-    let found = if let Some(setting) = config.agents.get(name) {
-        entry::spec(name, &setting.value)?
-    } else if let Some(agent) = builtin(name) {
-        match config.agents.get(agent.name) {
-            Some(setting) => entry::spec(agent.name, &setting.value)?,
-            None => agent.spec(),
-        }
-    } else {
-        return Ok(AgentSpec::new(name, Address::parse(name)?));
-    };
-    Ok(AgentSpec { known: true, ..found })
 }
 
 /// An agent that was given as a command or an address.

@@ -8,7 +8,7 @@ use super::table::{Command, GLOBAL, TOP};
 use crate::error::Kind;
 
 /// The page in the language of man(7).
-pub(crate) fn man() -> String {
+pub(crate) fn man(environment: &[(&str, &str)], files: &[(&str, &str)]) -> String {
     let mut page = String::new();
     let _ = writeln!(page, ".TH ATTACHE 1 \"\" \"attache {}\" \"User Commands\"", env!("CARGO_PKG_VERSION"));
     let _ = writeln!(page, ".SH NAME\nattache \\- {}", escape(&lower(TOP.about)));
@@ -40,11 +40,11 @@ pub(crate) fn man() -> String {
         let _ = writeln!(page, ".TP\n.B {code}\n{meaning}");
     }
     page.push_str(".SH ENVIRONMENT\n");
-    for (name, about) in crate::config::ENVIRONMENT {
+    for (name, about) in environment {
         let _ = writeln!(page, ".TP\n.B {}\n{}", escape(name), escape(about));
     }
     page.push_str(".SH FILES\n");
-    for (name, about) in crate::config::FILES {
+    for (name, about) in files {
         let _ = writeln!(page, ".TP\n.I {}\n{}", escape(name), escape(about));
     }
     page.push_str(".SH EXAMPLES\n.nf\n");
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn every_verb_and_every_flag_is_there() {
-        let page = man();
+        let page = man(&[("ATTACHE_HOME", "a")], &[("config.toml", "b")]);
         for command in TOP.commands {
             assert!(page.contains(&escape(command.name)), "{}", command.name);
         }

@@ -19,6 +19,10 @@ pub(crate) use flags::{Flags, Hint};
 pub(crate) use help::help;
 pub(crate) use man::man;
 pub(crate) use near::nearest;
+
+/// The longest time that a flag or a setting can have, in seconds: a year.
+pub(crate) const LONGEST_TIME: f64 = 31_536_000.0;
+
 pub(crate) use parse::{CommandLine, Parsed, parse};
 pub(crate) use table::Command;
 

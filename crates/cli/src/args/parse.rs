@@ -2,6 +2,7 @@
 
 use std::iter::Peekable;
 
+use super::LONGEST_TIME;
 use super::flags::{Field, Flag, Flags, Hint};
 use super::near::nearest;
 use super::table::{Command, TOP, global_flags};
@@ -163,7 +164,7 @@ impl<I: Iterator<Item = String>, K: Fn(&str) -> bool> Parser<I, K> {
                 })?);
             }
             Field::Seconds(field) => {
-                *field(&mut self.flags) = Some(crate::config::flag_seconds(flag.name, &value)?);
+                *field(&mut self.flags) = Some(seconds(flag.name, &value)?);
             }
         }
         Ok(())
@@ -284,6 +285,18 @@ fn suggest(mut failure: Failure, near: Option<&str>) -> Failure {
         failure.hints.insert(0, format!("did you mean `{near}`?"));
     }
     failure
+}
+
+/// Reads the value of a flag that is a time in seconds.
+fn seconds(flag: &str, text: &str) -> Result<std::time::Duration> {
+    let seconds = text.trim().parse().ok().filter(|seconds| *seconds > 0.0 && *seconds <= LONGEST_TIME);
+    let time = seconds.and_then(|seconds| std::time::Duration::try_from_secs_f64(seconds).ok());
+    // A number above zero can still be less than a nanosecond.
+    time.filter(|time| !time.is_zero()).ok_or_else(|| {
+        Failure::usage(format_args!(
+            "--{flag} is a number of seconds above 0, up to {LONGEST_TIME}, not `{text}`"
+        ))
+    })
 }
 
 #[cfg(test)]

@@ -7,9 +7,9 @@ use std::path::Path;
 use attache::wire::v1::AuthMethod;
 use attache_conn::private;
 
-use super::store;
 use crate::agents::AgentSpec;
 use crate::connect::variable;
+use crate::credentials;
 use crate::cx::Cx;
 use crate::error::{Context as _, Result};
 
@@ -23,17 +23,17 @@ pub(super) fn adopt(cx: &Cx, spec: &AgentSpec, methods: &[AuthMethod]) -> Result
     if moved.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let mut stored = store::load(&cx.paths)?;
+    let mut stored = credentials::load(&cx.paths)?;
     let own = stored.auth.entry(spec.name.clone()).or_default();
     own.extend(moved.iter().map(|(name, (credential, _))| ((*name).clone(), credential.clone())));
     stored.unassigned.retain(|name, _| !fits(name));
     // First to where it goes, then away from where it was: a crash in between loses nothing.
-    store::save(&cx.paths, &stored)?;
+    credentials::save(&cx.paths, &stored)?;
     for (name, (_, file)) in &moved {
         cx.output.note(format_args!("the credential `{name}` is now one of `{}`", spec.name));
         let gone = match file {
             file if *file == cx.config.user_file => take_out(file, name)?,
-            file => *file == store::credentials_file(&cx.paths),
+            file => *file == credentials::credentials_file(&cx.paths),
         };
         if !gone {
             cx.output.warn(format_args!("remove `auth.{name}` from {} by hand", file.display()));

@@ -7,10 +7,11 @@ use attache::wire::v1::{AuthMethod, AuthMethodEnvVar, AuthMethodId};
 use serde_json::json;
 
 use super::{
-    Standing, adopt, ask, called, clean, kind, login_client, method_text, probe, question, reach, store,
-    terminal, until_stopped,
+    Standing, adopt, ask, clean, kind, login_client, method_text, probe, question, reach, terminal,
+    until_stopped,
 };
 use crate::agents::AgentSpec;
+use crate::credentials;
 use crate::cx::Cx;
 use crate::error::{Failure, Result};
 use crate::output::Format;
@@ -85,7 +86,10 @@ async fn with_credentials(cx: &Cx, spec: &AgentSpec, credentials: BTreeMap<Strin
         Standing::LoginNeeded => {
             Err(Failure::runtime(format_args!("`{}` does not accept the credentials", spec.name))
                 .detail("AUTH_FAILED")
-                .hint(format!("log in in another way: attache auth login {} --method METHOD", called(spec))))
+                .hint(format!(
+                    "log in in another way: attache auth login {} --method METHOD",
+                    spec.argument()
+                )))
         }
         _ => Ok(()),
     }
@@ -233,7 +237,7 @@ async fn by_variables(cx: &Cx, mut spec: AgentSpec, method: &AuthMethodEnvVar) -
             missing.join(", ")
         ))
         .detail("AUTH_REQUIRED")
-        .hint(format!("set them, or run `attache auth login {}` in a terminal", called(&spec))));
+        .hint(format!("set them, or run `attache auth login {}` in a terminal", spec.argument())));
     }
     // With --save, what came by --env is kept as well.
     let wanted = |name: &str| method.vars.iter().any(|variable| variable.name == name);
@@ -255,7 +259,7 @@ async fn keep(cx: &Cx, spec: &AgentSpec, given: BTreeMap<String, String>) -> Res
     if given.is_empty() {
         return Ok(());
     }
-    let file = store::credentials_file(&cx.paths);
+    let file = credentials::credentials_file(&cx.paths);
     let agreed = cx.flags.auth.save
         || (cx.can_have_credentials(spec)
             && ask::can_ask()
@@ -266,9 +270,9 @@ async fn keep(cx: &Cx, spec: &AgentSpec, given: BTreeMap<String, String>) -> Res
             .note(format_args!("not kept: set {} in your environment to stay logged in", names.join(", ")));
         return Ok(());
     }
-    let mut stored = store::load(&cx.paths)?;
+    let mut stored = credentials::load(&cx.paths)?;
     stored.agents.entry(spec.name.clone()).or_default().extend(given);
-    store::save(&cx.paths, &stored)?;
+    credentials::save(&cx.paths, &stored)?;
     cx.output.note(format_args!("kept in {}; `attache auth logout` forgets it", file.display()));
     Ok(())
 }

@@ -13,7 +13,6 @@ pub(crate) mod ask;
 mod login;
 mod question;
 mod status;
-pub(crate) mod store;
 mod terminal;
 
 use std::collections::BTreeMap;
@@ -26,12 +25,12 @@ use serde_json::{Value, json};
 pub(crate) use login::login;
 pub(crate) use status::{logout, status};
 
-use crate::agents::{AgentSpec, join};
+use crate::agents::AgentSpec;
 use crate::connect::{ConnectOptions, client, connect};
 use crate::cx::Cx;
 use crate::error::{Failure, Result};
 use crate::forms::clean;
-use crate::run::{interrupted, runtime};
+use crate::runtime::{interrupted, runtime};
 
 /// Runs a command of this kind until it is done or the user wants it to stop. While the agent's program has the terminal, keys are
 /// meant for that.
@@ -104,11 +103,6 @@ fn login_client(cx: &Cx, spec: &AgentSpec) -> Client {
         client = client.elicitation_urls();
     }
     client
-}
-
-/// How an agent is named on a command line.
-pub(crate) fn called(spec: &AgentSpec) -> String {
-    if spec.known { spec.name.clone() } else { join([spec.identity().as_str()]) }
 }
 
 /// What is done with a line.

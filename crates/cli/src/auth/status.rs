@@ -3,10 +3,9 @@
 use attache::wire::v1::{AuthState, AuthStatusResponse};
 use serde_json::{Value, json};
 
-use super::{
-    Standing, called, clean, login_client, method_json, method_text, probe, reach, store, until_stopped,
-};
-use crate::connect::credentials;
+use super::{Standing, clean, login_client, method_json, method_text, probe, reach, until_stopped};
+use crate::connect::credentials as given_credentials;
+use crate::credentials;
 use crate::cx::Cx;
 use crate::error::{Failure, Result};
 use crate::output::Format;
@@ -18,7 +17,7 @@ pub(crate) fn status(cx: &Cx) -> Result<()> {
 
 async fn run(cx: &Cx) -> Result<()> {
     let spec = cx.agent()?;
-    let agent = reach(cx, &spec, login_client(cx, &spec), credentials(cx, &spec)).await?;
+    let agent = reach(cx, &spec, login_client(cx, &spec), given_credentials(cx, &spec)).await?;
     // AUTH-22: where the agent can tell, nothing has to be tried.
     let told = match agent.auth_status() {
         Some(status) => status.get().await.ok(),
@@ -32,7 +31,9 @@ async fn run(cx: &Cx) -> Result<()> {
         _ => probe(cx, &agent).await?,
     };
     let kept: Vec<String> = match cx.can_have_credentials(&spec) {
-        true => store::load(&cx.paths)?.agents.remove(&spec.name).unwrap_or_default().into_keys().collect(),
+        true => {
+            credentials::load(&cx.paths)?.agents.remove(&spec.name).unwrap_or_default().into_keys().collect()
+        }
         false => Vec::new(),
     };
     match cx.output.format {
@@ -52,7 +53,7 @@ async fn run(cx: &Cx) -> Result<()> {
                 Standing::LoginNeeded => format!("{}: a login is needed", spec.name),
                 Standing::NotNeeded => format!("{}: no login is needed", spec.name),
                 Standing::Unknown => {
-                    format!("{}: unknown; `attache doctor {}` finds out more", spec.name, called(&spec))
+                    format!("{}: unknown; `attache doctor {}` finds out more", spec.name, spec.argument())
                 }
             });
             // AUTH-25: to be shown, and nothing else.
@@ -79,7 +80,7 @@ async fn run(cx: &Cx) -> Result<()> {
         Standing::LoginNeeded => {
             let mut failure = Failure::runtime(format_args!("`{}` needs a login", spec.name))
                 .detail("AUTH_REQUIRED")
-                .hint(format!("attache auth login {}", called(&spec)));
+                .hint(format!("attache auth login {}", spec.argument()));
             // The answer has been printed; only the exit code and the hint are left to say.
             failure.shown = cx.output.format != Format::Text;
             Err(failure)
@@ -112,7 +113,7 @@ async fn leave(cx: &Cx) -> Result<()> {
         None => false,
     };
     agent.shutdown().await;
-    let forgotten = store::forget(&cx.paths, &spec)?;
+    let forgotten = credentials::forget(&cx.paths, &spec)?;
     if !asked && forgotten.is_empty() {
         return Err(Failure::runtime(format_args!("`{}` cannot log out through the protocol", spec.name))
             .hint("log out with the agent's own program"));

@@ -9,7 +9,7 @@ use attache::wire::v1::AuthMethodTerminal;
 
 use crate::agents::{Address, AgentSpec};
 use crate::error::{Context as _, Failure, Result};
-use crate::run::interrupted;
+use crate::runtime::interrupted;
 
 /// How often the program is looked at.
 const EVERY: Duration = Duration::from_millis(30);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use attache::client::{ElicitationAsk, Event, PermissionAsk, RequestedInput, Speaker};
-use attache::wire::v1::{ElicitationId, RequestPermissionRequest, SessionId, SessionInfo, StopReason, Usage};
+use attache::wire::v1::{ElicitationId, SessionId, SessionInfo, StopReason, Usage};
 use attache_host::budget::Budget;
 use attache_host::policy::{Decision, Notice, Policy};
 
@@ -14,9 +14,9 @@ use super::ask::choice::Choice;
 use super::ask::form::Form;
 use super::ask::url::Page;
 use super::state::{SessionState, Target};
-use super::tool::ToolState;
 use super::transcript::{Severity, Transcript};
 use super::view::{Canvas, View};
+use crate::tool_call::ToolState;
 use attache_term::editor::Editor;
 use attache_term::render::style::Line;
 
@@ -182,7 +182,7 @@ impl App {
         let known = self.transcript.find_tool(&id);
         let mut tool = known.map_or_else(|| ToolState::new(id), |tool| tool.clone());
         tool.merge(ask.tool_call().clone());
-        let request = completed(ask.request(), &tool);
+        let request = tool.complete(ask.request());
         match self.policy.decide(&request) {
             Decision::Choose(selected) => {
                 if selected.allows {
@@ -366,19 +366,6 @@ impl App {
         let lines = self.view.settle(&mut self.transcript, &self.canvas, 0);
         self.lines.extend(lines);
     }
-}
-
-/// A permission request with all that is known about its tool call, so that rules do not depend on how often an agent
-/// repeats itself.
-pub(crate) fn completed(request: &RequestPermissionRequest, tool: &ToolState) -> RequestPermissionRequest {
-    let mut request = request.clone();
-    let call = &mut request.tool_call;
-    call.title = Some(tool.title.clone());
-    call.kind = Some(tool.kind);
-    call.content = Some(tool.content.clone());
-    call.locations = Some(tool.locations.clone());
-    call.raw_input.clone_from(&tool.raw_input);
-    request
 }
 
 #[cfg(test)]

@@ -169,7 +169,11 @@ fn every_size_has_room_for_the_prompt() {
             let mut app = app();
             app.canvas.rows = rows;
             app.canvas.columns = columns;
-            app.turn_started("a prompt that is longer than some of the screens", &[], Instant::now());
+            app.turn_started(
+                "a prompt that is longer than some of the terminal_outputs",
+                &[],
+                Instant::now(),
+            );
             app.event(text(
                 "# Head\n\n| a | b |\n|--|--|\n| 日本語 | c |\n\n```\nlong line of code\n```\n\n- item",
             ));

@@ -5,10 +5,10 @@ use std::path::Path;
 use attache::client::Speaker;
 use attache::wire::v1::{ToolCallContent, ToolCallStatus};
 
-use super::output::{Output, Outputs};
-use super::tool::{ToolState, kind_name};
 use super::transcript::{Block, Message, Severity, describe};
 use super::view::Canvas;
+use crate::client_services::terminals::{Outputs, TerminalOutput};
+use crate::tool_call::{ToolState, kind_name};
 use attache_term::render::style::{Colour, Line, Style};
 use attache_term::render::text::{clean, cut, cut_line, reveal, width, wrap, wrap_hard};
 use attache_term::render::{diff, markdown};
@@ -255,7 +255,7 @@ fn text_lines(text: &str, extent: Extent, canvas: &Canvas, lines: &mut Vec<Line>
     barred(over, all.get(over..).unwrap_or_default(), extent, canvas, lines);
 }
 
-fn output_lines(output: &Output, extent: Extent, canvas: &Canvas, lines: &mut Vec<Line>) {
+fn output_lines(output: &TerminalOutput, extent: Extent, canvas: &Canvas, lines: &mut Vec<Line>) {
     let most = match extent {
         Extent::Live if canvas.unfold => canvas.rows,
         Extent::Live => LIVE_ROWS,
@@ -287,14 +287,14 @@ fn barred(over: usize, tail: &[&str], extent: Extent, canvas: &Canvas, lines: &m
     }
 }
 
-fn end_of(output: &Output, canvas: &Canvas, lines: &mut Vec<Line>) {
+fn end_of(output: &TerminalOutput, canvas: &Canvas, lines: &mut Vec<Line>) {
     if let Some(status) = &output.how {
         let line = Line::styled(format!("    {}", clean(status, canvas.look)), Style::of(Colour::Red));
         lines.push(cut_line(&line, canvas.columns, canvas.look));
     }
 }
 
-fn terminal(output: &Output, extent: Extent, canvas: &Canvas) -> Vec<Line> {
+fn terminal(output: &TerminalOutput, extent: Extent, canvas: &Canvas) -> Vec<Line> {
     let command = Line::styled("$ ", Style::DIM)
         .with(reveal(&output.command, canvas.look).replace('\n', " "), Style::PLAIN);
     let mut lines = match extent.is_open() {

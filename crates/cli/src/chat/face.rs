@@ -54,7 +54,7 @@ impl App {
         if anew {
             // What is on its way is the last of it.
             let room = rows.saturating_sub(live.len());
-            up = self.view.past.last(room, &self.transcript.screens.lock(), &self.canvas);
+            up = self.view.past.last(room, &self.transcript.terminal_outputs.lock(), &self.canvas);
         }
         // On a screen of a few columns not everything can be wrapped. What is too long would make the terminal wrap it, and the next
         // frame would be drawn in the wrong place.

@@ -15,10 +15,10 @@ use tokio::time::sleep_until;
 use super::app::{App, Effect};
 use super::ask::Question;
 use super::ask::choice::Choice;
-use super::output::Screens;
 use super::traffic::Traffic;
 use super::transcript::Severity;
-use crate::lend::GuardEvent;
+use crate::client_services::GuardEvent;
+use crate::client_services::TerminalOutputs;
 use crate::run::{ChatCommand, Setting};
 use attache_term::device::Raw;
 use attache_term::screen::Screen;
@@ -60,7 +60,7 @@ pub(crate) struct Hub {
     pub(crate) keys: mpsc::Receiver<TermEvent>,
     pub(crate) guard: mpsc::Receiver<GuardEvent>,
     pub(crate) news: Option<ConnectionEvents>,
-    pub(crate) screens: Screens,
+    pub(crate) terminal_outputs: TerminalOutputs,
     pub(crate) outcomes: (mpsc::Sender<Outcome>, mpsc::Receiver<Outcome>),
     pub(crate) traffic: Option<Traffic>,
     /// What other commands want, if the session is one that they know.
@@ -109,7 +109,7 @@ impl Hub {
                         self.dirty = true;
                     }
                 }
-                () = self.screens.changed() => return Ok(Happening::Printed),
+                () = self.terminal_outputs.changed() => return Ok(Happening::Printed),
                 () = at(frame) => {
                     if !self.dirty {
                         app.canvas.beat += 1;

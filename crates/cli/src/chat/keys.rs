@@ -230,14 +230,15 @@ impl App {
                 }
             }
             Command::Show(None) => {
-                let lines = self.view.past.list(&self.transcript.screens.lock(), &self.canvas);
+                let lines = self.view.past.list(&self.transcript.terminal_outputs.lock(), &self.canvas);
                 match lines.is_empty() {
                     true => self.notice(Severity::Info, "there is nothing to show"),
                     false => self.aside(lines),
                 }
             }
             Command::Show(Some(number)) => {
-                let shown = self.view.past.whole(number, &self.transcript.screens.lock(), &self.canvas);
+                let shown =
+                    self.view.past.whole(number, &self.transcript.terminal_outputs.lock(), &self.canvas);
                 match shown {
                     Ok(lines) => self.aside(lines),
                     Err(why) => self.notice(Severity::Warning, why),

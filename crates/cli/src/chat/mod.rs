@@ -27,12 +27,10 @@ mod kept;
 mod keys;
 mod kin;
 mod open;
-mod output;
 mod page;
 mod past;
 mod start;
 mod state;
-mod tool;
 mod traffic;
 mod transcript;
 mod view;
@@ -57,18 +55,16 @@ use attache_term::screen::Screen;
 use tokio::sync::mpsc;
 
 use self::app::App;
-pub(crate) use self::app::completed;
 use self::drive::{Driver, First};
 use self::hub::{Hub, Signals, usable};
 use self::kept::Kept;
-pub(crate) use self::output::Screens;
 use self::start::Starter;
 pub(crate) use self::start::chat;
 use self::state::SessionState;
-pub(crate) use self::tool::ToolState;
 use self::traffic::Traffic;
 use self::transcript::Severity;
 use self::view::Canvas;
+use crate::client_services::TerminalOutputs;
 use crate::error::{Context as _, Result};
 use crate::run::{ChatCommand, Connection};
 
@@ -89,7 +85,7 @@ pub(crate) struct Setup<'a> {
     /// What other commands want from that session.
     pub(crate) wishes: Option<mpsc::Receiver<ChatCommand>>,
     /// The terminals that are lent.
-    pub(crate) screens: Screens,
+    pub(crate) terminal_outputs: TerminalOutputs,
     pub(crate) meter: Meter,
     pub(crate) budget: Budget,
     /// How long a turn may take.
@@ -131,7 +127,7 @@ impl Opener {
             mcp_servers: connection.servers()?,
             system_prompt: connection.system_prompt(),
             meta: connection.meta()?,
-            policy: connection.lender.policy(),
+            policy: connection.services.policy(),
             login: format!("leave and run `attache auth login {}`", connection.setup.spec.name),
         })
     }
@@ -185,7 +181,7 @@ pub(crate) async fn run(mut setup: Setup<'_>) -> Result<u8> {
         keys: device::keys().context("the terminal")?,
         guard: std::mem::replace(&mut setup.connection.guard, nobody),
         news: setup.connection.agent.events(),
-        screens: setup.screens.clone(),
+        terminal_outputs: setup.terminal_outputs.clone(),
         outcomes: mpsc::channel(16),
         traffic: setup.traffic,
         wishes: setup.wishes,
@@ -204,7 +200,7 @@ pub(crate) async fn run(mut setup: Setup<'_>) -> Result<u8> {
     );
     let policy = setup.opener.policy.clone();
     let mut app = App::new(canvas, setup.name, SessionState::empty(), policy, editor);
-    app.transcript.screens = setup.screens;
+    app.transcript.terminal_outputs = setup.terminal_outputs;
     app.verbose = setup.verbose;
     app.transcript.verbose = setup.verbose;
     app.budget = setup.budget;

@@ -9,9 +9,9 @@ use attache::client::Speaker;
 use attache::wire::v1::ToolCallContent;
 
 use super::block::{self, Extent};
-use super::output::Outputs;
 use super::transcript::{Block, describe};
 use super::view::{Above, Canvas};
+use crate::client_services::terminals::Outputs;
 use attache_term::render::style::{Colour, Line, Style};
 use attache_term::render::text::{clean, cut_line, wrap};
 

@@ -12,14 +12,15 @@ use tokio::sync::mpsc;
 use super::drive::First;
 use super::kept::Kept;
 use super::traffic::Traffic;
-use super::{Opener, Screens, Setup};
+use super::{Opener, Setup};
+use crate::client_services::{ClientServices, TerminalOutputs};
 use crate::connect::{ConnectOptions, OnStderr, client, connect};
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
-use crate::lend::Lender;
 use crate::log::Log;
 use crate::model_setup::Picked;
 use crate::run::{self, Connection, Permits, Restored, SessionLock, StderrTail};
+use crate::runtime::runtime;
 use crate::session_store::{Record, Scope, Store};
 use crate::wire::Wire;
 
@@ -34,7 +35,7 @@ pub(crate) fn chat(cx: &Cx) -> Result<()> {
     let setup = run::Setup::new(cx)?;
     let permits = Permits::new(cx)?;
     cx.warn();
-    let ended = run::runtime(async {
+    let ended = runtime(async {
         Ok(match start(cx, setup, &permits).await? {
             Started::Chat(chat) => Ended::Code(super::run(*chat).await?),
             Started::Instead(args) => Ended::Instead(args),
@@ -78,7 +79,7 @@ pub(crate) struct Starter<'a> {
     cx: &'a Cx,
     setup: run::Setup,
     permits: &'a Permits,
-    screens: Screens,
+    terminal_outputs: TerminalOutputs,
     wire: Option<Wire>,
     stderr: Option<mpsc::Sender<String>>,
     pub(crate) mask: Mask,
@@ -89,8 +90,11 @@ impl Starter<'_> {
         let setup = self.setup.clone();
         let roots: Vec<_> = std::iter::once(setup.cwd.clone()).chain(setup.directories.clone()).collect();
         let policy = self.permits.policy(&self.cx.paths, &setup.spec, &roots, setup.secrets())?;
-        let (lender, guard) =
-            Lender::showing(policy, self.screens.clone(), setup.command_sandbox(&self.cx.paths));
+        let (services, guard) = ClientServices::with_terminal_outputs(
+            policy,
+            self.terminal_outputs.clone(),
+            setup.command_sandbox(&self.cx.paths),
+        );
         // What a person can answer and a screen can show is offered here, and only here.
         let client = client(setup.cancel_timeout)
             .elicitation_forms()
@@ -105,7 +109,7 @@ impl Starter<'_> {
         });
         let stderr = StderrTail::new(self.mask.clone());
         let options = ConnectOptions {
-            client: lender.offer(client, setup.fs, setup.terminal),
+            client: services.install(client, setup.fs, setup.terminal),
             cwd: setup.cwd.clone(),
             wire: self.wire.clone(),
             on_stderr: Some(stderr.listen(on_stderr)),
@@ -114,7 +118,7 @@ impl Starter<'_> {
             must_authenticate: setup.must_authenticate,
         };
         let agent = connect(&setup.spec, options).await?;
-        Ok(Connection { setup, agent, lender, guard, stderr })
+        Ok(Connection { setup, agent, services, guard, stderr })
     }
 }
 
@@ -138,12 +142,12 @@ async fn start<'a>(cx: &'a Cx, setup: run::Setup, permits: &'a Permits) -> Resul
     let wire = (log.is_some() || name.is_some()).then(Wire::default);
     let (stderr, lines) = mpsc::channel(64);
     let mask = Mask::from_env().with(setup.secrets());
-    let screens = Screens::default();
+    let terminal_outputs = TerminalOutputs::default();
     let starter = Starter {
         cx,
         setup,
         permits,
-        screens: screens.clone(),
+        terminal_outputs: terminal_outputs.clone(),
         wire: wire.clone(),
         stderr: cx.output.verbose.then_some(stderr),
         mask: mask.clone(),
@@ -201,7 +205,7 @@ async fn start<'a>(cx: &'a Cx, setup: run::Setup, permits: &'a Permits) -> Resul
         kept,
         traffic,
         wishes,
-        screens,
+        terminal_outputs,
         meter: Meter::new(budget.clone()),
         budget,
         time: permits.timeout,

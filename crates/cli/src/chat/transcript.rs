@@ -11,8 +11,8 @@ use attache::wire::v1::{
 };
 
 use super::kin::Kin;
-use super::output::Screens;
-use super::tool::ToolState;
+use crate::client_services::TerminalOutputs;
+use crate::tool_call::ToolState;
 
 /// Tool calls that left the transcript before their end and may still be heard of.
 const AWAY: usize = 64;
@@ -68,7 +68,7 @@ pub(crate) struct Transcript {
     pub(crate) blocks: VecDeque<Block>,
     /// The plans by their id; the one without an id comes first.
     pub(crate) plans: Vec<(String, PlanBody)>,
-    pub(crate) screens: Screens,
+    pub(crate) terminal_outputs: TerminalOutputs,
     pub(crate) changes: VecDeque<FileChange>,
     pub(crate) kin: Kin,
     /// Tell also what nobody knows what to do with.
@@ -326,7 +326,7 @@ impl Transcript {
             }
         }
         self.away.clear();
-        let unshown = self.screens.lock().take_unshown();
+        let unshown = self.terminal_outputs.lock().take_unshown();
         self.blocks.extend(unshown.into_iter().map(Block::Terminal));
     }
 }

@@ -98,7 +98,7 @@ fn the_end_of_a_turn_ends_everything_and_shows_what_nothing_showed() {
     let mut transcript = Transcript::default();
     transcript.event(Event::Text(chunk("a", None)));
     transcript.tool(true, update("t").title("Open".to_owned()));
-    transcript.screens.started(7, "make");
+    transcript.terminal_outputs.started(7, "make");
     transcript.end_turn();
     assert_eq!(told(&transcript), ["Agent \"a\"", "Open Pending 0", "terminal 7"]);
     let Some(Block::Tool(tool)) = transcript.blocks.get(1) else { panic!() };

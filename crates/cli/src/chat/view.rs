@@ -7,9 +7,9 @@ use attache::client::Speaker;
 use attache::wire::v1::{PlanEntryPriority, PlanEntryStatus};
 
 use super::block::{self, Extent, indented};
-use super::output::Outputs;
 use super::past::Past;
 use super::transcript::{Block, Message, PlanBody, Transcript};
+use crate::client_services::terminals::Outputs;
 use attache_term::render::markdown;
 use attache_term::render::style::{Colour, Line, Style};
 use attache_term::render::text::{Look, clean, width, wrap};
@@ -90,7 +90,7 @@ impl View {
         while let Some(front) = transcript.blocks.front_mut() {
             let ready = match front {
                 Block::Message(message) if !message.done => {
-                    self.take_part(message, &transcript.screens.lock(), canvas, &mut lines);
+                    self.take_part(message, &transcript.terminal_outputs.lock(), canvas, &mut lines);
                     false
                 }
                 Block::Tool(tool) => tool.finished(),
@@ -102,13 +102,14 @@ impl View {
             }
             let Some(block) = transcript.blocks.pop_front() else { break };
             if let Block::Tool(tool) = &block {
-                let mut outputs = transcript.screens.lock();
+                let mut outputs = transcript.terminal_outputs.lock();
                 tool.terminals().for_each(|id| outputs.mark_shown(id));
             }
             match block {
                 Block::Tool(tool) if !tool.finished() => {
                     let block = Block::Tool(tool);
-                    let drawn = block::render(&block, Extent::Live, &transcript.screens.lock(), canvas);
+                    let drawn =
+                        block::render(&block, Extent::Live, &transcript.terminal_outputs.lock(), canvas);
                     let above = above(&block, &drawn);
                     self.add(&mut lines, drawn.clone(), above);
                     self.past.keep_lines(drawn, above);
@@ -116,7 +117,7 @@ impl View {
                         transcript.send_away(tool);
                     }
                 }
-                block => self.finish(block, None, &transcript.screens.lock(), canvas, &mut lines),
+                block => self.finish(block, None, &transcript.terminal_outputs.lock(), canvas, &mut lines),
             }
         }
         lines
@@ -205,7 +206,7 @@ impl View {
     pub(crate) fn live(&self, transcript: &Transcript, canvas: &Canvas) -> Vec<Line> {
         let mut lines = Vec::new();
         let mut standing = self.above;
-        let outputs = transcript.screens.lock();
+        let outputs = transcript.terminal_outputs.lock();
         for block in &transcript.blocks {
             let drawn = block::render(block, Extent::Live, &outputs, canvas);
             if drawn.is_empty() {

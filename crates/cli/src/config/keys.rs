@@ -1,6 +1,6 @@
 //! The table of settings.
 
-use crate::args::Flags;
+use crate::args::{Flags, LONGEST_TIME};
 
 /// What a setting holds.
 #[derive(Debug, Clone, Copy)]
@@ -21,8 +21,6 @@ pub(crate) enum Kind {
     },
 }
 
-/// The longest time that a setting can name, in seconds: a year.
-pub(crate) const LONGEST_TIME: f64 = 31_536_000.0;
 /// The most prompts that may wait in a session.
 pub(crate) const MOST_PROMPTS: u64 = 10_000;
 /// The most attempts after an error.

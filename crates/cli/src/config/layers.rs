@@ -235,7 +235,7 @@ impl Config {
     /// Agents from registries are known as if the user had written them down; what the user writes counts more.
     fn merge_installed(&mut self, paths: &Paths) {
         let source = Source::Registry(attache_registry::lock_file(&paths.data));
-        match crate::registry::entries(&paths.data) {
+        match installed_agents(&paths.data) {
             Ok(entries) => {
                 let settings =
                     entries.into_iter().map(|(id, value)| (id, Setting { value, source: source.clone() }));
@@ -248,11 +248,11 @@ impl Config {
 
     /// Credentials that are kept apart from the settings; those of the settings count more.
     fn merge_credentials(&mut self, paths: &Paths) {
-        match crate::auth::store::load(paths) {
+        match crate::credentials::load(paths) {
             Ok(stored) => {
                 self.auth.extend(stored.auth);
                 for (method, credential) in stored.unassigned {
-                    self.leave_unassigned(method, credential, &crate::auth::store::credentials_file(paths));
+                    self.leave_unassigned(method, credential, &crate::credentials::credentials_file(paths));
                 }
             }
             Err(failure) => self.warnings.push(failure.message),
@@ -311,6 +311,20 @@ fn narrows(key: &Key, now: Option<&toml::Value>, value: &toml::Value) -> bool {
         (Kind::Yes, Some(now)) => value.as_bool() <= now.as_bool(),
         (_, Some(now)) => number(value) <= number(now),
     }
+}
+
+/// Returns the installed agents as entries of `[agents]` in the settings.
+fn installed_agents(data: &Path) -> Result<Vec<(String, toml::Value)>> {
+    let text = |text: &str| toml::Value::String(text.to_owned());
+    let entry = |agent: &attache_registry::InstalledAgent| {
+        let argv = agent.command(data).iter().map(|word| text(word)).collect();
+        let env: toml::Table = agent.env.iter().map(|(name, value)| (name.clone(), text(value))).collect();
+        let mut table = toml::Table::new();
+        table.insert("argv".to_owned(), toml::Value::Array(argv));
+        table.insert("env".to_owned(), toml::Value::Table(env));
+        toml::Value::Table(table)
+    };
+    Ok(attache_registry::installed(data)?.values().map(|agent| (agent.id.clone(), entry(agent))).collect())
 }
 
 #[cfg(test)]

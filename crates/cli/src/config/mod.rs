@@ -5,26 +5,26 @@
 //! that names or parameterises a program, an address, a model, a policy or credentials is ignored, and other values can only
 //! narrow what the user allows. Even in a trusted project the default agent is one that is known by name.
 //!
-//! `keys.rs` is the table, `layers.rs` reads, `edit.rs` changes a file, `show.rs` are the commands.
+//! `keys.rs` is the table, `layers.rs` reads, `edit.rs` changes a file.
 
 mod edit;
 mod keys;
 mod layers;
-mod show;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
 pub(crate) use edit::set as edit;
-pub(crate) use keys::{ENVIRONMENT, FILES, KEYS, Key, LONGEST_TIME};
+pub(crate) use keys::{ENVIRONMENT, FILES, GUARDED_TABLES, KEYS, Key, Kind};
 #[cfg(unix)]
 pub(crate) use keys::{MOST_PROMPTS, MOST_RETRIES};
 pub(crate) use layers::{fallback, load};
-pub(crate) use show::{init, path, set, show, to_json};
 
-use attache_host::trust::{ProjectFiles, Trust};
+use attache_host::trust::{FileKind, ProjectFiles, Trust};
+use serde_json::{Value, json};
 
+use crate::agents::{self, Address, AgentSpec};
 use crate::error::{Failure, Result};
 
 /// The name of a project's file of settings.
@@ -159,12 +159,12 @@ impl Config {
 }
 
 /// A failure in a file of settings.
-fn wrong(path: &std::path::Path, what: impl fmt::Display) -> Failure {
+pub(crate) fn wrong(path: &std::path::Path, what: impl fmt::Display) -> Failure {
     Failure::usage(format_args!("{}: {what}", path.display()))
 }
 
 /// Reads a setting that was given as text.
-fn parse_value(key: &Key, text: &str) -> Result<toml::Value> {
+pub(crate) fn parse_value(key: &Key, text: &str) -> Result<toml::Value> {
     let text = text.trim();
     let value = match key.kind {
         keys::Kind::Text | keys::Kind::Path => toml::Value::String(text.to_owned()),
@@ -189,16 +189,70 @@ fn parse_value(key: &Key, text: &str) -> Result<toml::Value> {
     Ok(value)
 }
 
-/// Reads the value of a flag that is a time in seconds.
-pub(crate) fn flag_seconds(flag: &str, text: &str) -> Result<std::time::Duration> {
-    let seconds = text.trim().parse().ok().filter(|seconds| *seconds > 0.0 && *seconds <= LONGEST_TIME);
-    let time = seconds.and_then(|seconds| std::time::Duration::try_from_secs_f64(seconds).ok());
-    // What is above zero can still be less than a nanosecond.
-    time.filter(|time| !time.is_zero()).ok_or_else(|| {
-        Failure::usage(format_args!(
-            "--{flag} is a number of seconds above 0, up to {LONGEST_TIME}, not `{text}`"
+impl Config {
+    /// Returns whether an agent is known by this name, from the settings or from the built-in table.
+    pub(crate) fn is_known_agent(&self, name: &str) -> bool {
+        self.agents.contains_key(name) || agents::builtin(name).is_some()
+    }
+
+    /// Finds an agent: by a name of the settings or of the built-in table, else as a command.
+    pub(crate) fn resolve_agent(&self, name: &str) -> Result<AgentSpec> {
+        let found = if let Some(setting) = self.agents.get(name) {
+            agents::entry_spec(name, &setting.value)?
+        } else if let Some(agent) = agents::builtin(name) {
+            match self.agents.get(agent.name) {
+                Some(setting) => agents::entry_spec(agent.name, &setting.value)?,
+                None => agent.spec(),
+            }
+        } else {
+            return Ok(AgentSpec::new(name, Address::parse(name)?));
+        };
+        Ok(AgentSpec { known: true, ..found })
+    }
+
+    /// Returns one line about the settings that are ignored because the folder is not trusted.
+    pub(crate) fn restriction(&self) -> Option<String> {
+        let project = &self.project;
+        let mut parts: Vec<String> =
+            self.ignored.iter().map(|ignored| format!("`{}`", ignored.key)).collect();
+        if !project.is_trusted() {
+            let count = |kind| project.files.files().iter().filter(|file| file.kind == kind).count();
+            match count(FileKind::Command) {
+                0 => {}
+                1 => parts.push("1 slash command".to_owned()),
+                many => parts.push(format!("{many} slash commands")),
+            }
+            let instructions =
+                project.files.files().iter().filter(|file| file.kind == FileKind::Instructions);
+            parts.extend(
+                instructions.take(3).map(|file| project.files.short(&file.path).display().to_string()),
+            );
+        }
+        if parts.is_empty() {
+            return None;
+        }
+        let (what, does) = (parts.join(", "), if parts.len() == 1 { "does" } else { "do" });
+        Some(format!(
+            "this folder is not trusted, so {what} {does} not take effect; trust it: attache trust add (or --trust)"
         ))
-    })
+    }
+}
+
+/// A value as JSON; a text, a number and a list of them read the same in TOML.
+pub(crate) fn to_json(value: &toml::Value) -> Value {
+    match value {
+        toml::Value::String(text) => json!(text),
+        toml::Value::Integer(number) => json!(number),
+        // A whole number of seconds reads as one.
+        toml::Value::Float(number) if number.fract() == 0.0 && number.abs() < 1e15 => json!(*number as i64),
+        toml::Value::Float(number) => json!(number),
+        toml::Value::Boolean(yes) => json!(yes),
+        toml::Value::Datetime(time) => json!(time.to_string()),
+        toml::Value::Array(items) => items.iter().map(to_json).collect(),
+        toml::Value::Table(table) => {
+            Value::Object(table.iter().map(|(key, value)| (key.clone(), to_json(value))).collect())
+        }
+    }
 }
 
 /// What holds when nobody says anything.
@@ -245,6 +299,6 @@ fn check(key: &Key, value: &toml::Value) -> Result<()> {
     if fits {
         Ok(())
     } else {
-        Err(Failure::usage(format_args!("`{}` is {wanted}, not {}", key.name, show::to_json(value))))
+        Err(Failure::usage(format_args!("`{}` is {wanted}, not {}", key.name, to_json(value))))
     }
 }

@@ -23,7 +23,7 @@ use crate::connect::remembers_answers;
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
 use crate::output::{Output, wait_unanswered};
-use crate::run::{interrupted, runtime};
+use crate::runtime::{interrupted, runtime};
 
 const SCRIPT: &str = include_str!("script.txt");
 

@@ -8,7 +8,7 @@ mod steps;
 
 use crate::cx::Cx;
 use crate::error::{Failure, Kind, Result};
-use crate::run::{interrupted, runtime};
+use crate::runtime::{interrupted, runtime};
 use report::Report;
 
 /// Examines an agent. The exit code is 1 if it cannot be used.

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::processes::{descendants, still_there};
 use super::report::{Report, State, Step};
 use crate::agents::{Address, AgentSpec, builtin, on_path};
-use crate::auth::{called, method_json, method_text};
+use crate::auth::{method_json, method_text};
 use crate::connect::{client, command, credentials};
 use crate::cx::Cx;
 use crate::error::{Failure, Result};
@@ -356,7 +356,7 @@ async fn session(
         Some(Err(error)) if error.is_auth_required() => {
             // AUTH-02
             let mut step = broken("it wants a login first".to_owned())
-                .hint(format!("attache auth login {}", called(spec)));
+                .hint(format!("attache auth login {}", spec.argument()));
             if agent.auth_methods().is_empty() {
                 step = step.hint("it offers no way to log in here: log in with its own program");
             }

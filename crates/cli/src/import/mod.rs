@@ -18,8 +18,8 @@ use attache_host::secrets::{Mask, is_secret_name};
 use serde_json::{Value, json};
 
 use crate::agents::{BUILTIN, join};
-use crate::auth::store;
 use crate::config::{PROJECT_FILE, check_setting, default_value, edit, to_json};
+use crate::credentials;
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
 use crate::output::Format;
@@ -31,7 +31,7 @@ use read::{Taken, TakenAgent};
 struct Plan {
     /// The text of our file afterwards.
     text: String,
-    credentials: store::Stored,
+    credentials: credentials::Stored,
     /// For people and for scripts, what happens to each thing.
     rows: Vec<Row>,
     notes: Vec<String>,
@@ -137,7 +137,7 @@ fn source(cx: &Cx, program: &str, project: bool) -> Result<PathBuf> {
 }
 
 fn plan(cx: &Cx, program: &str, taken: Taken, text: String, project: bool) -> Result<Plan> {
-    let stored = store::load(&cx.paths)?;
+    let stored = credentials::load(&cx.paths)?;
     let mut plan = Plan { text, credentials: stored, notes: taken.notes, ..Plan::default() };
     let there: toml::Table = plan
         .text
@@ -323,7 +323,7 @@ fn same_entry(there: &toml::Value, wanted: Option<&toml::Value>) -> bool {
 
 /// Writes the files. Secrets first: an agent without its secret is worse than a secret without its agent.
 fn apply(cx: &Cx, plan: &Plan, before: &str, target: &Path, project: bool) -> Result<()> {
-    store::save(&cx.paths, &plan.credentials)?;
+    credentials::save(&cx.paths, &plan.credentials)?;
     if plan.text == before {
         return Ok(());
     }

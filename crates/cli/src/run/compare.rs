@@ -13,10 +13,10 @@ use super::input;
 use super::permits::Permits;
 use super::renderer::Renderer;
 use super::setup::Setup;
-use super::signals::runtime;
 use crate::cx::Cx;
 use crate::error::{Failure, Kind, Result};
 use crate::output::{Format, push_bounded};
+use crate::runtime::runtime;
 use crate::wire::Lines;
 use attache_term::render::text::{Look, inline, width};
 

@@ -6,11 +6,11 @@ use super::permits::Permits;
 use super::prompt::find;
 use super::protocol::SetResult;
 use super::setup::Setup;
-use super::signals::runtime;
 use super::worker::Setting;
 use crate::cx::Cx;
 use crate::error::{Kind, Result};
 use crate::output::{Format, count};
+use crate::runtime::runtime;
 use crate::session_store::{Record, Store};
 
 /// Cancels the prompt that runs.

@@ -15,14 +15,14 @@ use super::permits::Permits;
 use super::renderer::{Local, Renderer, View};
 use super::settings::{set_model, set_option};
 use super::setup::Setup;
-use super::signals::{interrupted, runtime};
 use super::turn::{Ended, Stop, Task, Why, late, run, stopped, timed_out};
+use crate::client_services::ClientServices;
 use crate::connect::OnStderr;
 use crate::cx::Cx;
 use crate::error::{Failure, Result};
-use crate::lend::Lender;
 use crate::log::Log;
 use crate::output::{Mark, Output};
+use crate::runtime::{interrupted, runtime};
 use crate::wire::Wire;
 
 /// Sends one prompt and forgets the session.
@@ -121,11 +121,11 @@ pub(super) async fn one_shot(
     let mut view = View::new(renderer, None, wire.clone());
     let roots: Vec<_> = std::iter::once(setup.cwd.clone()).chain(setup.directories.clone()).collect();
     let policy = permits.policy(&cx.paths, &setup.spec, &roots, setup.secrets())?.span(Span::Command);
-    let (lender, guard) = Lender::new(policy, setup.command_sandbox(&cx.paths));
+    let (services, guard) = ClientServices::new(policy, setup.command_sandbox(&cx.paths));
     let stderr = show_stderr(cx.output.verbose, &setup);
     let model = setup.model.clone();
     let starting = async {
-        let connection = Connection::start(setup, lender, guard, wire, stderr).await?;
+        let connection = Connection::start(setup, services, guard, wire, stderr).await?;
         match session(&connection, model.as_deref(), &options).await {
             Ok(session) => Ok((connection, session)),
             Err(failure) => {
@@ -143,7 +143,7 @@ pub(super) async fn one_shot(
         }
     });
     let (mut connection, mut session) = started.await?;
-    let policy = connection.lender.policy();
+    let policy = connection.services.policy();
     let task = Task {
         agent: &connection.setup.spec.name,
         session: &mut session,

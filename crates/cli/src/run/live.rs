@@ -10,9 +10,9 @@ use tokio::sync::mpsc;
 use super::settings::{model_option, set_mode, set_model, set_option};
 use super::setup::Setup;
 use super::tail::StderrTail;
+use crate::client_services::{ClientServices, GuardEvent};
 use crate::connect::{ConnectOptions, OnStderr, client, connect, explain_auth};
 use crate::error::{Context as _, Failure, Result};
-use crate::lend::{GuardEvent, Lender};
 use crate::session_store::Record;
 use crate::wire::Wire;
 
@@ -20,7 +20,7 @@ use crate::wire::Wire;
 pub(crate) struct Connection {
     pub(crate) setup: Setup,
     pub(crate) agent: AgentHandle,
-    pub(crate) lender: Lender,
+    pub(crate) services: ClientServices,
     /// What the agent wants to do without having asked for it.
     pub(crate) guard: mpsc::Receiver<GuardEvent>,
     /// What the agent has printed on its stderr since it was started, or since the last turn.
@@ -40,12 +40,12 @@ impl Connection {
     /// Starts the agent. Its lines go to `wire`.
     pub(crate) async fn start(
         setup: Setup,
-        lender: Lender,
+        services: ClientServices,
         guard: mpsc::Receiver<GuardEvent>,
         wire: Wire,
         on_stderr: Option<OnStderr>,
     ) -> Result<Connection> {
-        let client = lender.offer(client(setup.cancel_timeout), setup.fs, setup.terminal);
+        let client = services.install(client(setup.cancel_timeout), setup.fs, setup.terminal);
         // Who can answer is known with each prompt; a session outlives them.
         let client = client.elicitation_forms().elicitation_urls();
         let stderr = StderrTail::new(Mask::from_env().with(setup.secrets()));
@@ -59,7 +59,7 @@ impl Connection {
             must_authenticate: setup.must_authenticate,
         };
         let agent = connect(&setup.spec, options).await?;
-        Ok(Connection { setup, agent, lender, guard, stderr })
+        Ok(Connection { setup, agent, services, guard, stderr })
     }
 
     pub(crate) fn servers(&self) -> Result<Vec<McpServer>> {
@@ -115,7 +115,7 @@ impl Connection {
             true => failure,
             false => failure.stderr(printed.iter().map(String::as_str)),
         };
-        let hint = format!("attache doctor {}", crate::auth::called(&self.setup.spec));
+        let hint = format!("attache doctor {}", self.setup.spec.argument());
         if failure.hints.contains(&hint) { failure } else { failure.hint(hint) }
     }
 

@@ -28,7 +28,6 @@ mod renderer;
 mod session_lock;
 mod settings;
 mod setup;
-mod signals;
 #[cfg(unix)]
 mod socket;
 mod status;
@@ -50,7 +49,6 @@ pub(crate) use reach::close_owner;
 pub(crate) use session_lock::{ChatCommand, SessionLock};
 pub(crate) use settings::set_model;
 pub(crate) use setup::Setup;
-pub(crate) use signals::{interrupted, runtime};
 pub(crate) use status::status;
 pub(crate) use tail::StderrTail;
 pub(crate) use turn::timed_out;

@@ -19,13 +19,14 @@ use super::queue::{Job, Running, Shared};
 use super::renderer::Renderer;
 use super::settings::{switch_mode, switch_model, switch_option};
 use super::setup::Setup;
-use super::signals::{interrupted, runtime};
 use super::socket::{ControlSocket, FollowUps, Handler, Questions, RemoteRenderer, Replies, ServedRequest};
 use super::turn::Why;
 use super::worker::{Reach, Setting, Work, Worker, note_setting};
-use crate::config::{LONGEST_TIME, MOST_PROMPTS, MOST_RETRIES};
+use crate::args::LONGEST_TIME;
+use crate::config::{MOST_PROMPTS, MOST_RETRIES};
 use crate::error::{Context as _, Failure, Result};
 use crate::paths::Paths;
+use crate::runtime::{interrupted, runtime};
 use crate::session_store::{Record, Store};
 
 /// Connections besides those of queued prompts.

@@ -13,10 +13,10 @@ use super::protocol::Answer;
 use super::protocol::PromptRequest;
 use super::renderer::{Local, Renderer};
 use super::setup::Setup;
-use super::signals::runtime;
 use crate::cx::Cx;
 use crate::error::{Failure, Kind, Result};
 use crate::output::{Format, Mark, count};
+use crate::runtime::runtime;
 use crate::session_store::{Record, Scope, Store, boundary};
 
 /// The open session that is meant, in this directory or above it.
@@ -160,7 +160,7 @@ async fn follow(
     local: &mut Local,
 ) -> Result<()> {
     use super::protocol::{FollowUp, Incoming, Reply};
-    use super::signals::interrupted;
+    use crate::runtime::interrupted;
 
     let mut signal = Box::pin(interrupted());
     let mut cancelled = false;

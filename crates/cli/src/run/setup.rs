@@ -9,10 +9,10 @@ use serde_json::{Map, Value, json};
 
 use super::mcp;
 use crate::agents::AgentSpec;
+use crate::client_services::Sandbox;
 use crate::connect::credentials;
 use crate::cx::Cx;
 use crate::error::{Failure, Result};
-use crate::lend::Sandbox;
 use crate::paths::Paths;
 use crate::session_store::Record;
 

@@ -14,10 +14,10 @@ use tokio::sync::{mpsc, watch};
 use super::ask::Ask;
 use super::permits::Permits;
 use super::renderer::View;
-use crate::chat::{ToolState, completed};
+use crate::client_services::GuardEvent;
 use crate::error::{Failure, Kind, Result};
 use crate::forms::{self, Outcome};
-use crate::lend::GuardEvent;
+use crate::tool_call::ToolState;
 
 /// Why a turn is to end before its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -295,7 +295,7 @@ impl Running<'_, '_> {
         let id = &ask.tool_call().tool_call_id;
         let mut tool = self.tools.get(id).cloned().unwrap_or_else(|| ToolState::new(id.clone()));
         tool.merge(ask.tool_call().clone());
-        completed(ask.request(), &tool)
+        tool.complete(ask.request())
     }
 
     fn note_tool(&mut self, update: ToolCallUpdate) {

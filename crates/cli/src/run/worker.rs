@@ -17,8 +17,8 @@ use super::renderer::{Renderer, View};
 use super::settings::{model_option_id, set_mode, set_model, set_option};
 use super::setup::Setup;
 use super::turn::{Ended, Stop, Task, late, run, stopped, timed_out};
+use crate::client_services::ClientServices;
 use crate::error::{Failure, Result};
-use crate::lend::Lender;
 use crate::paths::Paths;
 use crate::session_store::{Record, Recorder, Store};
 use crate::time::now;
@@ -151,7 +151,7 @@ impl Worker {
             }
             let Some(live) = &mut self.live else { return Err(Failure::runtime("the session is gone")) };
             running(Reach::new(&live.session));
-            let policy = live.connection.lender.policy();
+            let policy = live.connection.services.policy();
             let started = now();
             self.store.change(&self.id, |record| {
                 record.last_prompt_at = Some(started.clone());
@@ -188,12 +188,12 @@ impl Worker {
         }
         let (mut note, mut resumed) = (None, false);
         match &self.live {
-            Some(live) => live.connection.lender.set(policy),
+            Some(live) => live.connection.services.set(policy),
             None => {
-                let (lender, guard) = Lender::new(policy, self.setup.command_sandbox(&self.paths));
+                let (services, guard) = ClientServices::new(policy, self.setup.command_sandbox(&self.paths));
                 let stderr = super::exec::show_stderr(self.verbose, &self.setup);
                 let connection =
-                    Connection::start(self.setup.clone(), lender, guard, self.wire.clone(), stderr).await?;
+                    Connection::start(self.setup.clone(), services, guard, self.wire.clone(), stderr).await?;
                 if work.model.is_none() && self.setup.model.is_none() && record.model.is_none() {
                     crate::model_setup::require(&self.setup.spec, &connection.agent).await?;
                 }
@@ -243,7 +243,7 @@ impl Worker {
     /// Between turns the agent may do less than in them, and the record says what is.
     async fn after(&mut self, permits: &Permits) -> Result<()> {
         if let Some(live) = &self.live {
-            live.connection.lender.set(self.policy(&permits.between_turns())?);
+            live.connection.services.set(self.policy(&permits.between_turns())?);
             live.connection.stderr.clear();
             let session = &live.session;
             self.store.change(&self.id, |record| {

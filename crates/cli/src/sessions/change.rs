@@ -10,7 +10,8 @@ use super::{find, result};
 use crate::cx::{Cx, absolute};
 use crate::error::{Failure, Result};
 use crate::output::{Format, count as plural};
-use crate::run::{Setup, runtime};
+use crate::run::Setup;
+use crate::runtime::runtime;
 use crate::session_store::{self, Record, Scope, Store};
 use crate::time::{format, now, parse};
 

@@ -7,7 +7,8 @@ use super::start::{as_json, with_agent};
 use crate::cx::{Cx, absolute};
 use crate::error::{Failure, Result};
 use crate::output::Format;
-use crate::run::{Setup, runtime};
+use crate::run::Setup;
+use crate::runtime::runtime;
 use crate::session_store::{Record, Scope, Store};
 
 /// Lists sessions: those that the agent knows if it can list them, else those that are recorded here.

@@ -6,11 +6,12 @@ use attache::client::Session;
 use serde_json::{Value, json};
 
 use super::result;
+use crate::client_services::ClientServices;
 use crate::cx::Cx;
 use crate::error::{Failure, Result};
-use crate::lend::Lender;
 use crate::output::Format;
-use crate::run::{Connection, Permits, Restored, Setup, interrupted, note_session, runtime};
+use crate::run::{Connection, Permits, Restored, Setup, note_session};
+use crate::runtime::{interrupted, runtime};
 use crate::session_store::{Record, Scope, Store};
 use crate::time::now;
 use crate::wire::Wire;
@@ -140,12 +141,12 @@ pub(super) async fn with_agent<T>(
     let permits = Permits::without_turn(cx)?;
     let roots: Vec<_> = std::iter::once(setup.cwd.clone()).chain(setup.directories.clone()).collect();
     let policy = permits.policy(&cx.paths, &setup.spec, &roots, setup.secrets())?;
-    let (lender, questions) = Lender::new(policy, setup.command_sandbox(&cx.paths));
+    let (services, questions) = ClientServices::new(policy, setup.command_sandbox(&cx.paths));
     let wire = Wire::default();
     let mut log = crate::run::log(cx, &setup)?;
     let stderr = crate::run::show_stderr(cx.output.verbose, &setup);
     let working = async {
-        let connection = Connection::start(setup, lender, questions, wire.clone(), stderr).await?;
+        let connection = Connection::start(setup, services, questions, wire.clone(), stderr).await?;
         let result = work(&connection, &wire).await;
         crate::run::leave(&connection.agent).await;
         // After its end, so that all it has printed is there.

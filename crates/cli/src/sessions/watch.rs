@@ -14,7 +14,7 @@ use super::find;
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
 use crate::output::{Format, Screen};
-use crate::run::{interrupted, runtime};
+use crate::runtime::{interrupted, runtime};
 use crate::session_store::{Record, Store, hash};
 use attache_term::render::style::Line;
 

@@ -1,4 +1,4 @@
-//! The runtime, and being told to stop.
+//! The async runtime of commands, and signals that stop them.
 
 use std::future::Future;
 

@@ -1,6 +1,8 @@
-//! What this program lends to an agent, under the policy of the prompt that runs.
+//! The files and terminals that this program provides to an agent, under the policy of the running prompt.
 //!
-//! A connection may serve many prompts, each with permissions of its own; what is lent is looked up anew with each request.
+//! A connection may serve many prompts with different permissions, so each request looks up the current policy.
+
+pub(crate) mod terminals;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -8,7 +10,7 @@ use attache::client::Client;
 use attache_host::policy::{Answer, Notice, Policy, Question};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::chat::Screens;
+pub(crate) use terminals::TerminalOutputs;
 
 /// What the guard of files and terminals reports while the agent acts without asking for permission.
 #[derive(Debug)]
@@ -22,13 +24,13 @@ pub(crate) enum GuardEvent {
 /// Events that may be queued. A question waits for room; a notice that finds none is only in the audit log.
 const QUEUED: usize = 64;
 
-/// Lends files and terminals.
+/// Files and terminals for the agent. Clones share their state.
 #[derive(Clone)]
-pub(crate) struct Lender {
-    now: Arc<RwLock<Now>>,
+pub(crate) struct ClientServices {
+    current: Arc<RwLock<Current>>,
     events: mpsc::Sender<GuardEvent>,
-    /// Where what commands print is shown as it comes.
-    screens: Option<Screens>,
+    /// Collects the output of commands for the screen.
+    terminal_outputs: Option<TerminalOutputs>,
     sandbox: Sandbox,
 }
 
@@ -41,7 +43,7 @@ pub(crate) struct Sandbox {
     pub(crate) hidden: Vec<std::path::PathBuf>,
 }
 
-struct Now {
+struct Current {
     policy: Arc<Policy>,
     #[cfg(unix)]
     files: attache_host::files::Files,
@@ -49,40 +51,43 @@ struct Now {
     terminals: attache_host::terminals::PtyTerminals,
 }
 
-impl Lender {
-    /// Begins with a policy. The questions come out of the receiver.
-    pub(crate) fn new(policy: Policy, sandbox: Sandbox) -> (Lender, mpsc::Receiver<GuardEvent>) {
-        Lender::with(policy, None, sandbox)
+impl ClientServices {
+    /// Starts with a policy. Questions and notices arrive at the receiver.
+    pub(crate) fn new(policy: Policy, sandbox: Sandbox) -> (ClientServices, mpsc::Receiver<GuardEvent>) {
+        ClientServices::with(policy, None, sandbox)
     }
 
-    /// The same, and what commands print is shown.
-    pub(crate) fn showing(
+    /// Like `new`, but collects the output of commands.
+    pub(crate) fn with_terminal_outputs(
         policy: Policy,
-        screens: Screens,
+        terminal_outputs: TerminalOutputs,
         sandbox: Sandbox,
-    ) -> (Lender, mpsc::Receiver<GuardEvent>) {
-        Lender::with(policy, Some(screens), sandbox)
+    ) -> (ClientServices, mpsc::Receiver<GuardEvent>) {
+        ClientServices::with(policy, Some(terminal_outputs), sandbox)
     }
 
     fn with(
         policy: Policy,
-        screens: Option<Screens>,
+        terminal_outputs: Option<TerminalOutputs>,
         sandbox: Sandbox,
-    ) -> (Lender, mpsc::Receiver<GuardEvent>) {
+    ) -> (ClientServices, mpsc::Receiver<GuardEvent>) {
         let (events, receiver) = mpsc::channel(QUEUED);
-        let now = now(policy, &events, screens.as_ref(), &sandbox);
-        (Lender { now: Arc::new(RwLock::new(now)), events, screens, sandbox }, receiver)
+        let current = current(policy, &events, terminal_outputs.as_ref(), &sandbox);
+        (
+            ClientServices { current: Arc::new(RwLock::new(current)), events, terminal_outputs, sandbox },
+            receiver,
+        )
     }
 
-    /// From now on this policy holds.
+    /// Replaces the policy.
     pub(crate) fn set(&self, policy: Policy) {
-        *self.now.write().unwrap_or_else(PoisonError::into_inner) =
-            now(policy, &self.events, self.screens.as_ref(), &self.sandbox);
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) =
+            current(policy, &self.events, self.terminal_outputs.as_ref(), &self.sandbox);
     }
 
-    /// The policy that holds.
+    /// Returns the current policy.
     pub(crate) fn policy(&self) -> Arc<Policy> {
-        self.now.read().unwrap_or_else(PoisonError::into_inner).policy.clone()
+        self.current.read().unwrap_or_else(PoisonError::into_inner).policy.clone()
     }
 }
 
@@ -94,12 +99,12 @@ mod unix {
     use attache_host::Host;
     use attache_host::terminals::PtyTerminals;
 
-    pub(super) fn now(
+    pub(super) fn current(
         policy: Policy,
         events: &mpsc::Sender<GuardEvent>,
-        screens: Option<&Screens>,
+        terminal_outputs: Option<&TerminalOutputs>,
         sandbox: &Sandbox,
-    ) -> Now {
+    ) -> Current {
         let policy = Arc::new(policy);
         let (questions, notices) = (events.clone(), events.clone());
         let host = Host::new(policy.clone())
@@ -122,41 +127,41 @@ mod unix {
         if sandbox.always {
             terminals = terminals.sandboxed();
         }
-        if let Some(screens) = screens.cloned() {
-            terminals = terminals.on_event(move |event| screens.event(event));
+        if let Some(terminal_outputs) = terminal_outputs.cloned() {
+            terminals = terminals.on_event(move |event| terminal_outputs.event(event));
         }
-        Now { policy, files: host.files(), terminals }
+        Current { policy, files: host.files(), terminals }
     }
 
-    impl Lender {
-        /// Offers what is lent.
-        pub(crate) fn offer(&self, mut client: Client, fs: bool, terminal: bool) -> Client {
+    impl ClientServices {
+        /// Installs the services in a client.
+        pub(crate) fn install(&self, mut client: Client, fs: bool, terminal: bool) -> Client {
             if fs {
-                let lender = self.clone();
+                let services = self.clone();
                 client = client.read_files(move |cx, request| {
-                    let files = lender.read().files.clone();
+                    let files = services.read().files.clone();
                     async move { files.read(cx, request).await }
                 });
-                let lender = self.clone();
+                let services = self.clone();
                 client = client.write_files(move |cx, request| {
-                    let files = lender.read().files.clone();
+                    let files = services.read().files.clone();
                     async move { files.write(cx, request).await }
                 });
             }
             if terminal {
-                client = client.terminals(Lent(self.clone()));
+                client = client.terminals(SharedTerminals(self.clone()));
             }
             client
         }
 
-        fn read(&self) -> std::sync::RwLockReadGuard<'_, Now> {
-            self.now.read().unwrap_or_else(PoisonError::into_inner)
+        fn read(&self) -> std::sync::RwLockReadGuard<'_, Current> {
+            self.current.read().unwrap_or_else(PoisonError::into_inner)
         }
     }
 
-    struct Lent(Lender);
+    struct SharedTerminals(ClientServices);
 
-    impl Terminals for Lent {
+    impl Terminals for SharedTerminals {
         type Terminal = <PtyTerminals as Terminals>::Terminal;
 
         async fn create(
@@ -171,22 +176,22 @@ mod unix {
 }
 
 #[cfg(unix)]
-use unix::now;
+use unix::current;
 
 #[cfg(not(unix))]
-fn now(
+fn current(
     policy: Policy,
     _events: &mpsc::Sender<GuardEvent>,
-    _screens: Option<&Screens>,
+    _screens: Option<&TerminalOutputs>,
     _sandbox: &Sandbox,
-) -> Now {
-    Now { policy: Arc::new(policy) }
+) -> Current {
+    Current { policy: Arc::new(policy) }
 }
 
 #[cfg(not(unix))]
-impl Lender {
-    /// Files and terminals are lent on Unix only.
-    pub(crate) fn offer(&self, client: Client, _fs: bool, _terminal: bool) -> Client {
+impl ClientServices {
+    /// Files and terminals are provided on Unix only.
+    pub(crate) fn install(&self, client: Client, _fs: bool, _terminal: bool) -> Client {
         client
     }
 }

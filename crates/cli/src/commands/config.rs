@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use attache_host::trust::TrustStore;
 use serde_json::{Map, Value, json};
 
-use super::keys::{GUARDED_TABLES, Kind};
-use super::{Config, KEYS, PROJECT_FILE, edit, load, parse_value, wrong};
+use crate::config::{
+    Config, GUARDED_TABLES, KEYS, Kind, PROJECT_FILE, edit, load, parse_value, to_json, wrong,
+};
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
 use crate::output::Format;
@@ -89,23 +90,6 @@ fn as_json(config: &Config) -> Value {
     })
 }
 
-/// A value as JSON; a text, a number and a list of them read the same in TOML.
-pub(crate) fn to_json(value: &toml::Value) -> Value {
-    match value {
-        toml::Value::String(text) => json!(text),
-        toml::Value::Integer(number) => json!(number),
-        // A whole number of seconds reads as one.
-        toml::Value::Float(number) if number.fract() == 0.0 && number.abs() < 1e15 => json!(*number as i64),
-        toml::Value::Float(number) => json!(number),
-        toml::Value::Boolean(yes) => json!(yes),
-        toml::Value::Datetime(time) => json!(time.to_string()),
-        toml::Value::Array(items) => items.iter().map(to_json).collect(),
-        toml::Value::Table(table) => {
-            Value::Object(table.iter().map(|(key, value)| (key.clone(), to_json(value))).collect())
-        }
-    }
-}
-
 /// A file to begin with.
 pub(crate) fn init(cx: &Cx) -> Result<()> {
     let project = cx.flags.project;
@@ -160,7 +144,7 @@ pub(crate) fn set(cx: &Cx) -> Result<()> {
     if before.parse::<toml::Table>().is_err() {
         return Err(wrong(&path, "this is not valid TOML; mend it first"));
     }
-    let after = edit::set(&before, key, &value)?;
+    let after = edit(&before, key, &value)?;
     write(&path, &after, project)?;
     if project {
         keep_trust(cx)?;

@@ -1,8 +1,9 @@
-//! A tool call as far as it is known.
+//! A tool call and everything that is known about it.
 
 use attache::wire::Json;
 use attache::wire::v1::{
-    Diff, ToolCallContent, ToolCallId, ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolKind,
+    Diff, RequestPermissionRequest, ToolCallContent, ToolCallId, ToolCallLocation, ToolCallStatus,
+    ToolCallUpdate, ToolKind,
 };
 use serde_json::Value;
 
@@ -66,7 +67,20 @@ impl ToolState {
         }
     }
 
-    /// Roughly how many bytes it takes.
+    /// Adds everything that is known about the tool call to a permission request, so that rules do not
+    /// depend on how often an agent repeats itself.
+    pub(crate) fn complete(&self, request: &RequestPermissionRequest) -> RequestPermissionRequest {
+        let mut request = request.clone();
+        let call = &mut request.tool_call;
+        call.title = Some(self.title.clone());
+        call.kind = Some(self.kind);
+        call.content = Some(self.content.clone());
+        call.locations = Some(self.locations.clone());
+        call.raw_input.clone_from(&self.raw_input);
+        request
+    }
+
+    /// Returns roughly how many bytes it takes.
     pub(crate) fn size(&self) -> usize {
         let content = |content: &ToolCallContent| match content {
             ToolCallContent::Diff(diff) => {

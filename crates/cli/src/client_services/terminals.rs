@@ -1,24 +1,24 @@
-//! What commands print, as it comes: the last lines are kept, the rest is counted.
+//! Output of commands in client terminals: the last lines are kept, the rest is counted.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// Bytes of lines that are kept; the oldest are forgotten.
-const KEPT: usize = 128 << 10;
-/// What a line weighs beside its text.
-const LINE: usize = 32;
-/// The longest line; of a longer one the end counts.
+/// Bytes of lines that are kept; the oldest are dropped.
+const MAX_BYTES: usize = 128 << 10;
+/// Bytes that a line takes besides its text.
+const LINE_OVERHEAD: usize = 32;
+/// The longest line; of a longer one the end is kept.
 const LONGEST: usize = 4096;
 /// Terminals that are kept.
 const TERMINALS: usize = 64;
 
-/// The terminals that are lent to the agent, as far as a screen shows them. Clones are the same.
+/// Output of the terminals that the agent uses. Clones share their state.
 ///
-/// Commands write into it from their own threads and never wait for the screen; what it holds is bounded.
+/// Commands write from their own threads and never wait for the screen; memory is bounded.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Screens(Arc<Inner>);
+pub(crate) struct TerminalOutputs(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -26,13 +26,13 @@ struct Inner {
     changed: Notify,
 }
 
-#[cfg_attr(not(unix), allow(dead_code, reason = "terminals are lent on Unix only"))]
-impl Screens {
+#[cfg_attr(not(unix), allow(dead_code, reason = "terminals are provided on Unix only"))]
+impl TerminalOutputs {
     pub(crate) fn lock(&self) -> MutexGuard<'_, Outputs> {
         self.0.outputs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self, number: u64, change: impl FnOnce(&mut Output)) {
+    fn change(&self, number: u64, change: impl FnOnce(&mut TerminalOutput)) {
         change(self.lock().open(number));
         self.0.changed.notify_one();
     }
@@ -88,7 +88,7 @@ impl Screens {
 
 /// The output of one command.
 #[derive(Debug, Default)]
-pub(crate) struct Output {
+pub(crate) struct TerminalOutput {
     number: u64,
     id: Option<String>,
     pub(crate) command: String,
@@ -105,7 +105,7 @@ pub(crate) struct Output {
     shown: bool,
 }
 
-impl Output {
+impl TerminalOutput {
     fn push(&mut self, text: &str) {
         for piece in text.split_inclusive('\n') {
             match piece.strip_suffix('\n') {
@@ -113,13 +113,13 @@ impl Output {
                     self.last.push_str(end);
                     let line = std::mem::take(&mut self.last);
                     let line = overwritten(&line).to_owned();
-                    self.weight += line.len() + LINE;
+                    self.weight += line.len() + LINE_OVERHEAD;
                     self.lines.push_back(line);
                     self.count += 1;
-                    while self.weight > KEPT
+                    while self.weight > MAX_BYTES
                         && let Some(old) = self.lines.pop_front()
                     {
-                        self.weight -= old.len() + LINE;
+                        self.weight -= old.len() + LINE_OVERHEAD;
                     }
                 }
                 None => self.last.push_str(piece),
@@ -155,26 +155,26 @@ fn overwritten(line: &str) -> &str {
 
 /// The output of all commands, the oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Outputs(VecDeque<Output>);
+pub(crate) struct Outputs(VecDeque<TerminalOutput>);
 
 impl Outputs {
-    fn open(&mut self, number: u64) -> &mut Output {
+    fn open(&mut self, number: u64) -> &mut TerminalOutput {
         let at = self.0.iter().position(|output| output.number == number).unwrap_or_else(|| {
             if self.0.len() >= TERMINALS {
                 self.0.pop_front();
             }
-            self.0.push_back(Output { number, ..Output::default() });
+            self.0.push_back(TerminalOutput { number, ..TerminalOutput::default() });
             self.0.len() - 1
         });
         &mut self.0[at]
     }
 
     /// By the id that the agent uses. An agent that was started again may use the same ones again.
-    pub(crate) fn get(&self, id: &str) -> Option<&Output> {
+    pub(crate) fn get(&self, id: &str) -> Option<&TerminalOutput> {
         self.0.iter().rev().find(|output| output.id.as_deref() == Some(id))
     }
 
-    pub(crate) fn by_number(&self, number: u64) -> Option<&Output> {
+    pub(crate) fn by_number(&self, number: u64) -> Option<&TerminalOutput> {
         self.0.iter().find(|output| output.number == number)
     }
 
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn the_end_is_kept_and_the_rest_counted() {
-        let mut output = Output::default();
+        let mut output = TerminalOutput::default();
         for n in 0..250 {
             output.push(&format!("line {n}\r\n"));
         }
@@ -215,7 +215,7 @@ mod tests {
         for n in 0..10_000 {
             output.push(&format!("a longer line, number {n}\n"));
         }
-        assert!(output.weight <= KEPT && output.lines.len() > 1_000);
+        assert!(output.weight <= MAX_BYTES && output.lines.len() > 1_000);
         let (gone, kept) = output.tail(usize::MAX);
         assert_eq!(gone + kept.len(), 251 + 9_999);
         assert_eq!(kept.last(), Some(&"a longer line, number 9999"));
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_line_without_end_stays_short() {
-        let mut output = Output::default();
+        let mut output = TerminalOutput::default();
         for _ in 0..10_000 {
             output.push("é123456789");
         }
@@ -232,12 +232,12 @@ mod tests {
 
     #[test]
     fn what_no_tool_call_shows_is_named_once() {
-        let screens = Screens::default();
+        let terminal_outputs = TerminalOutputs::default();
         for number in [7, 8] {
-            screens.started(number, "ls");
-            screens.named(number, &format!("term-{number}"));
+            terminal_outputs.started(number, "ls");
+            terminal_outputs.named(number, &format!("term-{number}"));
         }
-        let mut outputs = screens.lock();
+        let mut outputs = terminal_outputs.lock();
         outputs.mark_shown("term-7");
         assert_eq!(outputs.take_unshown(), [8]);
         assert!(outputs.take_unshown().is_empty());

@@ -4,9 +4,7 @@ mod progress;
 mod settings;
 mod show;
 
-use std::path::Path;
-
-use attache_registry::{AvailableAgent, InstallOptions, InstalledAgent, Method, installed};
+use attache_registry::{AvailableAgent, InstallOptions, Method, installed};
 
 use crate::args::nearest;
 use crate::cx::Cx;
@@ -133,18 +131,4 @@ fn not_installed(cx: &Cx, name: &str) -> Failure {
         Some(near) => failure.hint(format!("did you mean `{near}`?")),
         None => failure.hint("see what is installed: attache registry list --installed"),
     }
-}
-
-/// Returns the installed agents as entries of `[agents]` in the settings.
-pub(crate) fn entries(data: &Path) -> Result<Vec<(String, toml::Value)>> {
-    let text = |text: &str| toml::Value::String(text.to_owned());
-    let entry = |agent: &InstalledAgent| {
-        let argv = agent.command(data).iter().map(|word| text(word)).collect();
-        let env: toml::Table = agent.env.iter().map(|(name, value)| (name.clone(), text(value))).collect();
-        let mut table = toml::Table::new();
-        table.insert("argv".to_owned(), toml::Value::Array(argv));
-        table.insert("env".to_owned(), toml::Value::Table(env));
-        toml::Value::Table(table)
-    };
-    Ok(installed(data)?.values().map(|agent| (agent.id.clone(), entry(agent))).collect())
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use attache_registry::on_path;
 use serde_json::json;
 
-use super::{BUILTIN, builtin, resolve};
+use crate::agents::{BUILTIN, builtin};
 use crate::config::Source;
 use crate::cx::Cx;
 use crate::error::Result;
@@ -24,7 +24,7 @@ struct Row {
 
 fn rows(cx: &Cx) -> Vec<Row> {
     let configured = cx.config.agents.iter().filter_map(|(name, setting)| {
-        let spec = resolve(name, &cx.config).ok()?;
+        let spec = cx.config.resolve_agent(name).ok()?;
         Some(Row {
             name: name.clone(),
             title: builtin(name).map_or_else(String::new, |known| known.title.to_owned()),
