@@ -10,12 +10,14 @@
 //!
 //! Read [`v1`] first; `shape` only if you want to know how the tables work.
 
-mod field;
+mod fields;
+mod into_field;
 mod json;
 mod shape;
 pub mod v1;
 
-pub use field::IntoField;
+pub use fields::Fields;
+pub use into_field::IntoField;
 pub use json::{Json, Meta, Patch};
 #[doc(hidden)]
 pub use shape::tagged::AnyStr;

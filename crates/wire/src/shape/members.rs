@@ -7,9 +7,7 @@ use super::modes::{Mode, Seed};
 use super::object::in_member;
 use super::raw::Raw;
 use crate::Json;
-
-/// How many members an object may have whose names are free: all of them are kept, and compared with each other.
-pub(crate) const MAX_MEMBERS: usize = 1_024;
+use crate::fields::MAX_MEMBERS;
 
 /// The members of one object, undecoded, in the order in which they came.
 pub(crate) struct Members<'de>(Vec<(String, Raw<'de>)>);

@@ -18,8 +18,9 @@ pub(crate) mod text;
 
 pub(crate) use members::Members;
 pub(crate) use modes::{
-    Free, FreeObject, KeepNull, Lenient, Lossy, LossyOrEmpty, Mode, NullDefault, Optional, OrDefault,
-    PatchLenient, PatchLossy, PatchMeta, PatchStrict, Required, RequiredList, Stated, Strict, Text,
+    AlwaysWritten, AnyJson, AnyObject, Lenient, LenientText, Mode, NullAsDefault, NullableJson, Optional,
+    OptionalMeta, OrDefault, PatchLenient, PatchMeta, PatchSkipInvalid, PatchStrict, Required, RequiredList,
+    SkipInvalid, SkipInvalidOrEmpty, StrictOrDefault,
 };
 pub(crate) use object::{FromMap, ToMap, markers, object};
 pub(crate) use tagged::tagged;

@@ -1,4 +1,4 @@
-//! The modes in which a member is read, one zero-sized type each.
+//! Modes: one zero-sized type for each way in which a member is read and written.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -9,19 +9,195 @@ use serde::{Deserialize, de::DeserializeOwned};
 use super::raw::Raw;
 use crate::{Json, Meta, Patch};
 
-/// How one member of type `T` is read and when it is left out.
+/// Reads one member of type `T` and decides whether it is written.
 pub(crate) trait Mode<T> {
     /// Reads the member's value.
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error>;
-    /// What stands for an absent member; `None` refuses the object.
-    fn absent() -> Option<T>;
-    /// Whether the member is left out when written.
+    /// Returns the value of an absent member, or `None` if the member is required.
+    fn absent() -> Option<T> {
+        None
+    }
+    /// Whether the member is left out when the object is written.
     fn skip(_value: &T) -> bool {
         false
     }
 }
 
-/// Passes a mode through serde as a seed.
+/// Implements a mode: the function that reads, then, for members that may be absent, the value of an absent member
+/// and the test that leaves it out.
+macro_rules! mode {
+    ($(#[$doc:meta])* $mode:ident, $($more:tt)+) => {
+        $(#[$doc])*
+        pub(crate) struct $mode;
+        mode! { for $mode, $($more)+ }
+    };
+    (for $mode:ident, [$($generics:tt)*] $ty:ty, |$deserializer:ident| $read:expr
+     $(, absent: $absent:expr $(, skip: $skip:expr)?)?) => {
+        impl<$($generics)*> Mode<$ty> for $mode {
+            fn read<'de, D: Deserializer<'de>>($deserializer: D) -> Result<$ty, D::Error> {
+                $read
+            }
+            $(fn absent() -> Option<$ty> {
+                Some($absent)
+            }
+            $(fn skip(value: &$ty) -> bool {
+                let skip: fn(&$ty) -> bool = $skip;
+                skip(value)
+            })?)?
+        }
+    };
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+mode! {
+    /// `req; null ✗; bad ✗`: present and well formed.
+    Required, [T: DeserializeOwned] T, |deserializer| T::deserialize(deserializer)
+}
+
+mode! {
+    /// [`Required`] for a list whose constructor converts each element of an array.
+    RequiredList, [T: DeserializeOwned] Vec<T>, |deserializer| Vec::deserialize(deserializer)
+}
+
+mode! {
+    /// `req; null→default; bad ✗`: launch data such as a server list, where `null` is an empty list.
+    NullAsDefault, [T: DeserializeOwned + Default] T,
+    |deserializer| Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
+}
+
+mode! {
+    /// `opt; null=absent; bad ✗`.
+    Optional, [T: DeserializeOwned] Option<T>, |deserializer| Option::deserialize(deserializer),
+    absent: None, skip: Option::is_none
+}
+
+mode! {
+    /// `opt; null ✗; bad ✗`: may be absent; a value that is present must be well formed.
+    StrictOrDefault, [T: DeserializeOwned + Default + PartialEq] T, |deserializer| T::deserialize(deserializer),
+    absent: T::default(), skip: is_default
+}
+
+mode! {
+    /// `opt; null/bad=absent`: display data.
+    Lenient, [T: DeserializeOwned] Option<T>,
+    |deserializer| Ok(Raw::deserialize(deserializer)?.parse::<Option<T>>().unwrap_or_default()),
+    absent: None, skip: Option::is_none
+}
+
+mode! {
+    /// [`Lenient`] for texts and ids, which need no detour over the raw value.
+    LenientText, [T: for<'a> From<&'a str>] Option<T>,
+    |deserializer| deserializer.deserialize_any(TextVisitor(PhantomData)),
+    absent: None, skip: Option::is_none
+}
+
+mode! {
+    /// `absent/null/bad→default`, left out while it is the default.
+    OrDefault, [T: DeserializeOwned + Default + PartialEq] T,
+    |deserializer| Ok(Raw::deserialize(deserializer)?.parse().unwrap_or_default()),
+    absent: T::default(), skip: is_default
+}
+
+mode! {
+    // INIT-11: capabilities are written even if there are none.
+    /// [`OrDefault`] for a member that is always written.
+    AlwaysWritten, [T: DeserializeOwned + Default + PartialEq] T, |deserializer| OrDefault::read(deserializer),
+    absent: T::default()
+}
+
+mode! {
+    /// A list in which malformed entries are skipped. On `Vec`: `req; null→[]; bad→[]`.
+    /// On `Option<Vec>`: `opt; null/bad=absent`.
+    SkipInvalid, [T: DeserializeOwned] Vec<T>,
+    |deserializer| Ok(deserializer.deserialize_any(ListVisitor(PhantomData))?.unwrap_or_default())
+}
+mode! {
+    for SkipInvalid, [T: DeserializeOwned] Option<Vec<T>>,
+    |deserializer| deserializer.deserialize_any(ListVisitor(PhantomData)),
+    absent: None, skip: Option::is_none
+}
+
+mode! {
+    /// [`SkipInvalid`] for an optional list, where absent means empty.
+    SkipInvalidOrEmpty, [T: DeserializeOwned] Vec<T>, |deserializer| SkipInvalid::read(deserializer),
+    absent: Vec::new(), skip: Vec::is_empty
+}
+
+mode! {
+    /// Any JSON value; `null` is the same as absent.
+    AnyJson, [] Option<Json>,
+    |deserializer| Ok(Some(Json::deserialize(deserializer)?).filter(|json| json.get() != "null")),
+    absent: None, skip: Option::is_none
+}
+
+mode! {
+    /// Any JSON object; `null` is the same as absent.
+    AnyObject, [] Option<Json>,
+    |deserializer| match AnyJson::read(deserializer)? {
+        Some(json) if !json.get().starts_with('{') => Err(D::Error::custom("expected an object")),
+        json => Ok(json),
+    },
+    absent: None, skip: Option::is_none
+}
+
+mode! {
+    /// Any JSON value; `null` is a value of its own.
+    NullableJson, [] Option<Json>, |deserializer| Json::deserialize(deserializer).map(Some),
+    absent: None, skip: Option::is_none
+}
+
+mode! {
+    // EXT-01, EXT-11, EXT-12.
+    /// `_meta`: an object, or absent.
+    OptionalMeta, [] Option<Meta>, |deserializer| Json::deserialize(deserializer).map(Meta::from_json),
+    absent: None, skip: Option::is_none
+}
+
+mode! {
+    /// Three states, `null kept; bad=absent`.
+    PatchLenient, [T: DeserializeOwned] Patch<T>,
+    |deserializer| Ok(Raw::deserialize(deserializer)?.parse::<Option<T>>().map_or(Patch::Keep, Patch::from)),
+    absent: Patch::Keep, skip: Patch::is_keep
+}
+
+mode! {
+    /// Three states, `null kept; bad ✗`.
+    PatchStrict, [T: DeserializeOwned] Patch<T>,
+    |deserializer| Option::<T>::deserialize(deserializer).map(Patch::from),
+    absent: Patch::Keep, skip: Patch::is_keep
+}
+
+mode! {
+    /// Three states of a list: `null kept; bad=absent; bad item skipped`.
+    PatchSkipInvalid, [T: DeserializeOwned] Patch<Vec<T>>,
+    |deserializer| {
+        let raw = Raw::deserialize(deserializer)?;
+        if raw.is_null() {
+            return Ok(Patch::Clear);
+        }
+        let list = serde_json::Deserializer::from_str(raw.get()).deserialize_any(ListVisitor(PhantomData));
+        Ok(list.unwrap_or_default().map_or(Patch::Keep, Patch::Set))
+    },
+    absent: Patch::Keep, skip: Patch::is_keep
+}
+
+mode! {
+    /// Three states of `_meta`: `null` clears it, a malformed value is absent.
+    PatchMeta, [] Patch<Meta>,
+    |deserializer| {
+        let json = Json::deserialize(deserializer)?;
+        Ok(match json.get() {
+            "null" => Patch::Clear,
+            _ => Meta::from_json(json).map_or(Patch::Keep, Patch::Set),
+        })
+    },
+    absent: Patch::Keep, skip: Patch::is_keep
+}
+
+/// Passes a mode to serde.
 pub(crate) struct Seed<M, T>(PhantomData<(M, T)>);
 
 impl<M, T> Seed<M, T> {
@@ -37,307 +213,26 @@ impl<'de, T, M: Mode<T>> DeserializeSeed<'de> for Seed<M, T> {
     }
 }
 
-/// `req; null ✗; bad ✗`: must be there and well formed.
-pub(crate) struct Required;
-impl<T: DeserializeOwned> Mode<T> for Required {
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
-        T::deserialize(deserializer)
-    }
-    fn absent() -> Option<T> {
-        None
-    }
-}
-
-/// [`Required`] for a list whose constructor converts each element of an array.
-pub(crate) struct RequiredList;
-impl<T: DeserializeOwned> Mode<Vec<T>> for RequiredList {
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
-        Vec::deserialize(deserializer)
-    }
-    fn absent() -> Option<Vec<T>> {
-        None
-    }
-}
-
-/// `req; null→default; bad ✗`: launch data such as a server list, where `null` is an empty list.
-pub(crate) struct NullDefault;
-impl<T: DeserializeOwned + Default> Mode<T> for NullDefault {
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
-        Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
-    }
-    fn absent() -> Option<T> {
-        None
-    }
-}
-
-/// `opt; null=absent; bad ✗`.
-pub(crate) struct Optional;
-impl<T: DeserializeOwned> Mode<Option<T>> for Optional {
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
-        Option::<T>::deserialize(deserializer)
-    }
-    fn absent() -> Option<Option<T>> {
-        Some(None)
-    }
-    fn skip(value: &Option<T>) -> bool {
-        value.is_none()
-    }
-}
-
-/// `opt; null ✗; bad ✗`: may be absent, but what is there must be right.
-pub(crate) struct Strict;
-impl<T: DeserializeOwned + Default + PartialEq> Mode<T> for Strict {
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
-        T::deserialize(deserializer)
-    }
-    fn absent() -> Option<T> {
-        Some(T::default())
-    }
-    fn skip(value: &T) -> bool {
-        *value == T::default()
-    }
-}
-
-/// `opt; null/bad=absent`: display data.
-pub(crate) struct Lenient;
-impl<T: DeserializeOwned> Mode<Option<T>> for Lenient {
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
-        Ok(Raw::deserialize(deserializer)?.parse::<Option<T>>().unwrap_or_default())
-    }
-    fn absent() -> Option<Option<T>> {
-        Some(None)
-    }
-    fn skip(value: &Option<T>) -> bool {
-        value.is_none()
-    }
-}
-
-/// [`Lenient`] for texts and ids, without the detour over the raw value.
-pub(crate) struct Text;
-impl<T: for<'a> From<&'a str>> Mode<Option<T>> for Text {
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
-        deserializer.deserialize_any(LooseText(PhantomData))
-    }
-    fn absent() -> Option<Option<T>> {
-        Some(None)
-    }
-    fn skip(value: &Option<T>) -> bool {
-        value.is_none()
-    }
-}
-
-/// `absent/null/bad→default`, left out while it is the default.
-pub(crate) struct OrDefault;
-impl<T: DeserializeOwned + Default + PartialEq> Mode<T> for OrDefault {
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
-        Ok(Raw::deserialize(deserializer)?.parse().unwrap_or_default())
-    }
-    fn absent() -> Option<T> {
-        Some(T::default())
-    }
-    fn skip(value: &T) -> bool {
-        *value == T::default()
-    }
-}
-
-/// [`OrDefault`] for what must be said even when it is the default (INIT-11).
-pub(crate) struct Stated;
-impl<T: DeserializeOwned + Default + PartialEq> Mode<T> for Stated {
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
-        OrDefault::read(deserializer)
-    }
-    fn absent() -> Option<T> {
-        Some(T::default())
-    }
-}
-
-/// [`OrDefault`] for a list in which a malformed entry is skipped.
-pub(crate) struct LossyOrEmpty;
-impl<T: DeserializeOwned> Mode<Vec<T>> for LossyOrEmpty {
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
-        Lossy::read(deserializer)
-    }
-    fn absent() -> Option<Vec<T>> {
-        Some(Vec::new())
-    }
-    fn skip(value: &Vec<T>) -> bool {
-        value.is_empty()
-    }
-}
-
-/// A list in which a malformed entry is skipped. On `Vec`: `req; null→[]; bad→[]`.
-/// On `Option<Vec>`: `opt; null/bad=absent`.
-pub(crate) struct Lossy;
-impl<T: DeserializeOwned> Mode<Vec<T>> for Lossy {
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
-        Ok(deserializer.deserialize_any(LooseList(PhantomData))?.unwrap_or_default())
-    }
-    fn absent() -> Option<Vec<T>> {
-        None
-    }
-}
-impl<T: DeserializeOwned> Mode<Option<Vec<T>>> for Lossy {
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<T>>, D::Error> {
-        deserializer.deserialize_any(LooseList(PhantomData))
-    }
-    fn absent() -> Option<Option<Vec<T>>> {
-        Some(None)
-    }
-    fn skip(value: &Option<Vec<T>>) -> bool {
-        value.is_none()
-    }
-}
-
-/// Free JSON: any value, where `null` is the same as absent.
-pub(crate) struct Free;
-impl Mode<Option<Json>> for Free {
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
-        let json = Json::deserialize(deserializer)?;
-        Ok(Some(json).filter(|json| json.get() != "null"))
-    }
-    fn absent() -> Option<Option<Json>> {
-        Some(None)
-    }
-    fn skip(value: &Option<Json>) -> bool {
-        value.is_none()
-    }
-}
-
-/// Free JSON that must be an object, where `null` is the same as absent.
-pub(crate) struct FreeObject;
-impl Mode<Option<Json>> for FreeObject {
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
-        let json: Option<Json> = Free::read(deserializer)?;
-        match json {
-            Some(json) if !json.get().starts_with('{') => Err(D::Error::custom("expected an object")),
-            json => Ok(json),
-        }
-    }
-    fn absent() -> Option<Option<Json>> {
-        Some(None)
-    }
-    fn skip(value: &Option<Json>) -> bool {
-        value.is_none()
-    }
-}
-
-/// Free JSON in which `null` is a value of its own.
-pub(crate) struct KeepNull;
-impl Mode<Option<Json>> for KeepNull {
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
-        Json::deserialize(deserializer).map(Some)
-    }
-    fn absent() -> Option<Option<Json>> {
-        Some(None)
-    }
-    fn skip(value: &Option<Json>) -> bool {
-        value.is_none()
-    }
-}
-
-/// `_meta` everywhere: an object, or absent (EXT-01, EXT-11, EXT-12).
-impl Mode<Option<Meta>> for Free {
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Meta>, D::Error> {
-        Json::deserialize(deserializer).map(Meta::from_json)
-    }
-    fn absent() -> Option<Option<Meta>> {
-        Some(None)
-    }
-    fn skip(value: &Option<Meta>) -> bool {
-        value.is_none()
-    }
-}
-
-/// Three states, `null kept; bad=absent`.
-pub(crate) struct PatchLenient;
-impl<T: DeserializeOwned> Mode<Patch<T>> for PatchLenient {
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Patch<T>, D::Error> {
-        Ok(match Raw::deserialize(deserializer)?.parse::<Option<T>>() {
-            Ok(Some(value)) => Patch::Set(value),
-            Ok(None) => Patch::Clear,
-            Err(_) => Patch::Keep,
-        })
-    }
-    fn absent() -> Option<Patch<T>> {
-        Some(Patch::Keep)
-    }
-    fn skip(value: &Patch<T>) -> bool {
-        value.is_keep()
-    }
-}
-
-/// Three states, `null kept; bad ✗`.
-pub(crate) struct PatchStrict;
-impl<T: DeserializeOwned> Mode<Patch<T>> for PatchStrict {
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Patch<T>, D::Error> {
-        Option::<T>::deserialize(deserializer).map(Patch::from)
-    }
-    fn absent() -> Option<Patch<T>> {
-        Some(Patch::Keep)
-    }
-    fn skip(value: &Patch<T>) -> bool {
-        value.is_keep()
-    }
-}
-
-/// Three states over a list: `null kept; bad=absent; bad item skipped`.
-pub(crate) struct PatchLossy;
-impl<T: DeserializeOwned> Mode<Patch<Vec<T>>> for PatchLossy {
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Patch<Vec<T>>, D::Error> {
-        let raw = Raw::deserialize(deserializer)?;
-        if raw.is_null() {
-            return Ok(Patch::Clear);
-        }
-        let list = serde_json::Deserializer::from_str(raw.get()).deserialize_any(LooseList(PhantomData));
-        Ok(list.unwrap_or_default().map_or(Patch::Keep, Patch::Set))
-    }
-    fn absent() -> Option<Patch<Vec<T>>> {
-        Some(Patch::Keep)
-    }
-    fn skip(value: &Patch<Vec<T>>) -> bool {
-        value.is_keep()
-    }
-}
-
-/// A `_meta` that is patched: `null` clears it, a malformed one is absent.
-pub(crate) struct PatchMeta;
-impl Mode<Patch<Meta>> for PatchMeta {
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Patch<Meta>, D::Error> {
-        let json = Json::deserialize(deserializer)?;
-        Ok(if json.get() == "null" {
-            Patch::Clear
-        } else {
-            Meta::from_json(json).map_or(Patch::Keep, Patch::Set)
-        })
-    }
-    fn absent() -> Option<Patch<Meta>> {
-        Some(Patch::Keep)
-    }
-    fn skip(value: &Patch<Meta>) -> bool {
-        value.is_keep()
-    }
-}
-
-/// How many entries a list may have, those of lists inside of it included. A few bytes of text become a value of a few
-/// hundred, so that the length of a message does not bound what reading it costs.
+/// Maximum number of entries of a list, nested lists included. An entry of a few bytes can decode to a few hundred, so
+/// the length of a message alone does not bound its memory.
 const MAX_ENTRIES: u32 = 16_384;
 
 thread_local! {
-    /// How many lists are being read inside of each other, and how many entries they had so far.
+    /// Nesting depth of the lists being read, and the number of their entries so far.
     static ENTRIES: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
 }
 
-/// Counts the entries of a list while it is read.
-struct Entries;
+/// Counter of list entries; the outermost list starts it at zero.
+struct EntryCount;
 
-impl Entries {
+impl EntryCount {
     fn begin() -> Self {
         let (depth, count) = ENTRIES.get();
         ENTRIES.set((depth + 1, if depth == 0 { 0 } else { count }));
-        Entries
+        EntryCount
     }
 
-    /// Counts one more; `false` if it is one too many.
+    /// Counts one entry; returns `false` beyond the maximum.
     fn count(&self) -> bool {
         let (depth, count) = ENTRIES.get();
         ENTRIES.set((depth, count + 1));
@@ -345,21 +240,21 @@ impl Entries {
     }
 }
 
-impl Drop for Entries {
+impl Drop for EntryCount {
     fn drop(&mut self) {
         let (depth, count) = ENTRIES.get();
         ENTRIES.set((depth - 1, count));
     }
 }
 
-/// Takes a string and lets anything else pass as nothing.
-struct LooseText<T>(PhantomData<T>);
+/// Reads a string; any other value is `None`.
+struct TextVisitor<T>(PhantomData<T>);
 
-/// Takes a list, entry by entry, and lets anything else pass as nothing.
-struct LooseList<T>(PhantomData<T>);
+/// Reads a list and skips malformed entries; any other value is `None`.
+struct ListVisitor<T>(PhantomData<T>);
 
-/// The arms of a visitor that lets every other kind of value pass as nothing.
-macro_rules! nothing_else {
+/// The methods of a visitor that turn every other kind of value into `None`.
+macro_rules! other_values_are_none {
     () => {
         fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
             Ok(None)
@@ -389,7 +284,7 @@ macro_rules! nothing_else {
     };
 }
 
-impl<'de, T: for<'a> From<&'a str>> Visitor<'de> for LooseText<T> {
+impl<'de, T: for<'a> From<&'a str>> Visitor<'de> for TextVisitor<T> {
     type Value = Option<T>;
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("a string")
@@ -401,10 +296,10 @@ impl<'de, T: for<'a> From<&'a str>> Visitor<'de> for LooseText<T> {
         while seq.next_element::<IgnoredAny>()?.is_some() {}
         Ok(None)
     }
-    nothing_else!();
+    other_values_are_none!();
 }
 
-impl<'de, T: DeserializeOwned> Visitor<'de> for LooseList<T> {
+impl<'de, T: DeserializeOwned> Visitor<'de> for ListVisitor<T> {
     type Value = Option<Vec<T>>;
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("a list")
@@ -413,7 +308,7 @@ impl<'de, T: DeserializeOwned> Visitor<'de> for LooseList<T> {
         Ok(None)
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        let entries = Entries::begin();
+        let entries = EntryCount::begin();
         let mut list = Vec::new();
         while let Some(raw) = seq.next_element::<Raw<'de>>()? {
             if !entries.count() {
@@ -423,55 +318,5 @@ impl<'de, T: DeserializeOwned> Visitor<'de> for LooseList<T> {
         }
         Ok(Some(list))
     }
-    nothing_else!();
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::v1::{SessionUpdate, ToolCallUpdate};
-
-    fn locations(count: usize) -> String {
-        let list = vec![r#"{"path":"/"}"#; count].join(",");
-        format!(r#"{{"toolCallId":"c","locations":[{list}],"content":[]}}"#)
-    }
-
-    #[test]
-    fn lists_are_bounded_and_each_starts_anew() {
-        let read = |count| serde_json::from_str::<ToolCallUpdate>(&locations(count));
-        for _ in 0..3 {
-            assert!(read(16_384).is_ok_and(|call| call.locations.is_some_and(|list| list.len() == 16_384)));
-            assert!(read(16_385).is_err_and(|error| error.to_string().contains("more than 16384 entries")));
-        }
-    }
-
-    #[test]
-    fn lists_inside_of_lists_count_together() {
-        let option = |choices: usize| {
-            let choices = vec![r#"{"value":"v","name":"n"}"#; choices].join(",");
-            let group = format!(r#"{{"group":"g","name":"g","options":[{choices}]}}"#);
-            format!(r#"{{"id":"o","name":"o","type":"select","currentValue":"v","options":[{group}]}}"#)
-        };
-        let update = |options: usize, choices: usize| {
-            let options = vec![option(choices); options].join(",");
-            let update = format!(r#"{{"sessionUpdate":"config_option_update","configOptions":[{options}]}}"#);
-            serde_json::from_str::<SessionUpdate>(&update)
-        };
-        let count = |update: SessionUpdate| match update {
-            SessionUpdate::ConfigOptionUpdate(update) => update.config_options.len(),
-            other => panic!("{other:?}"),
-        };
-        assert!(update(100, 100).is_ok_and(|update| count(update) == 100));
-        assert!(update(100, 1_000).is_err_and(|error| error.to_string().contains("more than 16384 entries")));
-    }
-
-    #[test]
-    fn a_tag_behind_very_many_members_is_not_waited_for() {
-        let update = |before: usize| {
-            let members = vec![r#""x":1,"#; before].concat();
-            let text = format!(r#"{{{members}"sessionUpdate":"current_mode_update","currentModeId":"m"}}"#);
-            serde_json::from_str::<SessionUpdate>(&text)
-        };
-        assert!(update(256).is_ok());
-        assert!(update(257).is_err_and(|error| error.to_string().contains("more than 256 members")));
-    }
+    other_values_are_none!();
 }

@@ -142,7 +142,7 @@ macro_rules! object_inner {
             [$($flag)*] $docs $name $required
             { $($optional)*
               /// What extensions attach (`_meta`).
-              meta "_meta" : Option<$crate::Meta> [Free],
+              meta "_meta" : Option<$crate::Meta> [OptionalMeta],
             }
         }
     };

@@ -267,7 +267,7 @@ macro_rules! from_variants {
                 $name::$variant(value)
             }
         }
-        $crate::field::into_fields! { [] $ty => $name: |value| value.into(); })+
+        $crate::into_field::into_fields! { [] $ty => $name: |value| value.into(); })+
     };
     ([no_from] $($rest:tt)*) => {};
 }

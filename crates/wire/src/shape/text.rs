@@ -43,7 +43,7 @@ macro_rules! id {
                 $name(text.into())
             }
         }
-        $crate::field::into_fields! {
+        $crate::into_field::into_fields! {
             [] &str => $name: |text| text.into();
             [] String => $name: |text| text.into();
             [] &$name => $name: |id| id.clone();
@@ -160,7 +160,7 @@ macro_rules! open_enum {
                 $name::from(text.as_str())
             }
         }
-        $crate::field::into_fields! {
+        $crate::into_field::into_fields! {
             [] &str => $name: |text| text.into();
             [] String => $name: |text| text.into();
         }

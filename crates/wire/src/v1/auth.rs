@@ -55,7 +55,7 @@ object! {
         }
         optional {
             /// What it is.
-            description "description": Option<String> [Text],
+            description "description": Option<String> [LenientText],
         }
     }
 }
@@ -71,7 +71,7 @@ object! {
         }
         optional {
             /// What it is.
-            description "description": Option<String> [Text],
+            description "description": Option<String> [LenientText],
             /// What to add to the agent's arguments.
             args "args": Option<Vec<String>> [Optional],
             /// Variables to set; they win over those of the same name.
@@ -93,9 +93,9 @@ object! {
         }
         optional {
             /// What it is.
-            description "description": Option<String> [Text],
+            description "description": Option<String> [LenientText],
             /// Where to get the values.
-            link "link": Option<String> [Text],
+            link "link": Option<String> [LenientText],
         }
     }
 }
@@ -109,7 +109,7 @@ object! {
         }
         optional {
             /// A name to show.
-            label "label": Option<String> [Text],
+            label "label": Option<String> [LenientText],
             /// Whether it may be left out.
             optional "optional": bool [OrDefault],
             /// Whether the value is to be hidden; see [`is_secret`](AuthEnvVar::is_secret).
@@ -182,11 +182,11 @@ object! {
             /// Whether it is in effect (AUTH-26).
             active "active": Option<bool> [Lenient],
             /// The person's name.
-            name "name": Option<String> [Text],
+            name "name": Option<String> [LenientText],
             /// The person's mail address.
-            email "email": Option<String> [Text],
+            email "email": Option<String> [LenientText],
             /// The person's organization.
-            organization "organization": Option<String> [Text],
+            organization "organization": Option<String> [LenientText],
         }
     }
 }
@@ -205,7 +205,7 @@ object! {
         }
         optional {
             /// The accounts (AUTH-26).
-            accounts "accounts": Option<Vec<AuthAccount>> [Lossy],
+            accounts "accounts": Option<Vec<AuthAccount>> [SkipInvalid],
         }
     }
 }
@@ -219,7 +219,7 @@ object! {
         }
         optional {
             /// The accounts.
-            accounts "accounts": Option<Vec<AuthAccount>> [Lossy],
+            accounts "accounts": Option<Vec<AuthAccount>> [SkipInvalid],
         }
     }
 }

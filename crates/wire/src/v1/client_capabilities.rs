@@ -25,7 +25,7 @@ object! {
             /// Edit suggestions it takes; only in older drafts.
             nes "nes": Option<ClientNesCapabilities> [Lenient],
             /// Position encodings it supports, best first; only in older drafts (NES-10).
-            position_encodings "positionEncodings": Option<Vec<PositionEncodingKind>> [Lossy],
+            position_encodings "positionEncodings": Option<Vec<PositionEncodingKind>> [SkipInvalid],
         }
     }
 }

@@ -61,7 +61,7 @@ object! {
     pub struct AvailableCommandsUpdate {
         required {
             /// All commands; malformed ones are skipped.
-            available_commands "availableCommands": Vec<AvailableCommand> [Lossy],
+            available_commands "availableCommands": Vec<AvailableCommand> [SkipInvalid],
         }
     }
 }

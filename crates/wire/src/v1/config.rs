@@ -107,9 +107,9 @@ impl<'de> Deserialize<'de> for SessionConfigOption {
         Ok(SessionConfigOption {
             id: members.take::<Required, _, D::Error>("id")?,
             name: members.take::<Required, _, D::Error>("name")?,
-            description: members.take::<Text, _, D::Error>("description")?,
-            category: members.take::<Text, _, D::Error>("category")?,
-            meta: members.take::<Free, _, D::Error>("_meta")?,
+            description: members.take::<LenientText, _, D::Error>("description")?,
+            category: members.take::<LenientText, _, D::Error>("category")?,
+            meta: members.take::<OptionalMeta, _, D::Error>("_meta")?,
             kind: tagged::from_members(members.rest())?,
         })
     }
@@ -178,7 +178,7 @@ object! {
         }
         optional {
             /// What it is.
-            description "description": Option<String> [Text],
+            description "description": Option<String> [LenientText],
         }
     }
 }
@@ -192,7 +192,7 @@ object! {
             /// The heading.
             name "name": String [Required],
             /// The values.
-            options "options": Vec<SessionConfigSelectOption> [Lossy],
+            options "options": Vec<SessionConfigSelectOption> [SkipInvalid],
         }
     }
 }

@@ -17,9 +17,9 @@ object! {
     pub struct Annotations {
         optional {
             /// Who the content is meant for.
-            audience "audience": Option<Vec<Role>> [Lossy],
+            audience "audience": Option<Vec<Role>> [SkipInvalid],
             /// When the content was last changed, as ISO 8601 text.
-            last_modified "lastModified": Option<String> [Text],
+            last_modified "lastModified": Option<String> [LenientText],
             /// How much it matters, from 0 (optional) to 1 (essential).
             priority "priority": Option<f64> [Lenient],
         }
@@ -51,7 +51,7 @@ object! {
         }
         optional {
             /// Where the image comes from.
-            uri "uri": Option<String> [Text],
+            uri "uri": Option<String> [LenientText],
             /// Hints for the receiver.
             annotations "annotations": Option<Box<Annotations>> [Lenient],
         }
@@ -85,11 +85,11 @@ object! {
         }
         optional {
             /// A longer name to show.
-            title "title": Option<String> [Text],
+            title "title": Option<String> [LenientText],
             /// What it is.
-            description "description": Option<String> [Text],
+            description "description": Option<String> [LenientText],
             /// The media type.
-            mime_type "mimeType": Option<String> [Text],
+            mime_type "mimeType": Option<String> [LenientText],
             /// How many bytes it has.
             size "size": Option<i64> [Lenient],
             /// Hints for the receiver.
@@ -109,7 +109,7 @@ object! {
         }
         optional {
             /// The media type.
-            mime_type "mimeType": Option<String> [Text],
+            mime_type "mimeType": Option<String> [LenientText],
         }
     }
 }
@@ -125,7 +125,7 @@ object! {
         }
         optional {
             /// The media type.
-            mime_type "mimeType": Option<String> [Text],
+            mime_type "mimeType": Option<String> [LenientText],
         }
     }
 }

@@ -18,7 +18,7 @@ object! {
         }
         optional {
             /// The tool call.
-            tool_call_id "toolCallId": Option<ToolCallId> [Text],
+            tool_call_id "toolCallId": Option<ToolCallId> [LenientText],
         }
         no_meta!
     }
@@ -48,11 +48,11 @@ pub enum ElicitationScope {
 impl ElicitationScope {
     /// The scope stands among the other members. A session counts before a request.
     fn take<E: Error>(members: &mut Members<'_>) -> Result<Self, E> {
-        if let Some(session_id) = members.take::<Text, Option<SessionId>, E>("sessionId")? {
-            let tool_call_id = members.take::<Text, Option<ToolCallId>, E>("toolCallId")?;
+        if let Some(session_id) = members.take::<LenientText, Option<SessionId>, E>("sessionId")? {
+            let tool_call_id = members.take::<LenientText, Option<ToolCallId>, E>("toolCallId")?;
             return Ok(ElicitationSessionScope { session_id, tool_call_id }.into());
         }
-        let id = members.take::<KeepNull, Option<Json>, E>("requestId")?;
+        let id = members.take::<NullableJson, Option<Json>, E>("requestId")?;
         let id = id.ok_or_else(|| E::custom("an elicitation needs `sessionId` or `requestId`"))?;
         let request_id = id.parse().map_err(E::custom)?;
         Ok(ElicitationRequestScope { request_id }.into())
@@ -208,7 +208,7 @@ impl<'de> Deserialize<'de> for CreateElicitationRequest {
         let mut members = Members::deserialize(deserializer)?;
         let mode = members.take::<Required, String, D::Error>("mode")?;
         let message = members.take::<Required, String, D::Error>("message")?;
-        let meta = members.take::<Free, Option<Meta>, D::Error>("_meta")?;
+        let meta = members.take::<OptionalMeta, Option<Meta>, D::Error>("_meta")?;
         let scope = ElicitationScope::take::<D::Error>(&mut members)?;
         let mode = match &*mode {
             "form" => {
@@ -414,7 +414,7 @@ impl<'de> Deserialize<'de> for CreateElicitationResponse {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut members = Members::deserialize(deserializer)?;
         let action = members.take::<Required, String, D::Error>("action")?;
-        let meta = members.take::<Free, Option<Meta>, D::Error>("_meta")?;
+        let meta = members.take::<OptionalMeta, Option<Meta>, D::Error>("_meta")?;
         let action = match &*action {
             "accept" => ElicitationAcceptAction::from_map(members.rest()).map(ElicitationAction::Accept)?,
             "decline" => ElicitationAction::Decline,

@@ -51,7 +51,7 @@ object! {
         }
         optional {
             /// What it means.
-            description "description": Option<String> [Text],
+            description "description": Option<String> [LenientText],
         }
     }
 }
@@ -61,9 +61,9 @@ object! {
     pub struct StringPropertySchema {
         optional {
             /// What to call it.
-            title "title": Option<String> [Text],
+            title "title": Option<String> [LenientText],
             /// What it means.
-            description "description": Option<String> [Text],
+            description "description": Option<String> [LenientText],
             /// The least number of characters.
             min_length "minLength": Option<u32> [Optional],
             /// The greatest number of characters.
@@ -73,7 +73,7 @@ object! {
             /// What it looks like.
             format "format": Option<StringFormat> [Optional],
             /// What the form shows at first (ELIC-13).
-            default_value "default": Option<String> [Text],
+            default_value "default": Option<String> [LenientText],
             /// The values to choose from.
             values "enum": Option<Vec<String>> [Optional],
             /// The values to choose from, with titles.
@@ -87,9 +87,9 @@ object! {
     pub struct NumberPropertySchema {
         optional {
             /// What to call it.
-            title "title": Option<String> [Text],
+            title "title": Option<String> [LenientText],
             /// What it means.
-            description "description": Option<String> [Text],
+            description "description": Option<String> [LenientText],
             /// The least value.
             minimum "minimum": Option<f64> [Optional],
             /// The greatest value.
@@ -105,9 +105,9 @@ object! {
     pub struct IntegerPropertySchema {
         optional {
             /// What to call it.
-            title "title": Option<String> [Text],
+            title "title": Option<String> [LenientText],
             /// What it means.
-            description "description": Option<String> [Text],
+            description "description": Option<String> [LenientText],
             /// The least value.
             minimum "minimum": Option<i64> [Optional],
             /// The greatest value.
@@ -123,9 +123,9 @@ object! {
     pub struct BooleanPropertySchema {
         optional {
             /// What to call it.
-            title "title": Option<String> [Text],
+            title "title": Option<String> [LenientText],
             /// What it means.
-            description "description": Option<String> [Text],
+            description "description": Option<String> [LenientText],
             /// What the form shows at first (ELIC-13).
             default_value "default": Option<bool> [Lenient],
         }
@@ -173,15 +173,15 @@ object! {
         }
         optional {
             /// What to call it.
-            title "title": Option<String> [Text],
+            title "title": Option<String> [LenientText],
             /// What it means.
-            description "description": Option<String> [Text],
+            description "description": Option<String> [LenientText],
             /// The least number of choices.
             min_items "minItems": Option<u64> [Optional],
             /// The greatest number of choices.
             max_items "maxItems": Option<u64> [Optional],
             /// What the form shows at first (ELIC-13).
-            default_value "default": Option<Vec<String>> [Lossy],
+            default_value "default": Option<Vec<String>> [SkipInvalid],
         }
     }
 }
@@ -208,13 +208,13 @@ object! {
     pub struct ElicitationSchema {
         optional {
             /// Always an object.
-            schema_type "type": ElicitationSchemaType [Stated],
+            schema_type "type": ElicitationSchemaType [AlwaysWritten],
             /// What to call it.
-            title "title": Option<String> [Text],
+            title "title": Option<String> [LenientText],
             /// What it means.
-            description "description": Option<String> [Text],
+            description "description": Option<String> [LenientText],
             /// The fields, in the order in which to show them.
-            properties "properties": Fields<ElicitationPropertySchema> [Strict],
+            properties "properties": Fields<ElicitationPropertySchema> [StrictOrDefault],
             /// The names of fields that must be filled in.
             required "required": Option<Vec<String>> [Optional],
         }

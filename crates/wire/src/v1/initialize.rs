@@ -54,7 +54,7 @@ object! {
         }
         optional {
             /// A name for people.
-            title "title": Option<String> [Text],
+            title "title": Option<String> [LenientText],
         }
     }
 }
@@ -75,7 +75,7 @@ object! {
         }
         optional {
             /// What the client can do (INIT-17).
-            client_capabilities "clientCapabilities": ClientCapabilities [Stated],
+            client_capabilities "clientCapabilities": ClientCapabilities [AlwaysWritten],
             /// Who the client is (INIT-12, INIT-29).
             client_info "clientInfo": Option<Implementation> [Lenient],
         }
@@ -91,9 +91,9 @@ object! {
         }
         optional {
             /// What the agent can do (INIT-11).
-            agent_capabilities "agentCapabilities": AgentCapabilities [Stated],
+            agent_capabilities "agentCapabilities": AgentCapabilities [AlwaysWritten],
             /// Ways to authenticate; none if no account is needed (AUTH-01).
-            auth_methods "authMethods": Vec<AuthMethod> [LossyOrEmpty],
+            auth_methods "authMethods": Vec<AuthMethod> [SkipInvalidOrEmpty],
             /// Who the agent is (INIT-13, INIT-29).
             agent_info "agentInfo": Option<Implementation> [Lenient],
         }

@@ -34,11 +34,11 @@ object! {
     pub struct ListSessionsResponse {
         required {
             /// The sessions.
-            sessions "sessions": Vec<SessionInfo> [Lossy],
+            sessions "sessions": Vec<SessionInfo> [SkipInvalid],
         }
         optional {
             /// Where the next page begins; absent on the last one (LIST-05).
-            next_cursor "nextCursor": Option<String> [Text],
+            next_cursor "nextCursor": Option<String> [LenientText],
         }
     }
 }
@@ -54,11 +54,11 @@ object! {
         }
         optional {
             /// Roots besides `cwd` (ROOT-15, ROOT-16).
-            additional_directories "additionalDirectories": Option<Vec<String>> [Lossy],
+            additional_directories "additionalDirectories": Option<Vec<String>> [SkipInvalid],
             /// A title to show (LIST-15).
-            title "title": Option<String> [Text],
+            title "title": Option<String> [LenientText],
             /// When something last happened in it, as ISO 8601 text.
-            updated_at "updatedAt": Option<String> [Text],
+            updated_at "updatedAt": Option<String> [LenientText],
             /// Whether it is archived (unstable; SSTAT-05).
             archived "archived": Option<bool> [Lenient],
         }

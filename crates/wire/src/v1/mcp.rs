@@ -67,9 +67,9 @@ object! {
             /// The absolute path of the program (MCP-06).
             command "command": String [Required],
             /// Its arguments.
-            args "args": Vec<String> [NullDefault],
+            args "args": Vec<String> [NullAsDefault],
             /// Variables to set.
-            env "env": Vec<EnvVariable> [NullDefault],
+            env "env": Vec<EnvVariable> [NullAsDefault],
         }
     }
 }
@@ -83,7 +83,7 @@ object! {
             /// Where it is.
             url "url": String [Required],
             /// What to send with every request.
-            headers "headers": Vec<HttpHeader> [NullDefault],
+            headers "headers": Vec<HttpHeader> [NullAsDefault],
         }
     }
 }
@@ -97,7 +97,7 @@ object! {
             /// Where it is.
             url "url": String [Required],
             /// What to send with every request.
-            headers "headers": Vec<HttpHeader> [NullDefault],
+            headers "headers": Vec<HttpHeader> [NullAsDefault],
         }
     }
 }

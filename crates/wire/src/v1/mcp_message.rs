@@ -23,7 +23,7 @@ object! {
         }
         optional {
             /// The MCP params, an object.
-            params "params": Option<Json> [FreeObject],
+            params "params": Option<Json> [AnyObject],
         }
     }
 }
@@ -41,7 +41,7 @@ object! {
         }
         optional {
             /// The MCP params, an object.
-            params "params": Option<Json> [FreeObject],
+            params "params": Option<Json> [AnyObject],
         }
     }
 }
@@ -77,9 +77,9 @@ impl MessageMcpResponse {
 impl<'de> Deserialize<'de> for MessageMcpResponse {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut members = Members::deserialize(deserializer)?;
-        let meta = members.take::<Free, _, D::Error>("_meta")?;
+        let meta = members.take::<OptionalMeta, _, D::Error>("_meta")?;
         // MCPA-05: `null` is a result, and a result wins over an error.
-        let outcome = match members.take::<KeepNull, Option<Json>, D::Error>("result")? {
+        let outcome = match members.take::<NullableJson, Option<Json>, D::Error>("result")? {
             Some(result) => Ok(result),
             None => match members.take::<Optional, Option<McpError>, D::Error>("error")? {
                 Some(error) => Err(error),
@@ -137,7 +137,7 @@ impl<'de> Deserialize<'de> for McpError {
         Ok(McpError {
             code: members.take::<Required, _, D::Error>("code")?,
             message: members.take::<Required, _, D::Error>("message")?,
-            data: members.take::<KeepNull, _, D::Error>("data")?,
+            data: members.take::<NullableJson, _, D::Error>("data")?,
             more: members.into_entries(),
         })
     }
@@ -205,7 +205,7 @@ object! {
         }
         optional {
             /// The MCP params, an object.
-            params "params": Option<Json> [FreeObject],
+            params "params": Option<Json> [AnyObject],
         }
     }
 }
@@ -221,7 +221,7 @@ object! {
         }
         optional {
             /// The MCP params, an object.
-            params "params": Option<Json> [FreeObject],
+            params "params": Option<Json> [AnyObject],
         }
     }
 }

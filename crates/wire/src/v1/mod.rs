@@ -1,5 +1,7 @@
 //! Protocol version 1.
 
+pub use crate::Fields;
+
 mod agent_capabilities;
 mod auth;
 mod client_capabilities;
@@ -9,7 +11,6 @@ mod content;
 mod document;
 mod elicitation;
 mod elicitation_schema;
-mod fields;
 mod fs;
 mod ids;
 mod initialize;
@@ -46,7 +47,6 @@ pub use content::*;
 pub use document::*;
 pub use elicitation::*;
 pub use elicitation_schema::*;
-pub use fields::*;
 pub use fs::*;
 pub use ids::*;
 pub use initialize::*;

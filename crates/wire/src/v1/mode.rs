@@ -14,7 +14,7 @@ object! {
         }
         optional {
             /// What it is.
-            description "description": Option<String> [Text],
+            description "description": Option<String> [LenientText],
         }
     }
 }
@@ -26,7 +26,7 @@ object! {
             /// The mode that holds.
             current_mode_id "currentModeId": SessionModeId [Required],
             /// All modes.
-            available_modes "availableModes": Vec<SessionMode> [Lossy],
+            available_modes "availableModes": Vec<SessionMode> [SkipInvalid],
         }
     }
 }

@@ -15,7 +15,7 @@ object! {
         }
         optional {
             /// What it is.
-            description "description": Option<String> [Text],
+            description "description": Option<String> [LenientText],
         }
     }
 }
@@ -27,7 +27,7 @@ object! {
             /// The model that answers.
             current_model_id "currentModelId": ModelId [Required],
             /// All models.
-            available_models "availableModels": Vec<ModelInfo> [Lossy],
+            available_models "availableModels": Vec<ModelInfo> [SkipInvalid],
         }
     }
 }

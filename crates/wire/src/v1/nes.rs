@@ -34,7 +34,7 @@ object! {
     pub struct StartNesRequest [nullable] {
         optional {
             /// The workspace.
-            workspace_uri "workspaceUri": Option<String> [Text],
+            workspace_uri "workspaceUri": Option<String> [LenientText],
             /// Its directories.
             workspace_folders "workspaceFolders": Option<Vec<WorkspaceFolder>> [Optional],
             /// Its repository.

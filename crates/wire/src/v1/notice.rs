@@ -27,7 +27,7 @@ object! {
         }
         optional {
             /// What there is to add.
-            description "description": Option<String> [Text],
+            description "description": Option<String> [LenientText],
         }
     }
 }
@@ -57,7 +57,7 @@ object! {
         }
         optional {
             /// What stands for the conversation from now on.
-            summary "summary": Patch<Vec<ContentBlock>> [PatchLossy],
+            summary "summary": Patch<Vec<ContentBlock>> [PatchSkipInvalid],
             /// What went wrong.
             error "error": Patch<String> [PatchLenient],
             /// What extensions attach (`_meta`).

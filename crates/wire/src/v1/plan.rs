@@ -46,7 +46,7 @@ object! {
     pub struct Plan {
         required {
             /// All entries; malformed ones are skipped (PLAN-10).
-            entries "entries": Vec<PlanEntry> [Lossy],
+            entries "entries": Vec<PlanEntry> [SkipInvalid],
         }
     }
 }
@@ -58,7 +58,7 @@ object! {
             /// The plan.
             plan_id "planId": PlanId [Required],
             /// All entries; malformed ones are skipped (PLAN-10).
-            entries "entries": Vec<PlanEntry> [Lossy],
+            entries "entries": Vec<PlanEntry> [SkipInvalid],
         }
     }
 }

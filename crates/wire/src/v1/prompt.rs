@@ -14,7 +14,7 @@ object! {
         }
         optional {
             /// An id that the client proposes. Only in an older draft; agents ignore it (MSG-03).
-            message_id "messageId": Option<MessageId> [Text],
+            message_id "messageId": Option<MessageId> [LenientText],
         }
     }
 }
@@ -46,7 +46,7 @@ object! {
             /// What it took (unstable, PROMPT-19).
             usage "usage": Option<Usage> [Lenient],
             /// The id that the client proposed, if it was taken. Only in an older draft (MSG-07).
-            user_message_id "userMessageId": Option<MessageId> [Text],
+            user_message_id "userMessageId": Option<MessageId> [LenientText],
         }
     }
 }

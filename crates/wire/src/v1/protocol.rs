@@ -73,7 +73,7 @@ object! {
         }
         optional {
             /// Whatever else there is to say.
-            data "data": Option<Json> [Free],
+            data "data": Option<Json> [AnyJson],
         }
         no_meta!
     }

@@ -40,7 +40,7 @@ object! {
             /// Names the provider.
             provider_id "providerId": ProviderId [Required],
             /// The protocols that the agent can use with it.
-            supported "supported": Vec<LlmProtocol> [Lossy],
+            supported "supported": Vec<LlmProtocol> [SkipInvalid],
             /// Whether it cannot be disabled (PROV-07, PROV-13).
             required "required": bool [Required],
         }
@@ -80,7 +80,7 @@ object! {
         }
         optional {
             /// What to send with every request; absent means nothing (PROV-05).
-            headers "headers": BTreeMap<String, String> [Strict],
+            headers "headers": BTreeMap<String, String> [StrictOrDefault],
         }
     }
 }

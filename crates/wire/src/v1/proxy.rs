@@ -47,7 +47,7 @@ object! {
         }
         optional {
             /// The request's params; `null` is the same as none (PROXY-07).
-            params "params": Option<Json> [Free],
+            params "params": Option<Json> [AnyJson],
         }
     }
 }
@@ -61,7 +61,7 @@ object! {
         }
         optional {
             /// The notification's params; `null` is the same as none (PROXY-07).
-            params "params": Option<Json> [Free],
+            params "params": Option<Json> [AnyJson],
         }
     }
 }

@@ -13,7 +13,7 @@ object! {
             /// The absolute path of the working directory (ROOT-01).
             cwd "cwd": String [Required],
             /// MCP servers to connect to (MCP-10).
-            mcp_servers "mcpServers": Vec<McpServer> [NullDefault],
+            mcp_servers "mcpServers": Vec<McpServer> [NullAsDefault],
         }
         optional {
             /// Roots besides `cwd`, absolute; needs the capability (ROOT-08 to ROOT-11).
@@ -35,7 +35,7 @@ object! {
             /// Modes (MODE-01).
             modes "modes": Option<SessionModeState> [Lenient],
             /// Config options (CONF-01).
-            config_options "configOptions": Option<Vec<SessionConfigOption>> [Lossy],
+            config_options "configOptions": Option<Vec<SessionConfigOption>> [SkipInvalid],
             /// Models; only in older drafts (MODEL-01).
             models "models": Option<SessionModelState> [Lenient],
         }
@@ -51,7 +51,7 @@ object! {
             /// The absolute path of the working directory (ROOT-01, ROOT-20).
             cwd "cwd": String [Required],
             /// MCP servers to connect to (MCP-10).
-            mcp_servers "mcpServers": Vec<McpServer> [NullDefault],
+            mcp_servers "mcpServers": Vec<McpServer> [NullAsDefault],
         }
         optional {
             /// Roots besides `cwd`, the full list (ROOT-12, ROOT-13).
@@ -69,7 +69,7 @@ object! {
             /// Modes (SESS-14).
             modes "modes": Option<SessionModeState> [Lenient],
             /// Config options (SESS-14).
-            config_options "configOptions": Option<Vec<SessionConfigOption>> [Lossy],
+            config_options "configOptions": Option<Vec<SessionConfigOption>> [SkipInvalid],
             /// Models; only in older drafts (MODEL-01).
             models "models": Option<SessionModelState> [Lenient],
         }
@@ -103,7 +103,7 @@ object! {
             /// Modes (SESS-24).
             modes "modes": Option<SessionModeState> [Lenient],
             /// Config options (SESS-24).
-            config_options "configOptions": Option<Vec<SessionConfigOption>> [Lossy],
+            config_options "configOptions": Option<Vec<SessionConfigOption>> [SkipInvalid],
             /// Models; only in older drafts (MODEL-01).
             models "models": Option<SessionModelState> [Lenient],
         }
@@ -141,7 +141,7 @@ object! {
             /// Modes.
             modes "modes": Option<SessionModeState> [Lenient],
             /// Config options.
-            config_options "configOptions": Option<Vec<SessionConfigOption>> [Lossy],
+            config_options "configOptions": Option<Vec<SessionConfigOption>> [SkipInvalid],
             /// Models; only in older drafts (MODEL-01).
             models "models": Option<SessionModelState> [Lenient],
         }

@@ -74,7 +74,7 @@ impl From<&str> for SessionConfigOptionValue {
 impl<'de> Deserialize<'de> for SetSessionConfigOptionRequest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut members = Members::deserialize(deserializer)?;
-        let kind: Option<String> = members.take::<Text, _, D::Error>("type")?;
+        let kind: Option<String> = members.take::<LenientText, _, D::Error>("type")?;
         // CONF-19: a text under the type `boolean` is refused, not taken for the name of a value. Every other
         // type, and none, announces a value's name, so a bare `true` is refused as well (CONF-18).
         let value = if kind.as_deref() == Some("boolean") {
@@ -86,7 +86,7 @@ impl<'de> Deserialize<'de> for SetSessionConfigOptionRequest {
             session_id: members.take::<Required, _, D::Error>("sessionId")?,
             config_id: members.take::<Required, _, D::Error>("configId")?,
             value,
-            meta: members.take::<Free, _, D::Error>("_meta")?,
+            meta: members.take::<OptionalMeta, _, D::Error>("_meta")?,
         })
     }
 }
@@ -115,7 +115,7 @@ object! {
     pub struct SetSessionConfigOptionResponse {
         required {
             /// All options.
-            config_options "configOptions": Vec<SessionConfigOption> [Lossy],
+            config_options "configOptions": Vec<SessionConfigOption> [SkipInvalid],
         }
     }
 }
@@ -125,7 +125,7 @@ object! {
     pub struct ConfigOptionUpdate {
         required {
             /// All options.
-            config_options "configOptions": Vec<SessionConfigOption> [Lossy],
+            config_options "configOptions": Vec<SessionConfigOption> [SkipInvalid],
         }
     }
 }

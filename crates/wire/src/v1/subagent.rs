@@ -127,8 +127,8 @@ impl FromMap for IdleStateUpdate {
     fn from_map<'de, A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
         let mut members = Members::from_map(map)?;
         let usage = members.take::<Lenient, Option<Usage>, A::Error>("usage")?;
-        let meta = members.take::<Free, Option<Meta>, A::Error>("_meta")?;
-        let name = members.take::<Text, Option<String>, A::Error>("stopReason")?;
+        let meta = members.take::<OptionalMeta, Option<Meta>, A::Error>("_meta")?;
+        let name = members.take::<LenientText, Option<String>, A::Error>("stopReason")?;
         let stop_reason = name.map(|name| IdleStopReason::read(name, members)).transpose()?;
         Ok(IdleStateUpdate { stop_reason, usage, meta })
     }
@@ -218,7 +218,7 @@ object! {
             /// Its name in the recipient's session.
             recipient_message_id "recipientMessageId": Patch<MessageId> [PatchLenient],
             /// What it says.
-            content "content": Patch<Vec<ContentBlock>> [PatchLossy],
+            content "content": Patch<Vec<ContentBlock>> [PatchSkipInvalid],
             /// What extensions attach (`_meta`).
             meta "_meta": Patch<Meta> [PatchMeta],
         }

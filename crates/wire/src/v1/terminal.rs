@@ -54,7 +54,7 @@ object! {
             /// Its exit code, if it exited.
             exit_code "exitCode": Option<u32> [Lenient],
             /// The signal that ended it, if one did.
-            signal "signal": Option<String> [Text],
+            signal "signal": Option<String> [LenientText],
         }
     }
 }
@@ -94,7 +94,7 @@ object! {
             /// Its exit code, if it exited.
             exit_code "exitCode": Option<u32> [Lenient],
             /// The signal that ended it, if one did.
-            signal "signal": Option<String> [Text],
+            signal "signal": Option<String> [LenientText],
         }
     }
 }

@@ -80,7 +80,7 @@ object! {
         }
         optional {
             /// The text before the change; nothing for a new file.
-            old_text "oldText": Option<String> [Text],
+            old_text "oldText": Option<String> [LenientText],
         }
     }
 }
@@ -136,19 +136,19 @@ object! {
         }
         optional {
             /// The tool's name, for a program (TOOL-20).
-            name "name": Option<String> [Text],
+            name "name": Option<String> [LenientText],
             /// The kind of tool; nothing stands for [`ToolKind::Other`] (TOOL-04).
             kind "kind": Option<ToolKind> [Lenient],
             /// How far it is; nothing stands for [`ToolCallStatus::Pending`] (TOOL-04).
             status "status": Option<ToolCallStatus> [Lenient],
             /// What it made.
-            content "content": Option<Vec<ToolCallContent>> [Lossy],
+            content "content": Option<Vec<ToolCallContent>> [SkipInvalid],
             /// The files it works on.
-            locations "locations": Option<Vec<ToolCallLocation>> [Lossy],
+            locations "locations": Option<Vec<ToolCallLocation>> [SkipInvalid],
             /// The tool's input as the model wrote it: any JSON (TOOL-19).
-            raw_input "rawInput": Option<Json> [Free],
+            raw_input "rawInput": Option<Json> [AnyJson],
             /// The tool's output as it came: any JSON (TOOL-19).
-            raw_output "rawOutput": Option<Json> [Free],
+            raw_output "rawOutput": Option<Json> [AnyJson],
         }
     }
 }
@@ -163,21 +163,21 @@ object! {
         }
         optional {
             /// What it does, for a person.
-            title "title": Option<String> [Text],
+            title "title": Option<String> [LenientText],
             /// The tool's name, for a program.
-            name "name": Option<String> [Text],
+            name "name": Option<String> [LenientText],
             /// The kind of tool.
             kind "kind": Option<ToolKind> [Lenient],
             /// How far it is.
             status "status": Option<ToolCallStatus> [Lenient],
             /// What it made.
-            content "content": Option<Vec<ToolCallContent>> [Lossy],
+            content "content": Option<Vec<ToolCallContent>> [SkipInvalid],
             /// The files it works on.
-            locations "locations": Option<Vec<ToolCallLocation>> [Lossy],
+            locations "locations": Option<Vec<ToolCallLocation>> [SkipInvalid],
             /// The tool's input: any JSON.
-            raw_input "rawInput": Option<Json> [Free],
+            raw_input "rawInput": Option<Json> [AnyJson],
             /// The tool's output: any JSON.
-            raw_output "rawOutput": Option<Json> [Free],
+            raw_output "rawOutput": Option<Json> [AnyJson],
         }
     }
 }

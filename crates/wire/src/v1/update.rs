@@ -17,7 +17,7 @@ object! {
         }
         optional {
             /// The message it belongs to (MSG-01). MSG-04: without ids a change of kind begins a new message.
-            message_id "messageId": Option<MessageId> [Text],
+            message_id "messageId": Option<MessageId> [LenientText],
         }
     }
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
 mod examples;
+mod limits;
 mod presence;
 mod random;
 mod setters;

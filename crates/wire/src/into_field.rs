@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use crate::v1::Fields;
-use crate::{Json, Patch};
+use crate::{Fields, Json, Patch};
 
 /// A value that sets a field of type `T`.
 ///
