@@ -2,7 +2,8 @@
 //!
 //! A line holds `type`, `kind` and, by kind, `fields`, `tag` with `variants`, or `values`. A field says whether it is
 //! required and what a `null`, a malformed value or a malformed list entry does to it. `old` marks members that only
-//! earlier drafts had, `drop` those of them that are read and forgotten.
+//! earlier drafts had, `drop` those of them that are read and forgotten. `stability` is `unstable` or `draft`; a type
+//! without it is stable.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -96,6 +97,17 @@ pub enum MetaRule {
     None,
 }
 
+/// How settled a type is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stability {
+    /// Part of the stable protocol.
+    Stable,
+    /// Marked as unstable by the specification.
+    Unstable,
+    /// Removed since an earlier draft.
+    Draft,
+}
+
 /// How a type is built.
 #[derive(Debug, Clone)]
 pub enum Kind {
@@ -142,8 +154,8 @@ pub struct Shape {
     pub nullable: bool,
     /// Whether unknown members are kept.
     pub open: bool,
-    /// Whether the 1.15.1 crate has it.
-    pub current: bool,
+    /// How settled it is.
+    pub stability: Stability,
 }
 
 /// All types.
@@ -220,7 +232,11 @@ fn shape(entry: &Value) -> Shape {
         meta,
         nullable: entry["nullable"] == true,
         open: entry["open"] == true,
-        current: texts(&entry["sources"]).iter().any(|source| source == "N1"),
+        stability: match entry["stability"].as_str() {
+            Some("unstable") => Stability::Unstable,
+            Some("draft") => Stability::Draft,
+            _ => Stability::Stable,
+        },
     }
 }
 

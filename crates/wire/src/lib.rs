@@ -14,6 +14,7 @@ mod fields;
 mod into_field;
 mod json;
 mod shape;
+mod type_list;
 pub mod v1;
 
 pub use fields::Fields;

@@ -15,13 +15,11 @@ pub(crate) mod object;
 pub(crate) mod raw;
 pub(crate) mod tagged;
 pub(crate) mod text;
+pub(crate) mod transparent;
 
 pub(crate) use members::Members;
-pub(crate) use modes::{
-    AlwaysWritten, AnyJson, AnyObject, Lenient, LenientText, Mode, NullAsDefault, NullableJson, Optional,
-    OptionalMeta, OrDefault, PatchLenient, PatchMeta, PatchSkipInvalid, PatchStrict, Required, RequiredList,
-    SkipInvalid, SkipInvalidOrEmpty, StrictOrDefault,
-};
+pub(crate) use modes::*;
 pub(crate) use object::{FromMap, ToMap, markers, object};
 pub(crate) use tagged::tagged;
 pub(crate) use text::{closed_enum, id, open_enum};
+pub(crate) use transparent::transparent;

@@ -26,9 +26,11 @@ pub(crate) trait Mode<T> {
 /// Implements a mode: the function that reads, then, for members that may be absent, the value of an absent member
 /// and the test that leaves it out.
 macro_rules! mode {
-    ($(#[$doc:meta])* $mode:ident, $($more:tt)+) => {
-        $(#[$doc])*
+    ($(#[doc = $doc:literal])* $(#[cfg($cfg:meta)])? $mode:ident, $($more:tt)+) => {
+        $(#[doc = $doc])*
+        $(#[cfg($cfg)])?
         pub(crate) struct $mode;
+        $(#[cfg($cfg)])?
         mode! { for $mode, $($more)+ }
     };
     (for $mode:ident, [$($generics:tt)*] $ty:ty, |$deserializer:ident| $read:expr
@@ -135,6 +137,7 @@ mode! {
 
 mode! {
     /// Any JSON object; `null` is the same as absent.
+    #[cfg(feature = "unstable")]
     AnyObject, [] Option<Json>,
     |deserializer| match AnyJson::read(deserializer)? {
         Some(json) if !json.get().starts_with('{') => Err(D::Error::custom("expected an object")),
@@ -165,6 +168,7 @@ mode! {
 
 mode! {
     /// Three states, `null kept; bad ✗`.
+    #[cfg(feature = "unstable")]
     PatchStrict, [T: DeserializeOwned] Patch<T>,
     |deserializer| Option::<T>::deserialize(deserializer).map(Patch::from),
     absent: Patch::Keep, skip: Patch::is_keep

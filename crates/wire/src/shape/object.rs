@@ -97,7 +97,7 @@ pub(crate) fn in_member<E: Error>(name: &'static str) -> impl FnOnce(E) -> E {
     move |error| E::custom(format_args!("in `{name}`: {error}"))
 }
 
-/// Declares a message type as a table.
+/// Declares a message type as a table of its members.
 ///
 /// ```text
 /// object! {
@@ -106,62 +106,58 @@ pub(crate) fn in_member<E: Error>(name: &'static str) -> impl FnOnce(E) -> E {
 ///         required { /// Doc.
 ///                    field "wireName": Type [Mode], … }
 ///         optional { /// Doc.
+///                    #[cfg(feature = "…")]
 ///                    field "wireName": Type [Mode], … }
 ///     }
 /// }
 /// ```
 ///
-/// Required members become the arguments of `new`; optional ones get a builder method of their own name.
-/// `meta` (`_meta`) is added to every type that is not declared with `no_meta`.
+/// Required members are the arguments of `new`, and each optional one has a setter of its name. Every type has
+/// `meta` (`_meta`) unless `no_meta!` follows the members.
 macro_rules! object {
-    ($(#[$doc:meta])* pub struct $name:ident $([$flag:ident])* {
-        $(required { $($(#[$rdoc:meta])* $rfield:ident $rname:literal : $rty:ty [$rmode:ident]),+ $(,)? })?
-        $(optional { $($(#[$odoc:meta])* $ofield:ident $oname:literal : $oty:ty [$omode:ident]),+ $(,)? })?
-        $(no_meta $nometa:tt)?
+    ($(#[$doc:meta])* pub struct $name:ident $([$flag:ident])? {
+        $(required { $($required:tt)+ })?
+        $(optional { $($optional:tt)+ })?
     }) => {
-        $crate::shape::object::object_inner! {
-            [$($flag)*] [$($nometa)?]
-            { $(#[$doc])* } $name
-            { $($($(#[$rdoc])* $rfield $rname : $rty [$rmode],)+)? }
-            { $($($(#[$odoc])* $ofield $oname : $oty [$omode],)+)? }
+        $crate::shape::object::object_impl! {
+            [$($flag)?] { $(#[$doc])* } $name
+            { $($($required)+)? }
+            { $($($optional)+)?
+              /// Custom metadata of extensions (`_meta`).
+              meta "_meta" : Option<$crate::Meta> [OptionalMeta],
+            }
+        }
+    };
+    ($(#[$doc:meta])* pub struct $name:ident $([$flag:ident])? {
+        $(required { $($required:tt)+ })?
+        $(optional { $($optional:tt)+ })?
+        no_meta!
+    }) => {
+        $crate::shape::object::object_impl! {
+            [$($flag)?] { $(#[$doc])* } $name { $($($required)+)? } { $($($optional)+)? }
         }
     };
 }
 
-/// Declares objects that say something by being there and hold nothing but `_meta` (INIT-19).
+/// Declares capabilities that are objects without members of their own: their presence says yes (INIT-19).
 macro_rules! markers {
     ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {
         $($crate::shape::object! { $(#[$doc])* pub struct $name {} })+
     };
 }
 
-/// Sorts out whether the type has `_meta`.
-macro_rules! object_inner {
-    ([$($flag:ident)*] [] $docs:tt $name:ident $required:tt { $($optional:tt)* }) => {
-        $crate::shape::object::object_impl! {
-            [$($flag)*] $docs $name $required
-            { $($optional)*
-              /// What extensions attach (`_meta`).
-              meta "_meta" : Option<$crate::Meta> [OptionalMeta],
-            }
-        }
-    };
-    ([$($flag:ident)*] [$nometa:tt] $docs:tt $name:ident $required:tt $optional:tt) => {
-        $crate::shape::object::object_impl! { [$($flag)*] $docs $name $required $optional }
-    };
-}
-
 macro_rules! object_impl {
-    ([$($flag:ident)*] { $(#[$doc:meta])* } $name:ident
+    ([$($flag:ident)?] { $(#[$doc:meta])* } $name:ident
      { $($(#[$rdoc:meta])* $rfield:ident $rname:literal : $rty:ty [$rmode:ident],)* }
-     { $($(#[$odoc:meta])* $ofield:ident $oname:literal : $oty:ty [$omode:ident],)* }
+     { $($(#[doc = $odoc:literal])* $(#[cfg($ocfg:meta)])?
+         $ofield:ident $oname:literal : $oty:ty [$omode:ident],)* }
     ) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq)]
         #[non_exhaustive]
         pub struct $name {
             $($(#[$rdoc])* pub $rfield: $rty,)*
-            $($(#[$odoc])* pub $ofield: $oty,)*
+            $($(#[doc = $odoc])* $(#[cfg($ocfg)])? pub $ofield: $oty,)*
         }
 
         impl $name {
@@ -170,10 +166,10 @@ macro_rules! object_impl {
             pub fn new($($rfield: $crate::shape::object::argument!($rmode $rty)),*) -> Self {
                 $name {
                     $($rfield: $crate::shape::object::converted!($rmode $rfield),)*
-                    $($ofield: <$oty as Default>::default(),)*
+                    $($(#[cfg($ocfg)])? $ofield: <$oty as Default>::default(),)*
                 }
             }
-            $($(#[$odoc])*
+            $($(#[doc = $odoc])* $(#[cfg($ocfg)])?
             pub fn $ofield(mut self, $ofield: impl $crate::IntoField<$oty>) -> Self {
                 self.$ofield = $ofield.into_field();
                 self
@@ -182,28 +178,30 @@ macro_rules! object_impl {
 
         impl $crate::shape::FromMap for $name {
             const NAME: &'static str = stringify!($name);
-            $($crate::shape::object::flag!($flag);)*
+            $($crate::shape::object::flag!($flag);)?
 
             #[allow(unused_mut, unused_assignments, unused_variables, reason = "types without members")]
             fn from_map<'de, A: serde::de::MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
-                const NAMES: &[&str] = &[$($rname,)* $($oname,)*];
+                const NAMES: &[&str] = &[$($rname,)* $($(#[cfg($ocfg)])? $oname,)*];
                 $(let mut $rfield: Option<$rty> = None;)*
-                $(let mut $ofield: Option<$oty> = None;)*
+                $($(#[cfg($ocfg)])? let mut $ofield: Option<$oty> = None;)*
                 while let Some(key) = map.next_key_seed($crate::shape::object::KeyIn(NAMES))? {
-                    let mut place = 0usize;
-                    $(if key == place {
+                    let mut index = 0usize;
+                    $(if key == index {
                         let seed = $crate::shape::modes::Seed::<$rmode, $rty>::new();
                         $rfield = Some(map.next_value_seed(seed).map_err($crate::shape::object::in_member($rname))?);
                         continue;
                     }
-                    place += 1;)*
-                    $(if key == place {
-                        let seed = $crate::shape::modes::Seed::<$omode, $oty>::new();
-                        $ofield = Some(map.next_value_seed(seed).map_err($crate::shape::object::in_member($oname))?);
-                        continue;
-                    }
-                    place += 1;)*
-                    // EXT-03: members we do not know are passed over.
+                    index += 1;)*
+                    $($(#[cfg($ocfg)])? {
+                        if key == index {
+                            let seed = $crate::shape::modes::Seed::<$omode, $oty>::new();
+                            $ofield = Some(map.next_value_seed(seed).map_err($crate::shape::object::in_member($oname))?);
+                            continue;
+                        }
+                        index += 1;
+                    })*
+                    // EXT-03: unknown members are ignored.
                     map.next_value::<serde::de::IgnoredAny>()?;
                 }
                 Ok($name {
@@ -212,7 +210,7 @@ macro_rules! object_impl {
                         None => <$rmode as $crate::shape::Mode<$rty>>::absent()
                             .ok_or_else(|| <A::Error as serde::de::Error>::missing_field($rname))?,
                     },)*
-                    $($ofield: match $ofield {
+                    $($(#[cfg($ocfg)])? $ofield: match $ofield {
                         Some(value) => value,
                         None => <$omode as $crate::shape::Mode<$oty>>::absent().unwrap_or_default(),
                     },)*
@@ -224,8 +222,10 @@ macro_rules! object_impl {
             #[allow(unused_variables, reason = "types without members")]
             fn to_map<M: serde::ser::SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
                 $(map.serialize_entry($rname, &self.$rfield)?;)*
-                $(if !<$omode as $crate::shape::Mode<$oty>>::skip(&self.$ofield) {
-                    map.serialize_entry($oname, &self.$ofield)?;
+                $($(#[cfg($ocfg)])? {
+                    if !<$omode as $crate::shape::Mode<$oty>>::skip(&self.$ofield) {
+                        map.serialize_entry($oname, &self.$ofield)?;
+                    }
                 })*
                 Ok(())
             }
@@ -246,20 +246,20 @@ macro_rules! object_impl {
             }
         }
 
-        $crate::shape::object::default_if_empty! { $name [$($rfield)*] [$($ofield)*] }
+        $crate::shape::object::default_if_empty! { $name [$($rfield)*] }
     };
 }
 
 /// Types without required members are their own default.
 macro_rules! default_if_empty {
-    ($name:ident [] [$($ofield:ident)*]) => {
+    ($name:ident []) => {
         impl Default for $name {
             fn default() -> Self {
                 Self::new()
             }
         }
     };
-    ($name:ident [$($rfield:ident)+] [$($ofield:ident)*]) => {};
+    ($name:ident [$($rfield:ident)+]) => {};
 }
 
 /// The type of a constructor argument. An array is inferred from an empty list only by `Into`, so the conversion of
@@ -285,4 +285,4 @@ macro_rules! flag {
     };
 }
 
-pub(crate) use {argument, converted, default_if_empty, flag, markers, object, object_impl, object_inner};
+pub(crate) use {argument, converted, default_if_empty, flag, markers, object, object_impl};

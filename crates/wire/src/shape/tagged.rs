@@ -198,7 +198,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Replay<'de, A> {
 /// ```
 macro_rules! tagged {
     ($(#[$doc:meta])* pub enum $name:ident by $tag:literal $([$flag:ident])? {
-        $($(#[$vdoc:meta])* $variant:ident($ty:ty) = $value:literal),+ $(,)?
+        $($(#[doc = $vdoc:literal])* $(#[cfg($vcfg:meta)])? $variant:ident($ty:ty) = $value:literal),+ $(,)?
     }
     $(untagged $(#[$udoc:meta])* $uvariant:ident($uty:ty) $(or $uvalue:literal)?)?
     $(other $(#[$kdoc:meta])* $kvariant:ident)?
@@ -207,7 +207,7 @@ macro_rules! tagged {
         #[derive(Debug, Clone, PartialEq)]
         #[non_exhaustive]
         pub enum $name {
-            $($(#[$vdoc])* $variant($ty),)+
+            $($(#[doc = $vdoc])* $(#[cfg($vcfg)])? $variant($ty),)+
             $($(#[$udoc])* $uvariant($uty),)?
             $(
                 /// What this version of the protocol does not know, kept as it came.
@@ -216,18 +216,20 @@ macro_rules! tagged {
             )?
         }
 
-        $crate::shape::tagged::from_variants! { [$($flag)?] $name $($variant($ty))+ $($uvariant($uty))? }
+        $crate::shape::tagged::from_variants! {
+            [$($flag)?] $name $($(#[cfg($vcfg)])? $variant($ty))+ $($uvariant($uty))?
+        }
 
         impl $crate::shape::tagged::Tagged for $name {
             const NAME: &'static str = stringify!($name);
             const TAG: &'static str = $tag;
             fn from_tag<'de, A: serde::de::MapAccess<'de>>(tag: &str, map: A) -> Result<Self, A::Error> {
                 match tag {
-                    $($value => <$ty as $crate::shape::FromMap>::from_map(map).map($name::$variant),)+
+                    $($(#[cfg($vcfg)])? $value => <$ty as $crate::shape::FromMap>::from_map(map).map($name::$variant),)+
                     $($($uvalue => <$uty as $crate::shape::FromMap>::from_map(map).map($name::$uvariant),)?)?
                     $(other => $crate::Unknown::collect($tag, other, map).map($name::$kvariant),)?
                     #[allow(unreachable_patterns, reason = "only unions without a catch-all get here")]
-                    other => Err(<A::Error as serde::de::Error>::unknown_variant(other, &[$($value),+])),
+                    other => Err(<A::Error as serde::de::Error>::unknown_variant(other, &[$($(#[cfg($vcfg)])? $value),+])),
                 }
             }
             $(fn untagged<'de, A: serde::de::MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
@@ -245,7 +247,7 @@ macro_rules! tagged {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 use serde::ser::SerializeMap;
                 match self {
-                    $($name::$variant(value) => {
+                    $($(#[cfg($vcfg)])? $name::$variant(value) => {
                         let mut map = serializer.serialize_map(None)?;
                         map.serialize_entry($tag, $value)?;
                         $crate::shape::ToMap::to_map(value, &mut map)?;
@@ -261,12 +263,14 @@ macro_rules! tagged {
 
 /// Makes the union from what its variants hold.
 macro_rules! from_variants {
-    ([] $name:ident $($variant:ident($ty:ty))+) => {
-        $(impl From<$ty> for $name {
+    ([] $name:ident $($(#[cfg($cfg:meta)])? $variant:ident($ty:ty))+) => {
+        $($(#[cfg($cfg)])?
+        impl From<$ty> for $name {
             fn from(value: $ty) -> Self {
                 $name::$variant(value)
             }
         }
+        $(#[cfg($cfg)])?
         $crate::into_field::into_fields! { [] $ty => $name: |value| value.into(); })+
     };
     ([no_from] $($rest:tt)*) => {};

@@ -1,5 +1,11 @@
 //! What the agent can do. INIT-15: what is absent is not supported; INIT-20: what is malformed is absent.
 
+#[cfg(feature = "unstable")]
+use super::{
+    AuthStatusCapabilities, ProvidersCapabilities, SessionArchiveCapabilities, SessionForkCapabilities,
+    SessionStatusCapabilities, SessionSystemPromptCapabilities, SessionTitleCapabilities,
+};
+#[cfg(feature = "drafts")]
 use super::{NesCapabilities, PositionEncodingKind};
 use crate::shape::*;
 
@@ -19,10 +25,13 @@ object! {
             /// What it can do about accounts.
             auth "auth": AgentAuthCapabilities [OrDefault],
             /// Whether model providers can be set (unstable; PROV-01).
+            #[cfg(feature = "unstable")]
             providers "providers": Option<ProvidersCapabilities> [Lenient],
             /// What it needs to suggest edits; only in older drafts.
+            #[cfg(feature = "drafts")]
             nes "nes": Option<NesCapabilities> [Lenient],
             /// The position encoding it chose; only in older drafts (NES-10).
+            #[cfg(feature = "drafts")]
             position_encoding "positionEncoding": Option<PositionEncodingKind> [Lenient],
         }
     }
@@ -51,6 +60,7 @@ object! {
             /// Server-sent events; deprecated by MCP.
             sse "sse": bool [OrDefault],
             /// Through this very connection (unstable; MCPA-01).
+            #[cfg(feature = "unstable")]
             acp "acp": bool [OrDefault],
         }
     }
@@ -61,6 +71,7 @@ object! {
     pub struct AgentAuthCapabilities {
         optional {
             /// Whether it has `auth/status` (unstable).
+            #[cfg(feature = "unstable")]
             status "status": Option<AuthStatusCapabilities> [Lenient],
             /// Whether it has `logout` (AUTH-16).
             logout "logout": Option<LogoutCapabilities> [Lenient],
@@ -80,39 +91,24 @@ object! {
             additional_directories "additionalDirectories":
                 Option<SessionAdditionalDirectoriesCapabilities> [Lenient],
             /// A system prompt from the client (unstable; SYSP-01).
+            #[cfg(feature = "unstable")]
             system_prompt "systemPrompt": Option<SessionSystemPromptCapabilities> [Lenient],
             /// `session/fork` (unstable; FORK-01).
+            #[cfg(feature = "unstable")]
             fork "fork": Option<SessionForkCapabilities> [Lenient],
             /// `session/archive` and `session/unarchive` (unstable; SSTAT-05).
+            #[cfg(feature = "unstable")]
             archive "archive": Option<SessionArchiveCapabilities> [Lenient],
             /// `session/status` (unstable).
+            #[cfg(feature = "unstable")]
             status "status": Option<SessionStatusCapabilities> [Lenient],
             /// `session/set_title` (unstable).
+            #[cfg(feature = "unstable")]
             title "title": Option<SessionTitleCapabilities> [Lenient],
             /// `session/resume` (SESS-20).
             resume "resume": Option<SessionResumeCapabilities> [Lenient],
             /// `session/close` (SESS-25).
             close "close": Option<SessionCloseCapabilities> [Lenient],
-        }
-    }
-}
-
-object! {
-    /// The agent takes a system prompt from the client; appending always works.
-    pub struct SessionSystemPromptCapabilities {
-        optional {
-            /// Which modes it takes besides `append`.
-            mode "mode": Option<SessionSystemPromptModeCapabilities> [Lenient],
-        }
-    }
-}
-
-object! {
-    /// Modes of a system prompt besides `append`.
-    pub struct SessionSystemPromptModeCapabilities {
-        optional {
-            /// `override`.
-            overriding "override": Option<SessionSystemPromptOverrideCapabilities> [Lenient],
         }
     }
 }
@@ -124,26 +120,12 @@ markers! {
     SessionDeleteCapabilities,
     /// The agent takes roots besides `cwd`.
     SessionAdditionalDirectoriesCapabilities,
-    /// The agent lets the client replace its system prompt.
-    SessionSystemPromptOverrideCapabilities,
-    /// The agent has `session/fork`.
-    SessionForkCapabilities,
-    /// The agent has `session/archive` and `session/unarchive`.
-    SessionArchiveCapabilities,
-    /// The agent has `session/status`.
-    SessionStatusCapabilities,
-    /// The agent has `session/set_title`.
-    SessionTitleCapabilities,
     /// The agent has `session/resume`.
     SessionResumeCapabilities,
     /// The agent has `session/close`.
     SessionCloseCapabilities,
-    /// The agent has `auth/status` and sends `auth/status_update`.
-    AuthStatusCapabilities,
     /// The agent has `logout`.
     LogoutCapabilities,
-    /// The agent has `providers/*`.
-    ProvidersCapabilities,
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+#[cfg(feature = "drafts")]
+use super::AuthMethodEnvVar;
 use super::AuthMethodId;
 use crate::shape::*;
 
@@ -14,6 +16,7 @@ tagged! {
         /// The client runs the agent in a terminal; not passed to `authenticate` (AUTH-10).
         Terminal(AuthMethodTerminal) = "terminal",
         /// The client restarts the agent with variables set; only in an older draft (AUTH-21).
+        #[cfg(feature = "drafts")]
         EnvVar(AuthMethodEnvVar) = "env_var",
     }
     untagged
@@ -28,6 +31,7 @@ impl AuthMethod {
         match self {
             AuthMethod::Agent(method) => Some(&method.id),
             AuthMethod::Terminal(method) => Some(&method.id),
+            #[cfg(feature = "drafts")]
             AuthMethod::EnvVar(method) => Some(&method.id),
             AuthMethod::Other(_) => None,
         }
@@ -38,6 +42,7 @@ impl AuthMethod {
         match self {
             AuthMethod::Agent(method) => Some(&method.name),
             AuthMethod::Terminal(method) => Some(&method.name),
+            #[cfg(feature = "drafts")]
             AuthMethod::EnvVar(method) => Some(&method.name),
             AuthMethod::Other(_) => None,
         }
@@ -81,51 +86,6 @@ object! {
 }
 
 object! {
-    /// A way to authenticate by variables of the environment. Only in an older draft.
-    pub struct AuthMethodEnvVar {
-        required {
-            /// Names the method.
-            id "id": AuthMethodId [Required],
-            /// A name to show.
-            name "name": String [Required],
-            /// The variables to set.
-            vars "vars": Vec<AuthEnvVar> [Required],
-        }
-        optional {
-            /// What it is.
-            description "description": Option<String> [LenientText],
-            /// Where to get the values.
-            link "link": Option<String> [LenientText],
-        }
-    }
-}
-
-object! {
-    /// A variable of an [`AuthMethodEnvVar`].
-    pub struct AuthEnvVar {
-        required {
-            /// The variable's name.
-            name "name": String [Required],
-        }
-        optional {
-            /// A name to show.
-            label "label": Option<String> [LenientText],
-            /// Whether it may be left out.
-            optional "optional": bool [OrDefault],
-            /// Whether the value is to be hidden; see [`is_secret`](AuthEnvVar::is_secret).
-            secret "secret": Option<bool> [Lenient],
-        }
-    }
-}
-
-impl AuthEnvVar {
-    /// Whether the value is to be hidden, which it is unless the agent says otherwise.
-    pub fn is_secret(&self) -> bool {
-        self.secret.unwrap_or(true)
-    }
-}
-
-object! {
     /// Logs in. INIT-24, AUTH-20: no credentials travel here.
     pub struct AuthenticateRequest {
         required {
@@ -150,95 +110,16 @@ object! {
     pub struct LogoutResponse [nullable] {}
 }
 
-open_enum! {
-    /// Whether somebody is logged in. Unstable.
-    pub enum AuthState {
-        /// Somebody is.
-        Authenticated = "authenticated",
-        /// Nobody is.
-        Unauthenticated = "unauthenticated",
-        /// Nobody has to be.
-        NotRequired = "not_required",
-        /// The agent cannot tell.
-        Unknown = "unknown",
-    }
-}
-
-impl AuthState {
-    /// Whether the state tells nothing. AUTH-23: values that are not listed count as `unknown`.
-    pub fn is_unknown(&self) -> bool {
-        matches!(self, AuthState::Unknown | AuthState::Other(_))
-    }
-}
-
-object! {
-    /// An account. AUTH-25: for display only, never to identify anybody. Unstable.
-    pub struct AuthAccount {
-        required {
-            /// A name to show for the account.
-            label "label": String [Required],
-        }
-        optional {
-            /// Whether it is in effect (AUTH-26).
-            active "active": Option<bool> [Lenient],
-            /// The person's name.
-            name "name": Option<String> [LenientText],
-            /// The person's mail address.
-            email "email": Option<String> [LenientText],
-            /// The person's organization.
-            organization "organization": Option<String> [LenientText],
-        }
-    }
-}
-
-object! {
-    /// Asks who is logged in (AUTH-22). Unstable.
-    pub struct AuthStatusRequest [nullable] {}
-}
-
-object! {
-    /// Says who is logged in. Unstable.
-    pub struct AuthStatusResponse {
-        required {
-            /// Whether somebody is.
-            state "state": AuthState [Required],
-        }
-        optional {
-            /// The accounts (AUTH-26).
-            accounts "accounts": Option<Vec<AuthAccount>> [SkipInvalid],
-        }
-    }
-}
-
-object! {
-    /// Says that [`AuthStatusResponse`] would be another one now (AUTH-24). Unstable.
-    pub struct AuthStatusUpdateNotification {
-        required {
-            /// Whether somebody is logged in.
-            state "state": AuthState [Required],
-        }
-        optional {
-            /// The accounts.
-            accounts "accounts": Option<Vec<AuthAccount>> [SkipInvalid],
-        }
-    }
-}
-
 crate::methods! {
     "authenticate": AuthenticateRequest => AuthenticateResponse,
     "logout": LogoutRequest => LogoutResponse,
-    "auth/status": AuthStatusRequest => AuthStatusResponse,
-}
-
-crate::notifications! {
-    "auth/status_update": AuthStatusUpdateNotification,
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::*;
+    use crate::v1::*;
 
     fn read(text: &str) -> serde_json::Result<AuthMethod> {
         serde_json::from_str(text)

@@ -1,6 +1,9 @@
 //! What the client can do. INIT-15: what is absent is not supported; INIT-20: what is malformed is absent.
 
+#[cfg(feature = "drafts")]
 use super::{ClientNesCapabilities, PositionEncodingKind};
+#[cfg(feature = "unstable")]
+use super::{PlanCapabilities, SubagentCapabilities};
 use crate::shape::*;
 
 object! {
@@ -15,16 +18,20 @@ object! {
             /// What it can do with sessions.
             session "session": Option<ClientSessionCapabilities> [Lenient],
             /// Whether it shows subagents (unstable; SUBA-01).
+            #[cfg(feature = "unstable")]
             subagents "subagents": Option<SubagentCapabilities> [Lenient],
             /// Whether it takes plans by id (unstable).
+            #[cfg(feature = "unstable")]
             plan "plan": Option<PlanCapabilities> [Lenient],
             /// Ways to authenticate that need its help.
             auth "auth": AuthCapabilities [OrDefault],
             /// Questions it can ask the person.
             elicitation "elicitation": Option<ElicitationCapabilities> [Lenient],
             /// Edit suggestions it takes; only in older drafts.
+            #[cfg(feature = "drafts")]
             nes "nes": Option<ClientNesCapabilities> [Lenient],
             /// Position encodings it supports, best first; only in older drafts (NES-10).
+            #[cfg(feature = "drafts")]
             position_encodings "positionEncodings": Option<Vec<PositionEncodingKind>> [SkipInvalid],
         }
     }
@@ -68,12 +75,12 @@ object! {
 
 object! {
     /// The client shows compactions.
-    pub struct CompactionCapabilities { no_meta () }
+    pub struct CompactionCapabilities { no_meta! }
 }
 
 object! {
     /// The client shows notices.
-    pub struct NoticeCapabilities { no_meta () }
+    pub struct NoticeCapabilities { no_meta! }
 }
 
 object! {
@@ -105,10 +112,6 @@ markers! {
     ElicitationFormCapabilities,
     /// The client opens pages elsewhere.
     ElicitationUrlCapabilities,
-    /// The client takes plans by id.
-    PlanCapabilities,
-    /// The client shows subagents.
-    SubagentCapabilities,
 }
 
 #[cfg(test)]

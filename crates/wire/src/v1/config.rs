@@ -152,7 +152,7 @@ object! {
             /// The values to choose from.
             options "options": SessionConfigSelectOptions [Required],
         }
-        no_meta ()
+        no_meta!
     }
 }
 
@@ -163,7 +163,7 @@ object! {
             /// The value that holds.
             current_value "currentValue": bool [Required],
         }
-        no_meta ()
+        no_meta!
     }
 }
 

@@ -18,6 +18,7 @@ impl Default for ElicitationSchemaType {
     }
 }
 
+#[cfg(feature = "drafts")]
 closed_enum! {
     /// What the items of a multiple choice are. Only in an older draft; today the tag says it.
     pub enum ElicitationStringType {

@@ -36,10 +36,6 @@ id! {
     SessionModeId
 }
 id! {
-    /// Names a model. Only in older drafts; config options took its place.
-    ModelId
-}
-id! {
     /// Names a config option.
     SessionConfigId
 }
@@ -52,36 +48,12 @@ id! {
     SessionConfigGroupId
 }
 id! {
-    /// Names a plan, where a session can have several.
-    PlanId
-}
-id! {
     /// Names a compaction of the conversation.
     CompactionId
 }
 id! {
     /// Names an elicitation that goes on outside of the protocol.
     ElicitationId
-}
-id! {
-    /// Names a model provider.
-    ProviderId
-}
-id! {
-    /// Names an MCP server that is reached through this connection.
-    McpServerAcpId
-}
-id! {
-    /// Names an MCP request within its server.
-    McpRequestId
-}
-id! {
-    /// Names an open connection to an MCP server. Only in an older draft.
-    McpConnectionId
-}
-id! {
-    /// Names an edit suggestion. Only in older drafts.
-    NesSuggestionId
 }
 
 /// The id of a JSON-RPC request, where a message speaks about another one.

@@ -3,7 +3,8 @@
 //! Everything here is launch data and read strictly: a server, an argument or a header that is malformed refuses
 //! the request instead of being dropped (MCP-11).
 
-use super::McpServerAcpId;
+#[cfg(feature = "unstable")]
+use super::McpServerAcp;
 use crate::shape::*;
 
 object! {
@@ -39,6 +40,7 @@ tagged! {
         /// A server behind server-sent events; needs the MCP capability `sse` (MCP-03).
         Sse(McpServerSse) = "sse",
         /// A server behind this connection; needs the MCP capability `acp` (unstable; MCPA-01).
+        #[cfg(feature = "unstable")]
         Acp(McpServerAcp) = "acp",
     }
     untagged
@@ -52,6 +54,7 @@ impl McpServer {
         match self {
             McpServer::Http(server) => &server.name,
             McpServer::Sse(server) => &server.name,
+            #[cfg(feature = "unstable")]
             McpServer::Acp(server) => &server.name,
             McpServer::Stdio(server) => &server.name,
         }
@@ -98,18 +101,6 @@ object! {
             url "url": String [Required],
             /// What to send with every request.
             headers "headers": Vec<HttpHeader> [NullAsDefault],
-        }
-    }
-}
-
-object! {
-    /// A server behind this connection (unstable; MCPA-02, MCPA-06).
-    pub struct McpServerAcp {
-        required {
-            /// A name to show.
-            name "name": String [Required],
-            /// Names the server in `mcp/message`.
-            server_id "serverId": McpServerAcpId [Required],
         }
     }
 }

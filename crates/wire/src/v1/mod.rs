@@ -1,6 +1,7 @@
 //! Protocol version 1.
-
-pub use crate::Fields;
+//!
+//! The stable part is always available. The feature `unstable` adds the types and fields that the specification
+//! marks as unstable; `drafts` adds those that only earlier drafts had and that some agents and clients still use.
 
 mod agent_capabilities;
 mod auth;
@@ -8,7 +9,6 @@ mod client_capabilities;
 mod command;
 mod config;
 mod content;
-mod document;
 mod elicitation;
 mod elicitation_schema;
 mod fs;
@@ -16,35 +16,37 @@ mod ids;
 mod initialize;
 mod listing;
 mod mcp;
-mod mcp_message;
 mod mode;
-mod model;
-mod nes;
-mod nes_capabilities;
 mod notice;
 mod permission;
 mod plan;
 mod prompt;
 mod protocol;
-mod provider;
-mod proxy;
 mod session;
 mod set_config;
-mod subagent;
-mod system_prompt;
 mod terminal;
 mod tolerant;
 mod tool_call;
 mod update;
 mod usage;
 
+#[cfg(feature = "drafts")]
+mod drafts;
+#[cfg(feature = "unstable")]
+mod unstable;
+
+#[cfg(feature = "drafts")]
+pub use drafts::*;
+#[cfg(feature = "unstable")]
+pub use unstable::*;
+
+pub use crate::Fields;
 pub use agent_capabilities::*;
 pub use auth::*;
 pub use client_capabilities::*;
 pub use command::*;
 pub use config::*;
 pub use content::*;
-pub use document::*;
 pub use elicitation::*;
 pub use elicitation_schema::*;
 pub use fs::*;
@@ -52,22 +54,14 @@ pub use ids::*;
 pub use initialize::*;
 pub use listing::*;
 pub use mcp::*;
-pub use mcp_message::*;
 pub use mode::*;
-pub use model::*;
-pub use nes::*;
-pub use nes_capabilities::*;
 pub use notice::*;
 pub use permission::*;
 pub use plan::*;
 pub use prompt::*;
 pub use protocol::*;
-pub use provider::*;
-pub use proxy::*;
 pub use session::*;
 pub use set_config::*;
-pub use subagent::*;
-pub use system_prompt::*;
 pub use terminal::*;
 pub use tolerant::*;
 pub use tool_call::*;

@@ -1,7 +1,6 @@
 //! Plans: what the agent means to do (PLAN-01 to PLAN-10).
 
 use crate::shape::*;
-use crate::v1::PlanId;
 
 closed_enum! {
     /// How much an entry matters (PLAN-06).
@@ -51,79 +50,11 @@ object! {
     }
 }
 
-object! {
-    /// A plan as a list of entries.
-    pub struct PlanItems {
-        required {
-            /// The plan.
-            plan_id "planId": PlanId [Required],
-            /// All entries; malformed ones are skipped (PLAN-10).
-            entries "entries": Vec<PlanEntry> [SkipInvalid],
-        }
-    }
-}
-
-object! {
-    /// A plan that is kept in a file.
-    pub struct PlanFile {
-        required {
-            /// The plan.
-            plan_id "planId": PlanId [Required],
-            /// Where the file is.
-            uri "uri": String [Required],
-        }
-    }
-}
-
-object! {
-    /// A plan as a text.
-    pub struct PlanMarkdown {
-        required {
-            /// The plan.
-            plan_id "planId": PlanId [Required],
-            /// The text, in Markdown.
-            content "content": String [Required],
-        }
-    }
-}
-
-tagged! {
-    /// What a plan is made of (PLAN-09).
-    pub enum PlanUpdateContent by "type" {
-        /// Entries.
-        Items(PlanItems) = "items",
-        /// A file.
-        File(PlanFile) = "file",
-        /// A text.
-        Markdown(PlanMarkdown) = "markdown",
-    }
-}
-
-object! {
-    /// Sets one of a session's plans (unstable). PLAN-09: each plan id is tracked alone.
-    pub struct PlanUpdate {
-        required {
-            /// The plan.
-            plan "plan": PlanUpdateContent [Required],
-        }
-    }
-}
-
-object! {
-    /// Takes a plan away (unstable).
-    pub struct PlanRemoved {
-        required {
-            /// The plan.
-            plan_id "planId": PlanId [Required],
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::*;
+    use crate::v1::*;
 
     #[test]
     fn malformed_entries_are_skipped_but_the_list_must_be_there() {

@@ -1,7 +1,11 @@
 //! Turns: `session/prompt` and `session/cancel`.
 
 use crate::shape::*;
-use crate::v1::{ContentBlock, MessageId, SessionId, Usage};
+#[cfg(feature = "drafts")]
+use crate::v1::MessageId;
+#[cfg(feature = "unstable")]
+use crate::v1::Usage;
+use crate::v1::{ContentBlock, SessionId};
 
 object! {
     /// Starts a turn.
@@ -14,6 +18,7 @@ object! {
         }
         optional {
             /// An id that the client proposes. Only in an older draft; agents ignore it (MSG-03).
+            #[cfg(feature = "drafts")]
             message_id "messageId": Option<MessageId> [LenientText],
         }
     }
@@ -44,8 +49,10 @@ object! {
         }
         optional {
             /// What it took (unstable, PROMPT-19).
+            #[cfg(feature = "unstable")]
             usage "usage": Option<Usage> [Lenient],
             /// The id that the client proposed, if it was taken. Only in an older draft (MSG-07).
+            #[cfg(feature = "drafts")]
             user_message_id "userMessageId": Option<MessageId> [LenientText],
         }
     }

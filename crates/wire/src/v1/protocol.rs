@@ -1,7 +1,5 @@
 //! What both sides share below the methods: cancelling a request, errors, extensions.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
 use crate::Json;
 use crate::shape::*;
 use crate::v1::RequestId;
@@ -20,10 +18,11 @@ crate::notifications! {
     "$/cancel_request": CancelRequestNotification,
 }
 
-/// What kind of error it is (RPC-15). RPC-16: codes that have no name here are as good as the others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(clippy::exhaustive_structs, reason = "a number and no more")]
-pub struct ErrorCode(pub i32);
+transparent! {
+    /// The code of an error (RPC-15). RPC-16: codes without a name here are valid too.
+    #[derive(Copy, Eq, Hash)]
+    ErrorCode(i32),
+}
 
 impl ErrorCode {
     /// The text was not JSON.
@@ -44,24 +43,6 @@ impl ErrorCode {
     pub const RESOURCE_NOT_FOUND: ErrorCode = ErrorCode(-32002);
 }
 
-impl From<i32> for ErrorCode {
-    fn from(code: i32) -> Self {
-        ErrorCode(code)
-    }
-}
-
-impl Serialize for ErrorCode {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for ErrorCode {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        i32::deserialize(deserializer).map(ErrorCode)
-    }
-}
-
 object! {
     /// An error, where a message carries one (RPC-03).
     pub struct Error {
@@ -79,41 +60,13 @@ object! {
     }
 }
 
-/// Declares a payload that is any JSON.
-macro_rules! free {
-    ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {
-        $($(#[$doc])*
-        #[derive(Debug, Clone, PartialEq)]
-        #[allow(clippy::exhaustive_structs, reason = "its content is free")]
-        pub struct $name(pub Json);
-
-        impl From<Json> for $name {
-            fn from(json: Json) -> Self {
-                $name(json)
-            }
-        }
-        impl serde::Serialize for $name {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                self.0.serialize(serializer)
-            }
-        }
-        impl<'de> serde::Deserialize<'de> for $name {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                Json::deserialize(deserializer).map($name)
-            }
-        })+
-    };
-}
-
-pub(super) use free;
-
-free! {
-    /// The params of an extension's request, whose method begins with `_` (EXT-05, EXT-06).
-    ExtRequest,
-    /// The result of an extension's request (EXT-07).
-    ExtResponse,
-    /// The params of an extension's notification (EXT-08).
-    ExtNotification,
+transparent! {
+    /// The params of an extension request, whose method begins with `_` (EXT-05, EXT-06).
+    ExtRequest(Json),
+    /// The result of an extension request (EXT-07).
+    ExtResponse(Json),
+    /// The params of an extension notification (EXT-08).
+    ExtNotification(Json),
 }
 
 #[cfg(test)]

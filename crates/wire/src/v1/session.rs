@@ -3,7 +3,11 @@
 //! Requests are launch data and read strictly (MCP-11, ROOT-10); what answers carry besides the id is display
 //! data and read leniently.
 
-use super::{McpServer, SessionConfigOption, SessionId, SessionModeState, SessionModelState, SystemPrompt};
+#[cfg(feature = "drafts")]
+use super::SessionModelState;
+#[cfg(feature = "unstable")]
+use super::SystemPrompt;
+use super::{McpServer, SessionConfigOption, SessionId, SessionModeState};
 use crate::shape::*;
 
 object! {
@@ -19,6 +23,7 @@ object! {
             /// Roots besides `cwd`, absolute; needs the capability (ROOT-08 to ROOT-11).
             additional_directories "additionalDirectories": Option<Vec<String>> [Optional],
             /// A system prompt; needs the capability (unstable; SYSP-01).
+            #[cfg(feature = "unstable")]
             system_prompt "systemPrompt": Option<SystemPrompt> [Optional],
         }
     }
@@ -37,6 +42,7 @@ object! {
             /// Config options (CONF-01).
             config_options "configOptions": Option<Vec<SessionConfigOption>> [SkipInvalid],
             /// Models; only in older drafts (MODEL-01).
+            #[cfg(feature = "drafts")]
             models "models": Option<SessionModelState> [Lenient],
         }
     }
@@ -57,6 +63,7 @@ object! {
             /// Roots besides `cwd`, the full list (ROOT-12, ROOT-13).
             additional_directories "additionalDirectories": Option<Vec<String>> [Optional],
             /// The system prompt once more (unstable; SYSP-04).
+            #[cfg(feature = "unstable")]
             system_prompt "systemPrompt": Option<SystemPrompt> [Optional],
         }
     }
@@ -71,6 +78,7 @@ object! {
             /// Config options (SESS-14).
             config_options "configOptions": Option<Vec<SessionConfigOption>> [SkipInvalid],
             /// Models; only in older drafts (MODEL-01).
+            #[cfg(feature = "drafts")]
             models "models": Option<SessionModelState> [Lenient],
         }
     }
@@ -91,6 +99,7 @@ object! {
             /// MCP servers to connect to.
             mcp_servers "mcpServers": Option<Vec<McpServer>> [Optional],
             /// The system prompt once more (unstable; SYSP-04).
+            #[cfg(feature = "unstable")]
             system_prompt "systemPrompt": Option<SystemPrompt> [Optional],
         }
     }
@@ -105,44 +114,7 @@ object! {
             /// Config options (SESS-24).
             config_options "configOptions": Option<Vec<SessionConfigOption>> [SkipInvalid],
             /// Models; only in older drafts (MODEL-01).
-            models "models": Option<SessionModelState> [Lenient],
-        }
-    }
-}
-
-object! {
-    /// Begins a session with the history of another one (unstable; FORK-01 to FORK-05).
-    pub struct ForkSessionRequest {
-        required {
-            /// The other session, which stays as it is.
-            session_id "sessionId": SessionId [Required],
-            /// The absolute path of the working directory (ROOT-01).
-            cwd "cwd": String [Required],
-        }
-        optional {
-            /// Roots besides `cwd`; none are inherited (FORK-05).
-            additional_directories "additionalDirectories": Option<Vec<String>> [Optional],
-            /// MCP servers to connect to.
-            mcp_servers "mcpServers": Option<Vec<McpServer>> [Optional],
-            /// The system prompt once more (SYSP-04).
-            system_prompt "systemPrompt": Option<SystemPrompt> [Optional],
-        }
-    }
-}
-
-object! {
-    /// The session has begun (FORK-02).
-    pub struct ForkSessionResponse {
-        required {
-            /// Names the new session.
-            session_id "sessionId": SessionId [Required],
-        }
-        optional {
-            /// Modes.
-            modes "modes": Option<SessionModeState> [Lenient],
-            /// Config options.
-            config_options "configOptions": Option<Vec<SessionConfigOption>> [SkipInvalid],
-            /// Models; only in older drafts (MODEL-01).
+            #[cfg(feature = "drafts")]
             models "models": Option<SessionModelState> [Lenient],
         }
     }
@@ -177,7 +149,6 @@ crate::methods! {
     "session/new": NewSessionRequest => NewSessionResponse,
     "session/load": LoadSessionRequest => LoadSessionResponse,
     "session/resume": ResumeSessionRequest => ResumeSessionResponse,
-    "session/fork": ForkSessionRequest => ForkSessionResponse,
     "session/close": CloseSessionRequest => CloseSessionResponse,
 }
 
@@ -185,7 +156,7 @@ crate::methods! {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::*;
+    use crate::v1::*;
 
     fn new(rest: &str) -> serde_json::Result<NewSessionRequest> {
         serde_json::from_str(&format!(r#"{{"cwd":"/w"{rest}}}"#))

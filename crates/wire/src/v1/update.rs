@@ -4,9 +4,10 @@ use crate::Patch;
 use crate::shape::*;
 use crate::v1::{
     AvailableCommandsUpdate, CompactionSummaryChunk, CompactionUpdate, ConfigOptionUpdate, ContentBlock,
-    MessageId, Notice, Plan, PlanRemoved, PlanUpdate, SessionId, SessionMessage, SessionMessageChunk,
-    SessionModeId, SubagentUpdate, ToolCall, ToolCallUpdate, UsageUpdate,
+    MessageId, Notice, Plan, SessionId, SessionModeId, ToolCall, ToolCallUpdate, UsageUpdate,
 };
+#[cfg(feature = "unstable")]
+use crate::v1::{PlanRemoved, PlanUpdate, SessionMessage, SessionMessageChunk, SubagentUpdate};
 
 object! {
     /// A piece of a message.
@@ -61,8 +62,10 @@ tagged! {
         /// The plan.
         Plan(Plan) = "plan",
         /// One of several plans (unstable).
+        #[cfg(feature = "unstable")]
         PlanUpdate(PlanUpdate) = "plan_update",
         /// A plan is gone (unstable).
+        #[cfg(feature = "unstable")]
         PlanRemoved(PlanRemoved) = "plan_removed",
         /// The slash commands.
         AvailableCommandsUpdate(AvailableCommandsUpdate) = "available_commands_update",
@@ -81,10 +84,13 @@ tagged! {
         /// A piece of a compaction's summary.
         CompactionSummaryChunk(CompactionSummaryChunk) = "compaction_summary_chunk",
         /// A child session (unstable).
+        #[cfg(feature = "unstable")]
         SubagentUpdate(Box<SubagentUpdate>) = "subagent_update",
         /// A message between sessions (unstable).
+        #[cfg(feature = "unstable")]
         SessionMessage(Box<SessionMessage>) = "session_message",
         /// A piece of a message between sessions (unstable).
+        #[cfg(feature = "unstable")]
         SessionMessageChunk(SessionMessageChunk) = "session_message_chunk",
     }
     other Other
@@ -102,9 +108,13 @@ macro_rules! from_payloads {
 }
 
 from_payloads! {
-    ToolCall(Box), ToolCallUpdate(Box), Plan, PlanUpdate, PlanRemoved, AvailableCommandsUpdate,
-    CurrentModeUpdate, ConfigOptionUpdate, SessionInfoUpdate, UsageUpdate, Notice, CompactionUpdate(Box),
-    CompactionSummaryChunk, SubagentUpdate(Box), SessionMessage(Box), SessionMessageChunk,
+    ToolCall(Box), ToolCallUpdate(Box), Plan, AvailableCommandsUpdate, CurrentModeUpdate, ConfigOptionUpdate,
+    SessionInfoUpdate, UsageUpdate, Notice, CompactionUpdate(Box), CompactionSummaryChunk,
+}
+
+#[cfg(feature = "unstable")]
+from_payloads! {
+    PlanUpdate, PlanRemoved, SubagentUpdate(Box), SessionMessage(Box), SessionMessageChunk,
 }
 
 impl SessionUpdate {

@@ -2,6 +2,7 @@
 
 use crate::shape::*;
 
+#[cfg(feature = "unstable")]
 object! {
     /// Tokens counted over a turn or a session (unstable, PROMPT-19).
     pub struct Usage {

@@ -1,7 +1,7 @@
 //! What happens when a member is missing, `null`, or malformed, for every member of every type of the catalogue.
 
-use attache_testkit::catalogue::{Catalogue, Fate, Field, Kind, MetaRule, Shape, Type};
-use attache_testkit::registry::{INNER, reader};
+use attache_testkit::catalogue::{Catalogue, Fate, Field, Kind, MetaRule, Shape, Stability, Type};
+use attache_testkit::registry::{GROUPS, INNER, reader};
 use serde_json::{Map, Value, json};
 
 #[test]
@@ -9,6 +9,20 @@ fn the_registry_has_every_type() {
     let names = Catalogue::v1().shapes().map(|shape| shape.name.as_str());
     let missing: Vec<&str> = names.filter(|name| reader(name).is_none() && !INNER.contains(name)).collect();
     assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn features_follow_the_stability_of_the_catalogue() {
+    for (group, readers) in GROUPS {
+        let expected = match *group {
+            "stable" => Stability::Stable,
+            "drafts" => Stability::Draft,
+            _ => Stability::Unstable,
+        };
+        for (name, _) in *readers {
+            assert_eq!(Catalogue::v1().named(name).stability, expected, "{name}");
+        }
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Random valid values of every type are read, lose nothing, and are written the same way ever after.
 
 use attache_testkit::catalogue::Catalogue;
-use attache_testkit::registry::READERS;
+use attache_testkit::registry::readers;
 use attache_testkit::sample::{Chance, shuffled};
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ const SEEDS: u64 = 60;
 fn values_survive_in_any_order_of_members() {
     let catalogue = Catalogue::v1();
     let mut failures = Vec::new();
-    for (name, read) in READERS {
+    for (name, read) in readers() {
         for seed in 0..SEEDS {
             let mut chance = Chance::new(seed);
             let value = catalogue.random(name, &mut chance);

@@ -2,8 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::ProviderId;
 use crate::shape::*;
+
+id! {
+    /// Names a model provider.
+    ProviderId
+}
+
+markers! {
+    /// The agent has `providers/*`.
+    ProvidersCapabilities,
+}
 
 open_enum! {
     /// The protocol that a provider speaks. PROV-10: others are possible; own ones begin with a `_`.

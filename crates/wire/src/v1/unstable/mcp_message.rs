@@ -6,9 +6,30 @@
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::{McpConnectionId, McpRequestId, McpServerAcpId};
 use crate::shape::*;
 use crate::{Json, Meta};
+
+id! {
+    /// Names an MCP server that is reached through this connection.
+    McpServerAcpId
+}
+
+id! {
+    /// Names an MCP request within its server.
+    McpRequestId
+}
+
+object! {
+    /// A server behind this connection (unstable; MCPA-02, MCPA-06).
+    pub struct McpServerAcp {
+        required {
+            /// A name to show.
+            name "name": String [Required],
+            /// Names the server in `mcp/message`.
+            server_id "serverId": McpServerAcpId [Required],
+        }
+    }
+}
 
 object! {
     /// An MCP request.
@@ -158,91 +179,19 @@ impl Serialize for McpError {
     }
 }
 
-object! {
-    /// Opens a connection to a server. Only in an older draft (MCPA-03).
-    pub struct ConnectMcpRequest {
-        required {
-            /// The server.
-            server_id "serverId": McpServerAcpId [Required],
-        }
-    }
-}
-
-object! {
-    /// The connection is open. Only in an older draft.
-    pub struct ConnectMcpResponse {
-        required {
-            /// Names the connection.
-            connection_id "connectionId": McpConnectionId [Required],
-        }
-    }
-}
-
-object! {
-    /// Closes a connection. Only in an older draft.
-    pub struct DisconnectMcpRequest {
-        required {
-            /// The connection.
-            connection_id "connectionId": McpConnectionId [Required],
-        }
-    }
-}
-
-object! {
-    /// The connection is closed. Only in an older draft.
-    pub struct DisconnectMcpResponse [nullable] {}
-}
-
-object! {
-    /// An MCP request on a connection, answered with the bare MCP result. What `mcp/message` held in an older
-    /// draft.
-    pub struct ConnectedMcpRequest {
-        required {
-            /// The connection.
-            connection_id "connectionId": McpConnectionId [Required],
-            /// The MCP method.
-            method "method": String [Required],
-        }
-        optional {
-            /// The MCP params, an object.
-            params "params": Option<Json> [AnyObject],
-        }
-    }
-}
-
-object! {
-    /// An MCP notification on a connection. What `mcp/message` held in an older draft.
-    pub struct ConnectedMcpNotification {
-        required {
-            /// The connection.
-            connection_id "connectionId": McpConnectionId [Required],
-            /// The MCP method.
-            method "method": String [Required],
-        }
-        optional {
-            /// The MCP params, an object.
-            params "params": Option<Json> [AnyObject],
-        }
-    }
-}
-
 crate::methods! {
     "mcp/message": MessageMcpRequest => MessageMcpResponse,
-    "mcp/message": ConnectedMcpRequest => Json,
-    "mcp/connect": ConnectMcpRequest => ConnectMcpResponse,
-    "mcp/disconnect": DisconnectMcpRequest => DisconnectMcpResponse,
 }
 
 crate::notifications! {
     "mcp/message": MessageMcpNotification,
-    "mcp/message": ConnectedMcpNotification,
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::*;
+    use crate::v1::*;
 
     fn same(text: &str) -> MessageMcpResponse {
         let response: MessageMcpResponse = serde_json::from_str(text).unwrap();

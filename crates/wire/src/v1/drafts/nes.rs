@@ -1,7 +1,12 @@
 //! Next edit suggestions: `nes/*` (NES-01 to NES-20). Only in older drafts, kept for peers that still have them.
 
 use crate::shape::*;
-use crate::v1::{NesSuggestionId, Position, Range, SessionId};
+use crate::v1::{Position, Range, SessionId};
+
+id! {
+    /// Names an edit suggestion. Only in older drafts.
+    NesSuggestionId
+}
 
 object! {
     /// A directory of the workspace.

@@ -1,7 +1,32 @@
 //! A system prompt from the client. Unstable.
 
-use super::ContentBlock;
 use crate::shape::*;
+use crate::v1::ContentBlock;
+
+object! {
+    /// The agent takes a system prompt from the client; appending always works.
+    pub struct SessionSystemPromptCapabilities {
+        optional {
+            /// Which modes it takes besides `append`.
+            mode "mode": Option<SessionSystemPromptModeCapabilities> [Lenient],
+        }
+    }
+}
+
+object! {
+    /// Modes of a system prompt besides `append`.
+    pub struct SessionSystemPromptModeCapabilities {
+        optional {
+            /// `override`.
+            overriding "override": Option<SessionSystemPromptOverrideCapabilities> [Lenient],
+        }
+    }
+}
+
+markers! {
+    /// The agent lets the client replace its system prompt.
+    SessionSystemPromptOverrideCapabilities,
+}
 
 open_enum! {
     /// What happens to the agent's own system prompt.

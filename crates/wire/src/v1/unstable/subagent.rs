@@ -7,6 +7,11 @@ use crate::shape::*;
 use crate::v1::{ContentBlock, Error, MessageId, SessionId, Usage};
 use crate::{Json, Meta, Patch};
 
+markers! {
+    /// The client shows subagents.
+    SubagentCapabilities,
+}
+
 object! {
     /// The child's turn can be cancelled.
     pub struct SessionCancelCapabilities {}

@@ -2,36 +2,9 @@
 
 use crate::Json;
 use crate::shape::*;
-use crate::v1::protocol::free;
 use crate::v1::{InitializeRequest, InitializeResponse};
 
-/// Declares a type that looks like another one on the wire and travels under another method.
-macro_rules! like {
-    ($($(#[$doc:meta])* $name:ident($inner:ty)),+ $(,)?) => {
-        $($(#[$doc])*
-        #[derive(Debug, Clone, PartialEq)]
-        #[allow(clippy::exhaustive_structs, reason = "it is what it wraps")]
-        pub struct $name(pub $inner);
-
-        impl From<$inner> for $name {
-            fn from(inner: $inner) -> Self {
-                $name(inner)
-            }
-        }
-        impl serde::Serialize for $name {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                self.0.serialize(serializer)
-            }
-        }
-        impl<'de> serde::Deserialize<'de> for $name {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                <$inner>::deserialize(deserializer).map($name)
-            }
-        })+
-    };
-}
-
-like! {
+transparent! {
     /// Initializes a component that has a successor (PROXY-01).
     InitializeProxyRequest(InitializeRequest),
     /// What the component and its successors can do (PROXY-02, PROXY-03).
@@ -66,9 +39,9 @@ object! {
     }
 }
 
-free! {
+transparent! {
     /// The result of the request in the envelope, unchanged (PROXY-04).
-    ProxySuccessorResponse,
+    ProxySuccessorResponse(Json),
 }
 
 crate::methods! {

@@ -1,8 +1,13 @@
 //! Session models. Only in older drafts, and still in use by several agents; config options of the category
 //! `model` took their place (MODEL-03).
 
-use super::{ModelId, SessionId};
 use crate::shape::*;
+use crate::v1::SessionId;
+
+id! {
+    /// Names a model. Only in older drafts; config options took its place.
+    ModelId
+}
 
 object! {
     /// A model.

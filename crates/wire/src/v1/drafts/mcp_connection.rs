@@ -1,0 +1,88 @@
+//! MCP over this connection as an older draft had it: a connection to a server is opened first (MCPA-03).
+
+use crate::Json;
+use crate::shape::*;
+use crate::v1::McpServerAcpId;
+
+id! {
+    /// Names an open connection to an MCP server. Only in an older draft.
+    McpConnectionId
+}
+
+object! {
+    /// Opens a connection to a server. Only in an older draft (MCPA-03).
+    pub struct ConnectMcpRequest {
+        required {
+            /// The server.
+            server_id "serverId": McpServerAcpId [Required],
+        }
+    }
+}
+
+object! {
+    /// The connection is open. Only in an older draft.
+    pub struct ConnectMcpResponse {
+        required {
+            /// Names the connection.
+            connection_id "connectionId": McpConnectionId [Required],
+        }
+    }
+}
+
+object! {
+    /// Closes a connection. Only in an older draft.
+    pub struct DisconnectMcpRequest {
+        required {
+            /// The connection.
+            connection_id "connectionId": McpConnectionId [Required],
+        }
+    }
+}
+
+object! {
+    /// The connection is closed. Only in an older draft.
+    pub struct DisconnectMcpResponse [nullable] {}
+}
+
+object! {
+    /// An MCP request on a connection, answered with the bare MCP result. What `mcp/message` held in an older
+    /// draft.
+    pub struct ConnectedMcpRequest {
+        required {
+            /// The connection.
+            connection_id "connectionId": McpConnectionId [Required],
+            /// The MCP method.
+            method "method": String [Required],
+        }
+        optional {
+            /// The MCP params, an object.
+            params "params": Option<Json> [AnyObject],
+        }
+    }
+}
+
+object! {
+    /// An MCP notification on a connection. What `mcp/message` held in an older draft.
+    pub struct ConnectedMcpNotification {
+        required {
+            /// The connection.
+            connection_id "connectionId": McpConnectionId [Required],
+            /// The MCP method.
+            method "method": String [Required],
+        }
+        optional {
+            /// The MCP params, an object.
+            params "params": Option<Json> [AnyObject],
+        }
+    }
+}
+
+crate::methods! {
+    "mcp/message": ConnectedMcpRequest => Json,
+    "mcp/connect": ConnectMcpRequest => ConnectMcpResponse,
+    "mcp/disconnect": DisconnectMcpRequest => DisconnectMcpResponse,
+}
+
+crate::notifications! {
+    "mcp/message": ConnectedMcpNotification,
+}

@@ -1,0 +1,82 @@
+//! Several plans in one session: `plan_update` and `plan_removed`. Unstable.
+
+use crate::shape::*;
+use crate::v1::PlanEntry;
+
+markers! {
+    /// The client takes plans by id.
+    PlanCapabilities,
+}
+
+id! {
+    /// Names a plan, where a session can have several.
+    PlanId
+}
+
+object! {
+    /// A plan as a list of entries.
+    pub struct PlanItems {
+        required {
+            /// The plan.
+            plan_id "planId": PlanId [Required],
+            /// All entries; malformed ones are skipped (PLAN-10).
+            entries "entries": Vec<PlanEntry> [SkipInvalid],
+        }
+    }
+}
+
+object! {
+    /// A plan that is kept in a file.
+    pub struct PlanFile {
+        required {
+            /// The plan.
+            plan_id "planId": PlanId [Required],
+            /// Where the file is.
+            uri "uri": String [Required],
+        }
+    }
+}
+
+object! {
+    /// A plan as a text.
+    pub struct PlanMarkdown {
+        required {
+            /// The plan.
+            plan_id "planId": PlanId [Required],
+            /// The text, in Markdown.
+            content "content": String [Required],
+        }
+    }
+}
+
+tagged! {
+    /// What a plan is made of (PLAN-09).
+    pub enum PlanUpdateContent by "type" {
+        /// Entries.
+        Items(PlanItems) = "items",
+        /// A file.
+        File(PlanFile) = "file",
+        /// A text.
+        Markdown(PlanMarkdown) = "markdown",
+    }
+}
+
+object! {
+    /// Sets one of a session's plans (unstable). PLAN-09: each plan id is tracked alone.
+    pub struct PlanUpdate {
+        required {
+            /// The plan.
+            plan "plan": PlanUpdateContent [Required],
+        }
+    }
+}
+
+object! {
+    /// Takes a plan away (unstable).
+    pub struct PlanRemoved {
+        required {
+            /// The plan.
+            plan_id "planId": PlanId [Required],
+        }
+    }
+}
