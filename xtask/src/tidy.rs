@@ -3,6 +3,7 @@
 //! A line that breaks one on purpose says so: `tidy: allow(sleep) because …`.
 
 mod cycles;
+mod paths;
 mod streams;
 
 use std::collections::BTreeSet;
@@ -25,19 +26,21 @@ pub(crate) fn run(_args: &[String]) -> Result<(), String> {
     let mut exceptions = Vec::new();
     let files = repo::files()?;
     problems.extend(cycles::check(&files));
-    for path in files {
-        let Ok(bytes) = std::fs::read(repo::root().join(&path)) else { continue };
-        named(&path, &mut problems);
+    let known_paths: BTreeSet<&str> = files.iter().map(String::as_str).collect();
+    for path in &files {
+        let Ok(bytes) = std::fs::read(repo::root().join(path)) else { continue };
+        named(path, &mut problems);
         let Ok(text) = String::from_utf8(bytes) else { continue };
-        if is_data(&path) {
+        if is_data(path) {
             continue;
         }
-        hygiene(&path, &text, &mut problems);
-        unknown_ids(&path, &text, &known, &mut problems);
+        hygiene(path, &text, &mut problems);
+        problems.extend(paths::check(path, &text, &known_paths));
+        unknown_ids(path, &text, &known, &mut problems);
         if path.ends_with(".rs") {
-            size(&path, &text, &mut problems, &mut warnings);
-            banned_code(&path, &text, &mut problems);
-            own_streams(&path, &text, &mut problems, &mut exceptions);
+            size(path, &text, &mut problems, &mut warnings);
+            banned_code(path, &text, &mut problems);
+            own_streams(path, &text, &mut problems, &mut exceptions);
         }
     }
     problems.extend(streams::unused(&exceptions));
