@@ -104,12 +104,40 @@ impl fmt::Display for Stop {
     }
 }
 
-/// Every scenario that judges `role`, the unkind ones last.
-pub fn scenarios(role: Role) -> Vec<Scenario> {
-    let (mut kind, faults) = match role {
-        Role::Agent => (crate::agent::scenarios(), crate::faults::agent::scenarios()),
-        Role::Client => (crate::client::scenarios(), crate::faults::client::scenarios()),
+/// Defines `SCENARIOS`, the scenarios of a file, from entries of the form
+/// `"name": "about", [rules] needs [needs] => function(arguments);`. The function gets the stage first.
+macro_rules! scenario_table {
+    (@fault) => { false };
+    (@fault faults) => { true };
+    (@needs) => { &[] };
+    (@needs [$($need:expr),*]) => { &[$($need),*] };
+    (@needs $needs:ident) => { $needs };
+    ($role:ident $(, $faults:ident)?: $(
+        $name:literal: $about:literal, [$($rule:literal),*] $(needs $needs:tt)?
+            => $run:ident $(($($arg:expr),*))?;
+    )*) => {
+        const FAULT: bool = scenario_table!(@fault $($faults)?);
+
+        pub(crate) const SCENARIOS: &[$crate::Scenario] = &[$($crate::Scenario {
+            name: $name,
+            about: $about,
+            judges: $crate::Role::$role,
+            rules: &[$($rule),*],
+            needs: scenario_table!(@needs $($needs)?),
+            fault: FAULT,
+            run: |stage| Box::pin($run(stage $($(, $arg)*)?)),
+        }),*];
     };
-    kind.extend(faults);
-    kind
+}
+
+pub(crate) use scenario_table;
+
+/// Returns every scenario that judges `role`, those that inject faults last.
+pub fn scenarios(role: Role) -> Vec<Scenario> {
+    let (mut list, faults) = match role {
+        Role::Agent => (crate::agent::scenarios(), crate::faults::agent::SCENARIOS),
+        Role::Client => (crate::client::scenarios(), crate::faults::client::SCENARIOS),
+    };
+    list.extend_from_slice(faults);
+    list
 }

@@ -2,35 +2,18 @@
 
 use serde_json::{Value, json};
 
-use super::{capabilities, opening, scene};
-use crate::{Need, Scenario, Stage, Step, Stop};
+use super::{capabilities, opening};
+use crate::scenario::scenario_table;
+use crate::{Need, Stage, Step, Stop};
 
-pub(super) const SCENARIOS: &[Scenario] = &[
-    scene(
-        "auth",
-        "a session is refused until somebody authenticates",
-        &["AUTH-01", "AUTH-05", "AUTH-06", "AUTH-07", "AUTH-17", "AUTH-22", "AUTH-24", "AUTH-26"],
-        &[],
-        |stage| Box::pin(auth(stage)),
-    ),
-    scene("auth-unknown", "an authentication method that was not offered", &["AUTH-04"], &[], |stage| {
-        Box::pin(unknown(stage))
-    }),
-    scene(
-        "auth-status",
-        "how authentication stands is told and not changed",
-        &["AUTH-22"],
-        &[Need::Agent("auth.status")],
-        |stage| Box::pin(status(stage)),
-    ),
-    scene(
-        "auth-terminal",
-        "a login in a terminal is offered only to those who can",
-        &["AUTH-08"],
-        &[],
-        |stage| Box::pin(terminal(stage)),
-    ),
-];
+scenario_table! { Agent:
+    "auth": "a session is refused until somebody authenticates",
+        ["AUTH-01", "AUTH-05", "AUTH-06", "AUTH-07", "AUTH-17", "AUTH-22", "AUTH-24", "AUTH-26"] => auth;
+    "auth-unknown": "an authentication method that was not offered", ["AUTH-04"] => unknown;
+    "auth-status": "how authentication stands is told and not changed",
+        ["AUTH-22"] needs [Need::Agent("auth.status")] => status;
+    "auth-terminal": "a login in a terminal is offered only to those who can", ["AUTH-08"] => terminal;
+}
 
 async fn auth(stage: &mut Stage) -> Step {
     let result = stage.initialize(capabilities()).await?;

@@ -4,51 +4,26 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{begin, is_open, is_question, ping, scene, served, unseen};
+use super::{begin, is_open, is_question, ping, served, unseen};
 use crate::judge::{Heard, Message};
+use crate::scenario::scenario_table;
 use crate::stage::{Id, PromptKind};
-use crate::{Need, Scenario, Stage, Step, Stop};
+use crate::{Need, Stage, Step, Stop};
 
-pub(super) const SCENARIOS: &[Scenario] = &[
-    scene(
-        "cancel-at-once",
-        "cancelled before the first update",
-        &["CANCEL-05", "CANCEL-06"],
-        &[Need::Prompt(PromptKind::Think)],
-        |stage| Box::pin(at_once(stage)),
-    ),
-    scene(
-        "cancel-thinking",
-        "cancelled while the agent thinks",
-        &["CANCEL-04", "CANCEL-05", "CANCEL-06", "CANCEL-08", "CANCEL-12"],
-        &[Need::Prompt(PromptKind::Think)],
-        |stage| Box::pin(thinking(stage)),
-    ),
-    scene(
-        "cancel-asking",
-        "cancelled while a permission waits",
-        &["CANCEL-05", "CANCEL-06", "CANCEL-08", "CANCEL-12"],
-        &[Need::Prompt(PromptKind::Ask)],
-        |stage| Box::pin(asking(stage)),
-    ),
-    scene(
-        "cancel-running",
-        "cancelled while a terminal runs",
-        &["CANCEL-05", "CANCEL-06", "CANCEL-08", "TERM-05"],
-        &[Need::Prompt(PromptKind::RunLong)],
-        |stage| Box::pin(running(stage)),
-    ),
-    scene("cancel-late", "cancelled after the answer", &["CANCEL-10", "CANCEL-12"], &[], |stage| {
-        Box::pin(late(stage))
-    }),
-    scene(
-        "cancel-request",
-        "a request is cancelled by its id",
-        &["CANCEL-16", "CANCEL-21", "CANCEL-23"],
-        &[Need::Prompt(PromptKind::Ask)],
-        |stage| Box::pin(request(stage)),
-    ),
-];
+scenario_table! { Agent:
+    "cancel-at-once": "cancelled before the first update",
+        ["CANCEL-05", "CANCEL-06"] needs [Need::Prompt(PromptKind::Think)] => at_once;
+    "cancel-thinking": "cancelled while the agent thinks",
+        ["CANCEL-04", "CANCEL-05", "CANCEL-06", "CANCEL-08", "CANCEL-12"]
+        needs [Need::Prompt(PromptKind::Think)] => thinking;
+    "cancel-asking": "cancelled while a permission waits",
+        ["CANCEL-05", "CANCEL-06", "CANCEL-08", "CANCEL-12"] needs [Need::Prompt(PromptKind::Ask)] => asking;
+    "cancel-running": "cancelled while a terminal runs", ["CANCEL-05", "CANCEL-06", "CANCEL-08", "TERM-05"]
+        needs [Need::Prompt(PromptKind::RunLong)] => running;
+    "cancel-late": "cancelled after the answer", ["CANCEL-10", "CANCEL-12"] => late;
+    "cancel-request": "a request is cancelled by its id",
+        ["CANCEL-16", "CANCEL-21", "CANCEL-23"] needs [Need::Prompt(PromptKind::Ask)] => request;
+}
 
 /// What the answer to a cancelled turn must be. `sure`: the turn could not have ended before the agent heard of the cancel.
 async fn judge(stage: &mut Stage, id: &Id, sure: bool) -> Result<Option<Value>, Stop> {

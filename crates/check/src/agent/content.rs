@@ -4,52 +4,26 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{begin, is_open, ping, prompt, scene, turn, unseen, words};
+use super::{begin, is_open, ping, prompt, turn, unseen, words};
+use crate::scenario::scenario_table;
 use crate::stage::PromptKind;
-use crate::{Scenario, Stage, Step, Stop};
+use crate::{Stage, Step, Stop};
 
-pub(super) const SCENARIOS: &[Scenario] = &[
-    scene(
-        "content",
-        "a prompt of each content type",
-        &["PROMPT-03", "INIT-23", "PROMPT-04", "CONT-06", "CONT-07"],
-        &[],
-        |stage| Box::pin(content(stage)),
-    ),
-    scene(
-        "show",
-        "the agent shows content of each type",
-        &["CONT-01", "CONT-03", "CONT-04", "CONT-05", "MSG-02"],
-        &[],
-        |stage| Box::pin(show(stage)),
-    ),
-    scene("empty-prompt", "a prompt without content", &["PROMPT-22"], &[], |stage| Box::pin(empty(stage))),
-    scene("failing", "a turn that fails within", &["PROMPT-20"], &[], |stage| Box::pin(failing(stage))),
-    scene("long-turn", "a long turn is heard of while it lasts", &["PROMPT-10"], &[], |stage| {
-        Box::pin(long(stage))
-    }),
-    scene("two-prompts", "a second prompt while one runs", &["PROMPT-13"], &[], |stage| Box::pin(two(stage))),
-    scene(
-        "meta",
-        "`_meta` of all kinds, and members that nobody knows",
-        &["EXT-01", "EXT-03", "EXT-04", "EXT-10", "EXT-11", "EXT-12"],
-        &[],
-        |stage| Box::pin(meta(stage)),
-    ),
-    scene("message-id", "a prompt with a message id of the client", &["MSG-03"], &[], |stage| {
-        Box::pin(message_id(stage))
-    }),
-    scene("commands", "slash commands, known and not", &["CMD-03", "CMD-05", "CMD-06"], &[], |stage| {
-        Box::pin(commands(stage))
-    }),
-    scene(
-        "own-names",
-        "methods and members of the agent's own",
-        &["EXT-02", "EXT-05", "INIT-27"],
-        &[],
-        |stage| Box::pin(own_names(stage)),
-    ),
-];
+scenario_table! { Agent:
+    "content": "a prompt of each content type",
+        ["PROMPT-03", "INIT-23", "PROMPT-04", "CONT-06", "CONT-07"] => content;
+    "show": "the agent shows content of each type",
+        ["CONT-01", "CONT-03", "CONT-04", "CONT-05", "MSG-02"] => show;
+    "empty-prompt": "a prompt without content", ["PROMPT-22"] => empty;
+    "failing": "a turn that fails within", ["PROMPT-20"] => failing;
+    "long-turn": "a long turn is heard of while it lasts", ["PROMPT-10"] => long;
+    "two-prompts": "a second prompt while one runs", ["PROMPT-13"] => two;
+    "meta": "`_meta` of all kinds, and members that nobody knows",
+        ["EXT-01", "EXT-03", "EXT-04", "EXT-10", "EXT-11", "EXT-12"] => meta;
+    "message-id": "a prompt with a message id of the client", ["MSG-03"] => message_id;
+    "commands": "slash commands, known and not", ["CMD-03", "CMD-05", "CMD-06"] => commands;
+    "own-names": "methods and members of the agent's own", ["EXT-02", "EXT-05", "INIT-27"] => own_names;
+}
 
 const DATA: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";

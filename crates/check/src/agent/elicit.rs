@@ -2,54 +2,27 @@
 
 use serde_json::{Value, json};
 
-use super::{begin, is_open, ping, scene, served, turn, unseen, words};
+use super::{begin, is_open, ping, served, turn, unseen, words};
 use crate::judge::Heard;
+use crate::scenario::scenario_table;
 use crate::stage::{PromptKind, Reply};
-use crate::{Need, Scenario, Stage, Step, Stop};
+use crate::{Need, Stage, Step, Stop};
 
-pub(super) const SCENARIOS: &[Scenario] = &[
-    scene(
-        "form",
-        "the agent asks with a form",
-        &["ELIC-04", "ELIC-05", "ELIC-10", "ELIC-12", "ELIC-31"],
-        &[Need::Prompt(PromptKind::Elicit)],
-        |stage| Box::pin(form(stage)),
-    ),
-    scene(
-        "form-refused",
-        "a form is declined, cancelled, or fails",
-        &["ELIC-20"],
-        &[Need::Prompt(PromptKind::Elicit)],
-        |stage| Box::pin(refused(stage)),
-    ),
-    scene(
-        "form-odd",
-        "a form is answered with an action that nobody knows",
-        &["ELIC-33"],
-        &[Need::Prompt(PromptKind::Elicit)],
-        |stage| Box::pin(odd(stage)),
-    ),
-    scene("form-only", "a client without pages asks for something secret", &["ELIC-15"], &[], |stage| {
-        Box::pin(secret(stage))
-    }),
-    scene("one-mode", "a client that knows one mode only", &["ELIC-01"], &[], |stage| {
-        Box::pin(one_mode(stage))
-    }),
-    scene(
-        "page",
-        "the agent asks to visit a page; agreeing is not visiting",
-        &["ELIC-17", "ELIC-21", "ELIC-23", "ELIC-24", "ELIC-26", "ELIC-27"],
-        &[Need::Prompt(PromptKind::ElicitUrl)],
-        |stage| Box::pin(page(stage)),
-    ),
-    scene(
-        "page-refused",
-        "a page is declined",
-        &["ELIC-20"],
-        &[Need::Prompt(PromptKind::ElicitUrl)],
-        |stage| Box::pin(page_refused(stage)),
-    ),
-];
+scenario_table! { Agent:
+    "form": "the agent asks with a form", ["ELIC-04", "ELIC-05", "ELIC-10", "ELIC-12", "ELIC-31"]
+        needs [Need::Prompt(PromptKind::Elicit)] => form;
+    "form-refused": "a form is declined, cancelled, or fails",
+        ["ELIC-20"] needs [Need::Prompt(PromptKind::Elicit)] => refused;
+    "form-odd": "a form is answered with an action that nobody knows",
+        ["ELIC-33"] needs [Need::Prompt(PromptKind::Elicit)] => odd;
+    "form-only": "a client without pages asks for something secret", ["ELIC-15"] => secret;
+    "one-mode": "a client that knows one mode only", ["ELIC-01"] => one_mode;
+    "page": "the agent asks to visit a page; agreeing is not visiting",
+        ["ELIC-17", "ELIC-21", "ELIC-23", "ELIC-24", "ELIC-26", "ELIC-27"]
+        needs [Need::Prompt(PromptKind::ElicitUrl)] => page;
+    "page-refused": "a page is declined",
+        ["ELIC-20"] needs [Need::Prompt(PromptKind::ElicitUrl)] => page_refused;
+}
 
 fn asks(heard: &Heard) -> bool {
     heard.asks("elicitation/create")

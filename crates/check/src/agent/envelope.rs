@@ -4,77 +4,32 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use super::{anonymous_errors, begin, is_question, opening, ping, prompt, scene, unseen};
+use super::{anonymous_errors, begin, is_question, opening, ping, prompt, unseen};
 use crate::judge::{Heard, Message};
+use crate::scenario::scenario_table;
 use crate::stage::{PromptKind, Reply};
-use crate::{Need, Scenario, Stage, Step, Stop};
+use crate::{Need, Stage, Step, Stop};
 
-pub(super) const SCENARIOS: &[Scenario] = &[
-    scene("ids", "ids of every type come back unchanged", &["RPC-05", "RPC-06"], &[], |stage| {
-        Box::pin(ids(stage))
-    }),
-    scene(
-        "notifications",
-        "notifications that nobody knows, or that are wrong, are not answered",
-        &["RPC-04", "EXT-08", "CANCEL-10", "CANCEL-14", "CANCEL-20"],
-        &[],
-        |stage| Box::pin(notifications(stage)),
-    ),
-    scene("garbage", "a line that is not JSON", &["RPC-09", "RPC-15", "STDIO-01"], &[], |stage| {
-        Box::pin(garbage(stage))
-    }),
-    scene("no-message", "JSON that is no message", &["RPC-10", "RPC-11"], &[], |stage| {
-        Box::pin(no_message(stage))
-    }),
-    scene(
-        "unknown-method",
-        "a request that nobody knows is refused as such",
-        &["RPC-03", "RPC-12", "RPC-15", "RPC-17", "EXT-07"],
-        &[],
-        |stage| Box::pin(unknown_method(stage)),
-    ),
-    scene(
-        "wrong-params",
-        "params that do not fit are refused as such",
-        &["RPC-13", "RPC-25"],
-        &[],
-        |stage| Box::pin(wrong_params(stage)),
-    ),
-    scene("stray-answer", "an answer that nobody waits for changes nothing", &["RPC-14"], &[], |stage| {
-        Box::pin(stray_answer(stage))
-    }),
-    scene(
-        "odd-code",
-        "an error code that nobody knows",
-        &["RPC-16"],
-        &[Need::Prompt(PromptKind::Read)],
-        |stage| Box::pin(odd_code(stage)),
-    ),
-    scene(
-        "at-once",
-        "requests are served while a turn goes on, also with ids that the agent uses itself",
-        &["RPC-08", "RPC-20"],
-        &[Need::Prompt(PromptKind::Ask)],
-        |stage| Box::pin(at_once(stage)),
-    ),
-    scene("two-reads", "two requests of the agent are open together", &["RPC-08"], &[], |stage| {
-        Box::pin(two_reads(stage))
-    }),
-    scene(
-        "answers",
-        "every request is answered, once",
-        &["RPC-01", "RPC-02", "RPC-23", "RPC-24"],
-        &[],
-        |stage| Box::pin(answers(stage)),
-    ),
-    scene(
-        "lines",
-        "text with line breaks and letters beyond ASCII stays in one line",
-        &["STDIO-01", "STDIO-04", "STDIO-05", "STDIO-08", "STDIO-16"],
-        &[Need::Prompt(PromptKind::Lines)],
-        |stage| Box::pin(lines(stage)),
-    ),
-];
+scenario_table! { Agent:
+    "ids": "ids of every type come back unchanged", ["RPC-05", "RPC-06"] => ids;
+    "notifications": "notifications that nobody knows, or that are wrong, are not answered",
+        ["RPC-04", "EXT-08", "CANCEL-10", "CANCEL-14", "CANCEL-20"] => notifications;
+    "garbage": "a line that is not JSON", ["RPC-09", "RPC-15", "STDIO-01"] => garbage;
+    "no-message": "JSON that is no message", ["RPC-10", "RPC-11"] => no_message;
+    "unknown-method": "a request that nobody knows is refused as such",
+        ["RPC-03", "RPC-12", "RPC-15", "RPC-17", "EXT-07"] => unknown_method;
+    "wrong-params": "params that do not fit are refused as such", ["RPC-13", "RPC-25"] => wrong_params;
+    "stray-answer": "an answer that nobody waits for changes nothing", ["RPC-14"] => stray_answer;
+    "odd-code": "an error code that nobody knows",
+        ["RPC-16"] needs [Need::Prompt(PromptKind::Read)] => odd_code;
+    "at-once": "requests are served while a turn goes on, also with ids that the agent uses itself",
+        ["RPC-08", "RPC-20"] needs [Need::Prompt(PromptKind::Ask)] => at_once;
+    "two-reads": "two requests of the agent are open together", ["RPC-08"] => two_reads;
+    "answers": "every request is answered, once", ["RPC-01", "RPC-02", "RPC-23", "RPC-24"] => answers;
+    "lines": "text with line breaks and letters beyond ASCII stays in one line",
+        ["STDIO-01", "STDIO-04", "STDIO-05", "STDIO-08", "STDIO-16"]
+        needs [Need::Prompt(PromptKind::Lines)] => lines;
+}
 
 async fn ids(stage: &mut Stage) -> Step {
     stage.initialize(json!({})).await?;

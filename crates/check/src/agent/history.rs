@@ -6,34 +6,21 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{begin, reopening, scene, turn, unseen, words};
+use super::{begin, reopening, turn, unseen, words};
 use crate::judge::{Heard, is_conversation};
+use crate::scenario::scenario_table;
 use crate::stage::{Id, PromptKind};
-use crate::{Need, Scenario, Stage, Step, Stop};
+use crate::{Need, Stage, Step, Stop};
 
-pub(super) const SCENARIOS: &[Scenario] = &[
-    scene(
-        "load",
-        "a loaded session tells all that was said, and then is open",
-        &["SESS-11", "SESS-12", "SESS-15", "SESS-16", "SESS-17", "TOOL-06", "MSG-06"],
-        &[Need::Agent("loadSession")],
-        |stage| Box::pin(load(stage)),
-    ),
-    scene(
-        "load-unknown",
-        "a session that does not exist is loaded",
-        &["SESS-19"],
-        &[Need::Agent("loadSession")],
-        |stage| Box::pin(load_unknown(stage)),
-    ),
-    scene(
-        "resume",
-        "a resumed session is open again and repeats nothing",
-        &["SESS-23"],
-        &[Need::Agent("sessionCapabilities.resume")],
-        |stage| Box::pin(resume(stage)),
-    ),
-];
+scenario_table! { Agent:
+    "load": "a loaded session tells all that was said, and then is open",
+        ["SESS-11", "SESS-12", "SESS-15", "SESS-16", "SESS-17", "TOOL-06", "MSG-06"]
+        needs [Need::Agent("loadSession")] => load;
+    "load-unknown": "a session that does not exist is loaded",
+        ["SESS-19"] needs [Need::Agent("loadSession")] => load_unknown;
+    "resume": "a resumed session is open again and repeats nothing",
+        ["SESS-23"] needs [Need::Agent("sessionCapabilities.resume")] => resume;
+}
 
 /// The message and tool updates of a session between two places.
 fn replay<'a>(

@@ -5,43 +5,24 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{begin, open_with, scene, turn, unseen};
+use super::{begin, open_with, turn, unseen};
+use crate::scenario::scenario_table;
 use crate::stage::{PromptKind, WireError};
-use crate::{Need, Scenario, Stage, Step, Stop};
+use crate::{Need, Stage, Step, Stop};
 
 const LIST: Need = Need::Agent("sessionCapabilities.list");
 
-pub(super) const SCENARIOS: &[Scenario] = &[
-    scene(
-        "list",
-        "sessions are listed, page by page",
-        &["LIST-03", "LIST-05", "LIST-07", "LIST-09", "LIST-10", "LIST-11", "LIST-14", "RPC-21", "SSTAT-05"],
-        &[LIST],
-        |stage| Box::pin(list(stage)),
-    ),
-    scene("list-nothing", "nothing fits", &["LIST-04"], &[LIST], |stage| Box::pin(nothing(stage))),
-    scene(
-        "list-title",
-        "what updates and the list say of a session",
-        &["LIST-12", "LIST-13"],
-        &[LIST],
-        |stage| Box::pin(told(stage)),
-    ),
-    scene(
-        "list-archived",
-        "a filter that nobody knows",
-        &["SSTAT-06"],
-        &[Need::Agent("sessionCapabilities.archive")],
-        |stage| Box::pin(filter(stage)),
-    ),
-    scene(
-        "delete",
-        "a deleted session is gone",
-        &["DEL-03", "DEL-04"],
-        &[Need::Agent("sessionCapabilities.delete")],
-        |stage| Box::pin(delete(stage)),
-    ),
-];
+scenario_table! { Agent:
+    "list": "sessions are listed, page by page",
+        ["LIST-03", "LIST-05", "LIST-07", "LIST-09", "LIST-10", "LIST-11", "LIST-14", "RPC-21", "SSTAT-05"]
+        needs [LIST] => list;
+    "list-nothing": "nothing fits", ["LIST-04"] needs [LIST] => nothing;
+    "list-title": "what updates and the list say of a session", ["LIST-12", "LIST-13"] needs [LIST] => told;
+    "list-archived": "a filter that nobody knows",
+        ["SSTAT-06"] needs [Need::Agent("sessionCapabilities.archive")] => filter;
+    "delete": "a deleted session is gone",
+        ["DEL-03", "DEL-04"] needs [Need::Agent("sessionCapabilities.delete")] => delete;
+}
 
 /// More pages than any agent has for a handful of sessions, and still an end.
 const PAGES: usize = 200;

@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 pub(crate) use crate::judge::agent::is_absolute;
 use crate::judge::{Heard, Message};
 use crate::stage::{Id, WireError};
-use crate::{BoxFuture, Need, Role, Scenario, Stage, Step, Stop};
+use crate::{Scenario, Stage, Step, Stop};
 
 /// All of them, in the order in which they are played.
 pub fn scenarios() -> Vec<Scenario> {
@@ -49,16 +49,6 @@ pub fn scenarios() -> Vec<Scenario> {
         nes::SCENARIOS,
     ];
     families.concat()
-}
-
-pub(crate) const fn scene(
-    name: &'static str,
-    about: &'static str,
-    rules: &'static [&'static str],
-    needs: &'static [Need],
-    run: for<'a> fn(&'a mut Stage) -> BoxFuture<'a, Step>,
-) -> Scenario {
-    Scenario { name, about, judges: Role::Agent, rules, needs, fault: false, run }
 }
 
 /// Everything that a client can advertise, drafts included.

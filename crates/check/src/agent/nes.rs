@@ -2,26 +2,18 @@
 
 use serde_json::{Value, json};
 
-use super::{capabilities, scene, unseen};
-use crate::{Need, Scenario, Stage, Step, Stop};
+use super::{capabilities, unseen};
+use crate::scenario::scenario_table;
+use crate::{Need, Stage, Step, Stop};
 
 const NES: Need = Need::Agent("nes");
 
-pub(super) const SCENARIOS: &[Scenario] = &[
-    scene(
-        "nes",
-        "a document is opened and suggestions are asked for",
-        &["NES-05", "NES-06", "NES-09", "NES-10", "NES-14", "NES-16", "NES-20"],
-        &[NES],
-        |stage| Box::pin(suggest(stage, true)),
-    ),
-    scene("nes-plain", "a client that knows edits only", &["NES-04", "NES-10"], &[NES], |stage| {
-        Box::pin(suggest(stage, false))
-    }),
-    scene("nes-close", "closed while a suggestion is being made", &["NES-08"], &[NES], |stage| {
-        Box::pin(close(stage))
-    }),
-];
+scenario_table! { Agent:
+    "nes": "a document is opened and suggestions are asked for",
+        ["NES-05", "NES-06", "NES-09", "NES-10", "NES-14", "NES-16", "NES-20"] needs [NES] => suggest(true);
+    "nes-plain": "a client that knows edits only", ["NES-04", "NES-10"] needs [NES] => suggest(false);
+    "nes-close": "closed while a suggestion is being made", ["NES-08"] needs [NES] => close;
+}
 
 const URI: &str = "file:///attache/a.txt";
 

@@ -2,64 +2,33 @@
 
 use serde_json::{Value, json};
 
-use super::{begin, capabilities, opening, prompt, scene, turn, unseen};
+use super::{begin, capabilities, opening, prompt, turn, unseen};
 use crate::judge::agent::needed;
+use crate::scenario::scenario_table;
 use crate::stage::PromptKind;
-use crate::{Scenario, Stage, Step, Stop};
+use crate::{Stage, Step, Stop};
 
-pub(super) const SCENARIOS: &[Scenario] = &[
-    scene(
-        "version-1",
-        "version 1 is asked for",
-        &[
-            "INIT-05", "INIT-06", "INIT-11", "INIT-13", "INIT-18", "INIT-24", "INIT-27", "INIT-29",
-            "AUTH-14", "MCP-04",
-        ],
-        &[],
-        |stage| Box::pin(version_1(stage)),
-    ),
-    scene("version-newest", "a version that does not exist yet is asked for", &["INIT-07"], &[], |stage| {
-        Box::pin(version_unknown(stage, 65_535))
-    }),
-    scene("version-0", "a version that is too old is asked for", &["INIT-07"], &[], |stage| {
-        Box::pin(version_unknown(stage, 0))
-    }),
-    scene("version-text", "a version that is no number is asked for", &["INIT-05"], &[], |stage| {
-        Box::pin(version_text(stage))
-    }),
-    scene("too-early", "a session before initialize", &["INIT-03"], &[], |stage| Box::pin(too_early(stage))),
-    scene("twice", "initialize comes twice", &["INIT-25"], &[], |stage| Box::pin(twice(stage))),
-    scene(
-        "bare-client",
-        "a client without any capability asks for everything",
-        &[
-            "INIT-15", "INIT-22", "FS-01", "FS-02", "TERM-01", "TERM-02", "ELIC-01", "ELIC-03", "CONF-07",
-            "CONF-08", "NOTE-01", "NOTE-04", "NOTE-06", "PLAN-07", "PLAN-08", "SUBA-01", "AUTH-08",
-            "INIT-10", "INIT-16",
-        ],
-        &[],
-        |stage| Box::pin(bare_client(stage)),
-    ),
-    scene("null-capabilities", "capabilities that are null count as none", &["INIT-19"], &[], |stage| {
-        Box::pin(null_capabilities(stage))
-    }),
-    scene("reading-client", "a client that only reads files", &["FS-02"], &[], |stage| {
-        Box::pin(half_files(stage, "readTextFile"))
-    }),
-    scene("writing-client", "a client that only writes files", &["FS-02"], &[], |stage| {
-        Box::pin(half_files(stage, "writeTextFile"))
-    }),
-    scene("odd-capabilities", "capabilities that are no object", &["INIT-20"], &[], |stage| {
-        Box::pin(odd_capabilities(stage))
-    }),
-    scene(
-        "baseline",
-        "what every agent can do: a session, a prompt with text and a link, cancel",
-        &["INIT-21", "INIT-22", "PROMPT-03", "PROMPT-07", "PROMPT-08", "INIT-10"],
-        &[],
-        |stage| Box::pin(baseline(stage)),
-    ),
-];
+scenario_table! { Agent:
+    "version-1": "version 1 is asked for",
+        ["INIT-05", "INIT-06", "INIT-11", "INIT-13", "INIT-18", "INIT-24", "INIT-27", "INIT-29", "AUTH-14",
+         "MCP-04"] => version_1;
+    "version-newest": "a version that does not exist yet is asked for",
+        ["INIT-07"] => version_unknown(65_535);
+    "version-0": "a version that is too old is asked for", ["INIT-07"] => version_unknown(0);
+    "version-text": "a version that is no number is asked for", ["INIT-05"] => version_text;
+    "too-early": "a session before initialize", ["INIT-03"] => too_early;
+    "twice": "initialize comes twice", ["INIT-25"] => twice;
+    "bare-client": "a client without any capability asks for everything",
+        ["INIT-15", "INIT-22", "FS-01", "FS-02", "TERM-01", "TERM-02", "ELIC-01", "ELIC-03", "CONF-07",
+         "CONF-08", "NOTE-01", "NOTE-04", "NOTE-06", "PLAN-07", "PLAN-08", "SUBA-01", "AUTH-08", "INIT-10",
+         "INIT-16"] => bare_client;
+    "null-capabilities": "capabilities that are null count as none", ["INIT-19"] => null_capabilities;
+    "reading-client": "a client that only reads files", ["FS-02"] => half_files("readTextFile");
+    "writing-client": "a client that only writes files", ["FS-02"] => half_files("writeTextFile");
+    "odd-capabilities": "capabilities that are no object", ["INIT-20"] => odd_capabilities;
+    "baseline": "what every agent can do: a session, a prompt with text and a link, cancel",
+        ["INIT-21", "INIT-22", "PROMPT-03", "PROMPT-07", "PROMPT-08", "INIT-10"] => baseline;
+}
 
 /// The params of `initialize`.
 fn hello(version: Value, capabilities: Value) -> Value {

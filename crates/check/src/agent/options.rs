@@ -2,40 +2,21 @@
 
 use serde_json::{Value, json};
 
-use super::{begin, ping, scene, unseen};
+use super::{begin, ping, unseen};
 use crate::judge::agent::values;
+use crate::scenario::scenario_table;
 use crate::stage::PromptKind;
-use crate::{Scenario, Stage, Step, Stop};
+use crate::{Stage, Step, Stop};
 
-pub(super) const SCENARIOS: &[Scenario] = &[
-    scene(
-        "modes",
-        "the mode is changed",
-        &["MODE-01", "MODE-04", "MODE-05", "MODE-06", "MODE-11"],
-        &[],
-        |stage| Box::pin(modes(stage)),
-    ),
-    scene(
-        "options",
-        "config options are changed",
-        &["CONF-05", "CONF-09", "CONF-11", "CONF-13", "CONF-15", "CONF-18", "CONF-19", "MODE-10"],
-        &[],
-        |stage| Box::pin(options(stage)),
-    ),
-    scene("options-plain", "a client that knows no boolean options", &["CONF-07"], &[], |stage| {
-        Box::pin(plain(stage))
-    }),
-    scene(
-        "own-changes",
-        "the agent changes its mode and options itself",
-        &["MODE-07", "MODE-08", "CONF-16"],
-        &[],
-        |stage| Box::pin(own_changes(stage)),
-    ),
-    scene("models", "the model, as drafts had it", &["MODEL-01", "MODEL-03"], &[], |stage| {
-        Box::pin(models(stage))
-    }),
-];
+scenario_table! { Agent:
+    "modes": "the mode is changed", ["MODE-01", "MODE-04", "MODE-05", "MODE-06", "MODE-11"] => modes;
+    "options": "config options are changed",
+        ["CONF-05", "CONF-09", "CONF-11", "CONF-13", "CONF-15", "CONF-18", "CONF-19", "MODE-10"] => options;
+    "options-plain": "a client that knows no boolean options", ["CONF-07"] => plain;
+    "own-changes": "the agent changes its mode and options itself",
+        ["MODE-07", "MODE-08", "CONF-16"] => own_changes;
+    "models": "the model, as drafts had it", ["MODEL-01", "MODEL-03"] => models;
+}
 
 fn known(stage: &Stage, session: &str) -> (Value, Value) {
     let known = stage.book().sessions.get(session);

@@ -2,27 +2,18 @@
 
 use serde_json::{Value, json};
 
-use super::{scene, unseen};
-use crate::{Need, Scenario, Stage, Step, Stop};
+use super::unseen;
+use crate::scenario::scenario_table;
+use crate::{Need, Stage, Step, Stop};
 
 const PROVIDERS: Need = Need::Agent("providers");
 
-pub(super) const SCENARIOS: &[Scenario] = &[
-    scene(
-        "providers-announced",
-        "providers are listed by those who announce them",
-        &["PROV-01"],
-        &[],
-        |stage| Box::pin(announced(stage)),
-    ),
-    scene(
-        "providers",
-        "providers are set and disabled",
-        &["PROV-03", "PROV-04", "PROV-05", "PROV-06", "PROV-07", "PROV-08", "PROV-09", "PROV-10", "PROV-12"],
-        &[PROVIDERS],
-        |stage| Box::pin(providers(stage)),
-    ),
-];
+scenario_table! { Agent:
+    "providers-announced": "providers are listed by those who announce them", ["PROV-01"] => announced;
+    "providers": "providers are set and disabled",
+        ["PROV-03", "PROV-04", "PROV-05", "PROV-06", "PROV-07", "PROV-08", "PROV-09", "PROV-10", "PROV-12"]
+        needs [PROVIDERS] => providers;
+}
 
 async fn announced(stage: &mut Stage) -> Step {
     stage.initialize(json!({})).await?;

@@ -5,69 +5,30 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{capabilities, open_with, opening, reopening, scene, turn, unseen, words};
+use super::{capabilities, open_with, opening, reopening, turn, unseen, words};
 use crate::judge::Heard;
+use crate::scenario::scenario_table;
 use crate::stage::Permission;
-use crate::{Need, Scenario, Stage, Step, Stop};
+use crate::{Need, Stage, Step, Stop};
 
 const ROOTS: Need = Need::Agent("sessionCapabilities.additionalDirectories");
 
-pub(super) const SCENARIOS: &[Scenario] = &[
-    scene("cwd", "a relative path is one of the session's directory", &["ROOT-02"], &[], |stage| {
-        Box::pin(cwd(stage))
-    }),
-    scene(
-        "roots",
-        "relative paths with an additional directory",
-        &["ROOT-06", "ROOT-07"],
-        &[ROOTS],
-        |stage| Box::pin(roots(stage)),
-    ),
-    scene(
-        "roots-wrong",
-        "additional directories that are none",
-        &["ROOT-10", "ROOT-11"],
-        &[ROOTS],
-        |stage| Box::pin(wrong(stage)),
-    ),
-    scene(
-        "roots-gone",
-        "additional directories are those of the request",
-        &["ROOT-12", "ROOT-04"],
-        &[ROOTS, Need::Agent("sessionCapabilities.list")],
-        |stage| Box::pin(gone(stage)),
-    ),
-    scene(
-        "roots-fork",
-        "a fork has no additional directories but its own",
-        &["FORK-05"],
-        &[ROOTS, Need::Agent("sessionCapabilities.fork"), Need::Agent("sessionCapabilities.list")],
-        |stage| Box::pin(forked(stage)),
-    ),
-    scene("outside", "a path outside, directly and through a link", &["ROOT-03", "ROOT-18"], &[], |stage| {
-        Box::pin(outside(stage))
-    }),
-    scene("mcp-stdio", "an MCP server that is a program", &["MCP-02", "MCP-05", "MCP-09"], &[], |stage| {
-        Box::pin(program(stage))
-    }),
-    scene("mcp-wrong", "MCP servers that are none", &["MCP-08", "MCP-10", "MCP-11"], &[], |stage| {
-        Box::pin(wrong_servers(stage))
-    }),
-    scene(
-        "mcp-acp",
-        "an MCP server that the client serves over the connection",
-        &["MCPA-04"],
-        &[Need::Agent("mcpCapabilities.acp")],
-        |stage| Box::pin(served(stage, true)),
-    ),
-    scene(
-        "mcp-acp-old",
-        "the same in the form of August 2026",
-        &["MCPA-03"],
-        &[Need::Agent("mcpCapabilities.acp")],
-        |stage| Box::pin(served(stage, false)),
-    ),
-];
+scenario_table! { Agent:
+    "cwd": "a relative path is one of the session's directory", ["ROOT-02"] => cwd;
+    "roots": "relative paths with an additional directory", ["ROOT-06", "ROOT-07"] needs [ROOTS] => roots;
+    "roots-wrong": "additional directories that are none", ["ROOT-10", "ROOT-11"] needs [ROOTS] => wrong;
+    "roots-gone": "additional directories are those of the request",
+        ["ROOT-12", "ROOT-04"] needs [ROOTS, Need::Agent("sessionCapabilities.list")] => gone;
+    "roots-fork": "a fork has no additional directories but its own", ["FORK-05"]
+        needs [ROOTS, Need::Agent("sessionCapabilities.fork"), Need::Agent("sessionCapabilities.list")] => forked;
+    "outside": "a path outside, directly and through a link", ["ROOT-03", "ROOT-18"] => outside;
+    "mcp-stdio": "an MCP server that is a program", ["MCP-02", "MCP-05", "MCP-09"] => program;
+    "mcp-wrong": "MCP servers that are none", ["MCP-08", "MCP-10", "MCP-11"] => wrong_servers;
+    "mcp-acp": "an MCP server that the client serves over the connection",
+        ["MCPA-04"] needs [Need::Agent("mcpCapabilities.acp")] => served(true);
+    "mcp-acp-old": "the same in the form of August 2026",
+        ["MCPA-03"] needs [Need::Agent("mcpCapabilities.acp")] => served(false);
+}
 
 const ASK: &str = "in your working directory and tell me its first line.";
 

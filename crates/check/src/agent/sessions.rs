@@ -5,75 +5,32 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use super::{begin, is_question, open_with, opening, ping, prompt, reopening, scene, turn, unseen, words};
+use super::{begin, is_question, open_with, opening, ping, prompt, reopening, turn, unseen, words};
 use crate::judge::Heard;
+use crate::scenario::scenario_table;
 use crate::stage::{Id, PromptKind};
-use crate::{Need, Scenario, Stage, Step, Stop};
+use crate::{Need, Stage, Step, Stop};
 
-pub(super) const SCENARIOS: &[Scenario] = &[
-    scene("sessions", "several sessions have ids of their own", &["SESS-03"], &[], |stage| {
-        Box::pin(several(stage))
-    }),
-    scene(
-        "side-by-side",
-        "two sessions work at once and do not mix",
-        &["SESS-06", "PROMPT-12", "CANCEL-11"],
-        &[],
-        |stage| Box::pin(side_by_side(stage)),
-    ),
-    scene("unknown-session", "a prompt for a session that does not exist", &["RPC-18"], &[], |stage| {
-        Box::pin(unknown_session(stage))
-    }),
-    scene(
-        "close",
-        "a session is closed while it works",
-        &["SESS-27", "SESS-29", "SESS-30"],
-        &[Need::Agent("sessionCapabilities.close")],
-        |stage| Box::pin(put_away(stage, "session/close", "SESS-27")),
-    ),
-    scene(
-        "archive",
-        "a session is archived while it works",
-        &["SSTAT-04", "SSTAT-05", "SSTAT-07"],
-        &[Need::Agent("sessionCapabilities.archive")],
-        |stage| Box::pin(put_away(stage, "session/archive", "SSTAT-04")),
-    ),
-    scene(
-        "fork",
-        "a session is forked and both go on",
-        &["FORK-02", "FORK-03"],
-        &[Need::Agent("sessionCapabilities.fork")],
-        |stage| Box::pin(fork(stage)),
-    ),
-    scene(
-        "status",
-        "asking how a session stands does not change it",
-        &["SSTAT-01"],
-        &[Need::Agent("sessionCapabilities.status")],
-        |stage| Box::pin(status(stage)),
-    ),
-    scene(
-        "title",
-        "a title that the user chose",
-        &["SSTAT-08", "SSTAT-09"],
-        &[Need::Agent("sessionCapabilities.title")],
-        |stage| Box::pin(title(stage)),
-    ),
-    scene(
-        "system-prompt",
-        "a system prompt of a mode that nobody knows",
-        &["SYSP-02"],
-        &[Need::Agent("sessionCapabilities.systemPrompt")],
-        |stage| Box::pin(system_prompt(stage)),
-    ),
-    scene(
-        "system-prompt-place",
-        "a system prompt is nothing that the user said",
-        &["SYSP-05"],
-        &[Need::Agent("sessionCapabilities.systemPrompt"), Need::Agent("loadSession")],
-        |stage| Box::pin(system_place(stage)),
-    ),
-];
+scenario_table! { Agent:
+    "sessions": "several sessions have ids of their own", ["SESS-03"] => several;
+    "side-by-side": "two sessions work at once and do not mix",
+        ["SESS-06", "PROMPT-12", "CANCEL-11"] => side_by_side;
+    "unknown-session": "a prompt for a session that does not exist", ["RPC-18"] => unknown_session;
+    "close": "a session is closed while it works", ["SESS-27", "SESS-29", "SESS-30"]
+        needs [Need::Agent("sessionCapabilities.close")] => put_away("session/close", "SESS-27");
+    "archive": "a session is archived while it works", ["SSTAT-04", "SSTAT-05", "SSTAT-07"]
+        needs [Need::Agent("sessionCapabilities.archive")] => put_away("session/archive", "SSTAT-04");
+    "fork": "a session is forked and both go on",
+        ["FORK-02", "FORK-03"] needs [Need::Agent("sessionCapabilities.fork")] => fork;
+    "status": "asking how a session stands does not change it",
+        ["SSTAT-01"] needs [Need::Agent("sessionCapabilities.status")] => status;
+    "title": "a title that the user chose",
+        ["SSTAT-08", "SSTAT-09"] needs [Need::Agent("sessionCapabilities.title")] => title;
+    "system-prompt": "a system prompt of a mode that nobody knows",
+        ["SYSP-02"] needs [Need::Agent("sessionCapabilities.systemPrompt")] => system_prompt;
+    "system-prompt-place": "a system prompt is nothing that the user said", ["SYSP-05"]
+        needs [Need::Agent("sessionCapabilities.systemPrompt"), Need::Agent("loadSession")] => system_place;
+}
 
 async fn several(stage: &mut Stage) -> Step {
     stage.initialize(json!({})).await?;

@@ -4,89 +4,39 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use super::{begin, is_question, ping, scene, turn, unseen};
+use super::{begin, is_question, ping, turn, unseen};
 use crate::judge::Heard;
+use crate::scenario::scenario_table;
 use crate::stage::{Permission, PromptKind, Reply};
-use crate::{Need, Scenario, Stage, Step, Stop};
+use crate::{Need, Stage, Step, Stop};
 
-pub(super) const SCENARIOS: &[Scenario] = &[
-    scene(
-        "read",
-        "the agent reads a file",
-        &[
-            "FS-04", "FS-05", "FS-07", "ROOT-04", "ROOT-05", "TOOL-01", "TOOL-02", "TOOL-03", "TOOL-05",
-            "TOOL-10", "TOOL-11", "TOOL-12", "TOOL-14", "TOOL-18",
-        ],
-        &[Need::Prompt(PromptKind::Read)],
-        |stage| Box::pin(read(stage)),
-    ),
-    scene(
-        "write",
-        "the agent writes a file",
-        &["PERM-02", "PERM-03", "FS-04", "FS-07", "TOOL-08", "TOOL-15"],
-        &[Need::Prompt(PromptKind::Write)],
-        |stage| Box::pin(write(stage)),
-    ),
-    scene(
-        "run",
-        "the agent runs a command",
-        &["TERM-05", "TERM-13", "TOOL-16"],
-        &[Need::Prompt(PromptKind::Run)],
-        |stage| Box::pin(run(stage)),
-    ),
-    scene(
-        "plan",
-        "the agent makes a plan",
-        &["PLAN-01", "PLAN-03", "PLAN-06", "PLAN-09"],
-        &[Need::Prompt(PromptKind::Plan)],
-        |stage| Box::pin(plan(stage, super::capabilities())),
-    ),
-    scene(
-        "plan-plain",
-        "the agent makes a plan for a client that knows one only",
-        &["PLAN-01", "PLAN-03", "PLAN-06", "PLAN-08"],
-        &[Need::Prompt(PromptKind::Plan)],
-        |stage| Box::pin(plan(stage, json!({}))),
-    ),
-    scene("plan-progress", "the agent does what it planned", &["PLAN-02"], &[], |stage| {
-        Box::pin(progress(stage))
-    }),
-    scene(
-        "permission-waits",
-        "nothing happens before a permission is given",
-        &["PERM-13"],
-        &[Need::Prompt(PromptKind::Write)],
-        |stage| Box::pin(waits(stage)),
-    ),
-    scene(
-        "permission-refused",
-        "a rejected tool does not run",
-        &["PERM-09", "PERM-10"],
-        &[Need::Prompt(PromptKind::Write)],
-        |stage| Box::pin(refused(stage, Permission::Reject)),
-    ),
-    scene(
-        "permission-unknown",
-        "an option that was not offered is no approval",
-        &["PERM-09"],
-        &[Need::Prompt(PromptKind::Write)],
-        |stage| Box::pin(refused(stage, Permission::Unknown)),
-    ),
-    scene(
-        "permission-error",
-        "an error is no approval",
-        &["PERM-09"],
-        &[Need::Prompt(PromptKind::Write)],
-        |stage| Box::pin(refused(stage, Permission::Error)),
-    ),
-    scene(
-        "null-results",
-        "results that are null",
-        &["RPC-22"],
-        &[Need::Prompt(PromptKind::Write)],
-        |stage| Box::pin(null_results(stage)),
-    ),
-];
+scenario_table! { Agent:
+    "read": "the agent reads a file",
+        ["FS-04", "FS-05", "FS-07", "ROOT-04", "ROOT-05", "TOOL-01", "TOOL-02", "TOOL-03", "TOOL-05",
+         "TOOL-10", "TOOL-11", "TOOL-12", "TOOL-14", "TOOL-18"]
+        needs [Need::Prompt(PromptKind::Read)] => read;
+    "write": "the agent writes a file",
+        ["PERM-02", "PERM-03", "FS-04", "FS-07", "TOOL-08", "TOOL-15"]
+        needs [Need::Prompt(PromptKind::Write)] => write;
+    "run": "the agent runs a command",
+        ["TERM-05", "TERM-13", "TOOL-16"] needs [Need::Prompt(PromptKind::Run)] => run;
+    "plan": "the agent makes a plan", ["PLAN-01", "PLAN-03", "PLAN-06", "PLAN-09"]
+        needs [Need::Prompt(PromptKind::Plan)] => plan(super::capabilities());
+    "plan-plain": "the agent makes a plan for a client that knows one only",
+        ["PLAN-01", "PLAN-03", "PLAN-06", "PLAN-08"]
+        needs [Need::Prompt(PromptKind::Plan)] => plan(json!({}));
+    "plan-progress": "the agent does what it planned", ["PLAN-02"] => progress;
+    "permission-waits": "nothing happens before a permission is given",
+        ["PERM-13"] needs [Need::Prompt(PromptKind::Write)] => waits;
+    "permission-refused": "a rejected tool does not run",
+        ["PERM-09", "PERM-10"] needs [Need::Prompt(PromptKind::Write)] => refused(Permission::Reject);
+    "permission-unknown": "an option that was not offered is no approval",
+        ["PERM-09"] needs [Need::Prompt(PromptKind::Write)] => refused(Permission::Unknown);
+    "permission-error": "an error is no approval",
+        ["PERM-09"] needs [Need::Prompt(PromptKind::Write)] => refused(Permission::Error);
+    "null-results": "results that are null",
+        ["RPC-22"] needs [Need::Prompt(PromptKind::Write)] => null_results;
+}
 
 /// TOOL-01: what the agent did for a prompt, it reported.
 fn reported(stage: &mut Stage, mark: usize, did: impl Fn(&Heard) -> bool) {

@@ -4,26 +4,16 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::play::{Turn, answer_to, end, open_turn, scene};
-use crate::{BoxFuture, Need, Scenario, Stage, Step, Stop};
+use super::play::{Turn, answer_to, end, open_turn};
+use crate::scenario::scenario_table;
+use crate::{Need, Stage, Step, Stop};
 
-pub(super) const SCENARIOS: &[Scenario] = &[
-    scene(
-        "permission",
-        "the answer is one of the options, by its id",
-        &["PERM-04", "PERM-11"],
-        &[],
-        permission,
-    ),
-    scene("permission-two", "two questions at once", &["PERM-04", "PERM-12"], &[], two),
-    scene(
-        "permission-undecided",
-        "nobody decides for the user",
-        &["PERM-05", "PERM-06"],
-        &[Need::Act("ask")],
-        undecided,
-    ),
-];
+scenario_table! { Client:
+    "permission": "the answer is one of the options, by its id", ["PERM-04", "PERM-11"] => permission;
+    "permission-two": "two questions at once", ["PERM-04", "PERM-12"] => two;
+    "permission-undecided": "nobody decides for the user",
+        ["PERM-05", "PERM-06"] needs [Need::Act("ask")] => undecided;
+}
 
 /// Asks, with ids that say nothing about what they are and two options of one kind.
 pub(super) async fn ask(stage: &mut Stage, turn: &Turn, call: &str) -> Result<Value, Stop> {
@@ -54,54 +44,48 @@ async fn decided(stage: &mut Stage, id: &Value) -> Result<Value, Stop> {
     }
 }
 
-fn permission(stage: &mut Stage) -> BoxFuture<'_, Step> {
-    Box::pin(async move {
-        let turn = open_turn(stage).await?;
-        let id = ask(stage, &turn, "call-1").await?;
-        let outcome = decided(stage, &id).await?;
-        let option = &outcome["optionId"];
-        if outcome["outcome"] == "selected" {
-            let named_by_kind =
-                ["allow_once", "reject_once", "Allow", "Reject"].iter().any(|name| *option == *name);
-            let why = format!("the option was named {option}, which is not its id");
-            stage.check("PERM-11", !named_by_kind, why);
-        }
-        end(stage, &turn).await
-    })
+async fn permission(stage: &mut Stage) -> Step {
+    let turn = open_turn(stage).await?;
+    let id = ask(stage, &turn, "call-1").await?;
+    let outcome = decided(stage, &id).await?;
+    let option = &outcome["optionId"];
+    if outcome["outcome"] == "selected" {
+        let named_by_kind =
+            ["allow_once", "reject_once", "Allow", "Reject"].iter().any(|name| *option == *name);
+        let why = format!("the option was named {option}, which is not its id");
+        stage.check("PERM-11", !named_by_kind, why);
+    }
+    end(stage, &turn).await
 }
 
-fn two(stage: &mut Stage) -> BoxFuture<'_, Step> {
-    Box::pin(async move {
-        let turn = open_turn(stage).await?;
-        let one = ask(stage, &turn, "call-1").await?;
-        let two = ask(stage, &turn, "call-2").await?;
-        decided(stage, &one).await?;
-        match decided(stage, &two).await {
-            Ok(_) => stage.pass("PERM-12"),
-            Err(Stop::NotExercised(_)) => stage.fail("PERM-12", "of two questions only one was answered"),
-            Err(stop) => return Err(stop),
-        }
-        end(stage, &turn).await
-    })
+async fn two(stage: &mut Stage) -> Step {
+    let turn = open_turn(stage).await?;
+    let one = ask(stage, &turn, "call-1").await?;
+    let two = ask(stage, &turn, "call-2").await?;
+    decided(stage, &one).await?;
+    match decided(stage, &two).await {
+        Ok(_) => stage.pass("PERM-12"),
+        Err(Stop::NotExercised(_)) => stage.fail("PERM-12", "of two questions only one was answered"),
+        Err(stop) => return Err(stop),
+    }
+    end(stage, &turn).await
 }
 
-fn undecided(stage: &mut Stage) -> BoxFuture<'_, Step> {
-    Box::pin(async move {
-        let turn = open_turn(stage).await?;
-        let id = ask(stage, &turn, "call-1").await?;
-        let mark = stage.mark();
-        stage.quiet(Duration::from_secs(2)).await?;
-        let answer = stage
-            .heard(mark)
-            .iter()
-            .find(|heard| heard.id() == Some(&id))
-            .map(|heard| heard.json["result"]["outcome"].clone());
-        // Rejecting decides nothing that the user would have to undo.
-        let allowed =
-            answer.is_some_and(|outcome| outcome["outcome"] == "selected" && outcome["optionId"] != "opt/3");
-        for rule in ["PERM-05", "PERM-06"] {
-            stage.check(rule, !allowed, "the tool call was allowed, and no user was asked");
-        }
-        end(stage, &turn).await
-    })
+async fn undecided(stage: &mut Stage) -> Step {
+    let turn = open_turn(stage).await?;
+    let id = ask(stage, &turn, "call-1").await?;
+    let mark = stage.mark();
+    stage.quiet(Duration::from_secs(2)).await?;
+    let answer = stage
+        .heard(mark)
+        .iter()
+        .find(|heard| heard.id() == Some(&id))
+        .map(|heard| heard.json["result"]["outcome"].clone());
+    // Rejecting decides nothing that the user would have to undo.
+    let allowed =
+        answer.is_some_and(|outcome| outcome["outcome"] == "selected" && outcome["optionId"] != "opt/3");
+    for rule in ["PERM-05", "PERM-06"] {
+        stage.check(rule, !allowed, "the tool call was allowed, and no user was asked");
+    }
+    end(stage, &turn).await
 }

@@ -2,72 +2,27 @@
 
 use serde_json::{Value, json};
 
-use super::play::{everything, find, new_session, prompted, scene, whole_act};
-use crate::{BoxFuture, Need, Scenario, Stage, Step, Stop};
+use super::play::{everything, find, new_session, prompted, whole_act};
+use crate::scenario::scenario_table;
+use crate::{Need, Stage, Step, Stop};
 
-/// Two scenarios per kind of block: without the capability it stays out, with it watchers look at it.
-macro_rules! block {
-    ($lacks:ident, $has:ident, $kind:literal, $capability:literal) => {
-        fn $lacks(stage: &mut Stage) -> BoxFuture<'_, Step> {
-            Box::pin(lacks(stage, $kind, $capability))
-        }
-        fn $has(stage: &mut Stage) -> BoxFuture<'_, Step> {
-            Box::pin(has(stage, $kind))
-        }
-    };
+scenario_table! { Client:
+    "image-missing": "no image for an agent that takes none",
+        ["PROMPT-02", "CONT-02"] needs [Need::Act("image")] => lacks("image", "image");
+    "image": "an image for an agent that takes it",
+        ["PROMPT-02", "CONT-01", "CONT-02", "CONT-03"] needs [Need::Act("image")] => has("image");
+    "audio-missing": "no audio for an agent that takes none",
+        ["PROMPT-02", "CONT-02"] needs [Need::Act("audio")] => lacks("audio", "audio");
+    "audio": "audio for an agent that takes it",
+        ["PROMPT-02", "CONT-01", "CONT-02", "CONT-03"] needs [Need::Act("audio")] => has("audio");
+    "resource-missing": "no resource for an agent that takes none",
+        ["PROMPT-02", "CONT-02"] needs [Need::Act("resource")] => lacks("resource", "embeddedContext");
+    "resource": "a resource for an agent that takes it",
+        ["PROMPT-02", "CONT-01", "CONT-02", "CONT-04"] needs [Need::Act("resource")] => has("resource");
+    "link": "a link to a resource", ["CONT-01", "CONT-05"] needs [Need::Act("link")] => link;
+    "command": "a slash command is a prompt", ["CMD-04"] needs [Need::Act("command")] => command;
+    "refusal": "a turn that the agent refused", ["PROMPT-14"] => refusal;
 }
-
-block!(no_image, image, "image", "image");
-block!(no_audio, audio, "audio", "audio");
-block!(no_resource, resource, "resource", "embeddedContext");
-
-pub(super) const SCENARIOS: &[Scenario] = &[
-    scene(
-        "image-missing",
-        "no image for an agent that takes none",
-        &["PROMPT-02", "CONT-02"],
-        &[Need::Act("image")],
-        no_image,
-    ),
-    scene(
-        "image",
-        "an image for an agent that takes it",
-        &["PROMPT-02", "CONT-01", "CONT-02", "CONT-03"],
-        &[Need::Act("image")],
-        image,
-    ),
-    scene(
-        "audio-missing",
-        "no audio for an agent that takes none",
-        &["PROMPT-02", "CONT-02"],
-        &[Need::Act("audio")],
-        no_audio,
-    ),
-    scene(
-        "audio",
-        "audio for an agent that takes it",
-        &["PROMPT-02", "CONT-01", "CONT-02", "CONT-03"],
-        &[Need::Act("audio")],
-        audio,
-    ),
-    scene(
-        "resource-missing",
-        "no resource for an agent that takes none",
-        &["PROMPT-02", "CONT-02"],
-        &[Need::Act("resource")],
-        no_resource,
-    ),
-    scene(
-        "resource",
-        "a resource for an agent that takes it",
-        &["PROMPT-02", "CONT-01", "CONT-02", "CONT-04"],
-        &[Need::Act("resource")],
-        resource,
-    ),
-    scene("link", "a link to a resource", &["CONT-01", "CONT-05"], &[Need::Act("link")], link),
-    scene("command", "a slash command is a prompt", &["CMD-04"], &[Need::Act("command")], command),
-    scene("refusal", "a turn that the agent refused", &["PROMPT-14"], &[], refusal),
-];
 
 /// The blocks of the prompt that the client sent.
 async fn blocks(stage: &mut Stage, capabilities: Value) -> Result<Vec<Value>, Stop> {
@@ -108,37 +63,32 @@ async fn has(stage: &mut Stage, kind: &str) -> Step {
     Ok(())
 }
 
-fn link(stage: &mut Stage) -> BoxFuture<'_, Step> {
-    Box::pin(async move { blocks(stage, everything()).await.map(drop) })
+async fn link(stage: &mut Stage) -> Step {
+    blocks(stage, everything()).await.map(drop)
 }
 
-fn command(stage: &mut Stage) -> BoxFuture<'_, Step> {
-    Box::pin(async move {
-        stage.accept(everything()).await?;
-        new_session(stage, super::play::NEW, json!({})).await?;
-        let commands =
-            json!([{ "name": "attache", "description": "A command", "input": { "hint": "what" } }]);
-        let update = json!({ "sessionUpdate": "available_commands_update", "availableCommands": commands });
-        stage.update(super::play::NEW, update).await?;
-        let (prompt, asked) = prompted(stage).await?;
-        let text = &asked.params()["prompt"][0]["text"];
-        if let Some(text) = text.as_str() {
-            stage.check(
-                "CMD-04",
-                text.starts_with("/attache"),
-                format!("the command was run by the text {text:?}"),
-            );
-        }
-        stage.end_turn(&prompt, "end_turn").await
-    })
+async fn command(stage: &mut Stage) -> Step {
+    stage.accept(everything()).await?;
+    new_session(stage, super::play::NEW, json!({})).await?;
+    let commands = json!([{ "name": "attache", "description": "A command", "input": { "hint": "what" } }]);
+    let update = json!({ "sessionUpdate": "available_commands_update", "availableCommands": commands });
+    stage.update(super::play::NEW, update).await?;
+    let (prompt, asked) = prompted(stage).await?;
+    let text = &asked.params()["prompt"][0]["text"];
+    if let Some(text) = text.as_str() {
+        stage.check(
+            "CMD-04",
+            text.starts_with("/attache"),
+            format!("the command was run by the text {text:?}"),
+        );
+    }
+    stage.end_turn(&prompt, "end_turn").await
 }
 
-fn refusal(stage: &mut Stage) -> BoxFuture<'_, Step> {
-    Box::pin(async move {
-        stage.accept(everything()).await?;
-        new_session(stage, super::play::NEW, json!({})).await?;
-        let (prompt, _) = prompted(stage).await?;
-        stage.end_turn(&prompt, "refusal").await?;
-        super::play::leaves(stage, &["PROMPT-14"], "a refused turn").await
-    })
+async fn refusal(stage: &mut Stage) -> Step {
+    stage.accept(everything()).await?;
+    new_session(stage, super::play::NEW, json!({})).await?;
+    let (prompt, _) = prompted(stage).await?;
+    stage.end_turn(&prompt, "refusal").await?;
+    super::play::leaves(stage, &["PROMPT-14"], "a refused turn").await
 }

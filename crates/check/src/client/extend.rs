@@ -2,40 +2,20 @@
 
 use serde_json::{Value, json};
 
-use super::play::{Turn, end, everything, find, open_turn, scene, serve_rest, told};
-use crate::{BoxFuture, Need, Scenario, Stage, Step, Stop};
+use super::play::{Turn, end, everything, find, open_turn, serve_rest, told};
+use crate::scenario::scenario_table;
+use crate::{Need, Stage, Step, Stop};
 
-pub(super) const SCENARIOS: &[Scenario] = &[
-    scene(
-        "meta",
-        "what others write into _meta changes nothing",
-        &["EXT-01", "EXT-04", "EXT-10", "EXT-11", "EXT-12"],
-        &[],
-        meta,
-    ),
-    scene("unknown-members", "unknown members change nothing", &["EXT-03"], &[], members),
-    scene(
-        "extension-request",
-        "a request of an extension that the client does not know",
-        &["EXT-07"],
-        &[],
-        request,
-    ),
-    scene(
-        "extension",
-        "an extension is used where it is announced",
-        &["INIT-28", "EXT-05", "EXT-06", "EXT-09"],
-        &[Need::Act("extension")],
-        extension,
-    ),
-    scene(
-        "extension-announced",
-        "an extension that the agent announces",
-        &["INIT-28"],
-        &[Need::Act("extension")],
-        announced,
-    ),
-];
+scenario_table! { Client:
+    "meta": "what others write into _meta changes nothing",
+        ["EXT-01", "EXT-04", "EXT-10", "EXT-11", "EXT-12"] => meta;
+    "unknown-members": "unknown members change nothing", ["EXT-03"] => members;
+    "extension-request": "a request of an extension that the client does not know", ["EXT-07"] => request;
+    "extension": "an extension is used where it is announced",
+        ["INIT-28", "EXT-05", "EXT-06", "EXT-09"] needs [Need::Act("extension")] => extension;
+    "extension-announced": "an extension that the agent announces",
+        ["INIT-28"] needs [Need::Act("extension")] => announced;
+}
 
 /// A request that this client serves.
 fn service(stage: &Stage, turn: &Turn) -> Result<(&'static str, Value), Stop> {
@@ -74,79 +54,63 @@ async fn ignores(stage: &mut Stage, turn: &Turn, rule: &'static str, name: &str,
     }
 }
 
-fn meta(stage: &mut Stage) -> BoxFuture<'_, Step> {
-    Box::pin(async move {
-        let turn = open_turn(stage).await?;
-        ignores(
-            stage,
-            &turn,
-            "EXT-01",
-            "_meta",
-            json!({ "attache.dev/foreign": "text", "traceparent": "00-0-0-00" }),
-        )
+async fn meta(stage: &mut Stage) -> Step {
+    let turn = open_turn(stage).await?;
+    ignores(
+        stage,
+        &turn,
+        "EXT-01",
+        "_meta",
+        json!({ "attache.dev/foreign": "text", "traceparent": "00-0-0-00" }),
+    )
+    .await?;
+    ignores(stage, &turn, "EXT-04", "_meta", json!({ "attache.dev/odd": [null, { "deep": [] }], "n": 5 }))
         .await?;
-        ignores(
-            stage,
-            &turn,
-            "EXT-04",
-            "_meta",
-            json!({ "attache.dev/odd": [null, { "deep": [] }], "n": 5 }),
-        )
-        .await?;
-        ignores(stage, &turn, "EXT-11", "_meta", json!(5)).await?;
-        ignores(stage, &turn, "EXT-12", "_meta", Value::Null).await?;
-        end(stage, &turn).await
-    })
+    ignores(stage, &turn, "EXT-11", "_meta", json!(5)).await?;
+    ignores(stage, &turn, "EXT-12", "_meta", Value::Null).await?;
+    end(stage, &turn).await
 }
 
-fn members(stage: &mut Stage) -> BoxFuture<'_, Step> {
-    Box::pin(async move {
-        let turn = open_turn(stage).await?;
-        ignores(stage, &turn, "EXT-03", "zz", json!(1)).await?;
-        end(stage, &turn).await
-    })
+async fn members(stage: &mut Stage) -> Step {
+    let turn = open_turn(stage).await?;
+    ignores(stage, &turn, "EXT-03", "zz", json!(1)).await?;
+    end(stage, &turn).await
 }
 
-fn request(stage: &mut Stage) -> BoxFuture<'_, Step> {
-    Box::pin(async move {
-        let turn = open_turn(stage).await?;
-        match stage.call("_attache.dev/unknown", json!({ "x": 1 })).await {
-            Ok(Err(error)) => {
-                stage.check("EXT-07", error.code == -32601, format!("it was refused with {}", error.code))
-            }
-            Ok(Ok(result)) => stage.fail("EXT-07", format!("it was answered with the result {result}")),
-            Err(Stop::Deadline(_)) => stage.fail("EXT-07", "it was not answered"),
-            Err(stop) => return Err(stop),
+async fn request(stage: &mut Stage) -> Step {
+    let turn = open_turn(stage).await?;
+    match stage.call("_attache.dev/unknown", json!({ "x": 1 })).await {
+        Ok(Err(error)) => {
+            stage.check("EXT-07", error.code == -32601, format!("it was refused with {}", error.code))
         }
-        end(stage, &turn).await
-    })
+        Ok(Ok(result)) => stage.fail("EXT-07", format!("it was answered with the result {result}")),
+        Err(Stop::Deadline(_)) => stage.fail("EXT-07", "it was not answered"),
+        Err(stop) => return Err(stop),
+    }
+    end(stage, &turn).await
 }
 
-fn extension(stage: &mut Stage) -> BoxFuture<'_, Step> {
-    Box::pin(async move {
-        stage.accept(everything()).await?;
-        let said = serve_rest(stage, |_, _| None).await?;
-        let used = said
-            .iter()
-            .filter_map(|heard| heard.method())
-            .find(|method| method.starts_with('_'))
-            .map(str::to_owned);
-        let why =
-            format!("`{}` was used, which the agent does not announce", used.as_deref().unwrap_or_default());
-        stage.check("EXT-09", used.is_none(), why);
-        let _ = find(&said, "session/prompt");
-        Ok(())
-    })
+async fn extension(stage: &mut Stage) -> Step {
+    stage.accept(everything()).await?;
+    let said = serve_rest(stage, |_, _| None).await?;
+    let used = said
+        .iter()
+        .filter_map(|heard| heard.method())
+        .find(|method| method.starts_with('_'))
+        .map(str::to_owned);
+    let why =
+        format!("`{}` was used, which the agent does not announce", used.as_deref().unwrap_or_default());
+    stage.check("EXT-09", used.is_none(), why);
+    let _ = find(&said, "session/prompt");
+    Ok(())
 }
 
-fn announced(stage: &mut Stage) -> BoxFuture<'_, Step> {
-    Box::pin(async move {
-        let mut capabilities = everything();
-        capabilities["_meta"] = json!({ "attache.dev": { "hello": true } });
-        stage.accept(capabilities).await?;
-        let said = serve_rest(stage, |_, _| None).await?;
-        // Whether it was right to use it is for the watchers to say.
-        let used = said.iter().filter_map(|heard| heard.method()).any(|method| method.starts_with('_'));
-        if used { Ok(()) } else { Err(Stop::NotExercised("the client used no extension".to_owned())) }
-    })
+async fn announced(stage: &mut Stage) -> Step {
+    let mut capabilities = everything();
+    capabilities["_meta"] = json!({ "attache.dev": { "hello": true } });
+    stage.accept(capabilities).await?;
+    let said = serve_rest(stage, |_, _| None).await?;
+    // Whether it was right to use it is for the watchers to say.
+    let used = said.iter().filter_map(|heard| heard.method()).any(|method| method.starts_with('_'));
+    if used { Ok(()) } else { Err(Stop::NotExercised("the client used no extension".to_owned())) }
 }

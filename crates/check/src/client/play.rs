@@ -9,18 +9,7 @@ use tokio::time::timeout;
 
 use crate::judge::{Heard, Message};
 use crate::stage::{Id, WireError};
-use crate::{BoxFuture, Need, Role, Scenario, Stage, Step, Stop};
-
-/// A scenario that judges a client.
-pub(crate) const fn scene(
-    name: &'static str,
-    about: &'static str,
-    rules: &'static [&'static str],
-    needs: &'static [Need],
-    run: for<'a> fn(&'a mut Stage) -> BoxFuture<'a, Step>,
-) -> Scenario {
-    Scenario { name, about, judges: Role::Client, rules, needs, fault: false, run }
-}
+use crate::{Stage, Step, Stop};
 
 /// Everything that an agent can announce in version 1, drafts included.
 pub(crate) fn everything() -> Value {

@@ -2,79 +2,43 @@
 
 use serde_json::{Value, json};
 
-use super::play::{everything, find, leaves, scene, serve_rest, serve_until, without};
+use super::play::{everything, find, leaves, serve_rest, serve_until, without};
 use super::{SESSION, roots};
 use crate::judge::Message;
-use crate::{BoxFuture, Need, Scenario, Stage, Step, Stop};
+use crate::scenario::scenario_table;
+use crate::{Need, Stage, Step, Stop};
 
-pub(super) const SCENARIOS: &[Scenario] = &[
-    scene(
-        "load-null",
-        "session/load answered with null",
-        &["SESS-13", "RPC-22", "SESS-18"],
-        &[Need::Act("load")],
-        load_null,
-    ),
-    scene(
-        "load-roots",
-        "session/load repeats the other roots",
-        &["ROOT-13"],
-        &[Need::Act("load_roots")],
-        load_roots,
-    ),
-    scene(
-        "resume-roots",
-        "session/resume repeats the other roots",
-        &["ROOT-13"],
-        &[Need::Act("resume_roots")],
-        resume_roots,
-    ),
-    scene(
-        "load-system-prompt",
-        "session/load repeats the system prompt",
-        &["SYSP-04"],
-        &[Need::Act("load_system")],
-        load_system,
-    ),
-    scene(
-        "status-unknown",
-        "a status that nobody knows counts as saved",
-        &["SSTAT-02"],
-        &[Need::Act("attach")],
-        status_unknown,
-    ),
-    scene(
-        "status-open",
-        "a session that is open is attached to before it is prompted",
-        &["SSTAT-03"],
-        &[Need::Act("attach")],
-        status_open,
-    ),
-    scene(
-        "archived",
-        "an archived session is taken out of the archive first",
-        &["SSTAT-10"],
-        &[Need::Act("archived")],
-        archived,
-    ),
-];
+scenario_table! { Client:
+    "load-null": "session/load answered with null",
+        ["SESS-13", "RPC-22", "SESS-18"] needs [Need::Act("load")] => load_null;
+    "load-roots": "session/load repeats the other roots",
+        ["ROOT-13"] needs [Need::Act("load_roots")] => repeats("session/load");
+    "resume-roots": "session/resume repeats the other roots",
+        ["ROOT-13"] needs [Need::Act("resume_roots")] => repeats("session/resume");
+    "load-system-prompt": "session/load repeats the system prompt",
+        ["SYSP-04"] needs [Need::Act("load_system")] => load_system;
+    "status-unknown": "a status that nobody knows counts as saved",
+        ["SSTAT-02"] needs [Need::Act("attach")] => status_unknown;
+    "status-open": "a session that is open is attached to before it is prompted",
+        ["SSTAT-03"] needs [Need::Act("attach")] => status_open;
+    "archived": "an archived session is taken out of the archive first",
+        ["SSTAT-10"] needs [Need::Act("archived")] => archived;
+}
 
-fn load_null(stage: &mut Stage) -> BoxFuture<'_, Step> {
-    Box::pin(async move {
-        stage.accept(everything()).await?;
-        let asked = serve_until(stage, "session/load").await?;
-        stage.reply(&asked, Value::Null).await?;
-        let said = serve_rest(stage, |_, _| None).await?;
-        let Some(prompt) = find(&said, "session/prompt") else {
-            return leaves(stage, &["SESS-13", "RPC-22"], "session/load answered with null").await;
-        };
-        stage.pass("SESS-13");
-        stage.pass("RPC-22");
-        let session = &prompt.params()["sessionId"];
-        let why = format!("after loading {SESSION} the prompt names {session}");
-        stage.check("SESS-18", *session == SESSION, why);
-        Ok(())
-    })
+async fn load_null(stage: &mut Stage) -> Step {
+    stage.accept(everything()).await?;
+    let asked = serve_until(stage, "session/load").await?;
+    stage.reply(&asked, Value::Null).await?;
+    let said = serve_rest(stage, |_, _| None).await?;
+    let Some(prompt) = find(&said, "session/prompt") else {
+        return leaves(stage, &["SESS-13", "RPC-22"], "session/load answered with null").await;
+    };
+    stage.pass("SESS-13");
+    stage.pass("RPC-22");
+    let session = &prompt.params()["sessionId"];
+    let why = format!("after loading {SESSION} the prompt names {session}");
+    stage.check("SESS-18", *session == SESSION, why);
+    Ok(())
 }
 
 async fn repeats(stage: &mut Stage, method: &str) -> Step {
@@ -90,25 +54,15 @@ async fn repeats(stage: &mut Stage, method: &str) -> Step {
     Ok(())
 }
 
-fn load_roots(stage: &mut Stage) -> BoxFuture<'_, Step> {
-    Box::pin(repeats(stage, "session/load"))
-}
-
-fn resume_roots(stage: &mut Stage) -> BoxFuture<'_, Step> {
-    Box::pin(repeats(stage, "session/resume"))
-}
-
-fn load_system(stage: &mut Stage) -> BoxFuture<'_, Step> {
-    Box::pin(async move {
-        stage.accept(everything()).await?;
-        let said = serve_rest(stage, |_, _| None).await?;
-        let Some(asked) = find(&said, "session/load") else {
-            return Err(Stop::NotExercised("the client was told to load a session and did not".to_owned()));
-        };
-        let repeated = asked.params()["systemPrompt"].is_object();
-        stage.check("SYSP-04", repeated, "session/load does not repeat the system prompt");
-        Ok(())
-    })
+async fn load_system(stage: &mut Stage) -> Step {
+    stage.accept(everything()).await?;
+    let said = serve_rest(stage, |_, _| None).await?;
+    let Some(asked) = find(&said, "session/load") else {
+        return Err(Stop::NotExercised("the client was told to load a session and did not".to_owned()));
+    };
+    let repeated = asked.params()["systemPrompt"].is_object();
+    stage.check("SYSP-04", repeated, "session/load does not repeat the system prompt");
+    Ok(())
 }
 
 /// Answers session/status with `status`; whether the client then attached before it prompted, or prompted at all.
@@ -129,39 +83,33 @@ async fn attach(stage: &mut Stage, status: &str) -> Result<(bool, bool), Stop> {
     Ok((attached.is_some() && prompted.is_none_or(|prompted| attached < Some(prompted)), prompted.is_some()))
 }
 
-fn status_unknown(stage: &mut Stage) -> BoxFuture<'_, Step> {
-    Box::pin(async move {
-        let (attached, _) = attach(stage, "_x").await?;
-        stage.check("SSTAT-02", attached, "a session of an unknown status was not loaded as a saved one");
-        Ok(())
-    })
+async fn status_unknown(stage: &mut Stage) -> Step {
+    let (attached, _) = attach(stage, "_x").await?;
+    stage.check("SSTAT-02", attached, "a session of an unknown status was not loaded as a saved one");
+    Ok(())
 }
 
-fn status_open(stage: &mut Stage) -> BoxFuture<'_, Step> {
-    Box::pin(async move {
-        let (attached, prompted) = attach(stage, "open").await?;
-        if !attached && !prompted {
-            return Err(Stop::NotExercised("the client neither attached nor prompted".to_owned()));
-        }
-        stage.check("SSTAT-03", attached, "a session that is open was prompted without load or resume");
-        Ok(())
-    })
+async fn status_open(stage: &mut Stage) -> Step {
+    let (attached, prompted) = attach(stage, "open").await?;
+    if !attached && !prompted {
+        return Err(Stop::NotExercised("the client neither attached nor prompted".to_owned()));
+    }
+    stage.check("SSTAT-03", attached, "a session that is open was prompted without load or resume");
+    Ok(())
 }
 
-fn archived(stage: &mut Stage) -> BoxFuture<'_, Step> {
-    Box::pin(async move {
-        stage.accept(without("/auth/status")).await?;
-        let said = serve_rest(stage, |method, _| {
-            let info = json!({ "sessionId": SESSION, "cwd": "/", "archived": true });
-            (method == "session/list").then(|| Ok(json!({ "sessions": [info] })))
-        })
-        .await?;
-        let place = |method: &str| said.iter().position(|heard| heard.asks(method));
-        let Some(opened) = place("session/load").or(place("session/resume")) else {
-            return Err(Stop::NotExercised("the client opened no archived session".to_owned()));
-        };
-        let first = place("session/unarchive").is_some_and(|place| place < opened);
-        stage.check("SSTAT-10", first, "an archived session was opened without session/unarchive");
-        Ok(())
+async fn archived(stage: &mut Stage) -> Step {
+    stage.accept(without("/auth/status")).await?;
+    let said = serve_rest(stage, |method, _| {
+        let info = json!({ "sessionId": SESSION, "cwd": "/", "archived": true });
+        (method == "session/list").then(|| Ok(json!({ "sessions": [info] })))
     })
+    .await?;
+    let place = |method: &str| said.iter().position(|heard| heard.asks(method));
+    let Some(opened) = place("session/load").or(place("session/resume")) else {
+        return Err(Stop::NotExercised("the client opened no archived session".to_owned()));
+    };
+    let first = place("session/unarchive").is_some_and(|place| place < opened);
+    stage.check("SSTAT-10", first, "an archived session was opened without session/unarchive");
+    Ok(())
 }

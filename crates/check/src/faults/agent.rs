@@ -4,69 +4,29 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::agent::{begin, capabilities, is_question, on_disk, opening, ping, prompt, scene, unseen, words};
+use crate::agent::{begin, capabilities, is_question, on_disk, opening, ping, prompt, unseen, words};
 use crate::judge::Message;
+use crate::scenario::scenario_table;
 use crate::stage::{PromptKind, Reply};
-use crate::{Need, Scenario, Stage, Step, Stop};
+use crate::{Need, Stage, Step, Stop};
 
-/// All of them, in the order in which they are played.
-pub fn scenarios() -> Vec<Scenario> {
-    let list = [
-        scene("fault-split", "a line that comes byte by byte", &["RPC-24", "STDIO-04"], &[], |stage| {
-            Box::pin(split(stage))
-        }),
-        scene(
-            "fault-joined",
-            "several lines in one write, one of them halved",
-            &["RPC-24", "RPC-20"],
-            &[],
-            |stage| Box::pin(joined(stage)),
-        ),
-        scene("fault-line-ends", "carriage returns and blank lines", &["STDIO-11"], &[], |stage| {
-            Box::pin(line_ends(stage))
-        }),
-        scene("fault-long-line", "a line of ten megabytes", &["STDIO-11"], &[], |stage| {
-            Box::pin(long_line(stage))
-        }),
-        scene("fault-deep", "a line that is nested deeply", &["RPC-09"], &[], |stage| Box::pin(deep(stage))),
-        scene("fault-garbage", "many lines that are no messages", &["RPC-09", "RPC-10"], &[], |stage| {
-            Box::pin(garbage(stage))
-        }),
-        scene("fault-same-id", "two requests with one id", &["RPC-24"], &[], |stage| {
-            Box::pin(same_id(stage))
-        }),
-        scene("fault-answers", "answers that nobody asked for, late, and twice", &["RPC-14"], &[], |stage| {
-            Box::pin(stray_answers(stage))
-        }),
-        scene(
-            "fault-codes",
-            "errors with codes that nobody knows",
-            &["RPC-16"],
-            &[Need::Prompt(PromptKind::Run)],
-            |stage| Box::pin(codes(stage)),
-        ),
-        scene(
-            "fault-null",
-            "a permission that is answered with nothing, or with something unknown",
-            &["PERM-09"],
-            &[Need::Prompt(PromptKind::Write)],
-            |stage| Box::pin(null_permission(stage)),
-        ),
-        scene(
-            "fault-null-form",
-            "a form that is answered with nothing",
-            &["ELIC-20", "ELIC-33"],
-            &[Need::Prompt(PromptKind::Elicit)],
-            |stage| Box::pin(null_form(stage)),
-        ),
-        scene("fault-deaf", "the client does not read for a while", &["RPC-24"], &[], |stage| {
-            Box::pin(deaf(stage))
-        }),
-        scene("fault-leaving", "the client leaves in the middle of a turn", &["STDIO-08"], &[], |stage| {
-            Box::pin(leaving(stage))
-        }),
-    ];
-    list.into_iter().map(|scenario| Scenario { fault: true, ..scenario }).collect()
+scenario_table! { Agent, faults:
+    "fault-split": "a line that comes byte by byte", ["RPC-24", "STDIO-04"] => split;
+    "fault-joined": "several lines in one write, one of them halved", ["RPC-24", "RPC-20"] => joined;
+    "fault-line-ends": "carriage returns and blank lines", ["STDIO-11"] => line_ends;
+    "fault-long-line": "a line of ten megabytes", ["STDIO-11"] => long_line;
+    "fault-deep": "a line that is nested deeply", ["RPC-09"] => deep;
+    "fault-garbage": "many lines that are no messages", ["RPC-09", "RPC-10"] => garbage;
+    "fault-same-id": "two requests with one id", ["RPC-24"] => same_id;
+    "fault-answers": "answers that nobody asked for, late, and twice", ["RPC-14"] => stray_answers;
+    "fault-codes": "errors with codes that nobody knows",
+        ["RPC-16"] needs [Need::Prompt(PromptKind::Run)] => codes;
+    "fault-null": "a permission that is answered with nothing, or with something unknown",
+        ["PERM-09"] needs [Need::Prompt(PromptKind::Write)] => null_permission;
+    "fault-null-form": "a form that is answered with nothing",
+        ["ELIC-20", "ELIC-33"] needs [Need::Prompt(PromptKind::Elicit)] => null_form;
+    "fault-deaf": "the client does not read for a while", ["RPC-24"] => deaf;
+    "fault-leaving": "the client leaves in the middle of a turn", ["STDIO-08"] => leaving;
 }
 
 /// RPC-24: after whatever was done, a request gets its answer.
