@@ -17,7 +17,7 @@ use attache_conn::process::Child;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use crate::Role;
-use crate::trace::{End, Entry, Head, What, piece_line};
+use crate::trace::{Entry, EntryKind, Header, LineEnd, piece_line};
 
 /// The longest piece of a line in one entry.
 pub const PIECE: usize = 1 << 20;
@@ -51,7 +51,7 @@ impl Recorder {
     /// When the head cannot be written.
     pub fn new(
         mut file: impl Write + Send + 'static,
-        head: &Head,
+        head: &Header,
         mask: Option<Mask>,
     ) -> io::Result<Recorder> {
         file.write_all(format!("{}\n", head.to_line()).as_bytes())?;
@@ -63,15 +63,15 @@ impl Recorder {
     }
 
     /// Writes an entry down.
-    pub fn note(&self, what: What) {
-        let what = match (what, &self.mask) {
-            (What::Line { from, text, end }, Some(_)) => {
-                What::Line { from, text: self.masked(&text).into_owned(), end }
+    pub fn note(&self, kind: EntryKind) {
+        let kind = match (kind, &self.mask) {
+            (EntryKind::Line { from, text, end }, Some(_)) => {
+                EntryKind::Line { from, text: self.masked(&text).into_owned(), end }
             }
-            (What::Stderr(text), Some(_)) => What::Stderr(self.masked(&text).into_owned()),
-            (what, _) => what,
+            (EntryKind::Stderr(text), Some(_)) => EntryKind::Stderr(self.masked(&text).into_owned()),
+            (kind, _) => kind,
         };
-        self.write(&Entry { at: self.started.elapsed(), what }.to_line());
+        self.write(&Entry { at: self.started.elapsed(), kind }.to_line());
     }
 
     /// Writes the beginning of a line down whose rest is still to come.
@@ -130,9 +130,9 @@ impl Lines<'_> {
             self.held.extend_from_slice(&bytes[..at]);
             bytes = &bytes[at + 1..];
             let mut text = std::mem::take(&mut self.held);
-            let end = if text.last() == Some(&b'\r') { End::CrLf } else { End::Lf };
-            text.truncate(text.len() - usize::from(end == End::CrLf));
-            self.recorder.note(What::Line { from: self.from, text, end });
+            let end = if text.last() == Some(&b'\r') { LineEnd::CrLf } else { LineEnd::Lf };
+            text.truncate(text.len() - usize::from(end == LineEnd::CrLf));
+            self.recorder.note(EntryKind::Line { from: self.from, text, end });
         }
         self.held.extend_from_slice(bytes);
         while self.held.len() > self.recorder.limit() {
@@ -145,9 +145,9 @@ impl Lines<'_> {
     fn end(&mut self) {
         if !self.held.is_empty() {
             let text = std::mem::take(&mut self.held);
-            self.recorder.note(What::Line { from: self.from, text, end: End::Open });
+            self.recorder.note(EntryKind::Line { from: self.from, text, end: LineEnd::Open });
         }
-        self.recorder.note(What::Closed { from: self.from });
+        self.recorder.note(EntryKind::Closed { from: self.from });
     }
 }
 
@@ -196,7 +196,7 @@ async fn finish(heard: &mut (impl Future<Output = io::Result<()>> + Unpin), reco
         match tokio::time::timeout(SILENCE, &mut *heard).await {
             Ok(_) => return,
             Err(_) if written(recorder) == before => {
-                return recorder.note(What::Note("the agent did not end after its input did".into()));
+                return recorder.note(EntryKind::Note("the agent did not end after its input did".into()));
             }
             Err(_) => {}
         }
@@ -222,12 +222,12 @@ async fn carry(
 }
 
 /// How a process ended, as an entry.
-fn exit(status: ExitStatus) -> What {
+fn exit(status: ExitStatus) -> EntryKind {
     #[cfg(unix)]
     let signal = std::os::unix::process::ExitStatusExt::signal(&status);
     #[cfg(not(unix))]
     let signal = None;
-    What::Exit { code: status.code(), signal }
+    EntryKind::Exit { code: status.code(), signal }
 }
 
 #[cfg(all(test, unix))]

@@ -28,12 +28,12 @@ impl Paper {
 }
 
 fn recorder(paper: &Paper, mask: Option<Mask>) -> Recorder {
-    Recorder::new(paper.clone(), &Head::default(), mask).unwrap()
+    Recorder::new(paper.clone(), &Header::default(), mask).unwrap()
 }
 
-fn lines(trace: &Trace, whose: Role) -> Vec<(Vec<u8>, End)> {
-    let of = |entry: &Entry| match &entry.what {
-        What::Line { from, text, end } if *from == whose => Some((text.clone(), *end)),
+fn lines(trace: &Trace, whose: Role) -> Vec<(Vec<u8>, LineEnd)> {
+    let of = |entry: &Entry| match &entry.kind {
+        EntryKind::Line { from, text, end } if *from == whose => Some((text.clone(), *end)),
         _ => None,
     };
     trace.entries.iter().filter_map(of).collect()
@@ -54,17 +54,17 @@ async fn every_byte_goes_on_as_it_came() {
     let (output, status) = through("cat; exit 3", input, &recorder(&paper, None)).await;
     assert_eq!(output, input);
     assert_eq!(status.code(), Some(3));
-    let expected: Vec<(Vec<u8>, End)> = vec![
-        (b"{\"a\":1}".to_vec(), End::Lf),
-        (b"windows".to_vec(), End::CrLf),
-        (b"\xff\xfe no text".to_vec(), End::Lf),
-        (Vec::new(), End::Lf),
-        (b"half a li".to_vec(), End::Open),
+    let expected: Vec<(Vec<u8>, LineEnd)> = vec![
+        (b"{\"a\":1}".to_vec(), LineEnd::Lf),
+        (b"windows".to_vec(), LineEnd::CrLf),
+        (b"\xff\xfe no text".to_vec(), LineEnd::Lf),
+        (Vec::new(), LineEnd::Lf),
+        (b"half a li".to_vec(), LineEnd::Open),
     ];
     let trace = paper.trace();
     assert_eq!(lines(&trace, Role::Client), expected);
     assert_eq!(lines(&trace, Role::Agent), expected);
-    assert_eq!(trace.entries.last().unwrap().what, What::Exit { code: Some(3), signal: None });
+    assert_eq!(trace.entries.last().unwrap().kind, EntryKind::Exit { code: Some(3), signal: None });
 }
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn a_long_line_is_kept_in_pieces_and_read_as_one() {
     assert_eq!(output, input);
     let longest = paper.0.lock().unwrap().split(|byte| *byte == b'\n').map(<[u8]>::len).max().unwrap();
     assert!(longest < PIECE + 1000, "{longest}");
-    assert_eq!(lines(&paper.trace(), Role::Agent), [(input[..input.len() - 1].to_vec(), End::Lf)]);
+    assert_eq!(lines(&paper.trace(), Role::Agent), [(input[..input.len() - 1].to_vec(), LineEnd::Lf)]);
 }
 
 #[tokio::test]
@@ -122,7 +122,7 @@ async fn a_full_disk_does_not_end_the_conversation() {
             Ok(())
         }
     }
-    let recorder = Recorder::new(Full(2), &Head::default(), None).unwrap();
+    let recorder = Recorder::new(Full(2), &Header::default(), None).unwrap();
     let (output, status) = through("cat", b"one\ntwo\nthree\n", &recorder).await;
     assert_eq!(output, b"one\ntwo\nthree\n");
     assert!(status.success());
@@ -137,5 +137,5 @@ async fn a_client_that_is_gone_ends_the_agent() {
     drop(client);
     let paper = Paper::default();
     relay(child, input, output, &recorder(&paper, None)).await;
-    assert!(matches!(paper.trace().entries.last().unwrap().what, What::Exit { .. }));
+    assert!(matches!(paper.trace().entries.last().unwrap().kind, EntryKind::Exit { .. }));
 }

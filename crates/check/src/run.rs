@@ -1,20 +1,20 @@
 //! Plays scenarios against a target and sums up what was found.
 //!
-//! `play.rs` is one scenario from a fresh peer to its findings, `sum.rs` makes one status per rule of all of them.
+//! `scenario_run.rs` is one scenario from a fresh peer to its findings, `summary.rs` makes one status per rule of all of them.
 
-mod play;
+mod scenario_run;
 mod scratch;
-mod sum;
+mod summary;
 
 use std::future::poll_fn;
 use std::task::Poll;
 use std::time::Duration;
 
 use crate::judge::{Finding, Verdict};
+use crate::prompts::Prompts;
 use crate::rules::{Rule, Tier};
-use crate::stage::Prompts;
 use crate::{BoxFuture, Role, Scenario, Stop, Target, Trace};
-use play::Done;
+use scenario_run::ScenarioRun;
 
 /// What to run, and how.
 #[derive(Clone, Debug)]
@@ -82,7 +82,7 @@ pub struct Outcome {
 
 /// One scenario of a report.
 #[derive(Clone, Debug)]
-pub struct Scene {
+pub struct ScenarioResult {
     /// Its name.
     pub name: String,
     /// What happens in it.
@@ -118,7 +118,7 @@ pub struct Report {
     /// The rules, in the order of the list.
     pub rules: Vec<Outcome>,
     /// The scenarios, in the order in which they were played.
-    pub scenes: Vec<Scene>,
+    pub scenes: Vec<ScenarioResult>,
     /// What all came to.
     pub conclusion: Conclusion,
 }
@@ -141,7 +141,7 @@ pub enum Progress<'a> {
     /// A scenario begins.
     Begins(&'a Scenario),
     /// A scenario has ended; how many have, of how many.
-    Ended(&'a Scene, usize, usize),
+    Ended(&'a ScenarioResult, usize, usize),
 }
 
 /// How many scenarios are begun with a peer that has not taken part in any: one that never says anything is waited for in each.
@@ -153,8 +153,8 @@ pub async fn run(target: &dyn Target, options: &Options, progress: &mut dyn FnMu
     let chosen = choose(options);
     let total = chosen.len();
     let mut waiting = chosen.iter().enumerate();
-    let mut running: Vec<(usize, BoxFuture<'_, Done>)> = Vec::new();
-    let mut played: Vec<Option<Done>> = (0..total).map(|_| None).collect();
+    let mut running: Vec<(usize, BoxFuture<'_, ScenarioRun>)> = Vec::new();
+    let mut played: Vec<Option<ScenarioRun>> = (0..total).map(|_| None).collect();
     let mut heard = false;
     for count in 1..=total {
         while running.len() < options.jobs.max(1) {
@@ -164,7 +164,7 @@ pub async fn run(target: &dyn Target, options: &Options, progress: &mut dyn FnMu
             }
             let Some((place, scenario)) = waiting.next() else { break };
             progress(Progress::Begins(scenario));
-            running.push((place, Box::pin(play::play(target, scenario, options))));
+            running.push((place, Box::pin(scenario_run::run_scenario(target, scenario, options))));
         }
         if running.is_empty() {
             break;
@@ -174,7 +174,7 @@ pub async fn run(target: &dyn Target, options: &Options, progress: &mut dyn FnMu
         progress(Progress::Ended(&done.scene, count, total));
         played[place] = Some(done);
     }
-    sum::sum(target.command(), options, played.into_iter().flatten().collect())
+    summary::summarize(target.command(), options, played.into_iter().flatten().collect())
 }
 
 /// Waits for whichever ends first.
@@ -208,5 +208,5 @@ pub fn choose(options: &Options) -> Vec<Scenario> {
 
 /// Judges a recording, or any conversation that was not led by the checker.
 pub fn judge_trace(trace: Trace, role: Option<Role>, options: &Options) -> Report {
-    sum::sum_trace(trace, role, options)
+    summary::summarize_trace(trace, role, options)
 }

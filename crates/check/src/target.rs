@@ -1,4 +1,4 @@
-//! Whom the checker talks to: something that can be opened anew for each scenario.
+//! Targets: peers under test, started afresh for each scenario.
 
 mod memory;
 mod process;
@@ -12,119 +12,149 @@ pub(crate) use process::exit_of;
 pub use program::{Action, Program};
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::{BoxFuture, Need};
+use crate::prompts::PromptKind;
 
-/// Makes a fresh peer per scenario.
+/// A future on the checker's own thread.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// The session that actions such as `load`, `resume` and `delete` refer to; replaces `{session}` in a
+/// client's command.
+pub const SESSION: &str = "sess-attache-check";
+
+/// The additional directories that actions such as `roots` refer to; replace `{root}` and `{root:2}` in a
+/// client's command. They lie in the scenario's directory and are removed with it.
+pub fn roots(cwd: &Path) -> [PathBuf; 2] {
+    [cwd.join("root-one"), cwd.join("root-two")]
+}
+
+/// A requirement of a scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// A capability of the agent, a path below `agentCapabilities`: `sessionCapabilities.list`. Checked
+    /// by `Stage::initialize`.
+    Agent(&'static str),
+    /// A capability of the client, a path below `clientCapabilities`: `fs.readTextFile`. Checked by
+    /// `Stage::accept`.
+    Client(&'static str),
+    /// An action of the client under test: `load`, `cancel`. Without one the client sends one prompt.
+    Act(&'static str),
+    /// A prompt of this kind must have an effect on the agent.
+    Prompt(PromptKind),
+}
+
+/// A peer under test.
 pub trait Target {
-    /// Starts a peer.
-    fn open<'a>(&'a self, fresh: &'a Fresh) -> BoxFuture<'a, io::Result<Opened>>;
+    /// Starts the peer for one scenario.
+    fn open<'a>(&'a self, fresh: &'a StartOptions) -> BoxFuture<'a, io::Result<Connection>>;
 
-    /// Why a need of a scenario cannot be met with this target, known beforehand.
+    /// Returns why this target cannot meet `need`, if that is known before the start.
     fn lacks(&self, need: &Need) -> Option<String> {
         let _ = need;
         None
     }
 
-    /// Whether paths are real: the peer can see the directory of the scenario. In memory nothing touches the disk.
+    /// Whether the peer can see the directory of the scenario. Peers in memory never touch the disk.
     fn is_real(&self) -> bool {
         true
     }
 
-    /// What it is, for the head of a report.
+    /// The command line for the head of a report.
     fn command(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// What a fresh peer is told.
+/// How to start a peer for one scenario.
 #[derive(Clone, Debug)]
-pub struct Fresh {
+pub struct StartOptions {
     /// The name of the scenario.
     pub scenario: &'static str,
-    /// What a client under test is to do: `prompt`, `load`, `cancel`…
+    /// The action of a client under test: `prompt`, `load`, `cancel`…
     pub act: &'static str,
-    /// The text of the prompt that a client under test is to send.
+    /// The text of the prompt that a client under test sends.
     pub prompt: String,
     /// The directory of the scenario.
     pub cwd: PathBuf,
 }
 
-/// A peer that was started.
-pub struct Opened {
-    /// What the peer says.
+/// The connection to a started peer.
+pub struct Connection {
+    /// The peer's output.
     pub reader: Box<dyn AsyncRead + Unpin>,
-    /// What the peer hears; dropping it closes the peer's input.
+    /// The peer's input; dropping it closes that.
     pub writer: Box<dyn AsyncWrite + Unpin>,
-    /// The program behind it.
-    pub life: Box<dyn Life>,
+    /// The peer's program.
+    pub process: Box<dyn PeerProcess>,
 }
 
-impl Opened {
-    /// A peer of which nothing is known but its two streams.
+impl Connection {
+    /// Connects to a peer of which only the two streams are known.
     pub fn from_io(
         reader: impl AsyncRead + Unpin + 'static,
         writer: impl AsyncWrite + Unpin + 'static,
-    ) -> Opened {
-        Opened { reader: Box::new(reader), writer: Box::new(writer), life: Box::new(Unknown) }
+    ) -> Connection {
+        Connection { reader: Box::new(reader), writer: Box::new(writer), process: Box::new(NoProcess) }
     }
 }
 
-/// How a program ended.
+/// The exit status of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exit {
-    /// Its exit code.
+    /// The exit code.
     pub code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
 }
 
-/// What an agent's program was started with beyond its usual command.
+/// Arguments and variables that a client added when it started the agent's program again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Launch {
-    /// Arguments behind the usual ones.
+    /// Arguments after the usual ones.
     pub args: Vec<String>,
-    /// Variables whose names begin with `ATTACHE_CHECK_`; others are nobody's business.
+    /// Variables whose names begin with `ATTACHE_CHECK_`; others are private.
     pub env: Vec<(String, String)>,
 }
 
-/// The program behind a connection.
-pub trait Life {
-    /// Waits for its end; `None` at once if nothing can be known of it.
+/// The program of a peer.
+pub trait PeerProcess {
+    /// Waits for the program to exit. Returns `None` at once if that cannot be observed.
     fn exit(&mut self) -> BoxFuture<'_, Option<Exit>> {
         Box::pin(async { None })
     }
 
-    /// The last that it wrote to stderr.
+    /// The last lines of stderr.
     fn stderr(&self) -> String {
         String::new()
     }
 
-    /// Makes a running client do something now (`cancel`). A peer in memory knows by itself when.
+    /// Makes a running client act now (`cancel`). Peers in memory act by themselves.
     ///
     /// # Errors
-    /// When it cannot be told.
+    /// If the client cannot be reached.
     fn act(&mut self, act: &str) -> io::Result<()> {
         let _ = act;
         Ok(())
     }
 
-    /// Waits until a client starts the agent's program once more beside the one that runs, as for a login in a terminal, lets it end with
-    /// `code` and tells what it was started with; `None` at once if such a start cannot be seen.
+    /// Waits until the client starts the agent's program a second time, as for a login in a terminal,
+    /// makes that process exit with `code` and returns how it was started. Returns `None` at once if a
+    /// second start cannot be observed.
     fn relaunched(&mut self, code: u8) -> BoxFuture<'_, Option<Launch>> {
         let _ = code;
         Box::pin(async { None })
     }
 
-    /// Ends it, and waits until it is gone.
+    /// Ends the program and waits until it is gone.
     fn end(self: Box<Self>) -> BoxFuture<'static, Option<Exit>> {
         Box::pin(async { None })
     }
 }
 
-struct Unknown;
+struct NoProcess;
 
-impl Life for Unknown {}
+impl PeerProcess for NoProcess {}

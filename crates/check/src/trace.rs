@@ -31,14 +31,14 @@ use crate::Role;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
     /// What is known of it as a whole.
-    pub head: Head,
+    pub head: Header,
     /// What happened, in order.
     pub entries: Vec<Entry>,
 }
 
 /// What is known of a conversation as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Head {
+pub struct Header {
     /// When it began, in UTC.
     pub started: String,
     /// The program that was started.
@@ -53,12 +53,12 @@ pub struct Entry {
     /// How long after the start.
     pub at: Duration,
     /// What it was.
-    pub what: What,
+    pub kind: EntryKind,
 }
 
 /// What can happen in a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum EntryKind {
     /// A line on the wire.
     Line {
         /// Who sent it.
@@ -66,7 +66,7 @@ pub enum What {
         /// Its bytes without the line end.
         text: Vec<u8>,
         /// The line end.
-        end: End,
+        end: LineEnd,
     },
     /// The judged program wrote to stderr.
     Stderr(Vec<u8>),
@@ -88,7 +88,7 @@ pub enum What {
 
 /// How a line ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum End {
+pub enum LineEnd {
     /// With a line feed.
     #[default]
     Lf,
@@ -98,13 +98,13 @@ pub enum End {
     Open,
 }
 
-impl End {
+impl LineEnd {
     /// Its bytes.
     pub fn text(self) -> &'static str {
         match self {
-            End::Lf => "\n",
-            End::CrLf => "\r\n",
-            End::Open => "",
+            LineEnd::Lf => "\n",
+            LineEnd::CrLf => "\r\n",
+            LineEnd::Open => "",
         }
     }
 }
@@ -112,8 +112,8 @@ impl End {
 impl Trace {
     /// The line that an entry is, if it is one.
     pub fn line(&self, index: usize) -> Option<(Role, &[u8])> {
-        match &self.entries.get(index)?.what {
-            What::Line { from, text, .. } => Some((*from, text)),
+        match &self.entries.get(index)?.kind {
+            EntryKind::Line { from, text, .. } => Some((*from, text)),
             _ => None,
         }
     }

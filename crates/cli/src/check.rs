@@ -12,9 +12,9 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
+use attache_check::prompts::PromptKind;
 use attache_check::report::{self, Emphasis, Look};
 use attache_check::run::{self, Conclusion, Options, Report};
-use attache_check::stage::PromptKind;
 use attache_check::target::{Action, Process, Program};
 use attache_check::{Role, Target, Tier, Trace, rules};
 use attache_conn::private;

@@ -11,7 +11,7 @@ use attache_check::record::{Mask, Recorder, relay};
 use attache_check::replay::{self, Options, Outcome};
 use attache_check::report::{page, sequence};
 use attache_check::show::{self, Filter, Wanted};
-use attache_check::trace::{Entry, Head, Trace, What};
+use attache_check::trace::{Entry, EntryKind, Header, Trace};
 use attache_check::{Role, report};
 use attache_conn::process::Command;
 use attache_conn::{Link, private};
@@ -40,13 +40,13 @@ pub(crate) fn record(cx: &Cx) -> Result<()> {
         command = mask.command_line(&command);
         Box::new(move |line| mask.frame(line))
     });
-    let head = Head { started: attache_check::trace::now(), command, masked };
+    let head = Header { started: attache_check::trace::now(), command, masked };
     let recorder =
         Recorder::new(file, &head, mask).context(format_args!("{} cannot be written", path.display()))?;
     let recorder = Arc::new(recorder);
     let (heard, output) = (recorder.clone(), cx.output.clone());
     let command = Command::new(program).args(args).current_dir(&cx.cwd).on_stderr_line(move |line| {
-        heard.note(What::Stderr(line.into()));
+        heard.note(EntryKind::Stderr(line.into()));
         output.tell_row(line);
     });
     let status = runtime(async {
@@ -93,7 +93,7 @@ pub(crate) fn replay(cx: &Cx) -> Result<()> {
         return Err(Failure::usage("say which recording: attache replay FILE"));
     };
     let trace = read(cx, file)?;
-    if !trace.entries.iter().any(|entry| matches!(entry.what, What::Line { .. })) {
+    if !trace.entries.iter().any(|entry| matches!(entry.kind, EntryKind::Line { .. })) {
         return Err(Failure::usage(format_args!(
             "{file}: nobody says anything in it, so there is nothing to replay"
         )));
@@ -232,7 +232,7 @@ fn follow(cx: &Cx, file: &str, lines: &mut Lines<'_>) -> Result<()> {
                 .map_err(|error| Failure::usage(format_args!("{file}: {error}")))?;
         } else if let Ok(entry) = Entry::read(line.trim_end()) {
             lines.show(&entry);
-            if matches!(entry.what, What::Exit { .. }) {
+            if matches!(entry.kind, EntryKind::Exit { .. }) {
                 return Ok(());
             }
         }

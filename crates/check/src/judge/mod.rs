@@ -1,29 +1,30 @@
 //! Watchers: they look at every message of a conversation, led by the checker or recorded anywhere, and know what each should be.
 //!
-//! `envelope.rs` knows what every line must be, `shape.rs` the types of messages, `order.rs` what may be said when, `capable.rs` who may use
-//! what, `tracing.rs` whose names are reserved; `agent/` and `client/` know the rest by topic. [`Watcher::rules`] says which rules a watcher speaks about; a rule that is there already needs no
+//! `envelope.rs` knows what every line must be, `shape.rs` the types of messages, `order.rs` what may be message when, `capability_use.rs` who may use
+//! what, `trace_context.rs` whose names are reserved; `agent/` and `client/` know the rest by topic. [`Watcher::rules`] says which rules a watcher speaks about; a rule that is there already needs no
 //! second watcher.
 //!
 //! A watcher judges both sides; whose messages count is decided afterwards ([`judge`]), so that the checker's own, often
 //! wrong on purpose, are never held against anybody.
 
 pub mod agent;
-mod book;
-mod capable;
+mod capability_use;
 pub mod client;
 mod envelope;
+mod event_log;
 mod message;
 mod order;
 mod shape;
-mod tracing;
+mod trace_context;
 
-pub use book::{Asked, Book, Session, Terminal, ToolCall};
-pub use message::{Heard, Kind, Message, Said};
+pub use event_log::{EventLog, Request, Session, Terminal, ToolCall};
+pub(crate) use message::text;
+pub use message::{Kind, Message};
 pub(crate) use order::is_conversation;
 
 use std::collections::HashSet;
 
-use crate::trace::What;
+use crate::trace::EntryKind;
 use crate::{Role, Trace};
 
 /// Whether a rule was kept.
@@ -58,14 +59,14 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// The sender of `said` kept the rule.
-    pub fn pass(&mut self, rule: &'static str, said: &Said<'_>) {
-        self.pass_at(rule, said.from, &[said.index]);
+    /// The sender of `message` kept the rule.
+    pub fn pass(&mut self, rule: &'static str, message: &Message) {
+        self.pass_at(rule, message.from, &[message.index]);
     }
 
-    /// The sender of `said` broke the rule.
-    pub fn fail(&mut self, rule: &'static str, said: &Said<'_>, why: impl Into<String>) {
-        self.fail_at(rule, said.from, &[said.index], why);
+    /// The sender of `message` broke the rule.
+    pub fn fail(&mut self, rule: &'static str, message: &Message, why: impl Into<String>) {
+        self.fail_at(rule, message.from, &[message.index], why);
     }
 
     /// `role` kept the rule, as these entries show.
@@ -87,8 +88,8 @@ impl Findings {
     }
 
     /// Pass if `kept`, else fail with what `why` says.
-    pub fn check(&mut self, rule: &'static str, said: &Said<'_>, kept: bool, why: impl FnOnce() -> String) {
-        if kept { self.pass(rule, said) } else { self.fail(rule, said, why()) }
+    pub fn check(&mut self, rule: &'static str, message: &Message, kept: bool, why: impl FnOnce() -> String) {
+        if kept { self.pass(rule, message) } else { self.fail(rule, message, why()) }
     }
 
     /// All, in the order in which they were found.
@@ -107,13 +108,13 @@ pub trait Watcher {
     /// The rules that it can speak about.
     fn rules(&self) -> &'static [&'static str];
 
-    /// One message. `book` is what was known *before* it: a watcher sees a tool call's old status and the new one.
-    fn see(&mut self, book: &Book, said: &Said<'_>, out: &mut Findings);
+    /// One message. `log` is what was known *before* it: a watcher sees a tool call's old status and the new one.
+    fn observe(&mut self, log: &EventLog, message: &Message, out: &mut Findings);
 
     /// The conversation is over; `closed` says whether it came to its end, or was only cut off there (a recording that stops, a
     /// scenario that ended). What must have happened by the end of everything can be judged only if it is true.
-    fn end(&mut self, book: &Book, closed: bool, out: &mut Findings) {
-        let _ = (book, closed, out);
+    fn end(&mut self, log: &EventLog, closed: bool, out: &mut Findings) {
+        let _ = (log, closed, out);
     }
 }
 
@@ -125,8 +126,8 @@ pub fn watchers(role: Option<Role>) -> Vec<Box<dyn Watcher>> {
         Box::new(shape::Shape),
         Box::new(order::Beginning),
         Box::new(order::Updates),
-        Box::new(capable::Capable),
-        Box::new(tracing::Tracing::default()),
+        Box::new(capability_use::CapabilityUse),
+        Box::new(trace_context::TraceContext::default()),
     ];
     if role != Some(Role::Client) {
         list.extend(agent::watchers());
@@ -139,23 +140,22 @@ pub fn watchers(role: Option<Role>) -> Vec<Box<dyn Watcher>> {
 
 /// What the watchers have to say about a conversation, about `whom` only if one is named.
 pub fn judge(trace: &Trace, whom: Option<Role>) -> Vec<Finding> {
-    let mut book = Book::default();
+    let mut log = EventLog::default();
     let mut out = Findings::default();
     let mut watchers = watchers(whom);
     let mut closed = false;
     for (index, entry) in trace.entries.iter().enumerate() {
-        match &entry.what {
-            What::Line { from, text, end } => {
-                let heard = Heard::read(index, entry.at, *from, text, *end);
-                let said = heard.said(&book);
-                watchers.iter_mut().for_each(|watcher| watcher.see(&book, &said, &mut out));
-                book.take(&heard);
+        match &entry.kind {
+            EntryKind::Line { from, text, end } => {
+                let message = Message::read(index, entry.at, *from, text, *end);
+                watchers.iter_mut().for_each(|watcher| watcher.observe(&log, &message, &mut out));
+                log.take(&message);
             }
-            What::Closed { .. } | What::Exit { .. } => closed = true,
-            What::Stderr(_) | What::Note(_) => {}
+            EntryKind::Closed { .. } | EntryKind::Exit { .. } => closed = true,
+            EntryKind::Stderr(_) | EntryKind::Note(_) => {}
         }
     }
-    watchers.iter_mut().for_each(|watcher| watcher.end(&book, closed, &mut out));
+    watchers.iter_mut().for_each(|watcher| watcher.end(&log, closed, &mut out));
     let mut list = out.into_list();
     list.retain(|finding| whom.is_none_or(|whom| finding.role == whom));
     list

@@ -3,8 +3,8 @@
 //! A value that does not fit breaks the rule that speaks about its type, by the table below; where none does, INIT-10 holds: both sides
 //! follow the version they agreed upon.
 
-use super::book::is_later;
-use super::{Book, Findings, Kind, Said, Watcher};
+use super::event_log::is_later;
+use super::{EventLog, Findings, Kind, Message, Watcher};
 use crate::rules;
 use crate::schema::{Fault, Fits, Method};
 
@@ -130,40 +130,41 @@ impl Watcher for Shape {
         &RULES
     }
 
-    fn see(&mut self, book: &Book, said: &Said<'_>, out: &mut Findings) {
-        let answers_later = said.result_of("initialize").is_some_and(|(_, result)| is_later(result));
-        if book.is_later() || answers_later {
+    fn observe(&mut self, log: &EventLog, message: &Message, out: &mut Findings) {
+        let answers_later = log.result_of(message, "initialize").is_some_and(|(_, result)| is_later(result));
+        if log.is_later() || answers_later {
             return;
         }
-        match said.kind {
+        match &message.kind {
             Kind::Request { method, params, .. } => {
-                if let Some(known) = named(said, method, out)
-                    && right_kind(said, method, known.is_request(), out)
+                if let Some(known) = named(message, method, out)
+                    && right_kind(message, method, known.is_request(), out)
                 {
-                    fitted(said, method, known.request(params), out);
+                    fitted(message, method, known.request(params), out);
                 }
             }
             Kind::Notification { method, params } => {
-                if let Some(known) = named(said, method, out)
-                    && right_kind(said, method, known.is_notification(), out)
+                if let Some(known) = named(message, method, out)
+                    && right_kind(message, method, known.is_notification(), out)
                 {
-                    fitted(said, method, known.notification(params), out);
+                    fitted(message, method, known.notification(params), out);
                 }
             }
-            Kind::Answer { to: Some(asked), outcome: Ok(result), .. } => {
-                if let Some(known) = Method::of(&asked.method) {
-                    fitted(said, &format!("the result of {}", asked.method), known.result(result), out);
+            _ => {
+                if let Some((asked, Ok(result))) = log.response(message)
+                    && let Some(known) = Method::of(&asked.method)
+                {
+                    fitted(message, &format!("the result of {}", asked.method), known.result(result), out);
                 }
             }
-            _ => {}
         }
     }
 }
 
 /// EXT-05: names without an underscore are the protocol's own.
-fn named(said: &Said<'_>, method: &str, out: &mut Findings) -> Option<Method> {
+fn named(message: &Message, method: &str, out: &mut Findings) -> Option<Method> {
     if method.starts_with('_') {
-        out.pass("EXT-05", said);
+        out.pass("EXT-05", message);
         return None;
     }
     let Some(known) = Method::of(method) else {
@@ -173,69 +174,69 @@ fn named(said: &Said<'_>, method: &str, out: &mut Findings) -> Option<Method> {
         if LATER_METHODS.contains(&method) {
             out.fail(
                 "INIT-10",
-                said,
+                message,
                 format!("`{method}` is a method of version 2, and version 1 was agreed"),
             );
         } else if !older {
             let why =
                 format!("`{method}` is no method of the protocol and does not begin with an underscore");
-            out.fail("EXT-05", said, why);
+            out.fail("EXT-05", message, why);
         }
         return None;
     };
-    out.pass("EXT-05", said);
-    if !known.is_sent_by(said.from) {
-        out.fail("INIT-10", said, format!("`{method}` is not sent by the {}", said.from));
+    out.pass("EXT-05", message);
+    if !known.is_sent_by(message.from) {
+        out.fail("INIT-10", message, format!("`{method}` is not sent by the {}", message.from));
         return None;
     }
     Some(known)
 }
 
-fn right_kind(said: &Said<'_>, method: &str, right: bool, out: &mut Findings) -> bool {
+fn right_kind(message: &Message, method: &str, right: bool, out: &mut Findings) -> bool {
     if !right {
-        let (is, should) = match said.kind {
+        let (is, should) = match message.kind {
             Kind::Request { .. } => ("a request", "a notification"),
             _ => ("a notification", "a request"),
         };
-        out.fail("INIT-10", said, format!("`{method}` is sent as {is}, it is {should}"));
+        out.fail("INIT-10", message, format!("`{method}` is sent as {is}, it is {should}"));
     }
     right
 }
 
-fn fitted(said: &Said<'_>, what: &str, fits: Result<Fits, Fault>, out: &mut Findings) {
+fn fitted(message: &Message, what: &str, fits: Result<Fits, Fault>, out: &mut Findings) {
     let fits = match fits {
         Ok(fits) => fits,
         Err(fault) => {
             let place =
                 if fault.path.is_empty() { what.to_owned() } else { format!("{what}, `{}`", fault.path) };
-            return out.fail(rule_of(said, &fault), said, format!("{place}: {}", fault.why));
+            return out.fail(rule_of(message, &fault), message, format!("{place}: {}", fault.why));
         }
     };
-    out.pass("INIT-10", said);
-    out.pass("RPC-25", said);
+    out.pass("INIT-10", message);
+    out.pass("RPC-25", message);
     for definition in &fits.met {
         let about = ABOUT.iter().filter(|(name, _)| name == definition).map(|(_, rule)| *rule);
-        about.filter(|rule| binds(rule, said)).for_each(|rule| out.pass(rule, said));
+        about.filter(|rule| binds(rule, message)).for_each(|rule| out.pass(rule, message));
     }
     let older = |within: &str, member: &str| OLDER.contains(&(within, member));
     let extras: Vec<_> = fits.extras.iter().filter(|extra| !older(extra.within, &extra.member)).collect();
     if extras.is_empty() {
-        out.pass("EXT-02", said);
-        out.pass("RPC-19", said);
+        out.pass("EXT-02", message);
+        out.pass("RPC-19", message);
     }
     for extra in extras {
         let place = if extra.path.is_empty() { what.to_owned() } else { format!("{what}, `{}`", extra.path) };
         let why = format!("{place}: `{}` is no member of {}", extra.member, extra.within);
         let rule = if extra.within.ends_with("Capabilities") { "INIT-27" } else { "EXT-02" };
-        out.fail(rule, said, why.clone());
+        out.fail(rule, message, why.clone());
         if extra.member.trim_start_matches('_').contains('_') {
-            out.fail("RPC-19", said, why);
+            out.fail("RPC-19", message, why);
         }
     }
 }
 
 /// The rule that a fault breaks.
-fn rule_of(said: &Said<'_>, fault: &Fault) -> &'static str {
+fn rule_of(message: &Message, fault: &Fault) -> &'static str {
     if fault.why.starts_with("an array where object") && fault.path.is_empty() {
         return "RPC-25";
     }
@@ -247,13 +248,13 @@ fn rule_of(said: &Said<'_>, fault: &Fault) -> &'static str {
         Some("FS-07") if last == "line" => "FS-05",
         Some("FS-07") if !fault.why.contains("`sessionId`") && last != "sessionId" => "INIT-10",
         Some("CONF-05") if !fault.why.contains("urrentValue") && last != "currentValue" => "INIT-10",
-        Some(rule) if binds(rule, said) => rule,
+        Some(rule) if binds(rule, message) => rule,
         _ => "INIT-10",
     }
 }
 
-fn binds(rule: &str, said: &Said<'_>) -> bool {
-    rules::get(rule).is_some_and(|rule| rule.binds(said.from))
+fn binds(rule: &str, message: &Message) -> bool {
+    rules::get(rule).is_some_and(|rule| rule.binds(message.from))
 }
 
 #[cfg(test)]

@@ -55,9 +55,9 @@ impl fmt::Display for Meaning {
 
 /// Which requests are open, by who asked.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Asked(HashMap<(Role, String), String>);
+pub(super) struct Request(HashMap<(Role, String), String>);
 
-impl Asked {
+impl Request {
     /// Notes a request.
     pub(super) fn note(&mut self, message: &Value, from: Role) {
         if let (Some(method), Some(id)) = (message.get("method").and_then(Value::as_str), message.get("id")) {
@@ -77,7 +77,7 @@ impl Meaning {
     }
 
     /// `None`: this is no message.
-    pub(super) fn of(message: &Value, asked: &Asked, from: Role) -> Option<Meaning> {
+    pub(super) fn of(message: &Value, asked: &Request, from: Role) -> Option<Meaning> {
         let id = message.get("id");
         if let Some(method) = message.get("method").and_then(Value::as_str) {
             let params = message.get("params");

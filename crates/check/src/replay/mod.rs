@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
 use crate::Role;
-use crate::trace::{Trace, What};
+use crate::trace::{EntryKind, Trace};
 use meaning::{Meaning, differences};
 use names::Names;
 
@@ -144,12 +144,12 @@ pub async fn replay(trace: &Trace, link: Link, options: &Options, hear: impl FnM
 
 /// What the peer is to say, in order.
 fn expected(trace: &Trace, peer: Role) -> VecDeque<Expected> {
-    let mut asked = meaning::Asked::default();
+    let mut asked = meaning::Request::default();
     let mut all = VecDeque::new();
     // Whether our side has said something since.
     let mut spoke = false;
     for (entry, recorded) in trace.entries.iter().enumerate() {
-        let What::Line { from, text, .. } = &recorded.what else { continue };
+        let EntryKind::Line { from, text, .. } = &recorded.kind else { continue };
         // What is no message is noise, which nobody needs to repeat.
         let Ok(message) = serde_json::from_slice::<Value>(text) else { continue };
         let Some(meaning) = Meaning::of(&message, &asked, *from) else { continue };
@@ -193,7 +193,7 @@ impl<H: FnMut(&Deviation)> Play<'_, H> {
     async fn run(&mut self, trace: &Trace) {
         let mut before = Duration::ZERO;
         for (index, entry) in trace.entries.iter().enumerate() {
-            let What::Line { from, text, .. } = &entry.what else { continue };
+            let EntryKind::Line { from, text, .. } = &entry.kind else { continue };
             if *from != self.options.part {
                 before = entry.at;
                 continue;

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::meaning::{Asked, Meaning};
+use super::meaning::{Meaning, Request};
 use crate::Role;
-use crate::trace::{Trace, What};
+use crate::trace::{EntryKind, Trace};
 
 /// Members whose text is a name that one side made up.
 const NAMES: &[&str] = &[
@@ -33,7 +33,7 @@ pub(super) struct Names {
     ids: HashMap<String, Value>,
     /// Directories: then and now.
     directories: Vec<(String, String)>,
-    asked: Asked,
+    asked: Request,
 }
 
 impl Names {
@@ -153,7 +153,7 @@ impl Names {
 /// The directory that the first session of a recording was opened in.
 pub(super) fn recorded_cwd(trace: &Trace) -> Option<String> {
     trace.entries.iter().find_map(|entry| {
-        let What::Line { from: Role::Client, text, .. } = &entry.what else { return None };
+        let EntryKind::Line { from: Role::Client, text, .. } = &entry.kind else { return None };
         let message: Value = serde_json::from_slice(text).ok()?;
         cwd(&message).map(str::to_owned)
     })

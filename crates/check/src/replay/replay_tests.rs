@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::trace::{End, Entry, Head};
+use crate::trace::{Entry, Header, LineEnd};
 
 /// A recording from lines that begin with `>` (client) or `<` (agent).
 fn trace(lines: &[&str]) -> Trace {
@@ -10,10 +10,10 @@ fn trace(lines: &[&str]) -> Trace {
         let from = if way == ">" { Role::Client } else { Role::Agent };
         Entry {
             at: Duration::from_secs(index as u64),
-            what: What::Line { from, text: text.trim().into(), end: End::Lf },
+            kind: EntryKind::Line { from, text: text.trim().into(), end: LineEnd::Lf },
         }
     });
-    Trace { head: Head::default(), entries: entries.collect() }
+    Trace { head: Header::default(), entries: entries.collect() }
 }
 
 /// The other side: says a line when the one before it was answered as told.

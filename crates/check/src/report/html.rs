@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::sequence::{Mark, sequence};
 use super::{counts, headline, judged, reason, status_name};
 use crate::rules::Tier;
-use crate::run::{Outcome, Report, Scene};
+use crate::run::{Outcome, Report, ScenarioResult};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -125,7 +125,7 @@ fn rules(report: &Report, body: &mut String) {
     body.push_str("</table></details>\n");
 }
 
-fn conversation(report: &Report, number: usize, scene: &Scene, body: &mut String) {
+fn conversation(report: &Report, number: usize, scene: &ScenarioResult, body: &mut String) {
     let marks: Vec<Mark> = report
         .rules
         .iter()

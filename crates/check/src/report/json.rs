@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::{counts, reason, status_name};
 use crate::judge::Finding;
-use crate::run::{Conclusion, Outcome, Report, Scene};
-use crate::trace::What;
+use crate::run::{Conclusion, Outcome, Report, ScenarioResult};
+use crate::trace::EntryKind;
 
 /// The report as one JSON object.
 pub fn json(report: &Report) -> Value {
@@ -30,7 +30,7 @@ pub fn json(report: &Report) -> Value {
     })
 }
 
-fn rule(outcome: &Outcome, scenes: &[Scene]) -> Value {
+fn rule(outcome: &Outcome, scenes: &[ScenarioResult]) -> Value {
     let rule = outcome.rule;
     let mut entry = json!({
         "id": rule.id,
@@ -55,11 +55,11 @@ fn rule(outcome: &Outcome, scenes: &[Scene]) -> Value {
     entry
 }
 
-fn failure(finding: &Finding, scene: Option<&Scene>) -> Value {
+fn failure(finding: &Finding, scene: Option<&ScenarioResult>) -> Value {
     let entries = scene.map(|scene| scene.trace.entries.as_slice()).unwrap_or_default();
     let lines = finding.at.iter().filter_map(|index| {
         let entry = entries.get(*index)?;
-        let What::Line { from, text, .. } = &entry.what else { return None };
+        let EntryKind::Line { from, text, .. } = &entry.kind else { return None };
         Some(json!({
             "entry": index,
             "t": entry.at.as_secs_f64(),
@@ -75,7 +75,7 @@ fn failure(finding: &Finding, scene: Option<&Scene>) -> Value {
     })
 }
 
-fn scene(scene: &Scene) -> Value {
+fn scene(scene: &ScenarioResult) -> Value {
     json!({
         "name": scene.name,
         "about": scene.about,

@@ -2,18 +2,18 @@
 
 use serde_json::Value;
 
-use crate::judge::{Kind, Said};
+use crate::judge::{EventLog, Kind, Message, text};
 
 /// What a message is, in a few words: `session/prompt "fix it"`, `result of session/new`.
-pub fn label(said: &Said<'_>) -> String {
-    match said.kind {
+pub fn label(log: &EventLog, message: &Message) -> String {
+    match &message.kind {
         Kind::Request { method, params, .. } | Kind::Notification { method, params } => {
             let hint = hint(method, params);
             if hint.is_empty() { method.to_owned() } else { format!("{method} {hint}") }
         }
-        Kind::Answer { to, outcome, id } => {
-            let what = match to {
-                Some(asked) => format!("of {}", asked.method),
+        Kind::Response { outcome, id } => {
+            let what = match log.response(message) {
+                Some((asked, _)) => format!("of {}", asked.method),
                 None if id.is_null() => "without an id".to_owned(),
                 None => format!("to nothing (id {id})"),
             };
@@ -27,7 +27,7 @@ pub fn label(said: &Said<'_>) -> String {
                 }
             }
         }
-        Kind::Broken { why } => format!("no message: {}", short(why, 60)),
+        Kind::Invalid { why } => format!("no message: {}", short(why, 60)),
     }
 }
 
@@ -54,10 +54,6 @@ fn hint(method: &str, params: &Value) -> String {
         _ if method.starts_with("terminal/") => text(&params["terminalId"]).to_owned(),
         _ => String::new(),
     }
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
 }
 
 fn quoted(text: &str) -> String {

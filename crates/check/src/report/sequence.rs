@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use super::html::escape;
 use super::label;
-use crate::judge::{Book, Heard, Message};
-use crate::trace::What;
+use crate::judge::{EventLog, Kind, Message};
+use crate::trace::EntryKind;
 use crate::{Role, Trace};
 
 /// How much of a message a page holds.
@@ -36,18 +36,18 @@ pub fn sequence(trace: &Trace, marks: &[Mark], prefix: &str) -> String {
     let mut out = String::from(
         "<div class=\"seq\"><div><i></i><div class=\"head\"><b>client</b><b>agent</b></div></div></div>\n",
     );
-    let mut book = Book::default();
+    let mut log = EventLog::default();
     for (block, entries) in trace.entries.chunks(BLOCK).enumerate() {
         out.push_str("<div class=\"seq\">\n");
         for (place, entry) in entries.iter().enumerate() {
             let index = block * BLOCK + place;
             let time = format!("<i>{:.3}</i>", entry.at.as_secs_f64());
-            match &entry.what {
-                What::Line { from, text, end } => {
-                    let heard = Heard::read(index, entry.at, *from, text, *end);
+            match &entry.kind {
+                EntryKind::Line { from, text, end } => {
+                    let message = Message::read(index, entry.at, *from, text, *end);
                     let marks = by_index.get(&index).map(Vec::as_slice).unwrap_or_default();
-                    row(&heard, &book, marks, &format!("{prefix}{index}"), &time, &mut out);
-                    book.take(&heard);
+                    row(&message, &log, marks, &format!("{prefix}{index}"), &time, &mut out);
+                    log.take(&message);
                 }
                 other => {
                     let _ = writeln!(
@@ -63,16 +63,16 @@ pub fn sequence(trace: &Trace, marks: &[Mark], prefix: &str) -> String {
     out
 }
 
-fn row(heard: &Heard, book: &Book, marks: &[&Mark], id: &str, time: &str, out: &mut String) {
-    let to = match heard.from {
+fn row(message: &Message, log: &EventLog, marks: &[&Mark], id: &str, time: &str, out: &mut String) {
+    let to = match message.from {
         Role::Agent => "to-client",
         Role::Client => "to-agent",
     };
-    let kind = match heard.message {
-        Message::Request { .. } => "ask",
-        Message::Answer { .. } => "answer",
-        Message::Notification { .. } => "note",
-        Message::Broken { .. } => "ask",
+    let kind = match message.kind {
+        Kind::Request { .. } => "ask",
+        Kind::Response { .. } => "answer",
+        Kind::Notification { .. } => "note",
+        Kind::Invalid { .. } => "ask",
     };
     let marked = match (marks.is_empty(), marks.iter().any(|mark| mark.binding)) {
         (true, _) => "",
@@ -82,8 +82,8 @@ fn row(heard: &Heard, book: &Book, marks: &[&Mark], id: &str, time: &str, out: &
     let _ = write!(
         out,
         "<div class=\"row {to} {kind}{marked}\" id=\"{id}\">{time}<div><details><summary>{}</summary><pre>{}</pre></details>",
-        escape(&label(&heard.said(book))),
-        escape(&shown(heard)),
+        escape(&label(log, message)),
+        escape(&shown(message)),
     );
     for mark in marks {
         let class = if mark.binding { "" } else { " class=\"advice\"" };
@@ -94,26 +94,26 @@ fn row(heard: &Heard, book: &Book, marks: &[&Mark], id: &str, time: &str, out: &
 }
 
 /// The message, indented if it is JSON, cut if it is long.
-fn shown(heard: &Heard) -> String {
-    let text = match &heard.json {
-        serde_json::Value::Null => String::from_utf8_lossy(&heard.line).into_owned(),
+fn shown(message: &Message) -> String {
+    let text = match &message.json {
+        serde_json::Value::Null => String::from_utf8_lossy(&message.line).into_owned(),
         json => serde_json::to_string_pretty(json).unwrap_or_default(),
     };
     if text.len() <= MOST {
         return text;
     }
     let end = (0..=MOST).rev().find(|place| text.is_char_boundary(*place)).unwrap_or(0);
-    format!("{}\n… {} bytes in all", &text[..end], heard.line.len())
+    format!("{}\n… {} bytes in all", &text[..end], message.line.len())
 }
 
-fn aside(what: &What) -> String {
+fn aside(what: &EntryKind) -> String {
     match what {
-        What::Stderr(text) => format!("stderr: {}", String::from_utf8_lossy(text).trim_end()),
-        What::Closed { from } => format!("the {from} closed its side"),
-        What::Exit { code: Some(code), .. } => format!("the program ended with status {code}"),
-        What::Exit { signal: Some(signal), .. } => format!("the program was ended by signal {signal}"),
-        What::Exit { .. } => "the program ended".to_owned(),
-        What::Note(note) => note.clone(),
-        What::Line { .. } => String::new(),
+        EntryKind::Stderr(text) => format!("stderr: {}", String::from_utf8_lossy(text).trim_end()),
+        EntryKind::Closed { from } => format!("the {from} closed its side"),
+        EntryKind::Exit { code: Some(code), .. } => format!("the program ended with status {code}"),
+        EntryKind::Exit { signal: Some(signal), .. } => format!("the program was ended by signal {signal}"),
+        EntryKind::Exit { .. } => "the program ended".to_owned(),
+        EntryKind::Note(note) => note.clone(),
+        EntryKind::Line { .. } => String::new(),
     }
 }

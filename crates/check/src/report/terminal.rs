@@ -6,7 +6,7 @@ use super::{counts, headline, judged, reason, status_name};
 use crate::judge::Finding;
 use crate::rules::{Rule, Tier};
 use crate::run::{Outcome, Report, Status};
-use crate::trace::What;
+use crate::trace::EntryKind;
 use crate::{Role, rules};
 
 /// How much of a report is wanted.
@@ -143,7 +143,7 @@ pub(super) fn evidence(report: &Report, place: usize, finding: &Finding, width: 
     let mut lines = wrapped(&format!("{}: {}", scene.name, finding.why), width);
     for index in &finding.at {
         let Some(entry) = scene.trace.entries.get(*index) else { continue };
-        if let What::Line { from, text, .. } = &entry.what {
+        if let EntryKind::Line { from, text, .. } = &entry.kind {
             let text = String::from_utf8_lossy(text);
             let head = format!("{:>8.3} {:<6} ", entry.at.as_secs_f64(), from.name());
             let room = width.saturating_sub(head.len() + 2).max(40);

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{span, visible};
 use crate::Role;
-use crate::trace::{Entry, What};
+use crate::trace::{Entry, EntryKind};
 
 /// Which entries are shown.
 #[derive(Clone, Debug, Default)]
@@ -48,7 +48,7 @@ impl Filter {
         if self.wanted.is_everything() {
             return true;
         }
-        let What::Line { from, text, .. } = &entry.what else { return false };
+        let EntryKind::Line { from, text, .. } = &entry.kind else { return false };
         let Ok(message) = serde_json::from_slice::<Value>(text) else { return false };
         let (method, id) =
             (message.get("method").and_then(Value::as_str), message.get("id").map(Value::to_string));
@@ -76,18 +76,18 @@ impl Filter {
 /// An entry on one line of at most `width` characters.
 pub fn line(entry: &Entry, width: usize) -> String {
     let mut line = format!("{:>10}  ", span(entry.at));
-    match &entry.what {
-        What::Line { from, text, .. } => {
+    match &entry.kind {
+        EntryKind::Line { from, text, .. } => {
             line.push_str(if *from == Role::Client { "client → " } else { "agent  → " });
             line.push_str(&message(text));
         }
-        What::Stderr(text) => _ = write!(line, "stderr   {}", String::from_utf8_lossy(text)),
-        What::Closed { from } => _ = write!(line, "{from} closed its side"),
-        What::Exit { code: Some(code), .. } => _ = write!(line, "the agent ended with {code}"),
-        What::Exit { signal, .. } => {
+        EntryKind::Stderr(text) => _ = write!(line, "stderr   {}", String::from_utf8_lossy(text)),
+        EntryKind::Closed { from } => _ = write!(line, "{from} closed its side"),
+        EntryKind::Exit { code: Some(code), .. } => _ = write!(line, "the agent ended with {code}"),
+        EntryKind::Exit { signal, .. } => {
             _ = write!(line, "the agent was ended by signal {}", signal.unwrap_or(0))
         }
-        What::Note(note) => _ = write!(line, "note     {note}"),
+        EntryKind::Note(note) => _ = write!(line, "note     {note}"),
     }
     let line = visible(&line).replace(['\n', '\t'], " ");
     if line.chars().count() <= width {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::Role;
-use crate::trace::{End, Entry, Head, Trace, What};
+use crate::trace::{Entry, EntryKind, Header, LineEnd, Trace};
 
 fn trace() -> Trace {
     let lines = [
@@ -60,9 +60,9 @@ fn trace() -> Trace {
     ];
     let entries = lines.into_iter().enumerate().map(|(index, (from, text))| Entry {
         at: Duration::from_millis(index as u64 * 10),
-        what: What::Line { from, text: text.into(), end: End::Lf },
+        kind: EntryKind::Line { from, text: text.into(), end: LineEnd::Lf },
     });
-    Trace { head: Head { command: vec!["agent".into()], ..Head::default() }, entries: entries.collect() }
+    Trace { head: Header { command: vec!["agent".into()], ..Header::default() }, entries: entries.collect() }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::Role;
-use crate::trace::{Trace, What};
+use crate::trace::{EntryKind, Trace};
 
 /// Everything that happened, put in order.
 #[derive(Clone, Debug, Default)]
@@ -67,7 +67,7 @@ pub enum Event {
     /// The plan: entries with their status.
     Plan(Vec<(String, String)>),
     /// A request to the client, and what came of it.
-    Asked {
+    Request {
         /// The method.
         method: String,
         /// What about.
@@ -108,9 +108,9 @@ impl Story {
         let mut fold = Fold::default();
         for entry in &trace.entries {
             fold.story.lasted = entry.at;
-            match &entry.what {
-                What::Line { from, text, .. } => fold.line(entry.at, *from, text),
-                What::Exit { code, signal } => fold.story.exit = Some((*code, *signal)),
+            match &entry.kind {
+                EntryKind::Line { from, text, .. } => fold.line(entry.at, *from, text),
+                EntryKind::Exit { code, signal } => fold.story.exit = Some((*code, *signal)),
                 _ => {}
             }
         }
@@ -181,10 +181,10 @@ impl Fold {
             "session/prompt" => Event::User(blocks(params.get("prompt").unwrap_or(&Value::Null))),
             "session/cancel" => Event::Cancelled,
             "session/request_permission" | "elicitation/create" => {
-                Event::Asked { method: method.to_owned(), about: about(params), answer: None }
+                Event::Request { method: method.to_owned(), about: about(params), answer: None }
             }
             method if method.starts_with("fs/") || method.starts_with("terminal/") => {
-                Event::Asked { method: method.to_owned(), about: about(params), answer: None }
+                Event::Request { method: method.to_owned(), about: about(params), answer: None }
             }
             _ => return None,
         };
@@ -214,7 +214,7 @@ impl Fold {
             );
             self.story.sessions[session].events.push((at, Event::Ended(stop)));
         } else if let Some((session, event)) = open.event
-            && let (_, Event::Asked { answer, .. }) = &mut self.story.sessions[session].events[event]
+            && let (_, Event::Request { answer, .. }) = &mut self.story.sessions[session].events[event]
         {
             *answer = Some(error.map_or_else(|| outcome(result), |error| format!("error: {error}")));
         }

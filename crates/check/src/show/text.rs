@@ -122,7 +122,7 @@ fn tell(out: &mut String, at: Duration, event: &Event, session: &SessionStory) {
                 let _ = writeln!(out, "{:>12}[{mark}] {}", "", visible(content));
             }
         }
-        Event::Asked { method, about, answer } => {
+        Event::Request { method, about, answer } => {
             let answer = answer.as_deref().unwrap_or("no answer");
             let _ = writeln!(out, "{at:>10}  {} {} → {}", visible(method), visible(about), visible(answer));
         }

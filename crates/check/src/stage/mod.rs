@@ -7,16 +7,16 @@
 //! `wire.rs` is how bytes become lines, `services.rs` what an agent is lent, `client_face.rs` what a scenario does as the client, `agent_face.rs` as the
 //! agent.
 
-mod agent_face;
-mod client_face;
-mod prompts;
+mod as_agent;
+mod as_client;
 mod services;
+mod stop;
 mod wait;
 mod wire;
 
-pub use prompts::{PromptKind, Prompts};
 pub(crate) use services::NOTES;
 pub use services::{Permission, Reply, Services};
+pub use stop::{Step, Stop};
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -26,10 +26,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::judge::{Book, Finding, Findings, Heard};
-use crate::target::{Life, Opened};
-use crate::trace::{End, Entry, What};
-use crate::{Need, Role, Step, Stop, Trace};
+use crate::judge::{EventLog, Finding, Findings, Message};
+use crate::prompts::Prompts;
+use crate::role::Role;
+use crate::target::{Connection, Need, PeerProcess};
+use crate::trace::{Entry, EntryKind, LineEnd, Trace};
 use wire::Wire;
 
 /// The harmless request that [`Stage::probe`] sends.
@@ -38,7 +39,10 @@ pub const PROBE: &str = "_attache/probe";
 /// An id of a request.
 pub type Id = Value;
 
-/// An error answer of the peer.
+/// The peer's answer to a request.
+pub type Answer = Result<Value, WireError>;
+
+/// An error response of the peer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WireError {
     /// Its code; 0 if it has none.
@@ -67,7 +71,7 @@ impl std::fmt::Display for WireError {
 
 /// What a stage is told from outside.
 #[derive(Clone, Debug)]
-pub struct Setup {
+pub struct StageConfig {
     /// Who the checker is.
     pub plays: Role,
     /// How long to wait for one thing; turns get six times as long.
@@ -86,19 +90,19 @@ pub struct Setup {
 
 /// The checker's side of a conversation.
 pub struct Stage {
-    setup: Setup,
+    setup: StageConfig,
     wire: Wire,
-    life: Option<Box<dyn Life>>,
+    process: Option<Box<dyn PeerProcess>>,
     started: Instant,
     trace: Trace,
-    book: Book,
-    inbox: VecDeque<Rc<Heard>>,
-    heard: Vec<Rc<Heard>>,
+    log: EventLog,
+    inbox: VecDeque<Rc<Message>>,
+    received: Vec<Rc<Message>>,
     /// Who answers the peer's requests while something else is waited for.
     pub services: Services,
     findings: Findings,
     skipped: Vec<(&'static str, String)>,
-    excused: Vec<(&'static str, String)>,
+    not_applicable: Vec<(&'static str, String)>,
     next_id: u64,
     /// The entry of the last line that was sent and was no probe.
     asked: Option<usize>,
@@ -109,20 +113,20 @@ pub struct Stage {
 
 impl Stage {
     /// A stage with this peer.
-    pub fn new(setup: Setup, peer: Opened) -> Stage {
-        let Opened { reader, writer, life } = peer;
+    pub fn new(setup: StageConfig, peer: Connection) -> Stage {
+        let Connection { reader, writer, process } = peer;
         Stage {
             wire: Wire::new(reader, writer),
-            life: Some(life),
+            process: Some(process),
             started: Instant::now(),
             trace: Trace::default(),
-            book: Book::default(),
+            log: EventLog::default(),
             inbox: VecDeque::new(),
-            heard: Vec::new(),
+            received: Vec::new(),
             services: Services::new(&setup.cwd, setup.real),
             findings: Findings::default(),
             skipped: Vec::new(),
-            excused: Vec::new(),
+            not_applicable: Vec::new(),
             next_id: 0,
             asked: None,
             probing: false,
@@ -134,8 +138,8 @@ impl Stage {
     // What is known.
 
     /// What was said so far, by both.
-    pub fn book(&self) -> &Book {
-        &self.book
+    pub fn log(&self) -> &EventLog {
+        &self.log
     }
 
     /// The conversation so far.
@@ -164,13 +168,13 @@ impl Stage {
     }
 
     /// Everything that the peer has said, from the message `since` on (see [`mark`](Self::mark)).
-    pub fn heard(&self, since: usize) -> &[Rc<Heard>] {
-        self.heard.get(since..).unwrap_or_default()
+    pub fn received(&self, since: usize) -> &[Rc<Message>] {
+        self.received.get(since..).unwrap_or_default()
     }
 
-    /// The place of the next message of the peer, for [`heard`](Self::heard).
+    /// The place of the next message of the peer, for [`received`](Self::received).
     pub fn mark(&self) -> usize {
-        self.heard.len()
+        self.received.len()
     }
 
     // What was found.
@@ -215,13 +219,13 @@ impl Stage {
     }
 
     /// What watchers find about the rule in this conversation does not count: the scenario itself is the cause.
-    pub fn excuse(&mut self, rule: &'static str, reason: impl Into<String>) {
-        self.excused.push((rule, reason.into()));
+    pub fn not_applicable(&mut self, rule: &'static str, reason: impl Into<String>) {
+        self.not_applicable.push((rule, reason.into()));
     }
 
     /// A remark in the trace.
     pub fn note(&mut self, text: impl Into<String>) {
-        self.record(What::Note(text.into()));
+        self.record(EntryKind::Note(text.into()));
     }
 
     /// Ends the scenario if the peer did not advertise the capability.
@@ -229,7 +233,7 @@ impl Stage {
     /// # Errors
     /// [`Stop::NotApplicable`] then.
     pub fn need(&self, capability: &str) -> Step {
-        if self.book.can(self.peer(), capability) {
+        if self.log.can(self.peer(), capability) {
             return Ok(());
         }
         Err(Stop::NotApplicable(format!("the {} does not advertise `{capability}`", self.peer())))
@@ -280,7 +284,7 @@ impl Stage {
     }
 
     /// Asks and waits for the answer.
-    pub async fn call(&mut self, method: &str, params: Value) -> Result<Result<Value, WireError>, Stop> {
+    pub async fn call(&mut self, method: &str, params: Value) -> Result<Answer, Stop> {
         let id = self.request(method, params).await?;
         self.expect(&id).await
     }
@@ -303,55 +307,55 @@ impl Stage {
     /// Closes the peer's input; it can still speak.
     pub fn close_input(&mut self) {
         if self.wire.close() {
-            self.record(What::Closed { from: self.setup.plays });
+            self.record(EntryKind::Closed { from: self.setup.plays });
         }
     }
 
-    fn sent(&mut self, line: Vec<u8>, end: End) {
-        let index = self.record(What::Line { from: self.setup.plays, text: line, end });
+    fn sent(&mut self, line: Vec<u8>, end: LineEnd) {
+        let index = self.record(EntryKind::Line { from: self.setup.plays, text: line, end });
         // What a finding shows is what was asked before a probe.
         if !self.probing {
             self.asked = Some(index);
         }
-        if let What::Line { text, .. } = &self.trace.entries[index].what {
-            let heard = Heard::read(index, self.trace.entries[index].at, self.setup.plays, text, end);
-            self.book.take(&heard);
+        if let EntryKind::Line { text, .. } = &self.trace.entries[index].kind {
+            let message = Message::read(index, self.trace.entries[index].at, self.setup.plays, text, end);
+            self.log.take(&message);
         }
     }
 
-    fn record(&mut self, what: What) -> usize {
-        self.trace.entries.push(Entry { at: self.started.elapsed(), what });
+    fn record(&mut self, kind: EntryKind) -> usize {
+        self.trace.entries.push(Entry { at: self.started.elapsed(), kind });
         self.trace.entries.len() - 1
     }
 
     /// Ends the conversation: the peer's input is closed, its program gets its time to leave, and what there is to know is handed over.
-    pub async fn finish(mut self) -> Played {
+    pub async fn finish(mut self) -> StageReport {
         self.close_input();
         self.drain().await;
-        if let Some(life) = self.life.take() {
-            let stderr = life.stderr();
+        if let Some(process) = self.process.take() {
+            let stderr = process.stderr();
             if !stderr.is_empty() {
-                self.record(What::Stderr(stderr.into_bytes()));
+                self.record(EntryKind::Stderr(stderr.into_bytes()));
             }
-            if let Some(exit) = life.end().await {
-                self.record(What::Exit { code: exit.code, signal: exit.signal });
+            if let Some(exit) = process.end().await {
+                self.record(EntryKind::Exit { code: exit.code, signal: exit.signal });
             }
         }
         self.services.end().await;
-        Played {
+        StageReport {
             trace: self.trace,
             findings: self.findings.into_list(),
             skipped: self.skipped,
-            excused: self.excused,
-            initialized: !self.book.initialized.is_null(),
-            capabilities: self.book.capabilities(self.setup.plays.other()).clone(),
+            not_applicable: self.not_applicable,
+            initialized: !self.log.initialized.is_null(),
+            capabilities: self.log.capabilities(self.setup.plays.other()).clone(),
         }
     }
 }
 
 /// What is left of a scenario.
 #[derive(Clone, Debug)]
-pub struct Played {
+pub struct StageReport {
     /// The conversation.
     pub trace: Trace,
     /// What the scenario itself found.
@@ -359,7 +363,7 @@ pub struct Played {
     /// Rules that do not concern this peer, and why.
     pub skipped: Vec<(&'static str, String)>,
     /// Rules that watchers must not speak about, and why.
-    pub excused: Vec<(&'static str, String)>,
+    pub not_applicable: Vec<(&'static str, String)>,
     /// Whether `initialize` was answered with a result.
     pub initialized: bool,
     /// The capabilities of the judged role.

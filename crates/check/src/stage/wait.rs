@@ -3,15 +3,14 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
-use super::wire::Came;
-use super::{Id, PROBE, Reply, Stage, WireError};
-use crate::judge::{Heard, Message};
+use super::wire::Incoming;
+use super::{Answer, Id, PROBE, Reply, Stage, Step, Stop, WireError};
+use crate::judge::{Kind, Message};
 use crate::target::Exit;
-use crate::trace::{End, What};
-use crate::{Step, Stop};
+use crate::trace::{EntryKind, LineEnd};
 
 /// How much longer than other things a turn may take: a model works in it.
 const TURN: u32 = 6;
@@ -32,8 +31,8 @@ const IN_ITS_TIME: &[&str] = &[
 
 impl Stage {
     /// Waits for the answer to a request of the checker. Meanwhile the peer's requests are served.
-    pub async fn expect(&mut self, id: &Id) -> Result<Result<Value, WireError>, Stop> {
-        let asked = self.book.open(self.setup.plays, id).map(|asked| asked.method.clone());
+    pub async fn expect(&mut self, id: &Id) -> Result<Answer, Stop> {
+        let asked = self.log.open(self.setup.plays, id).map(|asked| asked.method.clone());
         let what = format!("the answer to {}", asked.as_deref().unwrap_or("a request"));
         let patience = match asked.as_deref() {
             Some("session/prompt") => TURN,
@@ -42,25 +41,25 @@ impl Stage {
             _ => 1,
         };
         let answers =
-            |heard: &Heard| matches!(&heard.message, Message::Answer { id: other, .. } if other == id);
-        let heard = match self.wait(what, patience, answers).await {
+            |message: &Message| matches!(&message.kind, Kind::Response { id: other, .. } if other == id);
+        let message = match self.wait(what, patience, answers).await {
             Err(Stop::Deadline(what)) => {
                 self.never_answered(id, patience);
                 return Err(Stop::Deadline(what));
             }
             other => other?,
         };
-        self.last = Some(heard.index);
-        match &heard.message {
-            Message::Answer { outcome: Ok(result), .. } => Ok(Ok(result.clone())),
-            Message::Answer { outcome: Err(error), .. } => Ok(Err(WireError::of(error))),
+        self.last = Some(message.index);
+        match &message.kind {
+            Kind::Response { outcome: Ok(result), .. } => Ok(Ok(result.clone())),
+            Kind::Response { outcome: Err(error), .. } => Ok(Err(WireError::of(error))),
             _ => Err(Stop::Broken("an answer that is none".to_owned())),
         }
     }
 
     /// RPC-24: a request gets an answer. Where that takes as long as it takes, waiting shows nothing.
     fn never_answered(&mut self, id: &Id, patience: u32) {
-        let Some(asked) = self.book.open(self.setup.plays, id) else { return };
+        let Some(asked) = self.log.open(self.setup.plays, id) else { return };
         if !IN_ITS_TIME.contains(&asked.method.as_str()) {
             let (at, seconds) = (asked.index, (self.setup.deadline * patience).as_secs());
             let why = format!("{} was not answered within {seconds} seconds", asked.method);
@@ -69,58 +68,64 @@ impl Stage {
     }
 
     /// The next message of the peer, whatever it is. Requests are not served here.
-    pub async fn next(&mut self) -> Result<Rc<Heard>, Stop> {
+    pub async fn next(&mut self) -> Result<Rc<Message>, Stop> {
         let until = Instant::now() + self.setup.deadline;
         loop {
-            if let Some(heard) = self.inbox.pop_front() {
-                self.last = Some(heard.index);
-                return Ok(heard);
+            if let Some(message) = self.inbox.pop_front() {
+                self.last = Some(message.index);
+                return Ok(message);
             }
             self.receive(until, "the next message").await?;
         }
     }
 
     /// Waits for a message and takes it out; others stay. Meanwhile the peer's requests are served, except one that is wanted.
-    pub async fn until(&mut self, what: &str, wanted: impl FnMut(&Heard) -> bool) -> Result<Rc<Heard>, Stop> {
-        let heard = self.wait(what.to_owned(), TURN, wanted).await?;
-        self.last = Some(heard.index);
-        Ok(heard)
+    pub async fn until(
+        &mut self,
+        what: &str,
+        wanted: impl FnMut(&Message) -> bool,
+    ) -> Result<Rc<Message>, Stop> {
+        let message = self.wait(what.to_owned(), TURN, wanted).await?;
+        self.last = Some(message.index);
+        Ok(message)
     }
 
     /// Waits for a message until the request `id` is answered; `None` if the answer came first (it stays, for [`expect`](Self::expect)).
     pub async fn during(
         &mut self,
         id: &Id,
-        mut wanted: impl FnMut(&Heard) -> bool,
-    ) -> Result<Option<Rc<Heard>>, Stop> {
-        let ends = |heard: &Heard| matches!(&heard.message, Message::Answer { id: other, .. } if other == id);
-        let heard =
-            self.wait("the end of a turn".to_owned(), TURN, |heard| wanted(heard) || ends(heard)).await?;
-        if ends(&heard) {
-            self.inbox.push_front(heard);
+        mut wanted: impl FnMut(&Message) -> bool,
+    ) -> Result<Option<Rc<Message>>, Stop> {
+        let ends =
+            |message: &Message| matches!(&message.kind, Kind::Response { id: other, .. } if other == id);
+        let message = self
+            .wait("the end of a turn".to_owned(), TURN, |message| wanted(message) || ends(message))
+            .await?;
+        if ends(&message) {
+            self.inbox.push_front(message);
             return Ok(None);
         }
-        self.last = Some(heard.index);
-        Ok(Some(heard))
+        self.last = Some(message.index);
+        Ok(Some(message))
     }
 
     /// Judges silence: asks something harmless and gives back everything that came before its answer and was not a request that was
     /// served. What must not be answered shows here if it was.
-    pub async fn probe(&mut self) -> Result<Vec<Rc<Heard>>, Stop> {
+    pub async fn probe(&mut self) -> Result<Vec<Rc<Message>>, Stop> {
         let id = self.request(PROBE, json!({})).await?;
         // Whatever the answer is, it was one.
         let _ = self.expect(&id).await?;
-        let said: Vec<Rc<Heard>> = self.inbox.drain(..).collect();
-        if let Some(heard) = said.last() {
-            self.last = Some(heard.index);
+        let said: Vec<Rc<Message>> = self.inbox.drain(..).collect();
+        if let Some(message) = said.last() {
+            self.last = Some(message.index);
         }
         Ok(said)
     }
 
     /// Really waits; gives back what came, served or not. Only where [`probe`](Self::probe) cannot tell.
-    pub async fn quiet(&mut self, time: Duration) -> Result<Vec<Rc<Heard>>, Stop> {
+    pub async fn quiet(&mut self, time: Duration) -> Result<Vec<Rc<Message>>, Stop> {
         let until = Instant::now() + time;
-        let before = self.heard.len();
+        let before = self.received.len();
         loop {
             match self.receive(until, "").await {
                 Ok(()) => self.serve_inbox().await?,
@@ -128,7 +133,7 @@ impl Stage {
                 Err(stop) => return Err(stop),
             }
         }
-        Ok(self.heard[before..].to_vec())
+        Ok(self.received[before..].to_vec())
     }
 
     /// Waits until the peer has closed its side.
@@ -146,15 +151,15 @@ impl Stage {
 
     /// Waits until the peer's program has ended; `None` if nothing can be known of it.
     pub async fn exit(&mut self) -> Result<Option<Exit>, Stop> {
-        let Some(life) = &mut self.life else { return Ok(None) };
-        tokio::time::timeout(self.setup.deadline, life.exit())
+        let Some(process) = &mut self.process else { return Ok(None) };
+        tokio::time::timeout(self.setup.deadline, process.exit())
             .await
             .map_err(|_| Stop::Deadline("the end of the program".to_owned()))
     }
 
     /// Makes a running client do something now.
     pub fn act(&mut self, act: &str) -> Step {
-        let told = self.life.as_mut().map_or(Ok(()), |life| life.act(act));
+        let told = self.process.as_mut().map_or(Ok(()), |process| process.act(act));
         self.note(format!("the client is told to {act}"));
         told.map_err(|error| Stop::NotExercised(format!("the client cannot be told to {act}: {error}")))
     }
@@ -163,17 +168,17 @@ impl Stage {
         &mut self,
         what: String,
         patience: u32,
-        mut wanted: impl FnMut(&Heard) -> bool,
-    ) -> Result<Rc<Heard>, Stop> {
+        mut wanted: impl FnMut(&Message) -> bool,
+    ) -> Result<Rc<Message>, Stop> {
         let until = Instant::now() + self.setup.deadline * patience;
         loop {
             let mut place = 0;
-            while let Some(heard) = self.inbox.get(place).cloned() {
-                if wanted(&heard) {
+            while let Some(message) = self.inbox.get(place).cloned() {
+                if wanted(&message) {
                     self.inbox.remove(place);
-                    return Ok(heard);
+                    return Ok(message);
                 }
-                if self.serve(&heard).await? {
+                if self.serve(&message).await? {
                     self.inbox.remove(place);
                 } else {
                     place += 1;
@@ -191,17 +196,17 @@ impl Stage {
 
     async fn serve_inbox(&mut self) -> Step {
         let waiting: Vec<_> = self.inbox.drain(..).collect();
-        for heard in waiting {
-            if !self.serve(&heard).await? {
-                self.inbox.push_back(heard);
+        for message in waiting {
+            if !self.serve(&message).await? {
+                self.inbox.push_back(message);
             }
         }
         Ok(())
     }
 
     /// Whether the message was a request that the services have answered, or will.
-    async fn serve(&mut self, heard: &Heard) -> Result<bool, Stop> {
-        let Message::Request { id, method, params } = &heard.message else { return Ok(false) };
+    async fn serve(&mut self, message: &Message) -> Result<bool, Stop> {
+        let Kind::Request { id, method, params } = &message.kind else { return Ok(false) };
         match self.services.reply(method, params) {
             Reply::Result(result) => self.answer(id, result).await?,
             Reply::Error(code, message) => self.answer_error(id, code, &message).await?,
@@ -216,12 +221,12 @@ impl Stage {
             match timeout_at(until, self.wire.read()).await {
                 Err(_) => return Err(Stop::Deadline(what.to_owned())),
                 Ok(Err(error)) => return Err(Stop::Broken(error.to_string())),
-                Ok(Ok(Came::End)) => {
+                Ok(Ok(Incoming::End)) => {
                     self.peer_closed();
                     return Err(Stop::PeerGone);
                 }
-                Ok(Ok(Came::Lines(lines))) if lines.is_empty() => {}
-                Ok(Ok(Came::Lines(lines))) => {
+                Ok(Ok(Incoming::Lines(lines))) if lines.is_empty() => {}
+                Ok(Ok(Incoming::Lines(lines))) => {
                     self.arrived(lines);
                     return Ok(());
                 }
@@ -231,20 +236,20 @@ impl Stage {
 
     fn peer_closed(&mut self) {
         let from = self.peer();
-        if !self.trace.entries.iter().any(|entry| entry.what == What::Closed { from }) {
-            self.record(What::Closed { from });
+        if !self.trace.entries.iter().any(|entry| entry.kind == EntryKind::Closed { from }) {
+            self.record(EntryKind::Closed { from });
         }
     }
 
-    fn arrived(&mut self, lines: Vec<(Vec<u8>, End)>) {
+    fn arrived(&mut self, lines: Vec<(Vec<u8>, LineEnd)>) {
         for (text, end) in lines {
-            let index = self.record(What::Line { from: self.peer(), text, end });
+            let index = self.record(EntryKind::Line { from: self.peer(), text, end });
             let entry = &self.trace.entries[index];
-            let What::Line { text, .. } = &entry.what else { continue };
-            let heard = Rc::new(Heard::read(index, entry.at, self.setup.plays.other(), text, end));
-            self.book.take(&heard);
-            self.inbox.push_back(Rc::clone(&heard));
-            self.heard.push(heard);
+            let EntryKind::Line { text, .. } = &entry.kind else { continue };
+            let message = Rc::new(Message::read(index, entry.at, self.setup.plays.other(), text, end));
+            self.log.take(&message);
+            self.inbox.push_back(Rc::clone(&message));
+            self.received.push(message);
         }
     }
 
@@ -257,8 +262,8 @@ impl Stage {
                 done.map_err(|_| Stop::Deadline("room to write".to_owned()))?.map_err(gone)?;
             bytes = &bytes[count..];
             match came {
-                Some(Came::Lines(lines)) => self.arrived(lines),
-                Some(Came::End) => self.peer_closed(),
+                Some(Incoming::Lines(lines)) => self.arrived(lines),
+                Some(Incoming::End) => self.peer_closed(),
                 None => {}
             }
         }

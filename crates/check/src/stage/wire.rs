@@ -5,7 +5,7 @@ use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
-use crate::trace::End;
+use crate::trace::LineEnd;
 
 /// How much a peer may say in one scenario before it is called broken.
 const LIMIT: usize = 512 << 20;
@@ -26,9 +26,9 @@ pub(super) struct Wire {
 }
 
 /// What came.
-pub(super) enum Came {
+pub(super) enum Incoming {
     /// Lines, each with its end.
-    Lines(Vec<(Vec<u8>, End)>),
+    Lines(Vec<(Vec<u8>, LineEnd)>),
     /// No more will come.
     End,
 }
@@ -57,7 +57,7 @@ impl Wire {
     }
 
     /// The lines that end in `bytes`, which are about to be sent.
-    pub(super) fn sent(&mut self, bytes: &[u8]) -> Vec<(Vec<u8>, End)> {
+    pub(super) fn sent(&mut self, bytes: &[u8]) -> Vec<(Vec<u8>, LineEnd)> {
         self.unsent.extend_from_slice(bytes);
         let mut lines = Vec::new();
         while let Some(place) = self.unsent.iter().position(|byte| *byte == b'\n') {
@@ -68,7 +68,7 @@ impl Wire {
     }
 
     /// Writes some of `bytes` or reads something, whichever is possible first. Cancel safe.
-    pub(super) async fn turn(&mut self, bytes: &[u8]) -> io::Result<(usize, Option<Came>)> {
+    pub(super) async fn turn(&mut self, bytes: &[u8]) -> io::Result<(usize, Option<Incoming>)> {
         let Wire { reader, writer, buffer, ended, .. } = self;
         let Some(writer) = writer else {
             return Err(io::ErrorKind::BrokenPipe.into());
@@ -90,16 +90,16 @@ impl Wire {
     }
 
     /// Waits for what the peer says. Cancel safe.
-    pub(super) async fn read(&mut self) -> io::Result<Came> {
+    pub(super) async fn read(&mut self) -> io::Result<Incoming> {
         if self.ended {
-            return Ok(Came::End);
+            return Ok(Incoming::End);
         }
         self.buffer.reserve(64 << 10);
         let count = self.reader.read_buf(&mut self.buffer).await?;
         self.came(count)
     }
 
-    fn came(&mut self, count: usize) -> io::Result<Came> {
+    fn came(&mut self, count: usize) -> io::Result<Incoming> {
         self.total += count;
         if self.total > LIMIT || self.lines > LINES {
             return Err(io::Error::other("the peer does not stop talking"));
@@ -107,9 +107,9 @@ impl Wire {
         if count == 0 {
             self.ended = true;
             if self.buffer.is_empty() {
-                return Ok(Came::End);
+                return Ok(Incoming::End);
             }
-            return Ok(Came::Lines(vec![(std::mem::take(&mut self.buffer), End::Open)]));
+            return Ok(Incoming::Lines(vec![(std::mem::take(&mut self.buffer), LineEnd::Open)]));
         }
         let mut lines = Vec::new();
         let mut start = 0;
@@ -122,15 +122,15 @@ impl Wire {
         self.lines += lines.len();
         self.buffer.drain(..start);
         self.searched = self.buffer.len();
-        Ok(Came::Lines(lines))
+        Ok(Incoming::Lines(lines))
     }
 }
 
-fn without_end(mut line: Vec<u8>) -> (Vec<u8>, End) {
+fn without_end(mut line: Vec<u8>) -> (Vec<u8>, LineEnd) {
     line.pop();
     if line.last() == Some(&b'\r') {
         line.pop();
-        return (line, End::CrLf);
+        return (line, LineEnd::CrLf);
     }
-    (line, End::Lf)
+    (line, LineEnd::Lf)
 }

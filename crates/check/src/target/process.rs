@@ -4,8 +4,7 @@ use std::io;
 
 use attache_conn::process::{ChildGuard, Command};
 
-use super::{Exit, Fresh, Life, Opened, Target};
-use crate::BoxFuture;
+use super::{BoxFuture, Connection, Exit, PeerProcess, StartOptions, Target};
 
 /// Starts the same command for each scenario, in the checker's own directory: an agent must take its directory from the session (ROOT-02).
 #[derive(Clone, Debug)]
@@ -29,17 +28,17 @@ impl Process {
 }
 
 impl Target for Process {
-    fn open<'a>(&'a self, _: &'a Fresh) -> BoxFuture<'a, io::Result<Opened>> {
+    fn open<'a>(&'a self, _: &'a StartOptions) -> BoxFuture<'a, io::Result<Connection>> {
         Box::pin(async move {
             let Some((program, args)) = self.command.split_first() else {
                 return Err(io::Error::other("no command: say what to start behind `--`"));
             };
             let child =
                 Command::new(program).args(args).envs(self.env.iter().map(|(k, v)| (k, v))).spawn()?;
-            Ok(Opened {
+            Ok(Connection {
                 reader: Box::new(child.stdout),
                 writer: Box::new(child.stdin),
-                life: Box::new(Child(child.guard)),
+                process: Box::new(Child(child.guard)),
             })
         })
     }
@@ -52,7 +51,7 @@ impl Target for Process {
 /// A child of ours.
 struct Child(ChildGuard);
 
-impl Life for Child {
+impl PeerProcess for Child {
     fn exit(&mut self) -> BoxFuture<'_, Option<Exit>> {
         Box::pin(async { Some(exit_of(self.0.wait().await)) })
     }

@@ -15,9 +15,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::UnixListener;
 
 use super::process::exit_of;
-use super::{Exit, Fresh, Launch, Life, Opened, Target};
-use crate::client::{SESSION, roots};
-use crate::{BoxFuture, Need};
+use super::{BoxFuture, Connection, Exit, Launch, Need, PeerProcess, SESSION, StartOptions, Target, roots};
 
 /// How a client is made to do something.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +40,7 @@ pub struct Program {
 }
 
 impl Target for Program {
-    fn open<'a>(&'a self, fresh: &'a Fresh) -> BoxFuture<'a, io::Result<Opened>> {
+    fn open<'a>(&'a self, fresh: &'a StartOptions) -> BoxFuture<'a, io::Result<Connection>> {
         Box::pin(async move {
             // Short, because so is the longest path of a socket.
             let place = TempDir::new("acheck")?;
@@ -73,7 +71,7 @@ impl Target for Program {
             };
             let (reader, writer) = stream.into_split();
             let life = Client { guard, signals: self.signals(), listener, _place: place };
-            Ok(Opened { reader: Box::new(reader), writer: Box::new(writer), life: Box::new(life) })
+            Ok(Connection { reader: Box::new(reader), writer: Box::new(writer), process: Box::new(life) })
         })
     }
 
@@ -114,7 +112,7 @@ fn never_started(guard: &ChildGuard, why: &str) -> io::Error {
 }
 
 /// Fills the holes of a command line.
-fn filled(template: &[String], agent: &[String], fresh: &Fresh) -> Vec<String> {
+fn filled(template: &[String], agent: &[String], fresh: &StartOptions) -> Vec<String> {
     let quoted = agent.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
     let json = serde_json::Value::from(agent.to_vec()).to_string();
     let cwd = fresh.cwd.to_string_lossy();
@@ -150,7 +148,7 @@ struct Client {
     _place: TempDir,
 }
 
-impl Life for Client {
+impl PeerProcess for Client {
     fn exit(&mut self) -> BoxFuture<'_, Option<Exit>> {
         Box::pin(async { Some(exit_of(self.guard.wait().await)) })
     }
@@ -204,7 +202,7 @@ mod tests {
 
     #[test]
     fn holes_are_filled() {
-        let fresh = Fresh {
+        let fresh = StartOptions {
             scenario: "x",
             act: "prompt",
             prompt: "say {agent}".to_owned(),

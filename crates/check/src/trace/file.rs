@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{End, Entry, Head, Trace, What, base64};
+use super::{Entry, EntryKind, Header, LineEnd, Trace, base64};
 use crate::Role;
 
 /// No recording is longer: ten years.
@@ -15,7 +15,7 @@ const LONGEST: Duration = Duration::from_secs(10 * 31_536_000);
 /// A command line is not longer on any system.
 const LONGEST_HEAD: u64 = 16 << 20;
 
-impl Head {
+impl Header {
     /// The first line of a recording, without its line end.
     pub fn to_line(&self) -> String {
         json!({
@@ -24,7 +24,7 @@ impl Head {
         .to_string()
     }
 
-    fn read(line: &[u8]) -> Result<Head, String> {
+    fn read(line: &[u8]) -> Result<Header, String> {
         let head: Value = serde_json::from_slice(line).unwrap_or_default();
         if line.is_empty() {
             return Err("not a recording: there is nothing in it, make one with `attache record`".to_owned());
@@ -38,7 +38,7 @@ impl Head {
             return Err(format!("version {} of the format is not known here", head["version"]));
         }
         let words = head["command"].as_array().into_iter().flatten();
-        Ok(Head {
+        Ok(Header {
             started: head["started"].as_str().unwrap_or_default().to_owned(),
             command: words.filter_map(Value::as_str).map(str::to_owned).collect(),
             masked: head["masked"] == true,
@@ -50,26 +50,26 @@ impl Entry {
     /// The line of a recording, without its line end.
     pub fn to_line(&self) -> String {
         let mut line = json!({ "t": self.at.as_micros() as f64 / 1e6 });
-        match &self.what {
-            What::Line { from, text, end } => {
+        match &self.kind {
+            EntryKind::Line { from, text, end } => {
                 line["from"] = from.name().into();
                 match std::str::from_utf8(text) {
                     Ok(text) => line["text"] = text.into(),
                     Err(_) => line["base64"] = base64::encode(text).into(),
                 }
-                if *end != End::Lf {
+                if *end != LineEnd::Lf {
                     line["end"] = end.text().into();
                 }
             }
-            What::Stderr(text) => line["stderr"] = String::from_utf8_lossy(text).into(),
-            What::Closed { from } => line["closed"] = from.name().into(),
-            What::Exit { code, signal } => {
+            EntryKind::Stderr(text) => line["stderr"] = String::from_utf8_lossy(text).into(),
+            EntryKind::Closed { from } => line["closed"] = from.name().into(),
+            EntryKind::Exit { code, signal } => {
                 line["exit"] = (*code).into();
                 if let Some(signal) = signal {
                     line["signal"] = (*signal).into();
                 }
             }
-            What::Note(note) => line["note"] = note.as_str().into(),
+            EntryKind::Note(note) => line["note"] = note.as_str().into(),
         }
         line.to_string()
     }
@@ -89,16 +89,16 @@ fn read_piece(line: &str) -> Result<(Entry, bool), String> {
     let seconds = entry["t"].as_f64().unwrap_or(0.0);
     let at = Duration::try_from_secs_f64(seconds).ok().filter(|at| *at <= LONGEST);
     let at = at.ok_or_else(|| format!("`t` is no time of a recording: {seconds}"))?;
-    Ok((Entry { at, what: what(&entry)? }, entry["more"] == true))
+    Ok((Entry { at, kind: read_kind(&entry)? }, entry["more"] == true))
 }
 
 /// The line of a recording for the beginning of a line whose rest is to come, without its line end.
 pub(crate) fn piece_line(at: Duration, from: Role, text: &[u8]) -> String {
-    let whole = Entry { at, what: What::Line { from, text: text.to_vec(), end: End::Lf } }.to_line();
+    let whole = Entry { at, kind: EntryKind::Line { from, text: text.to_vec(), end: LineEnd::Lf } }.to_line();
     format!("{},\"more\":true}}", &whole[..whole.len() - 1])
 }
 
-fn what(entry: &Value) -> Result<What, String> {
+fn read_kind(entry: &Value) -> Result<EntryKind, String> {
     let number = |key: &str| entry[key].as_i64().and_then(|number| i32::try_from(number).ok());
     let role = |key: &str| {
         entry[key].as_str().and_then(Role::of).ok_or_else(|| format!("`{key}` is neither agent nor client"))
@@ -110,20 +110,20 @@ fn what(entry: &Value) -> Result<What, String> {
             _ => return Err("a line has neither `text` nor `base64`".to_owned()),
         };
         let end = match entry["end"].as_str() {
-            Some("\r\n") => End::CrLf,
-            Some("") => End::Open,
-            _ => End::Lf,
+            Some("\r\n") => LineEnd::CrLf,
+            Some("") => LineEnd::Open,
+            _ => LineEnd::Lf,
         };
-        return Ok(What::Line { from: role("from")?, text, end });
+        return Ok(EntryKind::Line { from: role("from")?, text, end });
     }
     Ok(if let Some(text) = entry["stderr"].as_str() {
-        What::Stderr(text.into())
+        EntryKind::Stderr(text.into())
     } else if entry.get("closed").is_some() {
-        What::Closed { from: role("closed")? }
+        EntryKind::Closed { from: role("closed")? }
     } else if entry.get("exit").is_some() {
-        What::Exit { code: number("exit"), signal: number("signal") }
+        EntryKind::Exit { code: number("exit"), signal: number("signal") }
     } else {
-        What::Note(entry["note"].as_str().map_or_else(|| entry.to_string(), str::to_owned))
+        EntryKind::Note(entry["note"].as_str().map_or_else(|| entry.to_string(), str::to_owned))
     })
 }
 
@@ -148,7 +148,7 @@ impl std::error::Error for ReadError {}
 #[derive(Debug)]
 pub struct Reader<R> {
     input: R,
-    head: Head,
+    head: Header,
     line: usize,
     /// What there is of a long line of each role.
     pieces: [Vec<u8>; 2],
@@ -165,12 +165,12 @@ impl<R: BufRead> Reader<R> {
         // What is no recording may have no line ends.
         let mut start = io::Read::take(&mut input, LONGEST_HEAD);
         start.read_until(b'\n', &mut line).map_err(|error| fault(error.to_string()))?;
-        let head = Head::read(line.trim_ascii_end()).map_err(fault)?;
+        let head = Header::read(line.trim_ascii_end()).map_err(fault)?;
         Ok(Reader { input, head, line: 1, pieces: Default::default() })
     }
 
     /// The head.
-    pub fn head(&self) -> &Head {
+    pub fn head(&self) -> &Header {
         &self.head
     }
 
@@ -204,7 +204,7 @@ impl<R: BufRead> Reader<R> {
 impl<R> Reader<R> {
     /// The entry with the pieces before it; `None` if it is one of them.
     fn join(&mut self, mut entry: Entry, more: bool) -> Option<Entry> {
-        let What::Line { from, text, .. } = &mut entry.what else { return Some(entry) };
+        let EntryKind::Line { from, text, .. } = &mut entry.kind else { return Some(entry) };
         let pieces = &mut self.pieces[usize::from(*from == Role::Client)];
         if more || !pieces.is_empty() {
             pieces.append(text);

@@ -5,7 +5,7 @@ use std::io;
 
 use attache_check::run::{Options, Report, Status, run};
 use attache_check::target::Memory;
-use attache_check::{BoxFuture, Fresh, Opened, Role, Target};
+use attache_check::{BoxFuture, Connection, Role, StartOptions, Target};
 use attache_conn::Link;
 use attache_mutants::agent::{agent, locked_agent, variants};
 
@@ -22,7 +22,7 @@ struct Mutant {
 
 impl Mutant {
     fn new(variant: Option<&'static str>, on_disk: bool) -> Mutant {
-        let serve = move |link: Link, fresh: &Fresh| {
+        let serve = move |link: Link, fresh: &StartOptions| {
             let locked = fresh.scenario == "auth";
             async move {
                 if locked {
@@ -37,7 +37,7 @@ impl Mutant {
 }
 
 impl Target for Mutant {
-    fn open<'a>(&'a self, fresh: &'a Fresh) -> BoxFuture<'a, io::Result<Opened>> {
+    fn open<'a>(&'a self, fresh: &'a StartOptions) -> BoxFuture<'a, io::Result<Connection>> {
         self.memory.open(fresh)
     }
 
@@ -71,7 +71,7 @@ fn each_variant_is_found_out() {
 
 #[tokio::test(start_paused = true)]
 async fn a_locked_agent_is_judged_behind_its_door() {
-    let locked = Memory::new(|link, _: &Fresh| locked_agent(link, None));
+    let locked = Memory::new(|link, _: &StartOptions| locked_agent(link, None));
     let options = |login: Option<&str>| Options {
         login: login.map(str::to_owned),
         only: vec!["CANCEL-05".to_owned(), "AUTH-05".to_owned()],

@@ -5,8 +5,8 @@ use std::io;
 use std::sync::Arc;
 
 use attache_check::run::{Options, Report, run};
-use attache_check::target::{Launch, Life};
-use attache_check::{BoxFuture, Fresh, Opened, Role, Scenario, Target, client, scenarios};
+use attache_check::target::{Launch, PeerProcess};
+use attache_check::{BoxFuture, Connection, Role, Scenario, StartOptions, Target, scenarios};
 use attache_conn::Link;
 use attache_mutants::client::{Relaunch, Setup, variants};
 use tokio::sync::{mpsc, oneshot};
@@ -20,7 +20,7 @@ struct Mutant {
 }
 
 impl Target for Mutant {
-    fn open<'a>(&'a self, fresh: &'a Fresh) -> BoxFuture<'a, io::Result<Opened>> {
+    fn open<'a>(&'a self, fresh: &'a StartOptions) -> BoxFuture<'a, io::Result<Connection>> {
         Box::pin(async move {
             let (our_writer, their_reader) = tokio::io::duplex(64 << 10);
             let (their_writer, our_reader) = tokio::io::duplex(64 << 10);
@@ -31,16 +31,19 @@ impl Target for Mutant {
                 act: fresh.act.to_owned(),
                 prompt: fresh.prompt.clone(),
                 cwd: fresh.cwd.clone(),
-                session: Some(client::SESSION.to_owned()),
+                session: Some(attache_check::target::SESSION.to_owned()),
                 // The last is there to be left out (ROOT-19).
-                roots: client::roots(&fresh.cwd).into_iter().chain([fresh.cwd.clone()]).collect(),
+                roots: attache_check::target::roots(&fresh.cwd)
+                    .into_iter()
+                    .chain([fresh.cwd.clone()])
+                    .collect(),
                 cues: Some(cues),
                 relaunch: Some(relaunch(launch)),
                 processes: false,
             };
             tokio::spawn(attache_mutants::client(Link::from_io(their_reader, their_writer), setup));
-            let opened = Opened::from_io(our_reader, our_writer);
-            Ok(Opened { life: Box::new(User { cue, launches }), ..opened })
+            let opened = Connection::from_io(our_reader, our_writer);
+            Ok(Connection { process: Box::new(User { cue, launches }), ..opened })
         })
     }
 
@@ -69,7 +72,7 @@ struct User {
     launches: mpsc::Receiver<Started>,
 }
 
-impl Life for User {
+impl PeerProcess for User {
     fn act(&mut self, act: &str) -> io::Result<()> {
         self.cue.try_send(act.to_owned()).map_err(io::Error::other)
     }

@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
+use attache_check::prompts::Prompts;
 use attache_check::run::{Conclusion, Options, Status};
-use attache_check::stage::{Prompts, Setup};
+use attache_check::stage::StageConfig;
 use attache_check::target::Memory;
-use attache_check::{Fresh, Role, Stage, Stop, Target};
+use attache_check::{Role, Stage, StartOptions, Stop, Target};
 use attache_conn::Link;
 use serde_json::{Value, json};
 
 /// An agent that answers each line by what `answer` makes of it.
 fn agent(answer: fn(&Value) -> Vec<String>) -> Memory {
-    Memory::new(move |link: Link, _: &Fresh| async move {
+    Memory::new(move |link: Link, _: &StartOptions| async move {
         let (mut reader, mut writer) = link.split();
         while let Ok(Some(line)) = reader.next().await {
             let message: Value = serde_json::from_slice(line).unwrap_or_default();
@@ -29,8 +30,8 @@ fn result(message: &Value, result: Value) -> Vec<String> {
 }
 
 async fn stage(target: &Memory) -> Stage {
-    let fresh = Fresh { scenario: "x", act: "prompt", prompt: String::new(), cwd: "/w".into() };
-    let setup = Setup {
+    let fresh = StartOptions { scenario: "x", act: "prompt", prompt: String::new(), cwd: "/w".into() };
+    let setup = StageConfig {
         plays: Role::Client,
         deadline: Duration::from_secs(5),
         prompts: Prompts::names(),
@@ -56,7 +57,7 @@ async fn an_answer_is_found_behind_other_messages() {
     stage.initialize(json!({})).await.unwrap();
     let left = stage.next().await.unwrap();
     assert_eq!(left.method(), Some("_hello"));
-    assert_eq!(stage.heard(0).len(), 2);
+    assert_eq!(stage.received(0).len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -65,7 +66,7 @@ async fn what_is_not_answered_breaks_rpc_24_but_a_turn_may_take_its_time() {
     let mut stage = stage(&target).await;
     let silent = stage.call("session/list", json!({})).await;
     assert_eq!(silent, Err(Stop::Deadline("the answer to session/list".to_owned())));
-    let prompt = stage.prompt("s", attache_check::stage::PromptKind::Say).await.unwrap();
+    let prompt = stage.prompt("s", attache_check::prompts::PromptKind::Say).await.unwrap();
     assert!(stage.expect(&prompt).await.is_err());
     let played = stage.finish().await;
     assert_eq!(played.findings.len(), 1);
@@ -130,7 +131,7 @@ async fn bytes_are_sent_as_they_are_and_written_down_as_lines() {
 
 #[tokio::test(start_paused = true)]
 async fn a_peer_that_is_not_there_is_nothing_to_judge() {
-    let target = Memory::new(|link: Link, _: &Fresh| async move { drop(link) });
+    let target = Memory::new(|link: Link, _: &StartOptions| async move { drop(link) });
     let options = Options { faults: true, ..Options::new(Role::Agent) };
     if attache_check::run::choose(&options).is_empty() {
         return;

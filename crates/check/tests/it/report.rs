@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use attache_check::report::{self, Look, Mark};
 use attache_check::run::{Conclusion, Options, Report, judge_trace};
-use attache_check::{Entry, Role, Tier, What};
+use attache_check::{Entry, EntryKind, Role, Tier};
 
 use crate::talk::begun;
 
@@ -87,8 +87,8 @@ fn nothing_that_a_peer_says_becomes_part_of_the_page() {
     ];
     let mut trace = begun("{}", "{}", &lines.each_ref().map(String::as_str));
     trace.head.command = vec![evil.to_owned()];
-    for what in [What::Stderr(evil.as_bytes().to_vec()), What::Note(evil.to_owned())] {
-        trace.entries.push(Entry { at: std::time::Duration::ZERO, what });
+    for kind in [EntryKind::Stderr(evil.as_bytes().to_vec()), EntryKind::Note(evil.to_owned())] {
+        trace.entries.push(Entry { at: std::time::Duration::ZERO, kind });
     }
     let report = judge_trace(trace, None, &Options::new(Role::Agent));
     let page = report::html(&report);

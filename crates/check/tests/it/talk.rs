@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use attache_check::judge::judge;
-use attache_check::{End, Entry, Role, Trace, Verdict, What};
+use attache_check::{Entry, EntryKind, LineEnd, Role, Trace, Verdict};
 
 pub fn trace(lines: &[&str]) -> Trace {
     let entry = |(number, line): (usize, &&str)| {
         let (who, text) = line.split_once(' ').unwrap_or((line, ""));
         let from = if who == "c" { Role::Client } else { Role::Agent };
-        let what = What::Line { from, text: text.into(), end: End::Lf };
-        Entry { at: Duration::from_millis(number as u64), what }
+        let kind = EntryKind::Line { from, text: text.into(), end: LineEnd::Lf };
+        Entry { at: Duration::from_millis(number as u64), kind }
     };
     Trace { entries: lines.iter().enumerate().map(entry).collect(), ..Trace::default() }
 }

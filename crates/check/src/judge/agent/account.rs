@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::{Book, Findings, Said, Watcher};
+use super::super::{EventLog, Findings, Message, Watcher};
 use super::items;
 use crate::Role;
 
@@ -18,14 +18,14 @@ impl Watcher for Account {
         &["AUTH-24", "AUTH-26"]
     }
 
-    fn see(&mut self, _: &Book, said: &Said<'_>, out: &mut Findings) {
-        if let Some((_, result)) = said.result_of("auth/status") {
-            accounts(said, result, out);
+    fn observe(&mut self, log: &EventLog, message: &Message, out: &mut Findings) {
+        if let Some((_, result)) = log.result_of(message, "auth/status") {
+            accounts(message, result, out);
             self.told = Some(result.clone());
         }
-        if let Some(("auth/status_update", params)) = said.call(Role::Agent) {
-            accounts(said, params, out);
-            out.check("AUTH-24", said, self.told.as_ref() != Some(params), || {
+        if let Some(("auth/status_update", params)) = message.call(Role::Agent) {
+            accounts(message, params, out);
+            out.check("AUTH-24", message, self.told.as_ref() != Some(params), || {
                 "nothing has changed since the last report".to_owned()
             });
             self.told = Some(params.clone());
@@ -34,9 +34,11 @@ impl Watcher for Account {
 }
 
 /// AUTH-26: of the accounts that are listed, one is in effect while there is an authentication.
-fn accounts(said: &Said<'_>, report: &Value, out: &mut Findings) {
+fn accounts(message: &Message, report: &Value, out: &mut Findings) {
     if report["state"] == "authenticated" && items(&report["accounts"]).next().is_some() {
         let active = items(&report["accounts"]).any(|account| account["active"] == true);
-        out.check("AUTH-26", said, active, || "accounts are listed and none is marked as active".to_owned());
+        out.check("AUTH-26", message, active, || {
+            "accounts are listed and none is marked as active".to_owned()
+        });
     }
 }

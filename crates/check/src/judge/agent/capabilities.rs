@@ -1,9 +1,9 @@
 //! What the client did not advertise is not used: INIT-15 as a whole. The rules of the single capabilities are looked after where
-//! both sides are (`judge/capable.rs`).
+//! both sides are (`judge/capability_use.rs`).
 
 use serde_json::Value;
 
-use super::super::{Book, Findings, Heard, Kind, Message, Said, Watcher};
+use super::super::{EventLog, Findings, Message, Watcher};
 use super::items;
 use crate::Role;
 
@@ -50,13 +50,8 @@ fn booleans(options: &Value) -> Option<&'static str> {
 }
 
 /// The capability of the client that a request or notification of the agent needs.
-pub(crate) fn needed(heard: &Heard) -> Option<&'static str> {
-    match &heard.message {
-        Message::Request { method, params, .. } | Message::Notification { method, params } => {
-            gate(method, params)
-        }
-        _ => None,
-    }
+pub(crate) fn needed(message: &Message) -> Option<&'static str> {
+    gate(message.method()?, message.params())
 }
 
 impl Watcher for Capabilities {
@@ -64,33 +59,29 @@ impl Watcher for Capabilities {
         &["INIT-15", "PLAN-07", "PLAN-08"]
     }
 
-    fn see(&mut self, book: &Book, said: &Said<'_>, out: &mut Findings) {
-        if said.from != Role::Agent || book.initialize.is_none() {
+    fn observe(&mut self, log: &EventLog, message: &Message, out: &mut Findings) {
+        if message.from != Role::Agent || log.initialize.is_none() {
             return;
         }
-        let (name, found) = match said.kind {
-            Kind::Request { method, params, .. } | Kind::Notification { method, params } => {
-                (method, gate(method, params))
-            }
-            Kind::Answer { to: Some(asked), outcome: Ok(result), .. } => {
-                (asked.method.as_str(), gate(&asked.method, result))
-            }
+        let (name, found) = match (message.method(), log.response(message)) {
+            (Some(method), _) => (method, gate(method, message.params())),
+            (None, Some((asked, Ok(result)))) => (asked.method.as_str(), gate(&asked.method, result)),
             _ => return,
         };
         if let Some(path) = found {
-            let may = book.can(Role::Client, path);
+            let may = log.can(Role::Client, path);
             let why = || format!("{name} is used and the client does not advertise `{path}`");
-            out.check("INIT-15", said, may, why);
+            out.check("INIT-15", message, may, why);
             if path == "plan" && !may {
-                out.fail("PLAN-08", said, why());
+                out.fail("PLAN-08", message, why());
             }
         }
         // A plan in the plain form for a client that knows no other.
-        if let Some((_, "plan", _)) = said.update()
-            && !book.can(Role::Client, "plan")
+        if let Some((_, "plan", _)) = message.update()
+            && !log.can(Role::Client, "plan")
         {
-            out.pass("PLAN-08", said);
-            out.pass("PLAN-07", said);
+            out.pass("PLAN-08", message);
+            out.pass("PLAN-07", message);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! RPC-15: codes mean what they mean.
 
-use super::super::{Book, Findings, Kind, Said, Watcher};
+use super::super::{EventLog, Findings, Message, Watcher};
 use crate::Role;
 use crate::schema::Method;
 
@@ -11,20 +11,19 @@ impl Watcher for Codes {
         &["RPC-15"]
     }
 
-    fn see(&mut self, _: &Book, said: &Said<'_>, out: &mut Findings) {
-        let Kind::Answer { to, outcome: Err(error), .. } = said.kind else { return };
-        if said.from != Role::Agent {
+    fn observe(&mut self, log: &EventLog, message: &Message, out: &mut Findings) {
+        let Some((asked, Err(error))) = log.response(message) else { return };
+        if message.from != Role::Agent {
             return;
         }
-        let (Some(code), Some(asked)) = (error["code"].as_i64(), to) else { return };
-        match code {
+        match error["code"].as_i64().unwrap_or_default() {
             // The request that is answered here was read, so it was JSON.
             -32700 => out.fail(
                 "RPC-15",
-                said,
+                message,
                 format!("{} is answered with the code of a parse error", asked.method),
             ),
-            -32601 if Method::of(&asked.method).is_none() => out.pass("RPC-15", said),
+            -32601 if Method::of(&asked.method).is_none() => out.pass("RPC-15", message),
             _ => {}
         }
     }

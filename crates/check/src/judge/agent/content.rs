@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::{Book, Findings, Said, Watcher};
+use super::super::{EventLog, Findings, Message, Watcher};
 use super::{is_one_of, items};
 use crate::Role;
 
@@ -16,30 +16,30 @@ impl Watcher for Contents {
         &["CONT-01", "CONT-03", "CONT-04", "CONT-05", "MSG-02", "MSG-05"]
     }
 
-    fn see(&mut self, _: &Book, said: &Said<'_>, out: &mut Findings) {
-        if said.from != Role::Agent {
+    fn observe(&mut self, _: &EventLog, message: &Message, out: &mut Findings) {
+        if message.from != Role::Agent {
             return;
         }
-        let Some((_, kind, update)) = said.update() else { return };
+        let Some((_, kind, update)) = message.update() else { return };
         match kind {
             "user_message_chunk" | "agent_message_chunk" | "agent_thought_chunk" => {
-                block(said, &update["content"], out);
+                block(message, &update["content"], out);
                 if let Some(id) = update.get("messageId").filter(|id| !id.is_null()) {
-                    out.check("MSG-02", said, id.is_string(), || {
+                    out.check("MSG-02", message, id.is_string(), || {
                         format!("`messageId` is {id}, not a string")
                     });
                 }
             }
             "tool_call" | "tool_call_update" => {
                 let contents = items(&update["content"]).filter(|item| item["type"] == "content");
-                contents.for_each(|item| block(said, &item["content"], out));
+                contents.for_each(|item| block(message, &item["content"], out));
             }
-            "compaction_summary_chunk" | "session_message_chunk" => block(said, &update["content"], out),
-            "compaction_update" => items(&update["summary"]).for_each(|item| block(said, item, out)),
-            "session_message" => items(&update["content"]).for_each(|item| block(said, item, out)),
+            "compaction_summary_chunk" | "session_message_chunk" => block(message, &update["content"], out),
+            "compaction_update" => items(&update["summary"]).for_each(|item| block(message, item, out)),
+            "session_message" => items(&update["content"]).for_each(|item| block(message, item, out)),
             "usage_update" => {
                 let whole = update["used"].is_u64() && update["size"].is_u64();
-                out.check("MSG-05", said, whole, || {
+                out.check("MSG-05", message, whole, || {
                     "`used` and `size` must both be whole numbers".to_owned()
                 });
             }
@@ -48,26 +48,26 @@ impl Watcher for Contents {
     }
 }
 
-fn block(said: &Said<'_>, block: &Value, out: &mut Findings) {
+fn block(message: &Message, block: &Value, out: &mut Findings) {
     let kind = &block["type"];
-    out.check("CONT-01", said, is_one_of(kind, &TYPES), || format!("a block of type {kind}"));
+    out.check("CONT-01", message, is_one_of(kind, &TYPES), || format!("a block of type {kind}"));
     match kind.as_str() {
         Some("image" | "audio") => {
             let named = block["mimeType"].is_string();
-            out.check("CONT-03", said, named && block["data"].as_str().is_some_and(is_base64), || {
+            out.check("CONT-03", message, named && block["data"].as_str().is_some_and(is_base64), || {
                 if named { "`data` is not base64".to_owned() } else { "`mimeType` is missing".to_owned() }
             });
         }
         Some("resource") => {
             let resource = &block["resource"];
             let body = resource["text"].is_string() || resource["blob"].as_str().is_some_and(is_base64);
-            out.check("CONT-04", said, resource["uri"].is_string() && body, || {
+            out.check("CONT-04", message, resource["uri"].is_string() && body, || {
                 "a resource needs `uri` and `text` or a base64 `blob`".to_owned()
             });
         }
         Some("resource_link") => {
             let named = block["uri"].is_string() && block["name"].is_string();
-            out.check("CONT-05", said, named, || "a link needs `uri` and `name`".to_owned());
+            out.check("CONT-05", message, named, || "a link needs `uri` and `name`".to_owned());
         }
         _ => {}
     }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::super::{Book, Findings, Said, Watcher};
+use super::super::{EventLog, Findings, Message, Watcher};
 use super::{is_text, items};
 use crate::Role;
 
 /// LIST-03, LIST-10, LIST-12, LIST-13, SSTAT-05.
 #[derive(Default)]
 pub(super) struct Lists {
-    /// By session: what updates said about its title, last; `None` after one that cleared it.
+    /// By session: what updates message about its title, last; `None` after one that cleared it.
     titles: BTreeMap<String, Option<String>>,
 }
 
@@ -20,31 +20,31 @@ impl Watcher for Lists {
         &["LIST-03", "LIST-10", "LIST-12", "LIST-13", "SSTAT-05"]
     }
 
-    fn see(&mut self, book: &Book, said: &Said<'_>, out: &mut Findings) {
-        if said.from != Role::Agent {
+    fn observe(&mut self, log: &EventLog, message: &Message, out: &mut Findings) {
+        if message.from != Role::Agent {
             return;
         }
-        if let Some((_, result)) = said.result_of("session/list") {
+        if let Some((_, result)) = log.result_of(message, "session/list") {
             let cursor = &result["nextCursor"];
             let whole = result["sessions"].is_array() && (cursor.is_null() || cursor.is_string());
-            out.check("LIST-03", said, whole, || {
+            out.check("LIST-03", message, whole, || {
                 "`sessions` must be a list and `nextCursor` a string".to_owned()
             });
-            let archives = book.can(Role::Agent, "sessionCapabilities.archive");
+            let archives = log.can(Role::Agent, "sessionCapabilities.archive");
             for info in items(&result["sessions"]) {
-                self.info(said, info, out);
+                self.info(message, info, out);
                 if archives {
-                    out.check("SSTAT-05", said, info["archived"].is_boolean(), || {
+                    out.check("SSTAT-05", message, info["archived"].is_boolean(), || {
                         format!("the session {} does not say whether it is archived", info["sessionId"])
                     });
                 }
             }
         }
-        if let Some((session, "session_info_update", update)) = said.update() {
+        if let Some((session, "session_info_update", update)) = message.update() {
             let own = ["sessionId", "cwd", "additionalDirectories"]
                 .into_iter()
                 .find(|key| update.get(key).is_some());
-            out.check("LIST-13", said, own.is_none(), || {
+            out.check("LIST-13", message, own.is_none(), || {
                 format!("the update carries `{}`", own.unwrap_or_default())
             });
             match update.get("title") {
@@ -61,16 +61,16 @@ impl Watcher for Lists {
 }
 
 impl Lists {
-    fn info(&self, said: &Said<'_>, info: &Value, out: &mut Findings) {
+    fn info(&self, message: &Message, info: &Value, out: &mut Findings) {
         let time = &info["updatedAt"];
         let title = &info["title"];
         let whole = is_text(&info["sessionId"])
             && (title.is_null() || title.is_string())
             && (time.is_null() || time.as_str().is_some_and(is_time));
-        out.check("LIST-10", said, whole, || format!("a session is {info}"));
+        out.check("LIST-10", message, whole, || format!("a session is {info}"));
         // LIST-12: only what contradicts the meaning of null and of absence is judged; a title may be shortened or made anew.
         let Some(told) = info["sessionId"].as_str().and_then(|id| self.titles.get(id)) else { return };
-        out.check("LIST-12", said, told.is_some() != title.is_null(), || match told {
+        out.check("LIST-12", message, told.is_some() != title.is_null(), || match told {
             Some(_) => "no update cleared the title, and the list has none".to_owned(),
             None => format!("the title was cleared, and the list says {title}"),
         });

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::{Book, Findings, Kind, Said, Watcher};
+use super::super::{EventLog, Findings, Kind, Message, Watcher};
 use super::{is_text, items};
 use crate::Role;
 
@@ -20,27 +20,26 @@ impl Watcher for Servers {
         &["MCPA-03", "MCPA-04"]
     }
 
-    fn see(&mut self, _: &Book, said: &Said<'_>, out: &mut Findings) {
-        match said.kind {
-            Kind::Request { method, params, .. }
-                if said.from == Role::Client && method.starts_with("session/") =>
-            {
+    fn observe(&mut self, log: &EventLog, message: &Message, out: &mut Findings) {
+        if let Some((_, result)) = log.result_of(message, "mcp/connect") {
+            self.connections.extend(result["connectionId"].as_str().map(str::to_owned));
+        }
+        let Kind::Request { method, params, .. } = &message.kind else { return };
+        match message.from {
+            Role::Client if method.starts_with("session/") => {
                 let acp = items(&params["mcpServers"]).filter(|server| server["type"] == "acp");
                 self.servers.extend(acp.filter_map(|server| server["serverId"].as_str()).map(str::to_owned));
             }
-            Kind::Answer { to: Some(asked), outcome: Ok(result), .. } if asked.method == "mcp/connect" => {
-                self.connections.extend(result["connectionId"].as_str().map(str::to_owned));
-            }
-            Kind::Request { method: "mcp/message", params, .. } if said.from == Role::Agent => {
+            Role::Agent if method == "mcp/message" => {
                 if let Some(connection) = params.get("connectionId") {
                     let known = connection.as_str().is_some_and(|id| self.connections.contains(id));
-                    out.check("MCPA-03", said, known, || {
+                    out.check("MCPA-03", message, known, || {
                         format!("no mcp/connect gave the connection {connection}")
                     });
                 } else {
                     let server = params["serverId"].as_str().is_some_and(|id| self.servers.contains(id));
                     let whole = server && is_text(&params["requestId"]);
-                    out.check("MCPA-04", said, whole, || {
+                    out.check("MCPA-04", message, whole, || {
                         "`serverId` of a server that the client named and a `requestId` are needed".to_owned()
                     });
                 }

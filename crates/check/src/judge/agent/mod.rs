@@ -1,7 +1,7 @@
 //! Watchers of what agents say.
 //!
 //! Each file is a family of rules. A watcher passes a rule when a message shows it kept and fails it when one shows it broken;
-//! where the protocol leaves freedom nothing is said.
+//! where the protocol leaves freedom nothing is message.
 
 mod account;
 mod capabilities;
@@ -25,7 +25,7 @@ pub(crate) use capabilities::needed;
 pub(crate) use options::values;
 pub(crate) use paths::is_absolute;
 
-use super::Watcher;
+use super::{Watcher, text};
 use serde_json::Value;
 
 /// A fresh set for one conversation.

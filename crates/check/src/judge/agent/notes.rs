@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::super::{Book, Findings, Said, Watcher};
+use super::super::{EventLog, Findings, Message, Watcher};
 use super::is_text;
 use crate::Role;
 
@@ -21,37 +21,37 @@ impl Watcher for Notes {
         &["NOTE-02", "NOTE-07", "NOTE-08", "NOTE-09", "NOTE-10", "SUBA-02", "SUBA-05", "SUBA-06"]
     }
 
-    fn see(&mut self, book: &Book, said: &Said<'_>, out: &mut Findings) {
-        if said.from != Role::Agent {
+    fn observe(&mut self, log: &EventLog, message: &Message, out: &mut Findings) {
+        if message.from != Role::Agent {
             return;
         }
-        let Some((session, kind, update)) = said.update() else { return };
+        let Some((session, kind, update)) = message.update() else { return };
         match kind {
             "notice" => {
                 let whole = is_text(&update["severity"]) && is_text(&update["title"]);
-                out.check("NOTE-02", said, whole, || {
+                out.check("NOTE-02", message, whole, || {
                     "a notice needs `severity` and a `title` with text".to_owned()
                 });
             }
-            "compaction_update" => self.compaction(said, session, update, out),
+            "compaction_update" => self.compaction(message, session, update, out),
             "compaction_summary_chunk" => {
                 let over = self.compactions.get(&key(session, update));
-                out.check("NOTE-07", said, over == Some(&false), || match over {
+                out.check("NOTE-07", message, over == Some(&false), || match over {
                     Some(_) => "a summary chunk after the end of its compaction".to_owned(),
                     None => "a summary chunk before the compaction was announced".to_owned(),
                 });
             }
             "subagent_update" => {
-                self.child(said, book, update, out);
-                patch(said, update, out);
+                self.child(message, log, update, out);
+                patch(message, update, out);
                 let state = &update["state"];
                 if state["stopReason"] == "error" {
-                    out.check("SUBA-06", said, state["error"]["code"].is_i64(), || {
+                    out.check("SUBA-06", message, state["error"]["code"].is_i64(), || {
                         "a child ended with an error that is not told".to_owned()
                     });
                 }
             }
-            _ => self.traffic(said, book, session, out),
+            _ => self.traffic(message, log, session, out),
         }
     }
 }
@@ -61,53 +61,61 @@ fn key(session: &str, update: &Value) -> (String, String) {
 }
 
 impl Notes {
-    fn compaction(&mut self, said: &Said<'_>, session: &str, update: &Value, out: &mut Findings) {
+    fn compaction(&mut self, message: &Message, session: &str, update: &Value, out: &mut Findings) {
         let (summary, error) = (&update["summary"], &update["error"]);
         let fits = (summary.is_null() || summary.is_array()) && (error.is_null() || error.is_string());
-        out.check("NOTE-09", said, fits, || "`summary` is a list or null, `error` a text or null".to_owned());
+        out.check("NOTE-09", message, fits, || {
+            "`summary` is a list or null, `error` a text or null".to_owned()
+        });
         let status = update["status"].as_str().unwrap_or_default();
         let ends = matches!(status, "completed" | "failed" | "cancelled");
         let key = key(session, update);
         match self.compactions.get(&key) {
-            None => out.pass("NOTE-10", said),
-            Some(true) if ends => out.fail("NOTE-08", said, format!("the compaction {:?} ends twice", key.1)),
-            Some(true) => {
-                out.fail("NOTE-10", said, format!("the id {:?} stood for a compaction that is over", key.1))
+            None => out.pass("NOTE-10", message),
+            Some(true) if ends => {
+                out.fail("NOTE-08", message, format!("the compaction {:?} ends twice", key.1))
             }
-            Some(false) if ends => out.pass("NOTE-08", said),
+            Some(true) => out.fail(
+                "NOTE-10",
+                message,
+                format!("the id {:?} stood for a compaction that is over", key.1),
+            ),
+            Some(false) if ends => out.pass("NOTE-08", message),
             Some(false) => {}
         }
         self.compactions.insert(key, ends);
     }
 
     /// SUBA-02: the announcement comes before everything that bears the child's id.
-    fn child(&mut self, said: &Said<'_>, book: &Book, update: &Value, out: &mut Findings) {
+    fn child(&mut self, message: &Message, log: &EventLog, update: &Value, out: &mut Findings) {
         let id = update["sessionId"].as_str().unwrap_or_default();
         if self.children.insert(id.to_owned()) {
             let early =
-                book.sessions.get(id).is_some_and(|child| child.updates > 0 && child.opened_by.is_empty());
-            out.check("SUBA-02", said, !early, || format!("updates of {id:?} came before it was announced"));
+                log.sessions.get(id).is_some_and(|child| child.updates > 0 && child.opened_by.is_empty());
+            out.check("SUBA-02", message, !early, || {
+                format!("updates of {id:?} came before it was announced")
+            });
         }
     }
 
-    fn traffic(&self, said: &Said<'_>, book: &Book, session: &str, out: &mut Findings) {
+    fn traffic(&self, message: &Message, log: &EventLog, session: &str, out: &mut Findings) {
         if self.children.contains(session)
-            && book.sessions.get(session).is_some_and(|known| known.opened_by.is_empty())
+            && log.sessions.get(session).is_some_and(|known| known.opened_by.is_empty())
         {
-            out.pass("SUBA-02", said);
+            out.pass("SUBA-02", message);
         }
     }
 }
 
 /// SUBA-05: each member is absent, null or of its type.
-fn patch(said: &Said<'_>, update: &Value, out: &mut Findings) {
+fn patch(message: &Message, update: &Value, out: &mut Findings) {
     let texts = ["title", "description", "cwd"].into_iter();
     let objects = ["capabilities", "state"].into_iter();
     let wrong = texts
         .filter(|key| !update[key].is_null() && !update[key].is_string())
         .chain(objects.filter(|key| !update[key].is_null() && !update[key].is_object()))
         .next();
-    out.check("SUBA-05", said, wrong.is_none(), || {
+    out.check("SUBA-05", message, wrong.is_none(), || {
         let key = wrong.unwrap_or_default();
         format!("`{key}` is {}, neither null nor a value of its type", update[key])
     });

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::{Book, Findings, Kind, Said, Watcher};
+use super::super::{EventLog, Findings, Message, Watcher};
 use super::items;
 use crate::Role;
 
@@ -14,24 +14,24 @@ impl Watcher for Options {
         &["CONF-05", "CONF-11", "MODE-01", "MODE-02"]
     }
 
-    fn see(&mut self, book: &Book, said: &Said<'_>, out: &mut Findings) {
-        if said.from != Role::Agent {
+    fn observe(&mut self, log: &EventLog, message: &Message, out: &mut Findings) {
+        if message.from != Role::Agent {
             return;
         }
-        if let Kind::Answer { to: Some(asked), outcome: Ok(result), .. } = said.kind
-            && asked.who == Role::Client
+        if let Some((asked, Ok(result))) = log.response(message)
+            && asked.from == Role::Client
             && asked.method.starts_with("session/")
         {
-            options(said, &result["configOptions"], out);
+            options(message, &result["configOptions"], out);
             if result["modes"].is_object() {
-                modes(said, &result["modes"], out);
-                out.pass("MODE-02", said);
-            } else if asked.method == "session/new" && announces_modes(&book.initialized) {
-                out.fail("MODE-02", said, "initialize announced modes, and the session's answer has none");
+                modes(message, &result["modes"], out);
+                out.pass("MODE-02", message);
+            } else if asked.method == "session/new" && announces_modes(&log.initialized) {
+                out.fail("MODE-02", message, "initialize announced modes, and the session's answer has none");
             }
         }
-        if let Some((_, "config_option_update", update)) = said.update() {
-            options(said, &update["configOptions"], out);
+        if let Some((_, "config_option_update", update)) = message.update() {
+            options(message, &update["configOptions"], out);
         }
     }
 }
@@ -42,13 +42,13 @@ fn announces_modes(initialized: &Value) -> bool {
     places.into_iter().any(|modes| modes.is_object() || modes.is_array())
 }
 
-fn modes(said: &Said<'_>, modes: &Value, out: &mut Findings) {
+fn modes(message: &Message, modes: &Value, out: &mut Findings) {
     let current = &modes["currentModeId"];
     let offered = items(&modes["availableModes"]).any(|mode| mode["id"] == *current);
-    out.check("MODE-01", said, offered, || format!("the mode {current} is not among those offered"));
+    out.check("MODE-01", message, offered, || format!("the mode {current} is not among those offered"));
 }
 
-fn options(said: &Said<'_>, options: &Value, out: &mut Findings) {
+fn options(message: &Message, options: &Value, out: &mut Findings) {
     for option in items(options) {
         let id = &option["id"];
         let current = &option["currentValue"];
@@ -57,10 +57,10 @@ fn options(said: &Said<'_>, options: &Value, out: &mut Findings) {
             Some("select") => values(option).any(|value| value == current),
             _ => !current.is_null(),
         };
-        out.check("CONF-05", said, usable, || format!("the option {id} has no usable value: {current}"));
+        out.check("CONF-05", message, usable, || format!("the option {id} has no usable value: {current}"));
         if let Some(category) = option["category"].as_str() {
             let reserved = ["mode", "model", "model_config", "thought_level"].contains(&category);
-            out.check("CONF-11", said, reserved || category.starts_with('_'), || {
+            out.check("CONF-11", message, reserved || category.starts_with('_'), || {
                 format!("the category {category:?} of option {id} is neither one of the protocol's nor begins with an underscore")
             });
         }

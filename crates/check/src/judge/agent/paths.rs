@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::{Book, Findings, Said, Watcher};
+use super::super::{EventLog, Findings, Message, Watcher};
 use super::items;
 use crate::Role;
 
@@ -13,33 +13,33 @@ impl Watcher for Paths {
         &["ROOT-04", "ROOT-05", "FS-04", "FS-05", "FS-07", "TERM-13", "TOOL-15", "TOOL-18", "LIST-10"]
     }
 
-    fn see(&mut self, _: &Book, said: &Said<'_>, out: &mut Findings) {
-        if said.from != Role::Agent {
+    fn observe(&mut self, log: &EventLog, message: &Message, out: &mut Findings) {
+        if message.from != Role::Agent {
             return;
         }
-        if let Some((_, result)) = said.result_of("session/list") {
+        if let Some((_, result)) = log.result_of(message, "session/list") {
             for info in items(&result["sessions"]) {
-                path(said, &info["cwd"], "LIST-10", out);
-                items(&info["additionalDirectories"]).for_each(|root| path(said, root, "ROOT-04", out));
+                path(message, &info["cwd"], "LIST-10", out);
+                items(&info["additionalDirectories"]).for_each(|root| path(message, root, "ROOT-04", out));
             }
         }
-        let Some((method, params)) = said.call(Role::Agent) else { return };
+        let Some((method, params)) = message.call(Role::Agent) else { return };
         match method {
             "fs/read_text_file" | "fs/write_text_file" => {
-                path(said, &params["path"], "FS-04", out);
-                line(said, &params["line"], "FS-05", out);
-                out.check("FS-07", said, params["sessionId"].is_string(), || {
+                path(message, &params["path"], "FS-04", out);
+                line(message, &params["line"], "FS-05", out);
+                out.check("FS-07", message, params["sessionId"].is_string(), || {
                     format!("{method} names no session")
                 });
             }
-            "terminal/create" if !params["cwd"].is_null() => path(said, &params["cwd"], "TERM-13", out),
-            "session/request_permission" => tool(said, &params["toolCall"], out),
+            "terminal/create" if !params["cwd"].is_null() => path(message, &params["cwd"], "TERM-13", out),
+            "session/request_permission" => tool(message, &params["toolCall"], out),
             "session/update" => {
                 let update = &params["update"];
                 match update["sessionUpdate"].as_str() {
-                    Some("tool_call" | "tool_call_update") => tool(said, update, out),
+                    Some("tool_call" | "tool_call_update") => tool(message, update, out),
                     Some("subagent_update") if !update["cwd"].is_null() => {
-                        path(said, &update["cwd"], "ROOT-04", out)
+                        path(message, &update["cwd"], "ROOT-04", out)
                     }
                     _ => {}
                 }
@@ -49,41 +49,41 @@ impl Watcher for Paths {
     }
 }
 
-fn tool(said: &Said<'_>, call: &Value, out: &mut Findings) {
+fn tool(message: &Message, call: &Value, out: &mut Findings) {
     for place in items(&call["locations"]) {
-        path(said, &place["path"], "TOOL-18", out);
-        line(said, &place["line"], "TOOL-18", out);
+        path(message, &place["path"], "TOOL-18", out);
+        line(message, &place["line"], "TOOL-18", out);
     }
     for item in items(&call["content"]).filter(|item| item["type"] == "diff") {
-        path(said, &item["path"], "TOOL-15", out);
+        path(message, &item["path"], "TOOL-15", out);
         let texts = item["newText"].is_string() && (item["oldText"].is_string() || item["oldText"].is_null());
-        out.check("TOOL-15", said, texts, || {
+        out.check("TOOL-15", message, texts, || {
             "a diff needs `newText`, and `oldText` is a text or null".to_owned()
         });
     }
 }
 
 /// Breaks `rule` and ROOT-04 together, for a path that is a string; what is none is a matter of `rule` alone.
-fn path(said: &Said<'_>, path: &Value, rule: &'static str, out: &mut Findings) {
+fn path(message: &Message, path: &Value, rule: &'static str, out: &mut Findings) {
     let Some(text) = path.as_str() else {
-        out.fail(rule, said, format!("a path is {path}"));
+        out.fail(rule, message, format!("a path is {path}"));
         return;
     };
     let why = || format!("the path {text:?} is not absolute");
-    out.check("ROOT-04", said, is_absolute(text), why);
+    out.check("ROOT-04", message, is_absolute(text), why);
     if rule != "ROOT-04" {
-        out.check(rule, said, is_absolute(text), why);
+        out.check(rule, message, is_absolute(text), why);
     }
 }
 
-fn line(said: &Said<'_>, line: &Value, rule: &'static str, out: &mut Findings) {
+fn line(message: &Message, line: &Value, rule: &'static str, out: &mut Findings) {
     if line.is_null() {
         return;
     }
     let fits = line.as_u64().is_some_and(|line| line > 0);
     let why = || format!("line {line}: lines count from 1");
-    out.check("ROOT-05", said, fits, why);
-    out.check(rule, said, fits, why);
+    out.check("ROOT-05", message, fits, why);
+    out.check(rule, message, fits, why);
 }
 
 /// By the rules of any platform: a recording may come from another one.

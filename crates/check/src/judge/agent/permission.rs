@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::{Book, Findings, Kind, Said, Watcher};
+use super::super::{EventLog, Findings, Message, Watcher};
 use super::{is_text, items};
 use crate::Role;
 
@@ -14,29 +14,29 @@ impl Watcher for Permissions {
         &["PERM-02", "PERM-13"]
     }
 
-    fn see(&mut self, book: &Book, said: &Said<'_>, out: &mut Findings) {
-        if said.from == Role::Client {
+    fn observe(&mut self, log: &EventLog, message: &Message, out: &mut Findings) {
+        if message.from == Role::Client {
             // The answer has come, and until here nothing was done.
-            if let Kind::Answer { to: Some(asked), .. } = said.kind
+            if let Some((asked, _)) = log.response(message)
                 && asked.method == "session/request_permission"
             {
                 out.pass_at("PERM-13", Role::Agent, &[asked.index]);
             }
             return;
         }
-        let Some((method, params)) = said.call(Role::Agent) else { return };
+        let Some((method, params)) = message.call(Role::Agent) else { return };
         if method == "session/request_permission" {
             let named = is_text(&params["toolCall"]["toolCallId"]);
-            out.check("PERM-02", said, named, || "the question names no tool call".to_owned());
+            out.check("PERM-02", message, named, || "the question names no tool call".to_owned());
         }
-        before_the_answer(said, book, method, params, out);
+        before_the_answer(message, log, method, params, out);
     }
 }
 
 /// PERM-13: while a question is open, what it is about does not happen. Seen is the end of its tool call, and a write to a path
 /// that the call names.
-fn before_the_answer(said: &Said<'_>, book: &Book, method: &str, params: &Value, out: &mut Findings) {
-    for asked in book.open_for(Role::Agent, "session/request_permission") {
+fn before_the_answer(message: &Message, log: &EventLog, method: &str, params: &Value, out: &mut Findings) {
+    for asked in log.open_for(Role::Agent, "session/request_permission") {
         let call = &asked.params["toolCall"];
         let id = &call["toolCallId"];
         let update = &params["update"];
@@ -47,7 +47,7 @@ fn before_the_answer(said: &Said<'_>, book: &Book, method: &str, params: &Value,
         let written = method == "fs/write_text_file" && names(call, &params["path"]);
         if done || written {
             let what = if done { "its tool call is completed" } else { "its file is written" };
-            let places = [asked.index, said.index];
+            let places = [asked.index, message.index];
             out.fail_at("PERM-13", Role::Agent, &places, format!("the question is not answered and {what}"));
         }
     }

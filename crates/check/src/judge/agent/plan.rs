@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::super::{Book, Findings, Said, Watcher};
+use super::super::{EventLog, Findings, Message, Watcher};
 use super::{is_one_of, items};
 
 /// PLAN-03, PLAN-06, PLAN-09.
@@ -28,18 +28,18 @@ impl Watcher for Plans {
         &["PLAN-03", "PLAN-06", "PLAN-09"]
     }
 
-    fn see(&mut self, _: &Book, said: &Said<'_>, out: &mut Findings) {
-        match said.update() {
-            Some((session, "plan", update)) => self.entries(said, session, "", &update["entries"], out),
+    fn observe(&mut self, _: &EventLog, message: &Message, out: &mut Findings) {
+        match message.update() {
+            Some((session, "plan", update)) => self.entries(message, session, "", &update["entries"], out),
             Some((session, "plan_update", update)) => {
                 let plan = &update["plan"];
                 let id = plan["planId"].as_str();
                 let known = is_one_of(&plan["type"], &["items", "markdown", "file"]);
-                out.check("PLAN-09", said, known && id.is_some(), || {
+                out.check("PLAN-09", message, known && id.is_some(), || {
                     "`plan` needs a `type` of items, markdown or file and a `planId`".to_owned()
                 });
                 if plan["type"] == "items" {
-                    self.entries(said, session, id.unwrap_or_default(), &plan["entries"], out);
+                    self.entries(message, session, id.unwrap_or_default(), &plan["entries"], out);
                 }
             }
             _ => {}
@@ -48,15 +48,15 @@ impl Watcher for Plans {
 }
 
 impl Plans {
-    fn entries(&mut self, said: &Said<'_>, session: &str, plan: &str, entries: &Value, out: &mut Findings) {
+    fn entries(&mut self, message: &Message, session: &str, plan: &str, entries: &Value, out: &mut Findings) {
         let mut now = BTreeSet::new();
         let mut unfinished = BTreeSet::new();
-        out.check("PLAN-06", said, entries.is_array(), || "`entries` is no list".to_owned());
+        out.check("PLAN-06", message, entries.is_array(), || "`entries` is no list".to_owned());
         for entry in items(entries) {
             let whole = entry["content"].is_string()
                 && is_one_of(&entry["priority"], &["high", "medium", "low"])
                 && is_one_of(&entry["status"], &["pending", "in_progress", "completed"]);
-            out.check("PLAN-06", said, whole, || format!("an entry is {entry}"));
+            out.check("PLAN-06", message, whole, || format!("an entry is {entry}"));
             let content = entry["content"].as_str().unwrap_or_default().to_owned();
             if entry["status"] != "completed" {
                 unfinished.insert(content.clone());
@@ -72,9 +72,13 @@ impl Plans {
         known.now = now;
         known.unfinished = unfinished;
         if let Some(content) = back {
-            out.fail("PLAN-03", said, format!("the entry {content:?} was left out of an update and is back"));
+            out.fail(
+                "PLAN-03",
+                message,
+                format!("the entry {content:?} was left out of an update and is back"),
+            );
         } else if again {
-            out.pass("PLAN-03", said);
+            out.pass("PLAN-03", message);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::{Book, Findings, Kind, Said, Watcher};
+use super::super::{EventLog, Findings, Message, Watcher};
 use super::{is_text, items};
 use crate::Role;
 
@@ -41,79 +41,81 @@ impl Watcher for Setup {
         ]
     }
 
-    fn see(&mut self, book: &Book, said: &Said<'_>, out: &mut Findings) {
-        if said.from != Role::Agent {
+    fn observe(&mut self, log: &EventLog, message: &Message, out: &mut Findings) {
+        if message.from != Role::Agent {
             return;
         }
-        if let Some((asked, result)) = said.result_of("initialize") {
-            version(said, result, out);
-            promises(said, result, out);
-            encoding(said, &asked.params, result, out);
+        if let Some((asked, result)) = log.result_of(message, "initialize") {
+            version(message, result, out);
+            promises(message, result, out);
+            encoding(message, &asked.params, result, out);
         }
         // INIT-28, EXT-09: whoever calls by a name of its own has told of it in `_meta` of a capability.
-        if let Some((method, _)) = said.call(Role::Agent).filter(|(method, _)| method.starts_with('_')) {
-            let told = book.announces_extensions();
+        if let Some((method, _)) = message.call(Role::Agent).filter(|(method, _)| method.starts_with('_')) {
+            let told = log.announces_extensions();
             for rule in ["INIT-28", "EXT-09"] {
-                out.check(rule, said, told, || {
+                out.check(rule, message, told, || {
                     format!("{method} is called, and no `_meta` of a capability announces anything")
                 });
             }
         }
-        if let (Kind::Notification { .. }, Some((_, kind, _))) = (said.kind, said.update())
-            && book.initialized["protocolVersion"] == 1
+        if let (None, Some((_, kind, _))) = (message.id(), message.update())
+            && log.initialized["protocolVersion"] == 1
         {
-            out.check("INIT-10", said, !OF_VERSION_2.contains(&kind), || {
+            out.check("INIT-10", message, !OF_VERSION_2.contains(&kind), || {
                 format!("version 1 was agreed, `{kind}` is of version 2")
             });
         }
     }
 }
 
-fn version(said: &Said<'_>, result: &Value, out: &mut Findings) {
+fn version(message: &Message, result: &Value, out: &mut Findings) {
     let version = &result["protocolVersion"];
     if !version.is_null() {
         let fits = version.as_u64().is_some_and(|number| number <= u64::from(u16::MAX));
-        out.check("INIT-05", said, fits, || format!("`protocolVersion` is {version}"));
+        out.check("INIT-05", message, fits, || format!("`protocolVersion` is {version}"));
     }
     let missing = ["protocolVersion", "agentCapabilities"].into_iter().find(|key| result[key].is_null());
     // Version 2 says the latter in another place.
     let missing = missing.filter(|_| *version != 2);
-    out.check("INIT-11", said, missing.is_none(), || format!("`{}` is missing", missing.unwrap_or_default()));
+    out.check("INIT-11", message, missing.is_none(), || {
+        format!("`{}` is missing", missing.unwrap_or_default())
+    });
 }
 
-fn promises(said: &Said<'_>, result: &Value, out: &mut Findings) {
+fn promises(message: &Message, result: &Value, out: &mut Findings) {
     // An agent that answers with a later version says it under that version's name.
     let info = &result[if result["info"].is_object() { "info" } else { "agentInfo" }];
-    out.check("INIT-13", said, is_text(&info["name"]) && is_text(&info["version"]), || {
+    out.check("INIT-13", message, is_text(&info["name"]) && is_text(&info["version"]), || {
         "`agentInfo` with name and version is missing".to_owned()
     });
     for method in items(&result["authMethods"]) {
-        out.check("AUTH-14", said, method.get("command").is_none(), || {
+        out.check("AUTH-14", message, method.get("command").is_none(), || {
             format!("the method {} names a command", method["id"])
         });
     }
     let able = &result["agentCapabilities"];
     if let Some(able) = able.as_object() {
         let custom = able.keys().find(|key| !CAPABILITIES.contains(&key.as_str()));
-        out.check("INIT-27", said, custom.is_none(), || {
+        out.check("INIT-27", message, custom.is_none(), || {
             format!("`{}` is no capability of the protocol", custom.map_or("", String::as_str))
         });
     }
     let sessions = &able["sessionCapabilities"];
     if sessions["archive"].is_object() {
-        out.check("SSTAT-05", said, sessions["list"].is_object(), || {
+        out.check("SSTAT-05", message, sessions["list"].is_object(), || {
             "`archive` is advertised and `list` is not".to_owned()
         });
     }
     if let Some(providers) = able.get("providers").filter(|providers| !providers.is_null()) {
-        out.check("PROV-01", said, providers.is_object(), || {
+        out.check("PROV-01", message, providers.is_object(), || {
             format!("`providers` is {providers} in place of {{}}")
         });
     }
 }
 
 /// NES-10: one of those that the client named, UTF-16 if it named none.
-fn encoding(said: &Said<'_>, params: &Value, result: &Value, out: &mut Findings) {
+fn encoding(message: &Message, params: &Value, result: &Value, out: &mut Findings) {
     let able = &result["agentCapabilities"];
     if !able["nes"].is_object() {
         return;
@@ -121,5 +123,5 @@ fn encoding(said: &Said<'_>, params: &Value, result: &Value, out: &mut Findings)
     let chosen = &able["positionEncoding"];
     let offered = &params["clientCapabilities"]["positionEncodings"];
     let fits = chosen.is_null() || *chosen == "utf-16" || items(offered).any(|name| name == chosen);
-    out.check("NES-10", said, fits, || format!("{chosen} was chosen, the client offered {offered}"));
+    out.check("NES-10", message, fits, || format!("{chosen} was chosen, the client offered {offered}"));
 }

@@ -1,6 +1,6 @@
 //! TERM-05: terminals are released.
 
-use super::super::{Book, Findings, Said, Watcher};
+use super::super::{EventLog, Findings, Message, Watcher};
 use crate::Role;
 
 pub(super) struct Terminals;
@@ -10,13 +10,13 @@ impl Watcher for Terminals {
         &["TERM-05"]
     }
 
-    fn see(&mut self, _: &Book, _: &Said<'_>, _: &mut Findings) {}
+    fn observe(&mut self, _: &EventLog, _: &Message, _: &mut Findings) {}
 
     /// A terminal whose command has ended serves no purpose once the turn is over.
-    fn end(&mut self, book: &Book, _: bool, out: &mut Findings) {
-        for (id, terminal) in &book.terminals {
+    fn end(&mut self, log: &EventLog, _: bool, out: &mut Findings) {
+        for (id, terminal) in &log.terminals {
             let working =
-                book.sessions.get(&terminal.session).is_none_or(|session| !session.prompts.is_empty());
+                log.sessions.get(&terminal.session).is_none_or(|session| !session.prompts.is_empty());
             match terminal.released {
                 Some(at) => out.pass_at("TERM-05", Role::Agent, &[terminal.created, at]),
                 None if (terminal.ended || terminal.killed) && !working => {

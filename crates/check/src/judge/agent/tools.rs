@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::super::{Book, Findings, Kind, Said, Watcher};
-use super::items;
+use super::super::{EventLog, Findings, Message, Watcher};
+use super::{items, text};
 use crate::Role;
 
 /// TOOL-02, TOOL-10, TOOL-16, TOOL-20. Their shape is looked at with all others.
@@ -27,30 +27,25 @@ impl Watcher for Tools {
         &["TOOL-02", "TOOL-10", "TOOL-16", "TOOL-20"]
     }
 
-    fn see(&mut self, book: &Book, said: &Said<'_>, out: &mut Findings) {
-        match said.kind {
-            Kind::Request { method: "session/load" | "session/fork", params, .. } => {
-                self.replayed.insert(params["sessionId"].as_str().unwrap_or_default().to_owned());
-            }
-            Kind::Request { method: "session/request_permission", params, .. } => {
-                terminals(said, book, &params["toolCall"], out);
-            }
-            Kind::Answer { to: Some(asked), outcome: Ok(_), .. } if asked.method == "session/prompt" => {
-                finished(said, book, asked.session().unwrap_or_default(), out);
-            }
-            _ => {}
+    fn observe(&mut self, log: &EventLog, message: &Message, out: &mut Findings) {
+        if message.asks("session/load") || message.asks("session/fork") {
+            self.replayed.insert(text(&message.params()["sessionId"]).to_owned());
+        } else if message.asks("session/request_permission") {
+            terminals(message, log, &message.params()["toolCall"], out);
+        } else if let Some((asked, _)) = log.result_of(message, "session/prompt") {
+            finished(message, log, asked.session().unwrap_or_default(), out);
         }
-        let Some((session, kind, update)) = said.update() else { return };
+        let Some((session, kind, update)) = message.update() else { return };
         match kind {
             "tool_call" => {
-                self.announced(said, book, session, update, out);
+                self.announced(message, log, session, update, out);
                 self.names.remove(&key(session, update));
-                self.named(said, session, update, out);
-                terminals(said, book, update, out);
+                self.named(message, session, update, out);
+                terminals(message, log, update, out);
             }
             "tool_call_update" => {
-                terminals(said, book, update, out);
-                self.named(said, session, update, out);
+                terminals(message, log, update, out);
+                self.named(message, session, update, out);
             }
             _ => {}
         }
@@ -63,53 +58,60 @@ fn key(session: &str, update: &Value) -> (String, String) {
 
 impl Tools {
     /// TOOL-20: a name stays.
-    fn named(&mut self, said: &Said<'_>, session: &str, update: &Value, out: &mut Findings) {
+    fn named(&mut self, message: &Message, session: &str, update: &Value, out: &mut Findings) {
         let Some(name) = update["name"].as_str() else { return };
         let known = self.names.entry(key(session, update)).or_insert_with(|| name.to_owned());
-        out.check("TOOL-20", said, known == name, || format!("the tool {known:?} is now called {name:?}"));
+        out.check("TOOL-20", message, known == name, || format!("the tool {known:?} is now called {name:?}"));
     }
 
     /// TOOL-02: an id that stood for a finished call does not stand for another one. (Saying `tool_call` again for one that is not
     /// finished happens, and means an update.)
-    fn announced(&self, said: &Said<'_>, book: &Book, session: &str, update: &Value, out: &mut Findings) {
+    fn announced(
+        &self,
+        message: &Message,
+        log: &EventLog,
+        session: &str,
+        update: &Value,
+        out: &mut Findings,
+    ) {
         if self.replayed.contains(session) {
             return;
         }
         let id = update["toolCallId"].as_str().unwrap_or_default();
-        let known = book.sessions.get(session).and_then(|session| session.tools.get(id));
+        let known = log.sessions.get(session).and_then(|session| session.tools.get(id));
         match known {
             Some(known) if known.announced && is_final(&known.status) => {
                 let why = format!("the id {id:?} stood for a call that is finished");
-                out.fail_at("TOOL-02", Role::Agent, &[known.first, said.index], why);
+                out.fail_at("TOOL-02", Role::Agent, &[known.first, message.index], why);
             }
-            _ => out.pass("TOOL-02", said),
+            _ => out.pass("TOOL-02", message),
         }
     }
 }
 
-fn terminals(said: &Said<'_>, book: &Book, call: &Value, out: &mut Findings) {
+fn terminals(message: &Message, log: &EventLog, call: &Value, out: &mut Findings) {
     for item in items(&call["content"]).filter(|item| item["type"] == "terminal") {
-        terminal(said, book, &item["terminalId"], out);
+        terminal(message, log, &item["terminalId"], out);
     }
 }
 
 /// TOOL-16: the client made it, and it has not been released.
-fn terminal(said: &Said<'_>, book: &Book, id: &Value, out: &mut Findings) {
-    let known = book.terminals.get(id.as_str().unwrap_or_default());
-    out.check("TOOL-16", said, known.is_some_and(|known| known.released.is_none()), || match known {
+fn terminal(message: &Message, log: &EventLog, id: &Value, out: &mut Findings) {
+    let known = log.terminals.get(id.as_str().unwrap_or_default());
+    out.check("TOOL-16", message, known.is_some_and(|known| known.released.is_none()), || match known {
         Some(_) => format!("the terminal {id} was released already"),
         None => format!("no terminal {id} was made"),
     });
 }
 
 /// TOOL-10: what was announced in a turn has ended with it.
-fn finished(said: &Said<'_>, book: &Book, session: &str, out: &mut Findings) {
+fn finished(message: &Message, log: &EventLog, session: &str, out: &mut Findings) {
     // With two turns at once nobody can say to which one a call belongs.
-    let Some(session) = book.sessions.get(session).filter(|session| session.prompts.len() == 1) else {
+    let Some(session) = log.sessions.get(session).filter(|session| session.prompts.len() == 1) else {
         return;
     };
     for (id, tool) in session.tools.iter().filter(|(_, tool)| tool.announced && tool.turn == session.turns) {
-        out.check("TOOL-10", said, is_final(&tool.status), || {
+        out.check("TOOL-10", message, is_final(&tool.status), || {
             format!("the tool call {id:?} is still `{}` at the end of its turn", tool.status)
         });
     }

@@ -1,6 +1,6 @@
 //! Turns: how they end.
 
-use super::super::{Book, Findings, Said, Watcher};
+use super::super::{EventLog, Findings, Message, Watcher};
 use super::is_one_of;
 
 /// PROMPT-07, PROMPT-08, PROMPT-19.
@@ -13,12 +13,12 @@ impl Watcher for Turns {
         &["PROMPT-07", "PROMPT-08", "PROMPT-19"]
     }
 
-    fn see(&mut self, _: &Book, said: &Said<'_>, out: &mut Findings) {
-        let Some((_, result)) = said.result_of("session/prompt") else { return };
+    fn observe(&mut self, log: &EventLog, message: &Message, out: &mut Findings) {
+        let Some((_, result)) = log.result_of(message, "session/prompt") else { return };
         let reason = &result["stopReason"];
-        out.check("PROMPT-07", said, !reason.is_null(), || "the answer has no `stopReason`".to_owned());
+        out.check("PROMPT-07", message, !reason.is_null(), || "the answer has no `stopReason`".to_owned());
         if !reason.is_null() {
-            out.check("PROMPT-08", said, is_one_of(reason, &REASONS), || {
+            out.check("PROMPT-08", message, is_one_of(reason, &REASONS), || {
                 format!("the stop reason is {reason}")
             });
         }
@@ -26,7 +26,7 @@ impl Watcher for Turns {
         if !usage.is_null() {
             let counts = ["totalTokens", "inputTokens", "outputTokens"];
             let whole = counts.iter().all(|key| usage[key].is_u64());
-            out.check("PROMPT-19", said, whole, || format!("`usage` is {usage}"));
+            out.check("PROMPT-19", message, whole, || format!("`usage` is {usage}"));
         }
     }
 }

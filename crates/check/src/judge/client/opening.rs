@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::{Book, Findings, Said, Watcher};
+use super::super::{EventLog, Findings, Message, Watcher};
 use super::items;
 use crate::Role;
 
@@ -13,12 +13,12 @@ impl Watcher for Opening {
         &["INIT-04", "INIT-12", "INIT-17", "INIT-24", "INIT-27", "INIT-28", "AUTH-03", "AUTH-10", "AUTH-20"]
     }
 
-    fn see(&mut self, book: &Book, said: &Said<'_>, out: &mut Findings) {
-        match said.call(Role::Client) {
-            Some(("initialize", params)) => introduction(said, params, out),
-            Some(("authenticate", params)) => authentication(book, said, params, out),
+    fn observe(&mut self, log: &EventLog, message: &Message, out: &mut Findings) {
+        match message.call(Role::Client) {
+            Some(("initialize", params)) => introduction(message, params, out),
+            Some(("authenticate", params)) => authentication(log, message, params, out),
             Some((method, _)) if method.starts_with('_') => {
-                out.check("INIT-28", said, book.announces_extensions(), || {
+                out.check("INIT-28", message, log.announces_extensions(), || {
                     format!("{method} is called, and no `_meta` of a capability announces anything")
                 });
             }
@@ -41,28 +41,30 @@ const CAPABILITIES: &[&str] = &[
     "_meta",
 ];
 
-fn introduction(said: &Said<'_>, params: &Value, out: &mut Findings) {
+fn introduction(message: &Message, params: &Value, out: &mut Findings) {
     let version = &params["protocolVersion"];
     // One of the wrong type says nothing about which is the newest.
     if version.is_u64() || version.is_null() {
         let real = version.as_u64().is_some_and(|version| version >= 1);
-        out.check("INIT-04", said, real, || format!("{version} is no version that a client could support"));
+        out.check("INIT-04", message, real, || {
+            format!("{version} is no version that a client could support")
+        });
     }
     let info = &params["clientInfo"];
     let named = info["name"].is_string() && info["version"].is_string();
-    out.check("INIT-12", said, named, || {
+    out.check("INIT-12", message, named, || {
         "the client does not state its name and version in `clientInfo`".to_owned()
     });
     let stated = params["clientCapabilities"].is_object();
-    out.check("INIT-17", said, stated, || "the client does not state its capabilities".to_owned());
+    out.check("INIT-17", message, stated, || "the client does not state its capabilities".to_owned());
     // Shapes find members that do not belong there.
     let known = |name: &String| CAPABILITIES.contains(&name.as_str());
     if params["clientCapabilities"].as_object().is_some_and(|members| members.keys().all(known)) {
-        out.pass("INIT-27", said);
+        out.pass("INIT-27", message);
     }
     match secret(params, "params") {
-        Some(place) => out.fail("INIT-24", said, format!("`{place}` looks like a credential")),
-        None => out.pass("INIT-24", said),
+        Some(place) => out.fail("INIT-24", message, format!("`{place}` looks like a credential")),
+        None => out.pass("INIT-24", message),
     }
 }
 
@@ -94,18 +96,18 @@ fn secret(value: &Value, path: &str) -> Option<String> {
     }
 }
 
-fn authentication(book: &Book, said: &Said<'_>, params: &Value, out: &mut Findings) {
+fn authentication(log: &EventLog, message: &Message, params: &Value, out: &mut Findings) {
     let id = &params["methodId"];
-    let offered = items(&book.initialized["authMethods"]).find(|method| method["id"] == *id);
-    out.check("AUTH-03", said, offered.is_some(), || format!("the method {id} was not announced"));
+    let offered = items(&log.initialized["authMethods"]).find(|method| method["id"] == *id);
+    out.check("AUTH-03", message, offered.is_some(), || format!("the method {id} was not announced"));
     if let Some(method) = offered {
         let terminal = method["type"] == "terminal";
-        out.check("AUTH-10", said, !terminal, || {
+        out.check("AUTH-10", message, !terminal, || {
             format!("{id} is a terminal method, which is not for `authenticate`")
         });
     }
     let more = params.get("credentials").or(params.get("method"));
-    out.check("AUTH-20", said, more.is_none(), || {
+    out.check("AUTH-20", message, more.is_none(), || {
         "authenticate carries more than the id of a method".to_owned()
     });
 }

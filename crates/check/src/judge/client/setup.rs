@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::super::{Book, Findings, Said, Watcher};
+use super::super::{EventLog, Findings, Message, Watcher};
 use super::items;
 use crate::Role;
 
@@ -33,21 +33,21 @@ impl Watcher for Setups {
         ]
     }
 
-    fn see(&mut self, _: &Book, said: &Said<'_>, out: &mut Findings) {
-        let Some((method, params)) = said.call(Role::Client) else { return };
+    fn observe(&mut self, _: &EventLog, message: &Message, out: &mut Findings) {
+        let Some((method, params)) = message.call(Role::Client) else { return };
         match method {
             "session/new" | "session/load" | "session/resume" | "session/fork" => {
                 if method == "session/new" {
                     let whole = params["cwd"].is_string() && params["mcpServers"].is_array();
-                    out.check("SESS-33", said, whole, || {
+                    out.check("SESS-33", message, whole, || {
                         "session/new lacks `cwd` or `mcpServers`".to_owned()
                     });
                 }
-                directories(said, params, out);
-                self.servers(said, params, out);
-                system_prompt(said, params, out);
+                directories(message, params, out);
+                self.servers(message, params, out);
+                system_prompt(message, params, out);
             }
-            "session/prompt" => items(&params["prompt"]).for_each(|block| content(said, block, out)),
+            "session/prompt" => items(&params["prompt"]).for_each(|block| content(message, block, out)),
             _ => {}
         }
     }
@@ -61,13 +61,13 @@ fn is_absolute(path: &str) -> bool {
     Path::new(path).is_absolute() || path.starts_with('/') || path.starts_with("\\\\") || drive(path)
 }
 
-fn directories(said: &Said<'_>, params: &Value, out: &mut Findings) {
+fn directories(message: &Message, params: &Value, out: &mut Findings) {
     let cwd = params["cwd"].as_str();
     if let Some(cwd) = cwd {
         let absolute = is_absolute(cwd);
-        out.check("ROOT-01", said, absolute, || format!("the directory {cwd:?} is not absolute"));
+        out.check("ROOT-01", message, absolute, || format!("the directory {cwd:?} is not absolute"));
         if absolute {
-            out.pass("ROOT-04", said);
+            out.pass("ROOT-04", message);
         }
     }
     let roots: Vec<&str> = items(&params["additionalDirectories"]).filter_map(Value::as_str).collect();
@@ -75,39 +75,40 @@ fn directories(said: &Said<'_>, params: &Value, out: &mut Findings) {
         return;
     }
     let relative = roots.iter().find(|root| !is_absolute(root));
-    out.check("ROOT-09", said, relative.is_none(), || {
+    out.check("ROOT-09", message, relative.is_none(), || {
         format!("the root {:?} is not absolute", relative.unwrap_or(&""))
     });
     let twice = roots
         .iter()
         .enumerate()
         .find(|(place, root)| cwd == Some(**root) || roots.iter().take(*place).any(|other| other == *root));
-    out.check("ROOT-19", said, twice.is_none(), || {
+    out.check("ROOT-19", message, twice.is_none(), || {
         format!("the root {:?} is named twice", twice.map_or("", |(_, root)| root))
     });
 }
 
 impl Setups {
-    fn servers(&mut self, said: &Said<'_>, params: &Value, out: &mut Findings) {
-        let session = params["sessionId"].as_str().map_or_else(|| format!("#{}", said.index), str::to_owned);
+    fn servers(&mut self, message: &Message, params: &Value, out: &mut Findings) {
+        let session =
+            params["sessionId"].as_str().map_or_else(|| format!("#{}", message.index), str::to_owned);
         let mut here = BTreeSet::new();
         for server in items(&params["mcpServers"]) {
             match server["type"].as_str() {
                 Some("acp") => {
                     let key = server["serverId"].as_str();
-                    out.check("MCPA-06", said, key.is_some(), || {
+                    out.check("MCPA-06", message, key.is_some(), || {
                         "a server over ACP is not named by `serverId`".to_owned()
                     });
                     let Some(id) = key else { continue };
                     let again = !here.insert(id)
                         || self.servers.iter().any(|(known, of)| known == id && *of != session);
                     self.servers.insert((id.to_owned(), session.clone()));
-                    out.check("MCPA-02", said, !again, || format!("two servers have the id {id:?}"));
+                    out.check("MCPA-02", message, !again, || format!("two servers have the id {id:?}"));
                 }
                 None | Some("stdio") => {
                     if let Some(command) = server["command"].as_str() {
                         let absolute = is_absolute(command);
-                        out.check("MCP-06", said, absolute, || {
+                        out.check("MCP-06", message, absolute, || {
                             format!("the command {command:?} is not absolute")
                         });
                     }
@@ -118,18 +119,18 @@ impl Setups {
     }
 }
 
-fn system_prompt(said: &Said<'_>, params: &Value, out: &mut Findings) {
+fn system_prompt(message: &Message, params: &Value, out: &mut Findings) {
     let Some(content) = params["systemPrompt"]["content"].as_array() else { return };
     let kept = !content.is_empty() && content.iter().all(|block| block["type"] == "text");
-    out.check("SYSP-03", said, kept, || "the system prompt is empty or holds more than text".to_owned());
+    out.check("SYSP-03", message, kept, || "the system prompt is empty or holds more than text".to_owned());
 }
 
 /// What shapes cannot tell of a content block.
-fn content(said: &Said<'_>, block: &Value, out: &mut Findings) {
+fn content(message: &Message, block: &Value, out: &mut Findings) {
     match block["type"].as_str() {
         Some(kind @ ("image" | "audio")) => {
             if let Some(data) = block["data"].as_str() {
-                out.check("CONT-03", said, is_base64(data), || {
+                out.check("CONT-03", message, is_base64(data), || {
                     format!("the data of a block of type {kind} is not base64")
                 });
             }
@@ -137,7 +138,7 @@ fn content(said: &Said<'_>, block: &Value, out: &mut Findings) {
         Some("resource") => {
             let resource = &block["resource"];
             if let Some(blob) = resource["blob"].as_str() {
-                out.check("CONT-04", said, is_base64(blob), || {
+                out.check("CONT-04", message, is_base64(blob), || {
                     "the blob of a resource is not base64".to_owned()
                 });
             }

@@ -26,7 +26,7 @@ struct Terminal {
 }
 
 enum Kind {
-    Played { output: String, exit: Option<Value> },
+    StageReport { output: String, exit: Option<Value> },
     Real(Running),
 }
 
@@ -101,7 +101,7 @@ fn played(command: &str, params: &Value) -> Kind {
     let words: Vec<&str> =
         params["args"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let sleeps = command.contains("sleep") || words.iter().any(|word| word.contains("sleep"));
-    Kind::Played {
+    Kind::StageReport {
         output: format!("{}\n", words.join(" ")),
         exit: (!sleeps).then(|| json!({ "exitCode": 0, "signal": null })),
     }
@@ -110,7 +110,7 @@ fn played(command: &str, params: &Value) -> Kind {
 impl Terminal {
     fn output(&self) -> Value {
         let text = match &self.command {
-            Kind::Played { output, .. } => output.clone(),
+            Kind::StageReport { output, .. } => output.clone(),
             Kind::Real(running) => running.output(),
         };
         let over = text.len().saturating_sub(self.limit);
@@ -124,14 +124,14 @@ impl Terminal {
 
     fn exit(&self) -> Option<Value> {
         match &self.command {
-            Kind::Played { exit, .. } => exit.clone(),
+            Kind::StageReport { exit, .. } => exit.clone(),
             Kind::Real(running) => running.exit(),
         }
     }
 
     fn kill(&mut self) {
         match &mut self.command {
-            Kind::Played { exit, .. } => {
+            Kind::StageReport { exit, .. } => {
                 exit.get_or_insert_with(|| json!({ "exitCode": null, "signal": "SIGKILL" }));
             }
             Kind::Real(running) => running.kill(),

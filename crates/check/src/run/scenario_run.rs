@@ -1,0 +1,124 @@
+//! One scenario, from a fresh peer to its findings.
+
+use serde_json::Value;
+use tokio::time::{Instant, timeout};
+
+use super::scratch::Scratch;
+use super::{Options, ScenarioResult};
+use crate::judge::{self, Finding, Kind, Message, Verdict};
+use crate::prompts::PromptKind;
+use crate::stage::StageConfig;
+use crate::trace::{EntryKind, Header};
+use crate::{Need, Role, Scenario, Stage, StartOptions, Stop, Target, Trace};
+
+/// How many times the deadline of one thing a whole scenario may take.
+const WHOLE: u32 = 30;
+
+/// What is left of a scenario.
+pub(super) struct ScenarioRun {
+    pub(super) scenario: Scenario,
+    pub(super) scene: ScenarioResult,
+    pub(super) findings: Vec<Finding>,
+    pub(super) skipped: Vec<(&'static str, String)>,
+    /// The peer has taken part: an agent has answered something, a client has asked for something.
+    pub(super) heard: bool,
+    /// The peer's capabilities, once `initialize` was answered.
+    pub(super) capabilities: Option<Value>,
+}
+
+pub(super) async fn run_scenario(target: &dyn Target, scenario: &Scenario, options: &Options) -> ScenarioRun {
+    let started = Instant::now();
+    let mut done = ScenarioRun {
+        scenario: *scenario,
+        scene: ScenarioResult {
+            name: scenario.name.to_owned(),
+            about: scenario.about.to_owned(),
+            stop: None,
+            trace: Trace { head: head(target), entries: Vec::new() },
+            failures: 0,
+            took: std::time::Duration::ZERO,
+        },
+        findings: Vec::new(),
+        skipped: Vec::new(),
+        heard: false,
+        capabilities: None,
+    };
+    if let Err(stop) = drive(target, scenario, options, &mut done).await {
+        done.scene.stop = Some(stop);
+    }
+    done.heard = takes_part(&done.scene.trace, scenario.judges);
+    done.scene.failures = done.findings.iter().filter(|finding| finding.verdict == Verdict::Fail).count();
+    done.scene.took = started.elapsed();
+    done
+}
+
+async fn drive(
+    target: &dyn Target,
+    scenario: &Scenario,
+    options: &Options,
+    done: &mut ScenarioRun,
+) -> Result<(), Stop> {
+    if let Some(why) = scenario.needs.iter().find_map(|need| target.lacks(need)) {
+        return Err(Stop::NotExercised(why));
+    }
+    let scratch = Scratch::new(scenario.name, target.is_real())
+        .map_err(|error| Stop::Broken(format!("cannot make a directory for the scenario: {error}")))?;
+    let fresh = fresh(scenario, options, &scratch);
+    let peer = target.open(&fresh).await.map_err(|error| Stop::Broken(error.to_string()))?;
+    let setup = StageConfig {
+        plays: scenario.judges.other(),
+        deadline: options.deadline,
+        prompts: options.prompts.clone(),
+        // Scenarios about authentication log in themselves.
+        login: options.login.clone().filter(|_| !scenario.name.starts_with("auth")),
+        cwd: fresh.cwd,
+        real: target.is_real(),
+        needs: scenario.needs,
+    };
+    let mut stage = Stage::new(setup, peer);
+    let whole = timeout(options.deadline * WHOLE, (scenario.run)(&mut stage)).await;
+    let ended = whole.unwrap_or_else(|_| Err(Stop::Deadline("the end of the scenario".to_owned())));
+    let played = stage.finish().await;
+    done.scene.trace.entries = played.trace.entries;
+    done.findings = played.findings;
+    done.skipped = played.skipped;
+    done.capabilities = played.initialized.then_some(played.capabilities);
+    let seen = judge::judge(&done.scene.trace, Some(scenario.judges));
+    done.findings.extend(
+        seen.into_iter()
+            .filter(|finding| !played.not_applicable.iter().any(|(rule, _)| *rule == finding.rule)),
+    );
+    ended
+}
+
+fn takes_part(trace: &Trace, peer: Role) -> bool {
+    trace.entries.iter().any(|entry| {
+        let EntryKind::Line { from, text, end } = &entry.kind else { return false };
+        *from == peer
+            && match Message::read(0, entry.at, peer, text, *end).kind {
+                Kind::Response { .. } => peer == Role::Agent,
+                Kind::Request { .. } => peer == Role::Client,
+                _ => false,
+            }
+    })
+}
+
+fn fresh(scenario: &Scenario, options: &Options, scratch: &Scratch) -> StartOptions {
+    let act = scenario.needs.iter().find_map(|need| match need {
+        Need::Act(act) => Some(*act),
+        _ => None,
+    });
+    let kind = scenario.needs.iter().find_map(|need| match need {
+        Need::Prompt(kind) => Some(*kind),
+        _ => None,
+    });
+    let cwd = scratch.path().to_owned();
+    let prompt = options.prompts.text(kind.unwrap_or(PromptKind::Say), &cwd);
+    StartOptions { scenario: scenario.name, act: act.unwrap_or("prompt"), prompt, cwd }
+}
+
+fn head(target: &dyn Target) -> Header {
+    // A peer in memory has no date either, so that what tests print stays the same.
+    let started = if target.is_real() { crate::trace::now() } else { String::new() };
+    Header { started, command: target.command(), masked: false }
+}

@@ -1,0 +1,195 @@
+//! One status per rule of all that was found.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::scenario_run::ScenarioRun;
+use super::{Conclusion, Options, Outcome, Report, ScenarioResult, Status};
+use crate::judge::{self, Finding, Verdict};
+use crate::rules::{self, Rule};
+use crate::trace::EntryKind;
+use crate::{Role, Scenario, Stop, Trace};
+
+/// How many failures of one rule are kept per report.
+const KEPT: usize = 20;
+
+pub(super) fn summarize(command: Vec<String>, options: &Options, played: Vec<ScenarioRun>) -> Report {
+    let wanted = rules::all().iter().filter(|rule| rule.binds(options.role) && is_wanted(rule, options));
+    let all = crate::scenarios(options.role);
+    let by_rule = by_rule(
+        played
+            .iter()
+            .enumerate()
+            .flat_map(|(scene, done)| done.findings.iter().map(move |finding| (scene, finding))),
+    );
+    let rules: Vec<Outcome> = wanted
+        .map(|rule| match by_rule.get(rule.id).and_then(|findings| found(findings)) {
+            Some((status, findings)) => Outcome { rule, status, findings },
+            None => Outcome { rule, status: unseen(rule, options.role, &played, &all), findings: Vec::new() },
+        })
+        .collect();
+    let left = super::choose(options).len().saturating_sub(played.len());
+    let conclusion = could_not_run(&played, left).unwrap_or_else(|| conclude(&rules));
+    let scenes = played.into_iter().map(|done| done.scene).collect();
+    Report { role: Some(options.role), command, rules, scenes, conclusion }
+}
+
+pub(super) fn summarize_trace(trace: Trace, role: Option<Role>, options: &Options) -> Report {
+    let findings = judge::judge(&trace, role);
+    let by_rule = by_rule(findings.iter().map(|finding| (0, finding)));
+    let binds = |rule: &Rule| role.is_none_or(|role| rule.binds(role));
+    let rules: Vec<Outcome> = rules::all()
+        .iter()
+        .filter(|rule| binds(rule) && is_wanted(rule, options))
+        .map(|rule| {
+            let (status, findings) = by_rule
+                .get(rule.id)
+                .and_then(|findings| found(findings))
+                .unwrap_or_else(|| (Status::NotExercised(silent(rule)), Vec::new()));
+            Outcome { rule, status, findings }
+        })
+        .collect();
+    let is_line = |what: &EntryKind| matches!(what, EntryKind::Line { .. });
+    let conclusion = if trace.entries.iter().any(|entry| is_line(&entry.kind)) {
+        conclude(&rules)
+    } else {
+        Conclusion::CouldNotRun("the recording has no messages".to_owned())
+    };
+    let failures = findings.iter().filter(|finding| finding.verdict == Verdict::Fail).count();
+    let took = trace.entries.last().map_or(std::time::Duration::ZERO, |entry| entry.at);
+    let command = trace.head.command.clone();
+    let scene = ScenarioResult {
+        name: "recording".to_owned(),
+        about: "a conversation that was recorded".to_owned(),
+        stop: None,
+        trace,
+        failures,
+        took,
+    };
+    Report { role, command, rules, scenes: vec![scene], conclusion }
+}
+
+fn is_wanted(rule: &Rule, options: &Options) -> bool {
+    (options.only.is_empty() || options.only.iter().any(|only| only == rule.id))
+        && (options.tiers.is_empty() || options.tiers.contains(&rule.tier()))
+}
+
+fn silent(rule: &Rule) -> String {
+    rule.why_not.unwrap_or("nothing in the conversation shows it").to_owned()
+}
+
+/// Findings by the rule that they are about, each with the number of its scenario.
+fn by_rule<'a>(
+    findings: impl Iterator<Item = (usize, &'a Finding)>,
+) -> HashMap<&'static str, Vec<(usize, &'a Finding)>> {
+    let mut index: HashMap<&'static str, Vec<(usize, &Finding)>> = HashMap::new();
+    for (scene, finding) in findings {
+        index.entry(finding.rule).or_default().push((scene, finding));
+    }
+    index
+}
+
+/// Fail wins over pass; `None` if there is neither.
+fn found(findings: &[(usize, &Finding)]) -> Option<(Status, Vec<(usize, Finding)>)> {
+    let mut pass = None;
+    let mut failures: Vec<(usize, Finding)> = Vec::new();
+    for (scene, finding) in findings.iter().copied() {
+        // Two who saw the same thing in the same place say it once.
+        let known = |(place, other): &(usize, Finding)| *place == scene && other.at == finding.at;
+        match finding.verdict {
+            Verdict::Fail if failures.iter().any(known) => {}
+            Verdict::Fail if failures.len() < KEPT => failures.push((scene, finding.clone())),
+            Verdict::Fail => {}
+            Verdict::Pass => pass = pass.or_else(|| Some((scene, finding.clone()))),
+        }
+    }
+    match (failures.is_empty(), pass) {
+        (false, _) => Some((Status::Fail, failures)),
+        (true, Some(pass)) => Some((Status::Pass, vec![pass])),
+        (true, None) => None,
+    }
+}
+
+/// Why there is nothing to say about a rule.
+fn unseen(rule: &Rule, role: Role, played: &[ScenarioRun], all: &[Scenario]) -> Status {
+    if let Some(why) = rule.why_not_of(role) {
+        return Status::NotExercised(why.to_owned());
+    }
+    if let Some(why) = not_advertised(rule, role, played) {
+        return Status::NotApplicable(why);
+    }
+    let skipped = played.iter().flat_map(|done| &done.skipped).find(|(skipped, _)| *skipped == rule.id);
+    if let Some((_, why)) = skipped {
+        return Status::NotApplicable(why.clone());
+    }
+    let names = |scenario: &Scenario| scenario.rules.contains(&rule.id);
+    let theirs: Vec<&ScenarioRun> = played.iter().filter(|done| names(&done.scenario)).collect();
+    for done in &theirs {
+        if let Some(Stop::NotApplicable(why)) = &done.scene.stop {
+            return Status::NotApplicable(why.clone());
+        }
+    }
+    if let Some((done, stop)) =
+        theirs.iter().find_map(|done| done.scene.stop.as_ref().map(|stop| (done, stop)))
+    {
+        return Status::NotExercised(format!("{}: {stop}", done.scene.name));
+    }
+    if let Some(done) = theirs.first() {
+        return Status::NotExercised(format!("{}: the {role} did nothing that shows it", done.scene.name));
+    }
+    Status::NotExercised(if all.iter().any(|scenario| scenario.fault && names(scenario)) {
+        "shown only with --faults".to_owned()
+    } else if all.iter().any(names) {
+        "its scenarios were not chosen".to_owned()
+    } else {
+        silent(rule)
+    })
+}
+
+/// Duties that come with a capability which the judged role does not have. A capability of the other side is the checker's own.
+fn not_advertised(rule: &Rule, role: Role, played: &[ScenarioRun]) -> Option<String> {
+    let (side, path) = rule.when?.split_once('.')?;
+    if side != role.name() || rule.roles.len() == 2 {
+        return None;
+    }
+    let capabilities = played.iter().find_map(|done| done.capabilities.as_ref())?;
+    let found = path.split('.').fold(capabilities, |value, key| &value[key]);
+    let has = *found == Value::Bool(true) || found.is_object();
+    (!has).then(|| format!("the {role} does not advertise `{path}`"))
+}
+
+fn conclude(rules: &[Outcome]) -> Conclusion {
+    let broken = |outcome: &Outcome| outcome.failed() && outcome.rule.tier().binds();
+    if rules.iter().any(broken) { Conclusion::NotConformant } else { Conclusion::Conformant }
+}
+
+/// Without one scenario that got anywhere there is nothing to judge. `left`: how many were not played.
+fn could_not_run(played: &[ScenarioRun], left: usize) -> Option<Conclusion> {
+    let began = |done: &ScenarioRun| done.heard && (done.capabilities.is_some() || done.scene.stop.is_none());
+    if played.iter().any(began) {
+        return None;
+    }
+    let Some(first) = played.first() else {
+        return Some(Conclusion::CouldNotRun("no scenario was chosen".to_owned()));
+    };
+    let mut why = first.scene.stop.as_ref().map(ToString::to_string).unwrap_or_default();
+    let entries = &first.scene.trace.entries;
+    if first.scene.stop == Some(Stop::PeerGone)
+        && let Some(EntryKind::Exit { code: Some(code), .. }) = entries.last().map(|entry| &entry.kind)
+    {
+        why = format!("{why} and ended with status {code}");
+    }
+    if left > 0 {
+        why = format!("{why}; it took part in no scenario, so {left} others were not played");
+    }
+    for entry in entries {
+        if let EntryKind::Stderr(text) = &entry.kind {
+            let text = String::from_utf8_lossy(text);
+            let lines: Vec<&str> = text.trim_end().lines().collect();
+            let tail = &lines[lines.len().saturating_sub(5)..];
+            why = format!("{why}; its stderr ends with:\n{}", tail.join("\n"));
+        }
+    }
+    Some(Conclusion::CouldNotRun(why))
+}

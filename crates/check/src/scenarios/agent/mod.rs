@@ -1,0 +1,170 @@
+//! Scenarios that judge an agent: the checker plays the client.
+//!
+//! Each file is a family of rules. What an agent does in a turn is its own affair: a scenario that asks it for something says
+//! *not exercised* when it did something else. A failure is only what the agent did or left undone against a rule's own words.
+
+mod auth;
+mod cancel;
+mod content;
+mod elicit;
+mod envelope;
+mod extra;
+mod history;
+mod lists;
+mod nes;
+mod open;
+mod options;
+mod providers;
+mod roots;
+mod sessions;
+mod tools;
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+pub(crate) use crate::judge::agent::is_absolute;
+use crate::judge::{Kind, Message};
+use crate::stage::{Answer, Id};
+use crate::{Scenario, Stage, Step, Stop};
+
+/// All of them, in the order in which they are played.
+pub(super) fn scenarios() -> Vec<Scenario> {
+    let families: [&[Scenario]; 15] = [
+        open::SCENARIOS,
+        auth::SCENARIOS,
+        envelope::SCENARIOS,
+        sessions::SCENARIOS,
+        history::SCENARIOS,
+        lists::SCENARIOS,
+        roots::SCENARIOS,
+        content::SCENARIOS,
+        cancel::SCENARIOS,
+        tools::SCENARIOS,
+        options::SCENARIOS,
+        elicit::SCENARIOS,
+        extra::SCENARIOS,
+        providers::SCENARIOS,
+        nes::SCENARIOS,
+    ];
+    families.concat()
+}
+
+/// Everything that a client can advertise, drafts included.
+pub(crate) fn capabilities() -> Value {
+    let mut all = Stage::all_capabilities();
+    all["nes"] = json!({ "jump": {}, "rename": {}, "searchAndReplace": {} });
+    all["positionEncodings"] = json!(["utf-16", "utf-8"]);
+    all
+}
+
+/// Says hello as a client that can do everything, and opens a session.
+pub(crate) async fn begin(stage: &mut Stage) -> Result<String, Stop> {
+    stage.initialize(capabilities()).await?;
+    stage.new_session().await
+}
+
+/// Sends a prompt of one text.
+pub(crate) async fn prompt(stage: &mut Stage, session: &str, text: &str) -> Result<Id, Stop> {
+    stage.prompt_blocks(session, json!([{ "type": "text", "text": text }])).await
+}
+
+/// Sends a prompt of one text and waits for the end of the turn.
+pub(crate) async fn turn(stage: &mut Stage, session: &str, text: &str) -> Result<Answer, Stop> {
+    let id = prompt(stage, session, text).await?;
+    stage.expect(&id).await
+}
+
+/// The params that open a session in the scenario's directory, with these members beside.
+pub(crate) fn opening(stage: &Stage, more: Value) -> Value {
+    let mut params = json!({ "cwd": stage.cwd().to_string_lossy(), "mcpServers": [] });
+    if let (Some(params), Value::Object(more)) = (params.as_object_mut(), more) {
+        params.extend(more);
+    }
+    params
+}
+
+/// The params that open a known session again.
+pub(crate) fn reopening(stage: &Stage, session: &str) -> Value {
+    opening(stage, json!({ "sessionId": session }))
+}
+
+/// A session with params of its own, by id.
+pub(crate) async fn open_with(stage: &mut Stage, more: Value) -> Result<String, Stop> {
+    let params = opening(stage, more);
+    let result = stage.open_session(params).await?;
+    let id = result["sessionId"].as_str();
+    id.map(str::to_owned).ok_or_else(|| Stop::Broken("session/new named no session".to_owned()))
+}
+
+/// What the agent said in text to this session since `mark`.
+pub(crate) fn words(stage: &Stage, session: &str, mark: usize) -> String {
+    let said = stage.received(mark).iter().filter_map(|message| {
+        let (_, kind, update) = message.update()?;
+        let theirs = message.params()["sessionId"] == *session && kind == "agent_message_chunk";
+        theirs.then(|| update["content"]["text"].as_str()).flatten()
+    });
+    said.collect()
+}
+
+/// Whether a message asks the client for something that needs a person.
+pub(crate) fn is_question(message: &Message) -> bool {
+    message.asks("session/request_permission")
+}
+
+/// Error answers that came with the id null.
+pub(crate) fn anonymous_errors(message: &[Rc<Message>]) -> Vec<i64> {
+    let code = |message: &Rc<Message>| match &message.kind {
+        Kind::Response { id: Value::Null, outcome: Err(error) } => Some(error["code"].as_i64().unwrap_or(0)),
+        _ => None,
+    };
+    message.iter().filter_map(code).collect()
+}
+
+/// Asks something harmless: when it is answered, the agent has read everything before it. What else came stays for later.
+pub(crate) async fn ping(stage: &mut Stage) -> Step {
+    let id = stage.request("_attache/probe", json!({})).await?;
+    stage.expect(&id).await?.ok();
+    Ok(())
+}
+
+/// Serves the agent until it has said something that is `wanted`, which is served too; `false` if the turn `id` ends before.
+pub(crate) async fn served(
+    stage: &mut Stage,
+    session: &str,
+    id: &Id,
+    wanted: impl Fn(&Message) -> bool,
+) -> Result<bool, Stop> {
+    let mark = stage.mark();
+    let patience = stage.deadline() * 3;
+    let mut waited = Duration::ZERO;
+    while waited < patience {
+        stage.quiet(GLANCE).await?;
+        waited += GLANCE;
+        if stage.received(mark).iter().any(|message| wanted(message)) {
+            return Ok(true);
+        }
+        if !is_open(stage, session, id) {
+            return Ok(false);
+        }
+    }
+    Ok(false)
+}
+
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// Whether the turn `id` is not answered yet.
+pub(crate) fn is_open(stage: &Stage, session: &str, id: &Id) -> bool {
+    stage.log().sessions.get(session).is_some_and(|known| known.prompts.contains(id))
+}
+
+/// Whether the session's directory is really there.
+pub(crate) fn on_disk(stage: &Stage) -> bool {
+    stage.cwd().is_dir()
+}
+
+/// The scenario cannot show its rules with this agent.
+pub(crate) fn unseen<T>(why: &str) -> Result<T, Stop> {
+    Err(Stop::NotExercised(why.to_owned()))
+}

@@ -1,0 +1,276 @@
+//! Tools: files, commands, plans, permission.
+
+use std::rc::Rc;
+
+use serde_json::{Value, json};
+
+use super::{begin, is_question, ping, turn, unseen};
+use crate::judge::Message;
+use crate::prompts::PromptKind;
+use crate::scenarios::scenario_table;
+use crate::stage::{Permission, Reply};
+use crate::{Need, Stage, Step, Stop};
+
+scenario_table! { Agent:
+    "read": "the agent reads a file",
+        ["FS-04", "FS-05", "FS-07", "ROOT-04", "ROOT-05", "TOOL-01", "TOOL-02", "TOOL-03", "TOOL-05",
+         "TOOL-10", "TOOL-11", "TOOL-12", "TOOL-14", "TOOL-18"]
+        needs [Need::Prompt(PromptKind::Read)] => read;
+    "write": "the agent writes a file",
+        ["PERM-02", "PERM-03", "FS-04", "FS-07", "TOOL-08", "TOOL-15"]
+        needs [Need::Prompt(PromptKind::Write)] => write;
+    "run": "the agent runs a command",
+        ["TERM-05", "TERM-13", "TOOL-16"] needs [Need::Prompt(PromptKind::Run)] => run;
+    "plan": "the agent makes a plan", ["PLAN-01", "PLAN-03", "PLAN-06", "PLAN-09"]
+        needs [Need::Prompt(PromptKind::Plan)] => plan(super::capabilities());
+    "plan-plain": "the agent makes a plan for a client that knows one only",
+        ["PLAN-01", "PLAN-03", "PLAN-06", "PLAN-08"]
+        needs [Need::Prompt(PromptKind::Plan)] => plan(json!({}));
+    "plan-progress": "the agent does what it planned", ["PLAN-02"] => progress;
+    "permission-waits": "nothing happens before a permission is given",
+        ["PERM-13"] needs [Need::Prompt(PromptKind::Write)] => waits;
+    "permission-refused": "a rejected tool does not run",
+        ["PERM-09", "PERM-10"] needs [Need::Prompt(PromptKind::Write)] => refused(Permission::Reject);
+    "permission-unknown": "an option that was not offered is no approval",
+        ["PERM-09"] needs [Need::Prompt(PromptKind::Write)] => refused(Permission::Unknown);
+    "permission-error": "an error is no approval",
+        ["PERM-09"] needs [Need::Prompt(PromptKind::Write)] => refused(Permission::Error);
+    "null-results": "results that are null",
+        ["RPC-22"] needs [Need::Prompt(PromptKind::Write)] => null_results;
+}
+
+/// TOOL-01: what the agent did for a prompt, it reported.
+fn reported(stage: &mut Stage, mark: usize, did: impl Fn(&Message) -> bool) {
+    let message = stage.received(mark);
+    let used = message.iter().any(|message| did(message));
+    let told = message.iter().any(|message| message.update().is_some_and(|(_, kind, _)| kind == "tool_call"));
+    if used {
+        stage.check("TOOL-01", told, "a tool was used and no `tool_call` reports it");
+    }
+}
+
+async fn read(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    let mark = stage.mark();
+    stage.turn(&session, PromptKind::Read).await?.ok();
+    reported(stage, mark, |message| message.asks("fs/read_text_file"));
+    stage.turn(&session, PromptKind::Read).await?.ok();
+    ping(stage).await
+}
+
+async fn write(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    let mark = stage.mark();
+    stage.turn(&session, PromptKind::Write).await?.ok();
+    reported(stage, mark, |message| message.asks("fs/write_text_file"));
+    // TOOL-08: between the permission and the end it runs.
+    let statuses: Vec<String> = stage
+        .received(mark)
+        .iter()
+        .filter_map(|message| {
+            let (_, kind, update) = message.update()?;
+            kind.starts_with("tool_call").then(|| update["status"].as_str().map(str::to_owned)).flatten()
+        })
+        .collect();
+    if statuses.iter().any(|status| status == "completed")
+        && stage.received(mark).iter().any(|message| message.asks("fs/write_text_file"))
+    {
+        stage.check(
+            "TOOL-08",
+            statuses.iter().any(|status| status == "in_progress"),
+            "a tool ran and was never reported as `in_progress`",
+        );
+    }
+    ping(stage).await
+}
+
+async fn run(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    stage.turn(&session, PromptKind::Run).await?.ok();
+    ping(stage).await
+}
+
+async fn plan(stage: &mut Stage, capabilities: Value) -> Step {
+    stage.initialize(capabilities).await?;
+    let session = stage.new_session().await?;
+    let mark = stage.mark();
+    stage.turn(&session, PromptKind::Plan).await?.ok();
+    if stage.received(mark).iter().any(|message| is_plan(message)) {
+        stage.pass("PLAN-01");
+        return ping(stage).await;
+    }
+    match plan_of_a_tool(stage.received(mark)) {
+        Some(at) => {
+            stage.fail_at("PLAN-01", &[at], "a tool made a plan, and no `plan` reports it");
+            Ok(())
+        }
+        None => unseen("the agent made no plan"),
+    }
+}
+
+fn is_plan(message: &Message) -> bool {
+    message.update().is_some_and(|(_, kind, _)| matches!(kind, "plan" | "plan_update" | "plan_removed"))
+}
+
+/// The entry in which a tool that ended well was given a plan: a list of at least two steps that have a status each. The agent was asked
+/// for a plan, so this is it.
+fn plan_of_a_tool(message: &[Rc<Message>]) -> Option<usize> {
+    let tools = message.iter().filter_map(|message| {
+        let (_, kind, update) = message.update()?;
+        kind.starts_with("tool_call").then_some((message.index, update))
+    });
+    let tools: Vec<(usize, &Value)> = tools.collect();
+    let is_step = |step: &Value| {
+        matches!(step["status"].as_str(), Some("pending" | "in_progress" | "completed"))
+            && step
+                .as_object()
+                .is_some_and(|step| step.values().filter(|value| value.is_string()).count() > 1)
+    };
+    let is_list =
+        |list: &Value| list.as_array().is_some_and(|list| list.len() > 1 && list.iter().all(is_step));
+    let planned =
+        |update: &Value| update["rawInput"].as_object().is_some_and(|input| input.values().any(is_list));
+    let ended = |id: &Value| {
+        tools.iter().any(|(_, update)| update["toolCallId"] == *id && update["status"] == "completed")
+    };
+    tools.iter().find(|(_, update)| planned(update) && ended(&update["toolCallId"])).map(|(at, _)| *at)
+}
+
+/// PLAN-02: a plan that was told before two files were written, and never again after, says nothing of the progress.
+async fn progress(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    let mark = stage.mark();
+    let [one, two] = ["one.txt", "two.txt"].map(|name| stage.cwd().join(name).to_string_lossy().into_owned());
+    let words = format!(
+        "Make a plan of two steps: write `1` to {one}, write `2` to {two}. Then carry it out step by step, and keep the plan up to date."
+    );
+    let ended = turn(stage, &session, &words).await?;
+    let message = stage.received(mark);
+    let write = |path: &str| {
+        let writes =
+            |message: &&Rc<Message>| message.asks("fs/write_text_file") && message.params()["path"] == path;
+        message.iter().find(writes).map(|message| message.index)
+    };
+    let (Some(first), Some(second)) = (write(&one), write(&two)) else {
+        return unseen("the agent did not write both files through the client");
+    };
+    let plans: Vec<usize> =
+        message.iter().filter(|message| is_plan(message)).map(|message| message.index).collect();
+    let begun = first.min(second);
+    if plans.first().is_none_or(|plan| *plan > begun) {
+        return unseen("the agent made no plan before it began");
+    }
+    let fine = ended.is_ok_and(|result| result["stopReason"] == "end_turn");
+    if plans.iter().any(|plan| *plan > begun) {
+        stage.pass("PLAN-02");
+    } else if fine {
+        stage.fail_at(
+            "PLAN-02",
+            &[plans[0], begun],
+            "what was planned was done, and the plan was not told again",
+        );
+    }
+    Ok(())
+}
+
+/// What shows that the file was written.
+fn written(stage: &Stage, mark: usize) -> bool {
+    let out = stage.cwd().join("out.txt");
+    stage.received(mark).iter().any(|message| message.asks("fs/write_text_file")) || out.exists()
+}
+
+async fn waits(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    stage.services.hold("session/request_permission");
+    let mark = stage.mark();
+    let id = stage.prompt(&session, PromptKind::Write).await?;
+    let Some(question) = stage.during(&id, is_question).await? else {
+        return unseen("the agent asked for no permission");
+    };
+    if !question.params().to_string().contains("out.txt") {
+        return unseen("the agent asked for a permission of something else");
+    }
+    // Time for one who does not wait.
+    ping(stage).await?;
+    ping(stage).await?;
+    stage.check("PERM-13", !written(stage, mark), "the file was written before the permission was given");
+    let id_of_question = question.id().cloned().unwrap_or_default();
+    stage.answer(&id_of_question, json!({ "outcome": { "outcome": "cancelled" } })).await?;
+    stage.services.release("session/request_permission");
+    stage.services.permission = Permission::Reject;
+    stage.expect(&id).await?.ok();
+    Ok(())
+}
+
+async fn refused(stage: &mut Stage, how: Permission) -> Step {
+    let session = begin(stage).await?;
+    stage.services.permission = how;
+    let mark = stage.mark();
+    let ended = stage.turn(&session, PromptKind::Write).await;
+    let Some(question) = stage.received(mark).iter().find(|message| is_question(message)).cloned() else {
+        ended?.ok();
+        return unseen("the agent asked for no permission");
+    };
+    if written(stage, mark) {
+        let why = match how {
+            Permission::Reject => "the permission was rejected, and the file was written",
+            Permission::Unknown => "an option that was not offered was taken for an approval",
+            _ => "an error was taken for an approval",
+        };
+        // One who does not wait for the answer breaks another rule.
+        let before = stage
+            .received(mark)
+            .iter()
+            .find(|message| message.asks("fs/write_text_file"))
+            .is_some_and(|message| message.index < question.index);
+        if !before {
+            stage.fail("PERM-09", why);
+        }
+        return Ok(());
+    }
+    stage.pass("PERM-09");
+    if how == Permission::Reject {
+        let tool = question.params()["toolCall"]["toolCallId"].clone();
+        let over = stage.received(mark).iter().any(|message| {
+            message.update().is_some_and(|(_, _, update)| {
+                update["toolCallId"] == tool
+                    && matches!(update["status"].as_str(), Some("failed" | "completed"))
+            })
+        });
+        let fine = ended.is_ok_and(|answer| answer.is_ok());
+        stage.check(
+            "PERM-10",
+            over && fine,
+            "a rejected tool is not reported as failed, or its turn does not end well",
+        );
+    }
+    Ok(())
+}
+
+/// RPC-22: results without required members may be null.
+async fn null_results(stage: &mut Stage) -> Step {
+    let session = begin(stage).await?;
+    stage.services.answer_with("fs/write_text_file", |_| Reply::Result(Value::Null));
+    let mark = stage.mark();
+    let ended = stage.turn(&session, PromptKind::Write).await;
+    if !stage.received(mark).iter().any(|message| message.asks("fs/write_text_file")) {
+        ended?.ok();
+        return unseen("the agent wrote no file through the client");
+    }
+    match ended {
+        Ok(Ok(_)) => {
+            let failed = stage
+                .received(mark)
+                .iter()
+                .any(|message| message.update().is_some_and(|(_, _, update)| update["status"] == "failed"));
+            stage.check("RPC-22", !failed, "a write that was answered with null is reported as failed");
+        }
+        Ok(Err(error)) => {
+            stage.fail("RPC-22", format!("after a result of null the turn fails: {}", error.message))
+        }
+        Err(Stop::PeerGone) => stage.fail("RPC-22", "the agent ended at a result of null"),
+        Err(Stop::Deadline(_)) => stage.fail("RPC-22", "after a result of null the turn does not end"),
+        Err(stop) => return Err(stop),
+    }
+    Ok(())
+}

@@ -1,0 +1,321 @@
+//! What the scenarios share: an agent that can do everything, a turn to do things in, and ways to see that a client lives on.
+
+use std::future::Future;
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::judge::{Kind, Message};
+use crate::stage::{Answer, Id, WireError};
+use crate::{Stage, Step, Stop};
+
+/// Everything that an agent can announce in version 1, drafts included.
+pub(crate) fn everything() -> Value {
+    json!({
+        "loadSession": true,
+        "promptCapabilities": { "image": true, "audio": true, "embeddedContext": true },
+        "mcpCapabilities": { "http": true, "sse": true, "acp": true },
+        "sessionCapabilities": {
+            "list": {}, "delete": {}, "resume": {}, "close": {}, "fork": {}, "additionalDirectories": {},
+            "archive": {}, "status": {}, "title": {}, "systemPrompt": { "mode": { "override": {} } },
+        },
+        "auth": { "logout": {}, "status": {} },
+        "providers": {},
+        "nes": {
+            "events": { "document": {
+                "didOpen": {}, "didChange": { "syncKind": "incremental" }, "didClose": {}, "didSave": {}, "didFocus": {},
+            } },
+            "context": { "diagnostics": {}, "recentFiles": { "maxCount": 2 } },
+        },
+    })
+}
+
+/// [`everything`] without what stands at `pointer`.
+pub(crate) fn without(pointer: &str) -> Value {
+    let mut capabilities = everything();
+    if let Some((parent, name)) = pointer.rsplit_once('/')
+        && let Some(Value::Object(parent)) = capabilities.pointer_mut(parent)
+    {
+        parent.remove(name);
+    }
+    capabilities
+}
+
+/// A turn of the client that waits for its end.
+pub(crate) struct Turn {
+    pub(crate) session: String,
+    pub(crate) prompt: Id,
+    /// Whether the client answers requests that it does not know, so that it can be asked whether it is still there.
+    answers: bool,
+}
+
+impl Turn {
+    /// Params that name the session, and more.
+    pub(crate) fn with(&self, more: Value) -> Value {
+        let mut params = more;
+        params["sessionId"] = json!(self.session);
+        params
+    }
+
+    pub(crate) fn answers_unknown(&self) -> bool {
+        self.answers
+    }
+
+    /// Ends scenarios that see by an answer what came before it.
+    pub(crate) fn must_answer(&self) -> Step {
+        if self.answers {
+            return Ok(());
+        }
+        Err(Stop::NotExercised(
+            "the client does not answer unknown requests, so silence cannot be judged".to_owned(),
+        ))
+    }
+}
+
+/// The id of the session that the checker gives out.
+pub(crate) const NEW: &str = "sess-attache-new";
+
+/// Takes the client through initialize and a new session up to its first prompt, which stays open.
+pub(crate) async fn open_turn(stage: &mut Stage) -> Result<Turn, Stop> {
+    open_turn_with(stage, everything(), json!({})).await
+}
+
+pub(crate) async fn open_turn_with(
+    stage: &mut Stage,
+    capabilities: Value,
+    session: Value,
+) -> Result<Turn, Stop> {
+    stage.accept(capabilities).await?;
+    new_session(stage, NEW, session).await?;
+    first_prompt(stage, NEW).await
+}
+
+/// Waits until the client asks for `method`, and serves what else it asks before: one that can do much may well begin by looking
+/// around.
+pub(crate) async fn serve_until(stage: &mut Stage, method: &str) -> Result<Rc<Message>, Stop> {
+    loop {
+        let message = stage.next().await.map_err(|stop| match stop {
+            Stop::Deadline(_) => Stop::Deadline(format!("a request for {method}")),
+            stop => stop,
+        })?;
+        match &message.kind {
+            Kind::Request { method: asked, .. } if asked == method => return Ok(message),
+            Kind::Request { id, method, params } => respond(stage, id, good_answer(method, params)).await?,
+            _ => {}
+        }
+    }
+}
+
+/// Answers session/new with this id, and members of one's own beside it.
+pub(crate) async fn new_session(stage: &mut Stage, id: &str, more: Value) -> Result<Rc<Message>, Stop> {
+    let asked = serve_until(stage, "session/new").await?;
+    let mut result = more;
+    result["sessionId"] = json!(id);
+    stage.reply(&asked, result).await?;
+    Ok(asked)
+}
+
+/// Waits for a prompt; gives back its id and the request.
+pub(crate) async fn prompted(stage: &mut Stage) -> Result<(Id, Rc<Message>), Stop> {
+    let asked = serve_until(stage, "session/prompt").await?;
+    Ok((asked.id().cloned().unwrap_or_default(), asked))
+}
+
+async fn respond(stage: &mut Stage, id: &Id, answer: Result<Value, (i64, &'static str)>) -> Step {
+    match answer {
+        Ok(result) => stage.answer(id, result).await,
+        Err((code, message)) => stage.answer_error(id, code, message).await,
+    }
+}
+
+/// Waits for the prompt, and sees whether the client answers a question that it does not know.
+pub(crate) async fn first_prompt(stage: &mut Stage, session: &str) -> Result<Turn, Stop> {
+    let (prompt, _) = prompted(stage).await?;
+    let answers = match probe(stage).await {
+        Ok(()) => true,
+        Err(Stop::Deadline(_)) => false,
+        Err(stop) => return Err(stop),
+    };
+    Ok(Turn { session: session.to_owned(), prompt, answers })
+}
+
+/// Waits no longer than for one thing: no model works on the client's side.
+pub(crate) async fn soon<T>(time: Duration, what: impl Future<Output = Result<T, Stop>>) -> Result<T, Stop> {
+    timeout(time, what).await.unwrap_or_else(|_| Err(Stop::Deadline("the client's next step".to_owned())))
+}
+
+/// Waits for the answer to a request that may wait for a person, or for something else that is nobody's duty to hurry.
+pub(crate) async fn answer_to(stage: &mut Stage, id: &Id) -> Result<Answer, Stop> {
+    let deadline = stage.deadline();
+    let answers =
+        |message: &Message| matches!(&message.kind, Kind::Response { id: other, .. } if other == id);
+    let message = timeout(deadline, stage.until("an answer", answers))
+        .await
+        .map_err(|_| Stop::Deadline("the answer".to_owned()))??;
+    match &message.kind {
+        Kind::Response { outcome: Ok(result), .. } => Ok(Ok(result.clone())),
+        Kind::Response { outcome: Err(error), .. } => Ok(Err(WireError::of(error))),
+        _ => Err(Stop::Broken("an answer that is none".to_owned())),
+    }
+}
+
+/// Asks something that nobody knows and waits for the answer, whatever it is: what came before it came before.
+pub(crate) async fn probe(stage: &mut Stage) -> Step {
+    let id = stage.request("_attache/probe", json!({})).await?;
+    answer_to(stage, &id).await.map(drop)
+}
+
+/// Ends the turn and lets the client go.
+pub(crate) async fn end(stage: &mut Stage, turn: &Turn) -> Step {
+    stage.end_turn(&turn.prompt, "end_turn").await
+}
+
+/// After something that a client has to take it is still there: it answers, or if it answers nothing that it does not know, it
+/// finishes its turn and leaves.
+///
+/// # Errors
+/// When it is not: nothing more can be seen with this client.
+pub(crate) async fn lives(stage: &mut Stage, turn: &Turn, rules: &[&'static str], what: &str) -> Step {
+    let alive = if turn.answers {
+        probe(stage).await
+    } else {
+        end(stage, turn).await?;
+        stage.closed().await
+    };
+    match alive {
+        Ok(()) => {
+            rules.iter().for_each(|rule| stage.pass(rule));
+            Ok(())
+        }
+        Err(Stop::Deadline(_)) if !turn.answers => {
+            Err(Stop::NotExercised("the client neither answers unknown requests nor leaves".to_owned()))
+        }
+        Err(stop) => {
+            for rule in rules {
+                stage.fail(rule, format!("the client did not get over {what}: {stop}"));
+            }
+            Err(Stop::Broken(format!("the client did not get over {what}")))
+        }
+    }
+}
+
+/// The client's work is over, whether it leaves, or stays and answers.
+///
+/// # Errors
+/// As [`lives`].
+pub(crate) async fn leaves(stage: &mut Stage, rules: &[&'static str], what: &str) -> Step {
+    // Time to take it in.
+    stage.quiet(Duration::from_secs(1)).await?;
+    let alive = match probe(stage).await {
+        Err(Stop::PeerGone) => Ok(()),
+        Err(Stop::Deadline(_)) => stage.closed().await,
+        other => other,
+    };
+    match alive {
+        Ok(()) => {
+            rules.iter().for_each(|rule| stage.pass(rule));
+            Ok(())
+        }
+        Err(stop) => {
+            for rule in rules {
+                stage.fail(rule, format!("the client did not get over {what}: {stop}"));
+            }
+            Err(Stop::Broken(format!("the client did not get over {what}")))
+        }
+    }
+}
+
+/// After an answer that a client has to take it goes on with its act, or leaves, or stays and answers.
+///
+/// # Errors
+/// As [`lives`].
+pub(crate) async fn goes_on(stage: &mut Stage, rules: &[&'static str], what: &str) -> Step {
+    let said = serve_rest(stage, |_, _| None).await?;
+    if said.is_empty() {
+        return leaves(stage, rules, what).await;
+    }
+    rules.iter().for_each(|rule| stage.pass(rule));
+    Ok(())
+}
+
+/// Ends scenarios that miss something the client may well have said, but not so that it could be read.
+pub(crate) fn readable(stage: &Stage) -> Step {
+    match stage.received(0).iter().any(|message| matches!(message.kind, Kind::Invalid { .. })) {
+        true => Err(Stop::Broken("the client said something that is no message".to_owned())),
+        false => Ok(()),
+    }
+}
+
+/// What an agent answers that does as it is told: how the rest of a client's act is served.
+pub(crate) fn good_answer(method: &str, params: &Value) -> Result<Value, (i64, &'static str)> {
+    Ok(match method {
+        "session/new" => json!({ "sessionId": NEW }),
+        "session/fork" => json!({ "sessionId": "sess-attache-forked" }),
+        "session/list" => {
+            json!({ "sessions": [{ "sessionId": crate::target::SESSION, "cwd": "/", "title": "A session" }] })
+        }
+        "session/prompt" => json!({ "stopReason": "end_turn" }),
+        "session/status" => json!({ "status": "saved" }),
+        "session/set_title" => json!({ "title": params["title"] }),
+        "session/set_config_option" => json!({ "configOptions": [] }),
+        "auth/status" => json!({ "state": "authenticated" }),
+        "providers/list" => json!({ "providers": [] }),
+        "nes/start" => json!({ "sessionId": "nes-attache" }),
+        "nes/suggest" => json!({ "suggestions": [] }),
+        "authenticate" | "logout" | "session/load" | "session/resume" | "session/close"
+        | "session/delete" | "session/archive" | "session/unarchive" | "session/set_mode"
+        | "session/set_model" | "providers/set" | "providers/disable" | "nes/close" => json!({}),
+        _ => return Err((-32601, "there is no such method")),
+    })
+}
+
+/// Serves whatever the client asks until it leaves, or says nothing more for a deadline. `own` may answer first.
+pub(crate) async fn serve_rest(
+    stage: &mut Stage,
+    mut own: impl FnMut(&str, &Value) -> Option<Result<Value, (i64, &'static str)>>,
+) -> Result<Vec<Rc<Message>>, Stop> {
+    let mut said = Vec::new();
+    loop {
+        let message = match stage.next().await {
+            Ok(message) => message,
+            Err(Stop::PeerGone | Stop::Deadline(_)) => return Ok(said),
+            Err(stop) => return Err(stop),
+        };
+        if let Kind::Request { id, method, params } = &message.kind {
+            let answer = own(method, params).unwrap_or_else(|| good_answer(method, params));
+            let sent = respond(stage, id, answer).await;
+            if let Err(Stop::PeerGone) = sent {
+                return Ok(said);
+            }
+            sent?;
+        }
+        said.push(message);
+    }
+}
+
+/// Accepts the client with these capabilities, serves its whole act, and gives back what it said.
+pub(crate) async fn whole_act(stage: &mut Stage, capabilities: Value) -> Result<Vec<Rc<Message>>, Stop> {
+    stage.accept(capabilities).await?;
+    serve_rest(stage, |_, _| None).await
+}
+
+/// The first of `said` that asks for, or tells, `method`.
+pub(crate) fn find<'a>(said: &'a [Rc<Message>], method: &str) -> Option<&'a Rc<Message>> {
+    said.iter().find(|message| message.method() == Some(method))
+}
+
+/// What was answered, in the words of a report.
+pub(super) fn told<T: Clone + Into<Value>, E: std::fmt::Display>(answer: &Result<T, E>) -> String {
+    const MOST: usize = 200;
+    match answer {
+        Ok(value) => {
+            let text: String = value.clone().into().to_string();
+            let cut = text.chars().count() > MOST;
+            let start: String = text.chars().take(MOST).collect();
+            if cut { format!("{start}…") } else { start }
+        }
+        Err(error) => format!("the error {error}"),
+    }
+}

@@ -1,0 +1,142 @@
+//! What a scenario does as the agent, to judge a client.
+
+use std::rc::Rc;
+
+use serde_json::{Value, json};
+
+use super::{Answer, Id, Stage, Step, Stop};
+use crate::judge::Message;
+use crate::target::Launch;
+
+impl Stage {
+    /// Everything that an agent can advertise in version 1, for [`accept`](Self::accept).
+    pub fn all_agent_capabilities() -> Value {
+        json!({
+            "loadSession": true,
+            "promptCapabilities": { "image": true, "audio": true, "embeddedContext": true },
+            "mcpCapabilities": { "http": true, "sse": true },
+            "sessionCapabilities": {
+                "list": {}, "delete": {}, "resume": {}, "close": {}, "fork": {}, "additionalDirectories": {},
+            },
+            "auth": { "logout": {} },
+        })
+    }
+
+    /// Waits for the client's `initialize` and answers it with these capabilities; gives back the request. Then the needs of the scenario are
+    /// looked at.
+    ///
+    /// # Errors
+    /// When the client sends something else first, or lacks a need of the scenario.
+    pub async fn accept(&mut self, capabilities: Value) -> Result<Rc<Message>, Stop> {
+        self.accept_with(json!({
+            "protocolVersion": 1,
+            "agentCapabilities": capabilities,
+            "agentInfo": { "name": "attache-check", "title": "Attaché check", "version": env!("CARGO_PKG_VERSION") },
+            "authMethods": [],
+        }))
+        .await
+    }
+
+    /// [`accept`](Self::accept) with a result of one's own.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn accept_with(&mut self, result: Value) -> Result<Rc<Message>, Stop> {
+        let asked = self.until_asked("initialize").await?;
+        self.reply(&asked, result).await?;
+        self.check_needs()?;
+        Ok(asked)
+    }
+
+    /// Waits until the client asks for `method`; other messages stay in the inbox.
+    pub async fn until_asked(&mut self, method: &str) -> Result<Rc<Message>, Stop> {
+        self.until(&format!("a request for {method}"), |message| message.asks(method)).await
+    }
+
+    /// Waits until the client sends this notification.
+    pub async fn until_told(&mut self, method: &str) -> Result<Rc<Message>, Stop> {
+        self.until(&format!("the notification {method}"), |message| {
+            message.method() == Some(method) && message.id().is_none()
+        })
+        .await
+    }
+
+    /// Answers a request that was message.
+    pub async fn reply(&mut self, asked: &Message, result: Value) -> Step {
+        match asked.id() {
+            Some(id) => self.answer(&id.clone(), result).await,
+            None => Err(Stop::Broken("a notification cannot be answered".to_owned())),
+        }
+    }
+
+    /// Waits for `session/new` and answers it with this session id, and members of one's own beside it (`modes`, `configOptions`).
+    pub async fn accept_session(&mut self, session: &str, more: Value) -> Result<Rc<Message>, Stop> {
+        let asked = self.until_asked("session/new").await?;
+        let mut result = more;
+        if !result.is_object() {
+            result = json!({});
+        }
+        result["sessionId"] = session.into();
+        self.reply(&asked, result).await?;
+        Ok(asked)
+    }
+
+    /// Waits for a prompt; gives back its id and the request.
+    pub async fn accept_prompt(&mut self) -> Result<(Id, Rc<Message>), Stop> {
+        let asked = self.until_asked("session/prompt").await?;
+        let id = asked.id().cloned().unwrap_or_default();
+        Ok((id, asked))
+    }
+
+    /// Sends a `session/update`; `update` has `sessionUpdate` in it.
+    pub async fn update(&mut self, session: &str, update: Value) -> Step {
+        self.notify("session/update", json!({ "sessionId": session, "update": update })).await
+    }
+
+    /// Says some text in a turn.
+    pub async fn say(&mut self, session: &str, text: &str) -> Step {
+        let content = json!({ "type": "text", "text": text });
+        self.update(session, json!({ "sessionUpdate": "agent_message_chunk", "content": content })).await
+    }
+
+    /// Asks for permission for a tool call with these options; the answer is waited for with [`expect`](Self::expect).
+    pub async fn ask_permission(
+        &mut self,
+        session: &str,
+        tool_call: Value,
+        options: Value,
+    ) -> Result<Id, Stop> {
+        let params = json!({ "sessionId": session, "toolCall": tool_call, "options": options });
+        self.request("session/request_permission", params).await
+    }
+
+    /// Reads a file of the client.
+    pub async fn read_file(&mut self, session: &str, path: &str) -> Result<Answer, Stop> {
+        self.call("fs/read_text_file", json!({ "sessionId": session, "path": path })).await
+    }
+
+    /// Writes a file of the client.
+    pub async fn write_file(&mut self, session: &str, path: &str, content: &str) -> Result<Answer, Stop> {
+        self.call("fs/write_text_file", json!({ "sessionId": session, "path": path, "content": content }))
+            .await
+    }
+
+    /// Waits until the client starts the agent's program once more, lets that end with `code`, and tells what it was started with.
+    ///
+    /// # Errors
+    /// [`Stop::NotExercised`] if such a start cannot be seen or does not come.
+    pub async fn relaunched(&mut self, code: u8) -> Result<Launch, Stop> {
+        let deadline = self.deadline();
+        let Some(process) = &mut self.process else { return Err(Stop::PeerGone) };
+        match tokio::time::timeout(deadline, process.relaunched(code)).await {
+            Ok(Some(launch)) => Ok(launch),
+            Ok(None) => Err(Stop::NotExercised("another start of the agent cannot be seen here".to_owned())),
+            Err(_) => Err(Stop::NotExercised("the client did not start the agent once more".to_owned())),
+        }
+    }
+
+    /// Ends the turn of this prompt.
+    pub async fn end_turn(&mut self, prompt: &Id, stop: &str) -> Step {
+        self.answer(prompt, json!({ "stopReason": stop })).await
+    }
+}

@@ -1,0 +1,113 @@
+//! What a scenario does as the client, to judge an agent.
+
+use serde_json::{Value, json};
+
+use super::{Answer, Id, Stage, Stop};
+use crate::prompts::PromptKind;
+use crate::role::Role;
+use crate::target::Need;
+
+/// Everything that a client can advertise in version 1.
+pub(crate) fn everything() -> Value {
+    json!({
+        "fs": { "readTextFile": true, "writeTextFile": true },
+        "terminal": true,
+        "auth": { "terminal": true },
+        "elicitation": { "form": {}, "url": {} },
+        "plan": {},
+        "subagents": {},
+        "session": { "notices": {}, "compaction": {}, "configOptions": { "boolean": {} } },
+    })
+}
+
+impl Stage {
+    /// Everything that a client can advertise, for [`initialize`](Self::initialize).
+    pub fn all_capabilities() -> Value {
+        everything()
+    }
+
+    /// Sends `initialize` with these client capabilities and gives back the result. Then the needs of the scenario are looked at,
+    /// and if the user named a method, it is logged in with that.
+    ///
+    /// # Errors
+    /// [`Stop::NotApplicable`] if the agent lacks a need of the scenario, [`Stop::Broken`] if it refuses,
+    /// [`Stop::NotExercised`] if it lets nobody in.
+    pub async fn initialize(&mut self, capabilities: Value) -> Result<Value, Stop> {
+        let params = json!({
+            "protocolVersion": 1,
+            "clientCapabilities": capabilities,
+            "clientInfo": { "name": "attache-check", "title": "Attaché check", "version": env!("CARGO_PKG_VERSION") },
+        });
+        let answer = self.call("initialize", params).await?;
+        let result =
+            answer.map_err(|error| Stop::Broken(format!("initialize was refused: {}", error.message)))?;
+        self.check_needs()?;
+        if let Some(method) = self.setup.login.clone() {
+            let login = self.call("authenticate", json!({ "methodId": method })).await?;
+            login.map_err(|error| {
+                Stop::NotExercised(format!("the login with `{method}` was refused: {}", error.message))
+            })?;
+        }
+        Ok(result)
+    }
+
+    pub(super) fn check_needs(&self) -> Result<(), Stop> {
+        for need in self.setup.needs {
+            match need {
+                Need::Agent(path) if self.peer() == Role::Agent => self.need(path)?,
+                Need::Client(path) if self.peer() == Role::Client => self.need(path)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens a session in the scenario's directory without MCP servers, and gives back its id.
+    ///
+    /// # Errors
+    /// [`Stop::NotExercised`] if the agent wants authentication, [`Stop::Broken`] if there is no id.
+    pub async fn new_session(&mut self) -> Result<String, Stop> {
+        let cwd = self.setup.cwd.to_string_lossy().into_owned();
+        let result = self.open_session(json!({ "cwd": cwd, "mcpServers": [] })).await?;
+        let id = result["sessionId"].as_str();
+        id.map(str::to_owned).ok_or_else(|| Stop::Broken("session/new named no session".to_owned()))
+    }
+
+    /// `session/new` with params of one's own; the whole result.
+    ///
+    /// # Errors
+    /// As [`new_session`](Self::new_session).
+    pub async fn open_session(&mut self, params: Value) -> Result<Value, Stop> {
+        self.call("session/new", params).await?.map_err(|error| match error.code {
+            -32000 => Stop::NotExercised("the agent wants a login before it opens a session".to_owned()),
+            _ => Stop::Broken(format!("session/new was refused: {} {}", error.code, error.message)),
+        })
+    }
+
+    /// The text of a prompt of this kind.
+    pub fn prompt_text(&self, kind: PromptKind) -> String {
+        self.setup.prompts.text(kind, &self.setup.cwd)
+    }
+
+    /// Sends a prompt of this kind; the answer is waited for with [`expect`](Self::expect).
+    pub async fn prompt(&mut self, session: &str, kind: PromptKind) -> Result<Id, Stop> {
+        let text = self.prompt_text(kind);
+        self.prompt_blocks(session, json!([{ "type": "text", "text": text }])).await
+    }
+
+    /// Sends a prompt of these content blocks.
+    pub async fn prompt_blocks(&mut self, session: &str, blocks: Value) -> Result<Id, Stop> {
+        self.request("session/prompt", json!({ "sessionId": session, "prompt": blocks })).await
+    }
+
+    /// Sends a prompt of this kind and waits for its answer.
+    pub async fn turn(&mut self, session: &str, kind: PromptKind) -> Result<Answer, Stop> {
+        let id = self.prompt(session, kind).await?;
+        self.expect(&id).await
+    }
+
+    /// `session/cancel`.
+    pub async fn cancel(&mut self, session: &str) -> Result<(), Stop> {
+        self.notify("session/cancel", json!({ "sessionId": session })).await
+    }
+}
