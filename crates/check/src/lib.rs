@@ -1,15 +1,15 @@
 //! Judges agents, clients and recordings by the rules of the Agent Client Protocol, version 1.
 //!
-//! The rules are data ([`rules`]). A conversation is a [`Trace`]. Two kinds of judges speak about one: *watchers*
-//! ([`judge`]) look at every message of any conversation, and *scenarios* ([`Scenario`]) lead a conversation on purpose, on a
-//! [`Stage`], where the checker plays the other side. [`run::run`] plays scenarios against a [`Target`] and makes a
-//! [`Report`](run::Report), which [`report`] prints.
+//! Rules are data ([`rules`]), and a conversation is a [`Trace`]. Two kinds of judges work on it: *watchers*
+//! ([`judge`]) look at every message of any conversation; *scenarios* ([`Scenario`]) lead a conversation
+//! to exercise rules, on a [`Stage`] where the checker plays the other role. [`run::run`] runs scenarios
+//! against a [`Target`] and returns a [`Report`](run::Report), which [`report`] prints.
 //!
-//! Reading order: `rules.rs`, `trace.rs`, `judge/` (`message.rs`, `log.rs`, then a watcher), `stage/`, `scenario.rs`, `run.rs`. `agent/` holds the
-//! scenarios in which the checker plays the client, `client/` those in which it plays the agent, `faults/` the unkind ones.
+//! Reading order: `rules.rs`, `trace.rs`, `judge/` (`message.rs`, `event_log.rs`, then a watcher), `target.rs`,
+//! `stage/`, `scenarios/`, `run.rs`.
 //!
-//! What never happens here: a rule passes that was not exercised; the checker's own messages are judged; anything is printed. This
-//! crate does not know the SDK, which it must be able to judge.
+//! Never here: a rule passes that was not exercised; the checker's own messages are judged; anything is
+//! printed. The crate does not use the SDK, which it must be able to judge.
 
 pub mod judge;
 pub mod prompts;

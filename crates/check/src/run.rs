@@ -1,4 +1,4 @@
-//! Plays scenarios against a target and sums up what was found.
+//! Runs scenarios against a target and summarises the findings.
 //!
 //! `scenario_run.rs` is one scenario from a fresh peer to its findings, `summary.rs` makes one status per rule of all of them.
 
@@ -19,7 +19,7 @@ use scenario_run::ScenarioRun;
 /// What to run, and how.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Who is judged.
+    /// The role of the peer under test.
     pub role: Role,
     /// Only these rules; all if empty.
     pub only: Vec<String>,
@@ -27,20 +27,20 @@ pub struct Options {
     pub scenarios: Vec<String>,
     /// Only these tiers; all if empty.
     pub tiers: Vec<Tier>,
-    /// The unkind scenarios too.
+    /// Whether scenarios with faults run too.
     pub faults: bool,
-    /// How long one thing may take.
+    /// The timeout of one step.
     pub deadline: Duration,
-    /// How many scenarios at once.
+    /// The number of scenarios that run at once.
     pub jobs: usize,
-    /// What prompts say.
+    /// The texts of prompts.
     pub prompts: Prompts,
-    /// The method with which to log in at an agent that opens no session before that.
+    /// The method to log in with at agents that open no session before.
     pub login: Option<String>,
 }
 
 impl Options {
-    /// All scenarios but the unkind ones, for this role.
+    /// All scenarios for this role, those with faults left out.
     pub fn new(role: Role) -> Options {
         Options {
             role,
@@ -56,16 +56,16 @@ impl Options {
     }
 }
 
-/// How a rule fared.
+/// The status of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Status {
     /// Exercised and kept.
     Pass,
     /// Broken at least once.
     Fail,
-    /// It does not concern this peer; why.
+    /// The rule does not apply to this peer, with the reason.
     NotApplicable(String),
-    /// Nothing showed it; why.
+    /// Nothing showed the rule, with the reason.
     NotExercised(String),
 }
 
@@ -74,44 +74,44 @@ pub enum Status {
 pub struct Outcome {
     /// The rule.
     pub rule: &'static Rule,
-    /// How it fared.
+    /// The status.
     pub status: Status,
-    /// What shows it: the number of the scenario in the report, and the finding. Failures, or else one pass.
+    /// The evidence: failures or else one pass, each with the number of its scenario in the report.
     pub findings: Vec<(usize, Finding)>,
 }
 
 /// One scenario of a report.
 #[derive(Clone, Debug)]
 pub struct ScenarioResult {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What happens in it.
+    /// The course of the conversation, in one line.
     pub about: String,
-    /// Why it ended early.
+    /// The reason of an early end.
     pub stop: Option<Stop>,
     /// The conversation.
     pub trace: Trace,
-    /// How many failures were found in it.
+    /// The number of failures.
     pub failures: usize,
-    /// How long it took.
+    /// The duration.
     pub took: Duration,
 }
 
-/// What all came to.
+/// The conclusion of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Conclusion {
     /// No failure of a MUST.
     Conformant,
     /// At least one.
     NotConformant,
-    /// There was nothing to judge; why.
+    /// There was nothing to judge, with the reason.
     CouldNotRun(String),
 }
 
 /// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Who was judged; `None` for a recording of both.
+    /// The judged role; `None` if both roles of a recording were judged.
     pub role: Option<Role>,
     /// The command of the target.
     pub command: Vec<String>,
@@ -119,7 +119,7 @@ pub struct Report {
     pub rules: Vec<Outcome>,
     /// The scenarios, in the order in which they were played.
     pub scenes: Vec<ScenarioResult>,
-    /// What all came to.
+    /// The conclusion of a run.
     pub conclusion: Conclusion,
 }
 
@@ -135,20 +135,20 @@ impl Outcome {
     }
 }
 
-/// What happens while a run goes on.
+/// Progress of a run.
 #[derive(Debug)]
 pub enum Progress<'a> {
     /// A scenario begins.
     Begins(&'a Scenario),
-    /// A scenario has ended; how many have, of how many.
+    /// A scenario has ended, with the number of ended ones and the total.
     Ended(&'a ScenarioResult, usize, usize),
 }
 
-/// How many scenarios are begun with a peer that has not taken part in any: one that never says anything is waited for in each.
-const UNHEARD: usize = 4;
+/// The number of scenarios that start before the peer has answered in any, since a silent peer times out in each.
+const SILENT_LIMIT: usize = 4;
 
-/// Plays the scenarios that the options ask for, and judges every conversation. A peer that takes no part in the first few is
-/// not asked for more.
+/// Runs the scenarios that the options select and judges every conversation. Stops early if the peer takes no
+/// part in the first few.
 pub async fn run(target: &dyn Target, options: &Options, progress: &mut dyn FnMut(Progress<'_>)) -> Report {
     let chosen = choose(options);
     let total = chosen.len();
@@ -159,7 +159,7 @@ pub async fn run(target: &dyn Target, options: &Options, progress: &mut dyn FnMu
     for count in 1..=total {
         while running.len() < options.jobs.max(1) {
             let begun = count - 1 + running.len();
-            if !heard && begun >= UNHEARD {
+            if !heard && begun >= SILENT_LIMIT {
                 break;
             }
             let Some((place, scenario)) = waiting.next() else { break };
@@ -177,7 +177,7 @@ pub async fn run(target: &dyn Target, options: &Options, progress: &mut dyn FnMu
     summary::summarize(target.command(), options, played.into_iter().flatten().collect())
 }
 
-/// Waits for whichever ends first.
+/// Waits for the first future that completes.
 async fn first<T>(running: &mut Vec<(usize, BoxFuture<'_, T>)>) -> (usize, T) {
     poll_fn(|cx| {
         for place in 0..running.len() {
@@ -191,7 +191,7 @@ async fn first<T>(running: &mut Vec<(usize, BoxFuture<'_, T>)>) -> (usize, T) {
     .await
 }
 
-/// The scenarios that the options ask for. A rule that only watchers speak about can show in any of them.
+/// Returns the scenarios that the options select. Rules that only watchers judge can show in any of them.
 pub fn choose(options: &Options) -> Vec<Scenario> {
     let all = crate::scenarios(options.role).into_iter().filter(|scenario| options.faults || !scenario.fault);
     let wanted = |scenario: &Scenario| {

@@ -12,14 +12,11 @@
 //! ```
 //!
 //! A line of the wire has no line end in `text`; `"end":"\r\n"` or `"end":""` says that it did not end in a line feed alone, and
-//! `base64` stands in place of `text` if it was not UTF-8.
+//! `base64` replaces `text` if it was not UTF-8.
 //! `"more":true` says that the next line of the same role goes on where this one ends.
 
-mod base64;
-mod clock;
 mod file;
 
-pub use clock::now;
 pub(crate) use file::piece_line;
 pub use file::{ReadError, Reader};
 
@@ -27,32 +24,37 @@ use std::time::Duration;
 
 use crate::Role;
 
+/// The current time in UTC: `2026-01-31T12:00:00.000Z`.
+pub fn now() -> String {
+    format!("{:.3}", jiff::Timestamp::now())
+}
+
 /// A conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
-    /// What is known of it as a whole.
+    /// The header.
     pub head: Header,
-    /// What happened, in order.
+    /// The entries, in order.
     pub entries: Vec<Entry>,
 }
 
 /// What is known of a conversation as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Header {
-    /// When it began, in UTC.
+    /// The start time, in UTC.
     pub started: String,
     /// The program that was started.
     pub command: Vec<String>,
-    /// Whether secrets were taken out.
+    /// Whether secrets are masked.
     pub masked: bool,
 }
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// How long after the start.
+    /// The time since the start.
     pub at: Duration,
-    /// What it was.
+    /// The event.
     pub kind: EntryKind,
 }
 
@@ -61,28 +63,28 @@ pub struct Entry {
 pub enum EntryKind {
     /// A line on the wire.
     Line {
-        /// Who sent it.
+        /// The sender.
         from: Role,
-        /// Its bytes without the line end.
+        /// The bytes without the line end.
         text: Vec<u8>,
         /// The line end.
         end: LineEnd,
     },
     /// The judged program wrote to stderr.
     Stderr(Vec<u8>),
-    /// This role will send no more.
+    /// A role closed its output.
     Closed {
-        /// Who closed.
+        /// The role.
         from: Role,
     },
     /// The judged program ended.
     Exit {
-        /// Its exit code.
+        /// The exit code.
         code: Option<i32>,
         /// The signal that ended it.
         signal: Option<i32>,
     },
-    /// A remark of the checker.
+    /// A note of the checker.
     Note(String),
 }
 
@@ -99,7 +101,7 @@ pub enum LineEnd {
 }
 
 impl LineEnd {
-    /// Its bytes.
+    /// The characters.
     pub fn text(self) -> &'static str {
         match self {
             LineEnd::Lf => "\n",
@@ -110,7 +112,7 @@ impl LineEnd {
 }
 
 impl Trace {
-    /// The line that an entry is, if it is one.
+    /// The sender and bytes of the entry, if it is a line.
     pub fn line(&self, index: usize) -> Option<(Role, &[u8])> {
         match &self.entries.get(index)?.kind {
             EntryKind::Line { from, text, .. } => Some((*from, text)),

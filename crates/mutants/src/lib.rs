@@ -1,14 +1,14 @@
-//! Peers for the checker to be tried on: one that keeps every rule, and variants of it that break exactly one each.
+//! Peers that test the checker: a conformant agent and client, and variants that break exactly one rule each.
 //!
-//! A check that cannot fail proves nothing. So for each rule that can be seen on the wire there is a *variant*: the
-//! good peer with one behaviour changed. The checker must find nothing wrong with the good peer, and with a variant
-//! exactly the rule that it breaks (and those of [`Variant::also`], which cannot be broken alone).
+//! A check that cannot fail proves nothing. So each rule that is visible on the wire has a *variant*: the
+//! conformant peer with one behaviour changed. The checker must find nothing wrong with the conformant peer, and
+//! in a variant exactly the broken rule (and those of [`Variant::also`], which cannot be broken alone).
 //!
-//! The peers speak raw JSON over a [`Link`](attache_conn::Link) and know neither the SDK nor the checker: a mistake of
+//! The peers speak raw JSON over a [`Link`](attache_conn::Link) and use neither the SDK nor the checker, so a bug in
 //! either cannot hide here.
 //!
-//! - [`agent`](fn@agent): the agent. What it does in a turn is chosen by the text of the prompt, see `agent/wish.rs`.
-//! - [`client`](fn@client): the client. What it does is its act, see `client/acts.rs`; what it is lent it serves meanwhile.
+//! - [`agent`](fn@agent): the prompt's text selects what it does in a turn, see `agent/wish.rs`.
+//! - [`client`](fn@client): its action selects what it does, see `client/acts.rs`; it serves the agent meanwhile.
 
 pub mod agent;
 pub mod client;
@@ -16,18 +16,27 @@ pub mod client;
 pub use agent::agent;
 pub use client::client;
 
-/// One way to break one rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A way to break a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variant {
-    /// The rule's id, with `/how` behind it where there are several ways.
+    /// The id of the rule, followed by `/how` if there are several ways.
     pub name: &'static str,
-    /// Other rules that cannot be kept when this one is broken so.
-    pub also: &'static [&'static str],
+    /// Other rules that this variant necessarily breaks too.
+    pub also: Vec<&'static str>,
 }
 
 impl Variant {
     /// The rule that is broken.
     pub fn rule(&self) -> &'static str {
         self.name.split('/').next().unwrap_or(self.name)
+    }
+
+    /// Reads a table of variants: per line the name, then the rules of `also`.
+    fn table(text: &'static str) -> Vec<Variant> {
+        let variant = |line: &'static str| {
+            let mut words = line.split_whitespace();
+            Some(Variant { name: words.next()?, also: words.collect() })
+        };
+        text.lines().filter_map(variant).collect()
     }
 }

@@ -34,7 +34,7 @@ impl Watcher for Envelope {
             Kind::Invalid { why } => out.fail("RPC-01", message, why.as_str()),
             _ => out.check("RPC-01", message, message.json["jsonrpc"] == "2.0", || {
                 match message.json.get("jsonrpc") {
-                    Some(other) => format!("`jsonrpc` is {other} in place of \"2.0\""),
+                    Some(other) => format!("`jsonrpc` is {other} instead of \"2.0\""),
                     None => "`jsonrpc` is missing".to_owned(),
                 }
             }),

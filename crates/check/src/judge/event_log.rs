@@ -1,4 +1,4 @@
-//! What is known of a conversation so far.
+//! The state of a conversation, derived from its messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,14 +7,14 @@ use serde_json::Value;
 use super::{Kind, Message};
 use crate::Role;
 
-/// A request that was made.
+/// A request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// Its id.
+    /// The id.
     pub id: Value,
-    /// Its method.
+    /// The method.
     pub method: String,
-    /// Its params; null if absent.
+    /// The params; null if absent.
     pub params: Value,
     /// The sender.
     pub from: Role,
@@ -23,19 +23,19 @@ pub struct Request {
 }
 
 impl Request {
-    /// The session that it names.
+    /// The session that the params name.
     pub fn session(&self) -> Option<&str> {
         self.params["sessionId"].as_str()
     }
 }
 
-/// What is known of a conversation so far. It believes whatever is message, so that one wrong message does not make all that follows
-/// look wrong too.
+/// The state of a conversation. It takes every message at face value, so that one wrong message does not
+/// make all later ones look wrong.
 #[derive(Clone, Debug, Default)]
 pub struct EventLog {
-    /// The client's `initialize` request, once it was sent.
+    /// The `initialize` request.
     pub initialize: Option<Request>,
-    /// The agent's result of it; null until it came.
+    /// The result of `initialize`; null until it came.
     pub initialized: Value,
     /// Requests without an answer, oldest first.
     pub open: Vec<Request>,
@@ -45,88 +45,88 @@ pub struct EventLog {
     pub sessions: BTreeMap<String, Session>,
     /// Terminals by id.
     pub terminals: BTreeMap<String, Terminal>,
-    /// How many lines each role has message, agent first.
+    /// The number of lines of each role, agent first.
     pub lines: [usize; 2],
-    /// How many of them were not good messages, so that an error without an id may answer them, agent first.
+    /// The number of invalid messages, which an error without an id may answer, agent first.
     pub odd: [usize; 2],
     /// Ids of sessions that `session/list` named.
     pub listed: BTreeSet<String>,
 }
 
-/// What is known of a session.
+/// The state of a session.
 #[derive(Clone, Debug, Default)]
 pub struct Session {
     /// The method that opened it: `session/new`, `session/load`, `session/resume`, `session/fork`.
     pub opened_by: String,
     /// The entry of the request that opened it.
     pub asked: usize,
-    /// Its directory.
+    /// The working directory.
     pub cwd: String,
-    /// Its additional directories.
+    /// The additional directories.
     pub roots: Vec<String>,
     /// `modes` of the answer that opened it; null if none. `currentModeId` is kept current.
     pub modes: Value,
     /// `configOptions`, kept current; null if none.
     pub config: Value,
-    /// Ids of its open prompts.
+    /// The ids of open prompts.
     pub prompts: Vec<Value>,
-    /// How many prompts were answered.
+    /// The number of answered prompts.
     pub turns: usize,
-    /// `session/load` was asked for and is not answered.
+    /// Whether a `session/load` is unanswered.
     pub loading: bool,
-    /// The answer that opened it has come.
+    /// Whether the answer that opened it has come.
     pub opened: bool,
-    /// It was closed, or deleted.
+    /// Whether it was closed or deleted.
     pub closed: bool,
-    /// `session/cancel` was sent for the open prompt.
+    /// Whether `session/cancel` was sent for the open prompt.
     pub cancelled: bool,
-    /// Whether the prompt that was answered last had been cancelled.
+    /// Whether the last answered prompt had been cancelled.
     pub last_cancelled: bool,
-    /// `stopReason` of the prompt that was answered last; null if none was or it failed.
+    /// The `stopReason` of the last answered prompt; null if there is none.
     pub last_stop: Value,
-    /// How many updates the open prompt had so far, or the last one.
+    /// The number of updates of the open prompt, or of the last one.
     pub turn_updates: usize,
-    /// How many updates came while the session was being loaded or resumed.
+    /// The number of updates during `session/load` or `session/resume`.
     pub opening_updates: usize,
-    /// The answer that opens it is still to come.
+    /// Whether the answer that opens it is still to come.
     pub opening: bool,
-    /// Its tool calls by id.
+    /// Tool calls by id.
     pub tools: BTreeMap<String, ToolCall>,
     /// `availableCommands` as last sent; null if never.
     pub commands: Value,
-    /// How many updates it had.
+    /// The number of updates.
     pub updates: usize,
 }
 
-/// What is known of a tool call.
+/// The state of a tool call.
 #[derive(Clone, Debug, Default)]
 pub struct ToolCall {
-    /// Its status: `pending` if none was given.
+    /// The status: `pending` if none was given.
     pub status: String,
-    /// Its kind.
+    /// The kind.
     pub kind: String,
-    /// Whether a `tool_call` announced it, in place of an update or a permission request.
+    /// Whether a `tool_call` announced it, rather than an update or a permission request.
     pub announced: bool,
-    /// The entry that named it first.
+    /// The first trace entry that names it.
     pub first: usize,
-    /// The entry that named it last.
+    /// The last trace entry that names it.
     pub last: usize,
-    /// The number of the session's turn that it was last named in.
+    /// The last turn of the session that names it.
     pub turn: usize,
 }
 
-/// What is known of a terminal.
+/// The state of a terminal.
 #[derive(Clone, Debug, Default)]
 pub struct Terminal {
-    /// Its session.
+    /// The session.
     pub session: String,
-    /// The entry of the answer that made it.
+    /// The entry of the answer that created it.
     pub created: usize,
     /// The entry of the request that released it.
     pub released: Option<usize>,
-    /// `terminal/kill` was asked for.
+    /// Whether `terminal/kill` was requested.
     pub killed: bool,
-    /// The client message that its command has ended.
+    /// Whether the client reported the end of its command.
     pub ended: bool,
 }
 
@@ -146,7 +146,7 @@ impl EventLog {
         self.open.iter().filter(move |asked| asked.from == from && asked.method == method)
     }
 
-    /// The capabilities of `role`; null if it has not message any.
+    /// The capabilities of `role`; null if unknown.
     pub fn capabilities(&self, role: Role) -> &Value {
         match (role, &self.initialize) {
             (Role::Agent, _) => &self.initialized["agentCapabilities"],
@@ -155,19 +155,20 @@ impl EventLog {
         }
     }
 
-    /// INIT-15, INIT-19: whether `role` advertised the capability, a path such as `fs.readTextFile`: a value of true or an object says yes.
+    /// INIT-15, INIT-19: whether `role` advertised the capability at a path such as `fs.readTextFile`, with
+    /// `true` or an object.
     pub fn can(&self, role: Role, path: &str) -> bool {
         let found = path.split('.').fold(self.capabilities(role), |value, key| &value[key]);
         *found == Value::Bool(true) || found.is_object()
     }
 
-    /// INIT-28: whether either role's capabilities hold a `_meta`, the place where extensions are announced.
+    /// INIT-28: whether capabilities of either role announce extensions in `_meta`.
     pub fn announces_extensions(&self) -> bool {
         let told = |role| self.capabilities(role).to_string().contains("\"_meta\"");
         told(Role::Agent) || told(Role::Client)
     }
 
-    /// Whether the two agreed upon a later version, whose messages have other shapes.
+    /// Whether a later version was negotiated, whose messages have other shapes.
     pub fn is_later(&self) -> bool {
         is_later(&self.initialized)
     }
@@ -192,7 +193,7 @@ impl EventLog {
         self.sessions.get(params["sessionId"].as_str()?)
     }
 
-    /// Takes a message into account.
+    /// Updates the state with a message.
     pub fn take(&mut self, message: &Message) {
         let who = usize::from(message.from == Role::Client);
         self.lines[who] += 1;
@@ -281,7 +282,7 @@ impl EventLog {
         match kind {
             "tool_call" => self.tool(name, update, index, true),
             "tool_call_update" => self.tool(name, update, index, false),
-            // SUBA-02: from here on the child's id is known, without anybody having opened it.
+            // SUBA-02: from here on the child's id is known, although no request opened it.
             "subagent_update" => {
                 let child = update["sessionId"].as_str().unwrap_or_default();
                 self.sessions.entry(child.to_owned()).or_default().opened = true;

@@ -1,11 +1,11 @@
-//! Watchers: they look at every message of a conversation, led by the checker or recorded anywhere, and know what each should be.
+//! Watchers: judges that look at every message of a conversation, live or recorded.
 //!
-//! `envelope.rs` knows what every line must be, `shape.rs` the types of messages, `order.rs` what may be message when, `capability_use.rs` who may use
-//! what, `trace_context.rs` whose names are reserved; `agent/` and `client/` know the rest by topic. [`Watcher::rules`] says which rules a watcher speaks about; a rule that is there already needs no
-//! second watcher.
+//! `envelope.rs` judges lines as JSON-RPC, `shape.rs` the types of messages, `order.rs` their order,
+//! `capability_use.rs` the use of capabilities, `trace_context.rs` reserved names; `agent/` and `client/` hold
+//! the rest by topic. [`Watcher::rules`] lists the rules of a watcher.
 //!
-//! A watcher judges both sides; whose messages count is decided afterwards ([`judge`]), so that the checker's own, often
-//! wrong on purpose, are never held against anybody.
+//! Watchers judge both roles. [`judge`] then drops the findings about the checker's own messages, which are
+//! often wrong on purpose.
 
 pub mod agent;
 mod capability_use;
@@ -27,31 +27,31 @@ use std::collections::HashSet;
 use crate::trace::EntryKind;
 use crate::{Role, Trace};
 
-/// Whether a rule was kept.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It was exercised and kept.
+    /// The rule was exercised and kept.
     Pass,
-    /// It was broken.
+    /// The rule was broken.
     Fail,
 }
 
-/// What was found out about a rule.
+/// A judgement about a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The rule.
     pub rule: &'static str,
-    /// Who kept or broke it.
+    /// The role that kept or broke it.
     pub role: Role,
-    /// Whether it was kept.
+    /// The result.
     pub verdict: Verdict,
-    /// What was seen; empty for a pass.
+    /// The reason of a failure; empty for a pass.
     pub why: String,
-    /// The entries of the trace that show it.
+    /// The trace entries that show it.
     pub at: Vec<usize>,
 }
 
-/// Collects findings. Of passes the first of each rule and role is kept.
+/// Collects findings. Keeps only the first pass of each rule and role.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     list: Vec<Finding>,
@@ -59,17 +59,17 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// The sender of `message` kept the rule.
+    /// Records that the sender of `message` kept the rule.
     pub fn pass(&mut self, rule: &'static str, message: &Message) {
         self.pass_at(rule, message.from, &[message.index]);
     }
 
-    /// The sender of `message` broke the rule.
+    /// Records that the sender of `message` broke the rule.
     pub fn fail(&mut self, rule: &'static str, message: &Message, why: impl Into<String>) {
         self.fail_at(rule, message.from, &[message.index], why);
     }
 
-    /// `role` kept the rule, as these entries show.
+    /// Records a pass with these trace entries as evidence.
     pub fn pass_at(&mut self, rule: &'static str, role: Role, at: &[usize]) {
         if self.passed.insert((rule, role)) {
             self.list.push(Finding {
@@ -82,43 +82,44 @@ impl Findings {
         }
     }
 
-    /// `role` broke the rule, as these entries show.
+    /// Records a failure with these trace entries as evidence.
     pub fn fail_at(&mut self, rule: &'static str, role: Role, at: &[usize], why: impl Into<String>) {
         self.list.push(Finding { rule, role, verdict: Verdict::Fail, why: why.into(), at: at.to_vec() });
     }
 
-    /// Pass if `kept`, else fail with what `why` says.
+    /// Records a pass if `kept`, else a failure.
     pub fn check(&mut self, rule: &'static str, message: &Message, kept: bool, why: impl FnOnce() -> String) {
         if kept { self.pass(rule, message) } else { self.fail(rule, message, why()) }
     }
 
-    /// All, in the order in which they were found.
+    /// Returns the findings in the order in which they were recorded.
     pub fn into_list(self) -> Vec<Finding> {
         self.list
     }
 
-    /// All so far.
+    /// The findings so far.
     pub fn list(&self) -> &[Finding] {
         &self.list
     }
 }
 
-/// Looks at the messages of one conversation, one after the other.
+/// A judge that sees the messages of a conversation one by one.
 pub trait Watcher {
-    /// The rules that it can speak about.
+    /// The rules that it can judge.
     fn rules(&self) -> &'static [&'static str];
 
-    /// One message. `log` is what was known *before* it: a watcher sees a tool call's old status and the new one.
+    /// Judges a message. `log` is the state *before* it, so a watcher sees both the old and the new status of a
+    /// tool call.
     fn observe(&mut self, log: &EventLog, message: &Message, out: &mut Findings);
 
-    /// The conversation is over; `closed` says whether it came to its end, or was only cut off there (a recording that stops, a
-    /// scenario that ended). What must have happened by the end of everything can be judged only if it is true.
+    /// Judges the end of the conversation. `closed` is false if the recording or scenario merely stopped; then
+    /// a missing message proves nothing.
     fn end(&mut self, log: &EventLog, closed: bool, out: &mut Findings) {
         let _ = (log, closed, out);
     }
 }
 
-/// A fresh set of watchers. `role` leaves out those that speak about the other side only.
+/// Creates the watchers of a conversation, all or those that judge `role`.
 pub fn watchers(role: Option<Role>) -> Vec<Box<dyn Watcher>> {
     let mut list: Vec<Box<dyn Watcher>> = vec![
         Box::new(envelope::Lines::default()),
@@ -138,11 +139,11 @@ pub fn watchers(role: Option<Role>) -> Vec<Box<dyn Watcher>> {
     list
 }
 
-/// What the watchers have to say about a conversation, about `whom` only if one is named.
-pub fn judge(trace: &Trace, whom: Option<Role>) -> Vec<Finding> {
+/// Returns the findings of all watchers about a conversation, or only those about one role.
+pub fn judge(trace: &Trace, role: Option<Role>) -> Vec<Finding> {
     let mut log = EventLog::default();
     let mut out = Findings::default();
-    let mut watchers = watchers(whom);
+    let mut watchers = watchers(role);
     let mut closed = false;
     for (index, entry) in trace.entries.iter().enumerate() {
         match &entry.kind {
@@ -157,6 +158,6 @@ pub fn judge(trace: &Trace, whom: Option<Role>) -> Vec<Finding> {
     }
     watchers.iter_mut().for_each(|watcher| watcher.end(&log, closed, &mut out));
     let mut list = out.into_list();
-    list.retain(|finding| whom.is_none_or(|whom| finding.role == whom));
+    list.retain(|finding| role.is_none_or(|role| finding.role == role));
     list
 }

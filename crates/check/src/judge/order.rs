@@ -1,4 +1,5 @@
-//! What may be message when: nothing before `initialize`, nothing of a session before it is known, nothing of a turn after its answer.
+//! The order of messages: nothing before `initialize`, nothing of a session before it is known, nothing of a
+//! turn after its answer.
 
 use super::{EventLog, Findings, Message, Session, Watcher};
 use crate::Role;

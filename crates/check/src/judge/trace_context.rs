@@ -10,7 +10,7 @@ use crate::Role;
 /// Looks at what stands under the reserved names, at the root of `_meta`.
 #[derive(Default)]
 pub(super) struct TraceContext {
-    /// What each role has said under them, agent first: who repeats the other's words is not the author.
+    /// Values by sender, agent first: a peer that repeats a value of the other is not its author.
     said: [BTreeSet<String>; 2],
 }
 

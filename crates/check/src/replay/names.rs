@@ -1,4 +1,4 @@
-//! The names that the peer gives in this run, in place of those that it gave then.
+//! The names that the peer gives in this run, instead of those that it gave then.
 
 use std::collections::HashMap;
 

@@ -11,16 +11,16 @@ use crate::stage::StageConfig;
 use crate::trace::{EntryKind, Header};
 use crate::{Need, Role, Scenario, Stage, StartOptions, Stop, Target, Trace};
 
-/// How many times the deadline of one thing a whole scenario may take.
+/// Timeout factor of a whole scenario.
 const WHOLE: u32 = 30;
 
-/// What is left of a scenario.
+/// A scenario that ran.
 pub(super) struct ScenarioRun {
     pub(super) scenario: Scenario,
     pub(super) scene: ScenarioResult,
     pub(super) findings: Vec<Finding>,
     pub(super) skipped: Vec<(&'static str, String)>,
-    /// The peer has taken part: an agent has answered something, a client has asked for something.
+    /// Whether the peer took part: an agent answered, a client sent a request.
     pub(super) heard: bool,
     /// The peer's capabilities, once `initialize` was answered.
     pub(super) capabilities: Option<Value>,
@@ -28,6 +28,7 @@ pub(super) struct ScenarioRun {
 
 pub(super) async fn run_scenario(target: &dyn Target, scenario: &Scenario, options: &Options) -> ScenarioRun {
     let started = Instant::now();
+    tracing::debug!(scenario = scenario.name, "scenario started");
     let mut done = ScenarioRun {
         scenario: *scenario,
         scene: ScenarioResult {
@@ -49,6 +50,12 @@ pub(super) async fn run_scenario(target: &dyn Target, scenario: &Scenario, optio
     done.heard = takes_part(&done.scene.trace, scenario.judges);
     done.scene.failures = done.findings.iter().filter(|finding| finding.verdict == Verdict::Fail).count();
     done.scene.took = started.elapsed();
+    tracing::debug!(
+        scenario = scenario.name,
+        failures = done.scene.failures,
+        stop = done.scene.stop.as_ref().map(tracing::field::display),
+        "scenario ended"
+    );
     done
 }
 

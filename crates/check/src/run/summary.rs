@@ -1,4 +1,4 @@
-//! One status per rule of all that was found.
+//! Summarises findings: one status per rule.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::rules::{self, Rule};
 use crate::trace::EntryKind;
 use crate::{Role, Scenario, Stop, Trace};
 
-/// How many failures of one rule are kept per report.
+/// The most failures of one rule in a report.
 const KEPT: usize = 20;
 
 pub(super) fn summarize(command: Vec<String>, options: &Options, played: Vec<ScenarioRun>) -> Report {
@@ -95,7 +95,7 @@ fn found(findings: &[(usize, &Finding)]) -> Option<(Status, Vec<(usize, Finding)
     let mut pass = None;
     let mut failures: Vec<(usize, Finding)> = Vec::new();
     for (scene, finding) in findings.iter().copied() {
-        // Two who saw the same thing in the same place say it once.
+        // A scenario and a watcher may report the same failure.
         let known = |(place, other): &(usize, Finding)| *place == scene && other.at == finding.at;
         match finding.verdict {
             Verdict::Fail if failures.iter().any(known) => {}
@@ -111,7 +111,7 @@ fn found(findings: &[(usize, &Finding)]) -> Option<(Status, Vec<(usize, Finding)
     }
 }
 
-/// Why there is nothing to say about a rule.
+/// Returns the status of a rule without findings.
 fn unseen(rule: &Rule, role: Role, played: &[ScenarioRun], all: &[Scenario]) -> Status {
     if let Some(why) = rule.why_not_of(role) {
         return Status::NotExercised(why.to_owned());
@@ -147,7 +147,8 @@ fn unseen(rule: &Rule, role: Role, played: &[ScenarioRun], all: &[Scenario]) -> 
     })
 }
 
-/// Duties that come with a capability which the judged role does not have. A capability of the other side is the checker's own.
+/// Returns the reason if the rule needs a capability that the peer lacks. Capabilities of the other role are
+/// the checker's own.
 fn not_advertised(rule: &Rule, role: Role, played: &[ScenarioRun]) -> Option<String> {
     let (side, path) = rule.when?.split_once('.')?;
     if side != role.name() || rule.roles.len() == 2 {
@@ -164,7 +165,7 @@ fn conclude(rules: &[Outcome]) -> Conclusion {
     if rules.iter().any(broken) { Conclusion::NotConformant } else { Conclusion::Conformant }
 }
 
-/// Without one scenario that got anywhere there is nothing to judge. `left`: how many were not played.
+/// Returns the conclusion if no scenario got anywhere. `left` is the number of scenarios that did not run.
 fn could_not_run(played: &[ScenarioRun], left: usize) -> Option<Conclusion> {
     let began = |done: &ScenarioRun| done.heard && (done.capabilities.is_some() || done.scene.stop.is_none());
     if played.iter().any(began) {
@@ -188,7 +189,7 @@ fn could_not_run(played: &[ScenarioRun], left: usize) -> Option<Conclusion> {
             let text = String::from_utf8_lossy(text);
             let lines: Vec<&str> = text.trim_end().lines().collect();
             let tail = &lines[lines.len().saturating_sub(5)..];
-            why = format!("{why}; its stderr ends with:\n{}", tail.join("\n"));
+            why = format!("{why}; stderr:\n{}", tail.join("\n"));
         }
     }
     Some(Conclusion::CouldNotRun(why))

@@ -1,7 +1,9 @@
-//! The validator: `$ref`, `type`, `properties`, `required`, `items`, `enum`, `const`, `anyOf`, `oneOf`, `allOf`, `not`, bounds and
-//! `additionalProperties`.
+//! The validator: `$ref`, `type`, `properties`, `required`, `items`, `enum`, `const`, `anyOf`, `oneOf`, `allOf`,
+//! `not`, bounds and `additionalProperties`.
 //!
-//! `oneOf` is read as `anyOf`: unions of the protocol overlap only in ways that do not matter.
+//! Written by hand, because a finding needs the definitions around a fault, the definitions that were met and the
+//! unknown members, which JSON Schema crates do not report. `oneOf` is read as `anyOf`: unions of the protocol
+//! overlap only in ways that do not matter.
 
 use std::collections::BTreeSet;
 
@@ -153,7 +155,7 @@ impl Place<'_> {
         if let Some(only) = schema.get("const")
             && only != value
         {
-            return Err(self.fault(format!("{} in place of {only}", shown(value))));
+            return Err(self.fault(format!("{} instead of {only}", shown(value))));
         }
         match schema["enum"].as_array() {
             Some(list) if !list.contains(value) => {

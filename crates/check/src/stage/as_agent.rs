@@ -1,4 +1,4 @@
-//! What a scenario does as the agent, to judge a client.
+//! Steps of scenarios in which the checker plays the agent.
 
 use std::rc::Rc;
 
@@ -22,11 +22,11 @@ impl Stage {
         })
     }
 
-    /// Waits for the client's `initialize` and answers it with these capabilities; gives back the request. Then the needs of the scenario are
-    /// looked at.
+    /// Waits for `initialize`, answers it with these capabilities and returns the request. Then checks the
+    /// requirements of the scenario.
     ///
     /// # Errors
-    /// When the client sends something else first, or lacks a need of the scenario.
+    /// If the client sends something else first, or lacks a requirement of the scenario.
     pub async fn accept(&mut self, capabilities: Value) -> Result<Rc<Message>, Stop> {
         self.accept_with(json!({
             "protocolVersion": 1,
@@ -37,7 +37,7 @@ impl Stage {
         .await
     }
 
-    /// [`accept`](Self::accept) with a result of one's own.
+    /// Like [`accept`](Self::accept), with this result.
     ///
     /// # Errors
     /// As there.
@@ -61,7 +61,7 @@ impl Stage {
         .await
     }
 
-    /// Answers a request that was message.
+    /// Answers a received request.
     pub async fn reply(&mut self, asked: &Message, result: Value) -> Step {
         match asked.id() {
             Some(id) => self.answer(&id.clone(), result).await,
@@ -69,7 +69,7 @@ impl Stage {
         }
     }
 
-    /// Waits for `session/new` and answers it with this session id, and members of one's own beside it (`modes`, `configOptions`).
+    /// Waits for `session/new` and answers it with this session id and the members of `more`.
     pub async fn accept_session(&mut self, session: &str, more: Value) -> Result<Rc<Message>, Stop> {
         let asked = self.until_asked("session/new").await?;
         let mut result = more;
@@ -81,7 +81,7 @@ impl Stage {
         Ok(asked)
     }
 
-    /// Waits for a prompt; gives back its id and the request.
+    /// Waits for a prompt and returns its id and the request.
     pub async fn accept_prompt(&mut self) -> Result<(Id, Rc<Message>), Stop> {
         let asked = self.until_asked("session/prompt").await?;
         let id = asked.id().cloned().unwrap_or_default();
@@ -93,13 +93,13 @@ impl Stage {
         self.notify("session/update", json!({ "sessionId": session, "update": update })).await
     }
 
-    /// Says some text in a turn.
+    /// Sends a message chunk with this text.
     pub async fn say(&mut self, session: &str, text: &str) -> Step {
         let content = json!({ "type": "text", "text": text });
         self.update(session, json!({ "sessionUpdate": "agent_message_chunk", "content": content })).await
     }
 
-    /// Asks for permission for a tool call with these options; the answer is waited for with [`expect`](Self::expect).
+    /// Requests permission for a tool call with these options. [`expect`](Self::expect) waits for the answer.
     pub async fn ask_permission(
         &mut self,
         session: &str,
@@ -121,10 +121,11 @@ impl Stage {
             .await
     }
 
-    /// Waits until the client starts the agent's program once more, lets that end with `code`, and tells what it was started with.
+    /// Waits until the client starts the agent's program again, makes that exit with `code` and returns how it
+    /// was started.
     ///
     /// # Errors
-    /// [`Stop::NotExercised`] if such a start cannot be seen or does not come.
+    /// [`Stop::NotExercised`] if a second start cannot be observed or does not happen.
     pub async fn relaunched(&mut self, code: u8) -> Result<Launch, Stop> {
         let deadline = self.deadline();
         let Some(process) = &mut self.process else { return Err(Stop::PeerGone) };

@@ -1,4 +1,4 @@
-//! What a scenario does as the client, to judge an agent.
+//! Steps of scenarios in which the checker plays the client.
 
 use serde_json::{Value, json};
 
@@ -26,12 +26,12 @@ impl Stage {
         everything()
     }
 
-    /// Sends `initialize` with these client capabilities and gives back the result. Then the needs of the scenario are looked at,
-    /// and if the user named a method, it is logged in with that.
+    /// Sends `initialize` with these capabilities and returns the result. Then checks the requirements of the
+    /// scenario and logs in if the user named a method.
     ///
     /// # Errors
-    /// [`Stop::NotApplicable`] if the agent lacks a need of the scenario, [`Stop::Broken`] if it refuses,
-    /// [`Stop::NotExercised`] if it lets nobody in.
+    /// [`Stop::NotApplicable`] if the agent lacks a requirement of the scenario, [`Stop::Broken`] if it refuses
+    /// `initialize`, [`Stop::NotExercised`] if it refuses the login.
     pub async fn initialize(&mut self, capabilities: Value) -> Result<Value, Stop> {
         let params = json!({
             "protocolVersion": 1,
@@ -62,7 +62,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Opens a session in the scenario's directory without MCP servers, and gives back its id.
+    /// Opens a session in the scenario's directory without MCP servers and returns its id.
     ///
     /// # Errors
     /// [`Stop::NotExercised`] if the agent wants authentication, [`Stop::Broken`] if there is no id.
@@ -73,7 +73,7 @@ impl Stage {
         id.map(str::to_owned).ok_or_else(|| Stop::Broken("session/new named no session".to_owned()))
     }
 
-    /// `session/new` with params of one's own; the whole result.
+    /// Sends `session/new` with these params and returns the result.
     ///
     /// # Errors
     /// As [`new_session`](Self::new_session).
@@ -89,7 +89,7 @@ impl Stage {
         self.setup.prompts.text(kind, &self.setup.cwd)
     }
 
-    /// Sends a prompt of this kind; the answer is waited for with [`expect`](Self::expect).
+    /// Sends a prompt of this kind. [`expect`](Self::expect) waits for the answer.
     pub async fn prompt(&mut self, session: &str, kind: PromptKind) -> Result<Id, Stop> {
         let text = self.prompt_text(kind);
         self.prompt_blocks(session, json!([{ "type": "text", "text": text }])).await

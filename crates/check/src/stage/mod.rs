@@ -1,11 +1,12 @@
-//! The scripted peer: the checker's side of a conversation.
+//! The checker's side of a conversation.
 //!
-//! A [`Stage`] sends anything, also what no peer should, waits with deadlines, writes all down and collects findings. What
-//! it receives goes into an inbox; the ways to wait ([`expect`](Stage::expect), [`until`](Stage::until), [`during`](Stage::during)) take out what they waited for and leave
-//! the rest. While they wait, requests of the peer are answered by [`Services`] unless those hold a method back.
+//! A [`Stage`] sends any bytes, waits with deadlines, records everything and collects findings. Received
+//! messages go into an inbox; the ways to wait ([`expect`](Stage::expect), [`until`](Stage::until),
+//! [`during`](Stage::during)) take one message out and leave the rest. Meanwhile [`Services`] answer the
+//! peer's requests, except for methods that the scenario holds back.
 //!
-//! `wire.rs` is how bytes become lines, `services.rs` what an agent is lent, `client_face.rs` what a scenario does as the client, `agent_face.rs` as the
-//! agent.
+//! `wire.rs` turns bytes into lines, `services.rs` is the client for an agent under test, `as_client.rs` and
+//! `as_agent.rs` are the steps of scenarios in either role.
 
 mod as_agent;
 mod as_client;
@@ -36,7 +37,7 @@ use wire::Wire;
 /// The harmless request that [`Stage::probe`] sends.
 pub const PROBE: &str = "_attache/probe";
 
-/// An id of a request.
+/// The id of a request.
 pub type Id = Value;
 
 /// The peer's answer to a request.
@@ -45,11 +46,11 @@ pub type Answer = Result<Value, WireError>;
 /// An error response of the peer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WireError {
-    /// Its code; 0 if it has none.
+    /// The code; 0 if absent.
     pub code: i64,
-    /// Its message.
+    /// The message.
     pub message: String,
-    /// Its data; null if it has none.
+    /// The data; null if absent.
     pub data: Value,
 }
 
@@ -69,22 +70,22 @@ impl std::fmt::Display for WireError {
     }
 }
 
-/// What a stage is told from outside.
+/// The configuration of a stage.
 #[derive(Clone, Debug)]
 pub struct StageConfig {
-    /// Who the checker is.
+    /// The role of the checker.
     pub plays: Role,
-    /// How long to wait for one thing; turns get six times as long.
+    /// The timeout of one step; turns get six times as long.
     pub deadline: Duration,
-    /// What prompts say.
+    /// The texts of prompts.
     pub prompts: Prompts,
-    /// The authentication method to log in with behind `initialize`.
+    /// The authentication method to log in with after `initialize`.
     pub login: Option<String>,
     /// The directory of sessions.
     pub cwd: PathBuf,
-    /// Whether that directory exists and programs can be run in it.
+    /// Whether that directory exists on disk, so that programs can run in it.
     pub real: bool,
-    /// The needs of the scenario.
+    /// The requirements of the scenario.
     pub needs: &'static [Need],
 }
 
@@ -98,13 +99,13 @@ pub struct Stage {
     log: EventLog,
     inbox: VecDeque<Rc<Message>>,
     received: Vec<Rc<Message>>,
-    /// Who answers the peer's requests while something else is waited for.
+    /// Answers the peer's requests while a scenario waits.
     pub services: Services,
     findings: Findings,
     skipped: Vec<(&'static str, String)>,
     not_applicable: Vec<(&'static str, String)>,
     next_id: u64,
-    /// The entry of the last line that was sent and was no probe.
+    /// The entry of the last line that was sent, probes left out.
     asked: Option<usize>,
     probing: bool,
     /// The entry of the last message that was waited for.
@@ -112,7 +113,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// A stage with this peer.
+    /// Creates a stage connected to this peer.
     pub fn new(setup: StageConfig, peer: Connection) -> Stage {
         let Connection { reader, writer, process } = peer;
         Stage {
@@ -135,24 +136,22 @@ impl Stage {
         }
     }
 
-    // What is known.
-
-    /// What was said so far, by both.
+    /// The state of the conversation.
     pub fn log(&self) -> &EventLog {
         &self.log
     }
 
-    /// The conversation so far.
+    /// The recorded conversation.
     pub fn trace(&self) -> &Trace {
         &self.trace
     }
 
-    /// Who the checker is.
+    /// The role of the checker.
     pub fn plays(&self) -> Role {
         self.setup.plays
     }
 
-    /// Who is judged.
+    /// The role of the peer under test.
     pub fn peer(&self) -> Role {
         self.setup.plays.other()
     }
@@ -162,30 +161,28 @@ impl Stage {
         &self.setup.cwd
     }
 
-    /// How long one thing may take.
+    /// The timeout of one step.
     pub fn deadline(&self) -> Duration {
         self.setup.deadline
     }
 
-    /// Everything that the peer has said, from the message `since` on (see [`mark`](Self::mark)).
+    /// The messages of the peer from number `since` on (see [`mark`](Self::mark)).
     pub fn received(&self, since: usize) -> &[Rc<Message>] {
         self.received.get(since..).unwrap_or_default()
     }
 
-    /// The place of the next message of the peer, for [`received`](Self::received).
+    /// The number of the peer's next message, for [`received`](Self::received).
     pub fn mark(&self) -> usize {
         self.received.len()
     }
 
-    // What was found.
-
-    /// The peer kept the rule, as the last line that was sent and the last message that was waited for show.
+    /// Records that the peer kept the rule, with the last line sent and the last message waited for as evidence.
     pub fn pass(&mut self, rule: &'static str) {
         let at = self.shown();
         self.pass_at(rule, &at);
     }
 
-    /// The peer broke the rule, as the last line that was sent and the last message that was waited for show.
+    /// Records that the peer broke the rule, with the same evidence as [`pass`](Self::pass).
     pub fn fail(&mut self, rule: &'static str, why: impl Into<String>) {
         let at = self.shown();
         self.fail_at(rule, &at, why);
@@ -198,32 +195,32 @@ impl Stage {
         at
     }
 
-    /// Pass if `kept`, else fail.
+    /// Records a pass if `kept`, else a failure.
     pub fn check(&mut self, rule: &'static str, kept: bool, why: impl Into<String>) {
         if kept { self.pass(rule) } else { self.fail(rule, why) }
     }
 
-    /// The peer kept the rule, as these entries of the trace show.
+    /// Records a pass with these trace entries as evidence.
     pub fn pass_at(&mut self, rule: &'static str, at: &[usize]) {
         self.findings.pass_at(rule, self.peer(), at);
     }
 
-    /// The peer broke the rule, as these entries of the trace show.
+    /// Records a failure with these trace entries as evidence.
     pub fn fail_at(&mut self, rule: &'static str, at: &[usize], why: impl Into<String>) {
         self.findings.fail_at(rule, self.peer(), at, why);
     }
 
-    /// The rule does not concern this peer.
+    /// Records that the rule does not apply to this peer.
     pub fn skip(&mut self, rule: &'static str, reason: impl Into<String>) {
         self.skipped.push((rule, reason.into()));
     }
 
-    /// What watchers find about the rule in this conversation does not count: the scenario itself is the cause.
+    /// Ignores what watchers find about the rule, because the scenario itself is the cause.
     pub fn not_applicable(&mut self, rule: &'static str, reason: impl Into<String>) {
         self.not_applicable.push((rule, reason.into()));
     }
 
-    /// A remark in the trace.
+    /// Adds a note to the trace.
     pub fn note(&mut self, text: impl Into<String>) {
         self.record(EntryKind::Note(text.into()));
     }
@@ -239,9 +236,7 @@ impl Stage {
         Err(Stop::NotApplicable(format!("the {} does not advertise `{capability}`", self.peer())))
     }
 
-    // What is said.
-
-    /// Sends a line; the line feed is added.
+    /// Sends a line and a line feed.
     pub async fn send_line(&mut self, line: impl AsRef<[u8]>) -> Step {
         let line = line.as_ref();
         let mut bytes = Vec::with_capacity(line.len() + 1);
@@ -250,7 +245,8 @@ impl Stage {
         self.send_bytes(&bytes).await
     }
 
-    /// Sends bytes as they are. The trace gets the lines that end in them; what follows the last line feed belongs to the next line.
+    /// Sends bytes as they are. The trace gets the lines that end in them; bytes after the last line feed
+    /// belong to the next line.
     pub async fn send_bytes(&mut self, bytes: impl AsRef<[u8]>) -> Step {
         let bytes = bytes.as_ref();
         for (line, end) in self.wire.sent(bytes) {
@@ -264,7 +260,7 @@ impl Stage {
         self.send_line(message.to_string()).await
     }
 
-    /// Asks; the answer is waited for with [`expect`](Self::expect).
+    /// Sends a request. [`expect`](Self::expect) waits for the answer.
     pub async fn request(&mut self, method: &str, params: Value) -> Result<Id, Stop> {
         let id = json!(self.next_id);
         self.next_id += 1;
@@ -274,7 +270,7 @@ impl Stage {
         sent.map(|()| id)
     }
 
-    /// Asks with an id of one's own. Null params are left out.
+    /// Sends a request with the given id. Null params are left out.
     pub async fn request_as(&mut self, id: Id, method: &str, params: Value) -> Step {
         let mut message = json!({ "jsonrpc": "2.0", "id": id, "method": method });
         if !params.is_null() {
@@ -283,13 +279,13 @@ impl Stage {
         self.send(message).await
     }
 
-    /// Asks and waits for the answer.
+    /// Sends a request and waits for the answer.
     pub async fn call(&mut self, method: &str, params: Value) -> Result<Answer, Stop> {
         let id = self.request(method, params).await?;
         self.expect(&id).await
     }
 
-    /// Tells.
+    /// Sends a notification.
     pub async fn notify(&mut self, method: &str, params: Value) -> Step {
         self.send(json!({ "jsonrpc": "2.0", "method": method, "params": params })).await
     }
@@ -299,12 +295,12 @@ impl Stage {
         self.send(json!({ "jsonrpc": "2.0", "id": id, "result": result })).await
     }
 
-    /// Refuses a request of the peer.
+    /// Answers a request of the peer with an error.
     pub async fn answer_error(&mut self, id: &Id, code: i64, message: &str) -> Step {
         self.send(json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })).await
     }
 
-    /// Closes the peer's input; it can still speak.
+    /// Closes the peer's input; its output stays open.
     pub fn close_input(&mut self) {
         if self.wire.close() {
             self.record(EntryKind::Closed { from: self.setup.plays });
@@ -313,7 +309,7 @@ impl Stage {
 
     fn sent(&mut self, line: Vec<u8>, end: LineEnd) {
         let index = self.record(EntryKind::Line { from: self.setup.plays, text: line, end });
-        // What a finding shows is what was asked before a probe.
+        // Evidence is the line before a probe, not the probe.
         if !self.probing {
             self.asked = Some(index);
         }
@@ -328,7 +324,7 @@ impl Stage {
         self.trace.entries.len() - 1
     }
 
-    /// Ends the conversation: the peer's input is closed, its program gets its time to leave, and what there is to know is handed over.
+    /// Ends the conversation: closes the peer's input, waits for its program to exit and returns the findings.
     pub async fn finish(mut self) -> StageReport {
         self.close_input();
         self.drain().await;
@@ -353,19 +349,19 @@ impl Stage {
     }
 }
 
-/// What is left of a scenario.
+/// The result of a conversation.
 #[derive(Clone, Debug)]
 pub struct StageReport {
     /// The conversation.
     pub trace: Trace,
-    /// What the scenario itself found.
+    /// The findings of the scenario itself.
     pub findings: Vec<Finding>,
-    /// Rules that do not concern this peer, and why.
+    /// Rules that do not apply to this peer, with reasons.
     pub skipped: Vec<(&'static str, String)>,
-    /// Rules that watchers must not speak about, and why.
+    /// Rules for which findings of watchers are ignored, with reasons.
     pub not_applicable: Vec<(&'static str, String)>,
     /// Whether `initialize` was answered with a result.
     pub initialized: bool,
-    /// The capabilities of the judged role.
+    /// The capabilities of the peer under test.
     pub capabilities: Value,
 }

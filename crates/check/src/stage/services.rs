@@ -1,4 +1,4 @@
-//! What an agent under test is lent: files, terminals, a person who answers questions.
+//! The services of the checker as a client: files, terminals, a person who answers questions.
 
 mod terminals;
 
@@ -9,39 +9,39 @@ use serde_json::{Value, json};
 
 use terminals::Terminals;
 
-/// How a request of the peer is answered.
+/// The answer to a request of the peer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
-    /// With this result.
+    /// A result.
     Result(Value),
-    /// With an error of this code and message.
+    /// An error with code and message.
     Error(i64, String),
-    /// Not by the services: the message stays in the inbox for the scenario.
+    /// None: the request stays in the inbox for the scenario.
     Hold,
 }
 
-/// How permission questions are answered.
+/// The answer to permission requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permission {
-    /// With the first option that allows (once, if there is one), else cancelled.
+    /// The first option that allows, `allow_once` preferred; cancelled if there is none.
     Allow,
-    /// With the first option that rejects, else cancelled.
+    /// The first option that rejects; cancelled if there is none.
     Reject,
     /// `cancelled`.
     Cancelled,
-    /// With an option that was not offered.
+    /// An option that was not offered.
     Unknown,
-    /// With an error.
+    /// An error.
     Error,
 }
 
 type Answerer = Box<dyn FnMut(&Value) -> Reply>;
 
-/// Answers the requests of an agent while a scenario waits for something else. For a client under test everything is held.
+/// Answers the requests of an agent while a scenario waits. For a client under test everything is held.
 pub struct Services {
-    /// What permission questions are answered.
+    /// The answer to permission requests.
     pub permission: Permission,
-    /// What `elicitation/create` is answered.
+    /// The answer to `elicitation/create`.
     pub elicitation: Value,
     held: Vec<String>,
     own: BTreeMap<String, Answerer>,
@@ -76,27 +76,27 @@ impl Services {
         }
     }
 
-    /// Requests for `method` are left to the scenario.
+    /// Leaves requests for `method` to the scenario.
     pub fn hold(&mut self, method: &str) {
         self.held.push(method.to_owned());
     }
 
-    /// Requests for `method` are served again.
+    /// Serves requests for `method` again.
     pub fn release(&mut self, method: &str) {
         self.held.retain(|held| held != method);
     }
 
-    /// Requests for `method` are answered by `answer`, which is given the params.
+    /// Answers requests for `method` with `answer`, which gets the params.
     pub fn answer_with(&mut self, method: &str, answer: impl FnMut(&Value) -> Reply + 'static) {
         self.own.insert(method.to_owned(), Box::new(answer));
     }
 
-    /// The text of a file, as an agent would read it.
+    /// The text of a file, as an agent reads it.
     pub fn file(&self, path: &Path) -> Option<String> {
         self.files.read(path)
     }
 
-    /// Sets the text of a file as if an editor held it unsaved.
+    /// Sets the text of a file like an unsaved editor buffer.
     pub fn set_file(&mut self, path: PathBuf, text: impl Into<String>) {
         self.files.texts.insert(path, text.into());
     }
@@ -115,13 +115,13 @@ impl Services {
             "session/request_permission" => permission(self.permission, params),
             "elicitation/create" => Reply::Result(self.elicitation.clone()),
             _ if method.starts_with("terminal/") => self.terminals.reply(method, params),
-            // What a client sends to an agent is the scenario's to answer.
+            // Requests of a client are for the scenario to answer.
             _ if is_for_agents(method) => Reply::Hold,
             _ => Reply::Error(-32601, format!("method not found: {method}")),
         }
     }
 
-    /// Whether a held request may become answerable by itself.
+    /// Whether a held request may become answerable without a message.
     pub(super) fn waits(&self) -> bool {
         self.terminals.waits()
     }
@@ -131,7 +131,7 @@ impl Services {
     }
 }
 
-/// What `notes.txt` says.
+/// The content of `notes.txt`.
 pub(crate) const NOTES: &str = "alpha beta\nsecond line\nthird line\n";
 
 fn is_for_agents(method: &str) -> bool {

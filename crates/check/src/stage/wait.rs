@@ -12,12 +12,12 @@ use crate::judge::{Kind, Message};
 use crate::target::Exit;
 use crate::trace::{EntryKind, LineEnd};
 
-/// How much longer than other things a turn may take: a model works in it.
+/// Timeout factor of a turn, in which a model works.
 const TURN: u32 = 6;
-/// The same for the answer to `initialize`.
+/// Timeout factor of `initialize`, which waits for a program to start.
 const START: u32 = 3;
-/// What is answered when it is done, and that is up to a model, a person or a command. A client may ask its user before it lends
-/// anything, so that only what it says about things already lent can be late.
+/// Methods whose duration depends on a model, a person or a command. A client may ask its user before it
+/// provides anything, so only answers about things already provided can be late.
 const IN_ITS_TIME: &[&str] = &[
     "session/prompt",
     "session/request_permission",
@@ -30,7 +30,7 @@ const IN_ITS_TIME: &[&str] = &[
 ];
 
 impl Stage {
-    /// Waits for the answer to a request of the checker. Meanwhile the peer's requests are served.
+    /// Waits for the answer to a request of the checker and serves the peer's requests meanwhile.
     pub async fn expect(&mut self, id: &Id) -> Result<Answer, Stop> {
         let asked = self.log.open(self.setup.plays, id).map(|asked| asked.method.clone());
         let what = format!("the answer to {}", asked.as_deref().unwrap_or("a request"));
@@ -57,7 +57,7 @@ impl Stage {
         }
     }
 
-    /// RPC-24: a request gets an answer. Where that takes as long as it takes, waiting shows nothing.
+    /// RPC-24: a request gets an answer. Methods of unknown duration are not judged.
     fn never_answered(&mut self, id: &Id, patience: u32) {
         let Some(asked) = self.log.open(self.setup.plays, id) else { return };
         if !IN_ITS_TIME.contains(&asked.method.as_str()) {
@@ -67,7 +67,7 @@ impl Stage {
         }
     }
 
-    /// The next message of the peer, whatever it is. Requests are not served here.
+    /// Returns the next message of the peer. Does not serve requests.
     pub async fn next(&mut self) -> Result<Rc<Message>, Stop> {
         let until = Instant::now() + self.setup.deadline;
         loop {
@@ -79,7 +79,8 @@ impl Stage {
         }
     }
 
-    /// Waits for a message and takes it out; others stay. Meanwhile the peer's requests are served, except one that is wanted.
+    /// Waits for a message and takes it out of the inbox; others stay. Serves the peer's requests meanwhile,
+    /// except those that are wanted.
     pub async fn until(
         &mut self,
         what: &str,
@@ -90,7 +91,8 @@ impl Stage {
         Ok(message)
     }
 
-    /// Waits for a message until the request `id` is answered; `None` if the answer came first (it stays, for [`expect`](Self::expect)).
+    /// Waits for a message until the request `id` is answered. Returns `None` if the answer came first; it
+    /// stays in the inbox for [`expect`](Self::expect).
     pub async fn during(
         &mut self,
         id: &Id,
@@ -109,11 +111,11 @@ impl Stage {
         Ok(Some(message))
     }
 
-    /// Judges silence: asks something harmless and gives back everything that came before its answer and was not a request that was
-    /// served. What must not be answered shows here if it was.
+    /// Sends a harmless request and returns every message that came before its answer, served requests left
+    /// out. Shows answers that must not be sent.
     pub async fn probe(&mut self) -> Result<Vec<Rc<Message>>, Stop> {
         let id = self.request(PROBE, json!({})).await?;
-        // Whatever the answer is, it was one.
+        // Any answer will do, errors included.
         let _ = self.expect(&id).await?;
         let said: Vec<Rc<Message>> = self.inbox.drain(..).collect();
         if let Some(message) = said.last() {
@@ -122,7 +124,8 @@ impl Stage {
         Ok(said)
     }
 
-    /// Really waits; gives back what came, served or not. Only where [`probe`](Self::probe) cannot tell.
+    /// Waits for `time` and returns the messages that came, served or not. For cases in which
+    /// [`probe`](Self::probe) shows nothing.
     pub async fn quiet(&mut self, time: Duration) -> Result<Vec<Rc<Message>>, Stop> {
         let until = Instant::now() + time;
         let before = self.received.len();
@@ -149,7 +152,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Waits until the peer's program has ended; `None` if nothing can be known of it.
+    /// Waits until the peer's program has exited. Returns `None` if that cannot be observed.
     pub async fn exit(&mut self) -> Result<Option<Exit>, Stop> {
         let Some(process) = &mut self.process else { return Ok(None) };
         tokio::time::timeout(self.setup.deadline, process.exit())
@@ -157,7 +160,7 @@ impl Stage {
             .map_err(|_| Stop::Deadline("the end of the program".to_owned()))
     }
 
-    /// Makes a running client do something now.
+    /// Makes a running client act now.
     pub fn act(&mut self, act: &str) -> Step {
         let told = self.process.as_mut().map_or(Ok(()), |process| process.act(act));
         self.note(format!("the client is told to {act}"));
@@ -184,7 +187,7 @@ impl Stage {
                     place += 1;
                 }
             }
-            // A real command ends without a message: then it is time to look at what is held.
+            // A real command ends without a message, so requests that wait for one are polled.
             let soon = Instant::now() + Duration::from_millis(50);
             let waits = self.services.waits() && soon < until;
             match self.receive(if waits { soon } else { until }, &what).await {
@@ -204,7 +207,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Whether the message was a request that the services have answered, or will.
+    /// Serves the message if it is a request. Returns whether the services answered it, or will.
     async fn serve(&mut self, message: &Message) -> Result<bool, Stop> {
         let Kind::Request { id, method, params } = &message.kind else { return Ok(false) };
         match self.services.reply(method, params) {
@@ -271,7 +274,7 @@ impl Stage {
         flushed.map_err(|_| Stop::Deadline("room to write".to_owned()))?.map_err(gone)
     }
 
-    /// Reads what a peer still says after its input was closed, for a short time.
+    /// Reads the rest of the peer's output after its input was closed, for a short time.
     pub(super) async fn drain(&mut self) {
         let until = Instant::now() + self.setup.deadline.min(Duration::from_secs(2));
         while !self.wire.has_ended() {

@@ -1,5 +1,4 @@
-//! Bytes in both directions. What is written is written while what comes is read, so that two peers with full pipes do not wait
-//! for each other for ever.
+//! Lines in both directions. Reads while it writes, so that two peers with full pipes do not deadlock.
 
 use std::io;
 
@@ -7,29 +6,29 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use crate::trace::LineEnd;
 
-/// How much a peer may say in one scenario before it is called broken.
+/// The most bytes that a peer may send in one scenario.
 const LIMIT: usize = 512 << 20;
-/// The same in lines: each is kept, and a short one takes far more room than its bytes.
+/// The most lines: each is kept, and a short one takes far more memory than its bytes.
 const LINES: usize = 100_000;
 
 pub(super) struct Wire {
     reader: Box<dyn AsyncRead + Unpin>,
     writer: Option<Box<dyn AsyncWrite + Unpin>>,
     buffer: Vec<u8>,
-    /// Up to where `buffer` was searched for a line feed.
+    /// The length of `buffer` that was searched for a line feed.
     searched: usize,
     total: usize,
     lines: usize,
-    /// The beginning of a line that was sent without its end.
+    /// The start of a line that was sent without its end.
     unsent: Vec<u8>,
     ended: bool,
 }
 
-/// What came.
+/// Input from the peer.
 pub(super) enum Incoming {
     /// Lines, each with its end.
     Lines(Vec<(Vec<u8>, LineEnd)>),
-    /// No more will come.
+    /// End of the stream.
     End,
 }
 
@@ -51,7 +50,7 @@ impl Wire {
         self.ended
     }
 
-    /// `false` if it was closed already.
+    /// Closes the output. Returns `false` if it was closed already.
     pub(super) fn close(&mut self) -> bool {
         self.writer.take().is_some()
     }
@@ -81,7 +80,7 @@ impl Wire {
         Ok((0, Some(self.came(count)?)))
     }
 
-    /// Hands over what was written. Cancel safe.
+    /// Flushes the output. Cancel safe.
     pub(super) async fn flush(&mut self) -> io::Result<()> {
         match &mut self.writer {
             Some(writer) => writer.flush().await,
@@ -89,7 +88,7 @@ impl Wire {
         }
     }
 
-    /// Waits for what the peer says. Cancel safe.
+    /// Waits for input. Cancel safe.
     pub(super) async fn read(&mut self) -> io::Result<Incoming> {
         if self.ended {
             return Ok(Incoming::End);

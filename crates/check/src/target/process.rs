@@ -6,7 +6,8 @@ use attache_conn::process::{ChildGuard, Command};
 
 use super::{BoxFuture, Connection, Exit, PeerProcess, StartOptions, Target};
 
-/// Starts the same command for each scenario, in the checker's own directory: an agent must take its directory from the session (ROOT-02).
+/// An agent as a child process in the checker's own directory: it must take its directory from the session
+/// (ROOT-02).
 #[derive(Clone, Debug)]
 pub struct Process {
     command: Vec<String>,
@@ -31,10 +32,11 @@ impl Target for Process {
     fn open<'a>(&'a self, _: &'a StartOptions) -> BoxFuture<'a, io::Result<Connection>> {
         Box::pin(async move {
             let Some((program, args)) = self.command.split_first() else {
-                return Err(io::Error::other("no command: say what to start behind `--`"));
+                return Err(io::Error::other("no command: put the program to start after `--`"));
             };
             let child =
                 Command::new(program).args(args).envs(self.env.iter().map(|(k, v)| (k, v))).spawn()?;
+            tracing::debug!(program, pid = child.guard.pid(), "agent started");
             Ok(Connection {
                 reader: Box::new(child.stdout),
                 writer: Box::new(child.stdin),
@@ -48,7 +50,7 @@ impl Target for Process {
     }
 }
 
-/// A child of ours.
+/// A child process.
 struct Child(ChildGuard);
 
 impl PeerProcess for Child {
@@ -66,6 +68,7 @@ impl PeerProcess for Child {
 }
 
 pub(crate) fn exit_of(status: std::process::ExitStatus) -> Exit {
+    tracing::debug!(%status, "process exited");
     #[cfg(unix)]
     let signal = std::os::unix::process::ExitStatusExt::signal(&status);
     #[cfg(not(unix))]

@@ -55,9 +55,10 @@ impl Target for Program {
             }
             let words = filled(template, &self.agent(&socket), fresh);
             let Some((program, args)) = words.split_first() else {
-                return Err(io::Error::other("no command: say what to start behind `--`"));
+                return Err(io::Error::other("no command: put the program to start after `--`"));
             };
             let child = Command::new(program).args(args).current_dir(&fresh.cwd).spawn()?;
+            tracing::debug!(program, pid = child.guard.pid(), "client started");
             // A client that reads its input to the end must not wait for us.
             drop(child.stdin);
             tokio::spawn(thrown_away(child.stdout));
@@ -107,7 +108,7 @@ impl Program {
 fn never_started(guard: &ChildGuard, why: &str) -> io::Error {
     let stderr = guard.stderr_tail();
     let tail = stderr.trim_end().lines().next_back().unwrap_or_default();
-    let tail = if tail.is_empty() { String::new() } else { format!("; its last words: {tail}") };
+    let tail = if tail.is_empty() { String::new() } else { format!("; stderr: {tail}") };
     io::Error::other(format!("the client did not start the agent: {why}{tail}"))
 }
 
@@ -123,7 +124,7 @@ fn filled(template: &[String], agent: &[String], fresh: &StartOptions) -> Vec<St
             words.extend_from_slice(agent);
             continue;
         }
-        // The prompt comes last: what it says is nobody's hole.
+        // The prompt comes last, so that placeholders in its text are not replaced.
         let word = word.replace("{agent:json}", &json).replace("{agent}", &quoted);
         let word = word.replace("{session}", SESSION).replace("{root}", &one).replace("{root:2}", &two);
         words.push(word.replace("{cwd}", &cwd).replace("{prompt}", &fresh.prompt));

@@ -4,12 +4,14 @@ use std::fmt;
 use std::io::{self, BufRead, Write};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::{Entry, EntryKind, Header, LineEnd, Trace, base64};
+use super::{Entry, EntryKind, Header, LineEnd, Trace};
 use crate::Role;
 
-/// No recording is longer: ten years.
+/// The longest recording: ten years.
 const LONGEST: Duration = Duration::from_secs(10 * 31_536_000);
 
 /// A command line is not longer on any system.
@@ -55,7 +57,7 @@ impl Entry {
                 line["from"] = from.name().into();
                 match std::str::from_utf8(text) {
                     Ok(text) => line["text"] = text.into(),
-                    Err(_) => line["base64"] = base64::encode(text).into(),
+                    Err(_) => line["base64"] = STANDARD.encode(text).into(),
                 }
                 if *end != LineEnd::Lf {
                     line["end"] = end.text().into();
@@ -77,7 +79,7 @@ impl Entry {
     /// Reads a line of a recording. Kinds of entries that are not known here become notes.
     ///
     /// # Errors
-    /// When the line is not an entry; the text says what is wrong.
+    /// If the line is not an entry.
     pub fn read(line: &str) -> Result<Entry, String> {
         read_piece(line).map(|(entry, _)| entry)
     }
@@ -106,7 +108,7 @@ fn read_kind(entry: &Value) -> Result<EntryKind, String> {
     if entry.get("from").is_some() {
         let text = match (&entry["text"], &entry["base64"]) {
             (Value::String(text), _) => text.clone().into_bytes(),
-            (_, Value::String(text)) => base64::decode(text).ok_or("`base64` is not base64")?,
+            (_, Value::String(text)) => STANDARD.decode(text).map_err(|_| "`base64` is not base64")?,
             _ => return Err("a line has neither `text` nor `base64`".to_owned()),
         };
         let end = match entry["end"].as_str() {
@@ -132,7 +134,7 @@ fn read_kind(entry: &Value) -> Result<EntryKind, String> {
 pub struct ReadError {
     /// The line, counted from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The reason.
     pub why: String,
 }
 
@@ -150,7 +152,7 @@ pub struct Reader<R> {
     input: R,
     head: Header,
     line: usize,
-    /// What there is of a long line of each role.
+    /// The pieces of an unfinished line of each role.
     pieces: [Vec<u8>; 2],
 }
 
@@ -158,11 +160,11 @@ impl<R: BufRead> Reader<R> {
     /// Reads the head.
     ///
     /// # Errors
-    /// When the input is not a recording.
+    /// If the input is not a recording.
     pub fn new(mut input: R) -> Result<Reader<R>, ReadError> {
         let mut line = Vec::new();
         let fault = |why: String| ReadError { line: 1, why };
-        // What is no recording may have no line ends.
+        // Other files may have no line ends.
         let mut start = io::Read::take(&mut input, LONGEST_HEAD);
         start.read_until(b'\n', &mut line).map_err(|error| fault(error.to_string()))?;
         let head = Header::read(line.trim_ascii_end()).map_err(fault)?;
@@ -177,7 +179,7 @@ impl<R: BufRead> Reader<R> {
     /// The next entry; `None` at the end. A last line that was cut off, as a crash leaves it, is the end.
     ///
     /// # Errors
-    /// When a line is not an entry.
+    /// If a line is not an entry.
     pub fn next_entry(&mut self) -> Result<Option<Entry>, ReadError> {
         loop {
             let mut text = String::new();
@@ -223,7 +225,7 @@ impl Trace {
     /// Reads a whole recording.
     ///
     /// # Errors
-    /// When it is none, or a line is not an entry.
+    /// If the input is not a recording, or a line is not an entry.
     pub fn read(input: impl BufRead) -> Result<Trace, ReadError> {
         let mut reader = Reader::new(input)?;
         let mut entries = Vec::new();
@@ -236,7 +238,7 @@ impl Trace {
     /// Writes it as a recording.
     ///
     /// # Errors
-    /// When the output cannot be written.
+    /// If the output cannot be written.
     pub fn write(&self, mut output: impl Write) -> io::Result<()> {
         writeln!(output, "{}", self.head.to_line())?;
         self.entries.iter().try_for_each(|entry| writeln!(output, "{}", entry.to_line()))?;

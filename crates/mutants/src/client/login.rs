@@ -101,16 +101,12 @@ impl Client {
 
     /// AUTH-16: only where the agent can.
     pub(super) async fn logout(&self) -> Result<(), Halt> {
-        if !self.agent_has("/auth/logout") {
-            return Err(Halt::Unsupported);
-        }
+        self.require("/auth/logout")?;
         self.call("logout", json!({})).await.map(drop)
     }
 
     pub(super) async fn auth_status(&self) -> Result<(), Halt> {
-        if !self.agent_has("/auth/status") {
-            return Err(Halt::Unsupported);
-        }
+        self.require("/auth/status")?;
         let status = self.call("auth/status", json!({})).await?;
         super::updates::odd_state(self, &status).await;
         Ok(())

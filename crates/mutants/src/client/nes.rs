@@ -9,9 +9,7 @@ const ADDED: &str = " // é";
 
 pub(super) async fn perform(client: &Client) -> Result<(), Halt> {
     // NES-01: only with an agent that can.
-    if !client.agent_has("/nes") {
-        return Err(Halt::Unsupported);
-    }
+    client.require("/nes")?;
     // NES-07: by way of a login, where one is asked for.
     let started = client.call_known("nes/start", json!({ "workspaceUri": "file:///work" })).await?;
     let session = started.get("sessionId").and_then(Value::as_str).unwrap_or_default();

@@ -113,6 +113,11 @@ impl Client {
         }
     }
 
+    /// Ends the action unless the agent announced what stands at `pointer`.
+    pub(super) fn require(&self, pointer: &str) -> Result<(), Halt> {
+        if self.agent_has(pointer) { Ok(()) } else { Err(Halt::Unsupported) }
+    }
+
     /// Whether this variant does not look at that capability.
     fn ignores(&self, pointer: &str) -> bool {
         let rules: &[&str] = match pointer {

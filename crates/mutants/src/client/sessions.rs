@@ -79,9 +79,7 @@ impl Client {
 
     /// SESS-07, SESS-08, SESS-10: only where the agent can, with everything that it needs.
     async fn load(&self, id: &str) -> Result<(), Halt> {
-        if !self.agent_has("/loadSession") {
-            return Err(Halt::Unsupported);
-        }
+        self.require("/loadSession")?;
         let mut params = self.known(id);
         if self.is("SESS-10") {
             drop(params.as_object_mut().map(|params| params.remove("mcpServers")));
@@ -96,9 +94,7 @@ impl Client {
 
     /// SESS-20, SESS-21, SESS-22.
     async fn resume(&self, id: &str) -> Result<(), Halt> {
-        if !self.agent_has("/sessionCapabilities/resume") {
-            return Err(Halt::Unsupported);
-        }
+        self.require("/sessionCapabilities/resume")?;
         let mut params = self.known(id);
         if self.is("SESS-22") {
             drop(params.as_object_mut().map(|params| params.remove("cwd")));
@@ -133,9 +129,7 @@ impl Client {
 
     /// LIST-01, LIST-02, LIST-05, LIST-06: page by page, until there is no cursor.
     pub(super) async fn list(&self) -> Result<Vec<Value>, Halt> {
-        if !self.agent_has("/sessionCapabilities/list") {
-            return Err(Halt::Unsupported);
-        }
+        self.require("/sessionCapabilities/list")?;
         let mut sessions = Vec::new();
         let mut params = Map::new();
         if self.acts("archived") {
@@ -162,18 +156,14 @@ impl Client {
 
     /// DEL-01, DEL-02.
     pub(super) async fn delete(&self) -> Result<(), Halt> {
-        if !self.agent_has("/sessionCapabilities/delete") {
-            return Err(Halt::Unsupported);
-        }
+        self.require("/sessionCapabilities/delete")?;
         self.call("session/delete", json!({ "sessionId": self.named() })).await.map(drop)
     }
 
     /// FORK-01.
     pub(super) async fn fork(&self) -> Result<String, Halt> {
         let (id, _) = self.new_session().await?;
-        if !self.agent_has("/sessionCapabilities/fork") {
-            return Err(Halt::Unsupported);
-        }
+        self.require("/sessionCapabilities/fork")?;
         let forked = self.call("session/fork", self.known(&id)).await?;
         let id = forked.get("sessionId").and_then(Value::as_str).unwrap_or_default().to_owned();
         self.remember(&id);
@@ -182,17 +172,13 @@ impl Client {
 
     /// SESS-25, SESS-26, SESS-34.
     pub(super) async fn close(&self, id: &str) -> Result<(), Halt> {
-        if !self.agent_has("/sessionCapabilities/close") {
-            return Err(Halt::Unsupported);
-        }
+        self.require("/sessionCapabilities/close")?;
         let params = if self.is("SESS-34") { json!({ "session": id }) } else { json!({ "sessionId": id }) };
         self.call("session/close", params).await.map(drop)
     }
 
     pub(super) async fn retitle(&self, id: &str) -> Result<(), Halt> {
-        if !self.agent_has("/sessionCapabilities/title") {
-            return Err(Halt::Unsupported);
-        }
+        self.require("/sessionCapabilities/title")?;
         self.call("session/set_title", json!({ "sessionId": id, "title": "A title" })).await.map(drop)
     }
 
@@ -282,9 +268,7 @@ impl Client {
 
     /// PROV-02, PROV-13: what there is, and off with one that is not needed.
     pub(super) async fn providers(&self) -> Result<(), Halt> {
-        if !self.agent_has("/providers") {
-            return Err(Halt::Unsupported);
-        }
+        self.require("/providers")?;
         let listed = self.call("providers/list", json!({})).await?;
         for provider in listed.get("providers").and_then(Value::as_array).into_iter().flatten() {
             let off = provider.get("current").is_none_or(Value::is_null);

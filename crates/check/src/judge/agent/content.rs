@@ -73,7 +73,8 @@ fn block(message: &Message, block: &Value, out: &mut Findings) {
     }
 }
 
-/// Standard or URL alphabet, padded or not: the sources do not say which.
+/// Whether the text is base64 in either alphabet, padded or not, since the sources do not say which. No decoder
+/// of the `base64` crate accepts all of these.
 fn is_base64(text: &str) -> bool {
     let body = text.trim_end_matches('=');
     let known =

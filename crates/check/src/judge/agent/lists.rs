@@ -11,7 +11,7 @@ use crate::Role;
 /// LIST-03, LIST-10, LIST-12, LIST-13, SSTAT-05.
 #[derive(Default)]
 pub(super) struct Lists {
-    /// By session: what updates message about its title, last; `None` after one that cleared it.
+    /// By session: the title as the last update has it; `None` after one that cleared it.
     titles: BTreeMap<String, Option<String>>,
 }
 

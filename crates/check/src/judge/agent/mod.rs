@@ -1,7 +1,7 @@
 //! Watchers of what agents say.
 //!
 //! Each file is a family of rules. A watcher passes a rule when a message shows it kept and fails it when one shows it broken;
-//! where the protocol leaves freedom nothing is message.
+//! where the protocol leaves freedom, it records nothing.
 
 mod account;
 mod capabilities;

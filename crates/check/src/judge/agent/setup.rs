@@ -109,7 +109,7 @@ fn promises(message: &Message, result: &Value, out: &mut Findings) {
     }
     if let Some(providers) = able.get("providers").filter(|providers| !providers.is_null()) {
         out.check("PROV-01", message, providers.is_object(), || {
-            format!("`providers` is {providers} in place of {{}}")
+            format!("`providers` is {providers} instead of {{}}")
         });
     }
 }

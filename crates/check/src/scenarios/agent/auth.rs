@@ -1,4 +1,4 @@
-//! Authentication. Nobody is logged out here who was logged in before.
+//! Authentication. No scenario logs out a user who was logged in before.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::scenarios::scenario_table;
 use crate::{Need, Stage, Step, Stop};
 
 scenario_table! { Agent:
-    "auth": "a session is refused until somebody authenticates",
+    "auth": "a session is refused until the client authenticates",
         ["AUTH-01", "AUTH-05", "AUTH-06", "AUTH-07", "AUTH-17", "AUTH-22", "AUTH-24", "AUTH-26"] => auth;
     "auth-unknown": "an authentication method that was not offered", ["AUTH-04"] => unknown;
     "auth-status": "how authentication stands is told and not changed",
@@ -93,7 +93,7 @@ async fn unknown(stage: &mut Stage) -> Step {
         Err(error) => stage.check(
             "AUTH-04",
             error.code == -32602,
-            format!("refused with {} in place of -32602", error.code),
+            format!("refused with {} instead of -32602", error.code),
         ),
         Ok(_) => stage.fail("AUTH-04", "a method that was not offered was accepted"),
     }

@@ -162,7 +162,7 @@ async fn request(stage: &mut Stage) -> Step {
         Ok(Err(error)) => stage.check(
             "CANCEL-16",
             error.code == -32800,
-            format!("a cancelled request was answered with {} in place of -32800", error.code),
+            format!("a cancelled request was answered with {} instead of -32800", error.code),
         ),
         Err(Stop::Deadline(_)) => {
             stage.fail("CANCEL-16", "a cancelled request is not answered");

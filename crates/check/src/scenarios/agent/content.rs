@@ -18,7 +18,7 @@ scenario_table! { Agent:
     "failing": "a turn that fails within", ["PROMPT-20"] => failing;
     "long-turn": "a long turn is heard of while it lasts", ["PROMPT-10"] => long;
     "two-prompts": "a second prompt while one runs", ["PROMPT-13"] => two;
-    "meta": "`_meta` of all kinds, and members that nobody knows",
+    "meta": "`_meta` of all kinds, and unknown members",
         ["EXT-01", "EXT-03", "EXT-04", "EXT-10", "EXT-11", "EXT-12"] => meta;
     "message-id": "a prompt with a message id of the client", ["MSG-03"] => message_id;
     "commands": "slash commands, known and not", ["CMD-03", "CMD-05", "CMD-06"] => commands;
@@ -104,9 +104,8 @@ async fn failing(stage: &mut Stage) -> Step {
         Ok(result) if ["end_turn", "refusal"].iter().any(|reason| result["stopReason"] == *reason) => {
             return unseen("the agent did not fail");
         }
-        Ok(result) => {
-            stage.fail("PROMPT-20", format!("a failure was told as the stop reason {}", result["stopReason"]))
-        }
+        Ok(result) => stage
+            .fail("PROMPT-20", format!("a failure was reported as the stop reason {}", result["stopReason"])),
     }
     Ok(())
 }
@@ -222,7 +221,7 @@ async fn message_id(stage: &mut Stage) -> Step {
     let params = json!({ "sessionId": session, "prompt": text, "messageId": "attache-1" });
     let answer = stage.call("session/prompt", params).await?;
     let refused = answer.is_err_and(|error| error.code == -32602);
-    stage.check("MSG-03", !refused, "a prompt with `messageId` was refused in place of ignoring it");
+    stage.check("MSG-03", !refused, "a prompt with `messageId` was refused instead of ignoring it");
     Ok(())
 }
 

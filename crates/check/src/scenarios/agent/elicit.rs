@@ -14,7 +14,7 @@ scenario_table! { Agent:
         needs [Need::Prompt(PromptKind::Elicit)] => form;
     "form-refused": "a form is declined, cancelled, or fails",
         ["ELIC-20"] needs [Need::Prompt(PromptKind::Elicit)] => refused;
-    "form-odd": "a form is answered with an action that nobody knows",
+    "form-odd": "a form is answered with an unknown action",
         ["ELIC-33"] needs [Need::Prompt(PromptKind::Elicit)] => odd;
     "form-only": "a client without pages asks for something secret", ["ELIC-15"] => secret;
     "one-mode": "a client that knows one mode only", ["ELIC-01"] => one_mode;
@@ -132,7 +132,7 @@ async fn odd(stage: &mut Stage) -> Step {
         return unseen("the agent asked for nothing with a form");
     }
     let taken = words(stage, &session, mark).contains("attache-odd");
-    stage.check("ELIC-33", !taken, "an action that nobody knows was taken for `accept`");
+    stage.check("ELIC-33", !taken, "an unknown action was taken for `accept`");
     Ok(())
 }
 

@@ -13,15 +13,15 @@ use crate::{Need, Stage, Step, Stop};
 
 scenario_table! { Agent:
     "ids": "ids of every type come back unchanged", ["RPC-05", "RPC-06"] => ids;
-    "notifications": "notifications that nobody knows, or that are wrong, are not answered",
+    "notifications": "unknown or malformed notifications are not answered",
         ["RPC-04", "EXT-08", "CANCEL-10", "CANCEL-14", "CANCEL-20"] => notifications;
     "garbage": "a line that is not JSON", ["RPC-09", "RPC-15", "STDIO-01"] => garbage;
     "no-message": "JSON that is no message", ["RPC-10", "RPC-11"] => no_message;
-    "unknown-method": "a request that nobody knows is refused as such",
+    "unknown-method": "an unknown method is refused as such",
         ["RPC-03", "RPC-12", "RPC-15", "RPC-17", "EXT-07"] => unknown_method;
     "wrong-params": "params that do not fit are refused as such", ["RPC-13", "RPC-25"] => wrong_params;
-    "stray-answer": "an answer that nobody waits for changes nothing", ["RPC-14"] => stray_answer;
-    "odd-code": "an error code that nobody knows",
+    "stray-answer": "an unsolicited response changes nothing", ["RPC-14"] => stray_answer;
+    "odd-code": "an unknown error code",
         ["RPC-16"] needs [Need::Prompt(PromptKind::Read)] => odd_code;
     "at-once": "requests are served while a turn goes on, also with ids that the agent uses itself",
         ["RPC-08", "RPC-20"] needs [Need::Prompt(PromptKind::Ask)] => at_once;
@@ -168,7 +168,7 @@ async fn unknown_method(stage: &mut Stage) -> Step {
             // RPC-15 speaks of this code itself.
             Err(error) if error.code == -32700 => {}
             Err(error) => {
-                stage.fail(rule, format!("{method} was refused with {} in place of -32601", error.code))
+                stage.fail(rule, format!("{method} was refused with {} instead of -32601", error.code))
             }
             Ok(result) => stage.fail(rule, format!("{method} was answered with {result}")),
         }
@@ -189,7 +189,7 @@ async fn wrong_params(stage: &mut Stage) -> Step {
         match stage.call(method, params.clone()).await? {
             Err(error) if error.code == -32602 => stage.pass(rule),
             Err(error) => stage
-                .fail(rule, format!("{method} {params} was refused with {} in place of -32602", error.code)),
+                .fail(rule, format!("{method} {params} was refused with {} instead of -32602", error.code)),
             Ok(_) => stage.fail(rule, format!("{method} {params} was accepted")),
         }
     }

@@ -170,7 +170,7 @@ async fn load_unknown(stage: &mut Stage) -> Step {
         Err(error) => stage.check(
             "SESS-19",
             error.code == -32002,
-            format!("refused with {} in place of -32002", error.code),
+            format!("refused with {} instead of -32002", error.code),
         ),
         Ok(_) => stage.fail("SESS-19", "a session that does not exist was loaded"),
     }

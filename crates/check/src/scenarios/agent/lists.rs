@@ -19,7 +19,7 @@ scenario_table! { Agent:
         needs [LIST] => list;
     "list-nothing": "nothing fits", ["LIST-04"] needs [LIST] => nothing;
     "list-title": "what updates and the list say of a session", ["LIST-12", "LIST-13"] needs [LIST] => told;
-    "list-archived": "a filter that nobody knows",
+    "list-archived": "an unknown filter",
         ["SSTAT-06"] needs [Need::Agent("sessionCapabilities.archive")] => filter;
     "delete": "a deleted session is gone",
         ["DEL-03", "DEL-04"] needs [Need::Agent("sessionCapabilities.delete")] => delete;
@@ -131,9 +131,9 @@ async fn filter(stage: &mut Stage) -> Step {
         Err(error) => stage.check(
             "SSTAT-06",
             error.code == -32602,
-            format!("refused with {} in place of -32602", error.code),
+            format!("refused with {} instead of -32602", error.code),
         ),
-        Ok(_) => stage.fail("SSTAT-06", "a filter that nobody knows was accepted"),
+        Ok(_) => stage.fail("SSTAT-06", "an unknown filter was accepted"),
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Scenarios that judge an agent: the checker plays the client.
 //!
-//! Each file is a family of rules. What an agent does in a turn is its own affair: a scenario that asks it for something says
-//! *not exercised* when it did something else. A failure is only what the agent did or left undone against a rule's own words.
+//! One file per section of rules. An agent is free in what it does in a turn: if it does something else than
+//! the prompt asks, the scenario reports *not exercised*. Only a violation of a rule's text is a failure.
 
 mod auth;
 mod cancel;
@@ -29,7 +29,7 @@ use crate::judge::{Kind, Message};
 use crate::stage::{Answer, Id};
 use crate::{Scenario, Stage, Step, Stop};
 
-/// All of them, in the order in which they are played.
+/// The scenarios, in the order in which they run.
 pub(super) fn scenarios() -> Vec<Scenario> {
     let families: [&[Scenario]; 15] = [
         open::SCENARIOS,
@@ -51,7 +51,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     families.concat()
 }
 
-/// Everything that a client can advertise, drafts included.
+/// Every capability of a client, drafts included.
 pub(crate) fn capabilities() -> Value {
     let mut all = Stage::all_capabilities();
     all["nes"] = json!({ "jump": {}, "rename": {}, "searchAndReplace": {} });
@@ -59,7 +59,7 @@ pub(crate) fn capabilities() -> Value {
     all
 }
 
-/// Says hello as a client that can do everything, and opens a session.
+/// Initializes with every capability and opens a session.
 pub(crate) async fn begin(stage: &mut Stage) -> Result<String, Stop> {
     stage.initialize(capabilities()).await?;
     stage.new_session().await
@@ -76,7 +76,7 @@ pub(crate) async fn turn(stage: &mut Stage, session: &str, text: &str) -> Result
     stage.expect(&id).await
 }
 
-/// The params that open a session in the scenario's directory, with these members beside.
+/// The params that open a session in the scenario's directory, with the members of `more`.
 pub(crate) fn opening(stage: &Stage, more: Value) -> Value {
     let mut params = json!({ "cwd": stage.cwd().to_string_lossy(), "mcpServers": [] });
     if let (Some(params), Value::Object(more)) = (params.as_object_mut(), more) {
@@ -90,7 +90,7 @@ pub(crate) fn reopening(stage: &Stage, session: &str) -> Value {
     opening(stage, json!({ "sessionId": session }))
 }
 
-/// A session with params of its own, by id.
+/// Opens a session with the members of `more` and returns its id.
 pub(crate) async fn open_with(stage: &mut Stage, more: Value) -> Result<String, Stop> {
     let params = opening(stage, more);
     let result = stage.open_session(params).await?;
@@ -98,7 +98,7 @@ pub(crate) async fn open_with(stage: &mut Stage, more: Value) -> Result<String, 
     id.map(str::to_owned).ok_or_else(|| Stop::Broken("session/new named no session".to_owned()))
 }
 
-/// What the agent said in text to this session since `mark`.
+/// The text that the agent sent to this session since `mark`.
 pub(crate) fn words(stage: &Stage, session: &str, mark: usize) -> String {
     let said = stage.received(mark).iter().filter_map(|message| {
         let (_, kind, update) = message.update()?;
@@ -108,7 +108,7 @@ pub(crate) fn words(stage: &Stage, session: &str, mark: usize) -> String {
     said.collect()
 }
 
-/// Whether a message asks the client for something that needs a person.
+/// Whether a message asks for permission.
 pub(crate) fn is_question(message: &Message) -> bool {
     message.asks("session/request_permission")
 }
@@ -122,14 +122,15 @@ pub(crate) fn anonymous_errors(message: &[Rc<Message>]) -> Vec<i64> {
     message.iter().filter_map(code).collect()
 }
 
-/// Asks something harmless: when it is answered, the agent has read everything before it. What else came stays for later.
+/// Sends a harmless request and waits for the answer, so that the agent has read everything before it.
+/// Other messages stay in the inbox.
 pub(crate) async fn ping(stage: &mut Stage) -> Step {
     let id = stage.request("_attache/probe", json!({})).await?;
     stage.expect(&id).await?.ok();
     Ok(())
 }
 
-/// Serves the agent until it has said something that is `wanted`, which is served too; `false` if the turn `id` ends before.
+/// Serves the agent until a message is `wanted`. Returns `false` if the turn `id` ends before.
 pub(crate) async fn served(
     stage: &mut Stage,
     session: &str,
@@ -164,7 +165,7 @@ pub(crate) fn on_disk(stage: &Stage) -> bool {
     stage.cwd().is_dir()
 }
 
-/// The scenario cannot show its rules with this agent.
+/// Ends the scenario as not exercised.
 pub(crate) fn unseen<T>(why: &str) -> Result<T, Stop> {
     Err(Stop::NotExercised(why.to_owned()))
 }

@@ -100,7 +100,7 @@ async fn version_unknown(stage: &mut Stage, version: u64) -> Step {
         }
         Err(error) => stage.fail(
             "INIT-07",
-            format!("refused with {} in place of a version that the agent knows", error.code),
+            format!("refused with {} instead of a version that the agent knows", error.code),
         ),
     }
     Ok(())
@@ -128,7 +128,7 @@ async fn twice(stage: &mut Stage) -> Step {
         stage.check(
             "INIT-25",
             error.code == -32600,
-            format!("refused with {} in place of -32600", error.code),
+            format!("refused with {} instead of -32600", error.code),
         );
         return Ok(());
     }
@@ -252,7 +252,7 @@ async fn odd_capabilities(stage: &mut Stage) -> Step {
     stage.check(
         "INIT-20",
         answer.is_ok(),
-        "capabilities that are no object were refused in place of being ignored",
+        "capabilities that are no object were refused instead of being ignored",
     );
     Ok(())
 }

@@ -61,7 +61,7 @@ async fn modes(stage: &mut Stage) -> Step {
         Err(error) => stage.check(
             "MODE-04",
             error.code == -32602,
-            format!("refused with {} in place of -32602", error.code),
+            format!("refused with {} instead of -32602", error.code),
         ),
         Ok(_) => stage.fail("MODE-04", "a mode that was not offered was accepted"),
     }
@@ -165,7 +165,7 @@ async fn options(stage: &mut Stage) -> Step {
             Err(error) => stage.check(
                 "CONF-15",
                 error.code == -32602,
-                format!("refused with {} in place of -32602", error.code),
+                format!("refused with {} instead of -32602", error.code),
             ),
             Ok(_) => stage.fail("CONF-15", format!("{params} was accepted")),
         }

@@ -327,7 +327,7 @@ async fn wrong_servers(stage: &mut Stage) -> Step {
         match stage.call("session/new", opening(stage, json!({ "mcpServers": list }))).await? {
             Err(error) if error.code == -32602 => stage.pass(rule),
             Err(error) if rule == "MCP-08" => {
-                stage.fail(rule, format!("refused with {} in place of -32602", error.code))
+                stage.fail(rule, format!("refused with {} instead of -32602", error.code))
             }
             // MCP-11 asks that nothing is skipped; which code says so is RPC-13's affair.
             Err(_) => stage.pass(rule),

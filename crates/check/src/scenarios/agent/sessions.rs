@@ -27,7 +27,7 @@ scenario_table! { Agent:
         ["SSTAT-01"] needs [Need::Agent("sessionCapabilities.status")] => status;
     "title": "a title that the user chose",
         ["SSTAT-08", "SSTAT-09"] needs [Need::Agent("sessionCapabilities.title")] => title;
-    "system-prompt": "a system prompt of a mode that nobody knows",
+    "system-prompt": "a system prompt of an unknown mode",
         ["SYSP-02"] needs [Need::Agent("sessionCapabilities.systemPrompt")] => system_prompt;
     "system-prompt-place": "a system prompt is nothing that the user said", ["SYSP-05"]
         needs [Need::Agent("sessionCapabilities.systemPrompt"), Need::Agent("loadSession")] => system_place;

@@ -167,7 +167,7 @@ async fn progress(stage: &mut Stage) -> Step {
         stage.fail_at(
             "PLAN-02",
             &[plans[0], begun],
-            "what was planned was done, and the plan was not told again",
+            "what was planned was done, and the plan was not reported again",
         );
     }
     Ok(())

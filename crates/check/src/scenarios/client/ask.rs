@@ -11,7 +11,7 @@ use crate::{Need, Stage, Step, Stop};
 scenario_table! { Client:
     "permission": "the answer is one of the options, by its id", ["PERM-04", "PERM-11"] => permission;
     "permission-two": "two questions at once", ["PERM-04", "PERM-12"] => two;
-    "permission-undecided": "nobody decides for the user",
+    "permission-undecided": "only the user decides",
         ["PERM-05", "PERM-06"] needs [Need::Act("ask")] => undecided;
 }
 
@@ -28,7 +28,9 @@ pub(super) async fn ask(stage: &mut Stage, turn: &Turn, call: &str) -> Result<Va
 
 async fn decided(stage: &mut Stage, id: &Value) -> Result<Value, Stop> {
     let undecided = || {
-        Stop::NotExercised("nobody answers the question: let the client allow or reject by itself".to_owned())
+        Stop::NotExercised(
+            "the question is not answered: let the client allow or reject by itself".to_owned(),
+        )
     };
     match answer_to(stage, id).await {
         Err(Stop::Deadline(_)) => Err(undecided()),

@@ -12,7 +12,7 @@ const FORM: &[Need] = &[Need::Client("elicitation.form")];
 
 scenario_table! { Client:
     "form": "a form is answered with content that fits", ["ELIC-18", "ELIC-19", "ELIC-11"] needs FORM => form;
-    "unknown-mode": "a mode that nobody knows is not accepted",
+    "unknown-mode": "an unknown mode is not accepted",
         ["ELIC-33"] needs [Need::Client("elicitation")] => unknown_mode;
     "mode-missing": "a mode that was not offered is refused",
         ["ELIC-02"] needs [Need::Client("elicitation")] => mode_missing;
@@ -20,12 +20,12 @@ scenario_table! { Client:
         ["ELIC-17", "ELIC-18", "ELIC-22"] needs [Need::Act("url"), Need::Client("elicitation.url")] => url;
     "url-unvisited": "a page is not visited without consent",
         ["ELIC-28"] needs [Need::Act("decline"), Need::Client("elicitation.url")] => unvisited;
-    "complete-unknown": "the end of an elicitation that nobody knows", ["ELIC-25"] => complete_unknown;
+    "complete-unknown": "the end of an unknown elicitation", ["ELIC-25"] => complete_unknown;
     "withdrawn-error": "an error that was withdrawn is an unknown one", ["ELIC-34"] => withdrawn_error;
 }
 
 fn undecided() -> Stop {
-    Stop::NotExercised("nobody answers the question".to_owned())
+    Stop::NotExercised("the question is not answered".to_owned())
 }
 
 async fn ask(stage: &mut Stage, turn: &Turn, params: Value) -> Result<Result<Value, i64>, Stop> {

@@ -19,15 +19,15 @@ scenario_table! { Client:
     "no-message": "JSON that is no message is reported, an answer without version dropped",
         ["RPC-10"] => no_message;
     "batch": "a batch is refused once", ["RPC-11"] => batch;
-    "unknown-method": "a request that nobody knows is refused as such",
+    "unknown-method": "an unknown method is refused as such",
         ["RPC-12", "RPC-15"] => unknown_method;
     "bad-params": "params that do not fit are refused as such", ["RPC-13", "RPC-25"] => bad_params;
     "error-codes": "error codes are used for what they mean",
         ["RPC-03", "RPC-15", "RPC-17", "RPC-18"] => error_codes;
-    "unknown-error": "a turn that fails with a code that nobody knows", ["RPC-16"] => unknown_error;
+    "unknown-error": "a turn that fails with an unknown code", ["RPC-16"] => unknown_error;
     "notifications": "notifications are not answered, whatever is wrong with them",
         ["RPC-04", "EXT-08", "CANCEL-14"] => notifications;
-    "unknown-answer": "an answer that nobody asked for is dropped", ["RPC-14"] => unknown_answer;
+    "unknown-answer": "an unsolicited response is dropped", ["RPC-14"] => unknown_answer;
     "side-by-side": "a request that takes long does not hold up others",
         ["RPC-20"] needs [Need::Client("terminal")] => side_by_side;
     "one-answer": "each request gets one answer", ["RPC-02", "RPC-23", "RPC-24"] => one_answer;
@@ -195,7 +195,7 @@ async fn unknown_method(stage: &mut Stage) -> Step {
     for method in ["no/such", "session/new", "$/such"] {
         match stage.call(method, json!({})).await {
             Ok(Err(error)) => {
-                let why = format!("`{method}` was refused with {} in place of -32601", error.code);
+                let why = format!("`{method}` was refused with {} instead of -32601", error.code);
                 stage.check("RPC-12", error.code == -32601, why);
                 if error.code == -32601 {
                     stage.pass("RPC-15");
@@ -236,7 +236,7 @@ async fn refuses_params(stage: &mut Stage, rule: &'static str, method: &str, par
     match stage.call(method, params).await {
         Ok(Err(error)) if error.code == -32602 => stage.pass(rule),
         Ok(Err(error)) => stage
-            .fail(rule, format!("{method} with {shown} was refused with {} in place of -32602", error.code)),
+            .fail(rule, format!("{method} with {shown} was refused with {} instead of -32602", error.code)),
         Ok(Ok(_)) => stage.fail(rule, format!("{method} with {shown} was carried out")),
         // Nobody can be asked about it, so nobody is waited for.
         Err(Stop::Deadline(_)) => stage.fail(rule, format!("{method} with {shown} was not answered")),
@@ -284,7 +284,7 @@ async fn notifications(stage: &mut Stage) -> Step {
     lives(stage, &turn, &["CANCEL-14"], "a notification whose name begins with `$/`").await?;
     stage.notify("_attache/later", json!({ "x": 1 })).await?;
     stage.notify("attache/later", json!({})).await?;
-    lives(stage, &turn, &["EXT-08"], "a notification that nobody knows").await?;
+    lives(stage, &turn, &["EXT-08"], "an unknown notification").await?;
     stage.notify("session/update", json!({ "sessionId": turn.session })).await?;
     stage.send_line("{\"jsonrpc\":\"2.0\",\"method\":\"session/update\"}").await?;
     probe(stage).await?;

@@ -26,7 +26,7 @@ fn service(stage: &Stage, turn: &Turn) -> Result<(&'static str, Value), Stop> {
     if stage.need("terminal").is_ok() {
         return Ok(("terminal/create", turn.with(json!({ "command": "pwd", "args": [] }))));
     }
-    Err(Stop::NotExercised("the client lends neither files nor terminals".to_owned()))
+    Err(Stop::NotExercised("the client provides neither files nor terminals".to_owned()))
 }
 
 /// Asks twice, plain and changed, and sees that the change makes no difference.

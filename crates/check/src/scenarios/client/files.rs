@@ -1,4 +1,4 @@
-//! Text files that the client lends.
+//! Text files that the client provides.
 
 use serde_json::{Value, json};
 

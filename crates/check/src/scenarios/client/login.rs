@@ -27,7 +27,7 @@ scenario_table! { Client:
     "logout-missing": "no logout where the agent has none",
         ["AUTH-16"] needs [Need::Act("logout")] => logout_missing;
     "logout": "logout where the agent has it", ["AUTH-16"] needs [Need::Act("logout")] => logout;
-    "auth-state": "a state of authentication that nobody knows", ["AUTH-23"] => state;
+    "auth-state": "an unknown state of authentication", ["AUTH-23"] => state;
     "auth-status": "the same in answer to a question", ["AUTH-23"] needs [Need::Act("auth_status")] => status;
     "login-again": "a turn that wants authentication again", ["AUTH-19"] => again;
 }

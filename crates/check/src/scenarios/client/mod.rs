@@ -26,7 +26,7 @@ mod updates;
 
 use crate::Scenario;
 
-/// All of them, in the order in which they are played.
+/// The scenarios, in the order in which they run.
 pub(super) fn scenarios() -> Vec<Scenario> {
     let families: [&[Scenario]; 16] = [
         opening::SCENARIOS,

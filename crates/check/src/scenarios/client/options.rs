@@ -19,15 +19,15 @@ scenario_table! { Client:
     "mode-or-option": "config options come before modes",
         ["MODE-09", "CONF-02"] needs [Need::Act("mode")] => mode_or_option;
     "option-plain": "an option without a category", ["CONF-09", "CONF-14"] needs CONFIG => plain;
-    "option-category": "options of categories that nobody knows", ["CONF-10"] needs CONFIG => category;
-    "option-unknown": "an option of a type that nobody knows is left alone",
+    "option-category": "options of unknown categories", ["CONF-10"] needs CONFIG => category;
+    "option-unknown": "an option of an unknown type is left alone",
         ["CONF-06"] needs CONFIG => unknown;
     "option-groups": "values in groups", ["CONF-20", "CONF-14"] needs CONFIG => groups;
     "option-boolean": "an option that is on or off",
         ["CONF-14"] needs [Need::Act("config"), Need::Client("session.configOptions.boolean")] => boolean;
     "model": "another of the models that there are", ["MODEL-02"] needs [Need::Act("model")] => model;
     "providers-off": "providers that are off", ["PROV-04"] needs [Need::Act("providers")] => providers_off;
-    "providers-odd": "a provider that speaks what nobody knows",
+    "providers-odd": "a provider with an unknown API type",
         ["PROV-10"] needs [Need::Act("providers")] => providers_odd;
     "provider-required": "a provider that is needed is not turned off",
         ["PROV-13", "PROV-12"] needs [Need::Act("disable")] => required;
@@ -183,7 +183,7 @@ async fn providers_odd(stage: &mut Stage) -> Step {
         "providerId": "attache-odd", "supported": ["_x", "zz"], "required": true,
         "current": { "apiType": "_x", "baseUrl": "https://example.com" },
     }]);
-    takes(stage, odd, "PROV-10", "a provider that speaks what nobody knows").await
+    takes(stage, odd, "PROV-10", "a provider with an unknown API type").await
 }
 
 async fn required(stage: &mut Stage) -> Step {

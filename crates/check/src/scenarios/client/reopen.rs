@@ -17,7 +17,7 @@ scenario_table! { Client:
         ["ROOT-13"] needs [Need::Act("resume_roots")] => repeats("session/resume");
     "load-system-prompt": "session/load repeats the system prompt",
         ["SYSP-04"] needs [Need::Act("load_system")] => load_system;
-    "status-unknown": "a status that nobody knows counts as saved",
+    "status-unknown": "an unknown status counts as saved",
         ["SSTAT-02"] needs [Need::Act("attach")] => status_unknown;
     "status-open": "a session that is open is attached to before it is prompted",
         ["SSTAT-03"] needs [Need::Act("attach")] => status_open;

@@ -32,7 +32,7 @@ scenario_table! { Client:
         ["MCPA-01", "MCPA-02", "MCPA-05", "MCPA-06"] needs [Need::Act("mcp_acp")] => with_acp;
     "system-prompt-missing": "no system prompt where the agent takes none",
         ["SYSP-01"] needs [Need::Act("system_prompt")] => no_system;
-    "system-prompt-append": "not in place of the agent's own where it keeps that",
+    "system-prompt-append": "no replacement of the agent's own system prompt where it forbids that",
         ["SYSP-01", "SYSP-03"] needs [Need::Act("system_prompt")] => append;
     "system-prompt": "a system prompt of text",
         ["SYSP-01", "SYSP-03"] needs [Need::Act("system_prompt")] => with_system;

@@ -1,4 +1,4 @@
-//! What the scenarios share: an agent that can do everything, a turn to do things in, and ways to see that a client lives on.
+//! Steps that scenarios share: an agent with every capability, an open turn, and checks that a client is still alive.
 
 use std::future::Future;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use crate::judge::{Kind, Message};
 use crate::stage::{Answer, Id, WireError};
 use crate::{Stage, Step, Stop};
 
-/// Everything that an agent can announce in version 1, drafts included.
+/// Every capability of an agent in version 1, drafts included.
 pub(crate) fn everything() -> Value {
     json!({
         "loadSession": true,
@@ -32,7 +32,7 @@ pub(crate) fn everything() -> Value {
     })
 }
 
-/// [`everything`] without what stands at `pointer`.
+/// [`everything`] without the capability at `pointer`.
 pub(crate) fn without(pointer: &str) -> Value {
     let mut capabilities = everything();
     if let Some((parent, name)) = pointer.rsplit_once('/')
@@ -43,16 +43,16 @@ pub(crate) fn without(pointer: &str) -> Value {
     capabilities
 }
 
-/// A turn of the client that waits for its end.
+/// An open turn of the client.
 pub(crate) struct Turn {
     pub(crate) session: String,
     pub(crate) prompt: Id,
-    /// Whether the client answers requests that it does not know, so that it can be asked whether it is still there.
+    /// Whether the client answers unknown requests, so that it can be probed.
     answers: bool,
 }
 
 impl Turn {
-    /// Params that name the session, and more.
+    /// Params with the session id.
     pub(crate) fn with(&self, more: Value) -> Value {
         let mut params = more;
         params["sessionId"] = json!(self.session);
@@ -63,7 +63,7 @@ impl Turn {
         self.answers
     }
 
-    /// Ends scenarios that see by an answer what came before it.
+    /// Ends the scenario if the client cannot be probed.
     pub(crate) fn must_answer(&self) -> Step {
         if self.answers {
             return Ok(());
@@ -74,10 +74,10 @@ impl Turn {
     }
 }
 
-/// The id of the session that the checker gives out.
+/// The id of new sessions.
 pub(crate) const NEW: &str = "sess-attache-new";
 
-/// Takes the client through initialize and a new session up to its first prompt, which stays open.
+/// Answers the client's requests up to its first prompt, which stays open.
 pub(crate) async fn open_turn(stage: &mut Stage) -> Result<Turn, Stop> {
     open_turn_with(stage, everything(), json!({})).await
 }
@@ -92,8 +92,7 @@ pub(crate) async fn open_turn_with(
     first_prompt(stage, NEW).await
 }
 
-/// Waits until the client asks for `method`, and serves what else it asks before: one that can do much may well begin by looking
-/// around.
+/// Waits until the client calls `method` and serves its other requests before.
 pub(crate) async fn serve_until(stage: &mut Stage, method: &str) -> Result<Rc<Message>, Stop> {
     loop {
         let message = stage.next().await.map_err(|stop| match stop {
@@ -108,7 +107,7 @@ pub(crate) async fn serve_until(stage: &mut Stage, method: &str) -> Result<Rc<Me
     }
 }
 
-/// Answers session/new with this id, and members of one's own beside it.
+/// Answers session/new with this id and the members of `more`.
 pub(crate) async fn new_session(stage: &mut Stage, id: &str, more: Value) -> Result<Rc<Message>, Stop> {
     let asked = serve_until(stage, "session/new").await?;
     let mut result = more;
@@ -117,7 +116,7 @@ pub(crate) async fn new_session(stage: &mut Stage, id: &str, more: Value) -> Res
     Ok(asked)
 }
 
-/// Waits for a prompt; gives back its id and the request.
+/// Waits for a prompt and returns its id and the request.
 pub(crate) async fn prompted(stage: &mut Stage) -> Result<(Id, Rc<Message>), Stop> {
     let asked = serve_until(stage, "session/prompt").await?;
     Ok((asked.id().cloned().unwrap_or_default(), asked))
@@ -130,7 +129,7 @@ async fn respond(stage: &mut Stage, id: &Id, answer: Result<Value, (i64, &'stati
     }
 }
 
-/// Waits for the prompt, and sees whether the client answers a question that it does not know.
+/// Waits for the prompt and tests whether the client answers unknown requests.
 pub(crate) async fn first_prompt(stage: &mut Stage, session: &str) -> Result<Turn, Stop> {
     let (prompt, _) = prompted(stage).await?;
     let answers = match probe(stage).await {
@@ -141,12 +140,12 @@ pub(crate) async fn first_prompt(stage: &mut Stage, session: &str) -> Result<Tur
     Ok(Turn { session: session.to_owned(), prompt, answers })
 }
 
-/// Waits no longer than for one thing: no model works on the client's side.
+/// Waits with a timeout.
 pub(crate) async fn soon<T>(time: Duration, what: impl Future<Output = Result<T, Stop>>) -> Result<T, Stop> {
     timeout(time, what).await.unwrap_or_else(|_| Err(Stop::Deadline("the client's next step".to_owned())))
 }
 
-/// Waits for the answer to a request that may wait for a person, or for something else that is nobody's duty to hurry.
+/// Waits for the answer to a request that may wait for a person or a command.
 pub(crate) async fn answer_to(stage: &mut Stage, id: &Id) -> Result<Answer, Stop> {
     let deadline = stage.deadline();
     let answers =
@@ -161,22 +160,22 @@ pub(crate) async fn answer_to(stage: &mut Stage, id: &Id) -> Result<Answer, Stop
     }
 }
 
-/// Asks something that nobody knows and waits for the answer, whatever it is: what came before it came before.
+/// Sends an unknown request and waits for the answer, so that the client has read everything before it.
 pub(crate) async fn probe(stage: &mut Stage) -> Step {
     let id = stage.request("_attache/probe", json!({})).await?;
     answer_to(stage, &id).await.map(drop)
 }
 
-/// Ends the turn and lets the client go.
+/// Ends the turn.
 pub(crate) async fn end(stage: &mut Stage, turn: &Turn) -> Step {
     stage.end_turn(&turn.prompt, "end_turn").await
 }
 
-/// After something that a client has to take it is still there: it answers, or if it answers nothing that it does not know, it
-/// finishes its turn and leaves.
+/// Checks that the client survived `what`: it answers a probe, or, if it answers no unknown requests, it
+/// finishes its turn and exits.
 ///
 /// # Errors
-/// When it is not: nothing more can be seen with this client.
+/// If it did not survive.
 pub(crate) async fn lives(stage: &mut Stage, turn: &Turn, rules: &[&'static str], what: &str) -> Step {
     let alive = if turn.answers {
         probe(stage).await
@@ -201,7 +200,7 @@ pub(crate) async fn lives(stage: &mut Stage, turn: &Turn, rules: &[&'static str]
     }
 }
 
-/// The client's work is over, whether it leaves, or stays and answers.
+/// Checks that the client exits after `what`, or stays and answers.
 ///
 /// # Errors
 /// As [`lives`].
@@ -227,7 +226,7 @@ pub(crate) async fn leaves(stage: &mut Stage, rules: &[&'static str], what: &str
     }
 }
 
-/// After an answer that a client has to take it goes on with its act, or leaves, or stays and answers.
+/// Checks that the client continues its action after `what`, or exits, or stays and answers.
 ///
 /// # Errors
 /// As [`lives`].
@@ -240,7 +239,7 @@ pub(crate) async fn goes_on(stage: &mut Stage, rules: &[&'static str], what: &st
     Ok(())
 }
 
-/// Ends scenarios that miss something the client may well have said, but not so that it could be read.
+/// Ends the scenario if the client sent a line that is not a message: the missing message may be that line.
 pub(crate) fn readable(stage: &Stage) -> Step {
     match stage.received(0).iter().any(|message| matches!(message.kind, Kind::Invalid { .. })) {
         true => Err(Stop::Broken("the client said something that is no message".to_owned())),
@@ -248,7 +247,7 @@ pub(crate) fn readable(stage: &Stage) -> Step {
     }
 }
 
-/// What an agent answers that does as it is told: how the rest of a client's act is served.
+/// The answer of a simple agent.
 pub(crate) fn good_answer(method: &str, params: &Value) -> Result<Value, (i64, &'static str)> {
     Ok(match method {
         "session/new" => json!({ "sessionId": NEW }),
@@ -271,7 +270,7 @@ pub(crate) fn good_answer(method: &str, params: &Value) -> Result<Value, (i64, &
     })
 }
 
-/// Serves whatever the client asks until it leaves, or says nothing more for a deadline. `own` may answer first.
+/// Serves the client until it exits or is silent for a deadline. `own` may answer first.
 pub(crate) async fn serve_rest(
     stage: &mut Stage,
     mut own: impl FnMut(&str, &Value) -> Option<Result<Value, (i64, &'static str)>>,
@@ -295,18 +294,18 @@ pub(crate) async fn serve_rest(
     }
 }
 
-/// Accepts the client with these capabilities, serves its whole act, and gives back what it said.
+/// Accepts the client with these capabilities, serves its whole action and returns its messages.
 pub(crate) async fn whole_act(stage: &mut Stage, capabilities: Value) -> Result<Vec<Rc<Message>>, Stop> {
     stage.accept(capabilities).await?;
     serve_rest(stage, |_, _| None).await
 }
 
-/// The first of `said` that asks for, or tells, `method`.
+/// The first request or notification of `method`.
 pub(crate) fn find<'a>(said: &'a [Rc<Message>], method: &str) -> Option<&'a Rc<Message>> {
     said.iter().find(|message| message.method() == Some(method))
 }
 
-/// What was answered, in the words of a report.
+/// Describes an answer for a report.
 pub(super) fn told<T: Clone + Into<Value>, E: std::fmt::Display>(answer: &Result<T, E>) -> String {
     const MOST: usize = 200;
     match answer {

@@ -1,4 +1,4 @@
-//! Terminals that the client lends. Commands are scripts for `sh`, which every platform with one runs alike.
+//! Terminals that the client provides. Commands are scripts for `sh`, which every platform with one runs alike.
 
 use std::time::Duration;
 
@@ -99,7 +99,7 @@ async fn still_waits(stage: &mut Stage, turn: &Turn, terminal: &str) -> Step {
             Ok(Err(error)) => {
                 stage.fail(rule, format!("waiting for the end failed: {} {}", error.code, error.message))
             }
-            Err(Stop::Deadline(_)) => stage.fail(rule, "the end of the command was not told"),
+            Err(Stop::Deadline(_)) => stage.fail(rule, "the end of the command was not reported"),
             Err(stop) => return Err(stop),
         }
     }

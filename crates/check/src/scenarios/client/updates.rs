@@ -1,4 +1,4 @@
-//! Updates that a client has to take, each followed by a look whether it is still there.
+//! Updates that a client must accept, each followed by a probe.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ scenario_table! { Client:
     "many-updates": "a hundred updates are not answered", ["PROMPT-15"] => many;
     "message-ids": "any text is the id of a message", ["MSG-02", "MSG-03"] => message_ids;
     "tool-statuses": "a tool call goes through every status", ["TOOL-11"] => statuses;
-    "tool-kinds": "every kind of tool, and one that nobody knows", ["TOOL-12"] => kinds;
+    "tool-kinds": "every kind of tool, and an unknown one", ["TOOL-12"] => kinds;
     "tool-minimal": "a tool call without anything optional", ["TOOL-04"]
         => one(&["TOOL-04"], "a minimal tool call", "tool_call",
             json!({ "toolCallId": "call-minimal", "title": "A tool" }));
@@ -21,10 +21,10 @@ scenario_table! { Client:
     "tool-raw": "raw input of any form", ["TOOL-19"]
         => one(&["TOOL-19"], "raw input that is a text", "tool_call_update",
             json!({ "toolCallId": "call-1", "rawInput": "text", "rawOutput": [1] }));
-    "tool-unknown": "an update of a tool call that nobody announced", ["TOOL-21"]
+    "tool-unknown": "an update of an unannounced tool call", ["TOOL-21"]
         => one(&["TOOL-21"], "an update of an unknown tool call", "tool_call_update",
             json!({ "toolCallId": "call-nobody-announced", "status": "completed" }));
-    "unknown-update": "an update of a kind that nobody knows", ["PROMPT-16"]
+    "unknown-update": "an update of an unknown kind", ["PROMPT-16"]
         => one(&["PROMPT-16"], "an unknown update", "future_update",
             json!({ "content": { "type": "text", "text": "later" } }));
     "old-update": "the form of update that no schema has", ["PROMPT-18"] => old_update;
@@ -35,7 +35,7 @@ scenario_table! { Client:
         => one(&["CONT-06"], "annotations", "agent_message_chunk",
             json!({ "content": { "type": "text", "text": "hello",
                 "annotations": { "audience": ["user"], "priority": 0.5 } } }));
-    "unknown-block": "a block of a type that nobody knows", ["CONT-07"]
+    "unknown-block": "a block of an unknown type", ["CONT-07"]
         => one(&["CONT-07"], "an unknown block", "agent_message_chunk",
             json!({ "content": { "type": "hologram", "data": "x" } }));
     "notice": "a notice of unknown severity", ["NOTE-03", "NOTE-05"]
@@ -47,7 +47,7 @@ scenario_table! { Client:
         ["SUBA-03"] needs [Need::Act("subagent")] => child;
 }
 
-/// One update in a turn; then the client must be there.
+/// Sends one update in a turn and probes the client.
 async fn one(stage: &mut Stage, rules: &[&'static str], what: &str, kind: &str, mut update: Value) -> Step {
     update["sessionUpdate"] = json!(kind);
     let turn = open_turn(stage).await?;

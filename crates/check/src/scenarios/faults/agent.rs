@@ -1,4 +1,4 @@
-//! What a client does that no kind one would, and what must hold for the agent afterwards.
+//! Faults of a client, and what the agent must still do afterwards.
 
 use std::time::Duration;
 
@@ -21,8 +21,8 @@ scenario_table! { Agent, faults:
     "fault-deep": "a line that is nested deeply", ["RPC-09"] => deep;
     "fault-garbage": "many lines that are no messages", ["RPC-09", "RPC-10"] => garbage;
     "fault-same-id": "two requests with one id", ["RPC-24"] => same_id;
-    "fault-answers": "answers that nobody asked for, late, and twice", ["RPC-14"] => stray_answers;
-    "fault-codes": "errors with codes that nobody knows",
+    "fault-answers": "unsolicited, late and repeated responses", ["RPC-14"] => stray_answers;
+    "fault-codes": "errors with unknown codes",
         ["RPC-16"] needs [Need::Prompt(PromptKind::Run)] => codes;
     "fault-null": "a permission that is answered with nothing, or with something unknown",
         ["PERM-09"] needs [Need::Prompt(PromptKind::Write)] => null_permission;

@@ -1,4 +1,4 @@
-//! What an agent does that no kind one would, and what must hold for the client afterwards.
+//! Faults of an agent, and what the client must still do afterwards.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ scenario_table! { Client, faults:
     "fault-deep": "JSON of ten thousand levels", ["RPC-09"] => deep;
     "fault-garbage": "lines of a log among the messages", ["RPC-09"] => garbage;
     "fault-not-utf8": "a line that is not UTF-8", ["STDIO-01"] => not_utf8;
-    "fault-doubles": "answers that come twice, and to nobody", ["RPC-14"] => doubles;
+    "fault-doubles": "repeated and unsolicited responses", ["RPC-14"] => doubles;
     "fault-same-ids": "two requests of one id", ["RPC-20"] => same_ids;
     "fault-odd-errors": "a turn that fails with an error of another form", ["RPC-16"] => odd_error;
     "fault-null-session": "a session without an id", ["SESS-02"] => null_session;
@@ -148,7 +148,7 @@ async fn not_utf8(stage: &mut Stage) -> Step {
 async fn doubles(stage: &mut Stage) -> Step {
     let first = stage.accept(everything()).await?;
     let again = json!({ "protocolVersion": 1, "agentCapabilities": {}, "authMethods": [] });
-    // RPC-07, RPC-08: where ids do not tell requests apart, an answer that nobody waits for cannot be sent.
+    // RPC-07, RPC-08: where ids do not tell requests apart, an unsolicited response cannot be sent.
     let untold = || Err(Stop::NotExercised("the client's ids do not tell its requests apart".to_owned()));
     if first.id() == Some(&Value::Null) {
         return untold();
@@ -231,7 +231,7 @@ async fn bare_permission(stage: &mut Stage) -> Step {
             stage.fail("PERM-04", format!("the question was answered with the error {}", error.code))
         }
         Err(Stop::Deadline(_)) => {
-            return Err(Stop::NotExercised("nobody answers the question".to_owned()));
+            return Err(Stop::NotExercised("the question is not answered".to_owned()));
         }
         Err(stop) => return Err(stop),
     }

@@ -1,4 +1,4 @@
-//! The unkind scenarios: what must hold when the peer misbehaves. Played only when asked for.
+//! Fault injection: scenarios in which the checker misbehaves. They run only with `--faults`.
 
 pub(super) mod agent;
 pub(super) mod client;

@@ -1,5 +1,5 @@
-//! Terminals for an agent under test. Real ones run the command; those in memory play one: a command whose words contain `sleep` runs
-//! until it is killed, any other has printed its arguments and ended.
+//! Terminals for an agent under test. Real ones run the command. Those in memory simulate it: a command with
+//! `sleep` in its words runs until it is killed, any other prints its arguments and exits.
 
 mod running;
 
@@ -16,7 +16,7 @@ pub(super) struct Terminals {
     real: bool,
     next: usize,
     all: BTreeMap<String, Terminal>,
-    /// Somebody waits for the end of a real command.
+    /// A request waits for the end of a real command.
     waits: bool,
 }
 

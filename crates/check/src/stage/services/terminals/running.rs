@@ -1,4 +1,4 @@
-//! A command that really runs, under a guard that ends it with all that it started.
+//! A running command, under a guard that ends it with all its children.
 
 use std::io;
 use std::path::Path;
@@ -9,7 +9,7 @@ use attache_conn::process::{ChildGuard, Command};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 
-/// How much output is kept.
+/// The most output that is kept.
 const KEPT: usize = 4 << 20;
 
 pub(super) struct Running {
