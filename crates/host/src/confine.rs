@@ -47,7 +47,9 @@ impl Confiner {
     /// Finds the sandbox of this machine; `None` if none works. `program` handles [`crate::sandbox::WORD`]. Blocks for some milliseconds
     /// the first time.
     pub fn detect(program: &Path) -> Option<Self> {
-        let backend = Backend::detect(program)?;
+        let backend = Backend::detect(program);
+        tracing::debug!(?backend, "sandbox detected");
+        let backend = backend?;
         let home = std::env::home_dir();
         let hidden = home.iter().flat_map(|home| CREDENTIALS.iter().map(|name| home.join(name)));
         let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|dir| dir.is_absolute());

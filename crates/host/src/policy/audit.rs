@@ -53,10 +53,13 @@ impl Audit {
     }
 
     pub(super) fn fail(&self, error: String) {
+        tracing::warn!(error, "audit log");
         self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
 
     pub(super) fn write(&self, entry: &Entry<'_>) {
+        // The effects may hold contents, which are for the audit log only.
+        tracing::debug!(event = entry.event, outcome = ?entry.outcome, effects = entry.effects.len(), "permission decided");
         let Some(log) = &self.log else { return };
         let mut line = entry.to_line(SystemTime::now());
         line.push('\n');

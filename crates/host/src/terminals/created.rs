@@ -30,8 +30,10 @@ impl ProtectedFiles {
         let denied =
             changes.paths().filter(|path| !self.guard.may_keep(session, FilePath::from_real(path))).count();
         if denied > 0 {
-            // A change that cannot be reverted is in the audit log as denied.
-            let _ = changes.take_back();
+            // The audit log has the change as denied; that it stays is an error for the operator.
+            if let Err(error) = changes.take_back() {
+                tracing::error!(?error, "a denied change of a protected file was not reverted");
+            }
         }
     }
 }

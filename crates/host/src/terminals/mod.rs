@@ -373,9 +373,13 @@ impl PtyTerminals {
             }
         };
         match command.spawn_pty(columns, rows, on_event) {
-            Ok(child) => Ok(PtyTerminal { child, shared, _permit: permit }),
+            Ok(child) => {
+                tracing::debug!(number, pid = child.guard.pid(), confined = ?launch.run.confined, "terminal started");
+                Ok(PtyTerminal { child, shared, _permit: permit })
+            }
             // TERM-18
             Err(error) => {
+                tracing::debug!(number, %error, "terminal not started");
                 shared.emit(TerminalEvent::Ended { number, status: &TerminalExitStatus::new() });
                 Err(Error::refuse(code::INTERNAL_ERROR, error.to_string()))
             }
@@ -465,6 +469,7 @@ impl Shared {
         if let Some(text) = self.ring().finish() {
             self.emit(TerminalEvent::Output { number: self.number, text });
         }
+        tracing::debug!(number = self.number, ?status, "terminal ended");
         self.emit(TerminalEvent::Ended { number: self.number, status: &status::of(status) });
     }
 
