@@ -1,6 +1,7 @@
 //! The driver: reader and writer of a connection in one future, so that a round trip on an idle runtime costs
 //! one read, one write and the wait between them.
 
+use crate::batch::Batch;
 use crate::incoming::{self, Disposition, IncomingNotification, IncomingRequest, Params};
 use crate::link::{Flow, FrameReader, FrameWriter, Received, Tap};
 use crate::shared::{Shared, wake};
@@ -14,7 +15,7 @@ use std::ops::Range;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Handler of the peer's messages.
 ///
@@ -90,7 +91,7 @@ async fn run(shared: Arc<Shared>, mut link: Link, dispatch: Box<dyn Dispatch>) -
     let tap = link.take_tap();
     let (reader, writer) = link.split();
     let reader = reader.with_limit(shared.limits.frame);
-    let mut connection = Connection { shared, reader, writer, dispatch, tap, deadline: None };
+    let mut connection = Connection { shared, reader, writer, dispatch, tap, deadline: None, batch: None };
     let cause = poll_fn(|cx| connection.poll_run(cx)).await;
     connection.finish(cause).await
 }
@@ -103,6 +104,8 @@ struct Connection {
     tap: Option<Tap>,
     /// When a local close stops waiting for the peer to read the rest.
     deadline: Option<Pin<Box<tokio::time::Sleep>>>,
+    /// The batch that waits for more bytes.
+    batch: Option<Batch>,
 }
 
 /// Why the connection stopped.
@@ -124,31 +127,40 @@ enum Progress {
 
 impl Connection {
     fn poll_run(&mut self, cx: &mut Context<'_>) -> Poll<Cause> {
-        let closing = {
+        let (closing, unsent) = {
             let mut state = self.shared.lock();
             state.driver_runs(cx.waker());
-            state.closing
+            (state.closing, if state.urgent { 0 } else { state.out.len() })
         };
+        self.batch = match self.writer.is_drained() && !closing {
+            true => Batch::next(self.batch, unsent, Instant::now),
+            false => None,
+        };
+        let batching = self.batch.is_some();
         let mut again = false;
         match self.poll_lines(cx) {
             Poll::Ready(Err(cause)) => return Poll::Ready(cause),
             Poll::Ready(Ok(Progress::More)) => again = true,
             Poll::Ready(Ok(Progress::Idle)) | Poll::Pending => {}
         }
-        match self.poll_batches(cx) {
+        if batching {
+            // The driver runs again after all tasks that have yielded.
+            let _ = pin!(tokio::task::yield_now()).poll(cx);
+        }
+        match if batching { Poll::Pending } else { self.poll_batches(cx) } {
             Poll::Ready(Err(error)) => return Poll::Ready(Cause::Write(error)),
             Poll::Ready(Ok(Progress::More)) => again = true,
             Poll::Ready(Ok(Progress::Idle)) if closing => return Poll::Ready(Cause::Local),
             Poll::Ready(Ok(Progress::Idle)) | Poll::Pending => {}
+        }
+        if again {
+            cx.waker().wake_by_ref();
         }
         if closing {
             let linger = self.shared.limits.linger;
             let deadline = self.deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(linger)));
             ready!(deadline.as_mut().poll(cx));
             return Poll::Ready(Cause::Local);
-        }
-        if again {
-            cx.waker().wake_by_ref();
         }
         Poll::Pending
     }
@@ -222,6 +234,7 @@ impl Connection {
                 let mut state = self.shared.lock();
                 state.taken = 0;
                 if state.out.is_empty() {
+                    state.urgent = false;
                     self.writer.release_memory(&mut state.out);
                     state.writer_idle = true;
                     let slots = state.slots_to_wake(&self.shared.limits);
@@ -230,6 +243,7 @@ impl Connection {
                     return Poll::Ready(Ok(Progress::Idle));
                 }
                 state.taken = state.out.len();
+                state.urgent = false;
                 self.writer.take_batch(&mut state.out);
                 let first = state.room.first();
                 let slots = state.slots_to_wake(&self.shared.limits);

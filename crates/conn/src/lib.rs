@@ -16,6 +16,7 @@
 //! response does not wait for room, no queue is unbounded, nothing is printed.
 
 mod backlog;
+mod batch;
 mod call;
 mod cancel;
 mod closed;

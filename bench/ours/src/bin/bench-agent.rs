@@ -1,7 +1,7 @@
 //! The bench agent on attache. `--multi-thread` runs it on the runtime that a bare `#[tokio::main]` gives.
 
 use attache::agent::{Agent, OpenedSession, AgentSession, Turn};
-use attache::wire::v1::{PermissionOption, PermissionOptionKind};
+use attache::wire::v1::{ContentBlock, PermissionOption, PermissionOptionKind};
 use attache::{Error, Link, Prompt, Result, StopReason};
 use bench_probe::{Order, chunk, padding};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,8 @@ struct Bench;
 
 impl AgentSession for Bench {
     async fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
-        match Order::parse(&prompt.text()) {
+        let command = prompt.blocks().iter().find_map(ContentBlock::as_text);
+        match Order::parse(command.unwrap_or_default()) {
             Order::Stream { n, len } => {
                 let padding = padding(len);
                 for i in 0..n {

@@ -11,10 +11,12 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// Bytes of one read: the capacity of a pipe.
 const READ: usize = 64 << 10;
-/// A buffer up to this size is kept for the next large line; a larger one is freed at once.
+/// A buffer over this size is freed while the reader pauses.
 const KEEP: usize = 2 << 20;
-/// After this many small reads in a row a large buffer is freed.
-const SMALL_FILLS: u32 = 64;
+/// A buffer over this size is freed after the first small line.
+const MAX_KEEP: usize = 16 << 20;
+/// After this many small lines in a row a large buffer is freed.
+const SMALL_LINES: u32 = 64;
 /// Bytes of a line over the limit that are kept for the report.
 const HEAD: usize = 512;
 
@@ -31,7 +33,7 @@ pub struct FrameReader {
     skipped: usize,
     head: Vec<u8>,
     ended: bool,
-    small_fills: u32,
+    small_lines: u32,
     pub(crate) guard: Option<ChildGuard>,
 }
 
@@ -61,7 +63,7 @@ impl FrameReader {
             skipped: 0,
             head: Vec::new(),
             ended: false,
-            small_fills: 0,
+            small_lines: 0,
             guard,
         }
     }
@@ -153,6 +155,8 @@ impl FrameReader {
         let (start, end) = (self.start, self.searched + at);
         self.start = end + 1;
         self.searched = end + 1;
+        let is_small = end - start < self.buffer.capacity() / 4;
+        self.small_lines = if is_small { self.small_lines.saturating_add(1) } else { 0 };
         if self.skipped > 0 || end - start > self.limit {
             self.keep_head(start..end);
             return Some(Received::Oversize(std::mem::take(&mut self.skipped) + end - start));
@@ -249,13 +253,11 @@ impl FrameReader {
     fn shrink(&mut self) {
         let capacity = self.buffer.capacity();
         if capacity <= 4 * READ || self.buffer.len() > capacity / 4 {
-            self.small_fills = 0;
             return;
         }
-        self.small_fills += 1;
-        if capacity > KEEP || self.small_fills > SMALL_FILLS {
+        if self.small_lines > if capacity > MAX_KEEP { 0 } else { SMALL_LINES } {
             self.buffer.shrink_to(READ);
-            self.small_fills = 0;
+            self.small_lines = 0;
         }
     }
 }

@@ -52,6 +52,8 @@ pub(crate) struct State {
     pub(crate) slots: Slots,
     /// Bytes of the peer's open requests.
     open_bytes: usize,
+    /// `out` holds a message that is written without waiting for more.
+    pub(crate) urgent: bool,
     /// The driver has nothing to write, so a producer must wake it.
     pub(crate) writer_idle: bool,
     driver: Option<Waker>,
@@ -78,6 +80,7 @@ impl Shared {
             room: Room::default(),
             slots: Slots::default(),
             open_bytes: 0,
+            urgent: false,
             writer_idle: false,
             driver: None,
             closing: false,
@@ -99,10 +102,11 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs `write` under the lock and wakes the driver if there is something to write.
+    /// Runs `write`, which adds an urgent message, under the lock and wakes the driver if necessary.
     pub(crate) fn write<R>(&self, write: impl FnOnce(&mut State) -> R) -> R {
         let mut state = self.lock();
         let result = write(&mut state);
+        state.urgent = true;
         let driver = state.writer_to_wake();
         drop(state);
         wake(driver);
