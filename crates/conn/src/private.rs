@@ -325,7 +325,7 @@ mod unix {
         let found = fs::metadata(path).map_err(|error| named(path, &error))?;
         let is_sticky = found.mode() & STICKY != 0;
         let is_shared = found.mode() & 0o002 != 0;
-        // Root can do everything anyway. The bit keeps everybody but the owner of a shared directory away.
+        // Root can do everything anyway. The sticky bit protects the names in a shared directory.
         let is_foreign = found.uid() != user_id() && found.uid() != 0;
         if is_sticky || !(is_shared || is_foreign) {
             return Ok(());
@@ -375,7 +375,7 @@ mod unix {
         let Ok(real) = path.canonicalize() else { return false };
         let mode = |path: &Path| fs::metadata(path).map_or(0, |found| found.mode());
         let (file, dir) = (mode(&real), mode(real.parent().unwrap_or(&real)));
-        // The group, and everybody else.
+        // The group and all others.
         (file & 0o040 != 0 && dir & 0o010 != 0) || (file & 0o004 != 0 && dir & 0o001 != 0)
     }
 

@@ -12,7 +12,7 @@ impl Link {
     /// Connects to a TCP address.
     ///
     /// # Errors
-    /// When nobody listens there.
+    /// Nothing listens there.
     pub async fn tcp(address: impl ToSocketAddrs) -> io::Result<Link> {
         TcpStream::connect(address).await.map(Link::from)
     }
@@ -20,7 +20,7 @@ impl Link {
     /// Connects to a Unix socket.
     ///
     /// # Errors
-    /// When nobody listens there.
+    /// Nothing listens there.
     #[cfg(unix)]
     pub async fn unix(path: impl AsRef<Path>) -> io::Result<Link> {
         UnixStream::connect(path).await.map(Link::from)
@@ -45,7 +45,7 @@ impl From<UnixStream> for Link {
     }
 }
 
-/// Waits for peers to connect.
+/// A listening socket.
 #[derive(Debug)]
 pub struct Listener(Kind);
 
@@ -59,16 +59,16 @@ enum Kind {
 /// Listens on a TCP address; port 0 lets the system choose.
 ///
 /// # Errors
-/// When the address cannot be used.
+/// The address cannot be used.
 pub async fn listen_tcp(address: impl ToSocketAddrs) -> io::Result<Listener> {
     TcpListener::bind(address).await.map(|listener| Listener(Kind::Tcp(listener)))
 }
 
-/// Listens on a Unix socket. A socket file that nobody listens on any more is replaced, and the file is removed when the
-/// listener is dropped.
+/// Listens on a Unix socket. A stale socket file is replaced, and the file is removed when the listener is
+/// dropped.
 ///
 /// # Errors
-/// When the path cannot be used, or somebody listens on it.
+/// The path cannot be used, or another process listens on it.
 #[cfg(unix)]
 pub fn listen_unix(path: impl AsRef<Path>) -> io::Result<Listener> {
     let path = path.as_ref();
@@ -89,10 +89,10 @@ fn is_stale(path: &Path) -> bool {
 }
 
 impl Listener {
-    /// The next peer.
+    /// Accepts the next peer.
     ///
     /// # Errors
-    /// When the system cannot accept; usually the next call can.
+    /// The system cannot accept; the next call usually succeeds.
     pub async fn accept(&self) -> io::Result<Link> {
         match &self.0 {
             Kind::Tcp(listener) => listener.accept().await.map(|(stream, _)| Link::from(stream)),
@@ -101,7 +101,7 @@ impl Listener {
         }
     }
 
-    /// The TCP address, with the port that the system chose; `None` for other sockets.
+    /// Returns the TCP address with the chosen port; `None` for other sockets.
     pub fn local_addr(&self) -> Option<std::net::SocketAddr> {
         match &self.0 {
             Kind::Tcp(listener) => listener.local_addr().ok(),

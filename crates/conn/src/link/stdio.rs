@@ -11,24 +11,24 @@ type Reader = Box<dyn AsyncRead + Send + Unpin>;
 type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
 #[cfg(not(unix))]
-pub(super) use elsewhere::Stdio;
+pub(super) use other::Stdio;
 #[cfg(unix)]
 pub(super) use unix::Stdio;
 
-/// The second and later takers get nothing.
+/// Whether this is the first call.
 fn first_taker() -> bool {
     use std::sync::atomic::{AtomicBool, Ordering};
     static TAKEN: AtomicBool = AtomicBool::new(false);
     !TAKEN.swap(true, Ordering::SeqCst)
 }
 
-fn nothing() -> (Reader, Writer) {
+fn empty_streams() -> (Reader, Writer) {
     (Box::new(tokio::io::empty()), Box::new(tokio::io::sink()))
 }
 
 #[cfg(unix)]
 mod unix {
-    use super::{Reader, Writer, first_taker, nothing};
+    use super::{Reader, Writer, empty_streams, first_taker};
     use crate::link::threads;
     use crate::sys::stdio::redirect;
     use std::fs::File;
@@ -36,7 +36,7 @@ mod unix {
     use std::os::fd::{AsFd, OwnedFd};
     use std::os::unix::fs::FileTypeExt;
 
-    /// The standard streams, taken away from everybody else in the process.
+    /// The standard streams, inaccessible to the rest of the process.
     pub(in crate::link) struct Stdio(Option<(OwnedFd, OwnedFd)>);
 
     impl Stdio {
@@ -48,7 +48,7 @@ mod unix {
         pub(in crate::link) fn open(self) -> (Reader, Writer) {
             match self.0 {
                 Some((input, output)) => (open_reader(input), open_writer(output)),
-                None => nothing(),
+                None => empty_streams(),
             }
         }
     }
@@ -223,11 +223,11 @@ mod linux {
 }
 
 #[cfg(not(unix))]
-mod elsewhere {
-    use super::{Reader, Writer, first_taker, nothing};
+mod other {
+    use super::{Reader, Writer, empty_streams, first_taker};
     use crate::link::threads;
 
-    /// The standard streams; here they stay reachable for everybody in the process.
+    /// The standard streams, which stay accessible to the whole process here.
     pub(in crate::link) struct Stdio(bool);
 
     impl Stdio {
@@ -237,7 +237,7 @@ mod elsewhere {
 
         pub(in crate::link) fn open(self) -> (Reader, Writer) {
             if !self.0 {
-                return nothing();
+                return empty_streams();
             }
             (Box::new(threads::reader(std::io::stdin())), Box::new(threads::writer(std::io::stdout())))
         }

@@ -9,10 +9,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What is handed over at once.
+/// Bytes of one chunk.
 const CHUNK: usize = 64 << 10;
 
-/// Reads `input` on a thread of its own.
+/// Reads `input` on a separate thread.
 pub(crate) fn reader(mut input: impl Read + Send + 'static) -> impl AsyncRead + Send + Unpin {
     let slot = Slot::shared();
     let theirs = Arc::clone(&slot);
@@ -34,7 +34,7 @@ pub(crate) fn reader(mut input: impl Read + Send + 'static) -> impl AsyncRead + 
     ThreadReader(slot)
 }
 
-/// Writes `output` on a thread of its own.
+/// Writes `output` on a separate thread.
 pub(crate) fn writer(mut output: impl Write + Send + 'static) -> impl AsyncWrite + Send + Unpin {
     let slot = Slot::shared();
     let theirs = Arc::clone(&slot);
@@ -92,7 +92,7 @@ impl Slot {
         self.changed.wait_while(state, |state| !until(state)).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reading thread: hands over `bytes` and waits until they are taken. `false`: nobody will take them.
+    /// Reading thread: hands over `bytes` and waits until they are taken. `false`: the task is gone.
     fn give(&self, bytes: &[u8]) -> bool {
         let mut state = self.lock();
         state.chunk.clear();

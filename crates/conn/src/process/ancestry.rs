@@ -1,4 +1,4 @@
-//! Which guardians stand above a process.
+//! The guardians among the ancestors of a process.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Our side of a running child: what is known of it, and how its end is asked for.
+//! The handle to a running child.
 
 use std::fmt;
 use std::process::ExitStatus;
@@ -9,10 +9,10 @@ use tokio::sync::watch;
 use super::os::Control;
 use super::tail::{Lines, Tail};
 
-/// Holds a child process; dropping it ends the child, in the background and without needing a runtime.
+/// Owns a child process. Dropping it ends the child in the background, without a runtime.
 ///
-/// The ladder begins with the end of the child's stdin, which is another value ([`Child::stdin`](super::Child)):
-/// drop that first, or the child cannot know within [`Command::grace`](super::Command::grace) that it should leave.
+/// The shutdown sequence begins with the end of the child's stdin, which is another value ([`Child::stdin`](super::Child)):
+/// drop it first, or [`Command::grace`](super::Command::grace) passes in vain.
 pub struct ChildGuard {
     pid: u32,
     control: Arc<Control>,
@@ -21,18 +21,16 @@ pub struct ChildGuard {
 }
 
 impl ChildGuard {
-    pub(super) fn new(pid: u32, control: Arc<Control>, ending: &Ending, notes: &Notes) -> Self {
-        Self { pid, control, exit: ending.0.subscribe(), tail: notes.tail.clone() }
+    pub(super) fn new(pid: u32, control: Arc<Control>, exit_sender: &ExitSender, sink: &OutputSink) -> Self {
+        Self { pid, control, exit: exit_sender.0.subscribe(), tail: sink.tail.clone() }
     }
 
-    /// The child's process id, to show. To end the child, use this guard: a process id may belong to another
-    /// process by the time that it is used.
+    /// Returns the child's process id, for display. End the child with this guard: the id may be reused.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Waits until the child has ended, and with it everything that it had started, all of it reaped. Does not ask
-    /// it to end.
+    /// Waits until the child and all its descendants have ended and are reaped. Does not end them.
     pub async fn wait(&self) -> ExitStatus {
         let mut exit = self.exit.clone();
         match exit.wait_for(Option::is_some).await {
@@ -42,29 +40,29 @@ impl ChildGuard {
         }
     }
 
-    /// The exit status, once [`wait`](Self::wait) would not have to wait.
+    /// Returns the exit status if the child has ended.
     pub fn try_exit(&self) -> Option<ExitStatus> {
         *self.exit.borrow()
     }
 
-    /// The last 64 KiB that the child wrote to a captured stderr; complete when the child has ended.
+    /// Returns the last 64 KiB of a captured stderr; complete when the child has ended.
     pub fn stderr_tail(&self) -> String {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner).text()
     }
 
-    /// Starts the ladder (time to leave, `SIGTERM`, time to leave, `SIGKILL`) and waits for the end of it.
-    /// The ladder goes on when this future is dropped.
+    /// Starts the shutdown sequence (grace period, `SIGTERM`, grace period, `SIGKILL`) and waits for its end. It
+    /// goes on when this future is dropped.
     pub async fn shutdown(&self) -> ExitStatus {
         self.control.stop();
         self.wait().await
     }
 
-    /// Starts the ladder at `SIGTERM`, and does not wait. Windows has no such signal: there it is a kill.
+    /// Starts the shutdown sequence at `SIGTERM`, and does not wait. Windows has no such signal: there it is a kill.
     pub fn terminate(&self) {
         self.control.terminate();
     }
 
-    /// Kills the child and all that it started, and does not wait.
+    /// Kills the child and all its descendants, and does not wait.
     pub fn kill(&self) {
         self.control.kill();
     }
@@ -82,10 +80,10 @@ impl fmt::Debug for ChildGuard {
     }
 }
 
-/// Tells the guard that the child is gone and reaped.
-pub(super) struct Ending(watch::Sender<Option<ExitStatus>>);
+/// Publishes the exit status of a reaped child.
+pub(super) struct ExitSender(watch::Sender<Option<ExitStatus>>);
 
-impl Ending {
+impl ExitSender {
     pub(super) fn new() -> Self {
         Self(watch::Sender::new(None))
     }
@@ -95,8 +93,8 @@ impl Ending {
     }
 }
 
-/// What is written down of the child's stderr, or handed on of its terminal.
-pub(super) struct Notes {
+/// Receives the child's stderr or the output of its terminal.
+pub(super) struct OutputSink {
     tail: Arc<Mutex<Tail>>,
     listener: Option<Listener>,
 }
@@ -107,12 +105,12 @@ enum Listener {
     Terminal(super::OnEvent),
 }
 
-impl Notes {
+impl OutputSink {
     pub(super) fn new(on_line: Option<super::OnLine>) -> Self {
         Self { tail: Arc::default(), listener: on_line.map(|on_line| Listener::Lines(Lines::new(on_line))) }
     }
 
-    /// Nothing is kept here of a terminal.
+    /// Output of a terminal is not recorded.
     #[cfg(unix)]
     pub(super) fn of_terminal(on_event: super::OnEvent) -> Self {
         Self { tail: Arc::default(), listener: Some(Listener::Terminal(on_event)) }
@@ -127,13 +125,13 @@ impl Notes {
         self.call(|listener| listener.push(bytes));
     }
 
-    /// There will be no more.
+    /// Ends the output.
     #[cfg(windows)]
     pub(super) fn finish(mut self) {
         self.call(|Listener::Lines(lines)| lines.finish());
     }
 
-    /// There will be no more, and this is how the child ended.
+    /// Ends the output with the exit status.
     #[cfg(unix)]
     pub(super) fn finish_with(mut self, status: ExitStatus) {
         self.call(|listener| match listener {

@@ -2,7 +2,7 @@
 //!
 //! [`Command`] says what to start, [`Command::spawn`] starts it, and the [`Child`] is its two pipes with a
 //! [`ChildGuard`]. Whatever happens to the guard, to the runtime or to this whole process, also by `SIGKILL`, the
-//! child and everything it started come to an end and are reaped, by one ladder: its stdin is closed, it gets
+//! child and everything it started come to an end and are reaped, by one shutdown sequence: its stdin is closed, it gets
 //! [`Command::grace`] to leave, then `SIGTERM` and [`Command::term_grace`], then `SIGKILL`.
 //!
 //! On Unix a small guardian process stands between us and the child; it is a fork of this process, made in the same
@@ -53,15 +53,15 @@ use unix as os;
 #[cfg(windows)]
 use windows as os;
 
-/// What becomes of the child's stderr.
+/// Destination of the child's stderr.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stderr {
-    /// It is read at all times and its last 64 KiB are kept for [`ChildGuard::stderr_tail`].
+    /// Read at all times; the last 64 KiB are kept for [`ChildGuard::stderr_tail`].
     #[default]
     Capture,
-    /// It goes where ours goes.
+    /// The stderr of this process.
     Inherit,
-    /// It is thrown away.
+    /// Discarded.
     Null,
 }
 
@@ -86,21 +86,21 @@ pub fn return_freed_memory() {
     crate::sys::malloc::return_large_blocks();
 }
 
-/// Is called with each line of the child's stderr, without its line end.
+/// Callback for each line of the child's stderr, without its line end.
 type OnLine = Box<dyn FnMut(&str) + Send>;
 
-/// Is called with what happens on a child's terminal.
+/// Callback for events of a child's terminal.
 #[cfg(unix)]
 type OnEvent = Box<dyn FnMut(PtyEvent<'_>) + Send>;
 
-/// How long the steps of the ladder take.
+/// Grace periods of the shutdown sequence.
 #[derive(Clone, Copy, Debug)]
-struct Ladder {
+struct GracePeriods {
     grace: Duration,
     term_grace: Duration,
 }
 
-/// A program to start and the way it is to be ended.
+/// A program to start, and how to end it.
 ///
 /// ```no_run
 /// # async fn demo() -> std::io::Result<()> {
@@ -114,17 +114,17 @@ pub struct Command {
     inner: std::process::Command,
     stderr: Stderr,
     on_line: Option<OnLine>,
-    ladder: Ladder,
+    periods: GracePeriods,
 }
 
 impl Command {
-    /// `program` is a path, or a name that is looked up in `PATH`.
+    /// Creates a command. `program` is a path, or a name that is looked up in `PATH`.
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         Self {
             inner: std::process::Command::new(os::resolve(program.as_ref())),
             stderr: Stderr::Capture,
             on_line: None,
-            ladder: Ladder { grace: Duration::from_secs(2), term_grace: Duration::from_secs(2) },
+            periods: GracePeriods { grace: Duration::from_secs(2), term_grace: Duration::from_secs(2) },
         }
     }
 
@@ -156,28 +156,28 @@ impl Command {
         self
     }
 
-    /// Takes one variable out of the inherited environment.
+    /// Removes one variable from the inherited environment.
     #[must_use]
     pub fn env_remove(mut self, key: impl AsRef<OsStr>) -> Self {
         self.inner.env_remove(key);
         self
     }
 
-    /// Inherits nothing: the child gets only what [`env`](Self::env) sets after this.
+    /// Inherits no variables: the child gets only those that [`env`](Self::env) sets after this.
     #[must_use]
     pub fn env_clear(mut self) -> Self {
         self.inner.env_clear();
         self
     }
 
-    /// The directory that the child starts in; ours unless said.
+    /// Sets the working directory; the default is ours.
     #[must_use]
     pub fn current_dir(mut self, dir: impl AsRef<Path>) -> Self {
         self.inner.current_dir(dir);
         self
     }
 
-    /// What becomes of stderr: captured unless said.
+    /// Sets the destination of stderr; the default is [`Stderr::Capture`].
     #[must_use]
     pub fn stderr(mut self, stderr: Stderr) -> Self {
         self.stderr = stderr;
@@ -192,22 +192,22 @@ impl Command {
         self
     }
 
-    /// How long a child may take to leave by itself once its stdin is closed (2 seconds unless said).
+    /// Sets the time to exit after stdin is closed; the default is 2 seconds.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
-        self.ladder.grace = grace;
+        self.periods.grace = grace;
         self
     }
 
-    /// How long a child may take to leave after `SIGTERM` before it is killed (2 seconds unless said). Windows has
-    /// no such signal: there the two times are one.
+    /// Sets the time to exit after `SIGTERM`; the default is 2 seconds. Windows has no such signal: there both
+    /// times are one.
     #[must_use]
     pub fn term_grace(mut self, grace: Duration) -> Self {
-        self.ladder.term_grace = grace;
+        self.periods.term_grace = grace;
         self
     }
 
-    /// Starts the program, within a tokio runtime: the pipes belong to it, the guard does not.
+    /// Starts the program. The pipes belong to the current tokio runtime, the guard does not.
     ///
     /// # Panics
     /// When the runtime was built without its I/O driver.
@@ -222,7 +222,7 @@ impl Command {
         os::spawn(self)
     }
 
-    /// Says in an error of the system, which speaks only of "no such file or directory", what is not there.
+    /// Adds the missing path to a system error, which says only "no such file or directory".
     fn explain(&self, error: &io::Error) -> io::Error {
         let program = Path::new(self.inner.get_program());
         let dir = self.inner.get_current_dir().filter(|dir| !dir.is_dir());
@@ -243,19 +243,19 @@ impl fmt::Debug for Command {
     }
 }
 
-/// A started program: its two pipes, and the guard that ends it.
+/// A started program: its two pipes and the guard that ends it.
 #[derive(Debug)]
 pub struct Child {
-    /// What we write goes to its stdin; dropping this closes it, which asks the child to leave.
+    /// Its stdin; dropping this asks the child to exit.
     pub stdin: ChildStdin,
-    /// What it prints on stdout.
+    /// Its stdout.
     pub stdout: ChildStdout,
-    /// Keeps the child alive: dropping this ends it.
+    /// Dropping this ends the child.
     pub guard: ChildGuard,
 }
 
 impl Child {
-    /// Closes both pipes, walks down the ladder and returns when the child and all it started are gone.
+    /// Closes both pipes, runs the shutdown sequence and returns when the child and all its descendants are gone.
     pub async fn shutdown(self) -> ExitStatus {
         // STDIO-10: the end begins with the end of its input.
         drop(self.stdin);

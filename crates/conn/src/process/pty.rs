@@ -1,10 +1,10 @@
-//! Children on a pseudo terminal: for programs that behave differently when a person seems to watch.
+//! Children on a pseudo terminal, for programs that behave differently there.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::process::{ExitStatus, Stdio};
 
-use super::guard::Notes;
+use super::guard::OutputSink;
 use super::unix::{self, Source};
 use super::{ChildGuard, Command};
 use crate::sys::pty;
@@ -18,7 +18,7 @@ impl Command {
     /// of that has happened when [`ChildGuard::wait`] returns. Line feeds are not turned into CR LF.
     ///
     /// There is no end of input on a terminal that would ask the program to leave, so [`grace`](Command::grace) is time lost; set it
-    /// to zero, unless somebody writes to the [`Pty`].
+    /// to zero, unless the caller writes to the [`Pty`].
     ///
     /// # Errors
     /// As [`spawn`](Command::spawn), except that there may be no runtime.
@@ -34,19 +34,19 @@ impl Command {
         {
             stream(&mut self.inner, Stdio::from(slave.try_clone()?));
         }
-        let notes = Notes::of_terminal(Box::new(on_event));
+        let sink = OutputSink::of_terminal(Box::new(on_event));
         let output = Some(master.try_clone()?);
-        let guard = unix::spawn_guarded(self, Source { output, terminal: Some(slave), notes })?;
+        let guard = unix::spawn_guarded(self, Source { output, terminal: Some(slave), sink })?;
         Ok(PtyChild { pty: Pty(master), guard })
     }
 }
 
-/// What happens on a child's terminal.
+/// An event of a child's terminal.
 #[derive(Clone, Copy, Debug)]
 pub enum PtyEvent<'a> {
-    /// Something was printed. It may begin and end within a character.
+    /// Output, which may begin and end within a character.
     Output(&'a [u8]),
-    /// The program and everything that it started are gone, and nothing will come any more.
+    /// The program and all its descendants have ended.
     Ended(ExitStatus),
 }
 
@@ -64,8 +64,8 @@ pub struct PtyChild {
 pub struct Pty(File);
 
 impl Pty {
-    /// Types something. Says how much of it was taken; [`io::ErrorKind::WouldBlock`] when the program reads nothing and there is no
-    /// more room.
+    /// Writes input and returns the number of bytes taken; [`io::ErrorKind::WouldBlock`] if the program does not
+    /// read and the buffer is full.
     ///
     /// # Errors
     /// When there is no room, or the program has ended.
@@ -73,7 +73,7 @@ impl Pty {
         (&self.0).write(bytes)
     }
 
-    /// Changes the size; the programs on it are told by `SIGWINCH`.
+    /// Changes the size; programs on the terminal get `SIGWINCH`.
     ///
     /// # Errors
     /// When the system refuses.

@@ -1,10 +1,10 @@
-//! What is kept of a child's stderr: the last bytes, and the line that is being written.
+//! The recorded end of a child's stderr, and its split into lines.
 
 use std::collections::VecDeque;
 
 use super::OnLine;
 
-/// How much of stderr is kept, and how long a line may be before it is handed over in pieces.
+/// Bytes of stderr that are kept, and the longest line that is passed on in one piece.
 pub(super) const KEPT: usize = 64 * 1024;
 
 /// A ring of the last [`KEPT`] bytes.
@@ -42,7 +42,7 @@ impl Tail {
     }
 }
 
-/// Cuts what arrives into lines for the callback.
+/// Splits output into lines for the callback.
 pub(super) struct Lines {
     on_line: OnLine,
     line: Vec<u8>,

@@ -12,39 +12,39 @@ use std::time::{Duration, Instant};
 
 use tokio::net::unix::pipe;
 
-use super::guard::{Ending, Notes};
-use super::{Child, ChildGuard, ChildStdin, ChildStdout, Command, Ladder, Stderr};
+use super::guard::{ExitSender, OutputSink};
+use super::{Child, ChildGuard, ChildStdin, ChildStdout, Command, GracePeriods, Stderr};
 use crate::sys::{guardian, poll};
 
-/// What tells the guardians to end the child.
+/// Sends orders to the guardians.
 #[derive(Debug)]
 pub(super) struct Control {
-    /// Orders for the inner guardian. The end of this pipe, by whatever cause, tells it that we are gone.
+    /// Orders for the inner guardian. The end of this pipe tells it that we are gone.
     orders: PipeWriter,
-    /// Tells the thread that watches the child that there was an order.
+    /// Wakes the watcher thread after an order.
     wake: PipeWriter,
-    ladder: Ladder,
+    periods: GracePeriods,
     state: Mutex<ControlState>,
 }
 
 #[derive(Debug, Default)]
 struct ControlState {
-    /// When guardians that do not obey are ended.
+    /// When guardians that do not obey are killed.
     deadline: Option<Instant>,
     /// The outermost guardian, until it is reaped.
     guardian: Option<u32>,
 }
 
-/// How much longer than the ladder guardians may take before they are taken for helpless.
+/// How much longer than the shutdown sequence guardians may take before they are killed.
 const OVERTIME: Duration = Duration::from_secs(7);
 
 impl Control {
     pub(super) fn stop(&self) {
-        self.order(guardian::STOP, self.ladder.grace.saturating_add(self.ladder.term_grace));
+        self.order(guardian::STOP, self.periods.grace.saturating_add(self.periods.term_grace));
     }
 
     pub(super) fn terminate(&self) {
-        self.order(guardian::TERMINATE, self.ladder.term_grace);
+        self.order(guardian::TERMINATE, self.periods.term_grace);
     }
 
     pub(super) fn kill(&self) {
@@ -53,9 +53,9 @@ impl Control {
 
     /// Writing fails only when the guardian has ended, and then there is nothing left to order. A byte always fits: the
     /// guardian reads them as they come.
-    fn order(&self, byte: u8, ladder: Duration) {
+    fn order(&self, byte: u8, periods: Duration) {
         let mut state = self.lock();
-        state.set_deadline(ladder);
+        state.set_deadline(periods);
         state.resume();
         drop(state);
         let _ = (&self.orders).write(&[byte]);
@@ -68,9 +68,9 @@ impl Control {
 }
 
 impl ControlState {
-    /// The guardians have to be done after a ladder of this length. One that is too long for the clock has no deadline.
-    fn set_deadline(&mut self, ladder: Duration) {
-        let deadline = Instant::now().checked_add(ladder.saturating_add(OVERTIME));
+    /// The guardians have to be done after a shutdown sequence of this length. One that is too long for the clock has no deadline.
+    fn set_deadline(&mut self, periods: Duration) {
+        let deadline = Instant::now().checked_add(periods.saturating_add(OVERTIME));
         self.deadline = [self.deadline, deadline].into_iter().flatten().min();
     }
 
@@ -98,17 +98,17 @@ pub(super) fn spawn(mut command: Command) -> io::Result<Child> {
     // All that can fail on our side comes before the fork, so that a started child is always watched.
     let stdin = ChildStdin(pipe::Sender::from_owned_fd(stdin.into())?);
     let stdout = ChildStdout(pipe::Receiver::from_owned_fd(stdout.into())?);
-    let notes = Notes::new(command.on_line.take());
-    let guard = spawn_guarded(command, Source { output: stderr, terminal: None, notes })?;
+    let sink = OutputSink::new(command.on_line.take());
+    let guard = spawn_guarded(command, Source { output: stderr, terminal: None, sink })?;
     Ok(Child { stdin, stdout, guard })
 }
 
-/// What the thread reads of a child.
+/// Input of the watcher thread.
 pub(super) struct Source {
     pub(super) output: Option<File>,
     /// The child's end of its terminal, held so that the terminal lives as long as the child, whatever the child closes.
     pub(super) terminal: Option<OwnedFd>,
-    pub(super) notes: Notes,
+    pub(super) sink: OutputSink,
 }
 
 /// Starts the program, whose streams are set, under a guardian and with a thread that watches it.
@@ -116,12 +116,12 @@ pub(super) fn spawn_guarded(mut command: Command, source: Source) -> io::Result<
     let (control_end, orders) = io::pipe()?;
     let (status, status_end) = io::pipe()?;
     let (woken, wake) = io::pipe()?;
-    let ending = Ending::new();
-    let control = Arc::new(Control { orders, wake, ladder: command.ladder, state: Mutex::default() });
-    let (hand_over, started) = mpsc::sync_channel::<Watch>(1);
+    let exit_sender = ExitSender::new();
+    let control = Arc::new(Control { orders, wake, periods: command.periods, state: Mutex::default() });
+    let (hand_over, started) = mpsc::sync_channel::<Watcher>(1);
     thread::Builder::new().name("attache-child".into()).spawn(move || {
-        if let Ok(watch) = started.recv() {
-            watch.run();
+        if let Ok(watcher) = started.recv() {
+            watcher.run();
         }
     })?;
     guardian::arm(
@@ -129,8 +129,8 @@ pub(super) fn spawn_guarded(mut command: Command, source: Source) -> io::Result<
         guardian::Plan {
             control: above_stdio(control_end.into())?,
             status: above_stdio(status_end.into())?,
-            grace: command.ladder.grace,
-            term_grace: command.ladder.term_grace,
+            grace: command.periods.grace,
+            term_grace: command.periods.term_grace,
             terminal: source.terminal.is_some(),
         },
     );
@@ -138,10 +138,10 @@ pub(super) fn spawn_guarded(mut command: Command, source: Source) -> io::Result<
     let spawned = command.inner.spawn().map_err(|error| command.explain(&error))?;
     // The command holds our copies of the child's ends, which would keep its pipes open for ever.
     drop(command);
-    let Source { output, terminal, notes } = source;
+    let Source { output, terminal, sink } = source;
     control.lock().guardian = Some(spawned.id());
     let guardian_end = poll::end_of(spawned.id());
-    let mut watch = Watch {
+    let mut watcher = Watcher {
         guardian: spawned,
         program: 0,
         status,
@@ -149,14 +149,14 @@ pub(super) fn spawn_guarded(mut command: Command, source: Source) -> io::Result<
         guardian_end,
         output,
         terminal,
-        notes,
-        ending,
+        sink,
+        exit_sender,
         control: control.clone(),
     };
-    watch.program = watch.report().unwrap_or_default();
-    let guard = ChildGuard::new(watch.program.unsigned_abs(), control, &watch.ending, &watch.notes);
+    watcher.program = watcher.report().unwrap_or_default();
+    let guard = ChildGuard::new(watcher.program.unsigned_abs(), control, &watcher.exit_sender, &watcher.sink);
     // The thread is there, waiting for just this.
-    let _ = hand_over.send(watch);
+    let _ = hand_over.send(watcher);
     Ok(guard)
 }
 
@@ -166,13 +166,13 @@ fn above_stdio(fd: OwnedFd) -> io::Result<OwnedFd> {
     if fd.as_raw_fd() > 2 { Ok(fd) } else { fd.try_clone() }
 }
 
-/// More than lies in a pipe: whoever still writes after the end is not listened to.
+/// Reads after the end of the child; more than a pipe holds.
 const LAST_READS: usize = 256;
-/// How often guardians are reminded of an order that they have not carried out yet.
+/// Interval at which guardians with a pending order are resumed.
 const REMINDER: Duration = Duration::from_millis(100);
 
-/// All that the thread needs to see a child to its end.
-struct Watch {
+/// State of the watcher thread.
+struct Watcher {
     /// The outermost guardian.
     guardian: std::process::Child,
     /// The process id of the child, to show.
@@ -186,13 +186,13 @@ struct Watch {
     /// Its stderr or its terminal.
     output: Option<File>,
     terminal: Option<OwnedFd>,
-    notes: Notes,
-    ending: Ending,
-    /// Held to the end, so that a dropped guard starts the whole ladder and not the short one for orphans.
+    sink: OutputSink,
+    exit_sender: ExitSender,
+    /// Held to the end, so that a dropped guard starts the whole shutdown sequence and not the short one for orphans.
     control: Arc<Control>,
 }
 
-impl Watch {
+impl Watcher {
     fn run(mut self) {
         let mut buffer = vec![0; 16 * 1024];
         let mut ended = false;
@@ -204,7 +204,7 @@ impl Watch {
                 self.woken.as_ref().map(AsFd::as_fd),
                 self.guardian_end.as_ref().map(AsFd::as_fd),
             ];
-            // Once all is gone, only what already lies in the pipe is read: somebody outside of the guardian's reach
+            // Once all is gone, only what already lies in the pipe is read: a process outside of the guardian's reach
             // may hold the other end.
             let wait = if ended { Some(Duration::ZERO) } else { self.woken.is_none().then_some(REMINDER) };
             let Ok([status, output, woken, guardian_end]) = poll::readable(fds, wait) else { break };
@@ -224,13 +224,13 @@ impl Watch {
             }
             if status || (self.woken.is_none() && self.is_overdue()) {
                 ended = true;
-                // With nobody left on it, the terminal ends after its last byte.
+                // Without our descriptor, the terminal ends after its last byte.
                 self.terminal = None;
             }
         }
         let status = self.end();
-        self.notes.finish_with(status);
-        self.ending.publish(status);
+        self.sink.finish_with(status);
+        self.exit_sender.publish(status);
     }
 
     /// Whether guardians that have an order are helpless. The outer one is killed then: if the inner one is able to, it
@@ -246,14 +246,14 @@ impl Watch {
         true
     }
 
-    /// Sees the guardians to their end. Returns the status of the child.
+    /// Waits for the end of the guardians. Returns the status of the child.
     fn end(&mut self) -> ExitStatus {
         // The inner guardian has reported or was killed, so this waits only where it was overdue.
         let report = match poll::readable([Some(self.status.as_fd())], Some(OVERTIME)) {
             Ok([true]) => self.report().ok().map(ExitStatus::from_raw),
             _ => None,
         };
-        // After a report nobody is left who could hinder the other one.
+        // After a report no process is left that could hinder the other guardian.
         let patience = report.is_none().then_some(OVERTIME);
         let outer = self.reap_guardian(patience);
         if report.is_none() || !outer.is_ok_and(|status| status.success()) {
@@ -283,11 +283,11 @@ impl Watch {
         self.guardian.wait()
     }
 
-    /// STDIO-07: stderr is always read, whether or not anybody is interested in it. The end of a terminal is an error.
+    /// STDIO-07: stderr is always read. The end of a terminal is an error.
     fn drain(&mut self, buffer: &mut [u8]) {
         let Some(output) = &mut self.output else { return };
         match output.read(buffer) {
-            Ok(n @ 1..) => self.notes.push(buffer.get(..n).unwrap_or_default()),
+            Ok(n @ 1..) => self.sink.push(buffer.get(..n).unwrap_or_default()),
             Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {}
             Ok(_) | Err(_) => self.output = None,
         }

@@ -1,7 +1,7 @@
 //! Starting a child on Windows, and the threads that watch it.
 //!
 //! The job object keeps the promise that nothing is left behind. Windows has no signal that asks a process to leave,
-//! so the ladder is short: stdin is closed, both graces pass, the job is killed.
+//! so the shutdown sequence is short: stdin is closed, both graces pass, the job is killed.
 
 use std::collections::hash_map::RandomState;
 use std::ffi::{OsStr, OsString};
@@ -20,14 +20,14 @@ use std::time::{Duration, Instant};
 
 use tokio::net::windows::named_pipe::{NamedPipeServer, ServerOptions};
 
-use super::guard::{Ending, Notes};
-use super::{Child, ChildGuard, ChildStdin, ChildStdout, Command, Ladder, Stderr};
+use super::guard::{ExitSender, OutputSink};
+use super::{Child, ChildGuard, ChildStdin, ChildStdout, Command, GracePeriods, Stderr};
 use crate::sys::job::{CREATION_FLAGS, Job};
 
 /// After this, processes that even a kill does not end are not waited for.
 const LAST_WAIT: Duration = Duration::from_secs(5);
 
-/// What the thread that watches a child hears.
+/// Input of the watcher thread.
 enum Event {
     Stop,
     Kill,
@@ -56,8 +56,8 @@ impl Control {
 
 pub(super) fn spawn(mut command: Command) -> io::Result<Child> {
     let job = Job::new()?;
-    let (stdin, stdin_end) = pipe(Towards::Child)?;
-    let (stdout, stdout_end) = pipe(Towards::Us)?;
+    let (stdin, stdin_end) = pipe(Direction::Child)?;
+    let (stdout, stdout_end) = pipe(Direction::Us)?;
     let stderr = match command.stderr {
         Stderr::Capture => Stdio::piped(),
         Stderr::Inherit => Stdio::inherit(),
@@ -66,100 +66,100 @@ pub(super) fn spawn(mut command: Command) -> io::Result<Child> {
     command.inner.stdin(stdin_end).stdout(stdout_end).stderr(stderr).creation_flags(CREATION_FLAGS);
 
     // All that can fail on our side comes before the start, so that a started child is always watched.
-    let notes = Notes::new(command.on_line.take());
-    let ending = Ending::new();
-    let (events, heard) = mpsc::sync_channel(8);
-    let (hand_over, started) = mpsc::sync_channel::<Watch>(1);
+    let sink = OutputSink::new(command.on_line.take());
+    let exit_sender = ExitSender::new();
+    let (events, events_receiver) = mpsc::sync_channel(8);
+    let (hand_over, started) = mpsc::sync_channel::<Watcher>(1);
     let (hand_process, process) = mpsc::sync_channel::<std::process::Child>(1);
-    let (hand_stderr, noise) = mpsc::sync_channel::<(ChildStderr, Notes)>(1);
-    let (tell_silence, silence) = mpsc::sync_channel::<()>(1);
+    let (hand_stderr, stderr_receiver) = mpsc::sync_channel::<(ChildStderr, OutputSink)>(1);
+    let (stderr_done_sender, stderr_done) = mpsc::sync_channel::<()>(1);
     let ended = events.clone();
-    begin("attache-child-wait", move || {
+    spawn_thread("attache-child-wait", move || {
         if let Ok(mut process) = process.recv() {
             let _ = ended.send(Event::Ended(process.wait()));
         }
     })?;
-    begin("attache-child-stderr", move || {
-        if let Ok((stderr, notes)) = noise.recv() {
-            drain(stderr, notes);
+    spawn_thread("attache-child-stderr", move || {
+        if let Ok((stderr, sink)) = stderr_receiver.recv() {
+            drain(stderr, sink);
         }
-        drop(tell_silence);
+        drop(stderr_done_sender);
     })?;
-    begin("attache-child", move || {
-        if let Ok(watch) = started.recv() {
-            watch.run();
+    spawn_thread("attache-child", move || {
+        if let Ok(watcher) = started.recv() {
+            watcher.run();
         }
     })?;
 
     let mut process = command.inner.spawn().map_err(|error| command.explain(&error))?;
-    let ladder = command.ladder;
+    let periods = command.periods;
     // The command holds our copies of the child's ends, which would keep its pipes open for ever.
     drop(command);
     if let Err(error) = job.adopt(&process) {
         let _ = process.kill();
         return Err(error);
     }
-    let guard = ChildGuard::new(process.id(), Arc::new(Control(events)), &ending, &notes);
+    let guard = ChildGuard::new(process.id(), Arc::new(Control(events)), &exit_sender, &sink);
     // The threads are there, waiting for just this.
     if let Some(stderr) = process.stderr.take() {
-        let _ = hand_stderr.send((stderr, notes));
+        let _ = hand_stderr.send((stderr, sink));
     }
     let _ = hand_process.send(process);
-    let _ = hand_over.send(Watch { job, ladder, heard, silence, ending });
+    let _ = hand_over.send(Watcher { job, periods, events_receiver, stderr_done, exit_sender });
     Ok(Child { stdin: ChildStdin(stdin), stdout: ChildStdout(stdout), guard })
 }
 
-fn begin(name: &str, f: impl FnOnce() + Send + 'static) -> io::Result<()> {
+fn spawn_thread(name: &str, f: impl FnOnce() + Send + 'static) -> io::Result<()> {
     thread::Builder::new().name(name.into()).spawn(f).map(drop)
 }
 
-/// STDIO-07: stderr is always read, whether or not anybody is interested in it.
-fn drain(mut stderr: ChildStderr, mut notes: Notes) {
+/// STDIO-07: stderr is always read.
+fn drain(mut stderr: ChildStderr, mut sink: OutputSink) {
     let mut buffer = vec![0; 16 * 1024];
     loop {
         match stderr.read(&mut buffer) {
-            Ok(n @ 1..) => notes.push(buffer.get(..n).unwrap_or_default()),
+            Ok(n @ 1..) => sink.push(buffer.get(..n).unwrap_or_default()),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Ok(_) | Err(_) => break,
         }
     }
-    notes.finish();
+    sink.finish();
 }
 
-/// All that the thread needs to see a child to its end.
-struct Watch {
+/// State of the watcher thread.
+struct Watcher {
     job: Job,
-    ladder: Ladder,
-    heard: mpsc::Receiver<Event>,
-    silence: mpsc::Receiver<()>,
-    ending: Ending,
+    periods: GracePeriods,
+    events_receiver: mpsc::Receiver<Event>,
+    stderr_done: mpsc::Receiver<()>,
+    exit_sender: ExitSender,
 }
 
-impl Watch {
+impl Watcher {
     fn run(self) {
-        let Self { job, ladder, heard, silence, ending } = self;
-        let status = descend(&job, ladder, &heard);
+        let Self { job, periods, events_receiver, stderr_done, exit_sender } = self;
+        let status = descend(&job, periods, &events_receiver);
         // From here on orders fail instead of waiting for a reader.
-        drop(heard);
+        drop(events_receiver);
         job.kill();
         let end = Instant::now() + LAST_WAIT;
         while !job.is_empty() && Instant::now() < end {
             thread::sleep(Duration::from_millis(5));
         }
-        // Ends when stderr has, or when somebody outside of the job holds it open for too long.
-        let _ = silence.recv_timeout(Duration::from_millis(500));
-        ending.publish(status);
+        // Ends when stderr has, or when a process outside of the job holds it open for too long.
+        let _ = stderr_done.recv_timeout(Duration::from_millis(500));
+        exit_sender.publish(status);
     }
 }
 
-/// Goes down the ladder when told to. Returns when the child itself has ended.
-fn descend(job: &Job, ladder: Ladder, heard: &mpsc::Receiver<Event>) -> ExitStatus {
-    let patience = ladder.grace.saturating_add(ladder.term_grace);
+/// Goes down the shutdown sequence when told to. Returns when the child itself has ended.
+fn descend(job: &Job, periods: GracePeriods, events_receiver: &mpsc::Receiver<Event>) -> ExitStatus {
+    let patience = periods.grace.saturating_add(periods.term_grace);
     let mut due: Option<Instant> = None;
     loop {
         let event = match due {
-            Some(due) => heard.recv_timeout(due.saturating_duration_since(Instant::now())),
-            None => heard.recv().map_err(mpsc::RecvTimeoutError::from),
+            Some(due) => events_receiver.recv_timeout(due.saturating_duration_since(Instant::now())),
+            None => events_receiver.recv().map_err(mpsc::RecvTimeoutError::from),
         };
         match event {
             Ok(Event::Stop) => due = due.or_else(|| Instant::now().checked_add(patience)),
@@ -173,19 +173,19 @@ fn descend(job: &Job, ladder: Ladder, heard: &mpsc::Receiver<Event>) -> ExitStat
     }
 }
 
-enum Towards {
+enum Direction {
     Child,
     Us,
 }
 
 /// A pipe whose one end tokio can wait for, which the anonymous pipes of Windows do not allow, and whose other end is
 /// an ordinary file, which is what programs expect.
-fn pipe(towards: Towards) -> io::Result<(NamedPipeServer, File)> {
-    let (inbound, outbound) = match towards {
-        Towards::Child => (false, true),
-        Towards::Us => (true, false),
+fn pipe(direction: Direction) -> io::Result<(NamedPipeServer, File)> {
+    let (inbound, outbound) = match direction {
+        Direction::Child => (false, true),
+        Direction::Us => (true, false),
     };
-    // Nobody can guess the name, and nobody but us can be the one client that it admits.
+    // The name is secret, and the pipe admits one client, which is us.
     let (a, b) = (random(), random());
     let name = format!(r"\\.\pipe\attache-{}-{a:016x}{b:016x}", std::process::id());
     let server = ServerOptions::new()

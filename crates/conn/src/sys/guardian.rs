@@ -1,4 +1,4 @@
-//! The guardians: processes between us and a child, which outlive us by a moment to clean up.
+//! The guardians: processes between us and a child that clean up after our end.
 //!
 //! [`arm`] makes a command fork twice more just before it executes its program. The innermost process goes on to become
 //! the program; the others never return into the caller's code. The inner guardian keeps a control pipe and a
@@ -26,22 +26,23 @@ use std::time::Duration;
 
 use libc::{c_int, pid_t};
 
-use super::times::{GLANCE, LAST_WAIT, LEFTOVER_GRACE, Millis, ORPHAN_GRACE, Times};
-use super::{kin, pty};
+use super::times::{DESCENDANT_GRACE, LAST_WAIT, Millis, ORPHAN_GRACE, POLL_INTERVAL, Times};
+use super::{process_tree, pty};
 
-/// Go down the whole ladder: time to leave, `SIGTERM`, time to leave, `SIGKILL`.
+/// The whole shutdown sequence: grace period, `SIGTERM`, grace period, `SIGKILL`.
 pub(crate) const STOP: u8 = b'S';
-/// The ladder from `SIGTERM` on.
+/// The shutdown sequence from `SIGTERM` on.
 pub(crate) const TERMINATE: u8 = b'T';
-/// The last step of the ladder.
+/// The last step of the shutdown sequence.
 pub(crate) const KILL: u8 = b'K';
 
-/// What the guardians are told at their start.
+/// Parameters of the guardians.
 pub(crate) struct Plan {
-    /// Where orders come from; its end means that our process is gone.
+    /// The read end of the control pipe; its end means that our process is gone.
     pub(crate) control: OwnedFd,
-    /// Where two native `i32` go: the program's process id at the start, its wait status when all is over. Only the inner
-    /// guardian holds it, so that its end without a status means that this one was killed.
+    /// The write end of the status pipe, for two native `i32`: the program's process id at the start and its
+    /// wait status at the end. Only the inner guardian holds it, so its end without a status means that the
+    /// inner guardian was killed.
     pub(crate) status: OwnedFd,
     pub(crate) grace: Duration,
     pub(crate) term_grace: Duration,
@@ -49,8 +50,8 @@ pub(crate) struct Plan {
     pub(crate) terminal: bool,
 }
 
-/// Lets the program of `command` start under its guardians; the process id that `command` reports is that of the
-/// outermost. The descriptors of `plan` must be above 2, and close when `command` is dropped.
+/// Makes the program of `command` start under guardians. The process id that `command` reports is that of the
+/// outermost guardian. The descriptors of `plan` must be above 2 and close when `command` is dropped.
 pub(crate) fn arm(command: &mut Command, plan: Plan) {
     let times = Times { grace: Millis::of(plan.grace), term_grace: Millis::of(plan.term_grace) };
     let parent = std::process::id() as pid_t;
@@ -67,12 +68,12 @@ pub(crate) fn arm(command: &mut Command, plan: Plan) {
 
 /// Wakes a guardian that was stopped; called by our process for a child that it has not reaped.
 pub(crate) fn resume(guardian: u32) {
-    kin::signal(guardian as pid_t, libc::SIGCONT);
+    process_tree::signal(guardian as pid_t, libc::SIGCONT);
 }
 
 /// Whether a child of our process has ended, and waits for that if asked to. Does not reap it.
 pub(crate) fn has_ended(child: u32, wait: bool) -> bool {
-    kin::has_ended(child as pid_t, wait)
+    process_tree::has_ended(child as pid_t, wait)
 }
 
 /// Ends what is left of a program whose guardians did not come to an orderly end.
@@ -81,12 +82,12 @@ pub(crate) fn end_orphans(_program: pid_t) {
     super::orphans::end_all(Duration::from_millis(LAST_WAIT.0.unsigned_abs()));
 }
 
-/// Without subreapers there is only the program's group. Its guardian has just died, so that its number cannot have
-/// come to belong to somebody else yet.
+/// Without subreapers there is only the program's group. Its guardian has just died, so that its number cannot
+/// have been reused yet.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn end_orphans(program: pid_t) {
     if program > 1 {
-        kin::signal(-program, libc::SIGKILL);
+        process_tree::signal(-program, libc::SIGKILL);
     }
 }
 
@@ -94,7 +95,7 @@ pub(crate) fn end_orphans(program: pid_t) {
 /// a child, which goes on.
 #[cfg(target_os = "linux")]
 fn fork_outer(parent: pid_t, times: Times) -> io::Result<Option<pid_t>> {
-    kin::adopt_orphans();
+    process_tree::adopt_orphans();
     // SAFETY: these calls take plain numbers and are async-signal-safe.
     unsafe {
         // Each guardian has a group of its own, so that no single signal reaches both.
@@ -103,7 +104,7 @@ fn fork_outer(parent: pid_t, times: Times) -> io::Result<Option<pid_t>> {
         match fork() {
             -1 => Err(io::Error::last_os_error()),
             0 => Ok(Some(outer)),
-            inner => super::outer::keep_watch(inner, parent, times),
+            inner => super::outer::run(inner, parent, times),
         }
     }
 }
@@ -127,8 +128,8 @@ fn fork_inner(
         // A session without a terminal: keys like ctrl-C do not reach the program, and one that would read from the
         // terminal gets an error instead of being stopped.
         libc::setsid();
-        kin::adopt_orphans();
-        kin::mark_descendants();
+        process_tree::adopt_orphans();
+        process_tree::mark_descendants();
         let guardian = libc::getpid();
         match fork() {
             -1 => Err(io::Error::last_os_error()),
@@ -136,7 +137,7 @@ fn fork_inner(
                 become_program(guardian, terminal);
                 Ok(())
             }
-            program => keep_watch(program, outer, control, status, terminal, times),
+            program => run_inner(program, outer, control, status, terminal, times),
         }
     }
 }
@@ -167,7 +168,7 @@ fn become_program(guardian: pid_t, terminal: bool) {
         } else {
             libc::setpgid(0, 0);
         }
-        if !kin::die_with(guardian) {
+        if !process_tree::die_with(guardian) {
             libc::_exit(127);
         }
         for signal in 1..=64 {
@@ -179,8 +180,8 @@ fn become_program(guardian: pid_t, terminal: bool) {
     }
 }
 
-/// The inner guardian's life.
-fn keep_watch(
+/// Runs the inner guardian.
+fn run_inner(
     program: pid_t,
     outer: Option<pid_t>,
     control: RawFd,
@@ -189,12 +190,12 @@ fn keep_watch(
     times: Times,
 ) -> ! {
     if outer.is_some() {
-        kin::wake_at_death_of_parent();
+        process_tree::wake_at_death_of_parent();
     }
     // SAFETY: the descriptors are open and above 2; the rest takes plain numbers.
     unsafe {
-        // Both sides set the group, so that it exists whoever comes first. But the leader of a group cannot begin a
-        // session; there the group exists once the program does, which is before anybody can order its end.
+        // Both sides set the group, so that it exists in either order. But the leader of a group cannot begin a
+        // session; there the group exists once the program does, which is before its end can be ordered.
         if !terminal {
             libc::setpgid(program, program);
         }
@@ -204,15 +205,15 @@ fn keep_watch(
         libc::dup2(status, STATUS);
         close_from(STATUS + 1);
     }
-    settle(libc::SA_NOCLDSTOP);
+    prepare_guardian(libc::SA_NOCLDSTOP);
     report(program);
-    kin::let_memory_go();
-    report(Ward::new(program, outer, times).watch());
+    process_tree::release_memory();
+    report(GuardedProgram::new(program, outer, times).watch());
     if let Some(outer) = outer
-        && kin::is_parent(outer)
+        && process_tree::is_parent(outer)
     {
         // Should the program have stopped it, it would stay for ever.
-        kin::signal(outer, libc::SIGCONT);
+        process_tree::signal(outer, libc::SIGCONT);
     }
     // SAFETY: ends this process at once, without running anything of the process it was forked from.
     unsafe { libc::_exit(0) }
@@ -220,7 +221,7 @@ fn keep_watch(
 
 /// What each guardian does once nothing of our process is open in it any more. `flags` are those of the handler of
 /// `SIGCHLD`.
-pub(super) fn settle(flags: c_int) {
+pub(super) fn prepare_guardian(flags: c_int) {
     // SAFETY: the handler does nothing, and the path is a string that lives for ever.
     unsafe {
         libc::chdir(c"/".as_ptr());
@@ -229,14 +230,14 @@ pub(super) fn settle(flags: c_int) {
         action.sa_flags = flags;
         libc::sigaction(libc::SIGCHLD, &action, ptr::null_mut());
     }
-    kin::open_children();
-    kin::name_guardian();
+    process_tree::open_children();
+    process_tree::name_guardian();
 }
 
 const CONTROL: RawFd = 0;
 const STATUS: RawFd = 1;
 
-/// Only its being called matters: it ends `pselect`.
+/// Interrupts `pselect`.
 extern "C" fn wake(_: c_int) {}
 
 /// All signals but these.
@@ -268,14 +269,14 @@ pub(super) fn close_from(first: RawFd) {
     }
 }
 
-/// Four bytes always fit into the pipe, and if nobody is there to read them, nobody needs them.
+/// Writes a status. Four bytes always fit into the pipe, and a missing reader does not need them.
 fn report(number: i32) {
     let bytes = number.to_ne_bytes();
     // SAFETY: reads as many bytes as the array has.
     unsafe { libc::write(STATUS, bytes.as_ptr().cast(), bytes.len()) };
 }
 
-/// How far down the ladder we are.
+/// Progress of the shutdown sequence.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
     Serving,
@@ -284,8 +285,8 @@ enum Step {
     Killing,
 }
 
-/// The program and its descendants, as the guardian sees them.
-struct Ward {
+/// The program and its descendants.
+struct GuardedProgram {
     program: pid_t,
     /// The outer guardian, as long as it lives.
     outer: Option<pid_t>,
@@ -295,33 +296,33 @@ struct Ward {
     due: Option<Millis>,
     /// The program has ended; it is not reaped before the end.
     ended: bool,
-    /// Our process is there and may give orders.
+    /// Our process is alive and may send orders.
     ordered: bool,
 }
 
-impl Ward {
+impl GuardedProgram {
     fn new(program: pid_t, outer: Option<pid_t>, times: Times) -> Self {
         Self { program, outer, times, step: Step::Serving, due: None, ended: false, ordered: true }
     }
 
-    /// Returns the program's wait status when nothing is left of it, or at least nothing that can be ended.
+    /// Returns the program's wait status when all its processes have ended or cannot be ended.
     fn watch(&mut self) -> c_int {
         loop {
-            self.look();
-            if self.outer.is_some_and(|outer| !kin::is_parent(outer)) {
+            self.check_children();
+            if self.outer.is_some_and(|outer| !process_tree::is_parent(outer)) {
                 // Only an attack ends it, and the next step of that would be to kill this process too.
                 self.outer = None;
                 self.kill();
             }
-            if self.ended && !self.sweep() {
-                return self.bury();
+            if self.ended && !self.reap_descendants() {
+                return self.reap_program();
             }
             if self.due.is_some_and(|due| due <= Millis::now()) {
                 match self.step {
                     Step::Serving => self.due = None,
                     Step::Closing => self.terminate(self.times.term_grace),
                     Step::Terminating => self.kill(),
-                    Step::Killing => return self.bury(),
+                    Step::Killing => return self.reap_program(),
                 }
                 continue;
             }
@@ -329,51 +330,51 @@ impl Ward {
         }
     }
 
-    /// Reaps adopted processes, and notices the end of the program without reaping it.
-    fn look(&mut self) {
+    /// Reaps adopted processes and detects the end of the program without reaping it.
+    fn check_children(&mut self) {
         while !self.ended {
-            let Some(pid) = kin::ended_child() else { return };
+            let Some(pid) = process_tree::ended_child() else { return };
             if pid == self.program {
                 self.ended = true;
                 match self.step {
                     Step::Killing => self.kill(),
-                    _ => self.terminate(LEFTOVER_GRACE.min(self.times.term_grace)),
+                    _ => self.terminate(DESCENDANT_GRACE.min(self.times.term_grace)),
                 }
             } else {
-                kin::reap(pid);
+                process_tree::reap(pid);
             }
         }
     }
 
-    /// Reaps what has ended of the descendants that the program left behind. Says whether there are more.
-    fn sweep(&self) -> bool {
+    /// Reaps descendants that the program left behind. Returns whether there are more.
+    fn reap_descendants(&self) -> bool {
         loop {
             let (mut left, mut reaped) = (false, false);
-            let known = kin::each_child(|pid| {
+            let known = process_tree::each_child(|pid| {
                 if pid == self.program {
                     return;
                 }
-                if kin::reap(pid) {
+                if process_tree::reap(pid) {
                     reaped = true;
                     return;
                 }
                 left = true;
                 // Those that appear after the order was given have lost their parent to it.
                 if self.step == Step::Killing {
-                    kin::signal(pid, libc::SIGKILL);
+                    process_tree::signal(pid, libc::SIGKILL);
                 }
             });
             // A long list is read in pieces, and one that shrinks meanwhile is not read whole.
             if !reaped {
-                return if known { left } else { kin::group_lives(self.program) };
+                return if known { left } else { process_tree::group_lives(self.program) };
             }
         }
     }
 
-    /// Takes the program's status. One that cannot be ended is said to have been.
-    fn bury(&self) -> c_int {
+    /// Reaps the program and returns its status. A program that cannot be ended is reported as killed.
+    fn reap_program(&self) -> c_int {
         // The last moment at which the group's number is surely its own.
-        kin::signal(-self.program, libc::SIGKILL);
+        process_tree::signal(-self.program, libc::SIGKILL);
         let mut status = libc::SIGKILL;
         // SAFETY: writes one number, to a place that is one.
         unsafe { libc::waitpid(self.program, &mut status, libc::WNOHANG) };
@@ -384,14 +385,18 @@ impl Ward {
         let mut wait = self.due.map(Millis::left);
         if self.ended || self.step == Step::Killing {
             // Members of the group that are not our children end without a signal to us.
-            wait = wait.min(Some(GLANCE)).or(Some(GLANCE));
+            wait = wait.min(Some(POLL_INTERVAL)).or(Some(POLL_INTERVAL));
         }
-        if kin::sleep(self.ordered.then_some(CONTROL), wait.map(|wait| wait.0), &signals(&[libc::SIGCHLD])) {
-            self.listen();
+        if process_tree::sleep(
+            self.ordered.then_some(CONTROL),
+            wait.map(|wait| wait.0),
+            &signals(&[libc::SIGCHLD]),
+        ) {
+            self.read_orders();
         }
     }
 
-    fn listen(&mut self) {
+    fn read_orders(&mut self) {
         let mut orders = [0_u8; 16];
         // SAFETY: writes at most as many bytes as the array has.
         let n = unsafe { libc::read(CONTROL, orders.as_mut_ptr().cast(), orders.len()) };
@@ -434,16 +439,16 @@ impl Ward {
         self.signal_all(libc::SIGKILL);
     }
 
-    /// The group of the program gets it, and those descendants that are ours now and not in it. Each once: many
-    /// programs take a second `SIGTERM` for impatience.
+    /// Signals the program's group and the adopted descendants outside of it, each process once: many programs
+    /// exit at once on a second `SIGTERM`.
     fn signal_all(&self, signal: c_int) {
-        kin::signal(-self.program, signal);
+        process_tree::signal(-self.program, signal);
         let outside = |pid| {
-            if !kin::is_in_group(pid, self.program) {
-                kin::signal(pid, signal);
+            if !process_tree::is_in_group(pid, self.program) {
+                process_tree::signal(pid, signal);
             }
         };
-        if !kin::each_child(outside) {
+        if !process_tree::each_child(outside) {
             outside(self.program);
         }
     }

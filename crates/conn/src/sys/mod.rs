@@ -1,13 +1,11 @@
-//! The only place of this crate where `unsafe` may stand: calls to the system that have no safe form in the standard
-//! library. Each block says why it is sound; nothing here decides anything, except the guardian, which has to.
+//! System calls without a safe form in the standard library: the only place with `unsafe` code in this crate.
+//! Each block says why it is sound.
 #![expect(unsafe_code, reason = "system calls; each block carries its reason")]
 
 #[cfg(unix)]
 pub(crate) mod guardian;
 #[cfg(windows)]
 pub(crate) mod job;
-#[cfg(unix)]
-mod kin;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) mod malloc;
 #[cfg(target_os = "linux")]
@@ -16,6 +14,8 @@ pub(crate) mod orphans;
 mod outer;
 #[cfg(unix)]
 pub(crate) mod poll;
+#[cfg(unix)]
+mod process_tree;
 #[cfg(unix)]
 pub(crate) mod pty;
 #[cfg(unix)]

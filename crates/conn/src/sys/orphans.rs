@@ -1,4 +1,4 @@
-//! Our own process as the last resort: it adopts what is left when a program has killed both of its guardians.
+//! Cleanup by our own process, which adopts the descendants of a program that killed both of its guardians.
 
 use std::fs;
 use std::io;
@@ -8,21 +8,21 @@ use std::time::{Duration, Instant};
 
 use libc::pid_t;
 
-use super::kin;
+use super::process_tree;
 
 static ADOPTING: AtomicBool = AtomicBool::new(false);
 
 /// Makes this process a child subreaper.
 pub(crate) fn adopt() {
-    kin::adopt_orphans();
+    process_tree::adopt_orphans();
     ADOPTING.store(true, Ordering::Release);
 }
 
-/// How long to wait for killed processes before the next look.
-const GLANCE: Duration = Duration::from_millis(2);
-/// Looks in a row that must find nothing: children of a thread that ends are handed to another one, and may be in
+/// The wait for killed processes before the next scan.
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
+/// Empty scans in a row before the end: children of an ending thread move to another thread and may be in
 /// neither list for a moment.
-const EMPTY_LOOKS: u32 = 3;
+const EMPTY_SCANS: u32 = 3;
 
 /// Kills and reaps the orphans that guardians of ours have left to this process, and all that they start meanwhile. Gives
 /// up when none of them has ended for `patience`: then they hang in the kernel. Does nothing unless [`adopt`] was called.
@@ -35,25 +35,25 @@ pub(crate) fn end_all(patience: Duration) {
     }
     let mut last_end = Instant::now();
     let mut empty = 0;
-    while empty < EMPTY_LOOKS && last_end.elapsed() < patience {
+    while empty < EMPTY_SCANS && last_end.elapsed() < patience {
         let orphans = orphans();
         empty = if orphans.is_empty() { empty + 1 } else { 0 };
         for pid in &orphans {
-            kin::signal(*pid, libc::SIGKILL);
+            process_tree::signal(*pid, libc::SIGKILL);
         }
-        if orphans.into_iter().filter(|pid| kin::reap(*pid)).count() > 0 {
+        if orphans.into_iter().filter(|pid| process_tree::reap(*pid)).count() > 0 {
             last_end = Instant::now();
         } else {
-            thread::sleep(GLANCE);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 }
 
 /// Children of any thread of this process that carry the mark of its guardians.
 fn orphans() -> Vec<pid_t> {
-    let Some(own) = kin::descendant_mark(0) else { return Vec::new() };
+    let Some(own) = process_tree::descendant_mark(0) else { return Vec::new() };
     let mut children = children().unwrap_or_default();
-    children.retain(|pid| kin::descendant_mark(*pid).is_some_and(|mark| mark < own));
+    children.retain(|pid| process_tree::descendant_mark(*pid).is_some_and(|mark| mark < own));
     children
 }
 

@@ -1,4 +1,4 @@
-//! The outer guardian: watches the inner one, and ends everything if that cannot do so any more.
+//! The outer guardian: watches the inner one and ends everything if the inner one cannot.
 //!
 //! It holds nothing of our process and takes no orders. As long as the inner guardian lives, all orphans are that one's;
 //! they become children of this process in the moment in which the inner one dies. Keeps to the rules of
@@ -6,50 +6,50 @@
 
 use libc::pid_t;
 
-use super::guardian::{close_from, settle, signals};
-use super::kin::{self, ChildState, Reaped};
-use super::times::{GLANCE, LAST_WAIT, Millis, Times};
+use super::guardian::{close_from, prepare_guardian, signals};
+use super::process_tree::{self, ChildState, Reaped};
+use super::times::{LAST_WAIT, Millis, POLL_INTERVAL, Times};
 
-/// How often the inner guardian may be stopped. Nobody but an attacker has a reason to do it even once: neither keys of
-/// a terminal nor a stopped process group reach it.
+/// How often the inner guardian may be stopped. Only an attacker stops it: neither terminal keys nor a stopped
+/// process group reach it.
 const MAX_STOPS: u32 = 3;
 
-/// The outer guardian's life.
-pub(super) fn keep_watch(inner: pid_t, parent: pid_t, times: Times) -> ! {
-    kin::wake_at_death_of_parent();
+/// Runs the outer guardian.
+pub(super) fn run(inner: pid_t, parent: pid_t, times: Times) -> ! {
+    process_tree::wake_at_death_of_parent();
     close_from(0);
-    settle(0);
-    kin::let_memory_go();
+    prepare_guardian(0);
+    process_tree::release_memory();
     await_end(inner, parent, times);
     kill_children();
     // SAFETY: ends this process at once, without running anything of the process it was forked from.
     unsafe { libc::_exit(0) }
 }
 
-/// Returns when the inner guardian has ended, which it is made to if it has no chance to do its work.
+/// Waits for the end of the inner guardian, and kills it if it cannot do its work.
 fn await_end(inner: pid_t, parent: pid_t, times: Times) {
     let mut stops = 0_u32;
-    // Set when our process is gone. The inner guardian sees that by itself, unless somebody keeps its control pipe open.
+    // Set when our process is gone. The inner guardian sees that by itself, unless another process keeps its control pipe open.
     let mut due: Option<Millis> = None;
     loop {
-        match kin::state_of(inner) {
+        match process_tree::state_of(inner) {
             ChildState::Ended => return,
             ChildState::Stopped => {
                 stops = stops.saturating_add(1);
                 let signal = if stops > MAX_STOPS { libc::SIGKILL } else { libc::SIGCONT };
-                kin::signal(inner, signal);
+                process_tree::signal(inner, signal);
                 continue;
             }
             ChildState::Unchanged => {}
         }
-        if due.is_none() && !kin::is_parent(parent) {
+        if due.is_none() && !process_tree::is_parent(parent) {
             due = Some(times.of_orphans().later());
         }
         if due.is_some_and(|due| due <= Millis::now()) {
-            kin::signal(inner, libc::SIGKILL);
-            due = Some(GLANCE.later());
+            process_tree::signal(inner, libc::SIGKILL);
+            due = Some(POLL_INTERVAL.later());
         }
-        kin::sleep(None, due.map(|due| due.left().0), &signals(&[libc::SIGCHLD]));
+        process_tree::sleep(None, due.map(|due| due.left().0), &signals(&[libc::SIGCHLD]));
     }
 }
 
@@ -59,12 +59,12 @@ fn kill_children() {
     // Runs out only on processes that hang in the kernel.
     let mut due = LAST_WAIT.later();
     loop {
-        kin::each_child(|pid| {
-            kin::signal(pid, libc::SIGKILL);
+        process_tree::each_child(|pid| {
+            process_tree::signal(pid, libc::SIGKILL);
         });
         let mut reaped = false;
         loop {
-            match kin::reap_any() {
+            match process_tree::reap_any() {
                 Reaped::One => reaped = true,
                 Reaped::None => break,
                 Reaped::NoChildren => return,
@@ -75,7 +75,7 @@ fn kill_children() {
         } else if due <= Millis::now() {
             return;
         } else {
-            kin::sleep(None, Some(GLANCE.0), &signals(&[libc::SIGCHLD]));
+            process_tree::sleep(None, Some(POLL_INTERVAL.0), &signals(&[libc::SIGCHLD]));
         }
     }
 }

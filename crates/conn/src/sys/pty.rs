@@ -66,7 +66,7 @@ pub(crate) fn set_size(master: &impl AsRawFd, columns: u16, rows: u16) -> io::Re
     checked(unsafe { libc::ioctl(master.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) })
 }
 
-/// Line feeds stay what they are: nobody moves a carriage here. Erasing a character erases all bytes of it.
+/// Keeps line feeds unchanged, and makes erase remove all bytes of a character.
 fn plain_output(slave: &OwnedFd) -> io::Result<()> {
     // SAFETY: the settings are plain data, filled in by the first call and read by the second.
     unsafe {
@@ -93,6 +93,6 @@ fn checked(result: c_int) -> io::Result<()> {
 
 fn owned(fd: c_int) -> io::Result<OwnedFd> {
     checked(fd)?;
-    // SAFETY: the system has just given us this descriptor, so nobody else owns it.
+    // SAFETY: the system has just given us this descriptor, so it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

@@ -9,7 +9,7 @@ use tokio::io::ReadBuf;
 /// the new file from now on; who holds another descriptor of the old file keeps it.
 pub(crate) fn redirect(number: RawFd, target: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: `dup2` has no memory preconditions. `target` is open while borrowed. The numbers 0 to 2 are owned by no
-    // `OwnedFd` (the standard library borrows them for ever), so nobody's ownership is violated by replacing the file.
+    // `OwnedFd` (the standard library borrows them for ever), so replacing the file violates no ownership.
     match unsafe { libc::dup2(target.as_raw_fd(), number) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),

@@ -1,15 +1,15 @@
-//! How long guardians wait for what, on a clock that may be read after a fork.
+//! Timeouts of the guardians, on a clock that may be read after a fork.
 
 use std::time::Duration;
 
-/// Left to descendants that outlive the program, before they are killed.
-pub(super) const LEFTOVER_GRACE: Millis = Millis(500);
-/// Left to the program when our process has died, before `SIGTERM`: its stdin has ended with us.
+/// Grace period of descendants that outlive the program.
+pub(super) const DESCENDANT_GRACE: Millis = Millis(500);
+/// Grace period of the program after the death of our process, which closed its stdin.
 pub(super) const ORPHAN_GRACE: Millis = Millis(500);
-/// After this a process that even `SIGKILL` does not end (it hangs in the kernel) is not waited for.
+/// The wait for a process that `SIGKILL` does not end because it hangs in the kernel.
 pub(super) const LAST_WAIT: Millis = Millis(5_000);
-/// How often to look where the system does not tell.
-pub(super) const GLANCE: Millis = Millis(50);
+/// Poll interval where the system has no notification.
+pub(super) const POLL_INTERVAL: Millis = Millis(50);
 
 /// A time span, or a point on the monotonic clock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,12 +29,12 @@ impl Millis {
         Self((now.tv_sec as i64).wrapping_mul(1_000).wrapping_add(now.tv_nsec as i64 / 1_000_000))
     }
 
-    /// The point that is so far away from now.
+    /// Returns the point in time this far from now.
     pub(super) fn later(self) -> Self {
         Self(Self::now().0.wrapping_add(self.0))
     }
 
-    /// How far away this point is.
+    /// Returns the time until this point.
     pub(super) fn left(self) -> Self {
         Self(self.0.wrapping_sub(Self::now().0).max(0))
     }
@@ -45,7 +45,7 @@ impl Millis {
     }
 }
 
-/// How long the steps of the ladder take.
+/// Grace periods of the shutdown sequence.
 #[derive(Clone, Copy)]
 pub(super) struct Times {
     pub(super) grace: Millis,

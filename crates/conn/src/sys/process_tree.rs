@@ -1,4 +1,4 @@
-//! The guardians' system calls: who their children are, how they are signalled and reaped, how they sleep.
+//! System calls of the guardians: listing, signalling and reaping children, and sleeping.
 //!
 //! All of it runs after a fork and keeps to the rules of [`guardian`](super::guardian).
 
@@ -9,7 +9,7 @@ use std::ptr;
 
 use libc::{c_int, pid_t};
 
-/// A child that has ended and is not reaped yet, if there is one.
+/// Returns a child that has ended and is not reaped yet.
 pub(super) fn ended_child() -> Option<pid_t> {
     peek(libc::P_ALL, 0).filter(|&pid| pid != 0)
 }
@@ -47,13 +47,13 @@ pub(super) fn has_ended(child: pid_t, wait: bool) -> bool {
     }
 }
 
-/// Says whether the child is gone.
+/// Reaps a child that has ended. Returns whether it is gone.
 pub(super) fn reap(pid: pid_t) -> bool {
     // SAFETY: the status is not asked for.
     unsafe { libc::waitpid(pid, ptr::null_mut(), libc::WNOHANG) != 0 }
 }
 
-/// To a process, or with a negative number to a group. Says whether there was one.
+/// Signals a process, or with a negative number a group. Returns whether it exists.
 pub(super) fn signal(pid: pid_t, signal: c_int) -> bool {
     // SAFETY: takes plain numbers. Callers pass only what is not reaped, so it cannot hit a stranger.
     unsafe { libc::kill(pid, signal) == 0 }
@@ -70,12 +70,13 @@ pub(super) fn is_in_group(pid: pid_t, group: pid_t) -> bool {
 }
 
 /// Whether there are more members than the zombie of its leader. Linux counts that zombie, so there the answer must
-/// come from the list of children; without it, nobody is waited for.
+/// come from the list of children; without it, there is no wait.
 pub(super) fn group_lives(group: pid_t) -> bool {
     !cfg!(target_os = "linux") && signal(-group, 0)
 }
 
-/// Sleeps until `fd` can be read (then says so), a signal outside of `mask` arrives or `millis` have passed.
+/// Sleeps until `fd` is readable, a signal outside of `mask` arrives or `millis` have passed. Returns whether
+/// `fd` is readable.
 pub(super) fn sleep(fd: Option<RawFd>, millis: Option<i64>, mask: &libc::sigset_t) -> bool {
     // SAFETY: the set and the time are local and initialised; `fd` is far below FD_SETSIZE.
     unsafe {
@@ -100,8 +101,8 @@ pub(super) fn sleep(fd: Option<RawFd>, millis: Option<i64>, mask: &libc::sigset_
 pub(super) use linux::{ChildState, descendant_mark};
 #[cfg(target_os = "linux")]
 pub(super) use linux::{
-    Reaped, adopt_orphans, die_with, each_child, let_memory_go, mark_descendants, name_guardian,
-    open_children, reap_any, state_of, wake_at_death_of_parent,
+    Reaped, adopt_orphans, die_with, each_child, mark_descendants, name_guardian, open_children, reap_any,
+    release_memory, state_of, wake_at_death_of_parent,
 };
 
 #[cfg(target_os = "linux")]
@@ -121,7 +122,7 @@ mod linux {
         prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
     }
 
-    /// Should somebody kill the guardian, the program at least is killed with it. Safe to rely on here, unlike in a
+    /// If the guardian is killed, the program is killed with it. Safe to rely on here, unlike in a
     /// program with threads: the guardian has just one, and the signal follows the thread. False if it is dead already.
     pub(in super::super) fn die_with(guardian: pid_t) -> bool {
         prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as c_ulong);
@@ -158,7 +159,7 @@ mod linux {
         }
     }
 
-    /// What happened to a child since the last question.
+    /// Change of a child since the last query.
     #[derive(Clone, Copy, PartialEq, Eq)]
     pub(in super::super) enum ChildState {
         Unchanged,
@@ -180,7 +181,7 @@ mod linux {
         }
     }
 
-    /// What [`reap_any`] found.
+    /// Result of [`reap_any`].
     #[derive(Clone, Copy, PartialEq, Eq)]
     pub(in super::super) enum Reaped {
         One,
@@ -198,7 +199,7 @@ mod linux {
         }
     }
 
-    /// What `ps` and `top` show instead of the name of our program.
+    /// Sets the process name that `ps` and `top` show.
     pub(in super::super) fn name_guardian() {
         prctl(libc::PR_SET_NAME, c"attache-guard".as_ptr() as c_ulong);
     }
@@ -248,7 +249,7 @@ mod linux {
 
     /// The guardian began as a copy of our process, and every page that we have written to since then would exist
     /// twice. It needs none of them: what it uses is on its stack, and the C library's `errno`.
-    pub(in super::super) fn let_memory_go() {
+    pub(in super::super) fn release_memory() {
         let here = 0_u8;
         let mut line = Line::default();
         each_byte(c"/proc/self/maps", |byte| {
@@ -332,7 +333,7 @@ mod linux {
 
 #[cfg(not(target_os = "linux"))]
 pub(super) use other::{
-    adopt_orphans, die_with, each_child, let_memory_go, mark_descendants, name_guardian, open_children,
+    adopt_orphans, die_with, each_child, mark_descendants, name_guardian, open_children, release_memory,
     wake_at_death_of_parent,
 };
 
@@ -355,7 +356,7 @@ mod other {
 
     pub(in super::super) fn name_guardian() {}
 
-    pub(in super::super) fn let_memory_go() {}
+    pub(in super::super) fn release_memory() {}
 
     pub(in super::super) fn each_child(_f: impl FnMut(pid_t)) -> bool {
         false
