@@ -37,6 +37,8 @@ pub mod auth;
 mod blocking;
 mod commands;
 mod history;
+// Hidden modules are public for this crate's own tests.
+#[doc(hidden)]
 pub mod http;
 mod instructions;
 mod mcp;
@@ -45,10 +47,12 @@ mod modes;
 mod next_edits;
 mod options;
 mod project_files;
+#[doc(hidden)]
 pub mod providers;
 mod reporter;
 mod session;
 mod state;
+#[doc(hidden)]
 pub mod store;
 mod text;
 mod tools;

@@ -13,9 +13,8 @@ use super::limits::{
 };
 use super::server::{PagedList, Server};
 use crate::model::{Part, ToolSpec};
-use crate::modes::Mode;
 use crate::text::{clip, head_and_tail};
-use crate::tools::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, spec as tool_spec, text};
+use crate::tools::{Arguments, Availability, Boxed, Job, Output, Result, Tool, ToolContext, ToolInfo, text};
 
 /// The longest name that every provider accepts.
 const MAX_NAME: usize = 64;
@@ -49,17 +48,10 @@ struct McpTool {
 }
 
 impl Tool for McpTool {
-    fn spec(&self) -> ToolSpec {
-        self.spec.clone()
-    }
-
-    fn kind(&self) -> ToolKind {
-        ToolKind::Other
-    }
-
-    /// A server's description of its own tools is not trusted, so none is read-only.
-    fn is_available_in(&self, mode: Mode) -> bool {
-        mode != Mode::Plan
+    /// A server's description of its own tools is not trusted, so none counts as read-only.
+    fn info(&self) -> ToolInfo {
+        let (kind, availability) = (ToolKind::Other, Availability::NotInPlanMode);
+        ToolInfo { spec: self.spec.clone(), kind, availability, is_reported: true }
     }
 
     fn prepare<'a>(&'a self, _: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
@@ -73,7 +65,7 @@ impl Tool for McpTool {
                 name: Some(tool.clone()),
                 input: Some(shown.clone()),
             };
-            let job = Job::new(title, ToolKind::Other, vec![Effect::Tool(used)], move |cx, _| async move {
+            let job = Job::new(title, vec![Effect::Tool(used)], move |cx, _| async move {
                 let _call = server.calls().enter(cx.turn.clone());
                 let result = server
                     .call(&tool, input)
@@ -92,22 +84,12 @@ struct ResourceTool {
 }
 
 impl Tool for ResourceTool {
-    fn spec(&self) -> ToolSpec {
+    fn info(&self) -> ToolInfo {
         let server = self.server.name();
         let about = format!("Lists the resources of the MCP server {server}, or reads one of them.");
-        tool_spec(
-            &name(server, "resources"),
-            &about,
-            &[("uri", text("the one to read; default: list them"), false)],
-        )
-    }
-
-    fn kind(&self) -> ToolKind {
-        ToolKind::Read
-    }
-
-    fn is_available_in(&self, mode: Mode) -> bool {
-        mode != Mode::Plan
+        let uri = ("uri", text("the one to read; default: list them"), false);
+        let info = ToolInfo::new(ToolKind::Read, &name(server, "resources"), &about, &[uri]);
+        ToolInfo { availability: Availability::NotInPlanMode, ..info }
     }
 
     fn prepare<'a>(&'a self, _: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
@@ -123,7 +105,7 @@ impl Tool for ResourceTool {
                 name: Some("resources".to_owned()),
                 input: uri.clone(),
             };
-            Ok(Job::new(title, ToolKind::Read, vec![Effect::Tool(used)], move |_, _| async move {
+            Ok(Job::new(title, vec![Effect::Tool(used)], move |_, _| async move {
                 match uri {
                     Some(uri) => Ok(read(server.resource(&uri).await?.contents)),
                     None => Ok(list(&server.resources().await?)),

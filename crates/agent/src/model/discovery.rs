@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
 use tokio::task::JoinSet;
 
 use super::provider::Provider;
@@ -51,97 +53,154 @@ async fn of(http: &Http, provider: &Provider) -> Option<Vec<ModelInfo>> {
         return ollama(http, provider, root).await;
     }
     if provider.id == "lmstudio"
-        && let Some(list) = ask(http, Request::get(format!("{root}/api/v0/models"))).await
+        && let Some(list) =
+            ask::<List<LmStudioModel>>(http, Request::get(format!("{root}/api/v0/models"))).await
     {
-        return Some(list["data"].as_array()?.iter().filter_map(|model| lmstudio(provider, model)).collect());
+        return Some(list.data.into_iter().filter_map(|model| model.info(provider)).collect());
     }
-    let list = ask(http, Request::get(format!("{}/models", provider.base_url))).await?;
-    let list = list["data"].as_array()?;
-    let owner = list.first()?["owned_by"].as_str().unwrap_or_default();
+    let list: List<OpenAiModel> = ask(http, Request::get(format!("{}/models", provider.base_url))).await?;
+    let owner = list.data.first()?.owned_by.as_deref().unwrap_or_default();
     // Any program may listen on such ports; at its default URL a server has to identify itself.
     if settings::has_default_url(provider) && provider.id != "lmstudio" && owner != provider.id {
         return None;
     }
-    let props = match owner {
+    let props: LlamaProps = match owner {
         "llamacpp" => ask(http, Request::get(format!("{root}/props"))).await.unwrap_or_default(),
-        _ => Value::Null,
+        _ => LlamaProps::default(),
     };
-    Some(list.iter().filter_map(|model| openai(provider, model, &props)).collect())
+    Some(list.data.iter().map(|model| model.info(provider, &props)).collect())
+}
+
+#[derive(Deserialize)]
+struct List<T> {
+    data: Vec<T>,
 }
 
 /// A model as llama.cpp, vLLM and others list it.
-fn openai(provider: &Provider, model: &Value, props: &Value) -> Option<ModelInfo> {
-    let mut info = catalog::info(&provider.id, model["id"].as_str()?);
-    let sizes = [
-        &model["max_model_len"],
-        &props["default_generation_settings"]["n_ctx"],
-        &model["meta"]["n_ctx"],
-        &model["context_length"],
-    ];
-    fit(&mut info, sizes.iter().find_map(|size| size.as_u64()));
-    info.images = props["modalities"]["vision"].as_bool().unwrap_or(info.images);
-    info.audio = props["modalities"]["audio"].as_bool().unwrap_or(info.audio);
-    // llama.cpp names its models by file.
-    let file = info.id.rsplit('/').next().unwrap_or_default();
-    info.name = format!("{} ({})", file.trim_end_matches(".gguf"), provider.name);
-    Some(info)
+#[derive(Deserialize)]
+struct OpenAiModel {
+    id: String,
+    owned_by: Option<String>,
+    max_model_len: Option<u64>,
+    context_length: Option<u64>,
+    meta: Option<ContextSize>,
 }
 
-fn lmstudio(provider: &Provider, model: &Value) -> Option<ModelInfo> {
-    let kind = model["type"].as_str().unwrap_or("llm");
-    if kind == "embeddings" {
-        return None;
+/// The properties of a llama.cpp server.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct LlamaProps {
+    default_generation_settings: ContextSize,
+    modalities: Modalities,
+}
+
+#[derive(Deserialize, Default)]
+struct ContextSize {
+    n_ctx: Option<u64>,
+}
+
+#[derive(Deserialize, Default)]
+struct Modalities {
+    vision: Option<bool>,
+    audio: Option<bool>,
+}
+
+impl OpenAiModel {
+    fn info(&self, provider: &Provider, props: &LlamaProps) -> ModelInfo {
+        let mut info = catalog::info(&provider.id, &self.id);
+        let from_meta = self.meta.as_ref().and_then(|meta| meta.n_ctx);
+        let window = self.max_model_len.or(props.default_generation_settings.n_ctx).or(from_meta);
+        set_window(&mut info, window.or(self.context_length));
+        info.images = props.modalities.vision.unwrap_or(info.images);
+        info.audio = props.modalities.audio.unwrap_or(info.audio);
+        // llama.cpp names its models by file.
+        let file = self.id.rsplit('/').next().unwrap_or_default();
+        info.name = format!("{} ({})", file.trim_end_matches(".gguf"), provider.name);
+        info
     }
-    let mut info = catalog::info(&provider.id, model["id"].as_str()?);
-    fit(&mut info, model["loaded_context_length"].as_u64().or_else(|| model["max_context_length"].as_u64()));
-    info.images = kind == "vlm";
-    info.name = format!("{} ({})", info.id, provider.name);
-    Some(info)
+}
+
+#[derive(Deserialize)]
+struct LmStudioModel {
+    id: String,
+    r#type: Option<String>,
+    loaded_context_length: Option<u64>,
+    max_context_length: Option<u64>,
+}
+
+impl LmStudioModel {
+    fn info(&self, provider: &Provider) -> Option<ModelInfo> {
+        if self.r#type.as_deref() == Some("embeddings") {
+            return None;
+        }
+        let mut info = catalog::info(&provider.id, &self.id);
+        set_window(&mut info, self.loaded_context_length.or(self.max_context_length));
+        info.images = self.r#type.as_deref() == Some("vlm");
+        info.name = format!("{} ({})", self.id, provider.name);
+        Some(info)
+    }
 }
 
 /// A response takes at most a quarter of the window.
-fn fit(info: &mut ModelInfo, window: Option<u64>) {
+fn set_window(info: &mut ModelInfo, window: Option<u64>) {
     if let Some(window) = window.filter(|window| *window > 0) {
         info.window = window;
         info.max_output = u32::try_from(window / 4).unwrap_or(u32::MAX).clamp(256, 32_000);
     }
 }
 
+#[derive(Deserialize)]
+struct OllamaTags {
+    models: Vec<OllamaTag>,
+}
+
+#[derive(Deserialize)]
+struct OllamaTag {
+    name: String,
+}
+
+/// The details of an Ollama model.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct OllamaModel {
+    capabilities: Option<Vec<String>>,
+    model_info: Map<String, Value>,
+}
+
 async fn ollama(http: &Http, provider: &Provider, root: &str) -> Option<Vec<ModelInfo>> {
-    let list = ask(http, Request::get(format!("{root}/api/tags"))).await?;
-    let names: Vec<&str> =
-        list["models"].as_array()?.iter().filter_map(|model| model["name"].as_str()).collect();
-    let shown = names.iter().map(|name| {
-        let question = Request::post_json(format!("{root}/api/show"), &json!({ "model": name }));
+    let tags: OllamaTags = ask(http, Request::get(format!("{root}/api/tags"))).await?;
+    let details = tags.models.iter().map(|tag| {
+        let request = Request::post_json(format!("{root}/api/show"), &json!({ "model": tag.name }));
         let http = http.clone();
-        async move { ask(&http, question).await }
+        async move { ask::<OllamaModel>(&http, request).await.unwrap_or_default() }
     });
-    let shown = in_parallel(shown).await;
-    let models = names.iter().zip(shown).filter_map(|(name, about)| {
-        let about = about.unwrap_or_default();
-        let can: Option<Vec<&str>> =
-            about["capabilities"].as_array().map(|list| list.iter().filter_map(Value::as_str).collect());
-        // Older servers do not report capabilities; then it is tried.
-        let has = |word: &str| can.as_ref().map(|can| can.contains(&word));
+    let details = in_parallel(details).await;
+    Some(tags.models.iter().zip(details).filter_map(|(tag, model)| model.info(provider, &tag.name)).collect())
+}
+
+impl OllamaModel {
+    fn info(&self, provider: &Provider, name: &str) -> Option<ModelInfo> {
+        // Older servers do not report capabilities; then they are tried.
+        let has = |word: &str| self.capabilities.as_ref().map(|list| list.iter().any(|known| known == word));
         if has("completion") == Some(false) {
             return None;
         }
         let mut info = catalog::info(&provider.id, name);
-        let sizes = about["model_info"].as_object().into_iter().flatten();
-        let size =
-            sizes.filter(|(key, _)| key.ends_with(".context_length")).find_map(|(_, size)| size.as_u64());
-        fit(&mut info, size.map(|size| size.min(MAX_WINDOW)));
+        let mut lengths = self.model_info.iter().filter(|(key, _)| key.ends_with(".context_length"));
+        set_window(
+            &mut info,
+            lengths.find_map(|(_, length)| length.as_u64()).map(|length| length.min(MAX_WINDOW)),
+        );
         info.images = has("vision").unwrap_or(false);
         info.thinking = has("thinking").unwrap_or(false);
         info.tools = has("tools").unwrap_or(true);
         info.name = format!("{name} ({})", provider.name);
         Some(info)
-    });
-    Some(models.collect())
+    }
 }
 
-async fn ask(http: &Http, request: Request) -> Option<Value> {
-    let mut answer = http.send(request).await.ok()?;
-    let body = answer.body.bytes(MAX_LIST).await.ok()?;
-    (answer.status == 200).then(|| serde_json::from_slice(&body).ok())?
+async fn ask<T: DeserializeOwned>(http: &Http, request: Request) -> Option<T> {
+    let mut response = http.send(request).await.ok()?;
+    let body = response.body.bytes(MAX_LIST).await.ok()?;
+    (response.status == 200).then(|| serde_json::from_slice(&body).ok())?
 }

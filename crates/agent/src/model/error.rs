@@ -247,7 +247,7 @@ fn retry_after<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Option<Duration>
     seconds(value).or_else(|| {
         // A date is relative to the server's clock, not ours.
         let (until, now) = (http_date(value)?, http_date(header("date")?)?);
-        Some(Duration::from_secs(until.saturating_sub(now)))
+        Some(Duration::from_secs(u64::try_from(until.saturating_sub(now)).unwrap_or(0)))
     })
 }
 
@@ -256,24 +256,8 @@ fn seconds(text: &str) -> Option<Duration> {
 }
 
 /// `Sun, 06 Nov 1994 08:49:37 GMT` in seconds since 1970.
-fn http_date(text: &str) -> Option<u64> {
-    let rest = text.split_once(", ")?.1;
-    let mut words = rest.split([' ', ':']);
-    let day: u64 = words.next()?.parse().ok()?;
-    let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let name = words.next()?;
-    let month = months.iter().position(|month| *month == name)? as u64 + 1;
-    let mut number = || words.next()?.parse::<u64>().ok();
-    let (year, hour, minute, second) = (number()?, number()?, number()?, number()?);
-    // The header is untrusted: other values would overflow.
-    if year > 9999 || day > 31 || hour > 24 || minute > 60 || second > 60 {
-        return None;
-    }
-    // Days since 1970 in the Gregorian calendar, with years that begin in March so that leap days come last.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year.checked_sub(1)?, month + 9) };
-    let days = (365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day)
-        .checked_sub(719_469)?;
-    Some(((days * 24 + hour) * 60 + minute) * 60 + second)
+fn http_date(text: &str) -> Option<i64> {
+    Some(jiff::fmt::rfc2822::parse(text).ok()?.timestamp().as_second())
 }
 
 /// The text on one line of reasonable length.

@@ -36,7 +36,6 @@ pub struct Logged {
     pub seq: i64,
     /// Milliseconds since 1970.
     pub at: i64,
-    /// The entry.
     pub entry: Entry,
 }
 
@@ -52,9 +51,7 @@ pub enum Entry {
     Mark(Mark),
     /// A setting of the session changed: mode, model, thinking.
     Setting {
-        /// Its name.
         key: String,
-        /// Its value.
         #[serde(default)]
         value: Value,
     },
@@ -76,7 +73,6 @@ pub enum Entry {
     Compacted {
         /// The last entry that the summary covers.
         upto: i64,
-        /// The summary.
         summary: String,
     },
 }
@@ -90,11 +86,9 @@ const KINDS: [&str; 9] =
 pub enum Mark {
     /// A prompt was received.
     Began,
-    /// It was answered.
     Ended {
         /// The stop reason for the client, or `error`.
         stop: String,
-        /// The tokens of the turn.
         usage: Value,
     },
 }
@@ -135,7 +129,6 @@ impl From<Mark> for MarkContent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
-    /// The file.
     #[serde(with = "stored_path")]
     pub path: PathBuf,
     /// The state before; `None` if the file did not exist.

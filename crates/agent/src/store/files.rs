@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use attache_host::files::{FileError, Jail};
@@ -84,9 +85,6 @@ impl Snapshot {
 
 impl Store {
     /// Stores a file's content and logs that it will become `after` (`None`: will be deleted).
-    ///
-    /// # Errors
-    /// When it cannot be read or stored: then it must not be changed.
     pub fn about_to_change(&self, session: &str, path: &Path, after: Option<&[u8]>) -> Result<()> {
         let path = real_path(path);
         let before = match read_file(&Jail::without_links(), &path, MAX_STORED).map_err(StoreError::File)? {
@@ -101,9 +99,6 @@ impl Store {
     }
 
     /// Logs a file's state after a change: an editor may have written other line ends than it was given.
-    ///
-    /// # Errors
-    /// When it cannot be read or logged.
     pub fn changed(&self, session: &str, path: &Path, meant: Option<&[u8]>) -> Result<()> {
         let path = real_path(path);
         let now = state_of(&Jail::without_links(), &path, MAX_STORED).map_err(StoreError::File)?;
@@ -116,9 +111,6 @@ impl Store {
     }
 
     /// Stores all files of the roots before a command that may change any of them. Files as in `last` are not read again.
-    ///
-    /// # Errors
-    /// When they cannot be stored.
     pub fn snapshot(
         &self,
         session: &str,
@@ -171,9 +163,6 @@ impl Store {
     }
 
     /// Logs the changes of a command since `before`.
-    ///
-    /// # Errors
-    /// When they cannot be logged.
     pub fn settle(&self, session: &str, roots: &[PathBuf], before: &Snapshot) -> Result<Vec<PathBuf>> {
         let files = before.files.iter().map(|(path, file)| (path.clone(), file.state.clone())).collect();
         let changes = differences(roots, &files, before.complete, |path, metadata| {
@@ -357,15 +346,8 @@ fn hash_of(file: File, limit: u64) -> io::Result<Option<String>> {
     Ok((file.limit() > 0).then(|| hex(&context.finish())))
 }
 
-#[cfg(unix)]
 fn mode_of(metadata: &Metadata) -> Option<u32> {
-    use std::os::unix::fs::PermissionsExt as _;
     Some(metadata.permissions().mode() & 0o7777)
-}
-
-#[cfg(not(unix))]
-fn mode_of(_: &Metadata) -> Option<u32> {
-    None
 }
 
 fn hash(bytes: &[u8]) -> String {

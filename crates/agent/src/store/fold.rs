@@ -1,24 +1,24 @@
-//! What a log means: to the model (a conversation) and to a client that loads the session (updates).
+//! Folds a log into the model's conversation, and into the updates of a client that loads the session.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
 use super::{Entry, Log, Logged, Mark};
-use crate::model::{Message, Part, Role};
+use crate::model::{Message, Role, complete_calls};
 
-/// What the model is told where an answer broke off.
-const BROKEN_OFF: &str = "[The answer broke off here.]";
+/// The model's text where a response broke off.
+const BROKEN_OFF: &str = "[The response broke off here.]";
 
 impl Log {
-    /// The conversation as the model is to see it: whole messages, summaries in place of what they stand for, and a turn that
-    /// broke off mended so that every provider accepts it.
+    /// The model's conversation: whole messages, summaries instead of the messages that they cover, and interrupted turns
+    /// completed.
     pub fn context(&self) -> Vec<Message> {
         conversation(self)
     }
 
-    /// Every update that the client had seen, in order, for `session/load`. Text that came in pieces is joined; tool calls that
-    /// nobody finished are closed, so that nothing spins forever.
+    /// Every update that the client had seen, in order, for `session/load`. Chunks of text are joined; unfinished tool calls are
+    /// closed.
     pub fn replay(&self) -> Vec<Value> {
         updates(self)
     }
@@ -44,9 +44,9 @@ fn conversation(log: &[Logged]) -> Vec<Message> {
     if let Some((_, summary)) = summary {
         messages.push(Message::user(format!("[What was said before, in short]\n{summary}")));
     }
-    // What the client saw of an answer that did not become a message.
+    // Text of a response that did not become a message.
     let mut spoken = String::new();
-    // Where the present turn begins.
+    // The start of the present turn.
     let mut began = messages.len();
     for logged in log.iter().filter(|logged| logged.seq > from) {
         match &logged.entry {
@@ -67,21 +67,21 @@ fn conversation(log: &[Logged]) -> Vec<Message> {
                 break_off(&mut messages, &mut spoken);
                 began = messages.len();
             }
-            // PROMPT-14: what was refused, and what followed, is not part of the conversation any more.
+            // PROMPT-14: a refused prompt, and what followed it, leaves the conversation.
             Entry::Mark(Mark::Ended { stop, .. }) if stop == "refusal" => {
                 messages.truncate(began);
                 spoken.clear();
             }
-            // What was said outside of the model's answers (of a command, of an error) is not the model's.
+            // Text of commands and errors is not the model's.
             Entry::Mark(Mark::Ended { .. }) if !awaits_model(&messages) => spoken.clear(),
             _ => {}
         }
     }
     break_off(&mut messages, &mut spoken);
-    answer_open_calls(messages)
+    complete_calls(messages.into_iter())
 }
 
-/// Whether the model's turn to speak is still open: the last message is the user's or a tool's.
+/// Whether the last message is the user's or a tool's.
 fn awaits_model(messages: &[Message]) -> bool {
     messages.last().is_some_and(|message| message.role == Role::User)
 }
@@ -93,48 +93,7 @@ fn break_off(messages: &mut Vec<Message>, spoken: &mut String) {
     }
 }
 
-/// Every call gets a result right after it: providers refuse a conversation with an open call.
-fn answer_open_calls(messages: Vec<Message>) -> Vec<Message> {
-    let mut mended: Vec<Message> = Vec::with_capacity(messages.len());
-    let mut open: Vec<String> = Vec::new();
-    for mut message in messages {
-        if !open.is_empty() {
-            let answered: BTreeSet<String> = message
-                .parts
-                .iter()
-                .filter_map(
-                    |part| if let Part::Result { call, .. } = part { Some(call.clone()) } else { None },
-                )
-                .collect();
-            let missing: Vec<Part> = std::mem::take(&mut open)
-                .into_iter()
-                .filter(|id| !answered.contains(id))
-                .map(interrupted)
-                .collect();
-            if message.role == Role::User {
-                message.parts.splice(0..0, missing);
-            } else if !missing.is_empty() {
-                mended.push(Message { role: Role::User, parts: missing });
-            }
-        }
-        open = message.calls().map(|call| call.id.clone()).collect();
-        mended.push(message);
-    }
-    if !open.is_empty() {
-        mended.push(Message { role: Role::User, parts: open.into_iter().map(interrupted).collect() });
-    }
-    mended
-}
-
-fn interrupted(call: String) -> Part {
-    Part::Result {
-        call,
-        parts: vec![Part::Text("interrupted before it was finished; what it did is not known".into())],
-        failed: true,
-    }
-}
-
-/// The updates that a log holds, as a client is to see them again.
+/// The updates of a log, for a client.
 fn updates(log: &[Logged]) -> Vec<Value> {
     let mut seen: Vec<Value> = Vec::new();
     let mut open: Vec<Value> = Vec::new();
@@ -154,7 +113,7 @@ fn updates(log: &[Logged]) -> Vec<Value> {
     seen
 }
 
-/// Keeps for everything that is still going on the update that would end it (NOTE-08).
+/// Tracks unfinished calls and compactions by the update that would end them (NOTE-08).
 fn follow(update: &Value, open: &mut Vec<Value>) {
     let (name, end) = match kind(update) {
         Some("tool_call" | "tool_call_update") => ("toolCallId", "tool_call_update"),
@@ -165,7 +124,7 @@ fn follow(update: &Value, open: &mut Vec<Value>) {
     let is_it = |known: &Value| known.get(name) == Some(id);
     match update.get("status").and_then(Value::as_str) {
         Some("completed" | "failed" | "cancelled") => open.retain(|known| !is_it(known)),
-        // An update without a status says nothing about one that was closed already.
+        // An update without a status does not reopen a closed one.
         status if !open.iter().any(is_it) && (status.is_some() || kind(update) == Some("tool_call")) => {
             open.push(json!({ "sessionUpdate": end, name: id, "status": "failed" }));
         }
@@ -173,7 +132,7 @@ fn follow(update: &Value, open: &mut Vec<Value>) {
     }
 }
 
-/// Whether `next` only goes on with the text of `last`, and if so, joins them.
+/// Joins `next` to `last` if it continues the same text. Returns whether it did.
 fn joined(last: &mut Value, next: &Value) -> bool {
     let same = |name: &str| last.get(name) == next.get(name);
     let Some(of) = kind(next).filter(|kind| matches!(*kind, "agent_message_chunk" | "agent_thought_chunk"))

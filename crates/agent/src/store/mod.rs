@@ -176,9 +176,6 @@ impl fmt::Debug for Store {
 
 impl Store {
     /// Opens the file, or creates it, readable by its owner only.
-    ///
-    /// # Errors
-    /// When it cannot be opened, is not a session file, or was written by a newer program.
     pub fn open(path: &Path, mask: Mask) -> Result<Self> {
         if let Some(directory) = path.parent() {
             private::directory(directory)?;
@@ -189,9 +186,6 @@ impl Store {
     }
 
     /// A store in memory.
-    ///
-    /// # Errors
-    /// When there is no memory.
     pub fn memory() -> Result<Self> {
         Self::prepare(Connection::open_in_memory()?, Mask::new())
     }
@@ -208,9 +202,6 @@ impl Store {
     }
 
     /// Appends to a session's log, all or nothing. The entries then outlive this process.
-    ///
-    /// # Errors
-    /// When there is no such session, or it cannot be written.
     pub fn append(&self, session: &str, entries: &[Entry]) -> Result<()> {
         let mut rows: Vec<(String, String)> = Vec::with_capacity(entries.len());
         for entry in entries {
@@ -240,9 +231,6 @@ impl Store {
     }
 
     /// The whole log of a session, oldest first.
-    ///
-    /// # Errors
-    /// When there is no such session, or it cannot be read.
     pub fn read(&self, session: &str) -> Result<Log> {
         let connection = self.connection();
         check_exists(&connection, session)?;
@@ -270,9 +258,6 @@ impl Store {
     }
 
     /// The position of the last entry of a session's log; 0 if it is empty.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub fn last(&self, session: &str) -> Result<i64> {
         last(&self.connection(), session)
     }

@@ -10,24 +10,17 @@ use super::{Result, Store, StoreError, check_exists, now};
 /// A session to be created.
 #[derive(Debug, Clone)]
 pub struct NewRow<'a> {
-    /// Its id.
     pub id: &'a str,
-    /// Its directory.
     pub cwd: &'a Path,
-    /// Its other roots.
     pub roots: &'a [PathBuf],
 }
 
 /// A session in the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// Its id.
     pub id: String,
-    /// Its directory.
     pub cwd: PathBuf,
-    /// Its other roots.
     pub roots: Vec<PathBuf>,
-    /// Its title, if it has one.
     pub title: Option<String>,
     /// Whether the title was given by the client, which no generated one may replace (SSTAT-09).
     pub named: bool,
@@ -37,30 +30,23 @@ pub struct Row {
     pub updated: i64,
     /// The same as ISO 8601 in UTC.
     pub updated_at: String,
-    /// Whether it is archived.
     pub archived: bool,
-    /// The session that it was forked from.
     pub parent: Option<String>,
 }
 
 /// Selects sessions.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    /// The working directory.
     pub cwd: Option<PathBuf>,
-    /// Whether archived sessions are included.
     pub archived: Archived,
 }
 
 /// Whether archived sessions are included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Archived {
-    /// No.
     #[default]
     Exclude,
-    /// Yes.
     Include,
-    /// Only archived sessions.
     Only,
 }
 
@@ -78,9 +64,6 @@ const COLUMNS: &str = "id, cwd, roots, title, named, created, updated, archived,
 
 impl Store {
     /// Creates a session.
-    ///
-    /// # Errors
-    /// When there is one of that id, or it cannot be written.
     pub fn create(&self, new: &NewRow<'_>) -> Result<()> {
         let roots = list_to_json(new.roots);
         let at = now();
@@ -92,9 +75,6 @@ impl Store {
     }
 
     /// Returns a session's row.
-    ///
-    /// # Errors
-    /// When there is none of that id.
     pub fn row(&self, id: &str) -> Result<Row> {
         let connection = self.connection();
         let mut select =
@@ -104,9 +84,6 @@ impl Store {
 
     /// Lists sessions, newest first, at most `limit` after `cursor`. A session that moves to the front between two pages is
     /// neither repeated nor does it hide another.
-    ///
-    /// # Errors
-    /// [`StoreError::InvalidCursor`]
     pub fn list(&self, filter: &Filter, cursor: Option<&str>, limit: usize) -> Result<Page> {
         let (before, after_id) = match cursor {
             None => (i64::MAX, String::new()),
@@ -134,9 +111,6 @@ impl Store {
     }
 
     /// Sets a title. A generated one does not replace the client's (SSTAT-09). Returns whether it was set.
-    ///
-    /// # Errors
-    /// When there is no such session.
     pub fn set_title(&self, id: &str, title: Option<&str>, by_client: bool) -> Result<bool> {
         let title = title.map(|title| self.0.mask.tokens(title));
         let connection = self.connection();
@@ -149,9 +123,6 @@ impl Store {
     }
 
     /// Archives a session, or undoes that.
-    ///
-    /// # Errors
-    /// When there is no such session.
     pub fn set_archived(&self, id: &str, archived: bool) -> Result<()> {
         let set = self
             .connection()
@@ -160,9 +131,6 @@ impl Store {
     }
 
     /// Changes the directories of a session.
-    ///
-    /// # Errors
-    /// When there is no such session.
     pub fn set_roots(&self, row: &NewRow<'_>) -> Result<()> {
         let set = self.connection().execute(
             "UPDATE session SET cwd = ?2, roots = ?3 WHERE id = ?1",
@@ -172,9 +140,6 @@ impl Store {
     }
 
     /// Copies a session with its conversation.
-    ///
-    /// # Errors
-    /// When there is no such session, or one of the new id.
     pub fn fork(&self, from: &str, new: &NewRow<'_>) -> Result<()> {
         let roots = list_to_json(new.roots);
         let mut connection = self.connection();
@@ -199,9 +164,6 @@ impl Store {
     }
 
     /// Deletes a session with its log and its stored files. Returns whether there was one.
-    ///
-    /// # Errors
-    /// When it cannot be written.
     pub fn delete(&self, id: &str) -> Result<bool> {
         Ok(self.connection().execute("DELETE FROM session WHERE id = ?1", [id])? > 0)
     }

@@ -192,7 +192,7 @@ fn an_unknown_session_is_an_error_everywhere() {
 }
 
 #[test]
-fn a_turn_that_broke_off_is_mended_for_the_model() {
+fn an_interrupted_turn_is_completed_for_the_model() {
     let store = session();
     store
         .append(
@@ -273,7 +273,7 @@ fn open_calls_get_a_result_right_after_them() {
                 .collect()
         })
         .collect();
-    assert_eq!(results, [vec![], vec![], vec!["c2", "c1"], vec![], vec!["c3"]]);
+    assert_eq!(results, [vec![], vec![], vec!["c1", "c2"], vec![], vec!["c3"]]);
 }
 
 #[test]

@@ -62,9 +62,6 @@ type FileChanges = BTreeMap<PathBuf, FileChange>;
 impl Store {
     /// Reverts the file changes of the last turn that has any, and returns the paths. Nothing is reverted if a file has changed
     /// since; after a crash another attempt continues.
-    ///
-    /// # Errors
-    /// See [`UndoError`].
     pub fn undo(&self, session: &str) -> Result<Vec<PathBuf>, UndoError> {
         let (turn, steps) = self.last_changes(session)?.ok_or(UndoError::Nothing)?;
         let jail = Jail::without_links();

@@ -3,19 +3,14 @@
 use attache::wire::v1::ToolKind;
 use attache_host::policy::Effect;
 
-use super::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, backup, spec, text};
-use crate::model::ToolSpec;
+use super::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, ToolInfo, backup, text};
 use crate::workspace::WorkspacePath;
 
 pub(crate) struct Delete;
 
 impl Tool for Delete {
-    fn spec(&self) -> ToolSpec {
-        spec("delete", "Deletes a file.", &[("path", text("the file"), true)])
-    }
-
-    fn kind(&self) -> ToolKind {
-        ToolKind::Delete
+    fn info(&self) -> ToolInfo {
+        ToolInfo::new(ToolKind::Delete, "delete", "Deletes a file.", &[("path", text("the file"), true)])
     }
 
     fn prepare<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
@@ -29,7 +24,7 @@ impl Tool for Delete {
                 cx.session.workspace.remove(&path).await?;
                 Ok(Output::visible(format!("deleted {}", cx.short(&path))))
             };
-            Ok(Job::new(title, ToolKind::Delete, effects, work).location(&shown, None))
+            Ok(Job::new(title, effects, work).location(&shown, None))
         })
     }
 }

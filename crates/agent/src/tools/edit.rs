@@ -7,15 +7,15 @@ use serde_json::json;
 
 use super::patch::{self, Patched, Replacement};
 use super::{
-    Arguments, Boxed, Job, Output, Result, Tool, ToolContext, backup, flag, location, object, spec, text,
+    Arguments, Boxed, Job, Output, Result, Tool, ToolContext, ToolInfo, backup, flag, location, object, text,
 };
-use crate::model::{Part, ToolSpec};
+use crate::model::Part;
 use crate::workspace::WorkspacePath;
 
 pub(crate) struct Edit;
 
 impl Tool for Edit {
-    fn spec(&self) -> ToolSpec {
+    fn info(&self) -> ToolInfo {
         let old =
             "the text to replace, exactly as it is in the file, with enough lines around it to be unique";
         let edit = object(&[
@@ -23,7 +23,8 @@ impl Tool for Edit {
             ("new", text("the text to put in its place"), true),
             ("all", flag("replace every occurrence"), false),
         ]);
-        spec(
+        ToolInfo::new(
+            ToolKind::Edit,
             "edit",
             "Replaces pieces of a file. Each `old` must be in the file exactly once (unless `all` is set) and without line \
              numbers; the edits are made in order, and all of them or none. Read the file first.",
@@ -32,10 +33,6 @@ impl Tool for Edit {
                 ("edits", json!({"type": "array", "minItems": 1, "items": edit}), true),
             ],
         )
-    }
-
-    fn kind(&self) -> ToolKind {
-        ToolKind::Edit
     }
 
     fn prepare<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
@@ -55,9 +52,7 @@ impl Tool for Edit {
             let (shown, line) = (path.clone(), patched.lines.first().copied());
             let change = diff(&path.named, Some(old.clone()), patched.text.clone());
             let work = move |cx: ToolContext, _| async move { edit(&cx, &path, old, patched).await };
-            Ok(Job::new(format!("Edit {name}"), ToolKind::Edit, effects, work)
-                .location(&shown, line)
-                .content(change))
+            Ok(Job::new(format!("Edit {name}"), effects, work).location(&shown, line).content(change))
         })
     }
 }

@@ -8,9 +8,8 @@ use attache_host::net::{self, Reach};
 use attache_host::policy::{Destination, Effect};
 use serde_json::json;
 
-use super::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, html, network, spec, text};
+use super::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, ToolInfo, html, network, text};
 use crate::http::{Request, Response, absolute};
-use crate::model::ToolSpec;
 use crate::text::clip_marked;
 
 /// The time limit for a page with all its redirects.
@@ -24,17 +23,14 @@ const MAX_REDIRECTS: usize = 5;
 pub(crate) struct Fetch;
 
 impl Tool for Fetch {
-    fn spec(&self) -> ToolSpec {
-        spec(
+    fn info(&self) -> ToolInfo {
+        ToolInfo::new(
+            ToolKind::Fetch,
             "fetch",
             "Fetches a web page or a text file with GET. Pages are returned as plain text. A redirect to another host is reported and \
              not followed.",
             &[("url", text("the address, http or https"), true)],
         )
-    }
-
-    fn kind(&self) -> ToolKind {
-        ToolKind::Fetch
     }
 
     fn prepare<'a>(&'a self, _: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
@@ -49,7 +45,7 @@ impl Tool for Fetch {
                     Err(_) => Err(format!("no response within {} seconds", TIMEOUT.as_secs()).into()),
                 }
             };
-            Ok(Job::new(title, ToolKind::Fetch, effects, work))
+            Ok(Job::new(title, effects, work))
         })
     }
 }

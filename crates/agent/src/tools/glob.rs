@@ -8,8 +8,7 @@ use attache::wire::v1::ToolKind;
 use attache_host::policy::Effect;
 use globset::{GlobBuilder, GlobMatcher};
 
-use super::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, limited_lines, spec, text};
-use crate::model::ToolSpec;
+use super::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, ToolInfo, limited_lines, text};
 use crate::{blocking, project_files};
 
 /// The most files of one result.
@@ -18,8 +17,9 @@ const MAX_FILES: usize = 200;
 pub(crate) struct Glob;
 
 impl Tool for Glob {
-    fn spec(&self) -> ToolSpec {
-        spec(
+    fn info(&self) -> ToolInfo {
+        ToolInfo::new(
+            ToolKind::Search,
             "glob",
             "Finds files by name, such as `src/**/*.rs` or `*.toml`, most recently changed first. Files that the project \
              ignores are left out.",
@@ -28,10 +28,6 @@ impl Tool for Glob {
                 ("path", text("the directory to search; default: the working directory"), false),
             ],
         )
-    }
-
-    fn kind(&self) -> ToolKind {
-        ToolKind::Search
     }
 
     fn prepare<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
@@ -48,7 +44,7 @@ impl Tool for Glob {
                 let names: Vec<String> = found.into_iter().map(|name| format!("{prefix}{name}")).collect();
                 Ok(Output::visible(limited_lines(&names, MAX_FILES, "no file matches", "narrow the pattern")))
             };
-            Ok(Job::new(title, ToolKind::Search, effects, work).location(&shown, None))
+            Ok(Job::new(title, effects, work).location(&shown, None))
         })
     }
 }

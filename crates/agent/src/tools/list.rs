@@ -3,9 +3,8 @@
 use attache::wire::v1::ToolKind;
 use attache_host::policy::Effect;
 
-use super::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, limited_lines, spec, text};
+use super::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, ToolInfo, limited_lines, text};
 use crate::blocking;
-use crate::model::ToolSpec;
 use crate::workspace::WorkspacePath;
 
 /// The most entries of one list.
@@ -14,16 +13,13 @@ const MAX_ENTRIES: usize = 500;
 pub(crate) struct List;
 
 impl Tool for List {
-    fn spec(&self) -> ToolSpec {
-        spec(
+    fn info(&self) -> ToolInfo {
+        ToolInfo::new(
+            ToolKind::Read,
             "list",
             "Lists a directory: directories end with `/`, files come with their size. To find files by name use `glob`.",
             &[("path", text("the directory; default: the working directory"), false)],
         )
-    }
-
-    fn kind(&self) -> ToolKind {
-        ToolKind::Read
     }
 
     fn prepare<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
@@ -35,7 +31,7 @@ impl Tool for List {
                 let entries = blocking::run(move || list(&path)).await?;
                 Ok(Output::visible(limited_lines(&entries, MAX_ENTRIES, "(empty)", "use `glob`")))
             };
-            Ok(Job::new(title, ToolKind::Read, effects, work).location(&shown, None))
+            Ok(Job::new(title, effects, work).location(&shown, None))
         })
     }
 }

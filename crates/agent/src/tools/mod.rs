@@ -47,30 +47,54 @@ pub(crate) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A tool that the model can call.
 pub(crate) trait Tool: Send + Sync {
-    /// The description for the model.
-    fn spec(&self) -> ToolSpec;
-
-    /// The kind of the tool call before its arguments are known.
-    fn kind(&self) -> ToolKind;
-
-    /// Whether the tool has no side effects: then it may run beside others.
-    fn is_read_only(&self) -> bool {
-        matches!(self.kind(), ToolKind::Read | ToolKind::Search | ToolKind::Fetch | ToolKind::Think)
-    }
-
-    /// Whether the model is offered the tool in this mode. In plan mode nothing is changed.
-    fn is_available_in(&self, mode: Mode) -> bool {
-        let changes = matches!(self.kind(), ToolKind::Edit | ToolKind::Delete | ToolKind::Move);
-        mode != Mode::Plan || !changes
-    }
-
-    /// Whether calls are reported as tool calls. The plan is reported as a plan.
-    fn is_reported(&self) -> bool {
-        true
-    }
+    fn info(&self) -> ToolInfo;
 
     /// Reads the arguments and describes the work.
     fn prepare<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>>;
+}
+
+/// Properties of a tool.
+pub(crate) struct ToolInfo {
+    /// The description for the model.
+    pub(crate) spec: ToolSpec,
+    pub(crate) kind: ToolKind,
+    pub(crate) availability: Availability,
+    /// Whether calls are reported as tool calls. The plan is reported as a plan.
+    pub(crate) is_reported: bool,
+}
+
+/// The modes in which the model is offered a tool.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Availability {
+    Always,
+    NotInPlanMode,
+    OnlyInPlanMode,
+}
+
+impl ToolInfo {
+    /// From a name, a text for the model and arguments: name, schema, whether it is required.
+    pub(crate) fn new(kind: ToolKind, name: &str, about: &str, arguments: &[(&str, Value, bool)]) -> Self {
+        let spec = ToolSpec { name: name.to_owned(), about: about.to_owned(), schema: object(arguments) };
+        // In plan mode nothing is changed.
+        let availability = match kind {
+            ToolKind::Edit | ToolKind::Delete | ToolKind::Move => Availability::NotInPlanMode,
+            _ => Availability::Always,
+        };
+        ToolInfo { spec, kind, availability, is_reported: true }
+    }
+
+    /// Whether the tool has no side effects: then it may run beside others.
+    pub(crate) fn is_read_only(&self) -> bool {
+        matches!(self.kind, ToolKind::Read | ToolKind::Search | ToolKind::Fetch | ToolKind::Think)
+    }
+
+    pub(crate) fn is_available_in(&self, mode: Mode) -> bool {
+        match self.availability {
+            Availability::Always => true,
+            Availability::NotInPlanMode => mode != Mode::Plan,
+            Availability::OnlyInPlanMode => mode == Mode::Plan,
+        }
+    }
 }
 
 /// The session and the turn that a tool runs in.
@@ -136,7 +160,6 @@ impl From<attache::Error> for ToolError {
 /// A prepared call.
 pub(crate) struct Job {
     pub(crate) title: String,
-    pub(crate) kind: ToolKind,
     /// Effects of the work. Empty for a tool that acts on the conversation only.
     pub(crate) effects: Vec<Effect>,
     /// TOOL-18: files that it touches.
@@ -151,14 +174,13 @@ pub(crate) struct Job {
 pub(crate) type Work = Box<dyn FnOnce(ToolContext, Progress) -> Boxed<'static, Result<Output>> + Send>;
 
 impl Job {
-    pub(crate) fn new<F, Fut>(title: impl Into<String>, kind: ToolKind, effects: Vec<Effect>, work: F) -> Self
+    pub(crate) fn new<F, Fut>(title: impl Into<String>, effects: Vec<Effect>, work: F) -> Self
     where
         F: FnOnce(ToolContext, Progress) -> Fut + Send + 'static,
         Fut: Future<Output = Result<Output>> + Send + 'static,
     {
         Job {
             title: title.into(),
-            kind,
             effects,
             locations: Vec::new(),
             content: Vec::new(),
@@ -239,15 +261,16 @@ impl Progress {
     }
 }
 
-/// The tools of a session, each with its description.
+/// The tools of a session.
 #[derive(Default)]
-pub(crate) struct Toolbox(Vec<(ToolSpec, Arc<dyn Tool>)>);
+pub(crate) struct Toolbox(Vec<(ToolInfo, Arc<dyn Tool>)>);
 
 impl Toolbox {
     /// The tools that every session has.
     pub(crate) fn builtin() -> Self {
-        let builtin: [Arc<dyn Tool>; 12] = [
-            Arc::new(read::Read),
+        let mut tools = Toolbox::default();
+        tools.add([
+            Arc::new(read::Read) as Arc<dyn Tool>,
             Arc::new(list::List),
             Arc::new(glob::Glob),
             Arc::new(search::Search),
@@ -259,35 +282,29 @@ impl Toolbox {
             Arc::new(delete::Delete),
             Arc::new(plan::Plan),
             Arc::new(plan::LeavePlanMode),
-        ];
-        let mut tools = Toolbox::default();
-        tools.add(builtin);
+        ]);
         tools
     }
 
     /// Adds tools. One whose name is taken is left out, so that no server can replace a tool.
     pub(crate) fn add(&mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) {
         for tool in tools {
-            let spec = tool.spec();
-            if self.get(&spec.name).is_none() {
-                self.0.push((spec, tool));
+            let info = tool.info();
+            if self.get(&info.spec.name).is_none() {
+                self.0.push((info, tool));
             }
         }
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        self.0.iter().find(|(spec, _)| spec.name == name).map(|(_, tool)| tool)
+    pub(crate) fn get(&self, name: &str) -> Option<&(ToolInfo, Arc<dyn Tool>)> {
+        self.0.iter().find(|(info, _)| info.spec.name == name)
     }
 
     /// The descriptions of the tools that the model is offered.
     pub(crate) fn specs(&self, mode: Mode) -> Vec<ToolSpec> {
-        self.0.iter().filter(|(_, tool)| tool.is_available_in(mode)).map(|(spec, _)| spec.clone()).collect()
+        let available = self.0.iter().filter(|(info, _)| info.is_available_in(mode));
+        available.map(|(info, _)| info.spec.clone()).collect()
     }
-}
-
-/// A tool's description from its name, its text and its arguments: name, schema, whether it is required.
-pub(crate) fn spec(name: &str, about: &str, arguments: &[(&str, Value, bool)]) -> ToolSpec {
-    ToolSpec { name: name.to_owned(), about: about.to_owned(), schema: object(arguments) }
 }
 
 /// The schema of an object with these members: name, schema, whether it is required.

@@ -4,8 +4,7 @@ use attache::wire::v1::ToolKind;
 use attache_host::policy::Effect;
 
 use super::delete::refuse_directory;
-use super::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, backup, spec, text};
-use crate::model::ToolSpec;
+use super::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, ToolInfo, backup, text};
 
 /// The largest file that is moved: its content is stored for `/undo`.
 const MAX_BYTES: u64 = 64 << 20;
@@ -13,16 +12,13 @@ const MAX_BYTES: u64 = 64 << 20;
 pub(crate) struct Move;
 
 impl Tool for Move {
-    fn spec(&self) -> ToolSpec {
-        spec(
+    fn info(&self) -> ToolInfo {
+        ToolInfo::new(
+            ToolKind::Move,
             "move",
             "Moves or renames a file. Nothing may exist at the new path; missing directories are created.",
             &[("from", text("the file"), true), ("to", text("its new path"), true)],
         )
-    }
-
-    fn kind(&self) -> ToolKind {
-        ToolKind::Move
     }
 
     fn prepare<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
@@ -39,7 +35,7 @@ impl Tool for Move {
                 cx.session.workspace.rename(&from, &to).await?;
                 Ok(Output::visible(format!("moved {} to {}", cx.short(&from), cx.short(&to))))
             };
-            Ok(Job::new(title, ToolKind::Move, effects, work).location(&old, None).location(&new, None))
+            Ok(Job::new(title, effects, work).location(&old, None).location(&new, None))
         })
     }
 }

@@ -6,34 +6,27 @@ use attache::wire::v1::{
 use attache_host::policy::Effect;
 use serde_json::json;
 
-use super::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, object, spec, text};
-use crate::model::ToolSpec;
+use super::{Arguments, Availability, Boxed, Job, Output, Result, Tool, ToolContext, ToolInfo, object, text};
 use crate::modes::Mode;
 
 pub(crate) struct Plan;
 
 impl Tool for Plan {
-    fn spec(&self) -> ToolSpec {
+    fn info(&self) -> ToolInfo {
         let entry = object(&[
             ("content", text("the step, in a few words"), true),
             ("status", json!({"type": "string", "enum": ["pending", "in_progress", "completed"]}), true),
             ("priority", json!({"type": "string", "enum": ["high", "medium", "low"]}), false),
         ]);
-        spec(
+        let info = ToolInfo::new(
+            ToolKind::Think,
             "plan",
             "Shows the user what you are going to do and how far you are. Give the whole list each time. Use it for work with \
              several steps: once before you begin, and whenever a step is done. One step at a time is in progress.",
             &[("entries", json!({"type": "array", "items": entry}), true)],
-        )
-    }
-
-    fn kind(&self) -> ToolKind {
-        ToolKind::Think
-    }
-
-    // PLAN-01: it is reported as the plan.
-    fn is_reported(&self) -> bool {
-        false
+        );
+        // PLAN-01: it is reported as the plan.
+        ToolInfo { is_reported: false, ..info }
     }
 
     fn prepare<'a>(&'a self, _: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
@@ -46,7 +39,7 @@ impl Tool for Plan {
                 cx.session.reporter.send(cx.turn.turn(), update).await?;
                 Ok(Output::text(format!("the plan has {count} entries")))
             };
-            Ok(Job::new("Plan", ToolKind::Think, Vec::new(), work))
+            Ok(Job::new("Plan", Vec::new(), work))
         })
     }
 }
@@ -70,20 +63,14 @@ fn entry(entry: &Arguments<'_>) -> Result<PlanEntry> {
 pub(crate) struct LeavePlanMode;
 
 impl Tool for LeavePlanMode {
-    fn spec(&self) -> ToolSpec {
-        spec(
+    fn info(&self) -> ToolInfo {
+        let info = ToolInfo::new(
+            ToolKind::SwitchMode,
             "leave_plan_mode",
             "Call this in plan mode when the plan is complete: the user is shown the plan and asked whether you may carry it out.",
             &[("plan", text("the whole plan in Markdown"), true)],
-        )
-    }
-
-    fn kind(&self) -> ToolKind {
-        ToolKind::SwitchMode
-    }
-
-    fn is_available_in(&self, mode: Mode) -> bool {
-        mode == Mode::Plan
+        );
+        ToolInfo { availability: Availability::OnlyInPlanMode, ..info }
     }
 
     fn prepare<'a>(&'a self, _: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
@@ -96,12 +83,8 @@ impl Tool for LeavePlanMode {
                     "the user agrees: carry out the plan; changes and commands will be asked for",
                 ))
             };
-            let job = Job::new(
-                "Carry out the plan",
-                ToolKind::SwitchMode,
-                vec![Effect::SwitchMode(Mode::Ask.id().to_owned())],
-                work,
-            );
+            let job =
+                Job::new("Carry out the plan", vec![Effect::SwitchMode(Mode::Ask.id().to_owned())], work);
             Ok(job.content(plan))
         })
     }

@@ -4,8 +4,8 @@ use attache::wire::v1::{ContentBlock, ImageContent, ToolKind};
 use attache_host::policy::Effect;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 
-use super::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, number, spec, text};
-use crate::model::{Part, ToolSpec};
+use super::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, ToolInfo, number, text};
+use crate::model::Part;
 use crate::text::clip_marked;
 use crate::workspace::WorkspacePath;
 
@@ -21,8 +21,9 @@ const MAX_IMAGE: u64 = 5 << 20;
 pub(crate) struct Read;
 
 impl Tool for Read {
-    fn spec(&self) -> ToolSpec {
-        spec(
+    fn info(&self) -> ToolInfo {
+        ToolInfo::new(
+            ToolKind::Read,
             "read",
             "Reads a text file, with line numbers before each line (they are not part of the file). Long files are \
              read in parts with `line` and `limit`. Images (png, jpeg, gif, webp) can be read too.",
@@ -32,10 +33,6 @@ impl Tool for Read {
                 ("limit", number("how many lines to read; default: 2000"), false),
             ],
         )
-    }
-
-    fn kind(&self) -> ToolKind {
-        ToolKind::Read
     }
 
     fn prepare<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
@@ -51,7 +48,7 @@ impl Tool for Read {
             let effects = vec![Effect::Read(path.for_policy())];
             let shown = path.clone();
             let work = move |cx: ToolContext, _| async move { read(&cx, &path, line, limit).await };
-            Ok(Job::new(title, ToolKind::Read, effects, work).location(&shown, line))
+            Ok(Job::new(title, effects, work).location(&shown, line))
         })
     }
 }

@@ -12,10 +12,11 @@ use serde_json::json;
 
 use super::network::CommandNetwork;
 use super::{
-    Arguments, Boxed, Job, Output, Progress, Result, Tool, ToolContext, flag, number, protected, spec, text,
+    Arguments, Boxed, Job, Output, Progress, Result, Tool, ToolContext, ToolInfo, flag, number, protected,
+    text,
 };
 use crate::blocking;
-use crate::model::{Part, ToolSpec};
+use crate::model::Part;
 use crate::store::{Snapshot, SnapshotLimits};
 use crate::text::{clip_marked, fence_for, head_and_tail};
 use crate::workspace::{CommandOutput, RunningCommand, WorkspacePath};
@@ -42,8 +43,9 @@ struct CommandState {
 }
 
 impl Tool for Run {
-    fn spec(&self) -> ToolSpec {
-        spec(
+    fn info(&self) -> ToolInfo {
+        ToolInfo::new(
+            ToolKind::Execute,
             "run",
             "Runs a command line with `sh` in the working directory and returns its output and exit code. Each call starts a new \
              shell. Nobody can type: pass flags that answer questions. To look at files use the other tools.",
@@ -60,10 +62,6 @@ impl Tool for Run {
                 ),
             ],
         )
-    }
-
-    fn kind(&self) -> ToolKind {
-        ToolKind::Execute
     }
 
     fn prepare<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
@@ -93,8 +91,7 @@ impl Tool for Run {
             let work = move |cx, progress| async move {
                 command.execute(&cx, &progress, &state, isolation.enforced).await
             };
-            let job =
-                Job::new(title, ToolKind::Execute, vec![Effect::Run(effect)], work).content(block(shown));
+            let job = Job::new(title, vec![Effect::Run(effect)], work).content(block(shown));
             // A cancelled command must not leave changes of protected files behind.
             Ok(Job { handles_cancel: true, ..job })
         })

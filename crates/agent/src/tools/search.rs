@@ -11,9 +11,8 @@ use grep_searcher::sinks::Lossy;
 use grep_searcher::{BinaryDetection, SearcherBuilder};
 
 use super::glob::{compile, walk};
-use super::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, flag, spec, text};
+use super::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, ToolInfo, flag, text};
 use crate::blocking;
-use crate::model::ToolSpec;
 use crate::text::clip_marked;
 use crate::workspace::WorkspacePath;
 
@@ -27,8 +26,9 @@ const MAX_LOCATIONS: usize = 20;
 pub(crate) struct Search;
 
 impl Tool for Search {
-    fn spec(&self) -> ToolSpec {
-        spec(
+    fn info(&self) -> ToolInfo {
+        ToolInfo::new(
+            ToolKind::Search,
             "search",
             "Searches files for a regular expression (Rust syntax) and returns the matching lines as path:line:text. Files that \
              the project ignores, and binary files, are left out.",
@@ -40,10 +40,6 @@ impl Tool for Search {
                 ("literal", flag("whether the pattern is plain text instead of a regular expression"), false),
             ],
         )
-    }
-
-    fn kind(&self) -> ToolKind {
-        ToolKind::Search
     }
 
     fn prepare<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
@@ -64,7 +60,7 @@ impl Tool for Search {
                 let search = move |stop: &AtomicBool| search(&base, &matcher, files.as_ref(), stop);
                 Ok(output(&cx, &path, blocking::run_until_dropped(search).await?))
             };
-            Ok(Job::new(title, ToolKind::Search, effects, work).location(&shown, None))
+            Ok(Job::new(title, effects, work).location(&shown, None))
         })
     }
 }

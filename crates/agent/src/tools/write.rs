@@ -4,22 +4,19 @@ use attache::agent::diff;
 use attache::wire::v1::ToolKind;
 use attache_host::policy::{Content, Effect};
 
-use super::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, backup, spec, text};
-use crate::model::{Part, ToolSpec};
+use super::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, ToolInfo, backup, text};
+use crate::model::Part;
 
 pub(crate) struct Write;
 
 impl Tool for Write {
-    fn spec(&self) -> ToolSpec {
-        spec(
+    fn info(&self) -> ToolInfo {
+        ToolInfo::new(
+            ToolKind::Edit,
             "write",
             "Creates a file, or replaces the whole of one. Missing directories are created. To change a part of a file use `edit`.",
             &[("path", text("the file"), true), ("content", text("the whole text of the file"), true)],
         )
-    }
-
-    fn kind(&self) -> ToolKind {
-        ToolKind::Edit
     }
 
     fn prepare<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
@@ -58,7 +55,7 @@ impl Tool for Write {
                     ..Output::default()
                 })
             };
-            Ok(Job::new(title, ToolKind::Edit, effects, work).location(&shown, None).content(change))
+            Ok(Job::new(title, effects, work).location(&shown, None).content(change))
         })
     }
 }

@@ -141,7 +141,7 @@ impl ResponseStream<'_> {
     /// PROMPT-17, TOOL-01: a call is reported at once, and described when its arguments are complete.
     async fn report(&self, name: &str) -> Result<Option<Arc<Call>>> {
         let (kind, reported) = match self.cx.tools.get(name) {
-            Some(tool) => (tool.kind(), tool.is_reported()),
+            Some((info, _)) => (info.kind, info.is_reported),
             None => (ToolKind::Other, true),
         };
         if !reported {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use attache::agent::Tool as Call;
-use attache::wire::v1::{ToolCallStatus, ToolCallUpdate};
+use attache::wire::v1::{ToolCallStatus, ToolCallUpdate, ToolKind};
 use serde_json::Value;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
@@ -13,7 +13,7 @@ use tracing::Instrument as _;
 use super::TurnContext;
 use super::model_stream::RequestedCall;
 use crate::model::{Part, text_of};
-use crate::tools::{Arguments, Job, Output, Progress, Result, Tool, ToolError, permission};
+use crate::tools::{Arguments, Job, Output, Progress, Result, Tool, ToolError, ToolInfo, permission};
 
 /// Runs the calls and returns one result for each, in order.
 pub(super) async fn run(cx: &TurnContext, calls: Vec<RequestedCall>) -> Vec<Part> {
@@ -33,7 +33,7 @@ pub(super) async fn run(cx: &TurnContext, calls: Vec<RequestedCall>) -> Vec<Part
 
 fn is_read_only(cx: &TurnContext, requested: &RequestedCall) -> bool {
     let tool = requested.call.as_ref().ok().and_then(|call| cx.tools.get(&call.name));
-    tool.is_some_and(|tool| tool.is_read_only())
+    tool.is_some_and(|(info, _)| info.is_read_only())
 }
 
 /// Runs each call in a task of its own, so that a panic fails one call and not the turn.
@@ -133,11 +133,11 @@ async fn attempt(cx: &TurnContext, requested: RequestedCall) -> Result<Output> {
 async fn permitted(cx: &TurnContext, requested: RequestedCall) -> Result<Job> {
     let RequestedCall { call, report } = requested;
     let call = call.map_err(|invalid| format!("{}; call it again", invalid.why))?;
-    let tool = find(cx, &call.name)?;
+    let (info, tool) = find(cx, &call.name)?;
     let arguments = Arguments::new(&call.arguments)?;
     let job = tool.prepare(cx, &arguments).await?;
     if let Some(report) = &report {
-        cx.session.reporter.update_tool(report, describe(report, &job, &call.arguments)).await?;
+        cx.session.reporter.update_tool(report, describe(report, info.kind, &job, &call.arguments)).await?;
     }
     permission::request(cx, report.as_deref(), &job.effects).await?;
     if let Some(report) = &report {
@@ -148,10 +148,10 @@ async fn permitted(cx: &TurnContext, requested: RequestedCall) -> Result<Job> {
     Ok(job)
 }
 
-fn find(cx: &TurnContext, name: &str) -> Result<Arc<dyn Tool>> {
+fn find<'a>(cx: &'a TurnContext, name: &str) -> Result<&'a (ToolInfo, Arc<dyn Tool>)> {
     let mode = cx.session.conversation().mode;
     match cx.tools.get(name) {
-        Some(tool) if tool.is_available_in(mode) => Ok(tool.clone()),
+        Some(found) if found.0.is_available_in(mode) => Ok(found),
         Some(_) => Err(format!("`{name}` cannot be used in {mode} mode").into()),
         None => {
             let names: Vec<String> = cx.tools.specs(mode).into_iter().map(|spec| spec.name).collect();
@@ -161,9 +161,9 @@ fn find(cx: &TurnContext, name: &str) -> Result<Arc<dyn Tool>> {
 }
 
 /// The prepared call as the client sees it before the permission.
-fn describe(report: &Call, job: &Job, arguments: &Value) -> ToolCallUpdate {
+fn describe(report: &Call, kind: ToolKind, job: &Job, arguments: &Value) -> ToolCallUpdate {
     let input = attache::Json::from(arguments.clone());
-    let mut change = report.change().title(job.title.clone()).kind(job.kind).raw_input(input);
+    let mut change = report.change().title(job.title.clone()).kind(kind).raw_input(input);
     if !job.locations.is_empty() {
         change.locations = Some(job.locations.clone());
     }

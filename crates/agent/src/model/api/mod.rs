@@ -7,7 +7,6 @@ mod anthropic;
 mod call_assembler;
 mod chat;
 mod gemini;
-mod normalize;
 mod ollama;
 mod responses;
 mod think_tags;
@@ -84,7 +83,7 @@ impl Api {
 
     /// The body of a request.
     pub(crate) fn body(self, info: &ModelInfo, request: &Request) -> Value {
-        let request = &normalize::normalized(request, info);
+        let request = &super::normalize::normalized(request, info);
         match self {
             Api::Anthropic => anthropic::body(info, request),
             Api::Chat => chat::body(info, request),

@@ -392,7 +392,7 @@ fn an_interrupted_conversation_is_normalized() {
         ],
         ..Request::default()
     };
-    let messages = normalize::normalized(&request, &info(Api::Chat)).messages;
+    let messages = crate::model::normalize::normalized(&request, &info(Api::Chat)).messages;
     let shape: Vec<String> = messages
         .iter()
         .map(|message| {
