@@ -1,35 +1,14 @@
-//! An extension: a request of one's own, served by an agent and called by a client, both in this process.
+//! An extension: a method of one's own, served by an agent and called by a client, both in this process.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people: it prints")]
+#![allow(clippy::print_stdout, reason = "a program: it prints")]
 
 use attache::agent::{Agent, AgentSession, Turn};
 use attache::client::Client;
-use attache::{Link, Prompt, Request, Result, StopReason};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use attache::{Link, Prompt, Result, StopReason};
 
-/// How many files are to be indexed again. Extensions start with an underscore.
-struct Reindex(u32);
-
-impl Request for Reindex {
-    const METHOD: &'static str = "_acme.dev/reindex";
-    type Response = u32;
-}
-
-// Usually `#[derive(Serialize, Deserialize)]`; by hand here so that the example needs no further crate.
-impl Serialize for Reindex {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        [("files", self.0)].into_iter().collect::<std::collections::BTreeMap<_, _>>().serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Reindex {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let members = std::collections::BTreeMap::<String, u32>::deserialize(deserializer)?;
-        members
-            .get("files")
-            .map(|files| Reindex(*files))
-            .ok_or_else(|| serde::de::Error::missing_field("files"))
-    }
+attache::extension! {
+    /// Indexes files again. Methods of extensions start with an underscore.
+    pub request Reindex("_acme.dev/reindex") { path: String, depth: Option<u32> } -> Reindexed { files: u64 }
 }
 
 struct Indexer;
@@ -45,12 +24,15 @@ impl AgentSession for Indexer {
 async fn main() -> Result<()> {
     let (near, far) = Link::pair();
     let agent = Agent::new(|_| async { Ok(Indexer) })
-        .on_request(|request: Reindex, _client| async move { Ok(request.0 * 2) })
+        .on_request(|request: Reindex, _client| async move {
+            Ok(Reindexed { files: 21 * u64::from(request.depth.unwrap_or(1)) })
+        })
         .serve(far);
     let serving = tokio::spawn(agent);
 
     let agent = Client::new().connect(near).await?;
-    println!("indexed {} entries", agent.request(&Reindex(21)).await?);
+    let done = agent.request(&Reindex { path: "/work".into(), depth: Some(2) }).await?;
+    println!("indexed {} entries", done.files);
     agent.shutdown().await;
     serving.await.map_err(attache::Error::internal)?
 }

@@ -1,5 +1,5 @@
-//! An agent over TCP: one connection, one client. Run it, then connect with
-//! `cargo run --example client -- tcp ADDRESS` (the address is printed).
+//! An agent over TCP, with one client for each connection. It prints its address; a client connects with
+//! `Link::tcp(address)`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people: it prints")]
 

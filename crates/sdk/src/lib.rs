@@ -34,6 +34,8 @@ pub mod agent;
 mod check;
 pub mod client;
 mod error;
+mod extension;
+mod id;
 mod prompt;
 pub mod proxy;
 mod race;
@@ -50,4 +52,6 @@ pub use attache_wire as wire;
 pub use attache_wire::v1::{ContentBlock, SessionId, StopReason};
 pub use attache_wire::{Json, Meta, Notification, Patch, Request};
 pub use error::{Error, Result};
+#[doc(hidden)]
+pub use extension::__private;
 pub use prompt::Prompt;

@@ -1,18 +1,17 @@
-//! Two futures, and the first one to end wins.
+//! Races two futures.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
 
-/// Who was first.
+/// The output of the future that ended first.
 pub(crate) enum First<A, B> {
     Left(A),
     Right(B),
 }
 
-/// Polls the left one first, so that a result that is there is never lost to a cancellation that is there too.
-///
-/// A future that is passed by value is moved twice and held twice over; large ones are better passed pinned.
+/// Runs both futures until one ends. The left one is polled first, so that a result is never lost to a cancellation that is
+/// ready too. Pass large futures pinned: by value they are moved twice.
 pub(crate) async fn race<A: Future, B: Future>(left: A, right: B) -> First<A::Output, B::Output> {
     let (mut left, mut right) = (pin!(left), pin!(right));
     poll_fn(|cx| {

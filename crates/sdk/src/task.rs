@@ -1,13 +1,19 @@
-//! Tasks that end with whoever waits for them, and panics that end there.
+//! Tasks that end with their waiter, locks, and panics of user code.
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
 use tokio::task::JoinHandle;
 
 use crate::{Error, Result};
+
+/// Locks a mutex even if a panic poisoned it: no data behind our locks is ever left half-changed.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Waits for a task; the task is aborted if this is dropped first.
 pub(crate) async fn join<T>(handle: JoinHandle<T>) -> Result<T> {
@@ -28,8 +34,8 @@ pub(crate) fn catch_handler_panic(handler: impl FnOnce()) {
     let _ = catch_unwind(AssertUnwindSafe(handler));
 }
 
-/// Runs a user's future; a panic in it becomes an error, so that what has to follow still does. The future is not
-/// polled again then, so nobody sees what the panic left behind.
+/// Runs a handler's future and turns a panic into an error, so that the request is still answered. The future is not polled
+/// again, so its broken state is never seen.
 pub(crate) async fn catch<F: Future>(future: F) -> Result<F::Output> {
     let mut future = pin!(future);
     poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {

@@ -6,7 +6,7 @@
 mod keyring;
 mod keys;
 
-use attache::agent::Auth;
+use attache::agent::{Auth, ClientHandle};
 use attache::wire::v1::{
     AuthAccount, AuthEnvVar, AuthMethod, AuthMethodAgent, AuthMethodEnvVar, AuthMethodId, AuthMethodTerminal,
     AuthState, AuthStatusResponse,
@@ -128,6 +128,17 @@ pub fn advice(models: &Models) -> String {
     )
 }
 
+impl Logins {
+    /// Looks for keys and local models again.
+    ///
+    /// # Errors
+    /// When there is still no model to use.
+    pub async fn refresh(&self) -> Result<()> {
+        self.notifier.watch(&self.models, self.look_again()).await;
+        self.no_model().map_or(Ok(()), Err)
+    }
+}
+
 impl Auth for Logins {
     /// Ways to provide missing keys.
     fn methods(&self) -> Vec<AuthMethod> {
@@ -165,8 +176,7 @@ impl Auth for Logins {
         true
     }
 
-    async fn login(&self, _: &AuthMethodId) -> Result<()> {
-        self.notifier.watch(&self.models, self.look_again()).await;
-        self.no_model().map_or(Ok(()), Err)
+    async fn login(&self, _: &AuthMethodId, _: &ClientHandle) -> Result<()> {
+        self.refresh().await
     }
 }

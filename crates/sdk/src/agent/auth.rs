@@ -1,30 +1,34 @@
-//! Logging in and out.
+//! Logins.
 
 use std::future::Future;
 
 use attache_wire::v1::{AuthMethod, AuthMethodId};
 
+use super::client::ClientHandle;
 use super::session::BoxFuture;
 use crate::Result;
 
-/// How users log in to an agent.
+/// Logs users in; installed with [`Agent::auth`](super::Agent::auth).
 pub trait Auth: Send + Sync + 'static {
-    /// The ways there are. AUTH-08: those of type `terminal` are shown only to clients that can run them.
+    /// The login methods. Those of type `terminal` are shown only to clients that can run them.
     fn methods(&self) -> Vec<AuthMethod>;
 
-    /// Whether a login is there already, such as a key in the environment.
+    /// Whether the user is logged in already, for example by a key in the environment.
     fn is_logged_in(&self) -> bool {
         false
     }
 
-    /// Logs in by one of the methods. AUTH-10: never one of type `terminal`; those run outside of the protocol.
-    fn login(&self, method: &AuthMethodId) -> impl Future<Output = Result<()>> + Send;
+    /// Logs in by one of the methods, never one of type `terminal`: those run outside of the protocol.
+    /// Questions to the user go through `client`, as elicitations that belong to no session.
+    ///
+    /// A login counts for this connection. Agents that remember it report it through [`is_logged_in`](Self::is_logged_in).
+    fn login(&self, method: &AuthMethodId, client: &ClientHandle) -> impl Future<Output = Result<()>> + Send;
 }
 
 pub(super) trait DynAuth: Send + Sync {
     fn methods(&self) -> Vec<AuthMethod>;
     fn is_logged_in(&self) -> bool;
-    fn login<'a>(&'a self, method: &'a AuthMethodId) -> BoxFuture<'a, Result<()>>;
+    fn login<'a>(&'a self, method: &'a AuthMethodId, client: &'a ClientHandle) -> BoxFuture<'a, Result<()>>;
 }
 
 impl<A: Auth> DynAuth for A {
@@ -34,7 +38,7 @@ impl<A: Auth> DynAuth for A {
     fn is_logged_in(&self) -> bool {
         Auth::is_logged_in(self)
     }
-    fn login<'a>(&'a self, method: &'a AuthMethodId) -> BoxFuture<'a, Result<()>> {
-        Box::pin(Auth::login(self, method))
+    fn login<'a>(&'a self, method: &'a AuthMethodId, client: &'a ClientHandle) -> BoxFuture<'a, Result<()>> {
+        Box::pin(Auth::login(self, method, client))
     }
 }

@@ -115,7 +115,7 @@ impl Agent {
         O: IntoOpenedSession + 'static,
     {
         let services = Services {
-            info: Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")),
+            info: crate::extension::program_info(),
             prompt: PromptCapabilities::new(),
             mcp: McpCapabilities::new(),
             additional_directories: false,
@@ -141,9 +141,15 @@ impl Agent {
         Agent { services, limits: Limits::default() }
     }
 
-    /// The agent's name and version (INIT-13).
+    /// Sets the agent's name and version; by default the name of the program.
     pub fn info(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
         self.services.info = Implementation::new(name, version);
+        self
+    }
+
+    /// Sets name, version and title at once, for example those of the package: [`package_info!`](crate::package_info).
+    pub fn implementation(mut self, info: Implementation) -> Self {
+        self.services.info = info;
         self
     }
 

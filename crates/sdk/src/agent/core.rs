@@ -20,9 +20,10 @@ use super::client::{ClientHandle, ClientInfo, Outgoing};
 use super::nes::NesTable;
 use super::options;
 use super::session::BoxFuture;
-use super::table::{SessionEntry, SessionTable, lock};
+use super::table::{SessionEntry, SessionTable};
 use crate::race::{First, race};
 use crate::task::catch;
+use crate::task::lock;
 use crate::{Error, Result, SessionId};
 
 pub(super) struct Core {

@@ -14,7 +14,8 @@ use attache_wire::v1::{
 use super::client::{ClientHandle, Outgoing};
 use super::options;
 use super::session::OptionValue;
-use super::table::{SessionEntry, lock};
+use super::table::SessionEntry;
+use crate::task::lock;
 use crate::{Error, Result};
 
 /// How many updates are kept for a session that is not open yet.

@@ -88,7 +88,8 @@ pub(super) async fn authenticate(
             request.method_id
         )));
     }
-    auth.login(&request.method_id).await?;
+    let client = core.client().ok_or_else(|| Error::internal("no client yet"))?;
+    auth.login(&request.method_id, &client).await?;
     core.logged_in.store(true, Ordering::Release); // AUTH-06
     Ok(AuthenticateResponse::new())
 }

@@ -55,6 +55,7 @@ mod options;
 mod provided;
 mod providers;
 mod session;
+mod state;
 mod table;
 mod tool;
 mod turn;
@@ -75,6 +76,7 @@ pub use nes::{DocumentEvent, NextEdits};
 pub use provided::{ClientTerminal, ClientTerminals, FileReader, FileWriter, TerminalBuilder};
 pub use providers::Providers;
 pub use session::{AgentSession, IntoOpenedSession, OpenRequest, OpenedSession, OptionValue};
+pub use state::StatefulAgent;
 pub use tool::{Tool, ToolBuilder, block, diff};
 pub use turn::{DetachedTurn, Turn};
 

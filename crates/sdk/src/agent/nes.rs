@@ -21,8 +21,10 @@ use super::client::ClientHandle;
 use super::core::Core;
 use super::open::method_not_found;
 use super::session::BoxFuture;
-use super::table::{lock, new_session_id};
+
+use crate::id::unique_id;
 use crate::race::{First, race};
+use crate::task::lock;
 use crate::{Error, Result};
 
 /// Something that happened to a document.
@@ -175,7 +177,7 @@ impl NesTable {
         request: StartNesRequest,
         client: ClientHandle,
     ) -> Result<StartNesResponse> {
-        let id = new_session_id();
+        let id = unique_id("sess").into();
         service.start(&id, request, client).await?;
         lock(&self.0).insert(id.clone(), Arc::default());
         Ok(StartNesResponse::new(id))

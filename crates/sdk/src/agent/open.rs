@@ -18,8 +18,9 @@ use super::core::{Answer, Core};
 use super::handle::SessionHandle;
 use super::options;
 use super::session::{BoxFuture, ErasedSession, OpenRequest, Settings};
-use super::table::{SessionEntry, new_session_id};
+use super::table::SessionEntry;
 use crate::check;
+use crate::id::unique_id;
 use crate::race::{First, race};
 use crate::{Error, Result, SessionId};
 
@@ -237,7 +238,7 @@ pub(super) fn new(core: &Arc<Core>, client: ClientHandle, request: NewSessionReq
     let respond = |responder: Responder, shown: OpenReply| {
         responder.ok(&with_settings!(NewSessionResponse::new(shown.id), shown.settings));
     };
-    let handle = SessionHandle::shut(client, new_session_id());
+    let handle = SessionHandle::shut(client, unique_id("sess").into());
     let request_of_client = open_request!(request, request.mcp_servers, handle);
     let make =
         |services: &Services, request_of_client, start| Some((services.open)(request_of_client, start));
@@ -290,7 +291,7 @@ pub(super) fn fork(
         responder.ok(&with_settings!(ForkSessionResponse::new(shown.id), shown.settings));
     };
     // FORK-02: a session of its own, with an id of its own.
-    let handle = SessionHandle::shut(client, new_session_id());
+    let handle = SessionHandle::shut(client, unique_id("sess").into());
     let request_of_client = open_request!(request, request.mcp_servers.unwrap_or_default(), handle);
     let source = request.session_id;
     let make = |services: &Services, request_of_client, _| {

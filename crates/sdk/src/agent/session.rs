@@ -3,6 +3,7 @@
 use std::future::{Future, ready};
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use attache_wire::Meta;
 use attache_wire::v1::{
@@ -47,6 +48,29 @@ pub trait AgentSession: Send + Sync + 'static {
     /// The session is over: its last turn has ended and no other will start.
     fn closed(&self) -> impl Future<Output = ()> + Send {
         ready(())
+    }
+}
+
+/// Sessions can be shared: an agent that keeps a table of its sessions returns a clone of the `Arc`.
+impl<S: AgentSession> AgentSession for Arc<S> {
+    fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> impl Future<Output = Result<StopReason>> + Send {
+        S::prompt(self, turn, prompt)
+    }
+    fn mode_changed(&self, mode: &SessionModeId) -> impl Future<Output = Result<()>> + Send {
+        S::mode_changed(self, mode)
+    }
+    fn option_changed(
+        &self,
+        id: &SessionConfigId,
+        value: &OptionValue,
+    ) -> impl Future<Output = Result<()>> + Send {
+        S::option_changed(self, id, value)
+    }
+    fn model_changed(&self, model: &ModelId) -> impl Future<Output = Result<()>> + Send {
+        S::model_changed(self, model)
+    }
+    fn closed(&self) -> impl Future<Output = ()> + Send {
+        S::closed(self)
     }
 }
 

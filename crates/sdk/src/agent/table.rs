@@ -1,16 +1,16 @@
 //! The session table: which sessions are open, which turn runs in each.
 
-use std::borrow::Borrow;
-use std::collections::HashSet;
-use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use attache_conn::CancelToken;
 use attache_wire::v1::SessionId;
 use tokio::sync::Notify;
 
 use super::session::{DynSession, Settings};
+use crate::task::lock;
 
 /// One open session.
 pub(super) struct SessionEntry {
@@ -195,196 +195,40 @@ impl Drop for QueuePosition {
     }
 }
 
-/// All open sessions of one connection.
+/// All open sessions of one connection. Clients choose the ids that they load, so ids are hashed with random keys.
 #[derive(Default)]
-pub(super) struct SessionTable {
-    open: Mutex<HashSet<ById, BuildHasherDefault<Remembered>>>,
-    /// Clients name the sessions that they load, so ids are hashed with keys of our own.
-    keys: RandomState,
-}
-
-/// An entry that is found by its id. It remembers the hash, so that a table that grows need not look at every session.
-struct ById {
-    hash: u64,
-    entry: Arc<SessionEntry>,
-}
-
-/// What sessions are found by: those in the table, and the id that is looked for.
-trait Named {
-    fn hash(&self) -> u64;
-    fn id(&self) -> &str;
-}
-
-impl Named for ById {
-    fn hash(&self) -> u64 {
-        self.hash
-    }
-    fn id(&self) -> &str {
-        self.entry.id.as_str()
-    }
-}
-
-impl Named for (u64, &str) {
-    fn hash(&self) -> u64 {
-        self.0
-    }
-    fn id(&self) -> &str {
-        self.1
-    }
-}
-
-impl<'a> Borrow<dyn Named + 'a> for ById {
-    fn borrow(&self) -> &(dyn Named + 'a) {
-        self
-    }
-}
-
-impl Hash for dyn Named + '_ {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(Named::hash(self));
-    }
-}
-
-impl PartialEq for dyn Named + '_ {
-    fn eq(&self, other: &Self) -> bool {
-        Named::hash(self) == Named::hash(other) && self.id() == other.id()
-    }
-}
-
-impl Eq for dyn Named + '_ {}
-
-impl Hash for ById {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.hash);
-    }
-}
-
-impl PartialEq for ById {
-    fn eq(&self, other: &Self) -> bool {
-        let (a, b): (&dyn Named, &dyn Named) = (self, other);
-        a == b
-    }
-}
-
-impl Eq for ById {}
-
-/// Passes on a hash that was made before.
-#[derive(Default)]
-struct Remembered(u64);
-
-impl Hasher for Remembered {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        // Nothing but hashes is ever hashed; anything else would only be slow.
-        self.0 = bytes.iter().fold(self.0, |hash, byte| hash.rotate_left(8) ^ u64::from(*byte));
-    }
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
-}
+pub(super) struct SessionTable(Mutex<HashMap<SessionId, Arc<SessionEntry>>>);
 
 impl SessionTable {
-    fn hash(&self, id: &SessionId) -> u64 {
-        self.keys.hash_one(id.as_str())
-    }
-
-    fn by_id(&self, entry: Arc<SessionEntry>) -> ById {
-        ById { hash: self.hash(&entry.id), entry }
-    }
-
     pub(super) fn get(&self, id: &SessionId) -> Option<Arc<SessionEntry>> {
-        let wanted = (self.hash(id), id.as_str());
-        let wanted: &dyn Named = &wanted;
-        lock(&self.open).get(wanted).map(|found| found.entry.clone())
+        lock(&self.0).get(id).cloned()
     }
 
-    /// Puts a session in, unless there is one with the same id.
+    /// Adds a session unless one of the same id is open.
     pub(super) fn add(&self, entry: &Arc<SessionEntry>) -> bool {
-        let entry = self.by_id(entry.clone());
-        lock(&self.open).insert(entry)
+        match lock(&self.0).entry(entry.id.clone()) {
+            Entry::Occupied(_) => false,
+            Entry::Vacant(free) => {
+                free.insert(entry.clone());
+                true
+            }
+        }
     }
 
-    /// Puts a session in; gives back one that had the same id.
+    /// Adds a session and returns an open one of the same id.
     pub(super) fn replace(&self, entry: &Arc<SessionEntry>) -> Option<Arc<SessionEntry>> {
-        let entry = self.by_id(entry.clone());
-        lock(&self.open).replace(entry).map(|replaced| replaced.entry)
+        lock(&self.0).insert(entry.id.clone(), entry.clone())
     }
 
     pub(super) fn remove(&self, id: &SessionId) -> Option<Arc<SessionEntry>> {
-        let wanted = (self.hash(id), id.as_str());
-        let wanted: &dyn Named = &wanted;
-        lock(&self.open).take(wanted).map(|removed| removed.entry)
+        lock(&self.0).remove(id)
     }
 
     pub(super) fn all(&self) -> Vec<Arc<SessionEntry>> {
-        lock(&self.open).iter().map(|found| found.entry.clone()).collect()
+        lock(&self.0).values().cloned().collect()
     }
 
     pub(super) fn take_all(&self) -> Vec<Arc<SessionEntry>> {
-        lock(&self.open).drain().map(|found| found.entry).collect()
-    }
-}
-
-/// A session id that no other session has (SESS-03).
-pub(super) fn new_session_id() -> SessionId {
-    unique_id(b"sess-")
-}
-
-/// A name that nothing else has, in this process or another, and that cannot be guessed from those that were seen.
-pub(super) fn unique_id<T: for<'a> From<&'a str>>(prefix: &[u8; 5]) -> T {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    // Keys from the system's randomness, drawn once.
-    static KEYS: OnceLock<RandomState> = OnceLock::new();
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let random = KEYS.get_or_init(RandomState::new).hash_one(count);
-    // By hand: a session is made faster than its id would be formatted.
-    let mut name = [0; 29];
-    let (front, digits) = name.split_at_mut(5);
-    front.copy_from_slice(prefix);
-    let (high, low) = digits.split_at_mut(16);
-    high.copy_from_slice(&hex(random));
-    // The count goes round after four billion, but never within the life of a key.
-    low.copy_from_slice(&hex(count)[8..]);
-    T::from(std::str::from_utf8(&name).unwrap_or_default())
-}
-
-/// Sixteen digits, all at once: each byte of the two words holds a digit.
-fn hex(number: u64) -> [u8; 16] {
-    // Spreads eight digits over eight bytes.
-    let spread = |half: u64| {
-        let mut wide = half & 0xffff_ffff;
-        wide = (wide | wide << 16) & 0x0000_ffff_0000_ffff;
-        wide = (wide | wide << 8) & 0x00ff_00ff_00ff_00ff;
-        (wide | wide << 4) & 0x0f0f_0f0f_0f0f_0f0f
-    };
-    // Digits above nine are letters, which begin 39 places behind the one that would follow the nine.
-    let letters = |digits: u64| {
-        let above = (digits + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
-        (digits + 0x3030_3030_3030_3030 + above * 39).to_be_bytes()
-    };
-    let mut text = [0; 16];
-    let (high, low) = text.split_at_mut(8);
-    high.copy_from_slice(&letters(spread(number >> 32)));
-    low.copy_from_slice(&letters(spread(number)));
-    text
-}
-
-/// A poisoned lock means that a handler panicked while it held it; the tables behind our locks are never left
-/// half-changed, so the connection goes on.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn digits_are_digits() {
-        for number in [0, 9, 10, 0xdead_beef_0123_4567, u64::MAX, 0x9a9a_9a9a_9a9a_9a9a] {
-            assert_eq!(std::str::from_utf8(&hex(number)), Ok(&*format!("{number:016x}")));
-        }
+        lock(&self.0).drain().map(|(_, entry)| entry).collect()
     }
 }

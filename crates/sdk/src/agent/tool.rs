@@ -10,8 +10,9 @@ use attache_wire::v1::{
     ToolCallContent, ToolCallId, ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolKind,
 };
 
-use super::table::{lock, unique_id};
 use super::turn::Inner;
+use crate::id::unique_id;
+use crate::task::lock;
 use crate::{Error, Result};
 
 /// Describes a tool call before it is reported. Made by [`Turn::tool`](super::Turn::tool).
@@ -24,7 +25,7 @@ pub struct ToolBuilder {
 impl ToolBuilder {
     pub(super) fn new(turn: Arc<Inner>, title: String) -> Self {
         // TOOL-02: an id that no other tool call of the session has, also if it is loaded once more.
-        let call = ToolCall::new(unique_id::<ToolCallId>(b"call-"), title).status(ToolCallStatus::Pending);
+        let call = ToolCall::new(unique_id("call"), title).status(ToolCallStatus::Pending);
         ToolBuilder { turn, call }
     }
 

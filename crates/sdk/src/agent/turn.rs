@@ -18,10 +18,11 @@ use serde::Serialize;
 use tokio::sync::oneshot;
 
 use super::client::{self, ClientHandle, Outgoing, TextChunk};
-use super::table::{TurnSlot, lock};
+use super::table::TurnSlot;
 use super::tool::ToolBuilder;
 use crate::race::{First, race};
 use crate::task::catch;
+use crate::task::lock;
 use crate::{Error, Prompt, Result};
 
 /// The turn that a prompt opened: the way to say something to the client.

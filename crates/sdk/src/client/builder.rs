@@ -118,7 +118,7 @@ impl Client {
     /// A client that offers nothing but to answer permission requests, which every client does.
     pub fn new() -> Self {
         Client(Services {
-            info: Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")),
+            info: crate::extension::program_info(),
             read: None,
             write: None,
             terminals: None,
@@ -135,13 +135,19 @@ impl Client {
         })
     }
 
-    /// The program's name and version, for the agent to know (INIT-12).
+    /// Sets the client's name and version; by default the name of the program.
     pub fn info(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
         self.0.info = Implementation::new(name, version);
         self
     }
 
-    /// The same with a name for people.
+    /// Sets name, version and title at once, for example those of the package: [`package_info!`](crate::package_info).
+    pub fn implementation(mut self, info: Implementation) -> Self {
+        self.0.info = info;
+        self
+    }
+
+    /// Sets a name for people.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.0.info.title = Some(title.into());
         self

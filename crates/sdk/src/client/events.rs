@@ -2,12 +2,15 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use attache_conn::Backlog;
+use attache_conn::{Backlog, Waiting};
 use attache_wire::Json;
 use attache_wire::v1::{AuthStatusUpdateNotification, ElicitationId, SessionId, SessionUpdate};
+
+use futures_core::Stream;
 
 use super::ElicitationAsk;
 
@@ -123,7 +126,7 @@ impl ConnectionEventQueue {
         let free = !inner.read;
         inner.read = true;
         drop(inner);
-        free.then(|| ConnectionEvents(self.clone()))
+        free.then(|| ConnectionEvents { queue: self.clone(), waiting: None })
     }
 }
 
@@ -136,16 +139,20 @@ impl Inner {
 }
 
 /// The stream of what an agent tells beside its sessions; see [`AgentHandle::events`](super::AgentHandle::events).
-pub struct ConnectionEvents(Arc<ConnectionEventQueue>);
+pub struct ConnectionEvents {
+    queue: Arc<ConnectionEventQueue>,
+    /// Held while a task polls the stream, so that the reader does not rest.
+    waiting: Option<Waiting>,
+}
 
 impl ConnectionEvents {
     /// The next event; `None` when the connection is over.
     pub async fn next(&mut self) -> Option<ConnectionEvent> {
         let mut waiting = None;
         poll_fn(|cx| {
-            let polled = self.0.poll(cx);
+            let polled = self.queue.poll(cx);
             if polled.is_pending() {
-                waiting.get_or_insert_with(|| self.0.backlog.waiting());
+                waiting.get_or_insert_with(|| self.queue.backlog.waiting());
             }
             polled
         })
@@ -153,9 +160,22 @@ impl ConnectionEvents {
     }
 }
 
+impl Stream for ConnectionEvents {
+    type Item = ConnectionEvent;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<ConnectionEvent>> {
+        let polled = self.queue.poll(cx);
+        self.waiting = match (polled.is_pending(), self.waiting.take()) {
+            (true, None) => Some(self.queue.backlog.waiting()),
+            (pending, waiting) => waiting.filter(|_| pending),
+        };
+        polled
+    }
+}
+
 impl Drop for ConnectionEvents {
     fn drop(&mut self) {
-        let mut inner = self.0.lock();
+        let mut inner = self.queue.lock();
         inner.read = false;
         let left = std::mem::take(&mut inner.queue);
         inner.bytes = 0;

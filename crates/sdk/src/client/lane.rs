@@ -249,16 +249,28 @@ impl Lane {
 
     /// Starts to read a replayed history; from here on, until [`end`](Self::end), everything belongs to it.
     pub(crate) fn begin_load(&self) -> u64 {
-        self.begin(Phase::Loading)
+        self.begin(self.lock(), Phase::Loading, false)
     }
 
     /// Starts a turn. Questions that nobody has taken go with it: somebody has to answer them.
     pub(crate) fn begin_turn(&self) -> u64 {
-        self.begin(Phase::Running)
+        self.begin(self.lock(), Phase::Running, false)
     }
 
-    fn begin(&self, phase: Phase) -> u64 {
-        let mut inner = self.lock();
+    /// Starts a turn unless one runs or its end was not read yet. All events that were not read go before it.
+    pub(crate) fn try_begin_turn(&self) -> Option<u64> {
+        let inner = self.lock();
+        let free = inner.phase == Phase::Idle && inner.end.is_none();
+        free.then(|| self.begin(inner, Phase::Running, true))
+    }
+
+    /// Whether a turn runs, or its end was not read yet.
+    pub(crate) fn in_turn(&self) -> bool {
+        let inner = self.lock();
+        inner.phase == Phase::Running || inner.end.is_some()
+    }
+
+    fn begin(&self, mut inner: MutexGuard<'_, Inner>, phase: Phase, take_all: bool) -> u64 {
         let mut moved = 0;
         inner.phase = phase;
         inner.turn += 1;
@@ -266,7 +278,7 @@ impl Lane {
         inner.cancelled_at = None;
         inner.end = None;
         for (event, bytes) in std::mem::take(&mut inner.outside) {
-            if event.is_ask() {
+            if take_all || event.is_ask() {
                 inner.outside_bytes -= bytes;
                 moved += bytes;
                 inner.queue.push_back(event);
@@ -276,7 +288,18 @@ impl Lane {
         }
         inner.queued += moved;
         self.backlog().add(moved);
-        inner.turn
+        let (turn, waker) = (inner.turn, inner.outside_waker.take());
+        drop(inner);
+        // A reader of the whole session has to look at the turn from now on.
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        turn
+    }
+
+    /// The number of the turn that began last.
+    pub(crate) fn latest_turn(&self) -> u64 {
+        self.lock().turn
     }
 
     /// Remembers which request the turn is, so that it can be given up.
@@ -312,8 +335,11 @@ impl Lane {
     }
 
     /// Nobody reads the turn any more: it is cancelled, and what it still says is dropped.
-    pub(crate) fn abandon_turn(&self) {
+    pub(crate) fn abandon_turn(&self, turn: u64) {
         let mut inner = self.lock();
+        if inner.turn != turn {
+            return;
+        }
         let queue = std::mem::take(&mut inner.queue);
         let queued = std::mem::take(&mut inner.queued) + std::mem::take(&mut inner.taken);
         inner.end = None;

@@ -17,6 +17,7 @@ use super::agent::AgentHandle;
 use super::connection::answered;
 use super::event::Event;
 use super::lane::Lane;
+use super::parts::{Prompter, SessionEvents};
 use super::turn::{Deadline, TurnEvents};
 use crate::check::unknown;
 use crate::race::{First, race};
@@ -39,6 +40,33 @@ impl Session {
 
     pub(crate) fn lane(&self) -> &Lane {
         &self.lane
+    }
+
+    pub(crate) fn shared_lane(&self) -> Arc<Lane> {
+        self.lane.clone()
+    }
+
+    /// Splits the session for user interfaces: a handle that starts turns from any task, and one stream of all events. The session
+    /// ends when both are dropped.
+    ///
+    /// ```no_run
+    /// # use attache::client::{Event, Session, SessionEvent};
+    /// # async fn run(session: Session) -> attache::Result<()> {
+    /// let (prompter, mut events) = session.into_parts();
+    /// prompter.prompt("What is 2 + 2?").await?;
+    /// while let Some(event) = events.next().await {
+    ///     match event {
+    ///         SessionEvent::Event(Event::Text(text)) => print!("{text}"),
+    ///         SessionEvent::TurnEnded(_) => break,
+    ///         _ => {}
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn into_parts(self) -> (Prompter, SessionEvents) {
+        let session = Arc::new(self);
+        (Prompter::new(session.clone()), SessionEvents::new(session))
     }
 
     /// The session's id.
@@ -81,16 +109,29 @@ impl Session {
         edit: impl FnOnce(PromptRequest) -> PromptRequest,
     ) -> Result<TurnEvents<'_>> {
         let request = edit(PromptRequest::new(self.lane.id.clone(), prompt.into().into_blocks()));
+        // An earlier turn that was neither finished nor dropped is not used any more: this call borrows the session.
+        self.lane.abandon_turn(self.lane.latest_turn());
+        let turn = self.start(request, |lane| Some(lane.begin_turn())).await?;
+        Ok(TurnEvents::new(self, turn))
+    }
+
+    /// Checks and sends a prompt for a turn that `begin` registers; returns the number of the turn.
+    pub(crate) async fn start(
+        &self,
+        request: PromptRequest,
+        begin: impl FnOnce(&Lane) -> Option<u64>,
+    ) -> Result<u64> {
         check_prompt(&request.prompt, self.agent.capabilities())?;
         self.idle().await?;
-        let turn = self.lane.begin_turn();
+        let running = || Error::Invalid("a turn is already running in this session".to_owned());
+        let turn = begin(&self.lane).ok_or_else(running)?;
         let lane = self.lane.clone();
         // The answer is set in the lane by the reader, behind the updates that came before it.
         let call = self.lane.peer.call_with(PromptRequest::METHOD, &request, move |answer| {
             lane.end(turn, answered::<PromptRequest>(answer).map(Some));
         });
         self.lane.set_call(turn, call);
-        Ok(TurnEvents::new(self))
+        Ok(turn)
     }
 
     /// Waits for the end of a turn that was dropped; not for ever.

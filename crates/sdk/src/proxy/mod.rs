@@ -1,24 +1,25 @@
-//! A proxy: stands between a client and an agent and passes on what they say.
+//! A proxy between a client and an agent, which forwards their messages and edits some of them.
 //!
 //! ```no_run
 //! use attache::Link;
-//! use attache::proxy::{PushText, Relay};
+//! use attache::proxy::Relay;
 //! use attache::wire::v1::PromptRequest;
 //!
 //! # async fn run() -> attache::Result<()> {
 //! let (editor, agent) = (Link::stdio(), Link::spawn("my-agent")?);
 //! Relay::new(editor, agent)
-//!     .edit(|request: &mut PromptRequest| request.prompt.push_text("Answer in French."))
+//!     .edit(|request: &mut PromptRequest| request.prompt.push("Answer in French.".into()))
 //!     .run()
-//!     .await
+//!     .await?;
+//! # Ok(())
 //! # }
 //! ```
 //!
-//! EXT-13: a frame that nobody asked to edit passes as the bytes it came in, with every unknown member, every `_meta`, its id and its
-//! blanks; lines that are not messages at all pass too. Only the named methods are decoded, and of an edited frame only the
-//! members that changed are written anew.
-//!
-//! For readers of the code: `splice.rs` changes one member of a line and leaves the rest of it alone; this file moves lines.
+//! A frame without an edit passes byte for byte, with unknown members, `_meta`, its id and its blanks; so do lines that are
+//! not messages. Only methods with an edit are decoded, and only the members that changed are written again.
+//! `examples/proxy.rs` is a complete program.
+
+// EXT-13. `splice.rs` replaces one member of a line; this file moves lines.
 
 mod splice;
 
@@ -26,28 +27,29 @@ use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
-use std::sync::{Mutex, PoisonError};
+use std::process::ExitStatus;
+use std::sync::Mutex;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use attache_conn::{FrameReader, FrameWriter, Limits, Link};
 pub use attache_rpc::Frame;
 use attache_rpc::Id;
-use attache_wire::v1::ContentBlock;
 use attache_wire::{Notification, Request};
 use serde_json::value::RawValue;
 
 use crate::race::{First, race};
+use crate::task::lock;
 use crate::{Error, Result};
 
-/// How many bytes are gathered before they are written: what is there goes out in one piece, and no more than this is held.
+/// Bytes that are gathered for one write.
 const BATCH: usize = 256 << 10;
-/// How many requests are remembered whose answers somebody wants to edit.
+/// Open requests whose responses are edited.
 const REMEMBERED: usize = 4096;
-/// How long the agent may still talk after the client has gone.
+/// Time for the agent to finish after the client has left.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Which way a frame goes.
+/// The direction of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// From the client to the agent.
@@ -65,7 +67,7 @@ impl Direction {
     }
 }
 
-/// Changes params or a result; `None` if nothing is to change.
+/// Changes params or a result; returns `None` to leave them.
 type Edit = Box<dyn FnMut(Option<&RawValue>) -> Option<String> + Send>;
 type Observer = Box<dyn FnMut(Direction, &Frame<'_>, &[u8]) + Send>;
 
@@ -75,22 +77,22 @@ pub struct Relay {
     agent: Link,
     frame_limit: usize,
     grace: Duration,
-    tools: Tools,
+    filters: Filters,
 }
 
-/// What is done to frames on their way.
-struct Tools {
+/// Edits and observers of frames.
+struct Filters {
     depth: usize,
     requests: HashMap<&'static str, Vec<Edit>>,
     notifications: HashMap<&'static str, Vec<Edit>>,
     responses: HashMap<&'static str, Vec<Edit>>,
     observers: Vec<Observer>,
-    /// Open requests whose answers are edited, by the direction of the answer.
+    /// Open requests whose responses are edited, by the direction of the response.
     open: HashMap<(Direction, Id), &'static str>,
 }
 
 impl Relay {
-    /// A relay that passes everything on.
+    /// A relay that forwards everything unchanged.
     pub fn new(client: Link, agent: Link) -> Self {
         let limits = Limits::default();
         Relay {
@@ -98,7 +100,7 @@ impl Relay {
             agent,
             frame_limit: limits.frame,
             grace: GRACE,
-            tools: Tools {
+            filters: Filters {
                 depth: limits.depth,
                 requests: HashMap::new(),
                 notifications: HashMap::new(),
@@ -109,67 +111,97 @@ impl Relay {
         }
     }
 
-    /// Edits the params of a request, whichever side sends it. Params that do not fit the type pass unchanged.
+    /// Edits the params of a request of either side. Params that do not fit the type pass unchanged.
     pub fn edit<R: Request>(mut self, edit: impl FnMut(&mut R) + Send + 'static) -> Self {
-        self.tools.requests.entry(R::METHOD).or_default().push(typed(edit));
+        self.filters.requests.entry(R::METHOD).or_default().push(typed(edit));
         self
     }
 
-    /// Edits the params of a notification, whichever side sends it.
+    /// Edits the params of a notification of either side.
     pub fn edit_notification<N: Notification>(mut self, edit: impl FnMut(&mut N) + Send + 'static) -> Self {
-        self.tools.notifications.entry(N::METHOD).or_default().push(typed(edit));
+        self.filters.notifications.entry(N::METHOD).or_default().push(typed(edit));
         self
     }
 
     /// Edits the result of a request. Errors pass unchanged.
     pub fn edit_response<R: Request>(mut self, edit: impl FnMut(&mut R::Response) + Send + 'static) -> Self {
-        self.tools.responses.entry(R::METHOD).or_default().push(typed(edit));
+        self.filters.responses.entry(R::METHOD).or_default().push(typed(edit));
         self
     }
 
-    /// Sees every frame as it came, before any edit: opened, and as bytes. Runs between reading and writing; it must not block.
+    /// Observes every frame before it is edited, parsed and as bytes. Runs between reading and writing; it must not block.
     pub fn observe(mut self, observer: impl FnMut(Direction, &Frame<'_>, &[u8]) + Send + 'static) -> Self {
-        self.tools.observers.push(Box::new(observer));
+        self.filters.observers.push(Box::new(observer));
         self
     }
 
-    /// The longest line that is passed on; longer ones are dropped.
+    /// Sets the longest line that is forwarded; longer ones are dropped.
     pub fn frame_limit(mut self, bytes: usize) -> Self {
         self.frame_limit = bytes;
         self
     }
 
-    /// How long the agent may still talk after the client has gone; five seconds if nothing is said.
+    /// Sets the time for the agent to finish after the client has left; five seconds by default.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// Passes frames on until one side ends. Each direction reads only as fast as the other side takes, so neither can flood the
-    /// other. Must be called within a tokio runtime.
+    /// Forwards frames until one side ends. Each direction reads only as fast as the other side takes, so neither can flood
+    /// the other. Must be called within a tokio runtime.
     ///
-    /// When the agent ends, what it said is written and the client's link closed. When the client ends, the agent's input is closed and
-    /// it may finish what it has to say.
+    /// When the agent ends, its last frames are written and the client's link is closed. When the client ends, the agent's
+    /// input is closed and it may finish.
     ///
     /// # Errors
     /// When reading from a link fails.
-    pub async fn run(self) -> Result<()> {
+    pub async fn run(self) -> Result<RelayEnd> {
         let (from_client, to_client) = self.client.split();
         let (from_agent, to_agent) = self.agent.split();
-        let tools = Mutex::new(self.tools);
+        let filters = Mutex::new(Some(Box::new(self.filters)));
         let limit = self.frame_limit;
-        let up = Pump::new(Direction::ToAgent, from_client.with_limit(limit), to_agent, &tools).run();
-        let down = Pump::new(Direction::ToClient, from_agent.with_limit(limit), to_client, &tools).run();
-        let mut down = pin!(down);
-        let client_ended = match race(&mut down, up).await {
-            First::Left(agent_ended) => return agent_ended,
-            First::Right(ended) => ended,
+        let mut up = Pump::new(Direction::ToAgent, from_client.with_limit(limit), to_agent, &filters);
+        let mut down = Pump::new(Direction::ToClient, from_agent.with_limit(limit), to_client, &filters);
+        let (first, outcome) = {
+            let mut agent_ends = pin!(down.run());
+            match race(&mut agent_ends, up.run()).await {
+                First::Left(agent_ended) => (Direction::ToClient, agent_ended),
+                // The agent's input is closed now. It may have answers to give, and it may never end.
+                First::Right(client_ended) => match race(agent_ends, tokio::time::sleep(self.grace)).await {
+                    First::Left(agent_ended) => (Direction::ToAgent, client_ended.and(agent_ended)),
+                    First::Right(()) => (Direction::ToAgent, client_ended),
+                },
+            }
         };
-        // The agent's input is closed now. It may have answers to give, and it may never end.
-        match race(down, tokio::time::sleep(self.grace)).await {
-            First::Left(agent_ended) => client_ended.and(agent_ended),
-            First::Right(()) => client_ended,
+        outcome?;
+        let mut end = RelayEnd { first, exit: None, stderr_tail: String::new() };
+        if let Some(child) = down.reader.child() {
+            // An agent that ended its output is about to exit; one that is still busy is not waited for.
+            if let First::Left(exit) = race(child.wait(), tokio::time::sleep(self.grace)).await {
+                end.exit = Some(exit);
+            }
+            end.stderr_tail = child.stderr_tail();
         }
+        Ok(end)
+    }
+}
+
+/// How a [`Relay`] ended.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RelayEnd {
+    /// The direction that ended first: [`ToClient`](Direction::ToClient) if the agent closed its output.
+    pub first: Direction,
+    /// The exit status of the agent, if it is a child process and has exited.
+    pub exit: Option<ExitStatus>,
+    /// The end of the agent's stderr, if it was captured.
+    pub stderr_tail: String,
+}
+
+impl RelayEnd {
+    /// Whether the agent ended first and with a failure, so that the client should learn the reason.
+    pub fn agent_failed(&self) -> bool {
+        self.first == Direction::ToClient && self.exit.is_some_and(|exit| !exit.success())
     }
 }
 
@@ -182,7 +214,7 @@ impl std::fmt::Debug for Relay {
     }
 }
 
-/// An edit of a type becomes an edit of text.
+/// Turns an edit of a value into an edit of its text.
 fn typed<T>(mut edit: impl FnMut(&mut T) + Send + 'static) -> Edit
 where
     T: serde::Serialize + serde::de::DeserializeOwned,
@@ -196,7 +228,7 @@ where
     })
 }
 
-impl Tools {
+impl Filters {
     fn are_idle(&self) -> bool {
         self.observers.is_empty()
             && self.requests.is_empty()
@@ -204,7 +236,7 @@ impl Tools {
             && self.responses.is_empty()
     }
 
-    /// What is to be sent instead of a line; `None` to send the line itself.
+    /// The line to send instead, or `None` to send the original.
     fn handle(&mut self, direction: Direction, line: &[u8]) -> Option<Vec<u8>> {
         if self.are_idle() {
             return None;
@@ -247,33 +279,38 @@ impl Tools {
     }
 }
 
-/// One direction.
+/// Moves the frames of one direction.
 struct Pump<'a> {
     direction: Direction,
     reader: FrameReader,
     writer: FrameWriter,
-    tools: &'a Mutex<Tools>,
+    filters: &'a Mutex<Option<Box<Filters>>>,
     gathered: usize,
 }
 
-/// What became of an attempt to move a line.
+/// Outcome of an attempt to move a line.
 enum Step {
     Moved,
     Ended(Result<()>),
 }
 
 impl<'a> Pump<'a> {
-    fn new(direction: Direction, reader: FrameReader, writer: FrameWriter, tools: &'a Mutex<Tools>) -> Self {
-        Pump { direction, reader, writer, tools, gathered: 0 }
+    fn new(
+        direction: Direction,
+        reader: FrameReader,
+        writer: FrameWriter,
+        filters: &'a Mutex<Option<Box<Filters>>>,
+    ) -> Self {
+        Pump { direction, reader, writer, filters, gathered: 0 }
     }
 
-    async fn run(mut self) -> Result<()> {
+    async fn run(&mut self) -> Result<()> {
         let mut end = None;
         while end.is_none() {
             if let Step::Ended(result) = poll_fn(|cx| self.poll_step(cx)).await {
                 end = Some(result);
             }
-            // What is there already goes into the same write.
+            // Lines that are available go into the same write.
             while end.is_none() && self.gathered < BATCH {
                 match poll_fn(|cx| Poll::Ready(self.poll_step(cx))).await {
                     Poll::Ready(Step::Moved) => {}
@@ -282,7 +319,7 @@ impl<'a> Pump<'a> {
                 }
             }
             self.gathered = 0;
-            // A side that takes nothing any more has ended; that is no failure of the relay.
+            // A side that closed its input has ended; that is no failure of the relay.
             if self.writer.flush().await.is_err() {
                 return Ok(());
             }
@@ -303,29 +340,13 @@ impl<'a> Pump<'a> {
             }
             Err(error) => return Poll::Ready(Step::Ended(Err(Error::from(error)))),
         };
-        let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
-        match tools.handle(self.direction, line) {
-            None => {
-                self.gathered += line.len();
-                self.writer.feed(line);
-            }
-            Some(edited) => {
-                self.gathered += edited.len();
-                self.writer.feed(&edited);
-            }
-        }
+        // Edits are user code: they run outside of the lock, which no other pump can need meanwhile.
+        let mut filters = lock(self.filters).take();
+        let edited = filters.as_mut().and_then(|filters| filters.handle(self.direction, line));
+        *lock(self.filters) = filters;
+        let line = edited.as_deref().unwrap_or(line);
+        self.gathered += line.len();
+        self.writer.feed(line);
         Poll::Ready(Step::Moved)
-    }
-}
-
-/// Adds text to a prompt.
-pub trait PushText {
-    /// Adds a text block.
-    fn push_text(&mut self, text: impl Into<String>);
-}
-
-impl PushText for Vec<ContentBlock> {
-    fn push_text(&mut self, text: impl Into<String>) {
-        self.push(text.into().into());
     }
 }

@@ -1,4 +1,4 @@
-//! Changing a part of a line and leaving the rest of it alone.
+//! Replaces a part of a line and keeps the rest byte for byte.
 
 use attache_wire::Json;
 use attache_wire::v1::Fields;
@@ -6,9 +6,9 @@ use serde_json::value::RawValue;
 
 use super::Edit;
 
-/// Applies edits to the value `part` of a line and puts the outcome in its place. `None` if nothing changed.
+/// Applies edits to the value `part` of a line. Returns the new line, or `None` if nothing changed.
 ///
-/// `encode` writes the whole message anew; it is used only where there is no value to replace.
+/// `encode` writes the whole message; it is used only if there is no value to replace.
 pub(super) fn apply(
     line: &[u8],
     part: Option<&RawValue>,
@@ -36,7 +36,7 @@ pub(super) fn apply(
     Some(out)
 }
 
-/// Where in the line a value stands that was borrowed from it.
+/// The range of a value within the line that it was borrowed from.
 fn place(line: &[u8], part: &RawValue) -> Option<(usize, usize)> {
     let text = part.get();
     let start = (text.as_ptr() as usize).checked_sub(line.as_ptr() as usize)?;
@@ -44,8 +44,8 @@ fn place(line: &[u8], part: &RawValue) -> Option<(usize, usize)> {
     (line.get(start..end)? == text.as_bytes()).then_some((start, end))
 }
 
-/// The original with those members replaced that differ between `before` and `after`; the others stay as they were
-/// written, also those that no type knows. `None` if none differs.
+/// The original with those members replaced that differ between `before` and `after`. Others stay as written, even unknown
+/// ones. `None` if none differs.
 pub(super) fn changed(original: Option<&str>, before: &str, after: &str) -> Option<String> {
     if before == after {
         return None;
@@ -54,7 +54,7 @@ pub(super) fn changed(original: Option<&str>, before: &str, after: &str) -> Opti
     let (Some(original), Some(before), Some(after)) =
         (original.and_then(members), members(before), members(after))
     else {
-        // Not an object, or nothing to keep.
+        // Not an object, or no members to keep.
         return Some(after.to_owned());
     };
     let mut out = Fields::new();

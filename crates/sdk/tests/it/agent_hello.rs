@@ -237,7 +237,7 @@ impl Auth for Door {
         self.inside
     }
 
-    async fn login(&self, method: &AuthMethodId) -> Result<()> {
+    async fn login(&self, method: &AuthMethodId, _: &ClientHandle) -> Result<()> {
         self.logins.fetch_add(1, Ordering::Relaxed);
         if method.as_str() == "broken" { Err(Error::internal("no such luck")) } else { Ok(()) }
     }

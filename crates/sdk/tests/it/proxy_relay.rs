@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use attache::Link;
-use attache::proxy::{Direction, Frame, PushText, Relay};
+use attache::proxy::{Direction, Frame, Relay, RelayEnd};
 use attache::wire::v1::{InitializeRequest, PromptRequest, SessionNotification, SessionUpdate};
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use crate::script::Script;
 /// A relay with a script on both ends.
 fn relay(
     with: impl FnOnce(Relay) -> Relay,
-) -> (Script, Script, tokio::task::JoinHandle<attache::Result<()>>) {
+) -> (Script, Script, tokio::task::JoinHandle<attache::Result<RelayEnd>>) {
     let (near_client, far_client) = Link::pair();
     let (near_agent, far_agent) = Link::pair();
     let relay = with(Relay::new(near_client, near_agent));
@@ -42,7 +42,7 @@ async fn everything_passes_byte_for_byte() {
 #[tokio::test(start_paused = true)]
 async fn an_edit_touches_one_member_of_one_method() {
     let (mut client, mut agent, _running) = relay(|relay| {
-        relay.edit(|request: &mut PromptRequest| request.prompt.push_text("Answer in French."))
+        relay.edit(|request: &mut PromptRequest| request.prompt.push("Answer in French.".into()))
     });
     client.raw(r#"{"jsonrpc":"2.0","id": 7,"zz":1,"method":"session/prompt","params":{"zz":{"a" :1},"prompt":[{"type":"text","text":"hi"}],"sessionId":"s","_meta":{"t": 1}} }"#).await;
     assert_eq!(
@@ -132,7 +132,18 @@ async fn the_end_of_the_agent_ends_the_relay() {
     drop(agent);
     assert_eq!(client.text().await.unwrap(), "last words");
     client.ends().await;
-    running.await.unwrap().unwrap();
+    let end = running.await.unwrap().unwrap();
+    assert!(end.first == Direction::ToClient && end.exit.is_none() && !end.agent_failed());
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn the_relay_says_why_the_agent_died() {
+    let (client, _theirs) = Link::pair();
+    let agent = attache::Command::new("sh").args(["-c", "echo no API key >&2; exit 7"]);
+    let end = Relay::new(client, Link::command(agent).unwrap()).run().await.unwrap();
+    assert_eq!((end.exit.unwrap().code(), end.stderr_tail.trim()), (Some(7), "no API key"));
+    assert!(end.agent_failed());
 }
 
 #[tokio::test(start_paused = true)]

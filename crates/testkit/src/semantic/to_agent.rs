@@ -230,7 +230,7 @@ impl Auth for Login {
             AuthMethodTerminal::new("terminal", "Terminal").into(),
         ]
     }
-    async fn login(&self, _: &AuthMethodId) -> Result<()> {
+    async fn login(&self, _: &AuthMethodId, _: &attache::agent::ClientHandle) -> Result<()> {
         Ok(())
     }
 }

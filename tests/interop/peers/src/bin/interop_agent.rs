@@ -158,7 +158,7 @@ impl Auth for Pass {
         vec![method.into()]
     }
 
-    async fn login(&self, _: &AuthMethodId) -> Result<()> {
+    async fn login(&self, _: &AuthMethodId, _: &attache::agent::ClientHandle) -> Result<()> {
         Ok(())
     }
 }
