@@ -44,6 +44,8 @@ pub(crate) fn client(cancel_deadline: Duration) -> Client {
             .info("attache", env!("CARGO_PKG_VERSION"))
             .title("Attaché")
             .boolean_options()
+            // The log has the report; stderr may be the screen of the chat.
+            .on_error(|_| {})
             .cancel_deadline(cancel_deadline),
     )
 }

@@ -111,6 +111,11 @@ impl<'a> IncomingRequest<'a> {
         &self.message.method
     }
 
+    /// The text of the params, perhaps not validated yet; empty if there are none.
+    pub fn params_text(&self) -> &'a str {
+        self.message.params.text()
+    }
+
     /// Returns the size of the params in bytes.
     pub fn params_len(&self) -> usize {
         self.message.params.text().len()

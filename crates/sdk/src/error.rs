@@ -126,6 +126,11 @@ impl Error {
             _ => ErrorObject::internal(INTERNAL),
         }
     }
+
+    /// Whether the peer cannot see the cause.
+    pub(crate) fn is_hidden(&self) -> bool {
+        !matches!(self, Error::Refused(_) | Error::Cancelled | Error::Unsupported(_)) && !self.is_not_found()
+    }
 }
 
 /// The text of all errors whose cause is none of the peer's business.

@@ -1,6 +1,14 @@
-//! The Agent Client Protocol for people who write agents and editors.
+//! The [Agent Client Protocol](https://agentclientprotocol.com) (ACP) for people who write agents and editors.
 //!
-//! An agent is a value that answers prompts:
+//! ```toml
+//! [dependencies]
+//! attache = "0.1"
+//! tokio = { version = "1", features = ["macros", "rt"] } # or "rt-multi-thread"
+//! ```
+//!
+//! # An agent
+//!
+//! An agent answers prompts. It implements [`agent::AgentSession`] and serves one client, here on stdin and stdout:
 //!
 //! ```no_run
 //! use attache::agent::{AgentSession, Turn, serve};
@@ -21,14 +29,50 @@
 //! }
 //! ```
 //!
-//! A client starts an agent and reads the events of a turn in the order in which they were sent; see [`client`].
-//! A [`proxy`] stands between the two and touches only what it was asked to.
+//! Read [`agent`] next: tool calls, permissions, files and terminals of the client, stored sessions.
 //!
-//! What this crate keeps so that its users cannot break it: the order of messages, one answer per request, cancelled
-//! turns that end as cancelled, permissions that are answered, capabilities that are advertised exactly when they
-//! are served. The rules behind that are named in the code (`CANCEL-05`) and listed in `docs/rules.md`.
+//! # A client
 //!
-//! Read [`agent`] or [`client`] first. The exact messages are in [`wire`], the transports in [`Link`].
+//! A client starts an agent, sends prompts and reads the events of each turn in wire order:
+//!
+//! ```no_run
+//! use attache::client::{Client, Event};
+//! use attache::wire::v1::PermissionOptionKind::AllowOnce;
+//! use attache::{Link, Result};
+//!
+//! #[tokio::main(flavor = "current_thread")]
+//! async fn main() -> Result<()> {
+//!     let agent = Client::new().connect(Link::spawn("my-agent")?).await?;
+//!     let mut session = agent.new_session(std::env::current_dir()?).await?;
+//!     let mut turn = session.prompt("What is 2 + 2?").await?;
+//!     while let Some(event) = turn.next().await? {
+//!         match event {
+//!             Event::Text(text) => print!("{text}"),
+//!             Event::Permission(ask) => ask.choose_kind(AllowOnce),
+//!             _ => {}
+//!         }
+//!     }
+//!     println!("{:?}", turn.stop_reason());
+//!     Ok(())
+//! }
+//! ```
+//!
+//! Read [`client`] next: files and terminals for the agent, forms, stored sessions, user interfaces. The crate `attache-host`
+//! provides files and terminals that are confined to the session's directories, and a permission policy.
+//!
+//! # Both
+//!
+//! - A [`proxy`] forwards messages between a client and an agent and edits some of them.
+//! - [`Link`] is the transport: stdio, a child process, TCP, a Unix socket, or a pair in memory for tests. [`Link::tap`] shows
+//!   every line.
+//! - [`wire`] has the exact messages. [`extension!`] defines methods of your own.
+//! - [`Error`] has a variant for each failure that a caller can act on. Handlers that fail are reported through `on_error`
+//!   ([`HandlerError`]) and as [`tracing`](https://docs.rs/tracing) events, with spans for sessions, turns and tool calls.
+//!
+//! This crate guarantees what a user cannot break: the order of messages, one answer per request, cancelled turns that end as
+//! cancelled, permissions that are answered, capabilities that are advertised exactly when they are served. The
+//! [rules of the protocol](https://github.com/attache-acp/attache/blob/main/docs/rules.md) say where each is kept and tested,
+//! and [docs/api.md](https://github.com/attache-acp/attache/blob/main/docs/api.md) explains the names.
 
 pub mod agent;
 mod check;
@@ -39,6 +83,7 @@ mod id;
 mod prompt;
 pub mod proxy;
 mod race;
+mod report;
 mod task;
 
 #[cfg(unix)]
@@ -55,3 +100,4 @@ pub use error::{Error, Result};
 #[doc(hidden)]
 pub use extension::__private;
 pub use prompt::Prompt;
+pub use report::HandlerError;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use attache_wire::v1::{
     AuthStatusResponse, Implementation, ListSessionsRequest, ListSessionsResponse, McpCapabilities,
-    PromptCapabilities, SessionId, SessionStatus,
+    PromptCapabilities, SessionId, SessionStatus, SessionUpdate,
 };
 use attache_wire::{Notification, Request};
 use serde_json::value::RawValue;
@@ -16,7 +16,9 @@ use super::auth::{Auth, DynAuth};
 use super::client::ClientHandle;
 use super::nes::{DynNextEdits, NextEdits};
 use super::providers::{DynProviders, Providers};
+use super::record::RecordHook;
 use super::session::{BoxFuture, ErasedSession, IntoOpenedSession, OpenRequest};
+use crate::report::{ErrorHook, HandlerError, NoiseHook};
 use crate::{Limits, Link, Result};
 
 /// An agent, with everything it offers.
@@ -94,6 +96,9 @@ pub(super) struct Services {
     pub(super) next_edits: Option<Arc<dyn DynNextEdits>>,
     pub(super) requests: HashMap<&'static str, RequestFn>,
     pub(super) notifications: HashMap<&'static str, NotificationFn>,
+    pub(super) on_error: Option<ErrorHook>,
+    pub(super) on_noise: Option<NoiseHook>,
+    pub(super) record: Option<RecordHook>,
 }
 
 /// Which system prompts an agent takes from a client.
@@ -137,6 +142,9 @@ impl Agent {
             next_edits: None,
             requests: HashMap::new(),
             notifications: HashMap::new(),
+            on_error: None,
+            on_noise: None,
+            record: None,
         };
         Agent { services, limits: Limits::default() }
     }
@@ -363,6 +371,38 @@ impl Agent {
             }
         });
         self.services.notifications.insert(N::METHOD, take);
+        self
+    }
+
+    /// Calls a hook for every handler that fails with an error whose cause the peer cannot see. The peer gets `internal error` and
+    /// the id of the report. Without a hook the report goes to the `tracing` subscriber, or else as one line to stderr.
+    pub fn on_error(mut self, hook: impl Fn(&HandlerError<'_>) + Send + Sync + 'static) -> Self {
+        self.services.on_error = Some(Arc::new(hook));
+        self
+    }
+
+    /// Calls a hook for every line of the client that is not a message, with the reason. It runs in the reader and must not
+    /// block.
+    pub fn on_noise(mut self, hook: impl Fn(&[u8], &str) + Send + Sync + 'static) -> Self {
+        self.services.on_noise = Some(Arc::new(hook));
+        self
+    }
+
+    /// Calls a hook for every update that is sent, in wire order, and for the blocks of every prompt as user message chunks: a
+    /// complete history for [`load`](Agent::load). What `load` itself replays is not recorded.
+    ///
+    /// ```
+    /// # use std::sync::{Arc, Mutex};
+    /// # use attache::agent::{Agent, AgentSession};
+    /// # fn install(agent: Agent) -> Agent {
+    /// let history = Arc::new(Mutex::new(Vec::new()));
+    /// agent.record(move |session, update| {
+    ///     history.lock().unwrap().push((session.clone(), update.clone()));
+    /// })
+    /// # }
+    /// ```
+    pub fn record(mut self, hook: impl Fn(&SessionId, &SessionUpdate) + Send + Sync + 'static) -> Self {
+        self.services.record = Some(Arc::new(hook));
         self
     }
 

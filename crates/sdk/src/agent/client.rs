@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use attache_conn::Peer;
 use attache_wire::v1::{
-    ClientCapabilities, Implementation, Plan, PlanUpdateContent, SessionId, SessionUpdate,
+    ClientCapabilities, ContentChunk, Implementation, Plan, PlanUpdateContent, SessionId, SessionUpdate,
 };
 use attache_wire::{Notification, Request};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::options;
+use super::record::Recorder;
 use crate::{Error, Result};
 
 /// What the client said about itself in `initialize`.
@@ -26,12 +27,29 @@ pub struct ClientHandle(Arc<Inner>);
 
 struct Inner {
     peer: Peer,
-    hello: ClientInfo,
+    client: ClientInfo,
+    recorder: Option<Recorder>,
 }
 
 impl ClientHandle {
-    pub(super) fn new(peer: Peer, hello: ClientInfo) -> Self {
-        ClientHandle(Arc::new(Inner { peer, hello }))
+    pub(super) fn new(peer: Peer, client: ClientInfo, recorder: Option<Recorder>) -> Self {
+        ClientHandle(Arc::new(Inner { peer, client, recorder }))
+    }
+
+    pub(super) fn recorder(&self) -> Option<&Recorder> {
+        self.0.recorder.as_ref()
+    }
+
+    /// Calls the record hook for updates that were sent.
+    pub(super) fn flush_records(&self) {
+        if let Some(recorder) = self.recorder() {
+            recorder.flush();
+        }
+    }
+
+    /// An update of a session, to be encoded.
+    pub(super) fn outgoing<'a, U>(&'a self, session: &'a SessionId, update: U) -> Outgoing<'a, U> {
+        Outgoing { session, update, recorder: self.recorder() }
     }
 
     pub(super) fn peer(&self) -> &Peer {
@@ -40,12 +58,12 @@ impl ClientHandle {
 
     /// The client's name and version, if it gave them (INIT-29).
     pub fn info(&self) -> Option<&Implementation> {
-        self.0.hello.info.as_ref()
+        self.0.client.info.as_ref()
     }
 
     /// What the client can do. INIT-15: what is absent is not supported.
     pub fn capabilities(&self) -> &ClientCapabilities {
-        &self.0.hello.capabilities
+        &self.0.client.capabilities
     }
 
     /// Sends any request, typed: extensions, and what this SDK has no word for. It is the caller's duty to have checked
@@ -104,7 +122,7 @@ impl ClientHandle {
 
 impl fmt::Debug for ClientHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ClientHandle").field(&self.0.hello).finish()
+        f.debug_tuple("ClientHandle").field(&self.0.client).finish()
     }
 }
 
@@ -118,14 +136,46 @@ pub(super) fn decode<R: Request>(raw: &serde_json::value::RawValue) -> Result<R:
 pub(super) struct Outgoing<'a, U> {
     pub(super) session: &'a SessionId,
     pub(super) update: U,
+    pub(super) recorder: Option<&'a Recorder>,
 }
 
-impl<U: Serialize> Serialize for Outgoing<'_, U> {
+/// An update that can be recorded.
+pub(super) trait Recordable: Serialize {
+    fn to_update(&self) -> SessionUpdate;
+}
+
+impl Recordable for SessionUpdate {
+    fn to_update(&self) -> SessionUpdate {
+        self.clone()
+    }
+}
+
+impl<U: Recordable> Recordable for &U {
+    fn to_update(&self) -> SessionUpdate {
+        (*self).to_update()
+    }
+}
+
+impl Recordable for TextChunk<'_> {
+    fn to_update(&self) -> SessionUpdate {
+        let chunk = ContentChunk::new(self.text);
+        match self.kind {
+            "agent_thought_chunk" => SessionUpdate::AgentThoughtChunk(chunk),
+            _ => SessionUpdate::AgentMessageChunk(chunk),
+        }
+    }
+}
+
+impl<U: Recordable> Serialize for Outgoing<'_, U> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(2))?;
         map.serialize_entry("sessionId", self.session)?;
         map.serialize_entry("update", &self.update)?;
-        map.end()
+        let end = map.end()?;
+        if let Some(recorder) = self.recorder {
+            recorder.push(self.session, self.update.to_update());
+        }
+        Ok(end)
     }
 }
 

@@ -9,19 +9,22 @@ use std::time::Duration;
 
 use attache_conn::{CancelToken, IncomingRequest, Peer, Responder};
 use attache_rpc::ErrorObject;
+use attache_wire::Json;
 use attache_wire::Request;
-use attache_wire::v1::{ConfigOptionUpdate, SessionUpdate};
+use attache_wire::v1::{ConfigOptionUpdate, Fields, SessionUpdate};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::builder::{Services, Start};
-use super::client::{ClientHandle, ClientInfo, Outgoing};
+use super::client::{ClientHandle, ClientInfo};
 use super::nes::NesTable;
 use super::options;
+use super::record::Recorder;
 use super::session::BoxFuture;
 use super::table::{SessionEntry, SessionTable};
 use crate::race::{First, race};
+use crate::report::ErrorReporter;
 use crate::task::catch;
 use crate::task::lock;
 use crate::{Error, Result, SessionId};
@@ -29,6 +32,7 @@ use crate::{Error, Result, SessionId};
 pub(super) struct Core {
     pub(super) peer: Peer,
     pub(super) services: Services,
+    pub(super) errors: ErrorReporter,
     pub(super) sessions: SessionTable,
     pub(super) nes: NesTable,
     pub(super) logged_in: AtomicBool,
@@ -54,9 +58,11 @@ pub(super) type Answer = Box<dyn FnOnce(Responder) + Send>;
 impl Core {
     pub(super) fn new(peer: Peer, services: Services) -> Arc<Self> {
         let logged_in = services.auth.as_ref().is_none_or(|auth| auth.is_logged_in());
+        let errors = ErrorReporter::new(services.on_error.clone(), peer.clone());
         Arc::new(Core {
             peer,
             services,
+            errors,
             sessions: SessionTable::default(),
             nes: NesTable::default(),
             logged_in: AtomicBool::new(logged_in),
@@ -75,7 +81,8 @@ impl Core {
     }
 
     pub(super) fn set_client(&self, hello: ClientInfo) {
-        *lock(&self.client) = Some(ClientHandle::new(self.peer.clone(), hello));
+        let recorder = self.services.record.clone().map(Recorder::new);
+        *lock(&self.client) = Some(ClientHandle::new(self.peer.clone(), hello, recorder));
     }
 
     /// AUTH-05: until somebody is logged in, sessions are refused.
@@ -125,9 +132,11 @@ impl Core {
         F: FnOnce(Arc<Core>, R) -> Fut,
         Fut: Future<Output = Result<R::Response>> + Send + 'static,
     {
+        let session =
+            request.method().starts_with("session/").then(|| session_id(request.params_text())).flatten();
         if let Some((request, responder)) = super::read::<R>(request) {
             let answering = handler(self.clone(), request);
-            self.answer_later(responder, async move {
+            self.answer_later(Failing { method: R::METHOD, session }, responder, async move {
                 let response = answering.await?;
                 Ok(Box::new(move |responder: Responder| responder.ok(&response)) as Answer)
             });
@@ -138,21 +147,32 @@ impl Core {
     /// the peer cancels the request the handler is dropped and the answer is `cancelled`.
     pub(super) fn answer_later(
         self: &Arc<Self>,
+        failing: Failing,
         responder: Responder,
         answering: impl Future<Output = Result<Answer>> + Send + 'static,
     ) {
         // Boxed, so that what follows is compiled once.
         let mut answering: BoxFuture<'static, Result<Answer>> = Box::pin(answering);
         if let Some(outcome) = self.begin(&mut answering) {
-            return settle(responder, outcome);
+            return self.settle(&failing, responder, outcome);
         }
+        let core = self.clone();
         self.spawn(async move {
             let token = responder.cancellation();
             match race(answering, pin!(token.cancelled())).await {
-                First::Left(outcome) => settle(responder, outcome),
+                First::Left(outcome) => core.settle(&failing, responder, outcome),
                 First::Right(()) => responder.err(ErrorObject::cancelled()),
             }
         });
+    }
+
+    fn settle(&self, failing: &Failing, responder: Responder, outcome: Result<Answer>) {
+        match outcome {
+            Ok(answer) => answer(responder),
+            Err(error) => {
+                responder.err(self.errors.respond(failing.method, failing.session.as_ref(), &error));
+            }
+        }
     }
 
     /// Ends a session that was taken out of the table: cancels its turn, waits for that turn's answer, tells the author.
@@ -205,11 +225,16 @@ impl Core {
     }
 }
 
-fn settle(responder: Responder, outcome: Result<Answer>) {
-    match outcome {
-        Ok(answer) => answer(responder),
-        Err(error) => responder.err(error.to_wire()),
-    }
+/// The request that an error belongs to.
+pub(super) struct Failing {
+    pub(super) method: &'static str,
+    pub(super) session: Option<SessionId>,
+}
+
+/// The session that params name. Only small requests are read twice for it.
+fn session_id(params: &str) -> Option<SessionId> {
+    let members: Fields<Json> = serde_json::from_str(params).ok()?;
+    serde_json::from_str(members.get("sessionId")?.get()).ok()
 }
 
 struct TaskGuard(Arc<Core>);
@@ -234,7 +259,9 @@ impl Core {
     /// Sends an update outside of a turn, without waiting for room: used for single, small updates that follow a request
     /// of the client.
     pub(super) fn send_update(&self, entry: &SessionEntry, update: SessionUpdate) {
-        self.peer.notify_now("session/update", &Outgoing { session: &entry.id, update });
+        let Some(client) = self.client() else { return };
+        self.peer.notify_now("session/update", &client.outgoing(&entry.id, update));
+        client.flush_records();
     }
 
     /// CONF-16: the complete list, when something changed it.

@@ -11,7 +11,7 @@ use attache_wire::{Notification, Request};
 
 use super::builder::Agent;
 use super::client::ClientHandle;
-use super::core::{Answer, Core};
+use super::core::{Answer, Core, Failing};
 use super::table::{BeginError, TurnSlot};
 use super::turn::{self, TurnTask};
 use super::{initialize, manage, nes, open, providers};
@@ -54,6 +54,13 @@ impl Dispatch for Router {
 
     fn notification(&mut self, notification: IncomingNotification<'_>) {
         catch_handler_panic(|| note(&self.core, notification));
+    }
+
+    fn noise(&mut self, line: &[u8], reason: &str) {
+        tracing::debug!(reason, "a line that is not a message");
+        if let Some(hook) = &self.core.services.on_noise {
+            catch_handler_panic(|| hook(line, reason));
+        }
     }
 }
 
@@ -170,8 +177,9 @@ fn prompt(core: &Arc<Core>, client: ClientHandle, request: IncomingRequest<'_>) 
             let grace = core.services.cancel_grace;
             let prompt = Prompt::from(request.prompt);
             let (changing, meta) = (running.entry().last_change(), request.meta);
-            let prompted = TurnTask { client, running, changing, responder, prompt, meta, grace };
-            core.spawn(turn::run(prompted));
+            let errors = core.errors.clone();
+            let task = TurnTask { client, errors, running, changing, responder, prompt, meta, grace };
+            core.spawn(turn::run(task));
         }
     });
 }
@@ -188,14 +196,14 @@ fn begin(core: &Core, request: &PromptRequest, responder: &Responder) -> Result<
 
 /// EXT-07, RPC-12: an extension's request is answered; one of an unknown method with -32601.
 fn extension(core: &Arc<Core>, client: ClientHandle, request: IncomingRequest<'_>) {
-    let Some(serve) = core.services.requests.get(request.method()) else {
+    let Some((&method, serve)) = core.services.requests.get_key_value(request.method()) else {
         let error = ErrorObject::method_not_found(request.method());
         return request.reject(error);
     };
     let Some((params, responder)) = request.open() else { return };
     match serve(params, client) {
         Err(error) => responder.err(error.to_wire()),
-        Ok(answering) => core.answer_later(responder, async move {
+        Ok(answering) => core.answer_later(Failing { method, session: None }, responder, async move {
             let raw = answering.await?;
             Ok(Box::new(move |responder: Responder| responder.ok(&*raw)) as Answer)
         }),

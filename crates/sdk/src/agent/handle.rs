@@ -11,7 +11,7 @@ use attache_wire::v1::{
     SessionConfigOption, SessionId, SessionInfoUpdate, SessionModeId, SessionModelState, SessionUpdate,
 };
 
-use super::client::{ClientHandle, Outgoing};
+use super::client::ClientHandle;
 use super::options;
 use super::session::OptionValue;
 use super::table::SessionEntry;
@@ -53,7 +53,7 @@ impl Gate {
         commands: Option<Vec<AvailableCommand>>,
     ) {
         let send = |update: SessionUpdate| {
-            client.peer().notify_now("session/update", &Outgoing { session: &entry.id, update });
+            client.peer().notify_now("session/update", &client.outgoing(&entry.id, update));
         };
         if let Gate::Shut(held) = self {
             std::mem::take(held).into_iter().for_each(send);
@@ -61,6 +61,7 @@ impl Gate {
         if let Some(commands) = commands {
             send(SessionUpdate::AvailableCommandsUpdate(AvailableCommandsUpdate::new(commands)));
         }
+        client.flush_records();
     }
 }
 
@@ -134,8 +135,12 @@ impl SessionHandle {
         };
         let (session, over) =
             entry.as_ref().map_or((&self.0.id, &self.0.failed), |entry| (&entry.id, &entry.over));
-        let params = Outgoing { session, update };
-        match self.client().peer().unless(over).notify("session/update", &params).await {
+        // A history that is replayed was recorded when it was new.
+        let mut params = self.client().outgoing(session, update);
+        params.recorder = params.recorder.filter(|_| entry.is_some());
+        let sent = self.client().peer().unless(over).notify("session/update", &params).await;
+        self.client().flush_records();
+        match sent {
             Err(CallError::Withdrawn) => Err(session_over()),
             sent => Ok(sent?),
         }

@@ -54,6 +54,7 @@ mod open;
 mod options;
 mod provided;
 mod providers;
+mod record;
 mod session;
 mod state;
 mod table;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use attache_conn::Responder;
 use attache_rpc::ErrorObject;
+use attache_wire::Request;
 use attache_wire::v1::{
     AvailableCommand, CloseSessionRequest, CloseSessionResponse, ForkSessionRequest, ForkSessionResponse,
     LoadSessionRequest, LoadSessionResponse, McpServer, NewSessionRequest, NewSessionResponse,
@@ -14,7 +15,7 @@ use attache_wire::v1::{
 
 use super::builder::{Services, Start, SystemPromptSupport};
 use super::client::ClientHandle;
-use super::core::{Answer, Core};
+use super::core::{Answer, Core, Failing};
 use super::handle::SessionHandle;
 use super::options;
 use super::session::{BoxFuture, ErasedSession, OpenRequest, Settings};
@@ -111,6 +112,7 @@ struct OpenReply {
 struct OpenKind {
     /// Whether the agent may give the session an id of its own; else the client knows it already.
     names: bool,
+    method: &'static str,
     respond: fn(Responder, OpenReply),
 }
 
@@ -118,7 +120,7 @@ struct OpenKind {
 struct PendingOpen {
     responder: Responder,
     handle: SessionHandle,
-    way: OpenKind,
+    kind: OpenKind,
 }
 
 /// The way every session is opened: check, let the author make it, put it into the table, answer.
@@ -128,7 +130,7 @@ fn open(
     request_of_client: OpenRequest,
     handle: SessionHandle,
     make: impl FnOnce(&Services, OpenRequest, Start) -> Option<BoxFuture<'static, Result<ErasedSession>>>,
-    way: OpenKind,
+    kind: OpenKind,
 ) {
     if let Err(error) = check(&request_of_client, &core.services) {
         return responder.err(error.to_wire());
@@ -136,7 +138,7 @@ fn open(
     let Some(mut making) = make(&core.services, request_of_client, core.start) else {
         return responder.err(ErrorObject::internal("this agent cannot open sessions that way"));
     };
-    let opening = PendingOpen { responder, handle, way };
+    let opening = PendingOpen { responder, handle, kind };
     match core.begin(&mut making) {
         Some(made) => {
             // Nothing of it is left but the box.
@@ -152,9 +154,9 @@ impl PendingOpen {
     fn at_once(self, core: &Arc<Core>, made: Result<ErasedSession>) {
         let made = match made.and_then(checked) {
             Ok(opened) => opened,
-            Err(error) => return self.failed(&error),
+            Err(error) => return self.failed(core, &error),
         };
-        let made = OpenedEntry::new(&self.way, &self.handle, made);
+        let made = OpenedEntry::new(&self.kind, &self.handle, made);
         if core.sessions.add(&made.entry) {
             return self.finish(made);
         }
@@ -167,13 +169,13 @@ impl PendingOpen {
         match race(making.as_mut(), pin!(token.cancelled())).await {
             First::Left(Ok(opened)) => match checked(opened) {
                 Ok(opened) => {
-                    let made = OpenedEntry::new(&self.way, &self.handle, opened);
+                    let made = OpenedEntry::new(&self.kind, &self.handle, opened);
                     self.replace_older(core, made).await;
                 }
-                Err(error) => self.failed(&error),
+                Err(error) => self.failed(&core, &error),
             },
-            First::Left(Err(error)) => self.failed(&error),
-            First::Right(()) => self.failed(&Error::Cancelled),
+            First::Left(Err(error)) => self.failed(&core, &error),
+            First::Right(()) => self.failed(&core, &Error::Cancelled),
         }
     }
 
@@ -186,7 +188,7 @@ impl PendingOpen {
             }
         };
         if let First::Right(()) = race(pin!(leaving), pin!(token.cancelled())).await {
-            return self.failed(&Error::Cancelled);
+            return self.failed(&core, &Error::Cancelled);
         }
         if let Some(older) = core.sessions.replace(&made.entry) {
             // Somebody else opened it in the same moment; the last one counts.
@@ -197,15 +199,15 @@ impl PendingOpen {
 
     /// The answer is written after the session can be found and before any update of it that was held back (SESS-31).
     fn finish(self, made: OpenedEntry) {
-        let PendingOpen { responder, handle, way } = self;
+        let PendingOpen { responder, handle, kind } = self;
         let OpenedEntry { entry, shown, commands } = made;
-        (way.respond)(responder, shown);
+        (kind.respond)(responder, shown);
         handle.opened(&entry, commands);
     }
 
-    fn failed(self, error: &Error) {
+    fn failed(self, core: &Core, error: &Error) {
         self.handle.failed();
-        self.responder.err(error.to_wire());
+        self.responder.err(core.errors.respond(self.kind.method, Some(self.handle.id()), error));
     }
 }
 
@@ -222,9 +224,9 @@ struct OpenedEntry {
 }
 
 impl OpenedEntry {
-    fn new(way: &OpenKind, handle: &SessionHandle, opened: ErasedSession) -> OpenedEntry {
+    fn new(kind: &OpenKind, handle: &SessionHandle, opened: ErasedSession) -> OpenedEntry {
         let ErasedSession { session, id, settings, commands } = opened;
-        let id = id.filter(|_| way.names).unwrap_or_else(|| handle.id().clone());
+        let id = id.filter(|_| kind.names).unwrap_or_else(|| handle.id().clone());
         let visible = |settings: &Settings| {
             let options = options::visible(settings, handle.client());
             Box::new(Settings { modes: settings.modes.clone(), models: settings.models.clone(), options })
@@ -242,7 +244,14 @@ pub(super) fn new(core: &Arc<Core>, client: ClientHandle, request: NewSessionReq
     let request_of_client = open_request!(request, request.mcp_servers, handle);
     let make =
         |services: &Services, request_of_client, start| Some((services.open)(request_of_client, start));
-    open(core, responder, request_of_client, handle, make, OpenKind { names: true, respond });
+    open(
+        core,
+        responder,
+        request_of_client,
+        handle,
+        make,
+        OpenKind { names: true, method: NewSessionRequest::METHOD, respond },
+    );
 }
 
 pub(super) fn load(
@@ -260,7 +269,14 @@ pub(super) fn load(
     let make = |services: &Services, request_of_client, start| {
         services.load.as_ref().map(|load| load(request_of_client, start))
     };
-    open(core, responder, request_of_client, handle, make, OpenKind { names: false, respond });
+    open(
+        core,
+        responder,
+        request_of_client,
+        handle,
+        make,
+        OpenKind { names: false, method: LoadSessionRequest::METHOD, respond },
+    );
 }
 
 pub(super) fn resume(
@@ -278,7 +294,14 @@ pub(super) fn resume(
     let make = |services: &Services, request_of_client, start| {
         services.resume.as_ref().map(|resume| resume(request_of_client, start))
     };
-    open(core, responder, request_of_client, handle, make, OpenKind { names: false, respond });
+    open(
+        core,
+        responder,
+        request_of_client,
+        handle,
+        make,
+        OpenKind { names: false, method: ResumeSessionRequest::METHOD, respond },
+    );
 }
 
 pub(super) fn fork(
@@ -297,7 +320,14 @@ pub(super) fn fork(
     let make = |services: &Services, request_of_client, _| {
         services.fork.as_ref().map(|fork| fork(source, request_of_client))
     };
-    open(core, responder, request_of_client, handle, make, OpenKind { names: true, respond });
+    open(
+        core,
+        responder,
+        request_of_client,
+        handle,
+        make,
+        OpenKind { names: true, method: ForkSessionRequest::METHOD, respond },
+    );
 }
 
 /// SESS-27: cancels what runs, waits for its answer, then frees the session. SESS-30: whatever the client sends behind this
@@ -307,7 +337,9 @@ pub(super) fn close(core: &Arc<Core>, request: CloseSessionRequest, responder: R
         None => responder.err(Error::unknown_session(request.session_id.as_str()).to_wire()),
         Some(entry) => {
             let ended = core.end(entry);
-            core.answer_later(responder, async move {
+            let session = Some(request.session_id);
+            let failing = Failing { method: CloseSessionRequest::METHOD, session };
+            core.answer_later(failing, responder, async move {
                 ended.await;
                 Ok(Box::new(|responder: Responder| responder.ok(&CloseSessionResponse::new())) as Answer)
             });

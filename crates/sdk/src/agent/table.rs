@@ -21,6 +21,7 @@ pub(super) struct SessionEntry {
     idle: Notify,
     /// From now on nothing of the session is sent any more.
     pub(super) over: AtomicBool,
+    pub(super) span: tracing::Span,
 }
 
 pub(super) struct State {
@@ -68,7 +69,8 @@ impl SessionEntry {
     ) -> Arc<Self> {
         let state = State { running: None, begun: 0, ended: 0, shut: false, settings, changed: None };
         let state = Mutex::new(state);
-        Arc::new(SessionEntry { id, session, state, idle: Notify::new(), over: AtomicBool::new(false) })
+        let span = tracing::debug_span!("session", id = %id);
+        Arc::new(SessionEntry { id, session, state, idle: Notify::new(), over: AtomicBool::new(false), span })
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {

@@ -80,6 +80,7 @@ impl ToolBuilder {
     pub async fn start(self) -> Result<Tool> {
         check_paths(self.call.locations.as_deref(), self.call.content.as_deref())?;
         let ToolBuilder { turn, call } = self;
+        let span = tracing::debug_span!("tool_call", id = %call.tool_call_id, title = call.title);
         let id = call.tool_call_id.clone();
         turn.tool_starts(&id);
         let unreported = Unreported { turn: &turn, id: &id };
@@ -87,7 +88,7 @@ impl ToolBuilder {
         turn.update(&update).await?;
         std::mem::forget(unreported);
         let SessionUpdate::ToolCall(call) = update else { return Err(Error::internal("no tool call")) };
-        Ok(Tool { id, call: Mutex::new(*call), turn })
+        Ok(Tool { id, call: Mutex::new(*call), turn, span })
     }
 }
 
@@ -110,6 +111,7 @@ pub struct Tool {
     /// What the client knows about the call by now.
     call: Mutex<ToolCall>,
     turn: Arc<Inner>,
+    span: tracing::Span,
 }
 
 impl Tool {
@@ -158,6 +160,9 @@ impl Tool {
         change.tool_call_id = self.id.clone();
         check_paths(change.locations.as_deref(), change.content.as_deref())?;
         self.remember(&change);
+        if let Some(status) = &change.status {
+            tracing::debug!(parent: &self.span, ?status, "tool call");
+        }
         match change.status {
             Some(ToolCallStatus::Completed | ToolCallStatus::Failed) => self.turn.tool_ends(change).await,
             _ => self.turn.update(&SessionUpdate::ToolCallUpdate(Box::new(change))).await,

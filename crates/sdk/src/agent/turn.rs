@@ -11,16 +11,17 @@ use attache_conn::{CancelToken, PeerUnless, Responder};
 use attache_wire::Meta;
 use attache_wire::Request;
 use attache_wire::v1::{
-    ContentBlock, ContentChunk, Cost, Plan, PlanEntry, PromptResponse, SessionId, SessionUpdate, StopReason,
-    ToolCallId, ToolCallStatus, ToolCallUpdate, Usage, UsageUpdate,
+    ContentBlock, ContentChunk, Cost, Plan, PlanEntry, PromptRequest, PromptResponse, SessionId,
+    SessionUpdate, StopReason, ToolCallId, ToolCallStatus, ToolCallUpdate, Usage, UsageUpdate,
 };
-use serde::Serialize;
 use tokio::sync::oneshot;
+use tracing::Instrument as _;
 
-use super::client::{self, ClientHandle, Outgoing, TextChunk};
+use super::client::{self, ClientHandle, Outgoing, Recordable, TextChunk};
 use super::table::TurnSlot;
 use super::tool::ToolBuilder;
 use crate::race::{First, race};
+use crate::report::ErrorReporter;
 use crate::task::catch;
 use crate::task::lock;
 use crate::{Error, Prompt, Result};
@@ -194,13 +195,15 @@ impl Inner {
     }
 
     /// Sends while the turn runs and is not cancelled. CANCEL-04: a handler that uses `?` stops here.
-    pub(super) async fn update<U: Serialize>(&self, update: &U) -> Result<()> {
+    pub(super) async fn update<U: Recordable>(&self, update: &U) -> Result<()> {
         if self.token.is_cancelled() {
             return Err(Error::Cancelled);
         }
         let params = self.outgoing(update);
         let sending = pin!(self.peer().notify("session/update", &params));
-        match race(sending, pin!(self.token.cancelled())).await {
+        let sent = race(sending, pin!(self.token.cancelled())).await;
+        self.client.flush_records();
+        match sent {
             First::Left(sent) => Ok(sent?),
             First::Right(()) => Err(Error::Cancelled),
         }
@@ -255,8 +258,8 @@ impl Inner {
         self.client.peer().unless(&self.over)
     }
 
-    fn outgoing<U: Serialize>(&self, update: U) -> Outgoing<'_, U> {
-        Outgoing { session: &self.session, update }
+    fn outgoing<U>(&self, update: U) -> Outgoing<'_, U> {
+        self.client.outgoing(&self.session, update)
     }
 
     fn is_over(&self) -> bool {
@@ -285,6 +288,7 @@ impl Inner {
             let update = SessionUpdate::ToolCallUpdate(Box::new(change));
             self.peer().notify_now("session/update", &self.outgoing(update))
         };
+        self.client.flush_records();
         match sent {
             true => Ok(()),
             false if peer.is_closed() => Err(peer.closed().await.into()),
@@ -303,9 +307,9 @@ impl Inner {
         for id in open {
             let update = ToolCallUpdate::new(id).status(ToolCallStatus::Failed);
             let update = SessionUpdate::ToolCallUpdate(Box::new(update));
-            let params = Outgoing { session: &self.session, update };
-            self.client.peer().notify_now("session/update", &params);
+            self.client.peer().notify_now("session/update", &self.outgoing(update));
         }
+        self.client.flush_records();
         self.token.cancel();
     }
 }
@@ -322,6 +326,7 @@ impl Drop for Ending<'_> {
 /// A prompt on its way to its handler.
 pub(super) struct TurnTask {
     pub(super) client: ClientHandle,
+    pub(super) errors: ErrorReporter,
     pub(super) running: TurnSlot,
     /// A change of modes or options that was asked for before; the turn begins when it is over.
     pub(super) changing: Option<CancelToken>,
@@ -334,7 +339,7 @@ pub(super) struct TurnTask {
 
 /// Runs a prompt handler and answers for it.
 pub(super) async fn run(task: TurnTask) {
-    let TurnTask { client, running, changing, responder, prompt, meta, grace } = task;
+    let TurnTask { client, errors, running, changing, responder, prompt, meta, grace } = task;
     let token = responder.cancellation();
     let inner = Arc::new(Inner {
         client,
@@ -345,17 +350,22 @@ pub(super) async fn run(task: TurnTask) {
         usage: Mutex::new(None),
         meta,
     });
+    let span = tracing::debug_span!(parent: &running.entry().span, "turn", session = %inner.session);
+    if let Some(recorder) = inner.client.recorder() {
+        recorder.prompt(&inner.session, &prompt);
+    }
     let turn = Turn { inner: &inner };
     let ending = Ending(&inner);
     let outcome = {
         // CANCEL-06: a panic is caught like any other failure, so that a cancelled turn ends as one.
-        let handler = pin!(catch(async {
+        let handler = async {
             running.wait_turn().await;
             if let Some(change) = changing {
                 turn.until_cancelled(change.cancelled()).await?;
             }
             running.entry().session.prompt(turn, prompt).await
-        }));
+        };
+        let handler = pin!(catch(handler.instrument(span.clone())));
         let given_up = pin!(async {
             token.cancelled().await;
             tokio::time::sleep(grace).await;
@@ -371,8 +381,9 @@ pub(super) async fn run(task: TurnTask) {
     let outcome = if token.is_cancelled() { Ok(StopReason::Cancelled) } else { outcome };
     drop(ending);
     let usage = lock(&inner.usage).take();
+    tracing::debug!(parent: &span, ok = outcome.is_ok(), "turn ended");
     running.finish(|| match outcome {
         Ok(stop_reason) => responder.ok(&PromptResponse::new(stop_reason).usage(usage)),
-        Err(error) => responder.err(error.to_wire()),
+        Err(error) => responder.err(errors.respond(PromptRequest::METHOD, Some(&inner.session), &error)),
     });
 }

@@ -19,11 +19,13 @@ use attache_wire::v1::{
 use attache_wire::{Meta, Notification, Request};
 use serde_json::value::RawValue;
 
+use super::PermissionAsk;
 use super::agent::AgentHandle;
 use super::connection::Core;
 use super::dispatch::Router;
 use super::serve::{BoxFuture, DynTerminal, ReadFiles, RequestContext, Terminals, WriteFiles, run_in_turn};
 use crate::race::{First, race};
+use crate::report::{ErrorHook, HandlerError, NoiseHook};
 use crate::{Error, Result};
 
 type ReadFn =
@@ -37,7 +39,7 @@ type CreateFn = Arc<
 >;
 type RequestFn = Arc<dyn Fn(RequestContext, Option<&RawValue>, Responder) + Send + Sync>;
 type NotificationFn = Arc<dyn Fn(Weak<Core>, Option<&RawValue>) + Send + Sync>;
-type NoiseFn = Arc<dyn Fn(&[u8], &str) + Send + Sync>;
+type PermissionFn = Arc<dyn Fn(PermissionAsk, RequestContext) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// How long `initialize` may take: an agent that is fetched and started for the first time is slow, one that says nothing for
 /// this long is broken.
@@ -58,7 +60,9 @@ pub(crate) struct Services {
     pub(crate) urls: bool,
     pub(crate) requests: HashMap<&'static str, RequestFn>,
     pub(crate) notifications: HashMap<&'static str, NotificationFn>,
-    pub(crate) on_noise: Option<NoiseFn>,
+    pub(crate) on_noise: Option<NoiseHook>,
+    pub(crate) on_error: Option<ErrorHook>,
+    pub(crate) on_permission: Option<PermissionFn>,
     pub(crate) missing_files_are_empty: Option<bool>,
     pub(crate) cancel_deadline: Duration,
     /// What needs no handler to be offered.
@@ -127,6 +131,8 @@ impl Client {
             requests: HashMap::new(),
             notifications: HashMap::new(),
             on_noise: None,
+            on_error: None,
+            on_permission: None,
             missing_files_are_empty: None,
             cancel_deadline: CANCEL_DEADLINE,
             more: ClientCapabilities::new(),
@@ -285,7 +291,9 @@ impl Client {
                 Ok(request) => {
                     // All of the handler runs in its own task, also what it does before its first wait.
                     let handler = handler.clone();
-                    run_in_turn(cx.answer().clone(), responder, async move { handler(request, cx).await });
+                    run_in_turn(cx.failing(R::METHOD), cx.answer().clone(), responder, async move {
+                        handler(request, cx).await
+                    });
                 }
                 // RPC-13
                 Err(error) => responder.err(ErrorObject::invalid_params(error.to_string())),
@@ -317,6 +325,33 @@ impl Client {
     /// schema. The handler runs in the reader: it must not block.
     pub fn on_noise(mut self, handler: impl Fn(&[u8], &str) + Send + Sync + 'static) -> Self {
         self.0.on_noise = Some(Arc::new(handler));
+        self
+    }
+
+    /// Calls a hook for every handler that fails with an error whose cause the peer cannot see. The peer gets `internal error` and
+    /// the id of the report. Without a hook the report goes to the `tracing` subscriber, or else as one line to stderr.
+    pub fn on_error(mut self, hook: impl Fn(&HandlerError<'_>) + Send + Sync + 'static) -> Self {
+        self.0.on_error = Some(Arc::new(hook));
+        self
+    }
+
+    /// Decides permission requests in a task of their own, instead of [`Event::Permission`](super::Event::Permission). With it,
+    /// [`TurnEvents::text`](super::TurnEvents::text) can approve. A question that the handler drops is answered `cancelled`.
+    ///
+    /// Programs that ask a person or follow rules use `attache-host`, whose policy decides by effects.
+    ///
+    /// ```
+    /// use attache::client::Client;
+    /// use attache::wire::v1::PermissionOptionKind::AllowOnce;
+    ///
+    /// let client = Client::new().on_permission(|ask, _context| async move { ask.choose_kind(AllowOnce) });
+    /// ```
+    pub fn on_permission<F, Fut>(mut self, handler: F) -> Self
+    where
+        F: Fn(PermissionAsk, RequestContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        self.0.on_permission = Some(Arc::new(move |ask, context| Box::pin(handler(ask, context))));
         self
     }
 

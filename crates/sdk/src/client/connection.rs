@@ -18,6 +18,7 @@ use super::builder::Services;
 use super::events::{ConnectionEvent, ConnectionEventQueue};
 use super::lane::Lane;
 use super::size;
+use crate::report::ErrorReporter;
 use crate::task::catch_handler_panic;
 use crate::{Error, Result};
 
@@ -34,6 +35,7 @@ const NOISE_LENGTH: usize = 300;
 pub(crate) struct Core {
     pub(crate) peer: Peer,
     pub(crate) services: Services,
+    pub(crate) errors: ErrorReporter,
     pub(crate) initialized: OnceLock<InitializeResponse>,
     pub(crate) events: Arc<ConnectionEventQueue>,
     routes: Mutex<Routes>,
@@ -86,9 +88,11 @@ static UNINITIALIZED: LazyLock<InitializeResponse> =
 impl Core {
     pub(crate) fn new(peer: Peer, services: Services) -> Arc<Self> {
         let events = Arc::new(ConnectionEventQueue::new(peer.backlog().clone()));
+        let errors = ErrorReporter::new(services.on_error.clone(), peer.clone());
         Arc::new(Core {
             peer,
             services,
+            errors,
             initialized: OnceLock::new(),
             events,
             routes: Mutex::new(Routes::default()),

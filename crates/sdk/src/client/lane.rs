@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use attache_conn::{Backlog, CallId, Closed, Peer};
 use attache_wire::v1::{
-    CancelNotification, PromptResponse, SessionId, SessionUpdate, StopReason, SubagentUpdate,
+    CancelNotification, PromptResponse, SessionId, SessionUpdate, StopReason, SubagentUpdate, ToolCallUpdate,
 };
 use attache_wire::{Notification, Patch};
 use tokio::time::Instant;
@@ -153,6 +153,20 @@ impl Lane {
             None => ask,
         };
         self.push(inner, event, bytes + EVENT_BYTES);
+    }
+
+    /// A question arrived that a handler answers. It is cancelled with the turn like any other.
+    pub(crate) fn note_ask(&self, child: bool, slot: &Arc<PendingAnswer>, call: &ToolCallUpdate) {
+        let mut inner = self.lock();
+        if inner.cancelled_at.is_some() && inner.phase == Phase::Running {
+            drop(inner);
+            return slot.cancel();
+        }
+        inner.asks.retain(|slot| slot.upgrade().is_some_and(|slot| slot.is_open()));
+        inner.asks.push(Arc::downgrade(slot));
+        if let Some(change) = (!child).then(|| inner.state.asked_about(call)).flatten() {
+            self.push(inner, Event::ToolCall(change), EVENT_BYTES);
+        }
     }
 
     /// Something arrived that is no update.

@@ -88,8 +88,8 @@ impl Core {
         let bytes = request.params_len();
         match request.method() {
             RequestPermissionRequest::METHOD => {
-                self.session_request(request, move |_, route, request, responder| {
-                    ask_permission(&route, request, bytes, responder);
+                self.session_request(request, move |core, route, request, responder| {
+                    ask_permission(core, route, request, bytes, responder);
                 });
             }
             ReadTextFileRequest::METHOD => self.session_request(request, read_file),
@@ -188,9 +188,12 @@ impl Core {
         T: Serialize + Send + 'static,
         F: Future<Output = Result<T>> + Send + 'static,
     {
-        self.session_request::<R>(request, move |_, route, request, responder| {
+        self.session_request::<R>(request, move |core, route, request, responder| {
             match find(&route.lane.terminals, request.terminal_id()) {
-                Ok(terminal) => run(responder, work(terminal)),
+                Ok(terminal) => {
+                    let failing = context(core, route, &responder).failing(R::METHOD);
+                    run(failing, responder, work(terminal));
+                }
                 Err(error) => responder.err(error.to_wire()),
             }
         });
@@ -263,11 +266,25 @@ fn decode<R: Request>(request: IncomingRequest<'_>) -> Option<(R, Responder)> {
     })
 }
 
-fn ask_permission(route: &Route, request: RequestPermissionRequest, bytes: usize, responder: Responder) {
+fn ask_permission(
+    core: &Arc<Core>,
+    route: Route,
+    request: RequestPermissionRequest,
+    bytes: usize,
+    responder: Responder,
+) {
     let child = route.child.then(|| request.session_id.clone());
+    let cx = context(core, route.clone(), &responder);
     let slot = PendingAnswer::open(responder, cancel_permission);
     let ask = PermissionAsk::new(slot.clone(), Box::new(request));
-    route.lane.ask(child, &slot, Event::Permission(ask), bytes);
+    match &core.services.on_permission {
+        None => route.lane.ask(child, &slot, Event::Permission(ask), bytes),
+        Some(decide) => {
+            route.lane.note_ask(child.is_some(), &slot, ask.tool_call());
+            let decide = decide.clone();
+            tokio::spawn(async move { decide(ask, cx).await });
+        }
+    }
 }
 
 fn context(core: &Arc<Core>, route: Route, responder: &Responder) -> RequestContext {
@@ -281,7 +298,7 @@ fn read_file(core: &Arc<Core>, route: Route, mut request: ReadTextFileRequest, r
     request.line = request.line.map(|line| line.max(1));
     let by_agent = || core.initialized().agent_info.as_ref().is_some_and(needs_empty_missing_files);
     let missing_is_empty = core.services.missing_files_are_empty.unwrap_or_else(by_agent);
-    run_in_turn(cx.answer().clone(), responder, async move {
+    run_in_turn(cx.failing(ReadTextFileRequest::METHOD), cx.answer().clone(), responder, async move {
         match read(cx, request).await {
             Err(error) if missing_is_empty && error.is_not_found() => Ok(ReadTextFileResponse::new("")),
             content => content.map(ReadTextFileResponse::new),
@@ -291,15 +308,19 @@ fn read_file(core: &Arc<Core>, route: Route, mut request: ReadTextFileRequest, r
 
 fn write_file(core: &Arc<Core>, route: Route, request: WriteTextFileRequest, responder: Responder) {
     let Some(write) = &core.services.write else { return };
-    let writing = write(context(core, route, &responder), request);
-    run(responder, async move { writing.await.map(|()| WriteTextFileResponse::new()) });
+    let cx = context(core, route, &responder);
+    let failing = cx.failing(WriteTextFileRequest::METHOD);
+    let writing = write(cx, request);
+    run(failing, responder, async move { writing.await.map(|()| WriteTextFileResponse::new()) });
 }
 
 fn create_terminal(core: &Arc<Core>, route: Route, request: CreateTerminalRequest, responder: Responder) {
     let Some(create) = &core.services.terminals else { return };
     let lane = route.lane.clone();
-    let creating = create(context(core, route, &responder), request);
-    run(responder, async move {
+    let cx = context(core, route, &responder);
+    let failing = cx.failing(CreateTerminalRequest::METHOD);
+    let creating = create(cx, request);
+    run(failing, responder, async move {
         match lane.terminals.add(creating.await?) {
             Ok(id) => Ok(CreateTerminalResponse::new(id)),
             Err(late) => {
@@ -313,8 +334,9 @@ fn create_terminal(core: &Arc<Core>, route: Route, request: CreateTerminalReques
 fn terminal_output(core: &Arc<Core>, route: Route, request: TerminalOutputRequest, responder: Responder) {
     match route.lane.terminals.get(&request.terminal_id) {
         Ok(terminal) => {
-            let slot = Arc::new(core.peer.response_slot());
-            run_in_turn(slot.clone(), responder, async move {
+            let cx = context(core, route, &responder);
+            let slot = cx.answer().clone();
+            run_in_turn(cx.failing(TerminalOutputRequest::METHOD), slot.clone(), responder, async move {
                 slot.reserve(terminal.output_bytes()).await;
                 terminal.output().await
             });

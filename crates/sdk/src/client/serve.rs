@@ -23,6 +23,7 @@ use super::agent::AgentHandle;
 use super::connection::Core;
 use super::lane::Lane;
 use crate::race::{First, race};
+use crate::report::ErrorReporter;
 use crate::{Error, Result};
 
 pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -40,6 +41,12 @@ impl RequestContext {
     pub(crate) fn new(core: &Arc<Core>, lane: Option<Arc<Lane>>, cancellation: CancelToken) -> Self {
         let answer = Arc::new(core.peer.response_slot());
         RequestContext { core: Arc::downgrade(core), lane, cancellation, answer }
+    }
+
+    /// The request as error reports name it.
+    pub(crate) fn failing(&self, method: &'static str) -> Failing {
+        let errors = self.core.upgrade().map(|core| core.errors.clone());
+        Failing { method, session: self.session_id().cloned(), errors }
     }
 
     pub(crate) fn answer(&self) -> &Arc<ResponseSlot> {
@@ -284,36 +291,44 @@ fn unknown(id: &TerminalId) -> Error {
     Error::not_found(format!("no such terminal: {id}"))
 }
 
-/// Runs a handler whose answer may be large: it begins when it is its turn, and its place is free once the answer is
+/// The request that an error belongs to.
+pub(crate) struct Failing {
+    method: &'static str,
+    session: Option<SessionId>,
+    /// `None` if the connection was dropped.
+    errors: Option<ErrorReporter>,
+}
+
+/// Runs a handler whose answer may be large: it starts when a response slot is free and keeps the slot until the answer is
 /// written.
-pub(crate) fn run_in_turn<T, F>(answer: Arc<ResponseSlot>, responder: Responder, work: F)
+pub(crate) fn run_in_turn<T, F>(failing: Failing, slot: Arc<ResponseSlot>, responder: Responder, work: F)
 where
     T: Serialize + Send + 'static,
     F: Future<Output = Result<T>> + Send + 'static,
 {
     tokio::spawn(async move {
         let in_turn = async {
-            answer.enter().await;
+            slot.enter().await;
             work.await
         };
-        finish(in_turn, responder).await;
+        finish(failing, in_turn, responder).await;
         // The handler may have kept a clone.
-        answer.leave();
+        slot.leave();
     });
 }
 
 /// Runs a handler as a task.
-pub(crate) fn run<T, F>(responder: Responder, work: F)
+pub(crate) fn run<T, F>(failing: Failing, responder: Responder, work: F)
 where
     T: Serialize + Send + 'static,
     F: Future<Output = Result<T>> + Send + 'static,
 {
-    tokio::spawn(finish(work, responder));
+    tokio::spawn(finish(failing, work, responder));
 }
 
-/// Answers with what a handler returns. CANCEL-16: when the agent takes the request back, the handler is dropped and the
-/// answer says so.
-async fn finish<T, F>(work: F, responder: Responder)
+/// Answers with the result of a handler. CANCEL-16: when the agent cancels the request, the handler is dropped and the answer
+/// says so.
+async fn finish<T, F>(failing: Failing, work: F, responder: Responder)
 where
     T: Serialize + Send,
     F: Future<Output = Result<T>> + Send,
@@ -321,7 +336,10 @@ where
     let cancellation = responder.cancellation();
     match race(work, cancellation.cancelled()).await {
         First::Left(Ok(value)) => responder.ok(&value),
-        First::Left(Err(error)) => responder.err(error.to_wire()),
+        First::Left(Err(error)) => responder.err(match &failing.errors {
+            Some(errors) => errors.respond(failing.method, failing.session.as_ref(), &error),
+            None => error.to_wire(),
+        }),
         First::Right(()) => responder.err(ErrorObject::cancelled()),
     }
 }

@@ -27,5 +27,6 @@ mod client_serve;
 mod client_session;
 mod client_stress;
 mod client_turn;
+mod handler_errors;
 mod proxy_relay;
 mod script;
