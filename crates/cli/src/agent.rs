@@ -32,7 +32,9 @@ pub(crate) fn agent(cx: &Cx) -> Result<()> {
         cx.output.warn(format_args!("the stored keys are not used: {problem}"));
     }
     let options = options(cx)?;
-    runtime(async { attache_agent::serve(options, Link::stdio()).await.map_err(Failure::runtime) })
+    runtime(async {
+        attache_agent::serve(options, crate::log::tap(Link::stdio())).await.map_err(Failure::runtime)
+    })
 }
 
 fn options(cx: &Cx) -> Result<Options> {

@@ -1,4 +1,4 @@
-//! Starts an agent and shakes hands with it.
+//! Starts an agent and initializes the connection.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,28 +16,28 @@ use crate::cx::Cx;
 use crate::error::{Failure, Result};
 use crate::wire::Wire;
 
-/// Is called with lines of stderr.
+/// Called with each line of stderr.
 pub(crate) type OnStderr = Box<dyn FnMut(&str) + Send>;
 
-/// How an agent is connected to, beside how it is reached.
+/// The parameters of a connection, besides the address of the agent.
 pub(crate) struct ConnectOptions {
-    /// What this side offers; [`client`] makes one.
+    /// The client with its capabilities; [`client`] creates one.
     pub(crate) client: Client,
-    /// Where the agent is started, unless its settings say otherwise.
+    /// The directory that the agent is started in, unless its settings name another.
     pub(crate) cwd: PathBuf,
-    /// Where the lines of the connection go.
+    /// Receives the lines of the connection.
     pub(crate) wire: Option<Wire>,
-    /// Is called with each line that the agent prints on its stderr. Its last lines are kept for errors anyway.
+    /// Called with each line of the agent's stderr. The last lines are kept for errors in any case.
     pub(crate) on_stderr: Option<OnStderr>,
     /// How long it may take to start.
     pub(crate) timeout: Duration,
-    /// Credentials by the name of the way to authenticate; see [`credentials`].
+    /// Credentials by authentication method; see [`credentials`].
     pub(crate) credentials: BTreeMap<String, String>,
-    /// Without a credential for any of the agent's ways: fail.
+    /// Fail without a credential for any of the agent's methods.
     pub(crate) must_authenticate: bool,
 }
 
-/// A client that says who we are.
+/// A client with the name of this program.
 pub(crate) fn client(cancel_deadline: Duration) -> Client {
     remembers_answers(
         Client::new()
@@ -50,7 +50,8 @@ pub(crate) fn client(cancel_deadline: Duration) -> Client {
     )
 }
 
-/// Tells our own agent that it need not offer to remember answers to permission questions, because the client does.
+/// Tells our own agent that it need not offer to remember answers to permission questions, because
+/// the client does.
 pub(crate) fn remembers_answers(client: Client) -> Client {
     match Meta::new(&serde_json::json!({ "attache": { "permissions": true } })) {
         Ok(meta) => client.extensions(meta),
@@ -58,12 +59,12 @@ pub(crate) fn remembers_answers(client: Client) -> Client {
     }
 }
 
-/// The credentials of one agent, by the name of the way to authenticate: those that were stored for it, and those of
-/// `ATTACHE_AUTH_…`, which come first and whose names are upper case.
+/// The credentials of one agent, by authentication method: those that were stored for it, and those
+/// of `ATTACHE_AUTH_…`, which come first and whose names are upper case.
 ///
-/// A command line or an address that is no known agent gets none that were stored, nor does the agent of a project; they get those
-/// of the environment only if they were given by `--agent`, because the words of a file are no reason to hand credentials to a
-/// program.
+/// A command line or an address that is no known agent gets none that were stored, nor does the
+/// agent of a project; they get those of the environment only if they were given by `--agent`,
+/// because the words of a file are no reason to hand credentials to a program.
 pub(crate) fn credentials(cx: &Cx, spec: &AgentSpec) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     let has_name = cx.can_have_credentials(spec);
@@ -110,13 +111,13 @@ pub(crate) fn command(
     };
     let mut command = Command::new(program).args(args).current_dir(spec.cwd.as_deref().unwrap_or(cwd));
     for (method, credential) in credentials {
-        // What the user's environment says already stays.
+        // The user's environment takes precedence.
         let name = variable(method);
         if std::env::var_os(&name).is_none() {
             command = command.env(name, credential);
         }
     }
-    // The program's own variables are not the agent's business.
+    // The agent does not get variables for this program.
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(|name| name.starts_with("ATTACHE_AUTH_")) {
             command = command.env_remove(name);
@@ -127,9 +128,10 @@ pub(crate) fn command(
     Some(command.envs(spec.env.iter().map(|(name, value)| (name, value))))
 }
 
-/// Starts, or reaches, an agent and agrees on a version with it. Authenticates where there is a credential for it.
+/// Starts, or reaches, an agent and agrees on a version with it. Authenticates where there is a
+/// credential for it.
 ///
-/// This is the one way in which the program gets to an agent. Must be called within a runtime.
+/// All connections to agents are made here. Must be called within a runtime.
 pub(crate) async fn connect(spec: &AgentSpec, options: ConnectOptions) -> Result<AgentHandle> {
     let on_stderr = options.on_stderr.map(|on_stderr| Arc::new(Mutex::new(on_stderr)));
     let mut client = options.client.initialize_timeout(options.timeout);
@@ -140,7 +142,7 @@ pub(crate) async fn connect(spec: &AgentSpec, options: ConnectOptions) -> Result
         let link = link(spec, &options.cwd, on_stderr.clone(), &options.credentials).await?;
         let link = match &options.wire {
             Some(wire) => link.tap(wire.tap()),
-            None => link,
+            None => crate::log::tap(link),
         };
         client.connect(link).await.map_err(|error| unwilling(spec, error))
     };
@@ -158,13 +160,13 @@ pub(crate) async fn connect(spec: &AgentSpec, options: ConnectOptions) -> Result
     Ok(agent)
 }
 
-/// The same agent as older versions of it are started, unless the user has said how.
+/// The command of older versions of the agent, unless the user has configured one.
 fn older(spec: &AgentSpec) -> Option<AgentSpec> {
     let known = builtin(&spec.name).filter(|known| spec.known && known.spec().address == spec.address)?;
     Some(AgentSpec { env: spec.env.clone(), cwd: spec.cwd.clone(), ..known.older_spec()? })
 }
 
-/// Whether the agent left because it does not know its arguments.
+/// Whether the agent ended because it does not know its arguments. Only its output tells.
 fn is_about_arguments(failure: &Failure) -> bool {
     let text = format!("{}\n{}", failure.message, failure.stderr.join("\n")).to_lowercase();
     let words = [
@@ -206,7 +208,7 @@ async fn link(
     reached.map_err(|error| not_reached(spec, &error))
 }
 
-/// Why an agent could not be started, and what to do.
+/// Explains why an agent could not be started.
 fn not_reached(spec: &AgentSpec, error: &io::Error) -> Failure {
     let Some(program) = spec.program() else {
         return Failure::runtime(format_args!("cannot reach the agent at {}: {error}", spec.address))
@@ -231,24 +233,25 @@ fn not_reached(spec: &AgentSpec, error: &io::Error) -> Failure {
             "uvx" | "uv" => format!("`{program}` comes with uv: https://docs.astral.sh/uv"),
             _ => format!("is `{program}` installed and in PATH?"),
         })
-        .hint("`attache agents` lists the agents that are known here"),
+        .hint("`attache agents` lists the known agents"),
     }
 }
 
-/// The agent was started and did not get as far as it should.
+/// Explains why an agent that was started could not be initialized.
 fn unwilling(spec: &AgentSpec, error: attache::Error) -> Failure {
     let timed_out = matches!(error, attache::Error::Timeout { .. });
     let mut failure = Failure::from(error).context(format_args!("the agent `{}`", spec.name));
     if timed_out {
         failure.detail = Some("AGENT_SILENT".to_owned());
         failure = failure
-            .hint("it may wait for something in a terminal, or not speak ACP with these arguments")
-            .hint("an agent that is fetched first can take longer: set `start_timeout`");
+            .hint("it may wait for input in a terminal, or not speak ACP with these arguments")
+            .hint("an agent that is downloaded first can take longer: set `start_timeout`");
     }
-    failure.hint(format!("the command is: {}", spec.address)).hint("run again with -v to see what it says")
+    failure.hint(format!("the command is: {}", spec.address)).hint("run again with -v to see its messages")
 }
 
-/// AUTH-04: before sessions are started. Where nothing is configured, the agent may know the user already.
+/// AUTH-04: before sessions are started. Where nothing is configured, the agent may know the user
+/// already.
 async fn authenticate(
     spec: &AgentSpec,
     agent: &AgentHandle,
@@ -269,7 +272,7 @@ async fn authenticate(
         None if must && !agent.auth_methods().is_empty() => {
             let ids: Vec<&str> =
                 agent.auth_methods().iter().filter_map(|method| method.id().map(|id| id.as_str())).collect();
-            Err(Failure::runtime(format_args!("there is no credential for any of: {}", ids.join(", ")))
+            Err(Failure::runtime(format_args!("no credential for any of: {}", ids.join(", ")))
                 .detail("AUTH_REQUIRED")
                 .hint(match spec.known {
                     true => {
@@ -282,7 +285,7 @@ async fn authenticate(
     }
 }
 
-/// Adds to a failure what helps when the agent wants to know who is there.
+/// Adds hints for a login to a failure that requires one.
 pub(crate) fn explain_auth(failure: Failure, spec: &AgentSpec, agent: &AgentHandle) -> Failure {
     if failure.detail.as_deref() != Some("AUTH_REQUIRED") {
         return failure;

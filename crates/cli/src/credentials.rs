@@ -1,4 +1,4 @@
-//! Variables that log an agent in and that the user wanted kept: a file that only the user can read.
+//! Saved credentials, in a private file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,13 +6,14 @@ use std::io;
 use std::path::PathBuf;
 
 use attache_conn::private;
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::json;
 
 use crate::agents::AgentSpec;
 use crate::error::{Context as _, Failure, Result};
 use crate::paths::{Paths, replace};
 
-/// What is kept.
+/// The saved credentials.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Stored {
     /// The variables of agents, by agent.
@@ -27,45 +28,46 @@ pub(crate) fn credentials_file(paths: &Paths) -> PathBuf {
     paths.config.join("credentials.json")
 }
 
-/// All that is kept. A file that other users can read is refused.
+/// Reads all credentials. A file that other users can read is refused.
 pub(crate) fn load(paths: &Paths) -> Result<Stored> {
     let path = credentials_file(paths);
     let Some(text) = private::read_secret(&path).context("credentials")? else {
         return Ok(Stored::default());
     };
-    // What is wrong with it is told without its text.
+    // The error must not quote the file.
     read(&text).ok_or_else(|| {
         Failure::runtime(format_args!("{} is damaged", path.display())).hint("delete it and log in again")
     })
 }
 
 fn read(text: &str) -> Option<Stored> {
-    let value: Value = serde_json::from_str(text).ok()?;
-    let texts = |value: &Value| -> Option<BTreeMap<String, String>> {
-        value
-            .as_object()?
-            .iter()
-            .map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
-            .collect()
-    };
-    let mut stored = Stored::default();
-    for (agent, variables) in value.get("agents")?.as_object()? {
-        stored.agents.insert(agent.clone(), texts(variables)?);
+    /// Credentials of an agent; the first version of the file named no agents.
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Credentials {
+        Unassigned(String),
+        OfAgent(BTreeMap<String, String>),
     }
-    for (name, value) in value.get("auth").and_then(Value::as_object).into_iter().flatten() {
-        match value {
-            // The first version of the file named no agents.
-            Value::String(credential) => drop(stored.unassigned.insert(name.clone(), credential.clone())),
-            methods => drop(stored.auth.insert(name.clone(), texts(methods)?)),
+    #[derive(Deserialize)]
+    struct Contents {
+        agents: BTreeMap<String, BTreeMap<String, String>>,
+        #[serde(default)]
+        auth: BTreeMap<String, Credentials>,
+        #[serde(default)]
+        unassigned: BTreeMap<String, String>,
+    }
+    let Contents { agents, auth, unassigned } = serde_json::from_str(text).ok()?;
+    let mut stored = Stored { agents, unassigned, ..Stored::default() };
+    for (name, credentials) in auth {
+        match credentials {
+            Credentials::Unassigned(credential) => drop(stored.unassigned.insert(name, credential)),
+            Credentials::OfAgent(methods) => drop(stored.auth.insert(name, methods)),
         }
-    }
-    if let Some(unassigned) = value.get("unassigned") {
-        stored.unassigned.extend(texts(unassigned)?);
     }
     Some(stored)
 }
 
-/// Keeps exactly this.
+/// Replaces all credentials.
 pub(crate) fn save(paths: &Paths, stored: &Stored) -> Result<()> {
     let path = credentials_file(paths);
     if *stored == Stored::default() {
@@ -79,20 +81,20 @@ pub(crate) fn save(paths: &Paths, stored: &Stored) -> Result<()> {
     replace(&path, format!("{value:#}\n").as_bytes()).context("credentials")
 }
 
-/// The variables that are kept for an agent that can have some, and that the environment does not set itself.
+/// The saved variables of an agent that the environment does not set.
 pub(crate) fn variables(paths: &Paths, spec: &AgentSpec) -> Result<Vec<(String, String)>> {
     let kept = load(paths)?.agents.remove(&spec.name).unwrap_or_default();
     Ok(kept.into_iter().filter(|(name, _)| std::env::var_os(name).is_none()).collect())
 }
 
-/// Every value that is kept, to keep it out of other files. A file that cannot be read has none.
+/// All saved values, to mask them. A file that cannot be read has none.
 pub(crate) fn secrets(paths: &Paths) -> Vec<String> {
     let Stored { agents, auth, unassigned } = load(paths).unwrap_or_default();
     let of_agents = agents.into_values().chain(auth.into_values()).flat_map(BTreeMap::into_values);
     of_agents.chain(unassigned.into_values()).collect()
 }
 
-/// Forgets an agent; gives the names of what was kept.
+/// Deletes the credentials of an agent. Returns their names.
 pub(crate) fn forget(paths: &Paths, spec: &AgentSpec) -> Result<Vec<String>> {
     let mut stored = load(paths)?;
     // Earlier versions also kept something for command lines.

@@ -1,11 +1,11 @@
-//! What every command needs to know: where it runs, what was said, what the settings are.
+//! The context of a command: arguments, flags, settings, directory and output.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 use crate::agents::{self, AgentSpec};
 use crate::args::{CommandLine, Flags, Hint};
-use crate::config::{self, Config, Source};
+use crate::config::{self, Config, Source, keys};
 use crate::error::{Context as _, Failure, Result};
 use crate::output::{Format, Output};
 use crate::paths::Paths;
@@ -16,14 +16,14 @@ pub(crate) struct Cx {
     pub(crate) args: CommandLine,
     pub(crate) flags: Box<Flags>,
     pub(crate) paths: Paths,
-    /// The directory it works in, absolute.
+    /// The working directory, absolute.
     pub(crate) cwd: PathBuf,
     pub(crate) config: Config,
     pub(crate) output: Output,
 }
 
 impl Cx {
-    /// Puts together flags, environment and files. The failure comes with the way in which it is to be printed.
+    /// Combines flags, environment and files. A failure comes with the output to print it.
     pub(crate) fn new(paths: Paths, args: CommandLine, flags: Box<Flags>) -> Result<Cx, (Failure, Output)> {
         let mut output = Output::plain();
         output.find_colors(flags.no_color);
@@ -48,7 +48,7 @@ impl Cx {
         match made {
             Err(failure) => Err((failure, output)),
             Ok((cwd, config)) => {
-                output.format = Format::from_name(config.text("format").unwrap_or("text"));
+                output.format = Format::from_name(&config.settings.format);
                 output.verbose = flags.verbose;
                 output.suppress_reads = flags.suppress_reads;
                 let cx = Cx { args, flags, paths, cwd, config, output };
@@ -60,7 +60,7 @@ impl Cx {
         }
     }
 
-    /// What no single flag can be wrong about.
+    /// Checks combinations of flags.
     fn check(&self) -> Result<()> {
         if self.flags.permission_modes.len() > 1 {
             return Err(Failure::usage(
@@ -79,15 +79,12 @@ impl Cx {
         Ok(())
     }
 
-    /// The agent that is meant: by flag, by name, or the default one.
+    /// The agent of the command: by flag, by name, or the default one.
     pub(crate) fn agent(&self) -> Result<AgentSpec> {
-        let default = self.config.text("default_agent").unwrap_or(agents::OWN);
+        let default = self.config.settings.default_agent.as_str();
         // A project names an agent; it never brings a command line or an address.
-        let by_project = self
-            .config
-            .setting("default_agent")
-            .is_some_and(|setting| matches!(setting.source, Source::Project(_)));
-        // Some commands take the name behind them: `attache doctor gemini`.
+        let by_project = matches!(self.config.source(&keys::DEFAULT_AGENT), Source::Project(_));
+        // Some commands take the name as an argument: `attache doctor gemini`.
         let behind = self.args.command().positionals.first().is_some_and(|word| word.hint == Hint::Agent);
         let named = self.args.agent.as_deref().or_else(|| self.args.word(0).filter(|_| behind));
         let spec = match (&self.flags.agent, named) {
@@ -98,7 +95,7 @@ impl Cx {
                     "`default_agent` in {} is not a known agent: `{default}`",
                     self.config.project_file.display()
                 ))
-                .hint("`attache agents` lists the agents that are known here"));
+                .hint("`attache agents` lists the known agents"));
             }
             (None, None) => self.config.resolve_agent(default)?,
         };
@@ -110,15 +107,16 @@ impl Cx {
         self.with_environment(self.config.resolve_agent(name)?)
     }
 
-    /// Whether credentials can be stored for an agent and passed on to it: it has a name, and it is the user or this program that
-    /// says what the name means. A command line may be another program tomorrow, and a project may give any name to its own.
+    /// Whether credentials can be stored for an agent and passed on to it: it has a name, and it is
+    /// the user or this program that says what the name means. A command line may be another
+    /// program tomorrow, and a project may give any name to its own.
     pub(crate) fn can_have_credentials(&self, spec: &AgentSpec) -> bool {
         let source = self.config.agents.get(&spec.name).map(|setting| &setting.source);
         spec.known && !matches!(source, Some(Source::Project(_)))
     }
 
     fn with_environment(&self, mut spec: AgentSpec) -> Result<AgentSpec> {
-        // What was kept at a login comes first, so that everything else counts more.
+        // Saved variables come first, so that all others override them.
         if self.can_have_credentials(&spec) {
             let kept = crate::credentials::variables(&self.paths, &spec)?;
             spec.env.splice(..0, kept);
@@ -135,17 +133,19 @@ impl Cx {
         Ok(spec)
     }
 
-    /// Tells our own agent what the user's flags say about this folder.
+    /// Passes the trust flags of the user on to our own agent.
     fn pass_trust(&self, spec: &mut AgentSpec) {
         if self.trusts_all() {
             spec.env.push((config::TRUST_VARIABLE.to_owned(), "1".to_owned()));
         }
-        let said = self.config.setting("permissions").filter(|setting| {
-            matches!(setting.source, Source::Flag(_) | Source::Env(_))
-                && setting.value.as_str() == Some("approve-all")
-        });
-        // Who approves everything on the command line does not want an agent that only reads.
-        if said.is_some() && !self.config.project.is_trusted() && spec.mode.is_none() {
+        let by_user = matches!(self.config.source(&keys::PERMISSIONS), Source::Flag(_) | Source::Env(_));
+        // A user who approves everything on the command line does not want an agent that only
+        // reads.
+        if by_user
+            && self.config.settings.permissions == "approve-all"
+            && !self.config.project.is_trusted()
+            && spec.mode.is_none()
+        {
             spec.mode = Some("ask".to_owned());
         }
     }
@@ -160,7 +160,7 @@ impl Cx {
         self.flags.add_dir.iter().map(|dir| absolute(&self.cwd, dir)).collect()
     }
 
-    /// Tells what is wrong with the settings but no reason to stop.
+    /// Prints the warnings of the settings.
     pub(crate) fn warn(&self) {
         for warning in &self.config.warnings {
             self.output.warn(warning);
@@ -171,13 +171,13 @@ impl Cx {
     }
 }
 
-/// What can be done with settings that are wrong, mending them first of all.
+/// Whether a command works with invalid settings, such as one that fixes them.
 fn needs_no_settings(args: &CommandLine) -> bool {
     let path = args.path();
     matches!(path.as_slice(), ["config", "set" | "path" | "init"] | ["trust", ..] | ["completions"] | ["man"])
 }
 
-/// A directory that exists, absolute, links followed, so that one place has one name.
+/// An existing directory as an absolute path without links, so that each has one name.
 fn directory(path: &str) -> Result<PathBuf> {
     let here = env::current_dir().context("the current directory")?;
     absolute(&here, path)

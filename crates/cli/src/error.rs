@@ -1,11 +1,11 @@
-//! Why a command failed: what happened, where to look, what to do, and the exit code that scripts read.
+//! The failure of a command: message, hints, and the exit code for scripts.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The result of everything in this program.
+/// The result of a command.
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
 /// The kind of a failure, by which scripts distinguish them.
@@ -17,11 +17,11 @@ pub(crate) enum Kind {
     Runtime,
     /// A time limit ran out.
     Timeout,
-    /// There is no such session.
+    /// The session does not exist.
     NoSession,
     /// Everything that the agent asked for was denied.
     PermissionDenied,
-    /// Somebody would have to be asked and nobody can be.
+    /// A user had to be asked, and there is no terminal.
     PromptUnavailable,
     /// SIGINT or SIGTERM.
     Interrupted,
@@ -76,7 +76,7 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     /// The last lines that the agent printed on its stderr.
     pub(crate) stderr: Vec<String>,
-    /// What to do about it, a line each.
+    /// How to fix it, a line each.
     pub(crate) hints: Vec<String>,
     /// The error that the agent answered with, if it was one.
     pub(crate) answered: Option<attache::ErrorObject>,
@@ -118,7 +118,7 @@ impl Failure {
         Failure::new(Kind::Interrupted, "interrupted")
     }
 
-    /// The output cannot be written. Whoever closed it knows, anything else is told.
+    /// The output cannot be written. A closed pipe is not reported.
     pub(crate) fn unwritten(error: &std::io::Error) -> Self {
         let mut failure =
             Failure::runtime(format_args!("cannot write the output: {error}")).detail("OUTPUT_CLOSED");
@@ -143,7 +143,7 @@ impl Failure {
         self
     }
 
-    /// Adds what the agent has printed on its stderr: the last lines that the message does not quote already.
+    /// Adds the last lines of the agent's stderr that the message does not quote already.
     #[must_use]
     pub(crate) fn stderr<'a>(mut self, lines: impl DoubleEndedIterator<Item = &'a str>) -> Self {
         let lines = lines.rev().map(|line| bounded(line.trim_end(), STDERR_LINE));
@@ -166,7 +166,7 @@ impl Failure {
         text
     }
 
-    /// Says where something went wrong.
+    /// Adds the context of a failure.
     #[must_use]
     pub(crate) fn context(mut self, what: impl fmt::Display) -> Self {
         self.message = format!("{what}: {}", self.message);
@@ -261,7 +261,7 @@ fn bounded(text: &str, most: usize) -> String {
     }
 }
 
-/// Errors of the system, with what was being done.
+/// Adds the failed operation to an error.
 pub(crate) trait Context<T> {
     fn context(self, what: impl fmt::Display) -> Result<T>;
 }

@@ -12,7 +12,6 @@
 //! was not asked for; a project's settings allow more than the user's; a secret is printed; an agent is left running
 //! without a limit that the user can see.
 
-// A failure says a lot, and a program has only one.
 #![expect(clippy::result_large_err, reason = "failures end the program; their size does not matter")]
 
 #[cfg(unix)]
@@ -50,13 +49,17 @@ mod tool_call;
 mod trust;
 mod wire;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use args::{Command, Parsed};
 use cx::Cx;
-use error::{Failure, Kind, Result};
+use error::{Context as _, Failure, Kind, Result};
 use output::Output;
 use paths::Paths;
+
+/// The size at which the log of chats is replaced.
+const LARGEST_CHAT_LOG: u64 = 8 << 20;
 
 fn main() -> ExitCode {
     #[cfg(unix)]
@@ -88,18 +91,42 @@ fn main() -> ExitCode {
         Ok(cx) => cx,
         Err((failure, output)) => return failed(&failure, &output),
     };
-    match trust::ask_first(&mut cx).and_then(|()| command(&cx)) {
+    match start_log(&cx).and_then(|()| trust::ask_first(&mut cx)).and_then(|()| command(&cx)) {
         Ok(()) => done(&cx.output),
         Err(failure) => failed(&failure, &cx.output),
     }
 }
 
-/// All is done, and all of it was written.
+/// Ends the program, with a failure if the output could not be written.
 fn done(output: &Output) -> ExitCode {
     match output::unwritten() {
         Some(failure) => failed(&failure, output),
         None => ExitCode::SUCCESS,
     }
+}
+
+/// Starts the log. A chat needs its terminal, so it logs to a file.
+fn start_log(cx: &Cx) -> Result<()> {
+    let file = cx.config.settings.log.as_deref();
+    if !is_chat(cx) || file.is_some_and(|file| file != "-") {
+        let path = file.map(|file| if file == "-" { PathBuf::from(file) } else { cx.cwd.join(file) });
+        return log::init(path.as_deref());
+    }
+    if file.is_none() && !cx.output.verbose && !log::is_requested() {
+        return Ok(());
+    }
+    let path = cx.paths.logs().join("chat.log");
+    paths::private_dir(&cx.paths.logs()).context("the log")?;
+    if std::fs::metadata(&path).is_ok_and(|meta| meta.len() > LARGEST_CHAT_LOG) {
+        let _ = std::fs::remove_file(&path);
+    }
+    log::init(Some(&path))
+}
+
+/// Whether the command is a chat: no command, no prompt, and a terminal on both sides.
+fn is_chat(cx: &Cx) -> bool {
+    let has_prompt = !cx.args.words.is_empty() || cx.flags.prompt.file.is_some();
+    cx.args.path().is_empty() && !has_prompt && !run::is_piped() && cx.output.stdout.terminal
 }
 
 /// One line per command.
@@ -171,26 +198,25 @@ fn command(cx: &Cx) -> Result<()> {
     }
 }
 
-/// No command: words are a prompt, text that is piped in is a prompt for the session that is open here or else for none, and a
-/// terminal with neither is for a chat.
+/// Runs without a command: words are a prompt, piped text is a prompt for the open session or else
+/// for none, and a terminal with neither starts a chat.
 fn bare(cx: &Cx) -> Result<()> {
-    let said = !cx.args.words.is_empty() || cx.flags.prompt.file.is_some();
-    let chats = !run::is_piped() && cx.output.stdout.terminal;
-    if said || (cx.flags.prompt.session.is_some() && !chats) {
+    if is_chat(cx) {
+        return chat::chat(cx);
+    }
+    let has_prompt = !cx.args.words.is_empty() || cx.flags.prompt.file.is_some();
+    if has_prompt || cx.flags.prompt.session.is_some() {
         return run::prompt(cx);
     }
     if run::is_piped() {
-        let open = run::find(cx, &run::Setup::new(cx)?).is_ok();
+        let open = run::find(cx, &run::SessionSetup::new(cx)?).is_ok();
         return if open { run::prompt(cx) } else { run::exec(cx) };
     }
-    if !chats {
-        help(&cx.args.commands);
-        return Ok(());
-    }
-    chat::chat(cx)
+    help(&cx.args.commands);
+    Ok(())
 }
 
-/// Commands that the program and its completions use themselves.
+/// Internal commands of the program and its completions.
 fn hidden(paths: &Paths, arguments: &[String]) -> Option<ExitCode> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match arguments.as_slice() {
@@ -215,7 +241,7 @@ fn hidden(paths: &Paths, arguments: &[String]) -> Option<ExitCode> {
     })
 }
 
-/// The names of agents, so that a command line can be read. A file that cannot be read is told about later.
+/// The names of agents, for parsing. A settings file that cannot be read is reported later.
 fn known_agents(paths: &Paths) -> Vec<String> {
     let here = std::env::current_dir().unwrap_or_default();
     let config = config::load(paths, &here, None).unwrap_or_default();
@@ -228,7 +254,7 @@ fn help(commands: &[&'static Command]) {
     Output::plain().page(&args::help(commands, width));
 }
 
-/// How a failure is printed before the command line was understood.
+/// The output for a failure to parse the command line.
 fn early_output() -> Output {
     let mut output = Output::plain();
     output.find_colors(false);

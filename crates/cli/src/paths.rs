@@ -12,11 +12,11 @@ use attache_conn::private;
 pub(crate) struct Paths {
     /// Settings.
     pub(crate) config: PathBuf,
-    /// Sessions, logs, what was allowed.
+    /// Sessions, logs, permissions.
     pub(crate) state: PathBuf,
-    /// What can be fetched again.
+    /// Downloads.
     pub(crate) cache: PathBuf,
-    /// What was installed.
+    /// Installed agents.
     pub(crate) data: PathBuf,
     /// Sockets.
     pub(crate) runtime: PathBuf,
@@ -41,7 +41,8 @@ impl Paths {
         };
         let state = base("XDG_STATE_HOME", ".local/state");
         let runtime = match var("XDG_RUNTIME_DIR").map(PathBuf::from) {
-            // The specification wants it to belong to the user; after `su` it is often that of somebody else.
+            // The specification wants it to belong to the user; after `su` it is often that of
+            // another user.
             Some(dir) if dir.is_dir() && is_own(&dir) => dir.join("attache"),
             _ => state.join("run"),
         };
@@ -99,8 +100,8 @@ pub(crate) fn home() -> PathBuf {
     env::home_dir().unwrap_or_else(|| PathBuf::from("/"))
 }
 
-/// Creates a directory that only the user can change, or checks the one that exists. The error names the directory and says
-/// what to do.
+/// Creates a directory that only the user can change, or checks the one that exists. The error
+/// names the directory and says what to do.
 pub(crate) fn private_dir(dir: &Path) -> io::Result<()> {
     private::directory(dir).map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => {
@@ -110,8 +111,8 @@ pub(crate) fn private_dir(dir: &Path) -> io::Result<()> {
     })
 }
 
-/// Replaces a file of this program in one step: a reader sees the old text or the new one, also after a crash. Only the user can
-/// read it.
+/// Replaces a file of this program in one step: a reader sees the old text or the new one, also
+/// after a crash. Only the user can read it.
 pub(crate) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     if let Some(dir) = path.parent() {
         private_dir(dir)?;
@@ -119,7 +120,8 @@ pub(crate) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     private::replace(path, text)
 }
 
-/// The root of the repository that `dir` is in: the nearest directory with a `.git`, which is a file in worktrees.
+/// The root of the repository that `dir` is in: the nearest directory with a `.git`, which is a
+/// file in worktrees.
 pub(crate) fn repository(dir: &Path) -> Option<&Path> {
     dir.ancestors().find(|dir| dir.join(".git").exists())
 }

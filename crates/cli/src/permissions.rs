@@ -1,4 +1,4 @@
-//! `attache permissions`: what was answered with "always" in this project.
+//! `attache permissions`: the permissions answered with "always" in this project.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ fn memory(cx: &Cx, project: &Path) -> Result<Memory> {
     Memory::open(&cx.paths.state, project).context("what is always allowed")
 }
 
-/// Lists the answers.
+/// Lists the permissions.
 pub(crate) fn list(cx: &Cx) -> Result<()> {
     let projects: Vec<PathBuf> = match cx.flags.all {
         true => Memory::projects(&cx.paths.state),
@@ -40,7 +40,9 @@ pub(crate) fn list(cx: &Cx) -> Result<()> {
     }
     match cx.output.format {
         Format::Json => cx.output.json(&Value::Array(rows)),
-        _ if rows.is_empty() && cx.output.format == Format::Text => cx.output.line("nothing is remembered"),
+        _ if rows.is_empty() && cx.output.format == Format::Text => {
+            cx.output.line("no permissions are remembered")
+        }
         _ => {
             let text =
                 |row: &Value, key: &str| row.get(key).and_then(Value::as_str).unwrap_or("-").to_owned();
@@ -56,24 +58,24 @@ pub(crate) fn list(cx: &Cx) -> Result<()> {
     Ok(())
 }
 
-/// Takes one answer back.
+/// Revokes one permission.
 pub(crate) fn revoke(cx: &Cx) -> Result<()> {
     let text = cx.args.word(0).unwrap_or_default();
     let number = text
         .parse::<u64>()
-        .map_err(|_| Failure::usage(format_args!("`{text}` is not a number of the list")))?;
+        .map_err(|_| Failure::usage(format_args!("`{text}` is not a number in the list")))?;
     let gone = memory(cx, project(cx))?.revoke(number).context("what is always allowed")?;
     if !gone {
-        return Err(Failure::runtime(format_args!("there is no answer {number} in this project"))
+        return Err(Failure::runtime(format_args!("no permission {number} in this project"))
             .hint("`attache permissions` lists them"));
     }
     cx.output.line(format_args!("revoked {number}"));
     Ok(())
 }
 
-/// Takes all answers back.
+/// Revokes all permissions of the project.
 pub(crate) fn clear(cx: &Cx) -> Result<()> {
     memory(cx, project(cx))?.clear().context("what is always allowed")?;
-    cx.output.line("nothing is remembered any more");
+    cx.output.line("all permissions of this project are revoked");
     Ok(())
 }

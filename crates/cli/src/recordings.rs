@@ -94,9 +94,7 @@ pub(crate) fn replay(cx: &Cx) -> Result<()> {
     };
     let trace = read(cx, file)?;
     if !trace.entries.iter().any(|entry| matches!(entry.kind, EntryKind::Line { .. })) {
-        return Err(Failure::usage(format_args!(
-            "{file}: nobody says anything in it, so there is nothing to replay"
-        )));
+        return Err(Failure::usage(format_args!("{file}: the recording is empty")));
     }
     let patience = cx.flags.replay.patience.unwrap_or(Options::default().patience);
     let part = match cx.flags.replay.party.as_deref() {
@@ -159,7 +157,7 @@ fn outcome_json(outcome: &Outcome, strict: bool) -> serde_json::Value {
 /// `attache trace FILE`: a recording for people.
 pub(crate) fn trace(cx: &Cx) -> Result<()> {
     let Some(file) = cx.args.word(0) else {
-        return Err(Failure::usage("say which recording: attache trace FILE"));
+        return Err(Failure::usage("provide a recording: attache trace FILE"));
     };
     let wanted = Wanted {
         session: cx.flags.trace.session.clone(),

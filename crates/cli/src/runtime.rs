@@ -4,7 +4,8 @@ use std::future::Future;
 
 use crate::error::{Context as _, Result};
 
-/// Runs a command that waits for things. The threads that it leaves behind, one that reads a terminal for example, are not waited for.
+/// Runs an asynchronous command. Threads that it leaves, such as one that reads a terminal, are not
+/// waited for.
 pub(crate) fn runtime<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("the runtime")?;

@@ -18,7 +18,8 @@ fn store(cx: &Cx) -> TrustStore {
     TrustStore::new(&cx.paths.state)
 }
 
-/// Asks on a terminal whether the folder is trusted, before a command that works in it. In scripts the folder stays restricted.
+/// Asks on a terminal whether the folder is trusted, before a command that works in it. In scripts
+/// the folder stays restricted.
 pub(crate) fn ask_first(cx: &mut Cx) -> Result<()> {
     let Trust::Unknown(files) = &cx.config.project.status else { return Ok(()) };
     let path = cx.args.path();
@@ -52,7 +53,7 @@ fn question(cx: &Cx, files: &[ProjectFile]) -> Result<bool> {
         out.tell(format_args!("  the setting `{}`", ignored.key));
     }
     out.tell("If you do not, the folder is restricted: they do not take effect, and Attaché's own agent only reads.");
-    // What was typed before the question could be read is no answer to it.
+    // Input typed before the question could be read is discarded.
     wait_unanswered_blocking();
     loop {
         out.ask("? Trust it? [y/n] ");
@@ -130,8 +131,8 @@ pub(crate) fn remove(cx: &Cx) -> Result<()> {
     let removed =
         [&real, &root].into_iter().try_fold(false, |removed, path| Ok(removed | store.remove(path)?));
     match removed.map_err(|error: io::Error| error).context("the trusted folders")? {
-        true => cx.output.line(format_args!("forgotten: {}", root.display())),
-        false => return Err(Failure::usage(format_args!("no answer about {}", root.display()))),
+        true => cx.output.line(format_args!("deleted: {}", root.display())),
+        false => return Err(Failure::usage(format_args!("no answer for {}", root.display()))),
     }
     Ok(())
 }

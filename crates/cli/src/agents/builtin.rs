@@ -1,4 +1,4 @@
-//! Agents that speak ACP, and how each is told to.
+//! Known agents that speak ACP, and their commands.
 
 use super::{Address, AgentSpec};
 

@@ -1,63 +1,54 @@
 //! `[agents.NAME]` in the settings.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+
+use serde::Deserialize;
 
 use super::{Address, AgentSpec};
 use crate::error::{Failure, Result};
 
-/// Whether an entry can be used, so that a slip is told when the file is read and not when the agent is.
-pub(crate) fn check_entry(name: &str, value: &toml::Value) -> Result<()> {
-    spec(name, value).map(|_| ())
+/// An agent in the settings: `command` (a line, or a program with `args`), `argv` or `url`.
+#[derive(Deserialize)]
+struct Entry {
+    command: Option<String>,
+    args: Option<Vec<String>>,
+    argv: Option<Vec<String>>,
+    url: Option<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    cwd: Option<PathBuf>,
+    mode: Option<String>,
+    model: Option<String>,
+    missing_files_are_empty: Option<bool>,
 }
 
-/// How the agent is started, without values that may be secret.
+/// The command or address of an entry, without values that may be secret.
 pub(crate) fn describe_entry(value: &toml::Value) -> String {
     spec("agent", value).map(|spec| spec.address.to_string()).unwrap_or_else(|failure| failure.message)
 }
 
-/// The agent that an entry describes: `command` (a line, or a program with `args`), `argv` or `url`, and `env`, `cwd`, `mode`, `model`.
+/// Reads an entry.
 pub(crate) fn spec(name: &str, value: &toml::Value) -> Result<AgentSpec> {
-    let wrong = |what: &str| Failure::usage(format_args!("`agents.{name}`: {what}"));
-    let Some(table) = value.as_table() else { return Err(wrong("this is a table, with a `command`")) };
-    let text = |key: &str| match table.get(key) {
-        None => Ok(None),
-        Some(toml::Value::String(text)) => Ok(Some(text.clone())),
-        Some(_) => Err(wrong(&format!("`{key}` is a text"))),
-    };
-    let words = |key: &str| match table.get(key) {
-        None => Ok(None),
-        Some(toml::Value::Array(items)) => {
-            let words: Option<Vec<String>> =
-                items.iter().map(|item| item.as_str().map(str::to_owned)).collect();
-            words.map(Some).ok_or_else(|| wrong(&format!("`{key}` is a list of texts")))
-        }
-        Some(_) => Err(wrong(&format!("`{key}` is a list of texts"))),
-    };
-    let address = match (words("argv")?, text("command")?, words("args")?, text("url")?) {
+    let wrong = |reason: &dyn std::fmt::Display| Failure::usage(format_args!("`agents.{name}`: {reason}"));
+    let entry = Entry::deserialize(value.clone()).map_err(|error| wrong(&error.message()))?;
+    let address = match (entry.argv, entry.command, entry.args, entry.url) {
         (Some(argv), None, None, None) => Address::command(argv)?,
         (None, Some(command), Some(args), None) => {
             Address::command(std::iter::once(command).chain(args).collect())?
         }
         (None, Some(command), None, None) => Address::parse(&command)?,
         (None, None, None, Some(url)) => Address::parse(&url)?,
-        _ => return Err(wrong("one of `command` (with or without `args`), `argv` and `url` is needed")),
+        _ => return Err(wrong(&"provide one of `command` (with or without `args`), `argv` and `url`")),
     };
-    let mut spec = AgentSpec::new(name, address);
-    match table.get("env") {
-        None => {}
-        Some(toml::Value::Table(env)) => {
-            for (key, value) in env {
-                let value = value.as_str().ok_or_else(|| wrong("`env` holds texts"))?;
-                spec.env.push((key.clone(), value.to_owned()));
-            }
-        }
-        Some(_) => return Err(wrong("`env` is a table")),
-    }
-    spec.cwd = text("cwd")?.map(PathBuf::from);
-    spec.mode = text("mode")?;
-    spec.model = text("model")?;
-    spec.missing_files_are_empty = table.get("missing_files_are_empty").and_then(toml::Value::as_bool);
-    Ok(spec)
+    Ok(AgentSpec {
+        env: entry.env.into_iter().collect(),
+        cwd: entry.cwd,
+        mode: entry.mode,
+        model: entry.model,
+        missing_files_are_empty: entry.missing_files_are_empty,
+        ..AgentSpec::new(name, address)
+    })
 }
 
 #[cfg(test)]
@@ -84,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_told() {
+    fn mistakes_are_reported() {
         for text in ["", "command = 1", "argv = []", "command = 'x'\nargv = ['x']", "command = 'x'\nenv = 1"]
         {
             assert!(entry(text).is_err(), "{text}");

@@ -1,4 +1,4 @@
-//! The agents that are known: from the settings, from the table of this program, or any command.
+//! Agents: from the settings, from a built-in table, or any command.
 
 mod builtin;
 mod entry;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use attache_registry::on_path;
 pub(crate) use builtin::{BUILTIN, OWN, builtin};
-pub(crate) use entry::{check_entry, describe_entry, spec as entry_spec};
+pub(crate) use entry::{describe_entry, spec as entry_spec};
 pub(crate) use words::{join, split};
 
 use serde::{Deserialize, Serialize};
@@ -19,24 +19,25 @@ use crate::error::{Failure, Result};
 /// An agent that can be connected to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AgentSpec {
-    /// What it is called here.
+    /// Its name in this program.
     pub(crate) name: String,
     /// Whether that is a name of the settings or of the table, and not only a command.
     pub(crate) known: bool,
-    /// How it is reached.
+    /// Its command or address.
     pub(crate) address: Address,
     /// Variables for its environment, beside our own.
     pub(crate) env: Vec<(String, String)>,
     /// The directory that it is started in; the session's unless said.
     pub(crate) cwd: Option<PathBuf>,
-    /// Whether reading a missing file gives an empty text; unless set, the name and version of the agent decide.
+    /// Whether reading a missing file gives an empty text; unless set, the name and version of the
+    /// agent decide.
     pub(crate) missing_files_are_empty: Option<bool>,
     /// The mode and the model that its new sessions begin with.
     pub(crate) mode: Option<String>,
     pub(crate) model: Option<String>,
 }
 
-/// How an agent is reached.
+/// The command or address of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Address {
     /// A program to start.
@@ -113,7 +114,8 @@ impl AgentSpec {
         self.address.to_string()
     }
 
-    /// The identity under which answers to its permission questions are remembered. Two commands may have the same name.
+    /// The identity under which answers to its permission questions are remembered. Two commands
+    /// may have the same name.
     pub(crate) fn permission_key(&self) -> String {
         if self.known { self.name.clone() } else { self.identity() }
     }

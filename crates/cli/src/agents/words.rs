@@ -2,7 +2,8 @@
 
 use crate::error::{Failure, Result};
 
-/// Takes a command line apart as a shell would: blanks separate, quotes and backslashes keep together. Nothing is expanded.
+/// Takes a command line apart as a shell would: blanks separate, quotes and backslashes keep
+/// together. Nothing is expanded.
 pub(crate) fn split(line: &str) -> Result<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

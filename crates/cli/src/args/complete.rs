@@ -1,7 +1,7 @@
 //! Completions for shells, from the table.
 //!
-//! The scripts hold the names of commands and flags. What changes, the names of agents and sessions, they ask the program for with
-//! `attache __complete agents|sessions`.
+//! The scripts contain the names of commands and flags. They get the names of agents and sessions
+//! from `attache __complete agents|sessions`.
 
 use std::fmt::Write;
 
@@ -42,7 +42,7 @@ fn names(flags: impl Iterator<Item = &'static Flag>) -> String {
     text.trim_end().to_owned()
 }
 
-/// What completes a value, in bash.
+/// The completion of a value, in bash.
 fn bash_hint(hint: Hint) -> String {
     match hint {
         Hint::Text | Hint::UpTo(_) => "COMPREPLY=()".to_owned(),

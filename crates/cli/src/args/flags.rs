@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// The kind of value that a flag or a positional argument takes, for the parser and for completions.
+/// The kind of value that a flag or a positional argument takes, for the parser and for
+/// completions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hint {
     Text,
@@ -60,8 +61,8 @@ pub(super) enum Field {
     Names(fn(&mut Flags) -> &mut Names),
 }
 
-/// Defines a struct of flag values and one constant per flag: `CONSTANT field: Type "name" "VALUE" Hint => "help";`.
-/// Flags after `also` share a field with another flag.
+/// Defines a struct of flag values and one constant per flag: `CONSTANT field: Type "name" "VALUE"
+/// Hint => "help";`. Flags after `also` share a field with another flag.
 macro_rules! flags {
     (
         $(#[$meta:meta])* $name:ident $(at $at:ident)?
@@ -153,7 +154,8 @@ flags! {
         SUPPRESS_READS suppress_reads: Switch "suppress-reads" => "Do not print the files that the agent reads";
         NO_COLOR no_color: Switch "no-color" => "No colours (as NO_COLOR)";
         VERBOSE verbose: Switch "verbose" short 'v' => "Show the messages on the wire, on stderr";
-        LOG log: Text "log" "FILE" File => "Write the messages on the wire to this file, without secrets";
+        LOG log: Text "log" "FILE" File =>
+            "Log to this file, or to stderr (-): the messages on the wire, without secrets (see ATTACHE_LOG)";
         HELP help: Switch "help" short 'h' => "Print this help";
         VERSION version: Switch "version" short 'V' => "Print the version";
         ALL all: Switch "all" => "Also agents that are not installed";

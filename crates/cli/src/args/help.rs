@@ -145,7 +145,7 @@ mod tests {
     fn no_line_is_wider_than_asked_for() {
         for width in [40, 60, 100] {
             for command in TOP.commands {
-                // What is to be typed is not wrapped.
+                // Command lines are not wrapped.
                 for line in help(&[&TOP, command], width).lines().take_while(|line| *line != "Examples:") {
                     let fixed = line.starts_with("Usage") || line.contains("--");
                     assert!(fixed || line.chars().count() <= width, "{width}: {line}");
@@ -156,8 +156,8 @@ mod tests {
 
     #[test]
     fn the_usage_shows_what_a_verb_takes() {
-        let sessions = TOP.command("sessions");
-        let import = sessions.and_then(|command| command.command("import"));
+        let sessions = TOP.find("sessions");
+        let import = sessions.and_then(|command| command.find("import"));
         let commands: Vec<&'static Command> = [Some(&TOP), sessions, import].into_iter().flatten().collect();
         assert_eq!(usage(&commands), "attache [AGENT] sessions import [OPTIONS] ARCHIVE");
     }

@@ -1,7 +1,8 @@
-//! The command line: static tables, from which the parser, the help, the completions and the man page come.
+//! The command line: static tables, from which the parser, the help, the completions and the man
+//! page come.
 //!
-//! `table.rs`, `groups.rs` and `tools.rs` list the commands, `flags.rs` the flags; `parse.rs` reads a command line by
-//! them.
+//! `table.rs`, `groups.rs` and `tools.rs` list the commands, `flags.rs` the flags; `parse.rs` reads
+//! a command line by them.
 
 mod complete;
 #[cfg_attr(not(unix), allow(dead_code))]

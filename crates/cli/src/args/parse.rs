@@ -44,7 +44,8 @@ impl CommandLine {
     }
 }
 
-/// Parses `args`, without the program's name. `is_agent` tells whether a word is the name of a known agent.
+/// Parses `args`, without the program's name. `is_agent` tells whether a word is the name of a
+/// known agent.
 pub(crate) fn parse(
     args: impl IntoIterator<Item = String>,
     is_agent: impl Fn(&str) -> bool,
@@ -56,8 +57,8 @@ pub(crate) fn parse(
 struct Parser<I: Iterator<Item = String>, K> {
     args: Peekable<I>,
     line: CommandLine,
-    /// Flags of commands with their values. They are set at the end, because a flag that precedes its command may
-    /// belong to another field than the flag of the same name of an outer command.
+    /// Flags of commands with their values. They are set at the end, because a flag that precedes
+    /// its command may belong to another field than the flag of the same name of an outer command.
     own: Vec<(&'static Flag, String)>,
     flags: Box<Flags>,
     is_agent: K,
@@ -109,7 +110,8 @@ impl<I: Iterator<Item = String>, K: Fn(&str) -> bool> Parser<I, K> {
         Ok(())
     }
 
-    /// Looks among the flags of the commands, the innermost first, then among those that every command takes.
+    /// Looks among the flags of the commands, the innermost first, then among those that every
+    /// command takes.
     fn find(&self, matches: impl Fn(&Flag) -> bool) -> Option<(&'static Flag, bool)> {
         let own = self.line.commands.iter().rev().flat_map(|command| command.own_flags());
         let mut all = own.map(|flag| (flag, true)).chain(global_flags().map(|flag| (flag, false)));
@@ -173,7 +175,7 @@ impl<I: Iterator<Item = String>, K: Fn(&str) -> bool> Parser<I, K> {
     fn word(&mut self, word: String) {
         let line = &mut self.line;
         if line.words.is_empty() {
-            let command = line.command().command(&word);
+            let command = line.command().find(&word);
             if let Some(command) = command.filter(|command| line.agent.is_none() || command.agent) {
                 line.commands.push(command);
                 return;
@@ -186,16 +188,17 @@ impl<I: Iterator<Item = String>, K: Fn(&str) -> bool> Parser<I, K> {
         self.line.words.push(word);
     }
 
-    /// Whether a word names an agent: it is known, or it looks like a command, as a path does and a word before a
-    /// command that takes an agent. Any other word begins a prompt.
+    /// Whether a word names an agent: it is known, or it looks like a command, as a path does and a
+    /// word before a command that takes an agent. Any other word begins a prompt.
     fn names_agent(&mut self, word: &str) -> bool {
         if (self.is_agent)(word) {
             return true;
         }
         let has_blank = word.contains(char::is_whitespace);
-        let next = self.args.peek().and_then(|next| TOP.command(next));
+        let next = self.args.peek().and_then(|next| TOP.find(next));
         let precedes_command = next.is_some_and(|command| command.agent);
-        // With --agent a second agent is an error that is reported later; a path may begin a prompt then.
+        // With --agent a second agent is an error that is reported later; a path may begin a prompt
+        // then.
         !has_blank && (precedes_command || (word.contains('/') && self.flags.agent.is_none()))
     }
 
@@ -213,7 +216,7 @@ impl<I: Iterator<Item = String>, K: Fn(&str) -> bool> Parser<I, K> {
                 let failure = self.usage(format!("`{}` has no command `{word}`", self.name()));
                 return Err(suggest(failure, near));
             }
-            if let Some(command) = command.default.and_then(|name| command.command(name)) {
+            if let Some(command) = command.default.and_then(|name| command.find(name)) {
                 self.line.commands.push(command);
             }
         }
@@ -255,7 +258,7 @@ impl<I: Iterator<Item = String>, K: Fn(&str) -> bool> Parser<I, K> {
         let mut commands = vec![&TOP];
         for word in &self.line.words {
             let outer = commands.last().copied().unwrap_or(&TOP);
-            let Some(inner) = outer.command(word) else {
+            let Some(inner) = outer.find(word) else {
                 let near = nearest(word, outer.commands.iter().map(|command| command.name));
                 return Err(suggest(Failure::usage(format_args!("there is no command `{word}`")), near));
             };

@@ -1,4 +1,5 @@
-//! The commands of the program. Their subcommands are in `groups.rs` and `tools.rs`, their flags in `flags.rs`.
+//! The commands of the program. Their subcommands are in `groups.rs` and `tools.rs`, their flags in
+//! `flags.rs`.
 
 use super::flags::{Flag, Flags, Hint, ImportFlags, PromptFlags};
 use super::groups::{AGENT, AUTH, CONFIG, LIST, PERMISSIONS, REGISTRY, SESSIONS, TRUST};
@@ -31,17 +32,60 @@ pub(crate) struct Command {
     pub(crate) examples: &'static [&'static str],
 }
 
-pub(super) const EMPTY: Command = Command {
-    name: "",
-    about: "",
-    details: "",
-    positionals: &[],
-    flags: &[],
-    commands: &[],
-    default: None,
-    agent: false,
-    examples: &[],
-};
+/// A command with a name and a line of help.
+pub(super) const fn command(name: &'static str, about: &'static str) -> Command {
+    Command {
+        name,
+        about,
+        details: "",
+        positionals: &[],
+        flags: &[],
+        commands: &[],
+        default: None,
+        agent: false,
+        examples: &[],
+    }
+}
+
+macro_rules! setters {
+    ($($field:ident: $type:ty,)*) => {
+        $(pub(super) const fn $field(mut self, $field: &'static [$type]) -> Command {
+            self.$field = $field;
+            self
+        })*
+    };
+}
+
+impl Command {
+    setters! { positionals: Positional, flags: &'static [Flag], commands: Command, examples: &'static str, }
+
+    pub(super) const fn details(mut self, details: &'static str) -> Command {
+        self.details = details;
+        self
+    }
+
+    pub(super) const fn default(mut self, name: &'static str) -> Command {
+        self.default = Some(name);
+        self
+    }
+
+    pub(super) const fn agent(mut self) -> Command {
+        self.agent = true;
+        self
+    }
+
+    /// The subcommand of this name.
+    pub(crate) fn find(&self, name: &str) -> Option<&'static Command> {
+        let commands: &'static [Command] = self.commands;
+        commands.iter().find(|command| command.name == name)
+    }
+
+    /// Its own flags.
+    pub(crate) fn own_flags(&self) -> impl Iterator<Item = &'static Flag> + use<> {
+        let lists: &'static [&'static [Flag]] = self.flags;
+        lists.iter().flat_map(|list| list.iter())
+    }
+}
 
 pub(super) const fn positional(
     name: &'static str,
@@ -121,241 +165,165 @@ pub(crate) fn global_flags() -> impl Iterator<Item = &'static Flag> {
 }
 
 /// The flags of a prompt.
-static PROMPT: &[Flag] =
+const PROMPT: &[Flag] =
     &[PromptFlags::SESSION, PromptFlags::NO_WAIT, PromptFlags::FILE, PromptFlags::ANSWERS];
 
-static EXEC: &[Flag] = &[PromptFlags::FILE, PromptFlags::ANSWERS, PromptFlags::CONFIG_OPTION];
+const EXEC: &[Flag] = &[PromptFlags::FILE, PromptFlags::ANSWERS, PromptFlags::CONFIG_OPTION];
 
-static SESSION: &[Flag] = &[PromptFlags::SESSION];
+const SESSION: &[Flag] = &[PromptFlags::SESSION];
 
-static PROMPT_ARGS: &[Positional] =
+const PROMPT_ARGS: &[Positional] =
     &[many("prompt", false, Hint::Text, "The prompt; without it, standard input")];
 
 static COMMANDS: &[Command] = &[
-    Command {
-        name: "prompt",
-        about: "Send a prompt to a session of this directory",
-        details: "The session must exist: `attache sessions new` starts one. It is searched for in this directory and its \
-               parents up to the root of the repository. The agent is kept running for a while (--ttl), for the \
-               next prompt; after that the session is resumed or loaded. While a prompt runs, further ones are queued.",
-        positionals: PROMPT_ARGS,
-        flags: &[PROMPT],
-        agent: true,
-        examples: &[
+    command("prompt", "Send a prompt to a session of this directory")
+        .agent()
+        .positionals(PROMPT_ARGS)
+        .flags(&[PROMPT])
+        .details(
+            "The session must exist: `attache sessions new` starts one. It is searched for in \
+             this directory and its parents up to the root of the repository. The agent is kept \
+             running for a while (--ttl), for the next prompt; after that the session is \
+             resumed or loaded. While a prompt runs, further ones are queued.",
+        )
+        .examples(&[
             "attache sessions new --name api",
             "attache prompt -s api 'find the slow query'",
             "git diff | attache prompt -s api -f - 'what could break?'",
-        ],
-        ..EMPTY
-    },
-    Command {
-        name: "exec",
-        about: "Send one prompt without keeping the session",
-        details: "Nothing is recorded and nothing keeps running. Text piped in without a command runs the same way, \
-               unless this directory has an open session.",
-        positionals: PROMPT_ARGS,
-        flags: &[EXEC],
-        agent: true,
-        examples: &[
+        ]),
+    command("exec", "Send one prompt without keeping the session")
+        .agent()
+        .positionals(PROMPT_ARGS)
+        .flags(&[EXEC])
+        .details(
+            "Nothing is recorded and nothing keeps running. Text piped in without a command \
+             runs the same way, unless this directory has an open session.",
+        )
+        .examples(&[
             "attache exec 'summarize this repository'",
             "attache --format quiet gemini exec 'one line about this branch'",
-        ],
-        ..EMPTY
-    },
-    Command {
-        name: "compare",
-        about: "Send one prompt to several agents and compare the answers",
-        details: "The agents are asked one after the other, each in a session that is not kept. The last word is the \
-               prompt, unless it comes from a file.",
-        positionals: &[many("agent", true, Hint::Agent, "Agents, then the prompt")],
-        flags: &[&[PromptFlags::FILE, PromptFlags::ANSWERS]],
-        examples: &["attache --approve-reads compare gemini codex 'what does this repository do?'"],
-        ..EMPTY
-    },
-    Command {
-        name: "cancel",
-        about: "Cancel the prompt that runs in a session",
-        flags: &[SESSION],
-        agent: true,
-        ..EMPTY
-    },
-    Command {
-        name: "set-mode",
-        about: "Switch a session to another mode",
-        positionals: &[positional("mode", true, Hint::Text, "The mode's id")],
-        flags: &[SESSION],
-        agent: true,
-        ..EMPTY
-    },
-    Command {
-        name: "set",
-        about: "Set an option of a session",
-        details: "The option `model` is the agent's option for models, or its older method to switch them.",
-        positionals: &[
+        ]),
+    command("compare", "Send one prompt to several agents and compare the answers")
+        .positionals(&[many("agent", true, Hint::Agent, "Agents, then the prompt")])
+        .flags(&[&[PromptFlags::FILE, PromptFlags::ANSWERS]])
+        .details(
+            "The agents are asked one after the other, each in a session that is not kept. The \
+             last word is the prompt, unless it comes from a file.",
+        )
+        .examples(&["attache --approve-reads compare gemini codex 'what does this repository do?'"]),
+    command("cancel", "Cancel the prompt that runs in a session").agent().flags(&[SESSION]),
+    command("set-mode", "Switch a session to another mode")
+        .agent()
+        .positionals(&[positional("mode", true, Hint::Text, "The mode's id")])
+        .flags(&[SESSION]),
+    command("set", "Set an option of a session")
+        .agent()
+        .positionals(&[
             positional("key", true, Hint::Text, "The option's id"),
             positional("value", true, Hint::Text, "The value's id, or true or false"),
-        ],
-        flags: &[SESSION],
-        agent: true,
-        ..EMPTY
-    },
-    Command {
-        name: "status",
-        about: "Show whether a session's agent is running",
-        flags: &[SESSION],
-        agent: true,
-        ..EMPTY
-    },
-    Command {
-        name: "sessions",
-        about: "Start, list, show, move and delete sessions",
-        commands: SESSIONS,
-        flags: &[LIST],
-        default: Some("list"),
-        agent: true,
-        ..EMPTY
-    },
+        ])
+        .flags(&[SESSION])
+        .details(
+            "The option `model` is the agent's option for models, or its older method to switch \
+             them.",
+        ),
+    command("status", "Show whether a session's agent is running").agent().flags(&[SESSION]),
+    command("sessions", "Start, list, show, move and delete sessions")
+        .agent()
+        .flags(&[LIST])
+        .commands(SESSIONS)
+        .default("list"),
     // Commands that are not built for a platform are not listed there.
     #[cfg(unix)]
     super::tools::AGENT,
     #[cfg(unix)]
     super::tools::DEMO,
-    Command {
-        name: "agents",
-        about: "List the known agents",
-        details: "Agents come from the settings and from a built-in table; --all lists those that are not installed, too.",
-        flags: &[&[Flags::ALL]],
-        ..EMPTY
-    },
+    command("agents", "List the known agents").flags(&[&[Flags::ALL]]).details(
+        "Agents come from the settings and from a built-in table; --all lists those that \
+             are not installed, too.",
+    ),
     super::tools::RECORD,
     super::tools::REPLAY,
     super::tools::TRACE,
-    Command {
-        name: "doctor",
-        about: "Start an agent, report what works and how to fix what does not",
-        details: "No prompt is sent. The exit code is 0 if the agent can be used and 1 if not.",
-        positionals: AGENT,
-        agent: true,
-        examples: &[
+    command("doctor", "Start an agent, report what works and how to fix what does not")
+        .agent()
+        .positionals(AGENT)
+        .details("No prompt is sent. The exit code is 0 if the agent can be used and 1 if not.")
+        .examples(&[
             "attache doctor gemini",
             "attache --agent './my-agent --acp' doctor",
             "attache --format json doctor codex",
-        ],
-        ..EMPTY
-    },
+        ]),
     #[cfg(unix)]
     super::tools::CHECK,
-    Command {
-        name: "auth",
-        about: "Log in to agents and out of them",
-        commands: AUTH,
-        default: Some("status"),
-        agent: true,
-        ..EMPTY
-    },
-    Command {
-        name: "import",
-        about: "Import agents and settings from another program",
-        details: "Existing agents stay as they are. Secrets among the variables of agents go to a file that only you can \
-               read, and are not printed.",
-        positionals: &[positional(
+    command("auth", "Log in to agents and out of them").agent().commands(AUTH).default("status"),
+    command("import", "Import agents and settings from another program")
+        .positionals(&[positional(
             "program",
             true,
             Hint::OneOf(&["zed", "jetbrains", "acpx"]),
             "zed, jetbrains or acpx",
-        )],
-        flags: &[&[
+        )])
+        .flags(&[&[
             ImportFlags::DRY_RUN,
             ImportFlags::FORCE,
             ImportFlags::FROM,
             Flags::PROJECT.about("From .acpxrc.json here to .attache.toml here"),
-        ]],
-        examples: &["attache import zed --dry-run", "attache import acpx"],
-        ..EMPTY
-    },
-    Command {
-        name: "registry",
-        about: "Find, install, update and remove agents",
-        details: "The default is the public registry of the protocol; `[registry] url` in the settings names others. `url` is an address, a file, a \
-               directory of `ID/agent.json`, or a list of them; the first one that has an agent wins.",
-        commands: REGISTRY,
-        default: Some("list"),
-        ..EMPTY
-    },
-    Command {
-        name: "trust",
-        about: "Show and change which folders you trust",
-        details: "A folder can bring settings (.attache.toml), slash commands (.attache/commands) and instructions for agents (AGENTS.md). They take \
-               effect once you trust the folder, and you are asked again when they change. Until then the folder is restricted: no value \
-               of its settings names or changes a program, an address, a model or a policy, its slash commands are not offered, and \
-               Attaché's own agent starts in plan mode.",
-        commands: TRUST,
-        ..EMPTY
-    },
-    Command {
-        name: "permissions",
-        about: "List and revoke what was always allowed or denied in this project",
-        commands: PERMISSIONS,
-        default: Some("list"),
-        ..EMPTY
-    },
-    Command {
-        name: "config",
-        about: "Show and change settings",
-        commands: CONFIG,
-        default: Some("show"),
-        ..EMPTY
-    },
-    Command {
-        name: "completions",
-        about: "Print completions for a shell",
-        positionals: &[positional("shell", true, Hint::OneOf(super::complete::SHELLS), "bash, zsh or fish")],
-        examples: &[
+        ]])
+        .details(
+            "Existing agents stay as they are. Secrets among the variables of agents go to a \
+             file that only you can read, and are not printed.",
+        )
+        .examples(&["attache import zed --dry-run", "attache import acpx"]),
+    command("registry", "Find, install, update and remove agents")
+        .commands(REGISTRY)
+        .default("list")
+        .details(
+            "The default is the public registry of the protocol; `[registry] url` in the \
+             settings names others. `url` is an address, a file, a directory of \
+             `ID/agent.json`, or a list of them; the first one that has an agent wins.",
+        ),
+    command("trust", "Show and change which folders you trust").commands(TRUST).details(
+        "A folder can bring settings (.attache.toml), slash commands (.attache/commands) \
+             and instructions for agents (AGENTS.md). They take effect once you trust the \
+             folder, and you are asked again when they change. Until then the folder is \
+             restricted: no value of its settings names or changes a program, an address, a \
+             model or a policy, its slash commands are not offered, and Attaché's own agent \
+             starts in plan mode.",
+    ),
+    command("permissions", "List and revoke what was always allowed or denied in this project")
+        .commands(PERMISSIONS)
+        .default("list"),
+    command("config", "Show and change settings").commands(CONFIG).default("show"),
+    command("completions", "Print completions for a shell")
+        .positionals(&[positional("shell", true, Hint::OneOf(super::complete::SHELLS), "bash, zsh or fish")])
+        .examples(&[
             "attache completions bash > ~/.local/share/bash-completion/completions/attache",
             "attache completions fish > ~/.config/fish/completions/attache.fish",
-        ],
-        ..EMPTY
-    },
-    Command { name: "man", about: "Print the manual page", examples: &["attache man | man -l -"], ..EMPTY },
-    Command {
-        name: "help",
-        about: "Show the help of a command",
-        positionals: &[many("command", false, Hint::Text, "The command")],
-        ..EMPTY
-    },
+        ]),
+    command("man", "Print the manual page").examples(&["attache man | man -l -"]),
+    command("help", "Show the help of a command").positionals(&[many(
+        "command",
+        false,
+        Hint::Text,
+        "The command",
+    )]),
 ];
 
 /// The program itself.
-pub(crate) static TOP: Command = Command {
-    name: "attache",
-    about: "Drive any ACP agent from a terminal, for people and for scripts",
-    details: "Without a command, the words are a prompt for the session of this directory.",
-    positionals: PROMPT_ARGS,
-    flags: &[PROMPT],
-    commands: COMMANDS,
-    default: None,
-    agent: true,
-    examples: &[
-        "attache gemini exec 'what does this repository do?'",
-        "attache sessions new && attache 'fix the failing test'",
-        "echo 'review the last commit' | attache --approve-reads claude exec",
-        "attache --agent './my-agent --acp' exec hello",
-    ],
-};
-
-impl Command {
-    /// The command of this name within this one.
-    pub(crate) fn command(&self, name: &str) -> Option<&'static Command> {
-        let commands: &'static [Command] = self.commands;
-        commands.iter().find(|command| command.name == name)
-    }
-
-    /// Its own flags.
-    pub(crate) fn own_flags(&self) -> impl Iterator<Item = &'static Flag> + use<> {
-        let lists: &'static [&'static [Flag]] = self.flags;
-        lists.iter().flat_map(|list| list.iter())
-    }
-}
+pub(crate) static TOP: Command =
+    command("attache", "Drive any ACP agent from a terminal, for people and for scripts")
+        .agent()
+        .positionals(PROMPT_ARGS)
+        .flags(&[PROMPT])
+        .commands(COMMANDS)
+        .details("Without a command, the words are a prompt for the session of this directory.")
+        .examples(&[
+            "attache gemini exec 'what does this repository do?'",
+            "attache sessions new && attache 'fix the failing test'",
+            "echo 'review the last commit' | attache --approve-reads claude exec",
+            "attache --agent './my-agent --acp' exec hello",
+        ]);
 
 #[cfg(test)]
 mod tests {

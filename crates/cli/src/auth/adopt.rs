@@ -13,7 +13,8 @@ use crate::credentials;
 use crate::cx::Cx;
 use crate::error::{Context as _, Result};
 
-/// Moves the credentials without an agent that fit the agent's ways to log in to that agent, and returns them.
+/// Moves the credentials without an agent that fit the agent's ways to log in to that agent, and
+/// returns them.
 pub(super) fn adopt(cx: &Cx, spec: &AgentSpec, methods: &[AuthMethod]) -> Result<BTreeMap<String, String>> {
     if !cx.can_have_credentials(spec) {
         return Ok(BTreeMap::new());
@@ -53,49 +54,21 @@ fn is_for(method: &AuthMethod, name: &str) -> bool {
         || variables.iter().any(|known| known.name == name)
 }
 
-/// Takes a credential out of a settings file; false if that cannot be done line by line.
+/// Removes a credential from a settings file; false if it is not there.
 fn take_out(file: &Path, name: &str) -> Result<bool> {
     let text = fs::read_to_string(file).context(file.display())?;
     let Some(text) = without(&text, name) else { return Ok(false) };
-    // A link to the file stays one.
+    // Replaces the target of a link, not the link.
     let real = fs::canonicalize(file).context(file.display())?;
     private::replace(&real, text.as_bytes()).context("the settings")?;
     Ok(true)
 }
 
-/// The settings without `auth.NAME`, everything else in them as it was.
+/// The settings without `auth.NAME`.
 fn without(text: &str, name: &str) -> Option<String> {
-    let mut table = "";
-    let assigns = |line: &str, key: &str| {
-        let (left, _) = line.split_once('=').unwrap_or_default();
-        left.trim().replace(['"', '\''], "") == key
-    };
-    let full = format!("auth.{name}");
-    let mut kept = String::new();
-    for line in text.split_inclusive('\n') {
-        let trimmed = line.trim();
-        if let Some(header) = trimmed.strip_prefix('[').and_then(|rest| rest.split(']').next()) {
-            table = header.trim();
-        }
-        let is_meant = match table {
-            "auth" => assigns(line, name),
-            "" => assigns(line, &full),
-            _ => false,
-        };
-        if !is_meant {
-            kept.push_str(line);
-        }
-    }
-    // What this cannot do, it must not do half.
-    let mut wanted: toml::Table = text.parse().ok()?;
-    let auth = wanted.get_mut("auth")?.as_table_mut()?;
-    auth.remove(name)?;
-    let is_empty = auth.is_empty();
-    let read: toml::Table = kept.parse().ok()?;
-    if is_empty && !read.contains_key("auth") {
-        wanted.remove("auth");
-    }
-    (read == wanted).then_some(kept)
+    let mut document: toml_edit::DocumentMut = text.parse().ok()?;
+    document.get_mut("auth")?.as_table_like_mut()?.remove(name)?;
+    Some(document.to_string())
 }
 
 #[cfg(test)]
@@ -104,15 +77,16 @@ mod tests {
 
     #[test]
     fn a_credential_is_taken_out_and_the_rest_stays() {
-        let text = "# mine\nttl = 1\n\n[auth]\n# why\nkey = \"a\"\n\"other-key\" = 'b'\n\n[agents.key]\ncommand = \"key\"\n";
+        let text = "# mine\nttl = 1\n\n[auth]\nkey = \"a\"\n# why\n\"other-key\" = 'b'\n\n[agents.key]\ncommand = \"key\"\n";
         let expected =
             "# mine\nttl = 1\n\n[auth]\n# why\n\"other-key\" = 'b'\n\n[agents.key]\ncommand = \"key\"\n";
         assert_eq!(without(text, "key").as_deref(), Some(expected));
         assert_eq!(without(expected, "other-key").as_deref().map(|text| text.contains("other")), Some(false));
-        assert_eq!(without("auth.key = \"a\"\nttl = 1\n", "key").as_deref(), Some("ttl = 1\n"));
-        // What cannot be changed line by line is left alone.
-        assert_eq!(without("auth = { key = \"a\", b = \"c\" }\n", "key"), None);
-        assert_eq!(without("[auth]\nkey = \"\"\"\na\n\"\"\"\n", "key"), None);
+        for text in
+            ["auth.key = \"a\"\nttl = 1\n", "auth = { key = \"a\" }\n", "[auth]\nkey = \"\"\"\na\n\"\"\"\n"]
+        {
+            assert_eq!(without(text, "key").map(|text| text.contains("key")), Some(false), "{text}");
+        }
         assert_eq!(without("[auth]\nb = \"c\"\n", "key"), None);
     }
 }

@@ -4,12 +4,12 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use crate::error::{Context as _, Failure, Kind, Result};
 
-/// Whether there is somebody to ask. Questions go to stderr, so that stdout stays for results.
+/// Whether a user can be asked. Questions go to stderr, so that stdout has only results.
 pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// A line, without what ends it; `None` at the end of the input.
+/// Reads a line without its end; `None` at the end of the input.
 pub(crate) async fn line(question: &str) -> Result<Option<String>> {
     let question = question.to_owned();
     let read = move || {
@@ -38,7 +38,7 @@ pub(crate) async fn secret(question: &str) -> Result<Option<String>> {
     .await
 }
 
-/// Yes or no; what is not an answer is a no.
+/// Asks a yes-or-no question; anything but yes is no.
 pub(crate) async fn yes(question: &str) -> Result<bool> {
     let answer = line(&format!("{question} [y/N] ")).await?.unwrap_or_default();
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
@@ -76,7 +76,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send
     }
 }
 
-/// While this is there, the terminal shows nothing of what is typed.
+/// Turns the echo of the terminal off until it is dropped.
 struct Hidden;
 
 impl Hidden {

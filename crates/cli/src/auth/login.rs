@@ -34,7 +34,7 @@ async fn run(cx: &Cx, spec: AgentSpec) -> Result<()> {
     }
     let agent = reach(cx, &spec, login_client(cx, &spec), BTreeMap::new()).await?;
     if agent.auth_methods().is_empty() {
-        let failure = Failure::runtime(format_args!("`{}` offers no way to log in", spec.name));
+        let failure = Failure::runtime(format_args!("`{}` offers no login method", spec.name));
         let standing = probe(cx, &agent).await.unwrap_or(Standing::Unknown);
         agent.shutdown().await;
         return match standing {
@@ -55,7 +55,8 @@ async fn run(cx: &Cx, spec: AgentSpec) -> Result<()> {
     let standing = match &method {
         AuthMethod::Agent(method) => by_agent(cx, &spec, &agent, &method.id).await?,
         AuthMethod::Terminal(method) => {
-            // Its program is about to be run a second time, and may keep its login in a file that only one can hold.
+            // Its program is about to be run a second time, and may keep its login in a file that
+            // only one can hold.
             agent.shutdown().await;
             terminal::login(&spec, &cx.cwd, method).await?;
             again(cx, &spec).await?
@@ -65,12 +66,12 @@ async fn run(cx: &Cx, spec: AgentSpec) -> Result<()> {
             by_variables(cx, spec.clone(), method).await?
         }
         // AUTH-21: never chosen.
-        _ => return Err(Failure::runtime("this way to log in is not known here")),
+        _ => return Err(Failure::runtime("unknown login method")),
     };
     tell(cx, &spec, Some(&method), standing);
     if standing == Standing::LoginNeeded {
         let id = method.id().map(AuthMethodId::as_str).unwrap_or_default();
-        return Err(Failure::runtime(format_args!("`{}` still wants a login after `{id}`", spec.name))
+        return Err(Failure::runtime(format_args!("`{}` still requires a login after `{id}`", spec.name))
             .detail("AUTH_FAILED"));
     }
     Ok(())
@@ -97,7 +98,7 @@ async fn with_credentials(cx: &Cx, spec: &AgentSpec, credentials: BTreeMap<Strin
 
 /// The method that was named, the only one, or the one that the user picks.
 async fn choose(cx: &Cx, spec: &AgentSpec, agent: &AgentHandle) -> Result<AuthMethod> {
-    // AUTH-21: what is of an unknown type cannot be chosen.
+    // AUTH-21: a method of an unknown type cannot be chosen.
     let methods: Vec<&AuthMethod> =
         agent.auth_methods().iter().filter(|method| method.id().is_some()).collect();
     let list = || methods.iter().map(|method| method_text(method)).collect::<Vec<_>>();
@@ -115,7 +116,7 @@ async fn choose(cx: &Cx, spec: &AgentSpec, agent: &AgentHandle) -> Result<AuthMe
     }
     match methods.as_slice() {
         [] => {
-            Err(Failure::runtime(format_args!("`{}` offers no way to log in that is known here", spec.name)))
+            Err(Failure::runtime(format_args!("`{}` offers no login method that is known here", spec.name)))
         }
         [only] => Ok((*only).clone()),
         several if ask::can_ask() => {
@@ -141,7 +142,7 @@ async fn choose(cx: &Cx, spec: &AgentSpec, agent: &AgentHandle) -> Result<AuthMe
 async fn by_agent(cx: &Cx, spec: &AgentSpec, agent: &AgentHandle, id: &AuthMethodId) -> Result<Standing> {
     let mut events = agent.events();
     let mut done = std::pin::pin!(agent.authenticate(id.clone()));
-    let limit = cx.config.seconds("timeout");
+    let limit = cx.config.settings.timeout;
     let mut late = std::pin::pin!(async {
         match limit {
             Some(limit) => tokio::time::sleep(limit).await,
@@ -239,7 +240,7 @@ async fn by_variables(cx: &Cx, mut spec: AgentSpec, method: &AuthMethodEnvVar) -
         .detail("AUTH_REQUIRED")
         .hint(format!("set them, or run `attache auth login {}` in a terminal", spec.argument())));
     }
-    // With --save, what came by --env is kept as well.
+    // With --save, variables of --env are saved as well.
     let wanted = |name: &str| method.vars.iter().any(|variable| variable.name == name);
     let named: Vec<(String, String)> = spec.env.iter().filter(|(name, _)| wanted(name)).cloned().collect();
     spec.env.extend(given.clone());

@@ -1,11 +1,13 @@
-//! `attache auth`: logging in to agents, out of them, and who is logged in.
+//! `attache auth`: login, logout and login status of agents.
 //!
-//! The agent says which ways there are. Some it carries out itself, asking for a page to be visited perhaps; some run its program in
-//! the terminal; some want variables in its environment. `login.rs` does them, `status.rs` tells, `store.rs` keeps variables and
-//! credentials of agents where the user wants that, `adopt.rs` finds an agent for those that have none, `ask.rs` and `question.rs` talk to the user.
+//! The agent says which ways there are. Some it carries out itself, asking for a page to be visited
+//! perhaps; some run its program in the terminal; some want variables in its environment.
+//! `login.rs` does them, `status.rs` tells, `store.rs` keeps variables and credentials of agents
+//! where the user wants that, `adopt.rs` finds an agent for those that have none, `ask.rs` and
+//! `question.rs` talk to the user.
 //!
-//! What never happens here: a credential is sent in a message, printed, written to a file without consent, or given to another agent
-//! than the one that it was stored for; a method of an unknown
+//! What never happens here: a credential is sent in a message, printed, written to a file without
+//! consent, or given to another agent than the one that it was stored for; a method of an unknown
 //! type is called; a page is opened unasked.
 
 mod adopt;
@@ -32,8 +34,8 @@ use crate::error::{Failure, Result};
 use crate::forms::clean;
 use crate::runtime::{interrupted, runtime};
 
-/// Runs a command of this kind until it is done or the user wants it to stop. While the agent's program has the terminal, keys are
-/// meant for that.
+/// Runs a command of this kind until it is done or the user wants it to stop. While the agent's
+/// program has the terminal, keys are meant for that.
 fn until_stopped(work: impl Future<Output = Result<()>>) -> Result<()> {
     let stopped = async {
         loop {
@@ -51,7 +53,7 @@ fn until_stopped(work: impl Future<Output = Result<()>>) -> Result<()> {
     })
 }
 
-/// What a way to log in is called, for people.
+/// The name of a login method, for people.
 fn kind(method: &AuthMethod) -> &'static str {
     match method {
         AuthMethod::Agent(_) => "agent",
@@ -89,7 +91,7 @@ pub(crate) fn method_text(method: &AuthMethod) -> String {
     clean(&format!("{id}  {name}{how}{description}"))
 }
 
-/// A client that can do what logging in needs here.
+/// A client with the capabilities that a login needs.
 fn login_client(cx: &Cx, spec: &AgentSpec) -> Client {
     let mut client = client(Duration::from_secs(10));
     if ask::can_ask() {
@@ -116,7 +118,7 @@ async fn reach(
     credentials: BTreeMap<String, String>,
 ) -> Result<AgentHandle> {
     let output = cx.output.clone();
-    // What agents tell people while they log in, they often print there.
+    // Agents often print instructions for the login there.
     let wanted = !output.strict && cx.args.command().name == "login";
     let on_stderr =
         wanted.then(|| -> OnLine { Box::new(move |line| output.tell(format_args!("  | {}", clean(line)))) });
@@ -125,7 +127,7 @@ async fn reach(
         cwd: cx.cwd.clone(),
         wire: None,
         on_stderr,
-        timeout: cx.config.seconds("start_timeout").unwrap_or(Duration::from_secs(60)),
+        timeout: cx.config.settings.start_timeout,
         credentials,
         must_authenticate: false,
     };
@@ -154,7 +156,8 @@ impl Standing {
     }
 }
 
-/// Finds out whether a session can be started, by starting one: the agent has no better way to tell.
+/// Finds out whether a session can be started, by starting one: the agent has no better way to
+/// tell.
 async fn probe(cx: &Cx, agent: &AgentHandle) -> Result<Standing> {
     match agent.new_session(&cx.cwd).await {
         Ok(session) => {

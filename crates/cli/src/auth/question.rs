@@ -1,4 +1,4 @@
-//! What an agent asks while it logs the user in: pages to visit, forms to fill in.
+//! Questions of an agent during a login: pages to visit, forms to fill in.
 
 use attache::client::{ElicitationAsk, RequestedInput};
 
@@ -7,7 +7,7 @@ use crate::cx::Cx;
 use crate::error::Result;
 use crate::forms::{self, Outcome, Person, clean};
 
-/// Asks the user, or, where nobody can be asked, does what was said in advance: with `--yes`, pages are agreed to and shown.
+/// Asks the user. Without a terminal, `--yes` agrees to pages, which are shown.
 pub(super) async fn answer(cx: &Cx, agent: &str, question: ElicitationAsk) -> Result<()> {
     let page = match question.requested() {
         Some(RequestedInput::Url { url, .. }) => Some(clean(url)),
@@ -19,13 +19,13 @@ pub(super) async fn answer(cx: &Cx, agent: &str, question: ElicitationAsk) -> Re
             if cx.flags.auth.yes {
                 Outcome::Agreed
             } else {
-                cx.output.tell("nobody can be asked whether to visit it; --yes agrees in advance");
+                cx.output.tell("not a terminal, so the page is not visited; --yes agrees in advance");
                 Outcome::Cancelled
             }
         }
         None if !ask::can_ask() => {
             cx.output.tell(format_args!("{agent} asks: {}", clean(question.message())));
-            cx.output.tell("nobody can be asked; log in from a terminal");
+            cx.output.tell("not a terminal; log in from one");
             Outcome::Cancelled
         }
         _ => {
@@ -41,10 +41,10 @@ pub(super) async fn answer(cx: &Cx, agent: &str, question: ElicitationAsk) -> Re
     Ok(())
 }
 
-/// Whoever is at this terminal.
+/// The user at this terminal.
 struct Here<'a> {
     cx: &'a Cx,
-    /// What went wrong with the terminal, an interruption perhaps.
+    /// The error of the terminal, or an interruption.
     failure: Option<crate::error::Failure>,
 }
 

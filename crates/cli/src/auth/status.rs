@@ -10,7 +10,7 @@ use crate::cx::Cx;
 use crate::error::{Failure, Result};
 use crate::output::Format;
 
-/// Says whether somebody is logged in. The exit code is 1 if a login is needed.
+/// Shows the login status. The exit code is 1 if a login is needed.
 pub(crate) fn status(cx: &Cx) -> Result<()> {
     until_stopped(run(cx))
 }
@@ -93,7 +93,7 @@ fn accounts_json(told: &AuthStatusResponse) -> Value {
     serde_json::to_value(&told.accounts).unwrap_or(Value::Null)
 }
 
-/// Logs out, and forgets what was kept here.
+/// Logs out and deletes saved credentials.
 pub(crate) fn logout(cx: &Cx) -> Result<()> {
     until_stopped(leave(cx))
 }

@@ -1,4 +1,4 @@
-//! Logging in within the user's own terminal: the agent's program, run once more, with what the method adds.
+//! Login in the user's terminal: runs the agent's program with the arguments of the method.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
@@ -13,7 +13,7 @@ use crate::runtime::interrupted;
 
 /// How often the program is looked at.
 const EVERY: Duration = Duration::from_millis(30);
-/// How long the program may take to end when we are told to.
+/// How long the program may take to end after a signal.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Whether the agent's program has the terminal.
@@ -24,16 +24,16 @@ pub(super) fn is_taken() -> bool {
 }
 
 /// Gives the terminal back.
-struct Taken;
+struct TerminalHandover;
 
-impl Taken {
-    fn begin() -> Taken {
+impl TerminalHandover {
+    fn begin() -> TerminalHandover {
         TAKEN.store(true, Ordering::Relaxed);
-        Taken
+        TerminalHandover
     }
 }
 
-impl Drop for Taken {
+impl Drop for TerminalHandover {
     fn drop(&mut self) {
         TAKEN.store(false, Ordering::Relaxed);
     }
@@ -42,11 +42,12 @@ impl Drop for Taken {
 /// Runs the login. AUTH-12: it has worked if it ends with status 0.
 pub(super) async fn login(spec: &AgentSpec, cwd: &Path, method: &AuthMethodTerminal) -> Result<()> {
     let mut command = command(spec, cwd, method)?;
-    let _taken = Taken::begin();
+    let _handover = TerminalHandover::begin();
     let mut child = command.spawn().map_err(|error| {
         Failure::runtime(format_args!("the agent's program cannot be started to log in: {error}"))
     })?;
-    // Keys like Ctrl-C reach the program as well as us, and it is the program that they are meant for.
+    // Keys like Ctrl-C reach the program as well as us, and it is the program that they are meant
+    // for.
     let mut told: Option<Instant> = None;
     let status = loop {
         if let Some(status) = child.try_wait().context("the login")? {
@@ -75,7 +76,8 @@ fn failed(spec: &AgentSpec, status: ExitStatus) -> Failure {
         .detail("AUTH_FAILED")
 }
 
-/// AUTH-11: the program and the arguments that the agent is started with, then the method's; its variables win.
+/// AUTH-11: the program and the arguments that the agent is started with, then the method's; its
+/// variables win.
 fn command(spec: &AgentSpec, cwd: &Path, method: &AuthMethodTerminal) -> Result<Command> {
     let Address::Command { command, args } = &spec.address else {
         return Err(Failure::runtime("this login runs the agent's program, and only its address is known"));

@@ -1,6 +1,5 @@
 //! `attache` alone on a terminal: starts the agent and a session, and chats.
 
-use std::path::PathBuf;
 use std::rc::Rc;
 
 use attache::client::Session;
@@ -17,22 +16,18 @@ use crate::client_services::{ClientServices, TerminalOutputs};
 use crate::connect::{ConnectOptions, OnStderr, client, connect};
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
-use crate::log::Log;
 use crate::model_setup::Picked;
 use crate::run::{self, Connection, Permits, Restored, SessionLock, StderrTail};
 use crate::runtime::runtime;
 use crate::session_store::{Record, Scope, Store};
 use crate::wire::Wire;
 
-/// A log that nobody asked for by name begins anew at this size.
-const LOG: u64 = 8 << 20;
-
 /// Chats with the agent that is meant, in this directory, in a session of its own or in the one that is named.
 pub(crate) fn chat(cx: &Cx) -> Result<()> {
     if !device::can_move_cursor() {
         return Err(Failure::runtime("this terminal (TERM=dumb) cannot show the chat; use attache exec"));
     }
-    let setup = run::Setup::new(cx)?;
+    let setup = run::SessionSetup::new(cx)?;
     let permits = Permits::new(cx)?;
     cx.warn();
     let ended = runtime(async {
@@ -77,7 +72,7 @@ fn become_other(args: &[String]) -> Result<()> {
 /// Starts the agent, as often as it takes.
 pub(crate) struct Starter<'a> {
     cx: &'a Cx,
-    setup: run::Setup,
+    setup: run::SessionSetup,
     permits: &'a Permits,
     terminal_outputs: TerminalOutputs,
     wire: Option<Wire>,
@@ -122,7 +117,7 @@ impl Starter<'_> {
     }
 }
 
-async fn start<'a>(cx: &'a Cx, setup: run::Setup, permits: &'a Permits) -> Result<Started<'a>> {
+async fn start<'a>(cx: &'a Cx, setup: run::SessionSetup, permits: &'a Permits) -> Result<Started<'a>> {
     let store = Store::new(&cx.paths);
     let name = cx.flags.prompt.session.as_deref();
     if name.is_some_and(|name| name.trim().is_empty()) {
@@ -138,8 +133,9 @@ async fn start<'a>(cx: &'a Cx, setup: run::Setup, permits: &'a Permits) -> Resul
         Some(record) => setup.with_record(record),
         None => setup,
     };
-    let (file, log) = log(cx, &setup)?;
-    let wire = (log.is_some() || name.is_some()).then(Wire::default);
+    let log = crate::log::logs_wire().then(|| run::wire_log(false, &setup));
+    let file = crate::log::file().filter(|_| cx.output.verbose);
+    let wire = (log.is_some() || cx.output.verbose || name.is_some()).then(Wire::default);
     let (stderr, lines) = mpsc::channel(64);
     let mask = Mask::from_env().with(setup.secrets());
     let terminal_outputs = TerminalOutputs::default();
@@ -279,22 +275,4 @@ async fn find(
 /// What to say when an agent knows nothing of what was said.
 pub(crate) fn lost(reason: &str) -> String {
     format!("the agent does not remember what was said ({reason}); this is a new conversation")
-}
-
-/// Where the lines of the connection go: with `--log` to that file, with `-v` to one of our own.
-fn log(cx: &Cx, setup: &run::Setup) -> Result<(Option<PathBuf>, Option<Log>)> {
-    let (named, told) = match cx.config.text("log") {
-        Some(file) => (cx.cwd.join(file), cx.output.verbose),
-        None if cx.output.verbose => {
-            let file = cx.paths.logs().join("chat.log");
-            crate::paths::private_dir(&cx.paths.logs()).context("the log")?;
-            if std::fs::metadata(&file).is_ok_and(|meta| meta.len() > LOG) {
-                let _ = std::fs::remove_file(&file);
-            }
-            (file, true)
-        }
-        None => return Ok((None, None)),
-    };
-    let log = Log::new(false, Some(&named), setup.secrets())?;
-    Ok((told.then_some(named), Some(log)))
 }

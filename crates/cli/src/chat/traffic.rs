@@ -6,7 +6,7 @@ use attache::Flow;
 use attache_host::secrets::Mask;
 use tokio::sync::mpsc;
 
-use crate::log::Log;
+use crate::log::WireLog;
 use crate::session_store::Recorder;
 use crate::wire::{Lines, Wire};
 
@@ -19,7 +19,7 @@ const LONGEST: usize = 400;
 pub(crate) struct Traffic {
     wire: Wire,
     lines: Lines,
-    log: Option<Log>,
+    log: Option<WireLog>,
     recorder: Option<Recorder>,
     /// Whether the session that is recorded is the one that is shown.
     pub(crate) recording: bool,
@@ -33,7 +33,7 @@ pub(crate) struct Traffic {
 impl Traffic {
     pub(crate) fn new(
         wire: Wire,
-        log: Option<Log>,
+        log: Option<WireLog>,
         recorder: Option<Recorder>,
         stderr: Option<mpsc::Receiver<String>>,
         mask: Mask,

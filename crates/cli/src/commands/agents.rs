@@ -50,7 +50,7 @@ fn rows(cx: &Cx) -> Vec<Row> {
 
 /// Lists the agents that are known here.
 pub(crate) fn list(cx: &Cx) -> Result<()> {
-    let default = cx.config.text("default_agent").unwrap_or_default().to_owned();
+    let default = cx.config.settings.default_agent.clone();
     let all = cx.flags.all;
     let rows = rows(cx);
     match cx.output.format {

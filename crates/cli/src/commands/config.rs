@@ -16,7 +16,7 @@ use crate::error::{Context as _, Failure, Result};
 use crate::output::Format;
 use crate::paths::replace;
 
-/// Every setting, its value and where it comes from.
+/// Prints every setting with its value and source.
 pub(crate) fn show(cx: &Cx) -> Result<()> {
     let config = &cx.config;
     if cx.output.format == Format::Json {
@@ -25,7 +25,7 @@ pub(crate) fn show(cx: &Cx) -> Result<()> {
     }
     let mut rows: Vec<(String, String)> = Vec::new();
     for key in KEYS {
-        match config.setting(key.name) {
+        match config.setting(key) {
             Some(setting) => {
                 rows.push((format!("{} = {}", key.name, to_json(&setting.value)), setting.source.to_string()))
             }
@@ -66,7 +66,7 @@ fn auth_keys(config: &Config) -> impl Iterator<Item = String> + '_ {
 fn as_json(config: &Config) -> Value {
     let mut settings = Map::new();
     for key in KEYS {
-        let setting = config.setting(key.name);
+        let setting = config.setting(key);
         let value = setting.map_or(Value::Null, |setting| to_json(&setting.value));
         let source = setting.map(|setting| setting.source.to_string());
         settings.insert(key.name.to_owned(), json!({ "value": value, "source": source }));
@@ -90,7 +90,7 @@ fn as_json(config: &Config) -> Value {
     })
 }
 
-/// A file to begin with.
+/// Creates a settings file.
 pub(crate) fn init(cx: &Cx) -> Result<()> {
     let project = cx.flags.project;
     let path = if project { cx.cwd.join(PROJECT_FILE) } else { cx.config.user_file.clone() };
@@ -110,7 +110,7 @@ pub(crate) fn init(cx: &Cx) -> Result<()> {
     Ok(())
 }
 
-/// All settings, commented out, with what they mean.
+/// All settings with their descriptions, commented out.
 fn template(project: bool) -> String {
     let mut text = String::from(if project {
         "# Settings of this project for attache.\n# What could allow more than a user's own settings is left out until the folder is trusted (`attache trust add`).\n"
@@ -136,13 +136,13 @@ pub(crate) fn set(cx: &Cx) -> Result<()> {
     let path = if project { cx.config.project_file.clone() } else { cx.config.user_file.clone() };
     let (key, text) = (cx.args.word(0).unwrap_or_default(), cx.args.word(1).unwrap_or_default());
     let value = match key {
-        // What is wrong with it is better told now than with the next prompt.
+        // An invalid policy is reported now and not with the next prompt.
         "permission_policy" => json!(crate::run::check_policy(text, &cx.cwd)?).to_string(),
         _ => literal(key, text)?,
     };
     let before = fs::read_to_string(&path).unwrap_or_default();
     if before.parse::<toml::Table>().is_err() {
-        return Err(wrong(&path, "this is not valid TOML; mend it first"));
+        return Err(wrong(&path, "this is not valid TOML; fix it first"));
     }
     let after = edit(&before, key, &value)?;
     write(&path, &after, project)?;
@@ -157,7 +157,7 @@ pub(crate) fn set(cx: &Cx) -> Result<()> {
     Ok(())
 }
 
-/// The value as TOML: what the key wants, or, in a table, what the text looks like.
+/// The value as TOML: of the type of its key, or, in a table, of the type that the text looks like.
 fn literal(key: &str, text: &str) -> Result<String> {
     if let Some(known) = KEYS.iter().find(|known| known.name == key) {
         let value = parse_value(known, text)?;
@@ -190,7 +190,7 @@ fn write(path: &Path, text: &str, project: bool) -> Result<()> {
     written.context(path.display())
 }
 
-/// Where the files are.
+/// Prints the paths of the files.
 pub(crate) fn path(cx: &Cx) -> Result<()> {
     let rows: [(&str, PathBuf); 5] = [
         ("user", cx.config.user_file.clone()),
@@ -211,7 +211,7 @@ pub(crate) fn path(cx: &Cx) -> Result<()> {
     Ok(())
 }
 
-/// The user has just written the file: a folder that was trusted stays so.
+/// Keeps a trusted folder trusted after the user changed its file.
 fn keep_trust(cx: &Cx) -> Result<()> {
     if cx.config.project.status.is_trusted() {
         let now = load(&cx.paths, &cx.cwd, None)?;

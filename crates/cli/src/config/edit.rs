@@ -1,74 +1,54 @@
-//! Changes one value in a TOML text and leaves the rest, comments included, as it is.
+//! Changes one value in a TOML text and keeps the rest, including comments and order.
+
+use toml_edit::{DocumentMut, Item, Table, TableLike, Value};
 
 use crate::error::{Failure, Result};
 
 /// `text` with `key` (dotted: `agents.mine.command`) set to `value`, which is TOML.
 pub(crate) fn set(text: &str, key: &str, value: &str) -> Result<String> {
-    let (table, name) = key.rsplit_once('.').unwrap_or(("", key));
-    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    let start = match table {
-        "" => 0,
-        table => match lines.iter().position(|line| header(line) == Some(table)) {
-            Some(at) => at + 1,
-            None => {
-                if lines.last().is_some_and(|line| !line.trim().is_empty()) {
-                    lines.push(String::new());
-                }
-                lines.push(format!("[{table}]"));
-                lines.len()
-            }
-        },
-    };
-    let end =
-        lines.iter().skip(start).position(|line| line.trim_start().starts_with('[')).map(|at| at + start);
-    let end = end.unwrap_or(lines.len());
-    let assignment = format!("{name} = {value}");
-    match lines.iter().take(end).skip(start).position(|line| assigns(line, name)) {
-        Some(at) => {
-            if let Some(line) = lines.get_mut(start + at) {
-                *line = assignment;
-            }
-        }
-        None => {
-            // Behind the last line of the table that says something. Remarks behind that belong to what follows.
-            let says = |line: &&String| !line.trim().is_empty() && !line.trim_start().starts_with('#');
-            let table: Vec<&String> = lines.iter().take(end).skip(start).collect();
-            let last = table.iter().rposition(says).map(|at| at + 1);
-            // In a table that says nothing, behind the remarks at its head.
-            let head = || table.iter().position(|line| line.trim().is_empty());
-            let whole = if end == lines.len() { table.len() } else { 0 };
-            let at = start + last.or_else(head).unwrap_or(whole);
-            lines.insert(at, assignment);
-        }
-    }
-    let mut text = lines.join("\n");
-    text.push('\n');
-    // A value that spans lines, an array of tables: what this cannot do must not damage the file.
-    let fits = text.parse::<toml::Table>().is_ok_and(|table| says(&table, key, value));
-    if fits {
-        Ok(text)
-    } else {
-        Err(Failure::runtime(format_args!("cannot change `{key}` here; edit the file by hand")))
-    }
-}
-
-fn header(line: &str) -> Option<&str> {
-    line.trim().strip_prefix('[')?.strip_suffix(']').map(str::trim)
-}
-
-fn assigns(line: &str, name: &str) -> bool {
-    line.trim_start().strip_prefix(name).is_some_and(|rest| rest.trim_start().starts_with('='))
-}
-
-/// Whether the table, as it is read back, says what was asked for.
-fn says(table: &toml::Table, key: &str, value: &str) -> bool {
-    let Ok(wanted) = format!("value = {value}").parse::<toml::Table>() else { return false };
-    let mut at = Some(table);
+    let wrong = |error: toml_edit::TomlError| Failure::usage(format_args!("`{key}`: {error}"));
+    let mut document: DocumentMut = text.parse().map_err(wrong)?;
+    let value: Value = value.parse().map_err(wrong)?;
     let (path, name) = key.rsplit_once('.').unwrap_or(("", key));
+    let mut table: &mut dyn TableLike = document.as_table_mut();
+    let is_first = path.is_empty() && table.is_empty();
     for part in path.split('.').filter(|part| !part.is_empty()) {
-        at = at.and_then(|table| table.get(part)).and_then(toml::Value::as_table);
+        let new = || {
+            let mut table = Table::new();
+            table.set_implicit(true);
+            Item::Table(table)
+        };
+        let item = table.entry(part).or_insert_with(new);
+        table = item
+            .as_table_like_mut()
+            .ok_or_else(|| Failure::usage(format_args!("`{part}` in `{key}` is not a table")))?;
     }
-    at.and_then(|table| table.get(name)) == wanted.get("value")
+    match table.get_mut(name) {
+        Some(Item::Value(old)) => {
+            let decor = old.decor().clone();
+            *old = value;
+            *old.decor_mut() = decor;
+        }
+        Some(_) => return Err(Failure::usage(format_args!("`{key}` is a table"))),
+        None => drop(table.insert(name, Item::Value(value))),
+    }
+    if is_first {
+        keep_head_comment(&mut document, name);
+    }
+    Ok(document.to_string())
+}
+
+/// Puts the first setting of a file after the comment at its head.
+fn keep_head_comment(document: &mut DocumentMut, name: &str) {
+    let comments = document.trailing().as_str().unwrap_or_default().to_owned();
+    let (head, rest) = match comments.find("\n\n") {
+        Some(at) => comments.split_at(at + 1),
+        None => (comments.as_str(), ""),
+    };
+    if let Some(mut key) = document.key_mut(name) {
+        key.leaf_decor_mut().set_prefix(head);
+        document.set_trailing(rest);
+    }
 }
 
 #[cfg(test)]
@@ -80,24 +60,29 @@ mod tests {
     fn comments_stay_and_values_change() {
         let text = "# mine\nformat = \"text\" # why\n\n[agents.a]\ncommand = \"x\"\n";
         let changed = set(text, "format", "\"json\"").unwrap();
-        assert_eq!(changed, "# mine\nformat = \"json\"\n\n[agents.a]\ncommand = \"x\"\n");
+        assert_eq!(changed, "# mine\nformat = \"json\" # why\n\n[agents.a]\ncommand = \"x\"\n");
         let changed = set(text, "timeout", "3").unwrap();
         assert_eq!(changed, "# mine\nformat = \"text\" # why\ntimeout = 3\n\n[agents.a]\ncommand = \"x\"\n");
         let changed = set(text, "agents.b.command", "\"y\"").unwrap();
-        assert!(changed.ends_with("command = \"x\"\n\n[agents.b]\ncommand = \"y\"\n"));
+        assert!(changed.ends_with("command = \"x\"\n\n[agents.b]\ncommand = \"y\"\n"), "{changed}");
         assert_eq!(set("", "ttl", "1").unwrap(), "ttl = 1\n");
-        // Remarks stay with what they are about.
         let text = "# mine\nttl = 1\n\n# of a\n[agents.a]\ncommand = \"x\"\n";
         let changed = set(text, "timeout", "3").unwrap();
         assert_eq!(changed, "# mine\nttl = 1\ntimeout = 3\n\n# of a\n[agents.a]\ncommand = \"x\"\n");
         assert_eq!(set("# mine\n", "ttl", "1").unwrap(), "# mine\nttl = 1\n");
+        assert_eq!(set("# mine\n\n# [a]\n", "ttl", "1").unwrap(), "# mine\nttl = 1\n\n# [a]\n");
         let changed = set("# of a\n[agents.a]\ncommand = \"x\"\n", "ttl", "1").unwrap();
         assert_eq!(changed, "ttl = 1\n# of a\n[agents.a]\ncommand = \"x\"\n");
     }
 
     #[test]
-    fn what_cannot_be_changed_line_by_line_is_refused() {
-        assert!(set("agents = { a = { command = \"x\" } }\n", "agents.a.command", "\"y\"").is_err());
-        assert!(set("timeout = [\n1,\n]\n", "timeout", "3").is_err());
+    fn values_of_every_form_change() {
+        let inline = set("agents = { a = { command = \"x\" } }\n", "agents.a.command", "\"y\"").unwrap();
+        assert_eq!(inline, "agents = { a = { command = \"y\" } }\n");
+        assert_eq!(set("timeout = [\n1,\n]\n", "timeout", "3").unwrap(), "timeout = 3\n");
+        let dotted = set("agents.a.command = \"x\"\n", "agents.a.command", "\"y\"").unwrap();
+        assert_eq!(dotted, "agents.a.command = \"y\"\n");
+        assert!(set("agents = 1\n", "agents.a.command", "\"y\"").is_err());
+        assert!(set("[ttl]\n", "ttl", "1").is_err());
     }
 }

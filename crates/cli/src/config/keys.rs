@@ -2,41 +2,39 @@
 
 use crate::args::{Flags, LONGEST_TIME};
 
-/// What a setting holds.
+/// The type and the range of a setting.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
     Text,
     Path,
     Yes,
     OneOf(&'static [&'static str]),
-    /// A whole number within these bounds, which both fit.
+    /// A whole number within these bounds, inclusive.
     Count {
         least: i64,
         most: i64,
     },
-    /// A number above the first and not above the second.
+    /// A number greater than `above` and at most `most`.
     Number {
         above: f64,
         most: f64,
     },
 }
 
-/// The most prompts that may wait in a session.
-pub(crate) const MOST_PROMPTS: u64 = 10_000;
 /// The most attempts after an error.
 pub(crate) const MOST_RETRIES: u64 = 100;
 
 /// A time in seconds that is not zero.
 const SECONDS: Kind = Kind::Number { above: 0.0, most: LONGEST_TIME };
 
-/// What a project's file may do with a setting.
+/// The effect of a setting in a project's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Project {
-    /// Anything.
+    /// Any value.
     Free,
-    /// Choose a value that allows less than the user's; of a list of choices, the earlier allow less.
+    /// A value that allows no more than the user's; of a list of choices, the earlier allow less.
     Narrow,
-    /// Nothing, before the user trusts the folder.
+    /// None before the user trusts the folder.
     Consent,
 }
 
@@ -46,227 +44,87 @@ pub(crate) struct Key {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
     pub(crate) default: Option<&'static str>,
-    pub(crate) env: &'static str,
     /// The value of the flag that sets it. The flag has the same name with dashes.
     pub(crate) flag: Option<fn(&Flags) -> &Option<String>>,
     pub(crate) project: Project,
     pub(crate) about: &'static str,
 }
 
+impl Key {
+    /// The environment variable that sets it.
+    pub(crate) fn env(&self) -> String {
+        match self.name {
+            "default_agent" => "ATTACHE_AGENT".to_owned(),
+            // `ATTACHE_LOG` selects the events.
+            "log" => "ATTACHE_LOG_FILE".to_owned(),
+            name => format!("ATTACHE_{}", name.to_uppercase()),
+        }
+    }
+}
+
 /// Permission modes; the earlier allow less.
-pub(crate) const MODES: &[&str] = &["deny-all", "ask", "approve-reads", "approve-all"];
+const MODES: &[&str] = &["deny-all", "ask", "approve-reads", "approve-all"];
 
-use Project::{Consent, Free, Narrow};
-
-macro_rules! key {
-    ($name:literal, $kind:expr, $default:expr, $env:literal, $flag:expr, $project:expr, $about:literal) => {
-        Key {
-            name: $name,
+macro_rules! keys {
+    ($($const:ident $name:ident: $kind:expr, $default:expr, $project:ident, $flag:expr => $about:literal;)*) => {
+        $(pub(crate) const $const: Key = Key {
+            name: stringify!($name),
             kind: $kind,
             default: $default,
-            env: $env,
             flag: $flag,
-            project: $project,
+            project: Project::$project,
             about: $about,
-        }
+        };)*
+
+        /// Every setting that is a single value.
+        pub(crate) static KEYS: &[Key] = &[$($const),*];
     };
 }
 
-/// Every setting that is a single value.
-pub(crate) static KEYS: &[Key] = &[
-    key!(
-        "default_agent",
-        Kind::Text,
-        Some("attache"),
-        "ATTACHE_AGENT",
-        None,
-        Consent,
-        "The agent that is meant when none is named"
-    ),
-    key!(
-        "model",
-        Kind::Text,
-        None,
-        "ATTACHE_MODEL",
-        Some(|flags| &flags.model),
-        Consent,
-        "The model to ask for"
-    ),
-    key!(
-        "format",
-        Kind::OneOf(&["text", "json", "quiet"]),
-        Some("text"),
-        "ATTACHE_FORMAT",
-        Some(|flags| &flags.format),
-        Free,
-        "How answers are printed"
-    ),
-    key!(
-        "permissions",
-        Kind::OneOf(MODES),
-        // PERM-05: whoever has said nothing is asked.
-        Some("ask"),
-        "ATTACHE_PERMISSIONS",
-        None,
-        Narrow,
-        "What is allowed without asking"
-    ),
-    key!(
-        "permission_policy",
-        Kind::Text,
-        None,
-        "ATTACHE_PERMISSION_POLICY",
-        Some(|flags| &flags.permission_policy),
-        Consent,
-        "Rules that come before the mode: JSON, or a file"
-    ),
-    key!(
-        "non_interactive_permissions",
-        Kind::OneOf(&["deny", "fail"]),
-        Some("deny"),
-        "ATTACHE_NON_INTERACTIVE_PERMISSIONS",
-        Some(|flags| &flags.non_interactive_permissions),
-        Free,
-        "Without a terminal to ask on: deny, or fail"
-    ),
-    key!(
-        "auth_policy",
-        Kind::OneOf(&["skip", "fail"]),
-        Some("skip"),
-        "ATTACHE_AUTH_POLICY",
-        Some(|flags| &flags.auth_policy),
-        Free,
-        "Without credentials: skip, or fail"
-    ),
-    key!(
-        "exec",
-        Kind::Yes,
-        Some("true"),
-        "ATTACHE_EXEC",
-        None,
-        Narrow,
-        "Whether prompts may be sent without a session: exec, compare, piped in"
-    ),
-    key!(
-        "fs",
-        Kind::Yes,
-        Some("true"),
-        "ATTACHE_FS",
-        None,
-        Narrow,
-        "Whether files are provided to the agent"
-    ),
-    key!(
-        "terminal",
-        Kind::Yes,
-        Some("true"),
-        "ATTACHE_TERMINAL",
-        None,
-        Narrow,
-        "Whether terminals are provided to the agent"
-    ),
-    key!(
-        "sandbox",
-        Kind::Yes,
-        Some("false"),
-        "ATTACHE_SANDBOX",
-        None,
-        Consent,
-        "Whether commands that an agent runs in the terminals of the client are sandboxed"
-    ),
-    key!(
-        "timeout",
-        SECONDS,
-        None,
-        "ATTACHE_TIMEOUT",
-        Some(|flags| &flags.timeout),
-        Narrow,
-        "Seconds that the agent may take to answer"
-    ),
-    key!(
-        "max_turns",
-        Kind::Count { least: 1, most: 1_000_000_000 },
-        None,
-        "ATTACHE_MAX_TURNS",
-        Some(|flags| &flags.max_turns),
-        Narrow,
-        "Turns that a session may have"
-    ),
-    key!(
-        "max_tokens",
-        Kind::Count { least: 1, most: 1_000_000_000_000_000 },
-        None,
-        "ATTACHE_MAX_TOKENS",
-        Some(|flags| &flags.max_tokens),
-        Narrow,
-        "Tokens that a session may use"
-    ),
-    key!(
-        "max_cost",
-        Kind::Number { above: 0.0, most: 1e9 },
-        None,
-        "ATTACHE_MAX_COST",
-        Some(|flags| &flags.max_cost),
-        Narrow,
-        "What a session may cost"
-    ),
-    key!(
-        "prompt_retries",
-        Kind::Count { least: 0, most: MOST_RETRIES.cast_signed() },
-        Some("0"),
-        "ATTACHE_PROMPT_RETRIES",
-        Some(|flags| &flags.prompt_retries),
-        Free,
-        "Attempts after an error that may pass"
-    ),
-    key!(
-        "ttl",
-        Kind::Number { above: -1e-9, most: LONGEST_TIME },
-        Some("300"),
-        "ATTACHE_TTL",
-        Some(|flags| &flags.ttl),
-        Free,
-        "Seconds that an idle agent is kept; 0 for ever"
-    ),
-    key!(
-        "queue_max_depth",
-        Kind::Count { least: 1, most: MOST_PROMPTS.cast_signed() },
-        Some("16"),
-        "ATTACHE_QUEUE_MAX_DEPTH",
-        None,
-        Free,
-        "Prompts that may wait in a session"
-    ),
-    key!(
-        "start_timeout",
-        SECONDS,
-        Some("60"),
-        "ATTACHE_START_TIMEOUT",
-        None,
-        Free,
-        "Seconds that an agent may take to start"
-    ),
-    key!(
-        "cancel_timeout",
-        SECONDS,
-        Some("10"),
-        "ATTACHE_CANCEL_TIMEOUT",
-        None,
-        Free,
-        "Seconds that a cancelled agent may take to end its turn"
-    ),
-    key!(
-        "log",
-        Kind::Path,
-        None,
-        "ATTACHE_LOG",
-        Some(|flags| &flags.log),
-        Consent,
-        "A file for the messages on the wire"
-    ),
-];
+keys! {
+    DEFAULT_AGENT default_agent: Kind::Text, Some("attache"), Consent, None => "The agent if none is named";
+    MODEL model: Kind::Text, None, Consent, Some(|flags| &flags.model) => "The model to ask for";
+    FORMAT format: Kind::OneOf(&["text", "json", "quiet"]), Some("text"), Free, Some(|flags| &flags.format) =>
+        "How answers are printed";
+    // PERM-05: by default the user is asked.
+    PERMISSIONS permissions: Kind::OneOf(MODES), Some("ask"), Narrow, None => "What is allowed without asking";
+    PERMISSION_POLICY permission_policy: Kind::Text, None, Consent, Some(|flags| &flags.permission_policy) =>
+        "Rules that come before the mode: JSON, or a file";
+    NON_INTERACTIVE_PERMISSIONS non_interactive_permissions:
+        Kind::OneOf(&["deny", "fail"]), Some("deny"), Free, Some(|flags| &flags.non_interactive_permissions) =>
+        "Without a terminal to ask on: deny, or fail";
+    AUTH_POLICY auth_policy: Kind::OneOf(&["skip", "fail"]), Some("skip"), Free, Some(|flags| &flags.auth_policy) =>
+        "Without credentials: skip, or fail";
+    EXEC exec: Kind::Yes, Some("true"), Narrow, None =>
+        "Whether prompts may be sent without a session: exec, compare, piped in";
+    FS fs: Kind::Yes, Some("true"), Narrow, None => "Whether files are provided to the agent";
+    TERMINAL terminal: Kind::Yes, Some("true"), Narrow, None => "Whether terminals are provided to the agent";
+    SANDBOX sandbox: Kind::Yes, Some("false"), Consent, None =>
+        "Whether commands that an agent runs in terminals of the client are sandboxed";
+    TIMEOUT timeout: SECONDS, None, Narrow, Some(|flags| &flags.timeout) =>
+        "Seconds that the agent may take to answer";
+    MAX_TURNS max_turns: Kind::Count { least: 1, most: 1_000_000_000 }, None, Narrow, Some(|flags| &flags.max_turns) =>
+        "Turns that a session may have";
+    MAX_TOKENS max_tokens:
+        Kind::Count { least: 1, most: 1_000_000_000_000_000 }, None, Narrow, Some(|flags| &flags.max_tokens) =>
+        "Tokens that a session may use";
+    MAX_COST max_cost: Kind::Number { above: 0.0, most: 1e9 }, None, Narrow, Some(|flags| &flags.max_cost) =>
+        "The most that a session may cost";
+    PROMPT_RETRIES prompt_retries:
+        Kind::Count { least: 0, most: MOST_RETRIES.cast_signed() }, Some("0"), Free, Some(|flags| &flags.prompt_retries) =>
+        "Attempts after a temporary error";
+    TTL ttl: Kind::Number { above: -1e-9, most: LONGEST_TIME }, Some("300"), Free, Some(|flags| &flags.ttl) =>
+        "Seconds that an idle agent is kept; 0 keeps it forever";
+    QUEUE_MAX_DEPTH queue_max_depth: Kind::Count { least: 1, most: 10_000 }, Some("16"), Free, None =>
+        "Prompts that may be queued in a session";
+    START_TIMEOUT start_timeout: SECONDS, Some("60"), Free, None => "Seconds that an agent may take to start";
+    CANCEL_TIMEOUT cancel_timeout: SECONDS, Some("10"), Free, None =>
+        "Seconds that a cancelled agent may take to end its turn";
+    LOG log: Kind::Path, None, Consent, Some(|flags| &flags.log) => "The log file; - is stderr";
+}
 
-/// Tables that a project's file may only bring with the user's consent, because they run commands or hold secrets.
+/// Tables that a project's file may only bring with the user's consent, because they run commands
+/// or hold secrets.
 pub(crate) const GUARDED_TABLES: &[(&str, &str)] =
     &[("agents", "it runs commands"), ("auth", "it holds credentials"), ("mcp_servers", "it runs commands")];
 
@@ -276,6 +134,10 @@ pub(crate) const ENVIRONMENT: &[(&str, &str)] = &[
     (
         "ATTACHE_AUTH_METHOD",
         "The credential for the way to authenticate of this name, for an agent with a name or one given by --agent.",
+    ),
+    (
+        "ATTACHE_LOG",
+        "Log events: a level (error, warn, info, debug, trace), or levels by target, as in `warn,attache_conn=debug`. The target attache::wire has the messages on the wire. Without --log, the log goes to stderr.",
     ),
     ("ATTACHE_REGISTRY", "The registries of agents: addresses or paths, separated by commas."),
     ("ATTACHE_HOME", "Keep settings, sessions and all else under this directory."),

@@ -1,4 +1,4 @@
-//! Reads the layers and puts them on top of each other.
+//! Reads the layers of settings and merges them.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -49,18 +49,21 @@ pub(crate) fn load(paths: &Paths, cwd: &Path, flags: Option<&Flags>) -> Result<C
     if let Some(flags) = flags {
         config.merge_flags(flags)?;
     }
+    config.decode()?;
     Ok(config)
 }
 
-/// The settings where those of the user cannot be read: what is built in.
+/// The built-in settings, for commands that work without a valid settings file.
 pub(crate) fn fallback(paths: &Paths, cwd: &Path) -> Config {
     let mut config =
         Config { user_file: paths.config_file(), project_file: cwd.join(PROJECT_FILE), ..Config::default() };
     for key in KEYS {
         if let Some(value) = key.default.and_then(|text| parse_value(key, text).ok()) {
-            config.settings.insert(key.name, Setting { value, source: Source::Default });
+            config.sources.insert(key.name, Setting { value, source: Source::Default });
         }
     }
+    let decoded = config.decode();
+    debug_assert!(decoded.is_ok(), "a key has no field, or a required field no default: {decoded:?}");
     config
 }
 
@@ -68,7 +71,7 @@ pub(crate) fn fallback(paths: &Paths, cwd: &Path) -> Config {
 fn read_project(path: &Path, root: &Path) -> Result<Option<toml::Table>> {
     let real = path.canonicalize().map_err(|error| wrong(path, error))?;
     if !real.starts_with(root) {
-        return Err(wrong(path, "it is a link that leads out of the project"));
+        return Err(wrong(path, "it is a link that points outside of the project"));
     }
     read(path)
 }
@@ -83,8 +86,9 @@ fn read(path: &Path) -> Result<Option<toml::Table>> {
     Ok(Some(table))
 }
 
-/// Files that a project's settings name: a policy, a program, a script in a command line. Trust covers their content too. They are
-/// listed by the path that the settings name, because a link on the way may lead elsewhere later.
+/// Files that a project's settings name: a policy, a program, a script in a command line. Trust
+/// covers their content too. They are listed by the path that the settings name, because a link on
+/// the way may lead elsewhere later.
 fn named_files(table: &toml::Table, settings: &Path, root: &Path) -> Vec<PathBuf> {
     let base = settings.parent().unwrap_or(root);
     let mut words = Vec::new();
@@ -94,7 +98,7 @@ fn named_files(table: &toml::Table, settings: &Path, root: &Path) -> Vec<PathBuf
         is_below || path.canonicalize().is_ok_and(|real| real.starts_with(root))
     };
     let mut files: Vec<PathBuf> = words.into_iter().map(|word| base.join(word)).filter(is_inside).collect();
-    // What a policy allows is the project's own, wherever it lies; programs outside belong to the user.
+    // A policy counts as the project's wherever it is; programs outside belong to the user.
     files.extend(table.get("permission_policy").and_then(toml::Value::as_str).map(|word| base.join(word)));
     files.retain(|path| path.symlink_metadata().is_ok() && !path.is_dir());
     files.sort();
@@ -146,19 +150,19 @@ impl Config {
             match self.refuses(key, &value, trusted) {
                 Some(why) => self.ignored.push(Ignored { key: name, why }),
                 None => {
-                    self.settings.insert(key.name, Setting { value, source: source.clone() });
+                    self.sources.insert(key.name, Setting { value, source: source.clone() });
                 }
             }
         }
         Ok(())
     }
 
-    /// Why a project's file may not set this, if so.
+    /// The reason why a project's file may not set this; `None` if it may.
     fn refuses(&self, key: &Key, value: &toml::Value, trusted: bool) -> Option<&'static str> {
         if trusted {
             return None;
         }
-        let now = self.settings.get(key.name).map(|setting| &setting.value);
+        let now = self.sources.get(key.name).map(|setting| &setting.value);
         match key.project {
             Project::Free => None,
             Project::Consent => Some("this folder is not trusted"),
@@ -171,7 +175,7 @@ impl Config {
         match (name, value) {
             ("agents", toml::Value::Table(agents)) => {
                 for (agent, value) in agents {
-                    crate::agents::check_entry(&agent, &value).map_err(|failure| wrong(file, failure))?;
+                    crate::agents::entry_spec(&agent, &value).map_err(|failure| wrong(file, failure))?;
                     self.agents.insert(agent, Setting { value, source: source.clone() });
                 }
             }
@@ -179,23 +183,23 @@ impl Config {
             ("mcp_servers", value @ (toml::Value::Array(_) | toml::Value::Table(_))) => {
                 self.tables.insert(name.to_owned(), Setting { value, source: source.clone() });
             }
-            _ => return Err(wrong(file, format_args!("`{name}` is a table"))),
+            _ => return Err(wrong(file, format_args!("`{name}` must be a table"))),
         }
         Ok(())
     }
 
     fn merge_auth(&mut self, auth: toml::Table, file: &Path) -> Result<()> {
         if let Err(error) = private::check_unreadable(file) {
-            self.warnings.push(format!("the credentials in it are not used: {error}"));
+            self.warnings.push(format!("its credentials are not used: {error}"));
             return Ok(());
         }
         for (name, value) in auth {
             match value {
                 toml::Value::Table(methods) => {
                     for (method, credential) in methods {
-                        let text = credential
-                            .as_str()
-                            .ok_or_else(|| wrong(file, format_args!("`auth.{name}.{method}` is a text")))?;
+                        let text = credential.as_str().ok_or_else(|| {
+                            wrong(file, format_args!("`auth.{name}.{method}` must be a string"))
+                        })?;
                         self.auth.entry(name.clone()).or_default().insert(method, text.to_owned());
                     }
                 }
@@ -203,7 +207,7 @@ impl Config {
                 _ => {
                     return Err(wrong(
                         file,
-                        format_args!("`auth.{name}` is a table of credentials of the agent `{name}`"),
+                        format_args!("`auth.{name}` must be a table of credentials of the agent `{name}`"),
                     ));
                 }
             }
@@ -211,17 +215,17 @@ impl Config {
         Ok(())
     }
 
-    /// A credential without an agent would go to every program that is started.
+    /// Sets a credential without an agent aside: otherwise every agent would get it.
     fn leave_unassigned(&mut self, method: String, credential: String, file: &Path) {
         self.warnings.push(format!(
-            "the credential `{method}` in {} is not used, because it names no agent; \
+            "the credential `{method}` in {} is not used because it names no agent; \
              `attache auth login AGENT` moves it to that agent",
             file.display()
         ));
         self.unassigned_auth.insert(method, (credential, file.to_owned()));
     }
 
-    /// Tables belong to other parts of the program; a single value of an unknown name is a slip.
+    /// Keeps tables for other parts of the program; warns about unknown single values.
     fn unknown(&mut self, name: String, value: toml::Value, source: &Source, file: &Path) {
         if value.is_table() && matches!(source, Source::User(_)) {
             self.tables.insert(name, Setting { value, source: source.clone() });
@@ -232,7 +236,7 @@ impl Config {
         self.warnings.push(format!("{}: there is no setting `{name}`{meant}", file.display()));
     }
 
-    /// Agents from registries are known as if the user had written them down; what the user writes counts more.
+    /// Adds agents installed from registries. Entries of the user override them.
     fn merge_installed(&mut self, paths: &Paths) {
         let source = Source::Registry(attache_registry::lock_file(&paths.data));
         match installed_agents(&paths.data) {
@@ -241,12 +245,12 @@ impl Config {
                     entries.into_iter().map(|(id, value)| (id, Setting { value, source: source.clone() }));
                 self.agents.extend(settings);
             }
-            // A damaged record is no reason to do nothing at all.
+            // A damaged lock file disables these agents only.
             Err(failure) => self.warnings.push(failure.message),
         }
     }
 
-    /// Credentials that are kept apart from the settings; those of the settings count more.
+    /// Adds saved credentials. Those of the settings override them.
     fn merge_credentials(&mut self, paths: &Paths) {
         match crate::credentials::load(paths) {
             Ok(stored) => {
@@ -261,10 +265,11 @@ impl Config {
 
     fn merge_env(&mut self) -> Result<()> {
         for key in KEYS {
-            let Some(text) = std::env::var_os(key.env).filter(|text| !text.is_empty()) else { continue };
+            let env = key.env();
+            let Some(text) = std::env::var_os(&env).filter(|text| !text.is_empty()) else { continue };
             let value = parse_value(key, &text.to_string_lossy())
-                .map_err(|failure| failure.context(format_args!("environment {}", key.env)))?;
-            self.settings.insert(key.name, Setting { value, source: Source::Env(key.env.to_owned()) });
+                .map_err(|failure| failure.context(format_args!("environment {env}")))?;
+            self.sources.insert(key.name, Setting { value, source: Source::Env(env) });
         }
         Ok(())
     }
@@ -294,7 +299,7 @@ impl Config {
     }
 
     fn set_by_flag(&mut self, key: &'static str, value: toml::Value, flag: &str) {
-        self.settings.insert(key, Setting { value, source: Source::Flag(flag.to_owned()) });
+        self.sources.insert(key, Setting { value, source: Source::Flag(flag.to_owned()) });
     }
 }
 

@@ -1,31 +1,36 @@
-//! Settings: flags over environment over the project's file over the user's file over what is built in, each with where it
-//! comes from.
+//! Settings: flags over environment over the project's file over the user's file over defaults,
+//! each with its source.
 //!
-//! A project's file comes with the repository and is as trustworthy as the repository. Before the user trusts the folder, a value
-//! that names or parameterises a program, an address, a model, a policy or credentials is ignored, and other values can only
-//! narrow what the user allows. Even in a trusted project the default agent is one that is known by name.
+//! A project's file comes with the repository and is as trustworthy as the repository. Before the
+//! user trusts the folder, a value that names or parameterises a program, an address, a model, a
+//! policy or credentials is ignored, and other values can only narrow what the user allows. Even in
+//! a trusted project the default agent is one that is known by name.
 //!
-//! `keys.rs` is the table, `layers.rs` reads, `edit.rs` changes a file.
+//! `keys.rs` is the table, `settings.rs` the values, `layers.rs` reads the files, `edit.rs` changes
+//! one.
 
 mod edit;
-mod keys;
+pub(crate) mod keys;
 mod layers;
+mod settings;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
 pub(crate) use edit::set as edit;
-pub(crate) use keys::{ENVIRONMENT, FILES, GUARDED_TABLES, KEYS, Key, Kind};
 #[cfg(unix)]
-pub(crate) use keys::{MOST_PROMPTS, MOST_RETRIES};
+pub(crate) use keys::MOST_RETRIES;
+pub(crate) use keys::{ENVIRONMENT, FILES, GUARDED_TABLES, KEYS, Key, Kind};
 pub(crate) use layers::{fallback, load};
+pub(crate) use settings::Settings;
 
 use attache_host::trust::{FileKind, ProjectFiles, Trust};
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::agents::{self, Address, AgentSpec};
-use crate::error::{Failure, Result};
+use crate::error::{Context as _, Failure, Result};
 
 /// The name of a project's file of settings.
 pub(crate) const PROJECT_FILE: &str = attache_host::trust::SETTINGS;
@@ -55,7 +60,7 @@ impl ProjectTrust {
     }
 }
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
     Default,
@@ -80,14 +85,14 @@ impl fmt::Display for Source {
     }
 }
 
-/// A value and where it comes from.
+/// A value and its source.
 #[derive(Debug, Clone)]
 pub(crate) struct Setting {
     pub(crate) value: toml::Value,
     pub(crate) source: Source,
 }
 
-/// Something in a project's file that is not heeded.
+/// A setting of a project's file that is ignored.
 #[derive(Debug, Clone)]
 pub(crate) struct Ignored {
     pub(crate) key: String,
@@ -97,7 +102,10 @@ pub(crate) struct Ignored {
 /// All settings.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Config {
-    settings: BTreeMap<&'static str, Setting>,
+    /// The values that hold.
+    pub(crate) settings: Settings,
+    /// The same by key, with their sources.
+    sources: BTreeMap<&'static str, Setting>,
     /// `[agents.NAME]`
     pub(crate) agents: BTreeMap<String, Setting>,
     /// `[auth.AGENT]`: credentials by agent and by the name of the way to authenticate.
@@ -113,48 +121,27 @@ pub(crate) struct Config {
     pub(crate) has_project_file: bool,
     pub(crate) project: ProjectTrust,
     pub(crate) ignored: Vec<Ignored>,
-    /// What is wrong with the files but no reason to stop.
+    /// Problems of the files that do not stop the command.
     pub(crate) warnings: Vec<String>,
 }
 
 impl Config {
-    pub(crate) fn setting(&self, key: &str) -> Option<&Setting> {
-        debug_assert!(KEYS.iter().any(|known| known.name == key), "no setting is called {key}");
-        self.settings.get(key)
+    /// The value of a key and its source. `None` if it is not set.
+    pub(crate) fn setting(&self, key: &Key) -> Option<&Setting> {
+        self.sources.get(key.name)
     }
 
-    /// A text.
-    pub(crate) fn text(&self, key: &str) -> Option<&str> {
-        self.setting(key)?.value.as_str()
+    /// The source of a key's value.
+    pub(crate) fn source(&self, key: &Key) -> &Source {
+        self.setting(key).map_or(&Source::Default, |setting| &setting.source)
     }
 
-    /// A number, whole or not.
-    pub(crate) fn number(&self, key: &str) -> Option<f64> {
-        match &self.setting(key)?.value {
-            toml::Value::Integer(number) => Some(*number as f64),
-            toml::Value::Float(number) => Some(*number),
-            _ => None,
-        }
-    }
-
-    /// A count.
-    pub(crate) fn count(&self, key: &str) -> Option<u64> {
-        self.setting(key)?.value.as_integer().and_then(|number| u64::try_from(number).ok())
-    }
-
-    /// Yes or no; no if nothing is said.
-    pub(crate) fn is(&self, key: &str) -> bool {
-        self.setting(key).and_then(|setting| setting.value.as_bool()).unwrap_or_default()
-    }
-
-    /// Whether somebody has said so, and not only this program.
-    pub(crate) fn is_said(&self, key: &str) -> bool {
-        self.setting(key).is_some_and(|setting| setting.source != Source::Default)
-    }
-
-    /// A time in seconds.
-    pub(crate) fn seconds(&self, key: &str) -> Option<std::time::Duration> {
-        std::time::Duration::try_from_secs_f64(self.number(key)?).ok()
+    /// Decodes the values that hold.
+    fn decode(&mut self) -> Result<()> {
+        let values = self.sources.iter().map(|(name, setting)| ((*name).to_owned(), setting.value.clone()));
+        self.settings =
+            Settings::deserialize(toml::Value::Table(values.collect())).context("the settings")?;
+        Ok(())
     }
 }
 
@@ -163,7 +150,7 @@ pub(crate) fn wrong(path: &std::path::Path, what: impl fmt::Display) -> Failure 
     Failure::usage(format_args!("{}: {what}", path.display()))
 }
 
-/// Reads a setting that was given as text.
+/// Parses the text of a setting.
 pub(crate) fn parse_value(key: &Key, text: &str) -> Result<toml::Value> {
     let text = text.trim();
     let value = match key.kind {
@@ -255,13 +242,13 @@ pub(crate) fn to_json(value: &toml::Value) -> Value {
     }
 }
 
-/// What holds when nobody says anything.
+/// The default of a setting.
 pub(crate) fn default_value(name: &str) -> Option<toml::Value> {
     let key = KEYS.iter().find(|key| key.name == name)?;
     parse_value(key, key.default?).ok()
 }
 
-/// Whether a setting can have this value.
+/// Fails if a setting cannot have this value.
 pub(crate) fn check_setting(name: &str, value: &toml::Value) -> Result<()> {
     match KEYS.iter().find(|key| key.name == name) {
         Some(key) => check(key, value),
@@ -269,7 +256,7 @@ pub(crate) fn check_setting(name: &str, value: &toml::Value) -> Result<()> {
     }
 }
 
-/// Whether a value fits its key.
+/// Fails if a value does not fit its key.
 fn check(key: &Key, value: &toml::Value) -> Result<()> {
     let number = match value {
         toml::Value::Integer(number) => Some(*number as f64),

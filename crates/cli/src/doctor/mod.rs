@@ -1,6 +1,8 @@
-//! `attache doctor`: starts an agent and says, step by step, what works and what to do about what does not.
+//! `attache doctor`: starts an agent and reports step by step what works, and how to fix what does
+//! not.
 //!
-//! `steps.rs` takes the steps, `report.rs` prints them, `processes.rs` looks for what is left running.
+//! `steps.rs` takes the steps, `report.rs` prints them, `processes.rs` finds processes that are
+//! left running.
 
 mod processes;
 mod report;
@@ -27,7 +29,7 @@ pub(crate) fn doctor(cx: &Cx) -> Result<()> {
         return Ok(());
     }
     let mut failure = Failure::new(Kind::Runtime, format_args!("the agent `{}` does not work", spec.name));
-    // Every step has said what is wrong.
+    // The steps have reported the problems already.
     failure.shown = true;
     Err(failure)
 }

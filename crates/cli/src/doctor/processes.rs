@@ -1,4 +1,4 @@
-//! Which processes are there because of us.
+//! The processes that descend from this one.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ pub(super) struct Process {
     parent: u32,
     started: u64,
     pub(super) name: String,
-    /// It has ended and nobody has asked how.
+    /// A zombie.
     ended: bool,
 }
 
@@ -27,7 +27,7 @@ pub(super) fn descendants() -> Vec<Process> {
     found
 }
 
-/// Those that are still there, whoever is their parent now.
+/// Those that still run, whatever their parent is.
 pub(super) fn still_there(before: &[Process]) -> Vec<Process> {
     let same = |a: &Process, b: &Process| a.id == b.id && a.started == b.started;
     all().into_iter().filter(|now| !now.ended && before.iter().any(|then| same(then, now))).collect()

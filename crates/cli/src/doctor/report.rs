@@ -1,4 +1,4 @@
-//! What was found, as it is found or all at once.
+//! The report, printed step by step or at the end.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::cx::Cx;
 use crate::output::{Format, locale_is_unicode};
 use attache_term::render::style::{Colour, Line, Style};
 
-/// How a step went.
+/// The state of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Fine,
@@ -20,16 +20,16 @@ pub(super) enum State {
     Skipped,
 }
 
-/// A step that was taken.
+/// A finished step.
 #[derive(Debug)]
 pub(super) struct Step {
     name: &'static str,
     state: State,
     message: String,
     time: Option<Duration>,
-    /// What the agent printed.
+    /// Output of the agent.
     lines: Vec<String>,
-    /// What to do.
+    /// How to fix it.
     hints: Vec<String>,
 }
 
@@ -58,13 +58,13 @@ impl Step {
 pub(super) struct Report<'a> {
     cx: &'a Cx,
     steps: Vec<Step>,
-    /// What the agent says about itself, for scripts.
+    /// Facts about the agent, for scripts.
     facts: Map<String, Value>,
     mask: Mask,
     marks: [&'static str; 4],
 }
 
-/// So many lines of what an agent printed are shown.
+/// The most lines of output that are shown.
 const MOST_LINES: usize = 12;
 const LONGEST_LINE: usize = 300;
 
@@ -90,7 +90,7 @@ impl<'a> Report<'a> {
         let dropped = step.lines.len().saturating_sub(MOST_LINES);
         step.lines.drain(..dropped);
         for line in &mut step.lines {
-            // Of a long line the beginning says what it is.
+            // The beginning of a long line identifies it.
             let short: String = self.mask.text(line).chars().take(LONGEST_LINE).collect();
             *line = short;
         }
@@ -124,7 +124,7 @@ impl<'a> Report<'a> {
         self.steps.iter().all(|step| step.state != State::Broken)
     }
 
-    /// Prints what is printed at the end.
+    /// Prints the summary.
     pub(super) fn finish(&mut self) {
         let output = &self.cx.output;
         match output.format {
@@ -140,8 +140,8 @@ impl<'a> Report<'a> {
                 let name = self.facts.get("agent").and_then(Value::as_str).unwrap_or_default();
                 output.row(match (self.is_well(), odd) {
                     (true, 0) => format!("{name} works"),
-                    (true, 1) => format!("{name} works, with 1 remark"),
-                    (true, odd) => format!("{name} works, with {odd} remarks"),
+                    (true, 1) => format!("{name} works, with 1 warning"),
+                    (true, odd) => format!("{name} works, with {odd} warnings"),
                     (false, _) => format!("{name} does not work"),
                 });
             }

@@ -22,10 +22,10 @@ use crate::error::{Failure, Result};
 
 /// An agent that takes longer than this to say hello makes every prompt feel slow.
 const SLOW: Duration = Duration::from_secs(5);
-/// How much of what an agent prints is kept.
+/// How much output of an agent is kept.
 const KEPT: usize = 40;
 
-/// What an agent printed that is not a message.
+/// Output of an agent that is not a message.
 #[derive(Clone, Default)]
 struct Printed(Arc<Mutex<Lines>>);
 
@@ -74,7 +74,7 @@ fn keep(lines: &mut VecDeque<String>, line: &str) {
     lines.push_back(line.trim_end().to_owned());
 }
 
-/// Takes all steps that can be taken.
+/// Runs the steps until one fails.
 pub(super) async fn examine(cx: &Cx, spec: &AgentSpec, report: &mut Report<'_>) -> Result<()> {
     settings(cx, report);
     if !program(cx, spec, report) {
@@ -99,25 +99,21 @@ fn settings(cx: &Cx, report: &mut Report<'_>) {
         config
             .ignored
             .iter()
-            .map(|ignored| format!("`{}` of the project is left out: {}", ignored.key, ignored.why)),
+            .map(|ignored| format!("`{}` of the project is ignored: {}", ignored.key, ignored.why)),
     );
     let step = match lines.is_empty() {
-        true => Step::new("settings", State::Fine, "nothing is wrong with them"),
-        false => Step::new("settings", State::Odd, "something in them does not count")
+        true => Step::new("settings", State::Fine, "no problems"),
+        false => Step::new("settings", State::Odd, "some settings are ignored")
             .lines(lines)
             .hint("attache config show"),
     };
     report.add(step);
 }
 
-/// Whether there is a program to start. Gives false if the examination ends here.
+/// Checks the program. Returns false if the examination ends here.
 fn program(cx: &Cx, spec: &AgentSpec, report: &mut Report<'_>) -> bool {
     let Some(program) = spec.program() else {
-        report.add(Step::new(
-            "program",
-            State::Skipped,
-            "the agent is reached by its address and not started",
-        ));
+        report.add(Step::new("program", State::Skipped, "the agent has an address and is not started"));
         return true;
     };
     if let Some(path) = on_path(program) {
@@ -127,11 +123,9 @@ fn program(cx: &Cx, spec: &AgentSpec, report: &mut Report<'_>) -> bool {
     }
     let there = program.contains(std::path::is_separator) && Path::new(program).exists();
     let mut step = match there {
-        true => {
-            Step::new("program", State::Broken, format!("`{program}` is there, but it cannot be executed"))
-                .hint(format!("chmod +x {program}"))
-        }
-        false => Step::new("program", State::Broken, format!("`{program}` is not found")),
+        true => Step::new("program", State::Broken, format!("`{program}` exists, but is not executable"))
+            .hint(format!("chmod +x {program}")),
+        false => Step::new("program", State::Broken, format!("`{program}` not found")),
     };
     if let Some(known) = builtin(&spec.name).filter(|_| !there) {
         step = step.hint(format!("install it: {}", known.install));
@@ -144,9 +138,7 @@ fn program(cx: &Cx, spec: &AgentSpec, report: &mut Report<'_>) -> bool {
     match program {
         "npx" | "npm" | "node" => step = step.hint("it comes with Node.js: https://nodejs.org"),
         "uvx" | "uv" => step = step.hint("it comes with uv: https://docs.astral.sh/uv"),
-        _ if !there && !spec.known => {
-            step = step.hint("`attache agents --all` lists the agents that are known")
-        }
+        _ if !there && !spec.known => step = step.hint("`attache agents --all` lists all known agents"),
         _ if !there => step = step.hint("if it is installed, is its directory in PATH?"),
         _ => {}
     }
@@ -188,8 +180,7 @@ async fn start(cx: &Cx, spec: &AgentSpec, printed: &Printed, report: &mut Report
 
 /// How long an answer may take.
 fn patience(cx: &Cx) -> Duration {
-    let said = cx.config.seconds("timeout").filter(|_| cx.config.is_said("timeout"));
-    said.or(cx.config.seconds("start_timeout")).unwrap_or(Duration::from_secs(60))
+    cx.config.settings.timeout.unwrap_or(cx.config.settings.start_timeout)
 }
 
 async fn initialize(
@@ -220,7 +211,7 @@ async fn initialize(
         Ok(agent) => {
             let time = begun.elapsed();
             let who = agent.info().map_or_else(
-                || "it does not say who it is".to_owned(),
+                || "it does not report its name".to_owned(),
                 |info| format!("{} {}", info.title.as_deref().unwrap_or(&info.name), info.version),
             );
             report.fact("protocolVersion", json!(agent.protocol_version()));
@@ -231,7 +222,7 @@ async fn initialize(
                 false => Step::new("initialize", State::Fine, message),
             };
             if time > SLOW && matches!(spec.program(), Some("npx" | "uvx")) {
-                step = step.hint("it is fetched or checked at every start; install it to avoid that");
+                step = step.hint("it is downloaded or checked at every start; install it to avoid that");
             }
             report.add(step.time(time));
             Some(agent)
@@ -273,10 +264,8 @@ fn explain(cx: &Cx, spec: &AgentSpec, error: &Error, printed: &Printed) -> Step 
         Error::Decode { reason, .. } => broken(format!("its answer cannot be read: {reason}")),
         _ if printed.with(|lines| lines.hello.is_none()) => {
             let time = patience(cx).as_secs_f64();
-            let mut step = broken(format!("no answer within {time} s")).hint(format!(
-                "it may wait for something in a terminal: run it yourself: {}",
-                spec.identity()
-            ));
+            let mut step = broken(format!("no answer within {time} s"))
+                .hint(format!("it may wait for input in a terminal; run it yourself: {}", spec.identity()));
             step = match flags {
                 Some(flags) => step.hint(format!("these arguments make it speak the protocol: {flags}")),
                 None => step.hint("are these the arguments that make it speak the protocol?"),
@@ -287,7 +276,7 @@ fn explain(cx: &Cx, spec: &AgentSpec, error: &Error, printed: &Printed) -> Step 
     }
 }
 
-/// What to do about an agent that ends at once.
+/// Hints for an agent that ends at once.
 fn ended(step: Step, spec: &AgentSpec, lines: &[String]) -> Step {
     let said = lines.join("\n").to_lowercase();
     let complaints = [
@@ -308,10 +297,11 @@ fn methods(agent: &AgentHandle, report: &mut Report<'_>) {
     let methods = agent.auth_methods();
     report.fact("authMethods", methods.iter().map(method_json).collect());
     report.add(match methods.len() {
-        0 => Step::new("login", State::Skipped, "it offers no way to log in"),
-        1 => Step::new("login", State::Fine, "it offers a way to log in")
-            .lines(methods.iter().map(method_text)),
-        count => Step::new("login", State::Fine, format!("it offers {count} ways to log in"))
+        0 => Step::new("login", State::Skipped, "it offers no login method"),
+        1 => {
+            Step::new("login", State::Fine, "it offers a login method").lines(methods.iter().map(method_text))
+        }
+        count => Step::new("login", State::Fine, format!("it offers {count} login methods"))
             .lines(methods.iter().map(method_text)),
     });
 }
@@ -355,10 +345,10 @@ async fn session(
         }
         Some(Err(error)) if error.is_auth_required() => {
             // AUTH-02
-            let mut step = broken("it wants a login first".to_owned())
-                .hint(format!("attache auth login {}", spec.argument()));
+            let mut step =
+                broken("login required".to_owned()).hint(format!("attache auth login {}", spec.argument()));
             if agent.auth_methods().is_empty() {
-                step = step.hint("it offers no way to log in here: log in with its own program");
+                step = step.hint("it offers no login method here: log in with its own program");
             }
             report.add(step);
             None
@@ -393,11 +383,11 @@ async fn model(spec: &AgentSpec, agent: &AgentHandle, report: &mut Report<'_>) {
         let step = Step::new("model", State::Broken, failure.message);
         report.add(failure.hints.into_iter().fold(step, Step::hint));
     } else {
-        report.add(Step::new("model", State::Fine, "it has a model to work with"));
+        report.add(Step::new("model", State::Fine, "it has a model"));
     }
 }
 
-/// What the agent says it can do.
+/// The capabilities of the agent.
 fn table(can: &AgentCapabilities) -> [(&'static str, bool); 16] {
     let (prompt, mcp, session) = (&can.prompt_capabilities, &can.mcp_capabilities, &can.session_capabilities);
     [
@@ -432,13 +422,13 @@ fn capabilities(agent: &AgentHandle, report: &mut Report<'_>) {
     if !no.is_empty() {
         lines.push(format!("no:  {}", names(&no)));
     }
-    let message = format!("{} of {} that are known", yes.len(), yes.len() + no.len());
+    let message = format!("{} of {}", yes.len(), yes.len() + no.len());
     report.add(Step::new("capabilities", State::Fine, message).lines(lines));
 }
 
 async fn end(agent: &AgentHandle, session: Option<Session>, spec: &AgentSpec, report: &mut Report<'_>) {
     if let Some(session) = session {
-        // What cannot be closed ends with the agent.
+        // A session that cannot be closed ends with the agent.
         let _ = within(Duration::from_secs(5), session.close()).await;
     }
     let before = descendants();
@@ -446,49 +436,49 @@ async fn end(agent: &AgentHandle, session: Option<Session>, spec: &AgentSpec, re
     let exit = agent.shutdown().await;
     let time = begun.elapsed();
     if spec.program().is_none() {
-        report.add(Step::new("end", State::Fine, "the connection is closed").time(time));
+        report.add(Step::new("end", State::Fine, "the connection closed").time(time));
         return;
     }
     let left = still_there(&before);
     if !left.is_empty() {
         let names = left.into_iter().map(|process| process.name);
         report.add(
-            Step::new("end", State::Broken, "processes of it are still running").lines(names).time(time),
+            Step::new("end", State::Broken, "some of its processes are still running")
+                .lines(names)
+                .time(time),
         );
         return;
     }
     let step = match exit {
         Some(exit) if exit.success() => {
-            Step::new("end", State::Fine, "it leaves when its input is closed; nothing is left running")
+            Step::new("end", State::Fine, "it exits when its input is closed; nothing is left running")
         }
         Some(exit) => match exit.code() {
             // STDIO-10
             None => Step::new(
                 "end",
                 State::Odd,
-                format!("it does not leave when its input is closed ({exit}); nothing is left running"),
+                format!("it does not exit when its input is closed ({exit}); nothing is left running"),
             ),
-            Some(code) => Step::new(
-                "end",
-                State::Odd,
-                format!("it leaves with exit code {code}; nothing is left running"),
-            ),
+            Some(code) => {
+                Step::new("end", State::Odd, format!("it exits with code {code}; nothing is left running"))
+            }
         },
-        None => Step::new("end", State::Odd, "how it ended is not known"),
+        None => Step::new("end", State::Odd, "its exit status is unknown"),
     };
     report.add(step.time(time));
 }
 
-/// STDIO-08: what is on stdout and not a message.
+/// STDIO-08: lines on stdout that are not messages.
 fn stdout(printed: &Printed, report: &mut Report<'_>) {
     let (count, lines) =
         printed.with(|lines| (lines.noise, lines.stdout.iter().cloned().collect::<Vec<_>>()));
     if count > 0 {
         let what = if count == 1 { "a line".to_owned() } else { format!("{count} lines") };
         report.add(
-            Step::new("stdout", State::Odd, format!("it prints {what} on stdout that is no message"))
+            Step::new("stdout", State::Odd, format!("it prints {what} on stdout that is not a message"))
                 .lines(lines)
-                .hint("stdout belongs to the protocol: look for an option that makes it quiet, and tell its authors"),
+                .hint("stdout belongs to the protocol: look for an option that makes it quiet, and report it to its authors"),
         );
     }
 }

@@ -1,8 +1,9 @@
-//! JSON as editors read it: with comments, and with commas behind the last item.
+//! JSON with comments and trailing commas.
 
 use serde_json::Value;
 
-/// Reads such a text. What is not JSON is blanked, so that the places in messages are those of the file.
+/// Parses a text. Comments and trailing commas are replaced by blanks, so that positions in errors
+/// are right.
 pub(super) fn parse(text: &str) -> Result<Value, String> {
     let plain = plain(text);
     // An empty file of settings is one without settings.

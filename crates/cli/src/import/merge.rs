@@ -1,127 +1,87 @@
-//! Puts what was taken over into a TOML text, whose comments and order stay.
+//! Merges imported agents and MCP servers into a TOML text and keeps its comments and order.
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::Value as Json;
+use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, Value, value};
 
 use crate::error::{Failure, Result};
 
-/// A text as TOML.
-fn text(text: &str) -> String {
-    // The escapes of JSON are those of TOML, which wants one more letter escaped.
-    Value::String(text.to_owned()).to_string().replace('\u{7f}', "\\u007f")
-}
-
-/// A key as TOML: bare where it can be.
-fn key(name: &str) -> String {
-    let bare = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
-    if !name.is_empty() && name.chars().all(bare) { name.to_owned() } else { text(name) }
-}
-
-fn list(words: impl IntoIterator<Item = impl AsRef<str>>) -> String {
-    let words: Vec<String> = words.into_iter().map(|word| text(word.as_ref())).collect();
-    format!("[{}]", words.join(", "))
-}
-
-/// `[agents.NAME]` and what belongs to it.
+/// `[agents.NAME]` as text. `begins` are the mode and the model of new sessions.
 pub(super) fn agent_section(
     name: &str,
     argv: &[String],
     env: &BTreeMap<String, String>,
     begins: [(&str, Option<&str>); 2],
 ) -> String {
-    let mut section = format!("[agents.{}]\nargv = {}\n", key(name), list(argv));
-    for (name, value) in begins {
-        if let Some(value) = value {
-            section.push_str(&format!("{name} = {}\n", text(value)));
+    let mut agent = Table::new();
+    agent.insert("argv", value(argv.iter().collect::<Array>()));
+    for (name, begin) in begins {
+        if let Some(begin) = begin {
+            agent.insert(name, value(begin));
         }
     }
     if !env.is_empty() {
-        let pairs: Vec<String> =
-            env.iter().map(|(name, value)| format!("{} = {}", key(name), text(value))).collect();
-        section.push_str(&format!("env = {{ {} }}\n", pairs.join(", ")));
+        agent.insert("env", value(env.iter().collect::<InlineTable>()));
     }
-    section
+    let mut agents = Table::new();
+    agents.set_implicit(true);
+    agents.insert(name, Item::Table(agent));
+    let mut document = DocumentMut::new();
+    document.insert("agents", Item::Table(agents));
+    document.to_string()
 }
 
-/// `[[mcp_servers]]` with what JSON says, or `None` if TOML cannot say it.
-pub(super) fn server_section(server: &Value) -> Option<String> {
-    let mut section = "[[mcp_servers]]\n".to_owned();
-    for (name, value) in server.as_object()? {
-        if !value.is_null() {
-            section.push_str(&format!("{} = {}\n", key(name), inline(value)?));
-        }
+/// `[[mcp_servers]]` as text, or `None` if it is not an object or has a null in a list.
+pub(super) fn server_section(server: &Json) -> Option<String> {
+    let mut table = Table::new();
+    for (name, member) in server.as_object()?.iter().filter(|(_, member)| !member.is_null()) {
+        table.insert(name, value(to_toml(member)?));
     }
-    Some(section)
+    let mut servers = ArrayOfTables::new();
+    servers.push(table);
+    let mut document = DocumentMut::new();
+    document.insert("mcp_servers", Item::ArrayOfTables(servers));
+    Some(document.to_string())
 }
 
-fn inline(value: &Value) -> Option<String> {
-    Some(match value {
-        Value::Null => return None,
-        Value::Bool(_) | Value::Number(_) => value.to_string(),
-        Value::String(string) => text(string),
-        Value::Array(items) => {
-            format!("[{}]", items.iter().map(inline).collect::<Option<Vec<_>>>()?.join(", "))
-        }
-        Value::Object(map) => {
-            let pairs = map.iter().map(|(name, value)| Some(format!("{} = {}", key(name), inline(value)?)));
-            format!("{{ {} }}", pairs.collect::<Option<Vec<_>>>()?.join(", "))
+fn to_toml(json: &Json) -> Option<Value> {
+    Some(match json {
+        Json::Null => return None,
+        Json::Bool(yes) => Value::from(*yes),
+        Json::Number(number) => match number.as_i64() {
+            Some(number) => Value::from(number),
+            None => Value::from(number.as_f64()?),
+        },
+        Json::String(text) => Value::from(text),
+        Json::Array(items) => Value::from(items.iter().map(to_toml).collect::<Option<Array>>()?),
+        Json::Object(map) => {
+            let members = map.iter().map(|(name, member)| Some((name.as_str(), to_toml(member)?)));
+            Value::from(members.collect::<Option<InlineTable>>()?)
         }
     })
 }
 
-/// Adds sections at the end, under a remark that says where they are from.
-pub(super) fn append(file: &str, remark: &str, sections: &[String]) -> String {
+/// Appends sections, each under a comment that names their origin.
+pub(super) fn append(file: &str, comment: &str, sections: &[String]) -> String {
     let mut out = file.trim_end().to_owned();
     for section in sections {
         if !out.is_empty() {
             out.push_str("\n\n");
         }
-        out.push_str(&format!("# {remark}\n{}", section.trim_end()));
+        out.push_str(&format!("# {comment}\n{}", section.trim_end()));
     }
     out.push('\n');
     out
 }
 
-/// Takes the section of an agent, and those below it, out. Remarks in front of it stay: they may belong to what is before.
+/// Removes an agent, however it is written.
 pub(super) fn without_agent(file: &str, name: &str) -> Result<String> {
-    let mut out = String::new();
-    let mut inside = false;
-    for line in file.split_inclusive('\n') {
-        if line.trim_start().starts_with('[')
-            && let Some(path) = header(line)
-        {
-            inside = matches!(path.as_slice(), [table, agent, ..] if table == "agents" && agent == name);
-        }
-        if !inside {
-            out.push_str(line);
-        }
+    let mut document: DocumentMut = file.parse().map_err(Failure::usage)?;
+    if let Some(agents) = document.get_mut("agents").and_then(Item::as_table_like_mut) {
+        agents.remove(name);
     }
-    let parsed = out.parse::<toml::Table>().ok();
-    let gone = parsed.is_some_and(|table| {
-        table.get("agents").and_then(toml::Value::as_table).is_none_or(|agents| !agents.contains_key(name))
-    });
-    if gone {
-        Ok(out)
-    } else {
-        Err(Failure::runtime(format_args!("cannot replace `agents.{name}` here; edit the file by hand")))
-    }
-}
-
-/// The names in a header: `[agents."a b".env]` are three.
-fn header(line: &str) -> Option<Vec<String>> {
-    let table = line.parse::<toml::Table>().ok()?;
-    let mut path = Vec::new();
-    let mut at = Some(&table);
-    while let Some((name, value)) = at.and_then(|table| table.iter().next()) {
-        path.push(name.clone());
-        at = match value {
-            toml::Value::Table(inner) => Some(inner),
-            toml::Value::Array(items) => items.first().and_then(toml::Value::as_table),
-            _ => None,
-        };
-    }
-    Some(path)
+    Ok(document.to_string())
 }
 
 #[cfg(test)]
@@ -158,8 +118,10 @@ mod tests {
     #[test]
     fn one_agent_goes_and_the_rest_stays() {
         let file = "# a\n[agents.\"x\"] # this\nargv = ['x']\n[agents.x.env]\nA = '1'\n\n# b\n[agents.y]\nargv = ['y']\n";
-        assert_eq!(without_agent(file, "x").unwrap(), "# a\n[agents.y]\nargv = ['y']\n");
-        assert!(without_agent("agents = { x = { argv = ['x'] } }\n", "x").is_err());
-        assert!(without_agent("agents.x.argv = ['x']\n", "x").is_err());
+        assert_eq!(without_agent(file, "x").unwrap(), "\n# b\n[agents.y]\nargv = ['y']\n");
+        for file in ["agents = { x = { argv = ['x'] } }\n", "agents.x.argv = ['x']\n"] {
+            let rest: toml::Table = without_agent(file, "x").unwrap().parse().unwrap();
+            assert!(rest.get("agents").is_none_or(|agents| agents.get("x").is_none()), "{file}");
+        }
     }
 }

@@ -1,8 +1,8 @@
-//! `attache import`: takes agents over from the settings of other programs.
+//! `attache import`: imports agents from the settings of other programs.
 //!
-//! `read.rs` knows what those files say, `jsonc.rs` how editors write JSON, `merge.rs` puts it into our file. Here it is decided what to
-//! take: what is there already stays unless `--force`, and secrets go to the file of credentials, which only the user can read, and are
-//! never printed.
+//! `read.rs` reads those files, `jsonc.rs` JSON with comments, `merge.rs` changes our file.
+//! Existing entries stay unless `--force` is given; secrets go to the private file of credentials
+//! and are never printed.
 
 mod jsonc;
 mod merge;
@@ -24,15 +24,15 @@ use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
 use crate::output::Format;
 use crate::paths::{home, replace};
-use read::{Taken, TakenAgent};
+use read::{Imported, ImportedAgent};
 
-/// What is going to change.
+/// The changes to make.
 #[derive(Default)]
 struct Plan {
     /// The text of our file afterwards.
     text: String,
     credentials: credentials::Stored,
-    /// For people and for scripts, what happens to each thing.
+    /// The rows of the report.
     rows: Vec<Row>,
     notes: Vec<String>,
 }
@@ -77,7 +77,7 @@ impl Change {
 /// The largest file of settings that is read.
 const LARGEST: usize = 16 << 20;
 
-/// Takes settings over.
+/// Imports settings.
 pub(crate) fn import(cx: &Cx) -> Result<()> {
     let program = cx.args.word(0).unwrap_or_default();
     let project = cx.flags.project;
@@ -89,14 +89,14 @@ pub(crate) fn import(cx: &Cx) -> Result<()> {
     let text = read_text_bounded(&file, LARGEST, FinalLink::Follow).context(file.display())?;
     let settings =
         jsonc::parse(&text).map_err(|what| Failure::runtime(format_args!("{}: {what}", file.display())))?;
-    let taken = match program {
+    let imported = match program {
         "acpx" => read::acpx(&settings),
         "jetbrains" => read::agent_servers(&settings, "the editor"),
         _ => read::agent_servers(&settings, "Zed"),
     };
     let target = if project { cx.cwd.join(PROJECT_FILE) } else { cx.config.user_file.clone() };
     let before = fs::read_to_string(&target).unwrap_or_default();
-    let plan = plan(cx, program, taken, before.clone(), project)?;
+    let plan = plan(cx, program, imported, before.clone(), project)?;
     let dry = cx.flags.import.dry_run;
     let changes = plan.rows.iter().any(|row| matches!(row.change, Change::Added | Change::Replaced));
     if changes && !dry {
@@ -132,26 +132,26 @@ fn source(cx: &Cx, program: &str, project: bool) -> Result<PathBuf> {
         return Ok(found.clone());
     }
     let looked: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
-    Err(Failure::runtime(format_args!("there are no settings of {program} at {}", looked.join(", ")))
-        .hint("--from FILE says where they are"))
+    Err(Failure::runtime(format_args!("no settings of {program} at {}", looked.join(", ")))
+        .hint("provide the file: --from FILE"))
 }
 
-fn plan(cx: &Cx, program: &str, taken: Taken, text: String, project: bool) -> Result<Plan> {
+fn plan(cx: &Cx, program: &str, imported: Imported, text: String, project: bool) -> Result<Plan> {
     let stored = credentials::load(&cx.paths)?;
-    let mut plan = Plan { text, credentials: stored, notes: taken.notes, ..Plan::default() };
+    let mut plan = Plan { text, credentials: stored, notes: imported.notes, ..Plan::default() };
     let there: toml::Table = plan
         .text
         .parse()
-        .map_err(|_| Failure::usage("your own file of settings is not valid TOML; mend it first"))?;
-    for (name, value) in taken.settings {
+        .map_err(|_| Failure::usage("your settings file is not valid TOML; fix it first"))?;
+    for (name, value) in imported.settings {
         plan.setting(cx, &there, name, value)?;
     }
     let mut sections = Vec::new();
-    for agent in taken.agents {
+    for agent in imported.agents {
         sections.extend(plan.agent(cx, &there, agent, project)?);
     }
     let servers = there.contains_key("mcp_servers");
-    for server in taken.mcp_servers {
+    for server in imported.mcp_servers {
         let name = server.get("name").and_then(Value::as_str).unwrap_or("a server").to_owned();
         let change = if servers { Change::Kept } else { Change::Added };
         match merge::server_section(&server) {
@@ -160,19 +160,19 @@ fn plan(cx: &Cx, program: &str, taken: Taken, text: String, project: bool) -> Re
                 plan.rows.push(Row { what: "MCP server", name, value: String::new(), change });
             }
             None => {
-                plan.notes.push(format!("the MCP server `{name}` is left out: TOML cannot say what it says"))
+                plan.notes.push(format!("the MCP server `{name}` is skipped: it has no equivalent in TOML"))
             }
         }
     }
-    if project && !taken.auth.is_empty() {
-        plan.notes.push("credentials are not taken over from a project".to_owned());
+    if project && !imported.auth.is_empty() {
+        plan.notes.push("credentials are not imported from a project".to_owned());
     } else {
-        for (method, credential) in taken.auth {
+        for (method, credential) in imported.auth {
             plan.credential(cx, method, credential);
         }
     }
     if !sections.is_empty() {
-        plan.text = merge::append(&plan.text, &format!("Taken over from {program}."), &sections);
+        plan.text = merge::append(&plan.text, &format!("Imported from {program}."), &sections);
     }
     Ok(plan)
 }
@@ -186,7 +186,7 @@ impl Plan {
         value: toml::Value,
     ) -> Result<()> {
         if let Err(failure) = check_setting(name, &value) {
-            self.notes.push(format!("left out: {}", failure.message));
+            self.notes.push(format!("skipped: {}", failure.message));
             return Ok(());
         }
         let force = cx.flags.import.force;
@@ -197,7 +197,7 @@ impl Plan {
             Some(there) if is_same(there) => Change::Same,
             Some(_) if force => Change::Replaced,
             Some(_) => Change::Kept,
-            // What holds anyway need not be written down.
+            // A default need not be written.
             None if default_value(name).is_some_and(|value| is_same(&value)) => Change::Same,
             None => Change::Added,
         };
@@ -219,10 +219,10 @@ impl Plan {
         &mut self,
         cx: &Cx,
         there: &toml::Table,
-        agent: TakenAgent,
+        agent: ImportedAgent,
         project: bool,
     ) -> Result<Option<String>> {
-        let TakenAgent { name, argv, env, mode, model } = agent;
+        let ImportedAgent { name, argv, env, mode, model } = agent;
         let line = join(argv.iter().map(String::as_str));
         let mut row = Row {
             what: "agent",
@@ -266,7 +266,7 @@ impl Plan {
     fn secrets(&mut self, cx: &Cx, agent: &str, secrets: BTreeMap<String, String>, project: bool) {
         if project && !secrets.is_empty() {
             let names: Vec<String> = secrets.into_keys().collect();
-            self.notes.push(format!("of `{agent}`, {} is not taken over from a project", names.join(", ")));
+            self.notes.push(format!("{} of `{agent}` is not imported from a project", names.join(", ")));
             return;
         }
         for (name, value) in secrets {
@@ -288,7 +288,7 @@ impl Plan {
         let change = decide(self.credentials.unassigned.get(&method), &credential, cx.flags.import.force);
         if matches!(change, Change::Added | Change::Replaced) {
             self.notes.push(format!(
-                "the credential `{method}` names no agent; it is used when `attache auth login AGENT` has given it to one"
+                "the credential `{method}` names no agent; `attache auth login AGENT` assigns it to one"
             ));
             self.credentials.unassigned.insert(method.clone(), credential);
         }
@@ -321,15 +321,15 @@ fn same_entry(there: &toml::Value, wanted: Option<&toml::Value>) -> bool {
     )
 }
 
-/// Writes the files. Secrets first: an agent without its secret is worse than a secret without its agent.
+/// Writes the files. Secrets first: an agent without its secret is worse than a secret without its
+/// agent.
 fn apply(cx: &Cx, plan: &Plan, before: &str, target: &Path, project: bool) -> Result<()> {
     credentials::save(&cx.paths, &plan.credentials)?;
     if plan.text == before {
         return Ok(());
     }
-    // Only what was meant to change may have changed.
     plan.text.parse::<toml::Table>().map_err(|error| {
-        Failure::runtime(format_args!("the settings would not be readable any more: {error}"))
+        Failure::runtime(format_args!("the new settings would not be valid: {error}"))
             .hint("nothing was written")
     })?;
     let written = match fs::canonicalize(target) {
@@ -363,20 +363,20 @@ fn tell(cx: &Cx, plan: &Plan, from: &Path, target: &Path, dry: bool) {
             }
         }
         Format::Text => {
-            let verb = if dry { "would go" } else { "go" };
-            cx.output.line(format_args!("settings of {} {verb} to {}", from.display(), target.display()));
+            let verb = if dry { "would import" } else { "importing" };
+            cx.output.line(format_args!("{verb} {} into {}", from.display(), target.display()));
             for row in &plan.rows {
                 let value = if row.value.is_empty() { String::new() } else { format!(" = {}", row.value) };
                 let why = match row.change {
-                    Change::Same => "  (is so already)",
-                    Change::Kept => "  (yours is another and stays; --force replaces it)",
-                    _ if row.what == "secret" => "  (kept where only you can read it)",
+                    Change::Same => "  (already set)",
+                    Change::Kept => "  (kept yours; --force replaces it)",
+                    _ if row.what == "secret" => "  (saved in a private file)",
                     _ => "",
                 };
                 cx.output.line(format_args!("{} {} {}{value}{why}", row.change.mark(), row.what, row.name));
             }
             if plan.rows.is_empty() {
-                cx.output.line("there is nothing to take over");
+                cx.output.line("nothing to import");
             }
             plan.notes.iter().for_each(|note| cx.output.row(format_args!("  {note}")));
         }

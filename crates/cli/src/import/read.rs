@@ -1,4 +1,4 @@
-//! What other programs' files say about agents.
+//! Reads the agents in the settings of other programs.
 
 use std::collections::BTreeMap;
 
@@ -6,25 +6,25 @@ use serde_json::{Map, Value};
 
 use crate::agents::split;
 
-/// What can be taken over.
+/// The settings of another program.
 #[derive(Debug, Default)]
-pub(super) struct Taken {
-    pub(super) agents: Vec<TakenAgent>,
+pub(super) struct Imported {
+    pub(super) agents: Vec<ImportedAgent>,
     /// Our names of settings and their values.
     pub(super) settings: Vec<(&'static str, toml::Value)>,
     /// Credentials by the way to authenticate.
     pub(super) auth: BTreeMap<String, String>,
     pub(super) mcp_servers: Vec<Value>,
-    /// What is not taken over, and what to do instead.
+    /// Notes about settings that are not imported.
     pub(super) notes: Vec<String>,
 }
 
 #[derive(Debug, PartialEq)]
-pub(super) struct TakenAgent {
+pub(super) struct ImportedAgent {
     pub(super) name: String,
     pub(super) argv: Vec<String>,
     pub(super) env: BTreeMap<String, String>,
-    /// What its sessions begin with.
+    /// The mode and the model of new sessions.
     pub(super) mode: Option<String>,
     pub(super) model: Option<String>,
 }
@@ -43,38 +43,40 @@ fn slug(name: &str) -> String {
     if slug.is_empty() { "agent".to_owned() } else { slug.to_owned() }
 }
 
-/// `agent_servers` of Zed and of JetBrains. Zed has agents without a command too: its own, and those of registries and extensions.
-pub(super) fn agent_servers(settings: &Value, program: &str) -> Taken {
-    let mut taken = Taken { mcp_servers: context_servers(settings), ..Taken::default() };
-    let Some(servers) = settings.get("agent_servers").and_then(Value::as_object) else { return taken };
+/// `agent_servers` of Zed and of JetBrains. Zed has agents without a command too: its own, and
+/// those of registries and extensions.
+pub(super) fn agent_servers(settings: &Value, program: &str) -> Imported {
+    let mut imported = Imported { mcp_servers: context_servers(settings), ..Imported::default() };
+    let Some(servers) = settings.get("agent_servers").and_then(Value::as_object) else { return imported };
     for (name, server) in servers {
         let Some(server) = server.as_object() else {
-            taken.notes.push(format!("`{name}` is left out: it is not an object"));
+            imported.notes.push(format!("`{name}` is skipped: it is not an object"));
             continue;
         };
         let kind = server.get("type").and_then(Value::as_str).unwrap_or("custom");
         if kind == "registry" {
-            taken.notes.push(format!("`{name}` comes from the registry: attache registry install {name}"));
+            imported.notes.push(format!("`{name}` comes from the registry: attache registry install {name}"));
             continue;
         }
         match agent(name, server) {
-            Ok(agent) => taken.agents.push(agent),
+            Ok(agent) => imported.agents.push(agent),
             Err(_) if kind != "custom" || !server.contains_key("command") => {
-                taken.notes.push(format!("`{name}` is left out: {program} knows itself how to start it"));
+                imported.notes.push(format!("`{name}` is skipped: only {program} knows its command"));
             }
-            Err(what) => taken.notes.push(format!("`{name}` is left out: {what}")),
+            Err(what) => imported.notes.push(format!("`{name}` is skipped: {what}")),
         }
         let more: Vec<&str> = server.keys().map(String::as_str).filter(|key| !KNOWN.contains(key)).collect();
         if !more.is_empty() {
-            taken.notes.push(format!("of `{name}`, {} is not taken over", more.join(", ")));
+            imported.notes.push(format!("{} of `{name}` is not imported", more.join(", ")));
         }
     }
-    taken
+    imported
 }
 
 const KNOWN: &[&str] = &["type", "command", "args", "env", "default_mode", "default_model"];
 
-/// `context_servers` of Zed: MCP servers by name, a program or an address. Those of extensions are known to Zed alone.
+/// `context_servers` of Zed: MCP servers by name, a program or an address. Those of extensions are
+/// known to Zed alone.
 fn context_servers(settings: &Value) -> Vec<Value> {
     let mut servers = Vec::new();
     for (name, server) in settings.get("context_servers").and_then(Value::as_object).into_iter().flatten() {
@@ -107,8 +109,9 @@ fn context_servers(settings: &Value) -> Vec<Value> {
     servers
 }
 
-/// A command in one of the ways in which they are written: a program with arguments, a line, a list, an object.
-fn agent(name: &str, entry: &Map<String, Value>) -> Result<TakenAgent, String> {
+/// A command in one of the ways in which they are written: a program with arguments, a line, a
+/// list, an object.
+fn agent(name: &str, entry: &Map<String, Value>) -> Result<ImportedAgent, String> {
     if let Some(Value::Object(inner)) = entry.get("command") {
         let mut flat = inner.clone();
         if let Some(path) = inner.get("path") {
@@ -130,7 +133,7 @@ fn agent(name: &str, entry: &Map<String, Value>) -> Result<TakenAgent, String> {
     let argv = match (texts("argv")?, entry.get("command").and_then(Value::as_str), texts("args")?) {
         (Some(argv), _, _) => argv,
         (None, Some(command), Some(args)) => std::iter::once(command.to_owned()).chain(args).collect(),
-        // A path may hold blanks; what is no file is a line.
+        // A path may contain blanks; anything but an existing file is a command line.
         (None, Some(command), None) if std::path::Path::new(command).exists() => vec![command.to_owned()],
         (None, Some(command), None) => split(command).map_err(|failure| failure.message)?,
         (None, None, _) => return Err("it has no command".to_owned()),
@@ -146,7 +149,13 @@ fn agent(name: &str, entry: &Map<String, Value>) -> Result<TakenAgent, String> {
     let argv =
         argv.into_iter().enumerate().map(|(at, word)| if at == 0 { expand(&word) } else { word }).collect();
     let said = |key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
-    Ok(TakenAgent { name: slug(name), argv, env, mode: said("default_mode"), model: said("default_model") })
+    Ok(ImportedAgent {
+        name: slug(name),
+        argv,
+        env,
+        mode: said("default_mode"),
+        model: said("default_model"),
+    })
 }
 
 /// `~/bin/agent` with the home directory.
@@ -158,8 +167,8 @@ fn expand(program: &str) -> String {
 }
 
 /// The settings of acpx.
-pub(super) fn acpx(settings: &Value) -> Taken {
-    let mut taken = Taken::default();
+pub(super) fn acpx(settings: &Value) -> Imported {
+    let mut imported = Imported::default();
     for (name, value) in settings.as_object().into_iter().flatten() {
         match name.as_str() {
             "agents" => {
@@ -172,8 +181,8 @@ pub(super) fn acpx(settings: &Value) -> Taken {
                         _ => Map::new(),
                     };
                     match agent(name, &entry) {
-                        Ok(agent) => taken.agents.push(agent),
-                        Err(what) => taken.notes.push(format!("`{name}` is left out: {what}")),
+                        Ok(agent) => imported.agents.push(agent),
+                        Err(what) => imported.notes.push(format!("`{name}` is skipped: {what}")),
                     }
                 }
             }
@@ -181,15 +190,15 @@ pub(super) fn acpx(settings: &Value) -> Taken {
                 for (method, credential) in value.as_object().into_iter().flatten() {
                     if let Some(credential) = credential.as_str().filter(|credential| !credential.is_empty())
                     {
-                        taken.auth.insert(method.clone(), credential.to_owned());
+                        imported.auth.insert(method.clone(), credential.to_owned());
                     }
                 }
             }
-            "mcpServers" => taken.mcp_servers = value.as_array().cloned().unwrap_or_default(),
-            _ => setting(name, value, &mut taken),
+            "mcpServers" => imported.mcp_servers = value.as_array().cloned().unwrap_or_default(),
+            _ => setting(name, value, &mut imported),
         }
     }
-    taken
+    imported
 }
 
 /// Names of acpx and ours.
@@ -204,14 +213,14 @@ const SETTINGS: &[(&str, &str)] = &[
     ("format", "format"),
 ];
 
-fn setting(name: &str, value: &Value, taken: &mut Taken) {
+fn setting(name: &str, value: &Value, imported: &mut Imported) {
     // Theirs forbids, ours allows.
     if let ("disableExec", Some(disabled)) = (name, value.as_bool()) {
-        taken.settings.push(("exec", toml::Value::Boolean(!disabled)));
+        imported.settings.push(("exec", toml::Value::Boolean(!disabled)));
         return;
     }
     let Some((_, ours)) = SETTINGS.iter().find(|(theirs, _)| *theirs == name) else {
-        taken.notes.push(format!("`{name}` has no counterpart and is left out"));
+        imported.notes.push(format!("`{name}` is skipped: attache has no such setting"));
         return;
     };
     let value = match value {
@@ -225,11 +234,11 @@ fn setting(name: &str, value: &Value, taken: &mut Taken) {
             (None, None) => return,
         },
         _ => {
-            taken.notes.push(format!("`{name}` is left out: it is not a single value"));
+            imported.notes.push(format!("`{name}` is skipped: it is not a single value"));
             return;
         }
     };
-    taken.settings.push((ours, value));
+    imported.settings.push((ours, value));
 }
 
 #[cfg(test)]
@@ -247,7 +256,7 @@ mod tests {
 
     #[test]
     fn the_agents_of_editors() {
-        let taken = agent_servers(
+        let imported = agent_servers(
             &json!({ "agent_servers": {
                 "My Agent": { "type": "custom", "command": "my-agent", "args": ["--acp"], "env": { "A": "1" } },
                 "Old": { "command": { "path": "/bin/old", "args": ["x y"] } },
@@ -257,15 +266,15 @@ mod tests {
             } }),
             "Zed",
         );
-        let argv: Vec<(&str, Vec<&str>)> = taken
+        let argv: Vec<(&str, Vec<&str>)> = imported
             .agents
             .iter()
             .map(|agent| (agent.name.as_str(), agent.argv.iter().map(String::as_str).collect()))
             .collect();
         assert_eq!(argv, [("my-agent", vec!["my-agent", "--acp"]), ("old", vec!["/bin/old", "x y"])]);
-        assert_eq!(taken.notes.len(), 4, "{:?}", taken.notes);
+        assert_eq!(imported.notes.len(), 4, "{:?}", imported.notes);
         assert!(agent_servers(&json!({}), "Zed").agents.is_empty());
-        let taken = agent_servers(
+        let imported = agent_servers(
             &json!({
                 "agent_servers": { "a": { "command": "a", "default_mode": "plan", "default_model": "large" } },
                 "context_servers": {
@@ -279,27 +288,27 @@ mod tests {
             "Zed",
         );
         assert_eq!(
-            (taken.agents[0].mode.as_deref(), taken.agents[0].model.as_deref()),
+            (imported.agents[0].mode.as_deref(), imported.agents[0].model.as_deref()),
             (Some("plan"), Some("large"))
         );
-        assert!(taken.notes.is_empty(), "{:?}", taken.notes);
+        assert!(imported.notes.is_empty(), "{:?}", imported.notes);
         let names: Vec<&str> =
-            taken.mcp_servers.iter().filter_map(|server| server["name"].as_str()).collect();
+            imported.mcp_servers.iter().filter_map(|server| server["name"].as_str()).collect();
         assert_eq!(names, ["files", "old", "web"]);
-        assert_eq!(taken.mcp_servers[1]["command"], "/bin/old");
+        assert_eq!(imported.mcp_servers[1]["command"], "/bin/old");
     }
 
     #[test]
     fn the_settings_of_acpx() {
-        let taken = acpx(&json!({
+        let imported = acpx(&json!({
             "defaultAgent": "gemini", "timeout": null, "ttl": 1.5, "disableExec": true,
             "agents": { "a": { "argv": ["a", "b c"] }, "d": { "command": "d --acp" } },
             "auth": { "key": "secret" },
         }));
-        assert_eq!(taken.settings.len(), 3);
-        assert!(taken.settings.contains(&("exec", toml::Value::Boolean(false))));
-        assert_eq!(taken.agents[1].argv, ["d", "--acp"]);
-        assert_eq!(taken.auth["key"], "secret");
-        assert!(taken.notes.is_empty());
+        assert_eq!(imported.settings.len(), 3);
+        assert!(imported.settings.contains(&("exec", toml::Value::Boolean(false))));
+        assert_eq!(imported.agents[1].argv, ["d", "--acp"]);
+        assert_eq!(imported.auth["key"], "secret");
+        assert!(imported.notes.is_empty());
     }
 }

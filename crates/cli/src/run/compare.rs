@@ -12,7 +12,7 @@ use super::exec::{may_exec, one_shot, stoppable};
 use super::input;
 use super::permits::Permits;
 use super::renderer::Renderer;
-use super::setup::Setup;
+use super::setup::SessionSetup;
 use crate::cx::Cx;
 use crate::error::{Failure, Kind, Result};
 use crate::output::{Format, push_bounded};
@@ -38,7 +38,7 @@ pub(crate) fn compare(cx: &Cx) -> Result<()> {
     let mut rows = Vec::new();
     let mut interrupted = false;
     for agent in agents {
-        let setup = Setup::of(cx, cx.agent_named(agent)?)?;
+        let setup = SessionSetup::of(cx, cx.agent_named(agent)?)?;
         let row = runtime(async { Ok(ask(cx, agent, setup, &permits, &prompt).await) })?;
         interrupted = row.kind == Some(Kind::Interrupted);
         rows.push(row);
@@ -65,7 +65,7 @@ fn seen(kind: Kind) -> Failure {
     failure
 }
 
-/// The agents, and the prompt behind them or in a file.
+/// The agents, and the prompt after them or in a file.
 fn read(cx: &Cx) -> Result<(Vec<&str>, Vec<ContentBlock>)> {
     let words: Vec<&str> = cx.args.words.iter().map(String::as_str).collect();
     if cx.flags.prompt.file.is_some() {
@@ -93,7 +93,7 @@ struct Row {
     error: Option<String>,
 }
 
-async fn ask(cx: &Cx, agent: &str, setup: Setup, permits: &Permits, prompt: &[ContentBlock]) -> Row {
+async fn ask(cx: &Cx, agent: &str, setup: SessionSetup, permits: &Permits, prompt: &[ContentBlock]) -> Row {
     let start = Instant::now();
     let mut renderer = Renderer::Heard(Box::default());
     let shot = |stop| one_shot(cx, setup, permits.clone(), Vec::new(), prompt.to_vec(), &mut renderer, stop);
@@ -214,7 +214,8 @@ fn preview(text: &str) -> String {
 /// Token counts that are compared.
 const COUNTS: [&str; 3] = ["inputTokens", "outputTokens", "totalTokens"];
 
-/// The result of an agent without a screen. Only hashes and beginnings of the agent's texts are kept.
+/// The result of an agent without a screen. Only hashes and beginnings of the agent's texts are
+/// kept.
 #[derive(Default)]
 pub(crate) struct Heard {
     text: String,

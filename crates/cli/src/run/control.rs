@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::permits::Permits;
 use super::prompt::find;
 use super::protocol::SetResult;
-use super::setup::Setup;
+use super::setup::SessionSetup;
 use super::worker::Setting;
 use crate::cx::Cx;
 use crate::error::{Kind, Result};
@@ -15,7 +15,7 @@ use crate::session_store::{Record, Store};
 
 /// Cancels the prompt that runs.
 pub(crate) fn cancel(cx: &Cx) -> Result<()> {
-    let setup = Setup::new(cx)?;
+    let setup = SessionSetup::new(cx)?;
     let record = match find(cx, &setup) {
         Ok(record) => Some(record),
         Err(failure) if failure.kind == Kind::NoSession => None,
@@ -114,7 +114,7 @@ fn with_identity(mut value: Value, record: &Record) -> Value {
 
 /// Changes a setting of the session. Returns the record after it.
 fn change(cx: &Cx, setting: Setting) -> Result<(Record, SetResult)> {
-    let setup = Setup::new(cx)?;
+    let setup = SessionSetup::new(cx)?;
     // Rules that are wrong are no reason not to make a setting.
     let permits = Permits::new(cx).or_else(|_| Permits::without_turn(cx))?;
     let record = find(cx, &setup)?;
@@ -128,7 +128,7 @@ fn change(cx: &Cx, setting: Setting) -> Result<(Record, SetResult)> {
 async fn send_setting(
     cx: &Cx,
     record: &Record,
-    setup: Setup,
+    setup: SessionSetup,
     permits: Permits,
     setting: Setting,
 ) -> Result<SetResult> {
@@ -136,7 +136,7 @@ async fn send_setting(
     use super::reach::{needs_new_owner, reach_owner, replace_owner, request, unexpected_reply};
     let mut attempts = 0..3;
     loop {
-        let mut link = reach_owner(&cx.paths, record, &setup, &permits, super::prompt::ttl(cx)).await?;
+        let mut link = reach_owner(&cx.paths, record, &setup, &permits, cx.config.settings.ttl).await?;
         match request(&mut link, &record.id, RemoteCommand::Set(setting.clone())).await {
             Err(refusal) if needs_new_owner(&refusal) && attempts.next().is_some() => {
                 replace_owner(&cx.paths, record, &refusal).await?;
@@ -152,7 +152,7 @@ async fn send_setting(
 async fn send_setting(
     cx: &Cx,
     record: &Record,
-    setup: Setup,
+    setup: SessionSetup,
     permits: Permits,
     setting: Setting,
 ) -> Result<SetResult> {

@@ -14,27 +14,28 @@ use super::live::Connection;
 use super::permits::Permits;
 use super::renderer::{Local, Renderer, View};
 use super::settings::{set_model, set_option};
-use super::setup::Setup;
-use super::turn::{Ended, Stop, Task, Why, late, run, stopped, timed_out};
+use super::setup::SessionSetup;
+use super::turn::{Ended, Stop, StopCause, Task, late, run, stopped, timed_out};
 use crate::client_services::ClientServices;
+use crate::config::keys;
 use crate::connect::OnStderr;
 use crate::cx::Cx;
 use crate::error::{Failure, Result};
-use crate::log::Log;
+use crate::log::WireLog;
 use crate::output::{Mark, Output};
 use crate::runtime::{interrupted, runtime};
 use crate::wire::Wire;
 
-/// Sends one prompt and forgets the session.
+/// Sends one prompt without keeping the session.
 pub(crate) fn exec(cx: &Cx) -> Result<()> {
     may_exec(cx)?;
-    let setup = Setup::new(cx)?;
+    let setup = SessionSetup::new(cx)?;
     let permits = Permits::new(cx)?;
     let options = options(cx)?;
     let prompt = input::prompt(cx)?;
     cx.warn();
     runtime(async {
-        let log = log(cx, &setup)?;
+        let log = wire_log(cx.output.verbose, &setup);
         let mut renderer = Renderer::Local(Box::new(Local::new(&cx.output, log)));
         let result =
             stoppable(|stop| one_shot(cx, setup, permits, options, prompt, &mut renderer, stop)).await;
@@ -42,31 +43,29 @@ pub(crate) fn exec(cx: &Cx) -> Result<()> {
     })
 }
 
-/// Whether prompts may be sent without a session.
+/// Fails if prompts without a session are disabled.
 pub(super) fn may_exec(cx: &Cx) -> Result<()> {
-    if cx.config.is("exec") {
+    if cx.config.settings.exec {
         return Ok(());
     }
-    let source = cx.config.setting("exec").map(|setting| setting.source.to_string()).unwrap_or_default();
-    Err(Failure::runtime(format_args!(
-        "prompts without a session are switched off (`exec = false`, {source})"
-    ))
-    .detail("EXEC_DISABLED")
-    .hint("use a session: attache sessions new, then attache prompt"))
+    let source = cx.config.source(&keys::EXEC);
+    Err(Failure::runtime(format_args!("prompts without a session are disabled (`exec = false`, {source})"))
+        .detail("EXEC_DISABLED")
+        .hint("use a session: attache sessions new, then attache prompt"))
 }
 
-/// The log of this command.
-pub(crate) fn log(cx: &Cx, setup: &Setup) -> Result<Log> {
-    let file = cx.config.text("log").map(|file| cx.cwd.join(file));
-    Log::new(cx.output.verbose, file.as_deref(), setup.secrets())
+/// The log of the wire for a command. Masks the secrets of its agent.
+pub(crate) fn wire_log(verbose: bool, setup: &SessionSetup) -> WireLog {
+    crate::log::mask_values(setup.secrets());
+    WireLog::new(verbose, setup.secrets())
 }
 
-/// Shows how it ended.
+/// Shows the end of a command.
 pub(super) async fn end<T>(renderer: &mut Renderer, result: Result<T>) -> Result<()> {
     let Renderer::Local(local) = renderer else { return result.map(|_| ()) };
     match result {
         Ok(_) => local.finish().await.map_err(|error| Failure::unwritten(&error)),
-        // What cannot be written cannot be told there.
+        // A failure of the output cannot be written to it.
         Err(failure) if failure.is_unwritten() => Err(failure),
         Err(mut failure) => {
             local.failure(&mut failure).await;
@@ -75,14 +74,14 @@ pub(super) async fn end<T>(renderer: &mut Renderer, result: Result<T>) -> Result
     }
 }
 
-/// Runs something that can be told to stop. Told a second time, the program ends without waiting.
+/// Runs work that a signal stops. A second signal ends the program without waiting.
 pub(super) async fn stoppable<F: Future<Output = Result<Ended>>>(
     work: impl FnOnce(Stop) -> F,
 ) -> Result<Ended> {
     let (tell, stop) = watch::channel(None);
     let watched = async {
         interrupted().await;
-        let _ = tell.send(Some(Why::Interrupted));
+        let _ = tell.send(Some(StopCause::Interrupted));
         interrupted().await;
     };
     tokio::select! {
@@ -107,7 +106,7 @@ fn options(cx: &Cx) -> Result<Vec<(String, String)>> {
 
 pub(super) async fn one_shot(
     cx: &Cx,
-    setup: Setup,
+    setup: SessionSetup,
     permits: Permits,
     options: Vec<(String, String)>,
     prompt: Vec<ContentBlock>,
@@ -183,21 +182,22 @@ async fn session(
     Ok(session)
 }
 
-/// STDIO-10: an agent is given time to leave by itself. One that takes longer is not waited for: its guardian ends it.
+/// STDIO-10: an agent is given time to leave by itself. One that takes longer is not waited for:
+/// its guardian ends it.
 pub(crate) async fn leave(agent: &attache::client::AgentHandle) {
     let _ = tokio::time::timeout(Duration::from_secs(1), agent.shutdown()).await;
 }
 
-/// Before there was a turn to cancel.
-pub(super) fn stopped_early(why: Why) -> Failure {
+/// The failure of a prompt that was stopped before its turn began.
+pub(super) fn stopped_early(why: StopCause) -> Failure {
     match why {
-        Why::Interrupted => Failure::interrupted(),
-        Why::Cancelled => Failure::runtime("cancelled before the prompt was sent"),
+        StopCause::Interrupted => Failure::interrupted(),
+        StopCause::Cancelled => Failure::runtime("cancelled before the prompt was sent"),
     }
 }
 
-/// What the agent prints on its stderr is shown with `-v`, without secrets; errors quote the end of it anyway.
-pub(crate) fn show_stderr(verbose: bool, setup: &Setup) -> Option<OnStderr> {
+/// Shows the stderr of the agent with `-v`, without secrets. Errors quote its end in any case.
+pub(crate) fn show_stderr(verbose: bool, setup: &SessionSetup) -> Option<OnStderr> {
     let mask = attache_host::secrets::Mask::from_env().with(setup.secrets());
     verbose.then(|| -> OnStderr {
         Box::new(move |line| {

@@ -21,9 +21,7 @@ pub(crate) fn prompt(cx: &Cx) -> Result<Vec<ContentBlock>> {
         Some(_) => with_words(file(cx)?, words),
         None if !words.is_empty() => vec![words.into()],
         None if !is_piped() => {
-            return Err(
-                Failure::usage("there is no prompt").hint("give it as words, with --file, or pipe it in")
-            );
+            return Err(Failure::usage("no prompt").hint("provide it as words, with --file, or pipe it in"));
         }
         None => blocks(&stdin()?)?,
     };
@@ -52,7 +50,7 @@ fn stdin() -> Result<String> {
     String::from_utf8(bytes).map_err(|_| Failure::usage("standard input is not UTF-8 text"))
 }
 
-/// The words come behind the text, as a block of their own.
+/// The words follow the text as a separate block.
 fn with_words(mut blocks: Vec<ContentBlock>, words: &str) -> Vec<ContentBlock> {
     if !words.is_empty() {
         blocks.push(words.into());
@@ -60,7 +58,7 @@ fn with_words(mut blocks: Vec<ContentBlock>, words: &str) -> Vec<ContentBlock> {
     blocks
 }
 
-/// A text is one block; a JSON list of content blocks is what it says.
+/// Plain text is one block; a JSON list of content blocks is taken as it is.
 fn blocks(text: &str) -> Result<Vec<ContentBlock>> {
     let text = text.trim();
     if text.is_empty() {

@@ -1,4 +1,4 @@
-//! An agent that runs, and its session.
+//! A running agent and its session.
 
 use attache::client::{AgentHandle, Session, SessionBuilder};
 use attache::wire::v1::{McpServer, SessionConfigKind, SystemPrompt, SystemPromptMode};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::settings::{model_option, set_mode, set_model, set_option};
-use super::setup::Setup;
+use super::setup::SessionSetup;
 use super::tail::StderrTail;
 use crate::client_services::{ClientServices, GuardEvent};
 use crate::connect::{ConnectOptions, OnStderr, client, connect, explain_auth};
@@ -18,35 +18,35 @@ use crate::wire::Wire;
 
 /// A connection to an agent.
 pub(crate) struct Connection {
-    pub(crate) setup: Setup,
+    pub(crate) setup: SessionSetup,
     pub(crate) agent: AgentHandle,
     pub(crate) services: ClientServices,
-    /// What the agent wants to do without having asked for it.
+    /// Actions of the agent that it did not ask permission for.
     pub(crate) guard: mpsc::Receiver<GuardEvent>,
-    /// What the agent has printed on its stderr since it was started, or since the last turn.
+    /// The stderr of the agent since its start or the last turn.
     pub(crate) stderr: StderrTail,
 }
 
-/// How a session came to be.
+/// How a session was restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Restored {
     Resumed,
     Loaded,
-    /// The old one could not be found, for this reason; this is a new one.
+    /// It could not be restored, for this reason, and a new one was started.
     Replaced(String),
 }
 
 impl Connection {
     /// Starts the agent. Its lines go to `wire`.
     pub(crate) async fn start(
-        setup: Setup,
+        setup: SessionSetup,
         services: ClientServices,
         guard: mpsc::Receiver<GuardEvent>,
         wire: Wire,
         on_stderr: Option<OnStderr>,
     ) -> Result<Connection> {
         let client = services.install(client(setup.cancel_timeout), setup.fs, setup.terminal);
-        // Who can answer is known with each prompt; a session outlives them.
+        // Each prompt decides whether questions can be answered; the session outlives it.
         let client = client.elicitation_forms().elicitation_urls();
         let stderr = StderrTail::new(Mask::from_env().with(setup.secrets()));
         let options = ConnectOptions {
@@ -67,7 +67,7 @@ impl Connection {
         self.setup.mcp_servers.iter().map(read).collect()
     }
 
-    /// The system prompt in the protocol's own way, if the agent knows that.
+    /// The system prompt as a member of the protocol, if the agent supports it.
     pub(crate) fn system_prompt(&self) -> Option<SystemPrompt> {
         self.agent.capabilities().session_capabilities.system_prompt.as_ref()?;
         let (mode, text) = match self.setup.system_prompt.as_ref()? {
@@ -103,7 +103,7 @@ impl Connection {
         self.with_cause(failure)
     }
 
-    /// Adds to a failure of the agent what it has printed, and where to look further.
+    /// Adds the stderr of the agent and a hint to a failure of the agent.
     pub(crate) fn with_cause(&self, failure: Failure) -> Failure {
         let closed = failure.detail.as_deref() == Some("AGENT_DISCONNECTED");
         let failed = failure.answered.as_ref().is_some_and(|answer| answer.code == code::INTERNAL_ERROR);
@@ -119,8 +119,8 @@ impl Connection {
         if failure.hints.contains(&hint) { failure } else { failure.hint(hint) }
     }
 
-    /// Sets the options that all sessions of this connection have. Servers and meta that cannot be read are reported when the first
-    /// session is opened.
+    /// Sets the options that all sessions of this connection have. Servers and meta that cannot be
+    /// read are reported when the first session is opened.
     fn with_options<K>(&self, session: SessionBuilder<K>) -> SessionBuilder<K> {
         session
             .mcp_servers(self.servers().unwrap_or_default())
@@ -129,7 +129,7 @@ impl Connection {
             .meta(self.meta().ok().flatten())
     }
 
-    /// Finds a session again: resumes it if the agent can, else loads it. `None` if the agent can do neither.
+    /// Resumes a session if the agent can, else loads it. `None` if the agent can do neither.
     pub(crate) async fn find_session(&self, id: &str) -> Option<Result<(Session, Restored), attache::Error>> {
         // SESS-20: resuming does not repeat the history, which was printed when it was new.
         let mut refusal = None;
@@ -147,9 +147,8 @@ impl Connection {
         refusal.map(Err)
     }
 
-    /// The session of a record, found again or, where that is not possible, a new one in its place.
+    /// Restores the session of a record, or starts a new one if that is not possible.
     pub(crate) async fn restore(&self, record: &Record) -> Result<(Session, Restored)> {
-        // Nothing is lost where nothing was said.
         let must = record.imported;
         let reason = match self.find_session(&record.session_id).await {
             Some(Ok(found)) => return Ok(found),
@@ -175,12 +174,13 @@ impl Connection {
         Ok((self.new_session().await?, Restored::Replaced(reason)))
     }
 
-    /// Sets what the user has set before. What the agent no longer offers is told and left.
+    /// Restores the settings of the user. Returns a message for each that the agent no longer
+    /// offers.
     pub(crate) async fn set_again(&self, session: &Session, record: &Record) -> Vec<String> {
         let mut problems = Vec::new();
         let mut tell = |what: &str, result: Result<()>| {
             if let Err(failure) = result {
-                problems.push(format!("{what} could not be set again: {failure}"));
+                problems.push(format!("{what} could not be restored: {failure}"));
             }
         };
         if let Some(mode) = &record.mode {
@@ -200,7 +200,7 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Writes into a record what the session says of itself.
+/// Copies the state of the session into its record.
 pub(crate) fn note_session(record: &mut Record, session: &Session) {
     record.session_id = session.id().to_string();
     record.title = session.title().or_else(|| record.title.take());

@@ -1,9 +1,10 @@
 //! Prompts: one shot, or in a session that a process of its own keeps alive.
 //!
-//! A turn is run by `turn.rs`, in this process for `exec` and in the session's owner for `prompt`. A `Renderer` shows
-//! its messages and asks for permission: on this terminal, through another process, or not at all. `live.rs` is an agent
-//! with its session, started from `setup.rs` and limited by `permits.rs`. `owner.rs` is the process of a session,
-//! `reach.rs` finds or starts it, `protocol.rs` and `socket.rs` are how commands talk to it.
+//! A turn is run by `turn.rs`, in this process for `exec` and in the session's owner for `prompt`.
+//! A `Renderer` shows its messages and asks for permission: on this terminal, through another
+//! process, or not at all. `live.rs` is an agent with its session, started from `setup.rs` and
+//! limited by `permits.rs`. `owner.rs` is the process of a session, `reach.rs` finds or starts it,
+//! `protocol.rs` and `socket.rs` are how commands talk to it.
 
 mod ask;
 mod compare;
@@ -37,7 +38,7 @@ mod worker;
 
 pub(crate) use compare::compare;
 pub(crate) use control::{cancel, set, set_mode};
-pub(crate) use exec::{exec, leave, log, show_stderr};
+pub(crate) use exec::{exec, leave, show_stderr, wire_log};
 pub(crate) use input::is_piped;
 pub(crate) use live::{Connection, Restored, note_session};
 #[cfg(unix)]
@@ -48,7 +49,7 @@ pub(crate) use prompt::{find, prompt};
 pub(crate) use reach::close_owner;
 pub(crate) use session_lock::{ChatCommand, SessionLock};
 pub(crate) use settings::set_model;
-pub(crate) use setup::Setup;
+pub(crate) use setup::SessionSetup;
 pub(crate) use status::status;
 pub(crate) use tail::StderrTail;
 pub(crate) use turn::timed_out;

@@ -1,8 +1,9 @@
-//! The process that owns a session: it runs the agent and the prompts of all commands, and ends when it has been idle
-//! for a while.
+//! The process that owns a session: it runs the agent and the prompts of all commands, and ends
+//! when it has been idle for a while.
 //!
-//! The first command that needs it starts it, and it outlives that command. The lock of the session marks its
-//! existence; the system releases the lock however the process dies, so there are no stale owners.
+//! The first command that needs it starts it, and it outlives that command. The lock of the session
+//! marks its existence; the system releases the lock however the process dies, so there are no
+//! stale owners.
 
 use std::io::{self, Write as _};
 use std::sync::{Arc, PoisonError};
@@ -18,12 +19,12 @@ use super::protocol::{FollowUp, OwnerStatus, PromptRequest, RemoteCommand, Reply
 use super::queue::{Job, Running, Shared};
 use super::renderer::Renderer;
 use super::settings::{switch_mode, switch_model, switch_option};
-use super::setup::Setup;
+use super::setup::SessionSetup;
 use super::socket::{ControlSocket, FollowUps, Handler, Questions, RemoteRenderer, Replies, ServedRequest};
-use super::turn::Why;
-use super::worker::{Reach, Setting, Work, Worker, note_setting};
+use super::turn::StopCause;
+use super::worker::{PromptJob, RunningSession, Setting, Worker, note_setting};
 use crate::args::LONGEST_TIME;
-use crate::config::{MOST_PROMPTS, MOST_RETRIES};
+use crate::config::MOST_RETRIES;
 use crate::error::{Context as _, Failure, Result};
 use crate::paths::Paths;
 use crate::runtime::{interrupted, runtime};
@@ -36,7 +37,7 @@ const FURTHER_CONNECTIONS: usize = 64;
 #[derive(Serialize, Deserialize)]
 pub(super) struct OwnerStart {
     pub(super) session: String,
-    pub(super) setup: Setup,
+    pub(super) setup: SessionSetup,
     pub(super) permits: Permits,
     pub(super) ttl: Duration,
 }
@@ -46,6 +47,8 @@ pub(crate) fn run_owner(paths: &Paths) -> Result<()> {
     let input = io::read_to_string(io::stdin()).context("standard input")?;
     let OwnerStart { session, setup, permits, ttl } = serde_json::from_str(&input)
         .map_err(|error| Failure::usage(format_args!("this command is for the program itself: {error}")))?;
+    crate::log::init(None)?;
+    crate::log::mask_values(setup.secrets());
     let store = Store::new(paths);
     let Some(_lock) = store.own(&session)? else {
         // Another process was faster.
@@ -56,10 +59,16 @@ pub(crate) fn run_owner(paths: &Paths) -> Result<()> {
     runtime(own(paths, setup, record, OwnerLimits::new(permits), ttl))
 }
 
-async fn own(paths: &Paths, setup: Setup, record: Record, limits: OwnerLimits, ttl: Duration) -> Result<()> {
-    let depth = crate::config::load(paths, &record.cwd, None).ok();
-    let depth = depth.and_then(|config| config.count("queue_max_depth")).unwrap_or(16);
-    let depth = usize::try_from(depth.min(MOST_PROMPTS)).unwrap_or(16);
+async fn own(
+    paths: &Paths,
+    setup: SessionSetup,
+    record: Record,
+    limits: OwnerLimits,
+    ttl: Duration,
+) -> Result<()> {
+    let config = crate::config::load(paths, &record.cwd, None)
+        .unwrap_or_else(|_| crate::config::fallback(paths, &record.cwd));
+    let depth = config.settings.queue_max_depth;
     let (jobs, mut queue) = mpsc::channel(depth);
     let (ttl, mut ttl_now) = watch::channel(ttl);
     let store = Store::new(paths).with_secrets(setup.secrets());
@@ -133,7 +142,7 @@ async fn do_job(worker: &mut Worker, job: Job, shared: &Arc<Shared>) {
                 let prompt = worker.prompt(*work, &mut renderer, &mut stop, set);
                 let signals = async move {
                     interrupted().await;
-                    let _ = tell.send(Some(Why::Interrupted));
+                    let _ = tell.send(Some(StopCause::Interrupted));
                     std::future::pending::<()>().await;
                 };
                 tokio::select! {
@@ -141,7 +150,7 @@ async fn do_job(worker: &mut Worker, job: Job, shared: &Arc<Shared>) {
                     () = signals => Err(Failure::interrupted()),
                 }
             } else {
-                Err(Failure::runtime("cancelled before its turn came").detail("CANCELLED"))
+                Err(Failure::runtime("cancelled before it was run").detail("CANCELLED"))
             };
             shared.done(&running.request);
             if let Renderer::Remote(remote) = &mut renderer {
@@ -189,12 +198,12 @@ impl Handler for Shared {
             RemoteCommand::Cancel => {
                 let running = self.current();
                 Reply::Cancelled(
-                    running.is_some_and(|running| running.tell.send(Some(Why::Cancelled)).is_ok()),
+                    running.is_some_and(|running| running.tell.send(Some(StopCause::Cancelled)).is_ok()),
                 )
             }
             RemoteCommand::Close => {
                 for prompt in self.prompts().iter() {
-                    let _ = prompt.tell.send(Some(Why::Cancelled));
+                    let _ = prompt.tell.send(Some(StopCause::Cancelled));
                 }
                 return leave(&self, true).await;
             }
@@ -245,7 +254,7 @@ async fn serve_prompt(
         false => Renderer::Discard,
     };
     let tell = running.tell.clone();
-    let work = Box::new(Work { blocks, permits, model, request: Some(request) });
+    let work = Box::new(PromptJob { blocks, permits, model, request: Some(request) });
     place.send(Job::Prompt { work, renderer, stop, running });
     if !wait {
         return;
@@ -253,12 +262,12 @@ async fn serve_prompt(
     while let Some(message) = follow_ups.next().await {
         match message {
             FollowUp::Answer { question, answer } => questions.answer(question, answer),
-            FollowUp::Cancel => drop(tell.send(Some(Why::Cancelled))),
+            FollowUp::Cancel => drop(tell.send(Some(StopCause::Cancelled))),
         }
     }
     // The command is gone, so its prompt is cancelled.
     questions.close();
-    let _ = tell.send(Some(Why::Cancelled));
+    let _ = tell.send(Some(StopCause::Cancelled));
 }
 
 async fn serve_set(setting: Setting, mut replies: Replies, shared: &Arc<Shared>) {
@@ -277,8 +286,8 @@ async fn serve_set(setting: Setting, mut replies: Replies, shared: &Arc<Shared>)
     let _ = replies.send(&result.map_or_else(Reply::Failure, Reply::Set)).await;
 }
 
-async fn set_now(reach: &Reach, setting: &Setting) -> Result<SetResult> {
-    let Reach { agent, control, model: option, options } = reach;
+async fn set_now(reach: &RunningSession, setting: &Setting) -> Result<SetResult> {
+    let RunningSession { agent, control, model: option, options } = reach;
     let mut result = SetResult::default();
     match setting {
         Setting::Mode(mode) => switch_mode(agent, control, mode).await?,

@@ -1,8 +1,9 @@
-//! What the process of a session may at most be asked to do.
+//! The limits of requests to the process of a session.
 //!
-//! Everything that reaches the session's socket runs with the rights of its owner, which may be more than those of the process
-//! that connects: a command of an agent in a sandbox can open a socket too. So an owner never does more than the command
-//! that started it could. A command that wants more ends an idle owner and starts another one.
+//! Everything that reaches the session's socket runs with the rights of its owner, which may be
+//! more than those of the process that connects: a command of an agent in a sandbox can open a
+//! socket too. So an owner never does more than the command that started it could. A command that
+//! wants more ends an idle owner and starts another one.
 
 use attache_conn::process::guardians;
 
@@ -25,7 +26,7 @@ impl OwnerLimits {
         OwnerLimits { permits, guardians: guardians(std::process::id()).unwrap_or_default() }
     }
 
-    /// Refuses what comes from within an agent that this process is not a part of.
+    /// Refuses a command that runs inside of an agent, unless this process runs there, too.
     ///
     /// The peer could be confined, and it could answer questions that are meant for a person.
     ///
@@ -52,9 +53,10 @@ impl OwnerLimits {
     /// Refuses permits that allow more than those with which this process was started.
     ///
     /// # Errors
-    /// What exceeds them.
+    /// The permission that exceeds them.
     pub(super) fn check_permits(&self, wanted: &Permits) -> Result<(), Failure> {
-        // All members are named, so that a new one cannot be forgotten here. Limits of time and money are the command's own.
+        // All members are named, so that a new one cannot be forgotten here. Limits of time and
+        // money are the command's own.
         let Permits {
             mode,
             rules,
@@ -71,7 +73,8 @@ impl OwnerLimits {
         let exceeding = if mode.stricter(own.mode) != *mode {
             format!("the permission mode {}, it has {}", mode.name, own.mode.name)
         } else if *rules != own.rules {
-            // Rules allow and deny: without comparing all they could match, none is known to be the stricter.
+            // Rules allow and deny: without comparing all they could match, none is known to be the
+            // stricter.
             "another permission policy".to_owned()
         } else if !answers.iter().flatten().all(answered) {
             "other answers to forms".to_owned()

@@ -1,4 +1,4 @@
-//! What a prompt may do and how much it may take.
+//! The permissions and limits of a prompt.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::agents::AgentSpec;
-use crate::config::Source;
+use crate::config::{Source, keys};
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
 use crate::paths::Paths;
@@ -30,12 +30,12 @@ pub(crate) struct Permits {
     pub(crate) max_tokens: Option<u64>,
     pub(crate) max_cost: Option<f64>,
     pub(crate) retries: u64,
-    /// What forms are filled in with.
+    /// The values for forms.
     pub(crate) answers: Option<Map<String, Value>>,
 }
 
 impl Permits {
-    /// What flags and settings say.
+    /// Reads flags and settings.
     pub(crate) fn new(cx: &Cx) -> Result<Permits> {
         let answers = cx
             .flags
@@ -47,26 +47,23 @@ impl Permits {
         Ok(Permits { rules: rules(cx)?, answers, ..Permits::plain(cx)? })
     }
 
-    /// For what starts an agent without a prompt. The rules are not read: one that is wrong is no reason not to do it.
+    /// The permissions to start an agent without a prompt. Rules are not read, so that an invalid
+    /// one does not matter.
     pub(crate) fn without_turn(cx: &Cx) -> Result<Permits> {
         Ok(Permits::plain(cx)?.between_turns())
     }
 
     fn plain(cx: &Cx) -> Result<Permits> {
-        let config = &cx.config;
-        let mode = config.text("permissions").unwrap_or(Mode::ASK.name);
+        let settings = &cx.config.settings;
         Ok(Permits {
-            mode: mode.parse().map_err(Failure::usage)?,
+            mode: settings.permissions.parse().map_err(Failure::usage)?,
             rules: None,
-            unanswered: match config.text("non_interactive_permissions") {
-                Some("fail") => Unanswered::Fail,
-                _ => Unanswered::Deny,
-            },
-            timeout: config.seconds("timeout"),
-            max_turns: config.count("max_turns"),
-            max_tokens: config.count("max_tokens"),
-            max_cost: config.number("max_cost"),
-            retries: config.count("prompt_retries").unwrap_or_default(),
+            unanswered: settings.non_interactive_permissions.parse().map_err(Failure::usage)?,
+            timeout: settings.timeout,
+            max_turns: settings.max_turns,
+            max_tokens: settings.max_tokens,
+            max_cost: settings.max_cost,
+            retries: settings.prompt_retries,
             answers: None,
         })
     }
@@ -100,11 +97,9 @@ impl Permits {
             let audit = Audit::open(&paths.state.join("audit.jsonl")).context("the audit log")?;
             Ok((memory, audit))
         };
-        // Without a record of what was decided nothing is lent.
+        // Without an audit log nothing is provided to the agent.
         let (memory, audit) = open().map_err(|failure: Failure| {
-            failure.hint(
-                "what is decided is written down there; ATTACHE_HOME names a place where that is possible",
-            )
+            failure.hint("cannot write the audit log; set ATTACHE_HOME to a writable directory")
         })?;
         Ok(policy
             .roots(roots)
@@ -140,13 +135,13 @@ mod mode_name {
 
 /// The rules of the settings, read once to tell mistakes before anything is started.
 fn rules(cx: &Cx) -> Result<Option<String>> {
-    let Some(setting) = cx.config.setting("permission_policy") else { return Ok(None) };
-    let Some(spec) = setting.value.as_str() else { return Ok(None) };
-    let read = match &setting.source {
-        // What a file names lies beside it, wherever the user is.
+    let Some(spec) = &cx.config.settings.permission_policy else { return Ok(None) };
+    let source = cx.config.source(&keys::PERMISSION_POLICY);
+    let read = match source {
+        // Paths in a file are relative to it.
         Source::User(file) | Source::Project(file) => {
             let base = file.parent().unwrap_or(&cx.cwd);
-            let read = match &setting.source {
+            let read = match source {
                 // A project may put anything in the place of the file.
                 Source::Project(_) => {
                     read_rules(spec, base, |path| read_text_bounded(path, LARGEST_FILE, FinalLink::Follow))
@@ -168,7 +163,8 @@ fn rules(cx: &Cx) -> Result<Option<String>> {
     read.map(Some)
 }
 
-/// Whether a policy can be used. Gives back what to keep of it: rules as they are, a file by where it is.
+/// Checks a policy. Returns the value to store: the rules themselves, or the absolute path of their
+/// file.
 pub(crate) fn check_policy(spec: &str, cwd: &Path) -> Result<String> {
     read_rules(spec, cwd, read_all)?;
     Ok(match is_inline(spec) {

@@ -1,18 +1,18 @@
 //! `attache prompt`: a prompt for a session of this directory.
 
 use std::path::Path;
-use std::time::Duration;
 
 use serde_json::json;
 
-use super::exec::{end, log};
+use super::exec::{end, wire_log};
 use super::input;
 use super::permits::Permits;
 #[cfg(unix)]
 use super::protocol::Answer;
 use super::protocol::PromptRequest;
 use super::renderer::{Local, Renderer};
-use super::setup::Setup;
+use super::setup::SessionSetup;
+use crate::config::{Source, keys};
 use crate::cx::Cx;
 use crate::error::{Failure, Kind, Result};
 use crate::output::{Format, Mark, count};
@@ -20,7 +20,7 @@ use crate::runtime::runtime;
 use crate::session_store::{Record, Scope, Store, boundary};
 
 /// The open session that is meant, in this directory or above it.
-pub(crate) fn find(cx: &Cx, setup: &Setup) -> Result<Record> {
+pub(crate) fn find(cx: &Cx, setup: &SessionSetup) -> Result<Record> {
     let name = cx.flags.prompt.session.as_deref();
     let scope = Scope::new(&setup.spec, &cx.cwd, name);
     if let Some(record) = Store::new(&cx.paths).route(&scope)? {
@@ -34,26 +34,21 @@ pub(crate) fn find(cx: &Cx, setup: &Setup) -> Result<Record> {
     let name = name.map(|name| format!(" --name {}", crate::agents::join([name]))).unwrap_or_default();
     let failure = Failure::new(
         Kind::NoSession,
-        format_args!("there is no session here (searched up to {})", boundary(&cx.cwd).display()),
+        format_args!("no session in this directory yet (searched up to {})", boundary(&cx.cwd).display()),
     )
-    .hint(format!("create one: attache{agent} sessions new{name}"));
+    .hint(format!("start one: attache{agent} sessions new{name}"));
     // Words without a command are a prompt; a command that was mistyped is one too.
     let mistyped = cx.args.word(0).filter(|_| cx.args.path().is_empty());
     let mistyped = mistyped.filter(|word| word.len() > 3).and_then(crate::args::nearest_command);
     Err(match mistyped {
-        Some(command) => failure.hint(format!("or was the command `{command}` meant?")),
+        Some(command) => failure.hint(format!("did you mean the command `{command}`?")),
         None => failure,
     })
 }
 
-/// How long the owner stays when there is nothing to do.
-pub(super) fn ttl(cx: &Cx) -> Duration {
-    cx.config.seconds("ttl").unwrap_or(Duration::from_secs(300))
-}
-
 /// Sends a prompt to a session.
 pub(crate) fn prompt(cx: &Cx) -> Result<()> {
-    let setup = Setup::new(cx)?;
+    let setup = SessionSetup::new(cx)?;
     let permits = Permits::new(cx)?;
     let blocks = input::prompt(cx)?;
     let record = find(cx, &setup)?;
@@ -61,16 +56,16 @@ pub(crate) fn prompt(cx: &Cx) -> Result<()> {
     cx.warn();
     banner(cx, &record);
     runtime(async {
-        let log = log(cx, &setup)?;
+        let log = wire_log(cx.output.verbose, &setup);
         let mut local = Local::new(&cx.output, log);
-        let model = cx.config.text("model").filter(|_| cx.config.is_said("model")).map(str::to_owned);
+        let model = cx.config.settings.model.clone();
         let prompt = PromptRequest {
             blocks,
             permits,
             model,
             wait: !cx.flags.prompt.no_wait,
             attended: local.is_attended(),
-            ttl: cx.config.is_said("ttl").then(|| ttl(cx)),
+            ttl: (*cx.config.source(&keys::TTL) != Source::Default).then(|| cx.config.settings.ttl),
         };
         let result = submit(cx, &record, &setup, prompt, &mut local).await;
         let mut renderer = Renderer::Local(Box::new(local));
@@ -106,13 +101,13 @@ fn queued(cx: &Cx, record: &Record, request: &str) {
     }
 }
 
-/// Sends the prompt to the session's owner and shows its progress. Returns the request's name if the command does not
-/// wait.
+/// Sends the prompt to the session's owner and shows its progress. Returns the request's name if
+/// the command does not wait.
 #[cfg(unix)]
 async fn submit(
     cx: &Cx,
     record: &Record,
-    setup: &Setup,
+    setup: &SessionSetup,
     prompt: PromptRequest,
     local: &mut Local,
 ) -> Result<Option<String>> {
@@ -121,10 +116,10 @@ async fn submit(
 
     let permits = prompt.permits.clone();
     let request = Request::new(&record.id, RemoteCommand::Prompt(Box::new(prompt)));
-    // An owner that is ending closes the connection without a reply; the next one is asked then. An owner that was
-    // started with fewer permissions is replaced.
+    // An owner that is ending closes the connection without a reply; the next one is asked then. An
+    // owner that was started with fewer permissions is replaced.
     for attempt in 0..3 {
-        let mut owner = reach_owner(&cx.paths, record, setup, &permits, ttl(cx)).await?;
+        let mut owner = reach_owner(&cx.paths, record, setup, &permits, cx.config.settings.ttl).await?;
         if owner.request(&request).await.is_err() {
             continue;
         }
@@ -148,7 +143,7 @@ async fn submit(
             _ => {}
         }
     }
-    Err(Failure::runtime("the session's process does not take the prompt").detail("OWNER_GONE"))
+    Err(Failure::runtime("the session's process does not accept the prompt").detail("OWNER_GONE"))
 }
 
 /// Shows a prompt until it ends.
@@ -256,7 +251,8 @@ async fn ask(local: &mut Local, question: Option<&Question>) -> Option<Answer> {
     }
 }
 
-/// Which page the user has agreed to visit: one whose address was shown just before the question that was answered with yes.
+/// Which page the user has agreed to visit: one whose address was shown just before the question
+/// that was answered with yes.
 #[cfg(unix)]
 #[derive(Default)]
 struct PageConsent {
@@ -301,19 +297,20 @@ impl PageConsent {
 async fn submit(
     cx: &Cx,
     record: &Record,
-    setup: &Setup,
+    setup: &SessionSetup,
     prompt: PromptRequest,
     local: &mut Local,
 ) -> Result<Option<String>> {
     use super::exec::stoppable;
-    use super::worker::{Work, Worker};
+    use super::worker::{PromptJob, Worker};
 
     let Some(_lock) = Store::new(&cx.paths).own(&record.id)? else {
         return Err(Failure::runtime("another prompt runs in this session; wait for it"));
     };
-    let taken = std::mem::replace(local, Local::new(&cx.output, log(cx, setup)?));
+    let taken = std::mem::replace(local, Local::new(&cx.output, wire_log(cx.output.verbose, setup)));
     let mut renderer = Renderer::Local(Box::new(taken));
-    let work = Work { blocks: prompt.blocks, permits: prompt.permits, model: prompt.model, request: None };
+    let work =
+        PromptJob { blocks: prompt.blocks, permits: prompt.permits, model: prompt.model, request: None };
     let mut worker = Worker::new(&cx.paths, setup.clone(), record, cx.output.verbose);
     let result =
         stoppable(async |mut stop| worker.prompt(work, &mut renderer, &mut stop, |_| {}).await).await;

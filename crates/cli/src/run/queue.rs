@@ -1,4 +1,5 @@
-//! The state that the connections to an owner share: the queue of its jobs, and the limits of requests.
+//! The state that the connections to an owner share: the queue of its jobs, and the limits of
+//! requests.
 
 use std::collections::VecDeque;
 use std::io::{self, Write as _};
@@ -11,15 +12,15 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use super::owner_limits::OwnerLimits;
 use super::renderer::Renderer;
 use super::socket::{LARGE_REQUESTS, Replies};
-use super::turn::{Stop, Why};
-use super::worker::{Reach, Setting, Work};
+use super::turn::{Stop, StopCause};
+use super::worker::{PromptJob, RunningSession, Setting};
 use crate::session_store::{Store, hash};
 use crate::time::now;
 
 /// A job of the owner. Jobs run in the order of their requests.
 pub(super) enum Job {
     Prompt {
-        work: Box<Work>,
+        work: Box<PromptJob>,
         renderer: Renderer,
         stop: Stop,
         running: Running,
@@ -41,8 +42,8 @@ pub(super) struct Running {
     pub(super) request: String,
     /// Its approximate size in memory.
     pub(super) size: usize,
-    pub(super) tell: Arc<watch::Sender<Option<Why>>>,
-    pub(super) control: Arc<Mutex<Option<Reach>>>,
+    pub(super) tell: Arc<watch::Sender<Option<StopCause>>>,
+    pub(super) control: Arc<Mutex<Option<RunningSession>>>,
 }
 
 /// The state that all connections share.
@@ -94,7 +95,8 @@ impl Shared {
         format!("{:x}-{:x}", std::process::id(), hash(&format!("{number} {}", now())))
     }
 
-    /// Reserves a place in the queue. Returns it with the number of prompts before it; `None` if the queue is full.
+    /// Reserves a place in the queue. Returns it with the number of prompts before it; `None` if
+    /// the queue is full.
     pub(super) fn enqueue(&self, prompt: &Running) -> Option<(mpsc::OwnedPermit<Job>, usize)> {
         let mut prompts = self.prompts();
         let waiting: usize = prompts.iter().map(|prompt| prompt.size).sum();

@@ -11,7 +11,7 @@ use super::owner::OwnerStart;
 use super::owner_limits::NEEDS_NEW_OWNER;
 use super::permits::Permits;
 use super::protocol::{Incoming, RemoteCommand, Reply, Request};
-use super::setup::Setup;
+use super::setup::SessionSetup;
 use super::socket::{OwnerConnection, socket_path};
 use crate::error::{Context as _, Failure, Result};
 use crate::paths::{Paths, private_dir};
@@ -66,7 +66,7 @@ async fn connect(paths: &Paths, id: &str) -> Result<Option<OwnerConnection>> {
 pub(super) async fn reach_owner(
     paths: &Paths,
     record: &Record,
-    setup: &Setup,
+    setup: &SessionSetup,
     permits: &Permits,
     ttl: Duration,
 ) -> Result<OwnerConnection> {
@@ -118,7 +118,13 @@ pub(super) async fn replace_owner(paths: &Paths, record: &Record, refusal: &Fail
 }
 
 /// Starts the owner and waits until it listens.
-fn start(paths: &Paths, record: &Record, setup: &Setup, permits: &Permits, ttl: Duration) -> Result<()> {
+fn start(
+    paths: &Paths,
+    record: &Record,
+    setup: &SessionSetup,
+    permits: &Permits,
+    ttl: Duration,
+) -> Result<()> {
     let log = log_file(paths, &record.id);
     private_dir(&paths.logs()).context("the log")?;
     let stderr = private::append(&log).context("the log")?;
@@ -139,7 +145,8 @@ fn start(paths: &Paths, record: &Record, setup: &Setup, permits: &Permits, ttl: 
         OwnerStart { session: record.id.clone(), setup: setup.clone(), permits: permits.clone(), ttl };
     let start = serde_json::to_vec(&start).context("the session's process")?;
     if let Some(mut stdin) = child.stdin.take() {
-        // Through a pipe, because every user can read arguments. A process that has ended prints no line below.
+        // Through a pipe, because every user can read arguments. A process that has ended prints no
+        // line below.
         let _ = stdin.write_all(&start);
     }
     let mut line = String::new();
@@ -162,8 +169,8 @@ pub(crate) async fn close_owner(paths: &Paths, id: &str) -> Result<bool> {
     dismiss_owner(paths, id, RemoteCommand::Close).await
 }
 
-/// Ends the owner, if there is one, with [`RemoteCommand::Leave`] or [`RemoteCommand::Close`]. Returns whether there
-/// was one.
+/// Ends the owner, if there is one, with [`RemoteCommand::Leave`] or [`RemoteCommand::Close`].
+/// Returns whether there was one.
 async fn dismiss_owner(paths: &Paths, id: &str, command: RemoteCommand) -> Result<bool> {
     let Some(mut link) = find_owner(paths, id).await? else { return Ok(false) };
     if link.request(&Request::new(id, command)).await.is_ok() {

@@ -1,4 +1,4 @@
-//! Where the lines of a turn go, and who is asked.
+//! Shows the messages of a turn and asks for permission.
 
 use std::future::Future;
 use std::io::{self, BufRead as _, IsTerminal as _};
@@ -12,7 +12,7 @@ use super::ask::Ask;
 use super::protocol::Reply;
 use crate::error::Failure;
 use crate::forms::{self, Person};
-use crate::log::Log;
+use crate::log::WireLog;
 use crate::output::{
     Channel, Document, Mark, Output, Reading, Screen, revealed, show_pages, wait_unanswered,
 };
@@ -20,7 +20,7 @@ use crate::session_store::Recorder;
 use crate::wire::{Lines, Wire};
 use attache_term::render::style::{Colour, Line, Style};
 
-/// Where the lines of a turn go.
+/// The destination of the messages of a turn.
 pub(crate) enum Renderer {
     /// This terminal, or whatever stdout is.
     Local(Box<Local>),
@@ -37,14 +37,14 @@ pub(crate) enum Renderer {
 /// This terminal.
 pub(crate) struct Local {
     pub(crate) screen: Screen,
-    log: Log,
+    log: WireLog,
     asker: Option<Asker>,
-    /// Only JSON is wanted.
+    /// Only JSON is printed.
     strict: bool,
 }
 
 impl Local {
-    pub(crate) fn new(output: &Output, log: Log) -> Local {
+    pub(crate) fn new(output: &Output, log: WireLog) -> Local {
         let attended = io::stdin().is_terminal() && output.stderr.terminal;
         Local {
             screen: Screen::new(output),
@@ -54,21 +54,19 @@ impl Local {
         }
     }
 
-    /// Whether somebody is there.
+    /// Whether a user can be asked.
     pub(crate) fn is_attended(&self) -> bool {
         self.asker.is_some()
     }
 
-    /// A line went over the wire.
+    /// Takes a message between agent and client.
     pub(crate) fn line(&mut self, flow: Flow, line: &[u8]) {
-        if self.log.is_on() {
-            self.log.line(flow, line);
-        }
+        self.log.line(flow, line);
         self.screen.line(flow, line);
     }
 
-    /// Writes what the screen has. A reader of stdout that is slow is waited for. What once could not be written makes every
-    /// later call fail too, so whoever looks at the end knows.
+    /// Writes the output of the screen and waits for a slow reader. After an error every later call
+    /// fails, too.
     pub(crate) async fn write(&mut self) -> io::Result<()> {
         self.screen.out.flush().await
     }
@@ -76,12 +74,12 @@ impl Local {
     /// Asks the person at the terminal. `None` if there is none, or no answer.
     pub(crate) async fn ask(&mut self, ask: &Ask) -> Option<usize> {
         self.screen.finish();
-        // The question must not come before what led to it.
+        // The question must not precede the messages that led to it.
         let _ = self.write().await;
         self.asker.as_mut()?.ask(ask, &mut self.screen.out.stderr).await
     }
 
-    /// Lets a question be seen before it takes an answer.
+    /// Waits until a question can be read.
     pub(crate) async fn pause(&mut self) {
         let _ = self.write().await;
         if let Some(asker) = &mut self.asker {
@@ -89,14 +87,14 @@ impl Local {
         }
     }
 
-    /// Asks for a line. `None` if nobody is there, or at the end of the input.
+    /// Asks for a line. `None` without a user, or at the end of the input.
     pub(crate) async fn line_for(&mut self, question: &str) -> Option<String> {
         self.screen.finish();
         let _ = self.write().await;
         self.asker.as_mut()?.line_for(question, &mut self.screen.out.stderr).await
     }
 
-    /// Shows a line to whoever is asked.
+    /// Shows a line before a question.
     pub(crate) async fn tell(&mut self, text: &str) {
         self.screen.finish();
         self.screen.out.stderr.one_line(text);
@@ -110,7 +108,7 @@ impl Local {
         }
     }
 
-    /// Tells something that matters whatever the format is, on stderr.
+    /// Shows a note in every format, on stderr.
     pub(crate) async fn note(&mut self, text: &str) {
         if !self.strict {
             self.screen.out.stderr.line(&Mark::Note.then(text));
@@ -118,7 +116,7 @@ impl Local {
         }
     }
 
-    /// Something went wrong.
+    /// Shows a failure.
     pub(crate) async fn failure(&mut self, failure: &mut Failure) {
         self.screen.failure(failure);
         let _ = self.write().await;
@@ -132,7 +130,7 @@ impl Local {
 }
 
 impl Renderer {
-    /// Whether somebody can be asked.
+    /// Whether a user can be asked.
     pub(crate) fn is_attended(&self) -> bool {
         match self {
             Renderer::Local(local) => local.is_attended(),
@@ -142,7 +140,7 @@ impl Renderer {
         }
     }
 
-    /// Passes lines on. An error means that nobody listens any more.
+    /// Shows lines. An error means that the reader is gone.
     async fn show(&mut self, lines: &Lines) -> io::Result<()> {
         match self {
             Renderer::Local(local) => {
@@ -161,7 +159,7 @@ impl Renderer {
         }
     }
 
-    /// Asks. `None` if nobody answers.
+    /// Asks for permission. `None` without an answer.
     pub(crate) async fn ask(&mut self, ask: &Ask) -> Option<usize> {
         match self {
             Renderer::Local(local) => local.ask(ask).await,
@@ -171,7 +169,7 @@ impl Renderer {
         }
     }
 
-    /// Tells something that matters whatever the format is.
+    /// Shows a note in every format.
     pub(crate) async fn note(&mut self, text: &str) {
         match self {
             Renderer::Local(local) => local.note(text).await,
@@ -181,7 +179,7 @@ impl Renderer {
         }
     }
 
-    /// Tells something about permissions.
+    /// Shows a decision about a permission.
     pub(crate) async fn permission(&mut self, notice: &str) {
         match self {
             Renderer::Local(local) => {
@@ -236,7 +234,7 @@ impl Person for Renderer {
 /// Lines are written together until there are this many bytes of them.
 const MUCH: usize = 32 << 10;
 
-/// A renderer, and the history beside it.
+/// A renderer, and the recorder of the history.
 pub(crate) struct View<'a> {
     pub(crate) renderer: &'a mut Renderer,
     pub(crate) recorder: Option<&'a mut Recorder>,
@@ -253,7 +251,7 @@ impl<'a> View<'a> {
         View { renderer, recorder, wire, lines: Lines::default() }
     }
 
-    /// Passes on what has gathered.
+    /// Shows the buffered lines.
     pub(crate) async fn drain(&mut self) -> io::Result<()> {
         self.wire.take(&mut self.lines);
         if self.lines.is_empty() {
@@ -271,12 +269,12 @@ impl<'a> View<'a> {
         shown
     }
 
-    /// Passes on what has gathered if it is worth a write of its own; the rest goes when nothing else is to be done.
+    /// Shows the buffered lines if there are many; few are shown when there is nothing else to do.
     pub(crate) async fn drain_if_much(&mut self) -> io::Result<()> {
         if self.wire.gathered() < MUCH { Ok(()) } else { self.drain().await }
     }
 
-    /// Passes lines on while something else happens.
+    /// Shows lines while a future runs.
     pub(crate) async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         let wire = self.wire.clone();
@@ -328,7 +326,7 @@ impl Asker {
         show_pages(document, channel, async || self.line().await).await
     }
 
-    /// Lets a question be seen before it is answered. What was typed meanwhile was meant for something else, and is discarded.
+    /// Waits until the question can be read. Input typed before that is discarded.
     async fn pause(&mut self) {
         wait_unanswered().await;
         if let Some(lines) = &mut self.0 {

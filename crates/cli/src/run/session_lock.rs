@@ -1,7 +1,7 @@
 //! The lock of a session that a chat holds: the session is driven by this process.
 //!
-//! The lock keeps other processes out, as it does for an owner. Commands that connect to the session's control socket
-//! learn where it is open.
+//! The lock keeps other processes out, as it does for an owner. Commands that connect to the
+//! session's control socket learn where it is open.
 
 use std::fs::File;
 
@@ -96,7 +96,7 @@ mod unix {
         }
 
         fn check_peer(&self, _pid: Option<u32>) -> Result<()> {
-            // Prompts and settings are refused whoever sends them.
+            // Prompts and settings are refused from every process.
             Ok(())
         }
 

@@ -1,7 +1,7 @@
 //! Modes, models and options of a session.
 //!
-//! What the agent offers is known from its answers, and checked before anything is sent. Some agents list it when a session
-//! is new and not when it is taken up again; what is not known is sent as it is, and the agent says whether it fits.
+//! Values are checked against the agent's lists before they are sent. Some agents send no lists
+//! when a session is resumed; values are sent unchecked then, and the agent decides.
 
 use std::sync::Arc;
 
@@ -121,7 +121,7 @@ fn switch(value: &str) -> Option<bool> {
     }
 }
 
-/// Sets an option while a turn has the session. `any` says whether the agent has told its options.
+/// Sets an option while a turn has the session. `any` tells whether the agent has sent its options.
 pub(super) async fn switch_option(
     agent: &AgentHandle,
     control: &SessionControl,

@@ -1,4 +1,4 @@
-//! What an agent and its session are started with.
+//! The parameters of an agent and its session.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,13 +16,13 @@ use crate::error::{Failure, Result};
 use crate::paths::Paths;
 use crate::session_store::Record;
 
-/// All that is needed to start an agent and a session, or to find the session again.
+/// The parameters to start an agent and to start or restore a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Setup {
+pub(crate) struct SessionSetup {
     pub(crate) spec: AgentSpec,
     pub(crate) cwd: PathBuf,
     pub(crate) directories: Vec<PathBuf>,
-    /// As they go over the wire.
+    /// As in the protocol.
     pub(crate) mcp_servers: Vec<Value>,
     /// A text that replaces the agent's own, or `{"append": text}`.
     pub(crate) system_prompt: Option<Value>,
@@ -39,15 +39,15 @@ pub(crate) struct Setup {
     pub(crate) must_authenticate: bool,
 }
 
-impl Setup {
-    /// What flags and settings say.
-    pub(crate) fn new(cx: &Cx) -> Result<Setup> {
-        Setup::of(cx, cx.agent()?)
+impl SessionSetup {
+    /// Reads flags and settings.
+    pub(crate) fn new(cx: &Cx) -> Result<SessionSetup> {
+        SessionSetup::of(cx, cx.agent()?)
     }
 
-    /// The same for an agent that is meant in another way.
-    pub(crate) fn of(cx: &Cx, spec: AgentSpec) -> Result<Setup> {
-        let config = &cx.config;
+    /// The same for another agent.
+    pub(crate) fn of(cx: &Cx, spec: AgentSpec) -> Result<SessionSetup> {
+        let settings = &cx.config.settings;
         let system_prompt = match (&cx.flags.system_prompt, &cx.flags.append_system_prompt) {
             (Some(text), _) if !text.trim().is_empty() => Some(json!(text)),
             (_, Some(text)) if !text.trim().is_empty() => Some(json!({ "append": text })),
@@ -55,27 +55,27 @@ impl Setup {
             _ => return Err(Failure::usage("the system prompt is empty")),
         };
         let credentials = credentials(cx, &spec);
-        Ok(Setup {
-            model: config.text("model").map(str::to_owned).or_else(|| spec.model.clone()),
+        Ok(SessionSetup {
+            model: settings.model.clone().or_else(|| spec.model.clone()),
             spec,
             cwd: cx.cwd.clone(),
             directories: cx.directories()?,
             mcp_servers: mcp::servers(cx)?,
             system_prompt,
             allowed_tools: cx.flags.allowed_tools.as_deref().map(tools).transpose()?,
-            max_turns: config.count("max_turns"),
-            fs: config.is("fs"),
-            terminal: config.is("terminal"),
-            sandbox: config.is("sandbox"),
-            start_timeout: config.seconds("start_timeout").unwrap_or(Duration::from_secs(60)),
-            cancel_timeout: config.seconds("cancel_timeout").unwrap_or(Duration::from_secs(10)),
+            max_turns: settings.max_turns,
+            fs: settings.fs,
+            terminal: settings.terminal,
+            sandbox: settings.sandbox,
+            start_timeout: settings.start_timeout,
+            cancel_timeout: settings.cancel_timeout,
             credentials,
-            must_authenticate: config.text("auth_policy") == Some("fail"),
+            must_authenticate: settings.auth_policy == "fail",
         })
     }
 
-    /// The same for a session that was recorded: what it was started with holds, unless something else is said now.
-    pub(crate) fn with_record(mut self, record: &Record) -> Setup {
+    /// Adds the parameters that a recorded session was started with, unless flags override them.
+    pub(crate) fn with_record(mut self, record: &Record) -> SessionSetup {
         self.cwd.clone_from(&record.cwd);
         if self.directories.is_empty() {
             self.directories.clone_from(&record.directories);
@@ -85,7 +85,7 @@ impl Setup {
         self
     }
 
-    /// The values that must not be seen.
+    /// The values to mask.
     pub(crate) fn secrets(&self) -> Vec<String> {
         let env = self.spec.env.iter().filter(|(name, _)| attache_host::secrets::is_secret_name(name));
         env.map(|(_, value)| value.clone()).chain(self.credentials.values().cloned()).collect()
@@ -96,7 +96,8 @@ impl Setup {
         Sandbox { always: self.sandbox, hidden: paths.all() }
     }
 
-    /// What agents read that know no other way: the `_meta` of claude-agent-acp, which others pass over.
+    /// The `_meta` of claude-agent-acp for options that the protocol does not have. Other agents
+    /// ignore it.
     pub(crate) fn meta(&self, native_system_prompt: bool) -> Option<Value> {
         let mut meta = Map::new();
         if let Some(prompt) = self.system_prompt.as_ref().filter(|_| !native_system_prompt) {
@@ -123,7 +124,7 @@ fn tools(list: &str) -> Result<Vec<String>> {
     }
     let tools: Vec<String> = list.split(',').map(|tool| tool.trim().to_owned()).collect();
     if tools.iter().any(String::is_empty) {
-        return Err(Failure::usage("--allowed-tools is a list separated by commas, without empty places"));
+        return Err(Failure::usage("--allowed-tools is a comma-separated list without empty items"));
     }
     Ok(tools)
 }

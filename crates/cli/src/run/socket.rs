@@ -1,6 +1,8 @@
-//! The control socket of a session: a Unix socket at which its owner serves the commands of the same user.
+//! The control socket of a session: a Unix socket at which its owner serves the commands of the
+//! same user.
 //!
-//! Both sides check that the peer runs as the same user. Lines, connections and the time for a request are bounded.
+//! Both sides check that the peer runs as the same user. Lines, connections and the time for a
+//! request are bounded.
 
 use std::fs;
 use std::future::Future;
@@ -29,7 +31,8 @@ use crate::wire::Lines;
 
 /// The longest socket path that every supported system accepts.
 const LONGEST_PATH: usize = 100;
-/// The longest line: a message of the largest size that a connection to an agent takes, with its envelope.
+/// The longest line: a message of the largest size that a connection to an agent takes, with its
+/// envelope.
 const LONGEST_LINE: usize = (64 << 20) + (64 << 10);
 /// The longest line of a command after its request.
 const LONGEST_FOLLOW_UP: usize = 1 << 20;
@@ -39,7 +42,8 @@ const SMALL_REQUEST: usize = 64 << 10;
 pub(super) const LARGE_REQUESTS: usize = 2;
 /// How long a command may take to send its request.
 const REQUEST_TIME: Duration = Duration::from_secs(10);
-/// How long a command may leave replies unread once its prompt is to end. Before that a slow reader is waited for.
+/// How long a command may leave replies unread once its prompt is to end. Before that a slow reader
+/// is waited for.
 const READ_TIME: Duration = Duration::from_secs(5);
 
 /// The socket of a session's owner. Its directory is private.
@@ -71,8 +75,8 @@ fn check_user(stream: &UnixStream) -> io::Result<()> {
     ))
 }
 
-/// Reads up to the end of a line, which is kept. False at the end of the input. Cancel safe: what was read is in
-/// `line`.
+/// Reads up to the end of a line, which is kept. False at the end of the input. Cancel safe: what
+/// was read is in `line`.
 async fn read_line(
     reader: &mut BufReader<OwnedReadHalf>,
     line: &mut Vec<u8>,
@@ -151,16 +155,16 @@ pub(super) struct ServedRequest {
     pub(super) replies: Replies,
 }
 
-/// The socket at which the owner of a session listens. Dropping it removes the socket; commands that are being served
-/// are not affected.
+/// The socket at which the owner of a session listens. Dropping it removes the socket; commands
+/// that are being served are not affected.
 pub(super) struct ControlSocket {
     path: PathBuf,
     accepting: JoinHandle<()>,
 }
 
 impl ControlSocket {
-    /// Listens for at most `limit` commands at once. The caller holds the lock of the session, so a socket that exists
-    /// already is left over.
+    /// Listens for at most `limit` commands at once. The caller holds the lock of the session, so a
+    /// socket that exists already is left over.
     pub(super) fn open<H: Handler>(paths: &Paths, handler: Arc<H>, limit: usize) -> Result<ControlSocket> {
         let bind = || {
             let path = socket_path(paths, handler.session())?;
@@ -293,7 +297,8 @@ pub(super) struct FollowUps {
 }
 
 impl FollowUps {
-    /// Returns the next valid message; `None` when the command is gone or sends a line that is too long.
+    /// Returns the next valid message; `None` when the command is gone or sends a line that is too
+    /// long.
     pub(super) async fn next(&mut self) -> Option<FollowUp> {
         loop {
             self.line.clear();
@@ -392,7 +397,8 @@ impl RemoteRenderer {
         }
     }
 
-    /// Writes to the command. A command that does not read cannot keep its prompt from being cancelled.
+    /// Writes to the command. A command that does not read cannot keep its prompt from being
+    /// cancelled.
     async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.lost {
             return Err(io::ErrorKind::BrokenPipe.into());

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use serde_json::{Map, Value, json};
 
-use super::setup::Setup;
+use super::setup::SessionSetup;
 use crate::cx::Cx;
 use crate::error::Result;
 use crate::output::Format;
@@ -13,7 +13,7 @@ use crate::time::{clock, parse};
 
 /// Says how a session is.
 pub(crate) fn status(cx: &Cx) -> Result<()> {
-    let setup = Setup::new(cx)?;
+    let setup = SessionSetup::new(cx)?;
     let scope = Scope::new(&setup.spec, &cx.cwd, cx.flags.prompt.session.as_deref());
     let store = Store::new(&cx.paths);
     let Some(record) = store.find(&scope, false)? else {

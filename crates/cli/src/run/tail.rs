@@ -1,4 +1,4 @@
-//! The last lines that an agent has printed on its stderr, kept for the errors that it answers with.
+//! The last lines of an agent's stderr, kept to explain its errors.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -52,7 +52,8 @@ impl StderrTail {
         lines.push_back(line);
     }
 
-    /// Waits a moment for lines that were printed before an answer and are still on their way through the other pipe.
+    /// Waits a moment for lines that were printed before an answer and are still on their way
+    /// through the other pipe.
     pub(crate) async fn settle(&self) {
         tokio::time::sleep(DELAY).await;
     }
@@ -61,7 +62,7 @@ impl StderrTail {
         self.lock().iter().cloned().collect()
     }
 
-    /// Forgets what was printed: another turn begins.
+    /// Drops all lines, before the next turn.
     pub(crate) fn clear(&self) {
         self.lock().clear();
     }

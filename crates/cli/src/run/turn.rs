@@ -19,17 +19,17 @@ use crate::error::{Failure, Kind, Result};
 use crate::forms::{self, Outcome};
 use crate::tool_call::ToolState;
 
-/// Why a turn is to end before its time.
+/// The cause to stop a turn early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Why {
+pub(crate) enum StopCause {
     /// This process is to stop.
     Interrupted,
-    /// Somebody asked for it.
+    /// A command cancelled it.
     Cancelled,
 }
 
 /// Hears that a turn is to end.
-pub(crate) type Stop = watch::Receiver<Option<Why>>;
+pub(crate) type Stop = watch::Receiver<Option<StopCause>>;
 
 /// How a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,20 +37,20 @@ pub(crate) struct Ended {
     pub(crate) reason: StopReason,
 }
 
-/// What came in between.
+/// The reason why a turn ended early.
 enum Cause {
-    Why(Why),
-    /// What is printed cannot be written, because nobody reads it perhaps.
+    Stopped(StopCause),
+    /// The output cannot be written.
     Unheard(std::io::Error),
     Time(Duration),
     Budget(Exceeded),
-    /// Somebody should have been asked.
+    /// A user had to be asked, and there was none.
     Unattended(String),
 }
 
-/// A prompt, and what it is run with.
+/// A prompt and its parameters.
 pub(crate) struct Task<'a> {
-    /// What the agent is called.
+    /// The name of the agent.
     pub(crate) agent: &'a str,
     pub(crate) session: &'a mut Session,
     pub(crate) guard: &'a mut mpsc::Receiver<GuardEvent>,
@@ -82,7 +82,7 @@ pub(crate) async fn run(task: Task<'_>, view: &mut View<'_>, stop: &mut Stop) ->
             tools: HashMap::new(),
         };
         let result = turn.run(session, blocks.to_vec()).await;
-        // What was done unasked must not be done twice either.
+        // Actions that needed no permission must not be repeated either.
         let (touched, cancelled) = (turn.touched || policy.direct().allowed > 0, turn.cause.is_some());
         policy.turn_over(session.id());
         match result {
@@ -99,7 +99,8 @@ pub(crate) async fn run(task: Task<'_>, view: &mut View<'_>, stop: &mut Stop) ->
     }
 }
 
-/// Whether an error is of the kind that may not come again: the agent's own troubles, limits of rate.
+/// Whether an error is of the kind that may not come again: the agent's own troubles, limits of
+/// rate.
 fn may_pass(failure: &Failure) -> bool {
     let Some(ErrorObject { code, message, .. }) = &failure.answered else { return false };
     let text = message.to_lowercase();
@@ -108,7 +109,7 @@ fn may_pass(failure: &Failure) -> bool {
 }
 
 struct Running<'a, 's> {
-    /// ELIC-07: what the agent is called.
+    /// ELIC-07: the name of the agent.
     agent: &'a str,
     answers: Option<&'a Map<String, Value>>,
     guard: &'a mut mpsc::Receiver<GuardEvent>,
@@ -126,16 +127,17 @@ struct Running<'a, 's> {
     tools: HashMap<ToolCallId, ToolState>,
 }
 
-/// Open tool calls that are remembered, and the largest of them. A question about another one shows what its request states.
+/// The most open tool calls that are remembered, and the largest. A question about another call
+/// shows its request alone.
 const MOST_TOOLS: usize = 64;
 const LARGEST_TOOL: usize = 256 << 10;
 
-/// What happens next.
+/// The next event.
 enum Next {
     Event(Box<Event>),
     Over(Result<(), attache::Error>),
     Guard(GuardEvent),
-    Stop(Why),
+    Stop(StopCause),
     Late,
     Lines,
 }
@@ -170,11 +172,11 @@ impl Running<'_, '_> {
                 Next::Event(event) => self.event(*event).await,
                 Next::Guard(event) => self.guard_event(event).await,
                 Next::Over(over) => break over,
-                Next::Stop(why) => self.cause = Some(Cause::Why(why)),
+                Next::Stop(why) => self.cause = Some(Cause::Stopped(why)),
                 Next::Late => self.cause = Some(Cause::Time(self.timeout)),
                 Next::Lines => {}
             }
-            // CANCEL-09: told to stop, the agent may have more to say.
+            // CANCEL-09: after a cancel the agent may still send updates.
             if may_stop && self.cause.is_some() {
                 turn.cancel();
             }
@@ -197,7 +199,8 @@ impl Running<'_, '_> {
     ) -> Result<Ended> {
         let finished = over.is_ok() && reason.is_some_and(|reason| reason != StopReason::Cancelled);
         if let (Some(Cause::Budget(exceeded)), true) = (&self.cause, finished) {
-            // The answer is there and paid for: it counts, and the user knows why the next one will not come.
+            // The answer is there and paid for: it counts, and the user knows why the next one will
+            // not come.
             let note = format!("the budget is used up: {exceeded}");
             self.view.renderer.note(&note).await;
             self.cause = None;
@@ -205,15 +208,15 @@ impl Running<'_, '_> {
         let direct = self.policy.direct();
         let (allowed, denied) = (self.tally.allowed + direct.allowed, self.tally.denied + direct.denied);
         match (&self.cause, over) {
-            // Also an agent that dies when it is told to stop has stopped.
-            (Some(Cause::Why(Why::Interrupted)), _) => Err(Failure::interrupted()),
+            // An agent that dies when it is cancelled has stopped, too.
+            (Some(Cause::Stopped(StopCause::Interrupted)), _) => Err(Failure::interrupted()),
             (Some(Cause::Unheard(error)), _) => Err(Failure::unwritten(error)),
             (Some(Cause::Unattended(why)), _) => Err(Failure::new(Kind::PromptUnavailable, why)
                 .hint("run in a terminal to be asked, or allow it beforehand with --approve-reads, --approve-all or --permission-policy")),
             (Some(Cause::Budget(exceeded)), _) => {
                 Err(Failure::runtime(format_args!("the turn was cancelled: {exceeded}")).detail("BUDGET_EXCEEDED"))
             }
-            // What was finished in time counts.
+            // A turn that ended in time counts.
             (Some(Cause::Time(limit)), _) if !finished => {
                 Err(timed_out(*limit))
             }
@@ -290,7 +293,8 @@ impl Running<'_, '_> {
         self.answer(ask, decision);
     }
 
-    /// The request with everything that is known about its tool call, so that the question shows all of it.
+    /// The request with everything that is known about its tool call, so that the question shows
+    /// all of it.
     fn completed(&self, ask: &PermissionAsk) -> RequestPermissionRequest {
         let id = &ask.tool_call().tool_call_id;
         let mut tool = self.tools.get(id).cloned().unwrap_or_else(|| ToolState::new(id.clone()));
@@ -330,7 +334,7 @@ impl Running<'_, '_> {
             }
             () = expired => return Some(self.policy.unanswered(request, Silence::TimeLimit)),
             why = stopped(self.stop) => {
-                self.cause = Some(Cause::Why(why));
+                self.cause = Some(Cause::Stopped(why));
                 self.policy.withdrawn(request);
                 return None;
             }
@@ -360,7 +364,7 @@ impl Running<'_, '_> {
         }
     }
 
-    /// The agent wants to know something: from what was said beforehand, from a person, or not at all.
+    /// Answers a form of the agent: from `--answers`, by asking the user, or not at all.
     async fn elicitation(&mut self, ask: ElicitationAsk) {
         self.touched = true;
         let _ = self.view.drain().await;
@@ -386,7 +390,7 @@ impl Running<'_, '_> {
             outcome = forms::ask(&mut *self.view.renderer, self.agent, &ask) => outcome,
             () = ask.withdrawn() => Outcome::Cancelled,
             why = stopped(self.stop) => {
-                self.cause = Some(Cause::Why(why));
+                self.cause = Some(Cause::Stopped(why));
                 Outcome::Cancelled
             }
             () = late(self.deadline) => {
@@ -431,7 +435,7 @@ impl Running<'_, '_> {
                 }
                 () = reply.closed() => return,
                 why = stopped(self.stop) => {
-                    self.cause = Some(Cause::Why(why));
+                    self.cause = Some(Cause::Stopped(why));
                     Answer::Unanswered
                 }
                 () = late(self.deadline) => {
@@ -444,7 +448,7 @@ impl Running<'_, '_> {
     }
 }
 
-/// What scripts for acpx look for in the answer when a rule wants a person to decide and there is none.
+/// The answer that scripts for acpx expect if a rule escalates and no user can be asked.
 fn escalation(ask: &PermissionAsk, reason: &Reason) -> Option<Meta> {
     if !matches!(reason.source, Source::Rule | Source::Default) {
         return None;
@@ -473,7 +477,7 @@ fn escalation(ask: &PermissionAsk, reason: &Reason) -> Option<Meta> {
     Meta::new(&json!({ "acpx": { "permissionEscalation": escalation } })).ok()
 }
 
-/// What a question is about, in one line.
+/// The subject of a question, in one line.
 fn title(ask: &PermissionAsk) -> String {
     let call = ask.tool_call();
     let title = call.title.as_deref().unwrap_or(call.tool_call_id.as_str());
@@ -481,10 +485,10 @@ fn title(ask: &PermissionAsk) -> String {
 }
 
 /// Resolves when the turn is to end.
-pub(crate) async fn stopped(stop: &mut Stop) -> Why {
+pub(crate) async fn stopped(stop: &mut Stop) -> StopCause {
     match stop.wait_for(Option::is_some).await {
-        Ok(why) => why.unwrap_or(Why::Cancelled),
-        // Nobody is left who could say so.
+        Ok(why) => why.unwrap_or(StopCause::Cancelled),
+        // The connection is gone, so the agent cannot be told.
         Err(_) => std::future::pending().await,
     }
 }

@@ -15,7 +15,7 @@ use super::permits::Permits;
 use super::protocol::SetResult;
 use super::renderer::{Renderer, View};
 use super::settings::{model_option_id, set_mode, set_model, set_option};
-use super::setup::Setup;
+use super::setup::SessionSetup;
 use super::turn::{Ended, Stop, Task, late, run, stopped, timed_out};
 use crate::client_services::ClientServices;
 use crate::error::{Failure, Result};
@@ -24,11 +24,11 @@ use crate::session_store::{Record, Recorder, Store};
 use crate::time::now;
 use crate::wire::{Lines, Wire};
 
-/// The one that drives a session.
+/// Runs the agent of a session and its prompts.
 pub(crate) struct Worker {
     paths: Paths,
     store: Store,
-    setup: Setup,
+    setup: SessionSetup,
     id: String,
     wire: Wire,
     live: Option<Live>,
@@ -43,20 +43,20 @@ struct Live {
     session: Session,
 }
 
-/// The session of a prompt that runs, as others can reach it.
+/// Controls the session of a running prompt from other tasks.
 #[derive(Clone)]
-pub(crate) struct Reach {
+pub(crate) struct RunningSession {
     pub(super) agent: AgentHandle,
     pub(super) control: SessionControl,
     /// The option for models.
     pub(super) model: Option<String>,
-    /// Whether the agent has told its options.
+    /// Whether the agent has sent its options.
     pub(super) options: bool,
 }
 
-impl Reach {
-    fn new(session: &Session) -> Reach {
-        Reach {
+impl RunningSession {
+    fn new(session: &Session) -> RunningSession {
+        RunningSession {
             agent: session.agent().clone(),
             control: session.control(),
             model: model_option_id(session),
@@ -65,21 +65,21 @@ impl Reach {
     }
 }
 
-/// A prompt that is to be run.
-pub(crate) struct Work {
+/// A prompt to run.
+pub(crate) struct PromptJob {
     pub(crate) blocks: Vec<ContentBlock>,
     pub(crate) permits: Permits,
     /// Switch to this model first.
     pub(crate) model: Option<String>,
-    /// What the prompt is called in the history.
+    /// The name of the prompt in the history.
     pub(crate) request: Option<String>,
 }
 
-/// The agent runs and has the session.
+/// The result of starting the agent and restoring its session.
 struct Ready {
-    /// What the user should know.
+    /// A note for the user.
     note: Option<String>,
-    /// The agent was started for it, and found the session again.
+    /// Whether the agent was started and restored the session.
     resumed: bool,
 }
 
@@ -93,7 +93,7 @@ pub(crate) enum Setting {
 }
 
 impl Worker {
-    pub(crate) fn new(paths: &Paths, setup: Setup, record: &Record, verbose: bool) -> Worker {
+    pub(crate) fn new(paths: &Paths, setup: SessionSetup, record: &Record, verbose: bool) -> Worker {
         let store = Store::new(paths).with_secrets(setup.secrets());
         let recorder = store.history(&record.id).record(store.mask()).ok();
         Worker {
@@ -114,18 +114,18 @@ impl Worker {
         self.store.get(&self.id).ok_or_else(gone)
     }
 
-    /// Runs a prompt. `running` is told the moment the session is there, so that it can be reached meanwhile.
+    /// Runs a prompt. Calls `running` as soon as the session can be controlled by others.
     pub(crate) async fn prompt(
         &mut self,
-        work: Work,
+        work: PromptJob,
         renderer: &mut Renderer,
         stop: &mut Stop,
-        running: impl FnOnce(Reach),
+        running: impl FnOnce(RunningSession),
     ) -> Result<Ended> {
         let record = self.record()?;
         if let Some(limit) = work.permits.max_turns.filter(|limit| record.turns >= *limit) {
             return Err(Failure::runtime(format_args!(
-                "the session has had {}, the limit is {limit}",
+                "the session has had {}; the limit is {limit}",
                 crate::output::count(record.turns, "turn")
             ))
             .detail("BUDGET_EXCEEDED"));
@@ -150,7 +150,7 @@ impl Worker {
                 view.renderer.note(&note).await;
             }
             let Some(live) = &mut self.live else { return Err(Failure::runtime("the session is gone")) };
-            running(Reach::new(&live.session));
+            running(RunningSession::new(&live.session));
             let policy = live.connection.services.policy();
             let started = now();
             self.store.change(&self.id, |record| {
@@ -180,8 +180,8 @@ impl Worker {
         result
     }
 
-    /// Sees to it that the agent runs and has the session.
-    async fn ready(&mut self, record: &Record, work: &Work) -> Result<Ready> {
+    /// Starts the agent and restores its session, unless it runs already.
+    async fn ready(&mut self, record: &Record, work: &PromptJob) -> Result<Ready> {
         let policy = self.policy(&work.permits)?;
         if self.live.as_ref().is_some_and(|live| live.connection.agent.is_closed()) {
             self.live = None;
@@ -203,9 +203,8 @@ impl Worker {
                 if let Restored::Replaced(reason) = &restored
                     && record.turns > 0
                 {
-                    note = Some(format!(
-                        "the conversation so far could not be restored ({reason}); this is a new one"
-                    ));
+                    note =
+                        Some(format!("the conversation could not be restored ({reason}); this is a new one"));
                 }
                 for problem in problems {
                     note = Some(note.map_or_else(|| problem.clone(), |note| format!("{note}; {problem}")));
@@ -240,7 +239,7 @@ impl Worker {
         Ok(policy.span(Span::Session))
     }
 
-    /// Between turns the agent may do less than in them, and the record says what is.
+    /// Restricts the agent between turns and updates the record.
     async fn after(&mut self, permits: &Permits) -> Result<()> {
         if let Some(live) = &self.live {
             live.connection.services.set(self.policy(&permits.between_turns())?);
@@ -266,7 +265,7 @@ impl Worker {
         renderer: &mut Renderer,
     ) -> Result<SetResult> {
         let record = self.record()?;
-        let work = Work { blocks: Vec::new(), permits: permits.clone(), model: None, request: None };
+        let work = PromptJob { blocks: Vec::new(), permits: permits.clone(), model: None, request: None };
         let mut view = View::new(renderer, None, self.wire.clone());
         let Ready { resumed, .. } = view.during(self.ready(&record, &work)).await?;
         let Some(live) = &self.live else { return Err(Failure::runtime("the session is gone")) };
@@ -287,7 +286,8 @@ impl Worker {
         Ok(SetResult { options: done, resumed })
     }
 
-    /// Waits for the agent's end, and answers what it asks while nobody is there. Never resolves if no agent runs.
+    /// Waits for the end of the agent and denies its questions meanwhile. Never resolves if no
+    /// agent runs.
     pub(crate) async fn idle(&mut self) -> Option<Closed> {
         let Some(live) = &mut self.live else { return std::future::pending().await };
         let mut lines = Lines::default();
@@ -307,7 +307,7 @@ impl Worker {
         }
     }
 
-    /// The agent has ended: the record says how.
+    /// Records the end of the agent.
     pub(crate) fn gone(&mut self, closed: &Closed) -> Result<()> {
         self.live = None;
         self.store.change(&self.id, |record| {
@@ -324,7 +324,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Ends the agent. With `close` the agent is told that the session is over (SESS-25).
+    /// Ends the agent. SESS-25: with `close`, the session is closed first.
     pub(crate) async fn shutdown(&mut self, close: bool) {
         let Some(Live { connection, session }) = self.live.take() else { return };
         if close {
@@ -337,14 +337,13 @@ impl Worker {
     }
 }
 
-/// Remembers a setting.
+/// Writes a setting into a record.
 pub(crate) fn note_setting(record: &mut Record, setting: &Setting) {
     match setting {
         Setting::Mode(mode) => record.mode = Some(mode.clone()),
         Setting::Model(model) => record.model = Some(model.clone()),
         Setting::Option(key, value) => {
-            record.options.retain(|(known, _)| known != key);
-            record.options.push((key.clone(), json!(value)));
+            record.options.insert(key.clone(), json!(value));
         }
     }
 }

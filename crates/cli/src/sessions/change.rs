@@ -10,7 +10,7 @@ use super::{find, result};
 use crate::cx::{Cx, absolute};
 use crate::error::{Failure, Result};
 use crate::output::{Format, count as plural};
-use crate::run::Setup;
+use crate::run::SessionSetup;
 use crate::runtime::runtime;
 use crate::session_store::{self, Record, Scope, Store};
 use crate::time::{format, now, parse};
@@ -40,7 +40,7 @@ fn close_record(cx: &Cx, record: &Record) -> Result<Record> {
 
 /// Deletes a session: in the agent, if it can, and here.
 pub(crate) fn delete(cx: &Cx) -> Result<()> {
-    let setup = Setup::new(cx)?;
+    let setup = SessionSetup::new(cx)?;
     let record = find(cx, &setup.spec, cx.args.word(0), true)?;
     close_record(cx, &record)?;
     let setup = setup.with_record(&record);
@@ -69,7 +69,7 @@ pub(crate) fn delete(cx: &Cx) -> Result<()> {
 
 /// Copies a session.
 pub(crate) fn fork(cx: &Cx) -> Result<()> {
-    let setup = Setup::new(cx)?;
+    let setup = SessionSetup::new(cx)?;
     let record = find(cx, &setup.spec, cx.args.word(0), true)?;
     let name = cx.flags.sessions.copy_name.as_deref().filter(|name| !name.trim().is_empty());
     let name = name.ok_or_else(|| Failure::usage("a copy needs a name: --as NAME"))?;
@@ -84,7 +84,7 @@ pub(crate) fn fork(cx: &Cx) -> Result<()> {
             let Some(forking) = connection.agent.forker() else {
                 return Err(Failure::runtime("this agent cannot copy sessions").detail("FORK_UNSUPPORTED"));
             };
-            // FORK-02: what is copied is a session that the agent knows, so it is taken up first if need be.
+            // FORK-02: the agent must know the session, so it is restored first.
             let session =
                 forking.fork(record.session_id.as_str(), &record.cwd).await.map_err(Failure::from)?;
             let mut copy =
@@ -176,7 +176,7 @@ fn bytes(count: u64) -> String {
 /// Writes a session to a file.
 pub(crate) fn export(cx: &Cx) -> Result<()> {
     let Some(output) = cx.flags.sessions.output.as_deref().filter(|output| !output.is_empty()) else {
-        return Err(Failure::usage("say where to with --output FILE"));
+        return Err(Failure::usage("provide --output FILE"));
     };
     let spec = cx.agent()?;
     let cwd = cx
@@ -190,11 +190,7 @@ pub(crate) fn export(cx: &Cx) -> Result<()> {
     let scope = Scope::new(&spec, &cwd, cx.args.word(0));
     let store = Store::new(&cx.paths);
     let record = store.find(&scope, true)?.ok_or_else(|| {
-        Failure::runtime(format_args!(
-            "there is no such session for {} with the agent {}",
-            cwd.display(),
-            spec.name
-        ))
+        Failure::runtime(format_args!("no such session for {} with the agent {}", cwd.display(), spec.name))
     })?;
     session_store::export(&store, &record, &cx.cwd.join(output))?;
     match cx.output.format {

@@ -1,4 +1,5 @@
-//! Reads a history message by message. A history may be larger than the memory, so it is never read as a whole.
+//! Reads a history message by message. A history may be larger than the memory, so it is never read
+//! as a whole.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader};

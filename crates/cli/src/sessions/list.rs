@@ -7,13 +7,14 @@ use super::start::{as_json, with_agent};
 use crate::cx::{Cx, absolute};
 use crate::error::{Failure, Result};
 use crate::output::Format;
-use crate::run::Setup;
+use crate::run::SessionSetup;
 use crate::runtime::runtime;
 use crate::session_store::{Record, Scope, Store};
 
-/// Lists sessions: those that the agent knows if it can list them, else those that are recorded here.
+/// Lists sessions: those that the agent knows if it can list them, else those that are recorded
+/// here.
 pub(crate) fn list(cx: &Cx) -> Result<()> {
-    let setup = Setup::new(cx)?;
+    let setup = SessionSetup::new(cx)?;
     let scope = Scope::new(&setup.spec, &cx.cwd, None);
     let filter = cx.flags.sessions.filter_cwd.as_deref().map(|dir| absolute(&cx.cwd, dir)).transpose()?;
     let cursor = cx.flags.sessions.cursor.clone();
@@ -49,7 +50,7 @@ pub(crate) fn list(cx: &Cx) -> Result<()> {
             return Err(Failure::runtime(
                 "this agent cannot list its sessions, so there is nothing to filter",
             )
-            .hint("`attache sessions list --local` lists what is recorded here"));
+            .hint("`attache sessions list --local` lists the recorded sessions"));
         }
         Ok(None) => print_records(cx, &store.of_agent(&scope)?),
         // An agent that is not installed any more has records all the same.

@@ -26,12 +26,8 @@ fn find(cx: &Cx, spec: &AgentSpec, name: Option<&str>, closed_too: bool) -> Resu
     let found = Store::new(&cx.paths).find(&scope, closed_too)?;
     found.ok_or_else(|| {
         let which = name.map_or_else(|| "no session".to_owned(), |name| format!("no session `{name}`"));
-        Failure::runtime(format_args!(
-            "there is {which} for {} with the agent {}",
-            cx.cwd.display(),
-            spec.name
-        ))
-        .hint("`attache sessions list --local` lists what there is")
+        Failure::runtime(format_args!("{which} for {} with the agent {}", cx.cwd.display(), spec.name))
+            .hint("`attache sessions list --local` lists the recorded sessions")
     })
 }
 

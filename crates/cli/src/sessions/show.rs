@@ -9,7 +9,7 @@ use crate::error::{Context as _, Result};
 use crate::output::Format;
 use crate::session_store::{Record, Store};
 
-/// Shows what is recorded of a session.
+/// Shows the record of a session.
 pub(crate) fn show(cx: &Cx) -> Result<()> {
     let record = find(cx, &cx.agent()?, cx.args.word(0), true)?;
     match cx.output.format {
@@ -73,7 +73,7 @@ fn entries(cx: &Cx, limit: Option<usize>) -> Result<()> {
     let skipped = all.saturating_sub(limit.unwrap_or(all));
     let shown = all - skipped;
     let mut number = 0;
-    // What is written meanwhile is shown the next time.
+    // Entries that are appended meanwhile are not shown.
     let wanted = |_: &Message| {
         number += 1;
         number > skipped && number <= all

@@ -10,7 +10,7 @@ use crate::client_services::ClientServices;
 use crate::cx::Cx;
 use crate::error::{Failure, Result};
 use crate::output::Format;
-use crate::run::{Connection, Permits, Restored, Setup, note_session};
+use crate::run::{Connection, Permits, Restored, SessionSetup, note_session};
 use crate::runtime::{interrupted, runtime};
 use crate::session_store::{Record, Scope, Store};
 use crate::time::now;
@@ -18,7 +18,7 @@ use crate::wire::Wire;
 
 /// Starts a session.
 pub(crate) fn new(cx: &Cx) -> Result<()> {
-    let setup = Setup::new(cx)?;
+    let setup = SessionSetup::new(cx)?;
     let (record, replaced) = create(cx, setup)?;
     let replaced = replaced.first().map(|old| old.id.clone());
     match cx.output.format {
@@ -38,7 +38,7 @@ pub(crate) fn new(cx: &Cx) -> Result<()> {
 
 /// Finds the session that a prompt would go to, or starts one.
 pub(crate) fn ensure(cx: &Cx) -> Result<()> {
-    let setup = Setup::new(cx)?;
+    let setup = SessionSetup::new(cx)?;
     let scope = Scope::new(&setup.spec, &cx.cwd, cx.flags.sessions.name.as_deref());
     let wanted = cx.flags.sessions.resume_session.as_deref();
     let found = Store::new(&cx.paths).route(&scope)?;
@@ -59,7 +59,7 @@ pub(crate) fn ensure(cx: &Cx) -> Result<()> {
 }
 
 /// Starts a session with the agent and records it.
-fn create(cx: &Cx, setup: Setup) -> Result<(Record, Vec<Record>)> {
+fn create(cx: &Cx, setup: SessionSetup) -> Result<(Record, Vec<Record>)> {
     let name = cx.flags.sessions.name.as_deref();
     if name.is_some_and(|name| name.trim().is_empty()) {
         return Err(Failure::usage("the session's name is empty"));
@@ -98,11 +98,11 @@ fn create(cx: &Cx, setup: Setup) -> Result<(Record, Vec<Record>)> {
     Ok((record, replaced))
 }
 
-/// Records a session; gives back the ones that it takes the place of.
+/// Records a session. Returns the ones that it replaces.
 pub(crate) fn add(store: &Store, record: &mut Record, scope: &Scope, again: bool) -> Result<Vec<Record>> {
     let same = |old: &Record| again && old.cwd == record.cwd && old.name == record.name;
     if store.get(&record.id).is_some_and(|old| !same(&old)) {
-        // Agents that count from one in each process give the same id twice; the record needs another name.
+        // Agents that number their sessions per process reuse ids; the record needs a unique one.
         record.id = format!("{}-{:x}", record.id, crate::session_store::hash(&now()));
     }
     store.add(record, scope, &now())
@@ -113,15 +113,15 @@ async fn take_over(connection: &Connection, id: &str) -> Result<Session> {
     match connection.find_session(id).await {
         Some(Ok((session, Restored::Resumed | Restored::Loaded))) => Ok(session),
         Some(Ok(_)) | None => {
-            Err(Failure::runtime("this agent cannot take up stored sessions").detail("RESUME_UNSUPPORTED"))
+            Err(Failure::runtime("this agent cannot resume stored sessions").detail("RESUME_UNSUPPORTED"))
         }
         Some(Err(error)) => {
-            Err(Failure::from(error).context(format_args!("the session `{id}` cannot be taken up")))
+            Err(Failure::from(error).context(format_args!("the session `{id}` cannot be resumed")))
         }
     }
 }
 
-/// What is known of a new session.
+/// The record of a new session.
 pub(crate) fn note(record: &mut Record, connection: &Connection, session: &Session) {
     let setup = &connection.setup;
     record.agent = setup.spec.known.then(|| setup.spec.name.clone());
@@ -132,10 +132,10 @@ pub(crate) fn note(record: &mut Record, connection: &Connection, session: &Sessi
     note_session(record, session);
 }
 
-/// Starts the agent for something that is no prompt, and ends it again.
+/// Runs work with the agent started and the session not prompted, then ends the agent.
 pub(super) async fn with_agent<T>(
     cx: &Cx,
-    setup: Setup,
+    setup: SessionSetup,
     work: impl AsyncFnOnce(&Connection, &Wire) -> Result<T>,
 ) -> Result<T> {
     let permits = Permits::without_turn(cx)?;
@@ -143,7 +143,7 @@ pub(super) async fn with_agent<T>(
     let policy = permits.policy(&cx.paths, &setup.spec, &roots, setup.secrets())?;
     let (services, questions) = ClientServices::new(policy, setup.command_sandbox(&cx.paths));
     let wire = Wire::default();
-    let mut log = crate::run::log(cx, &setup)?;
+    let mut log = crate::run::wire_log(cx.output.verbose, &setup);
     let stderr = crate::run::show_stderr(cx.output.verbose, &setup);
     let working = async {
         let connection = Connection::start(setup, services, questions, wire.clone(), stderr).await?;
@@ -167,7 +167,7 @@ pub(super) async fn with_agent<T>(
 }
 
 /// Logs the lines that pass meanwhile.
-async fn logged<T>(log: &mut crate::log::Log, wire: &Wire, work: impl Future<Output = T>) -> T {
+async fn logged<T>(log: &mut crate::log::WireLog, wire: &Wire, work: impl Future<Output = T>) -> T {
     let mut work = std::pin::pin!(work);
     let mut lines = crate::wire::Lines::default();
     loop {

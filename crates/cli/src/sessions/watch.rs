@@ -1,7 +1,7 @@
-//! `sessions watch`: shows what was said in a session and what is being said, without taking part in it.
+//! `sessions watch`: follows a session without taking part in it.
 //!
-//! All of it comes from the history, which the process that owns the session appends to. Every event has a cursor, from which
-//! watching can go on later.
+//! All of it comes from the history, which the process that owns the session appends to. Every
+//! event has a cursor, from which watching can go on later.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
@@ -33,7 +33,7 @@ pub(crate) fn watch(cx: &Cx) -> Result<()> {
         tokio::select! {
             // First, so that the signal is heard before anything is printed.
             biased;
-            // Whoever has seen enough leaves; nothing failed.
+            // Interrupting is the normal way to stop.
             () = interrupted() => Ok(()),
             result = watch.run() => result,
         }
@@ -94,11 +94,11 @@ impl<'a> Watch<'a> {
         let mut alone = false;
         loop {
             if !self.read()? {
-                // Nobody reads what is printed.
+                // The reader of stdout is gone.
                 return Ok(());
             }
             if first && self.after > self.sequence {
-                return Err(Failure::usage("the cursor is beyond what was said in this session")
+                return Err(Failure::usage("the cursor is beyond the end of this session")
                     .detail("WATCH_CURSOR_FUTURE"));
             }
             first = false;
@@ -108,10 +108,10 @@ impl<'a> Watch<'a> {
                 // Looked at twice: the end of the history comes before the end of the process.
                 Some(request) if alone => {
                     return Err(Failure::runtime(format_args!(
-                        "the session's process ended without an answer to {request}"
+                        "the session's process ended without a response to {request}"
                     ))
                     .detail("WATCH_OUTCOME_UNKNOWN")
-                    .hint("what became of it is not known; look before you ask again"));
+                    .hint("its result is unknown; check before you prompt again"));
                 }
                 request => alone = request.is_some() && !self.store.is_owned(&self.id),
             }
@@ -119,7 +119,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Reads what is new. `false` if nobody wants to know.
+    /// Reads new lines. `false` if the reader of stdout is gone.
     fn read(&mut self) -> Result<bool> {
         let history = self.store.history(&self.id);
         let mut file = match File::open(history.path()) {
@@ -158,7 +158,7 @@ impl<'a> Watch<'a> {
         let id = message.get("id").cloned();
         if method.as_deref() == Some("session/prompt") {
             if self.request.is_some() {
-                self.over(&json!({ "status": "failed", "error": { "message": "the turn ended without an answer" } }));
+                self.over(&json!({ "status": "failed", "error": { "message": "the turn ended without a response" } }));
             }
             self.request = Some(request.or_else(|| id.as_ref().map(Value::to_string)).unwrap_or_default());
             self.flush();
@@ -174,7 +174,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Who sent a message. The history does not say, but both sides have methods of their own.
+    /// The sender of a message. The history does not record it, but each side has its own methods.
     fn flow(&mut self, method: Option<&str>, id: Option<Value>) -> Flow {
         match (method, id) {
             (Some("session/cancel" | "$/cancel_request"), None) => Flow::Out,
@@ -222,7 +222,7 @@ impl<'a> Watch<'a> {
                 });
                 self.screen.out.stdout.json(event.to_string().as_bytes());
             }
-            // The end is told in another way.
+            // The end of the turn is reported separately.
             Format::Text if ends => {}
             _ => self.screen.line(flow, message.to_string().as_bytes()),
         }
@@ -260,7 +260,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Writes what there is. `false` if nobody reads it.
+    /// Writes the output. `false` if its reader is gone.
     fn flush(&mut self) -> bool {
         // The cost of a turn is reported to the command that ran it.
         self.screen.out.stderr.forget();

@@ -235,7 +235,7 @@ fn a_login_in_the_terminal_runs_the_agents_program_there() {
     let world = wants_terminal();
     // Without a terminal it is not offered.
     let run = world.run(&["auth", "login", "tty"]).code(1);
-    assert!(run.stderr.contains("offers no way to log in"), "{}", run.stderr);
+    assert!(run.stderr.contains("offers no login method"), "{}", run.stderr);
     fs::remove_file(world.dir.join("starts")).unwrap();
     let mut terminal = Terminal::start(&world, &["auth", "login", "tty"], &[]);
     terminal.sees("password: ");

@@ -66,7 +66,7 @@ fn a_program_that_is_not_there() {
     let report = examine(&world, &["gemini"], 1);
     says(&report, "program", "failed", "npm install -g @google/gemini-cli");
     says(&report, "program", "failed", "attache registry install gemini");
-    says(&examine(&world, &["no-such-agent"], 1), "program", "failed", "`no-such-agent` is not found");
+    says(&examine(&world, &["no-such-agent"], 1), "program", "failed", "`no-such-agent` not found");
     let file = world.write("agent", "#!/bin/sh\n");
     says(&examine(&world, &[&file.to_string_lossy()], 1), "program", "failed", "chmod +x");
     says(&examine(&world, &["npx -y some-agent"], 1), "program", "failed", "nodejs.org");
@@ -109,7 +109,7 @@ fn an_agent_that_prints_on_stdout() {
     let report = examine(&world, &[], 0);
     says(&report, "stdout", "warning", "2 lines");
     says(&report, "stdout", "warning", "DEBUG loaded");
-    assert!(world.run(&["doctor"]).ok().ends_with("scripted works, with 1 remark\n"));
+    assert!(world.run(&["doctor"]).ok().ends_with("scripted works, with 1 warning\n"));
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn an_agent_at_an_address() {
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let world = World::new();
     let report = examine(&world, &["--agent", &format!("tcp://{address}")], 1);
-    says(&report, "program", "skipped", "reached by its address");
+    says(&report, "program", "skipped", "has an address");
     says(&report, "start", "failed", "is the address right?");
 }
 
@@ -162,7 +162,7 @@ fn an_agent_that_does_not_leave() {
     // shows STDIO-10
     let world = World::new().agent("on session/close\n  reply {}\n  hang\non initialize\n  reply {\"protocolVersion\":1,\"agentCapabilities\":{\"sessionCapabilities\":{\"close\":{}}}}\n");
     let report = examine(&world, &[], 0);
-    says(&report, "end", "warning", "does not leave when its input is closed");
+    says(&report, "end", "warning", "does not exit when its input is closed");
     let script = world.path("scripted.script").to_string_lossy().into_owned();
     assert!(!is_running(&script));
 }

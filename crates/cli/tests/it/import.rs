@@ -154,7 +154,7 @@ fn a_project_of_acpx_becomes_a_project() {
     let world = world();
     world.write(".acpxrc.json", r#"{"defaultAgent":"gemini","agents":{"mine":{"command":"mine","args":[],"env":{"MY_TOKEN":"sekrit-1"}}},"auth":{"a":"sekrit-2"}}"#);
     let run = world.run(&["import", "acpx", "--project"]).code(0);
-    assert!(run.stdout.contains("not taken over from a project"), "{}", run.stdout);
+    assert!(run.stdout.contains("not imported from a project"), "{}", run.stdout);
     let text = world.read(".attache.toml");
     assert!(text.contains("default_agent = \"gemini\"") && text.contains("[agents.mine]"), "{text}");
     assert!(!text.contains("sekrit") && !world.home().join("credentials.json").exists());

@@ -50,6 +50,7 @@ mod guide;
 mod guide_agents;
 mod import;
 mod lent;
+mod log;
 mod misbehave;
 mod paging;
 mod permissions;

@@ -77,7 +77,7 @@ fn every_decision_is_written_down() {
 fn nothing_is_remembered_where_nobody_said_always() {
     let world = World::new().agent(&asks("edit", "Edit a"));
     outcome(&world, &["--approve-all"], 0);
-    assert_eq!(world.run(&["permissions"]).ok(), "nothing is remembered\n");
+    assert_eq!(world.run(&["permissions"]).ok(), "no permissions are remembered\n");
     world.run(&["permissions", "revoke", "1"]).code(1);
     world.run(&["permissions", "revoke", "x"]).code(2);
 }

@@ -27,9 +27,9 @@ fn owner(world: &World) -> String {
 fn a_prompt_needs_a_session() {
     let world = World::new().agent(STORED);
     let run = world.run(&["hello"]).code(4);
-    assert!(run.stderr.contains("create one: attache sessions new"), "{}", run.stderr);
+    assert!(run.stderr.contains("start one: attache sessions new"), "{}", run.stderr);
     let run = world.run(&["scripted", "-s", "api", "hello"]).code(4);
-    assert!(run.stderr.contains("create one: attache scripted sessions new --name api"), "{}", run.stderr);
+    assert!(run.stderr.contains("start one: attache scripted sessions new --name api"), "{}", run.stderr);
     let run = world.run(&["--format", "json", "prompt", "hello"]).code(4);
     assert_eq!(run.json()[0]["error"]["code"], -32002);
 }

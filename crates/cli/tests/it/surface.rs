@@ -40,7 +40,7 @@ fn slips_are_usage_errors_with_advice() {
     }
     // A mistyped command is a prompt, and there is no session for it.
     let run = world.run(&["sesions", "new"]).code(4);
-    assert!(run.stderr.contains("or was the command `sessions` meant?"), "{}", run.stderr);
+    assert!(run.stderr.contains("did you mean the command `sessions`?"), "{}", run.stderr);
     world.run(&["--cwd", "/nowhere/at/all", "exec", "x"]).code(2);
     world.run(&["completions", "tcsh"]).code(2);
 }
