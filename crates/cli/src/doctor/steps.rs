@@ -19,6 +19,7 @@ use crate::auth::{method_json, method_text};
 use crate::connect::{client, command, credentials};
 use crate::cx::Cx;
 use crate::error::{Failure, Result};
+use crate::log::WireLog;
 
 /// An agent that takes longer than this to say hello makes every prompt feel slow.
 const SLOW: Duration = Duration::from_secs(5);
@@ -192,7 +193,11 @@ async fn initialize(
 ) -> Option<AgentHandle> {
     let (noise, hello) = (printed.clone(), printed.clone());
     // The first answer is kept as it came: a version that we do not speak is only seen there.
+    let secrets: Vec<String> = credentials(cx, spec).into_values().collect();
+    crate::log::mask_values(secrets.clone());
+    let mut log = WireLog::new(false, secrets);
     let link = link.tap(move |flow, line| {
+        log.line(flow, line);
         if flow == Flow::In {
             hello.with(|lines| {
                 if lines.hello.is_none() {

@@ -42,7 +42,7 @@ fn a_login_that_does_not_help_is_told() {
     let methods = json!([{ "id": "browser", "name": "With a browser" }]);
     let world = World::new().agent(&wants_login(&methods, "on authenticate\n  reply {}\n"));
     let run = world.run(&["auth", "login", "scripted"]).code(1);
-    assert!(run.stderr.contains("still wants a login"), "{}", run.stderr);
+    assert!(run.stderr.contains("still requires a login"), "{}", run.stderr);
     let world = World::new().agent(&wants_login(&methods, "on authenticate\n  fail -32603 wrong password\n"));
     let run = world.run(&["auth", "login"]).code(1);
     assert!(run.stderr.contains("wrong password"), "{}", run.stderr);
@@ -168,7 +168,7 @@ fn variables_are_asked_for_and_kept_only_with_consent() {
     assert!(!file.exists());
     // A wrong one is not kept either way.
     let run = world.run(&["auth", "login", "keyed", "--env", "MY_AGENT_KEY=wrong", "--save"]).code(1);
-    assert!(run.stderr.contains("still wants a login") && !file.exists(), "{}", run.stderr);
+    assert!(run.stderr.contains("still requires a login") && !file.exists(), "{}", run.stderr);
     // With consent it is, where only the user can read it, and it is used from then on.
     let mut terminal = Terminal::start(&world, &["auth", "login", "keyed"], &[]);
     terminal.sees("Key: ");

@@ -122,7 +122,7 @@ fn a_watcher_leaves_when_it_wants_to_and_when_the_turn_is_lost() {
     let pid = status["pid"].to_string();
     assert!(std::process::Command::new("kill").args(["-9", &pid]).status().unwrap().success());
     let run = watching.end().code(1);
-    assert!(run.stderr.contains("ended without an answer"), "{run:?}");
+    assert!(run.stderr.contains("ended without a response"), "{run:?}");
     prompt.end();
 }
 

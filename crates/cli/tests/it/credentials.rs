@@ -117,10 +117,7 @@ fn one_without_an_agent_is_not_used_until_a_login_moves_it() {
     says(&world, &["scripted"], "key <flat-1>");
     says(&world, &["other"], NONE);
     let settings = fs::read_to_string(world.home().join("config.toml")).unwrap();
-    assert!(
-        settings.contains("# mine\nttl = 20\n[auth]\n# the old way\nunknown = \"flat-2\"\n"),
-        "{settings}"
-    );
+    assert!(settings.contains("# mine\nttl = 20\n[auth]\nunknown = \"flat-2\"\n"), "{settings}");
     let kept = world.home().join("credentials.json");
     let stored: Value = serde_json::from_str(&fs::read_to_string(&kept).unwrap()).unwrap();
     assert_eq!(stored["auth"], json!({ "scripted": { "api-key": "flat-1" } }));

@@ -241,6 +241,6 @@ fn what_is_no_recording_is_told() {
     world.write("cut", &format!("{head}\n{line}\n{}", &line[..20]));
     world.run(&["trace", "cut"]).ok();
     world.write("silent", &format!("{head}\n"));
-    assert!(world.run(&["replay", "silent"]).code(2).stderr.contains("nobody says anything"));
+    assert!(world.run(&["replay", "silent"]).code(2).stderr.contains("the recording is empty"));
     assert!(world.run(&["check", "trace", "silent"]).code(2).stdout.contains("could not run"));
 }
