@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use attache::Prompt;
 use attache::wire::v1::{EmbeddedResource, PromptCapabilities, ResourceLink, TextResourceContents};
 use attache_term::editor::complete::resolve;
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 
 /// Texts above this are linked, not included.
 const TEXT: u64 = 256 << 10;
@@ -68,7 +69,7 @@ fn attach(prompt: Prompt, name: &str, path: &Path, can: &PromptCapabilities) -> 
         if (image || audio)
             && let Ok(bytes) = fs::read(path)
         {
-            let data = base64(&bytes);
+            let data = BASE64_STANDARD.encode(&bytes);
             return match image {
                 true => (prompt.image(data, mime), "image".to_owned()),
                 false => (prompt.audio(data, mime), "sound".to_owned()),
@@ -143,21 +144,6 @@ pub(crate) fn uri(path: &Path) -> String {
     out
 }
 
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
-        let word = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for digit in 0..4 {
-            let index = (word >> (18 - 6 * digit)) & 63;
-            let c = DIGITS.get(index as usize).copied().unwrap_or(b'=');
-            out.push(if digit as usize > chunk.len() { '=' } else { c.into() });
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -165,20 +151,6 @@ mod tests {
     use attache::wire::v1::ContentBlock;
 
     use super::*;
-
-    #[test]
-    fn base64_of_every_length() {
-        for (bytes, text) in [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("foob", "Zm9vYg=="),
-            ("\u{ff}?", "w78/"),
-        ] {
-            assert_eq!(base64(bytes.as_bytes()), text);
-        }
-    }
 
     #[test]
     fn mentions_begin_words() {

@@ -237,7 +237,7 @@ impl Field {
             return Err("is required".to_owned());
         }
         if let (Value::String(text), Some(pattern)) = (&value, &self.pattern)
-            && pattern::fits(pattern, text) == Some(false)
+            && pattern::matches(pattern, text) == Some(false)
         {
             return Err(format!("must look like {pattern}"));
         }

@@ -1,264 +1,88 @@
-//! The `pattern` of a form's text: the part of regular expressions that people use in schemas.
+//! The `pattern` of a text field, an ECMAScript regular expression from the agent's schema.
 //!
-//! A pattern that goes beyond it is not judged: the agent checks again anyway (ELIC-12), and a good answer must not be refused here.
+//! Matching takes linear time, because the pattern comes from the agent. Syntax that Rust does not have or reads
+//! differently is not checked: the agent checks again (ELIC-12), and a good answer must not be refused here.
 
-use std::slice::from_ref;
+use std::iter::Peekable;
+use std::str::Chars;
 
-/// Steps after which a pattern is given up: some take for ever.
-const STEPS: usize = 50_000;
-/// The longest text that is judged.
-const LONGEST: usize = 1_000;
+use regex::RegexBuilder;
 
-#[derive(Debug, Clone)]
-enum Node {
-    Char(char),
-    Any,
-    Class(Vec<Item>, bool),
-    Start,
-    End,
-    Group(Vec<Vec<Node>>),
-    Repeat(Box<Node>, usize, usize),
+/// Bytes that a compiled pattern may take.
+const MAX_SIZE: usize = 1 << 20;
+
+/// Returns whether a text matches a pattern; `None` if the pattern cannot be checked here.
+pub(super) fn matches(pattern: &str, text: &str) -> Option<bool> {
+    let regex = RegexBuilder::new(&translate(pattern)?).size_limit(MAX_SIZE).nest_limit(50).build().ok()?;
+    Some(regex.is_match(text))
 }
 
-#[derive(Debug, Clone)]
-enum Item {
-    Range(char, char),
-    /// `d`, `w` or `s`, and whether it is the opposite.
-    Kind(char, bool),
-}
-
-impl Item {
-    fn has(&self, c: char) -> bool {
-        match *self {
-            Item::Range(from, to) => (from..=to).contains(&c),
-            Item::Kind(kind, opposite) => {
-                let is = match kind {
-                    'd' => c.is_ascii_digit(),
-                    'w' => c.is_ascii_alphanumeric() || c == '_',
-                    _ => c.is_whitespace(),
-                };
-                is != opposite
-            }
-        }
-    }
-}
-
-/// Whether a text fits a pattern; `None` if that is not known here.
-pub(super) fn fits(pattern: &str, text: &str) -> Option<bool> {
-    let mut reader = Reader { rest: pattern.chars().collect(), at: 0 };
-    let all = reader.alternatives()?;
-    if reader.at < reader.rest.len() {
-        return None;
-    }
-    let text: Vec<char> = text.chars().take(LONGEST + 1).collect();
-    if text.len() > LONGEST {
-        return None;
-    }
-    let mut steps = STEPS;
-    let node = Node::Group(all);
-    // A pattern may fit anywhere in the text, unless it says otherwise.
-    let found = (0..=text.len()).any(|at| run(from_ref(&node), &text, at, &mut steps, &mut |_, _| true));
-    (found || steps > 0).then_some(found)
-}
-
-struct Reader {
-    rest: Vec<char>,
-    at: usize,
-}
-
-impl Reader {
-    fn peek(&self) -> Option<char> {
-        self.rest.get(self.at).copied()
-    }
-
-    fn next(&mut self) -> Option<char> {
-        let c = self.peek()?;
-        self.at += 1;
-        Some(c)
-    }
-
-    fn eat(&mut self, c: char) -> bool {
-        let is = self.peek() == Some(c);
-        self.at += usize::from(is);
-        is
-    }
-
-    fn alternatives(&mut self) -> Option<Vec<Vec<Node>>> {
-        let mut all = vec![Vec::new()];
-        while let Some(c) = self.peek() {
-            match c {
-                ')' => break,
-                '|' => {
-                    self.at += 1;
-                    all.push(Vec::new());
-                }
-                _ => {
-                    let node = self.atom()?;
-                    let node = self.repeated(node)?;
-                    all.last_mut()?.push(node);
-                }
-            }
-        }
-        Some(all)
-    }
-
-    fn atom(&mut self) -> Option<Node> {
-        Some(match self.next()? {
-            '.' => Node::Any,
-            '^' => Node::Start,
-            '$' => Node::End,
-            '[' => self.class()?,
-            '(' => {
-                if self.eat('?') && !self.eat(':') {
+/// Translates an ECMAScript pattern; `None` if it uses syntax that Rust lacks or reads differently.
+fn translate(pattern: &str) -> Option<String> {
+    let mut out = String::new();
+    let mut chars = pattern.chars().peekable();
+    let mut in_class = false;
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => escape(&mut chars, &mut out)?,
+            // Rust nests classes and has set operations; ECMAScript takes these characters literally.
+            '[' if in_class => out.push_str("\\["),
+            '&' | '~' if in_class => out.extend(['\\', c]),
+            '-' if in_class && chars.peek() == Some(&'-') => return None,
+            '(' if !in_class && chars.peek() == Some(&'?') => {
+                chars.next();
+                if chars.next() != Some(':') {
                     return None;
                 }
-                let inner = self.alternatives()?;
-                if !self.eat(')') {
+                out.push_str("(?:");
+            }
+            // ECMAScript takes `{,2}` literally.
+            '{' if !in_class && chars.peek() == Some(&',') => return None,
+            '[' => {
+                in_class = true;
+                out.push('[');
+                if chars.next_if_eq(&'^').is_some() {
+                    out.push('^');
+                }
+                // An empty class matches nothing there, and is an error here.
+                if chars.peek() == Some(&']') {
                     return None;
                 }
-                Node::Group(inner)
             }
-            '\\' => match self.escape()? {
-                Item::Range(c, _) => Node::Char(c),
-                kind => Node::Class(vec![kind], false),
-            },
-            '*' | '+' | '?' | '{' | ')' => return None,
-            c => Node::Char(c),
-        })
-    }
-
-    fn escape(&mut self) -> Option<Item> {
-        let one = |c: char| Item::Range(c, c);
-        Some(match self.next()? {
-            c @ ('d' | 'w' | 's') => Item::Kind(c, false),
-            c @ ('D' | 'W' | 'S') => Item::Kind(c.to_ascii_lowercase(), true),
-            'n' => one('\n'),
-            't' => one('\t'),
-            'r' => one('\r'),
-            // Boundaries, references back, code points: somebody else's business.
-            c if c.is_ascii_alphanumeric() => return None,
-            c => one(c),
-        })
-    }
-
-    fn class(&mut self) -> Option<Node> {
-        let opposite = self.eat('^');
-        let mut items = Vec::new();
-        while !self.eat(']') {
-            let item = match self.next()? {
-                '\\' => self.escape()?,
-                c => Item::Range(c, c),
-            };
-            let item = match item {
-                Item::Range(from, _)
-                    if self.peek() == Some('-') && self.rest.get(self.at + 1) != Some(&']') =>
-                {
-                    self.at += 1;
-                    match self.next()? {
-                        '\\' => match self.escape()? {
-                            Item::Range(to, _) => Item::Range(from, to),
-                            Item::Kind(..) => return None,
-                        },
-                        to => Item::Range(from, to),
-                    }
-                }
-                item => item,
-            };
-            items.push(item);
-        }
-        Some(Node::Class(items, opposite))
-    }
-
-    fn repeated(&mut self, node: Node) -> Option<Node> {
-        let (least, most) = match self.peek() {
-            Some('*') => (0, usize::MAX),
-            Some('+') => (1, usize::MAX),
-            Some('?') => (0, 1),
-            Some('{') => {
-                self.at += 1;
-                let least = self.number()?;
-                let most = match self.eat(',') {
-                    false => least,
-                    true if self.peek() == Some('}') => usize::MAX,
-                    true => self.number()?,
-                };
-                if self.peek() != Some('}') || most < least {
-                    return None;
-                }
-                (least, most)
+            c => {
+                in_class &= c != ']';
+                out.push(c);
             }
-            _ => return Some(node),
-        };
-        self.at += 1;
-        // How eager it is does not matter for whether it fits.
-        self.eat('?');
-        Some(Node::Repeat(Box::new(node), least, most))
-    }
-
-    fn number(&mut self) -> Option<usize> {
-        let mut digits = String::new();
-        while let Some(c) = self.peek().filter(char::is_ascii_digit) {
-            digits.push(c);
-            self.at += 1;
-        }
-        digits.parse().ok().filter(|number| *number <= LONGEST)
-    }
-}
-
-/// What comes behind a part that fits.
-type Then<'a> = &'a mut dyn FnMut(usize, &mut usize) -> bool;
-
-fn run(nodes: &[Node], text: &[char], at: usize, steps: &mut usize, then: Then<'_>) -> bool {
-    if *steps == 0 {
-        return false;
-    }
-    *steps -= 1;
-    let Some((first, rest)) = nodes.split_first() else { return then(at, steps) };
-    let one = |fits: bool, steps: &mut usize, then: Then<'_>| fits && run(rest, text, at + 1, steps, then);
-    match first {
-        Node::Char(c) => one(text.get(at) == Some(c), steps, then),
-        Node::Any => one(text.get(at).is_some_and(|c| *c != '\n'), steps, then),
-        Node::Class(items, opposite) => {
-            let fits = text.get(at).is_some_and(|c| items.iter().any(|item| item.has(*c)) != *opposite);
-            one(fits, steps, then)
-        }
-        Node::Start => at == 0 && run(rest, text, at, steps, then),
-        Node::End => at == text.len() && run(rest, text, at, steps, then),
-        Node::Group(all) => all.iter().any(|nodes| {
-            run(nodes, text, at, steps, &mut |at, steps| run(rest, text, at, steps, &mut *then))
-        }),
-        Node::Repeat(node, least, most) => {
-            let again = Again { node, least: *least, most: *most, rest, text };
-            again.run(0, at, steps, then)
         }
     }
+    Some(out)
 }
 
-struct Again<'a> {
-    node: &'a Node,
-    least: usize,
-    most: usize,
-    rest: &'a [Node],
-    text: &'a [char],
-}
-
-impl Again<'_> {
-    fn run(&self, count: usize, at: usize, steps: &mut usize, then: Then<'_>) -> bool {
-        let more = count < self.most
-            && run(from_ref(self.node), self.text, at, steps, &mut |next, steps| {
-                // What takes nothing can be taken for ever.
-                (next > at || count < self.least) && self.run(count + 1, next, steps, &mut *then)
-            });
-        more || (count >= self.least && run(self.rest, self.text, at, steps, then))
+/// Translates the rest of an escape. Classes are those of ECMAScript, where digits and letters are ASCII.
+fn escape(chars: &mut Peekable<Chars<'_>>, out: &mut String) -> Option<()> {
+    const SPACE: &str =
+        "\\t-\\r \\u{a0}\\u{1680}\\u{2000}-\\u{200a}\\u{2028}\\u{2029}\\u{202f}\\u{205f}\\u{3000}\\u{feff}";
+    match chars.next()? {
+        'd' => out.push_str("[0-9]"),
+        'D' => out.push_str("[^0-9]"),
+        'w' => out.push_str("[0-9A-Za-z_]"),
+        'W' => out.push_str("[^0-9A-Za-z_]"),
+        's' => out.push_str(&format!("[{SPACE}]")),
+        'S' => out.push_str(&format!("[^{SPACE}]")),
+        c @ ('n' | 't' | 'r') => out.extend(['\\', c]),
+        // Boundaries, back references and code points.
+        c if c.is_ascii_alphanumeric() => return None,
+        c => out.push_str(&regex::escape(c.encode_utf8(&mut [0; 4]))),
     }
+    Some(())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::fits;
+    use super::matches;
 
     #[test]
-    fn usual_patterns_are_judged() {
+    fn usual_patterns_are_checked() {
         for (pattern, good, bad) in [
             ("^[a-z]+$", "abc", "Abc"),
             ("^[A-Z]{2}-\\d{3,5}$", "AB-1234", "AB-12"),
@@ -273,23 +97,42 @@ mod tests {
             ("^$", "", "x"),
             ("^[-a]+$", "a-a", "b"),
             ("^\\$\\d+$", "$5", "5"),
+            ("^\\d+$", "12", "\u{661}\u{662}"),
+            ("^\\W+$", "é!", "a"),
+            ("^[[&&a]+$", "[&a", "b"),
+            ("^[\\w-]+$", "a-b", "a b"),
+            ("^a\\/b\\-c$", "a/b-c", "ab"),
         ] {
-            assert_eq!(fits(pattern, good), Some(true), "{pattern} {good}");
-            assert_eq!(fits(pattern, bad), Some(false), "{pattern} {bad}");
+            assert_eq!(matches(pattern, good), Some(true), "{pattern} {good}");
+            assert_eq!(matches(pattern, bad), Some(false), "{pattern} {bad}");
         }
     }
 
     #[test]
-    fn what_goes_beyond_is_not_judged() {
-        for pattern in ["^(?=a)b", "(a)\\1", "\\bword", "[", "(", "a)", "*", "a{2", "a{3,1}", "\\u0041"] {
-            assert_eq!(fits(pattern, "anything"), None, "{pattern}");
+    fn other_syntax_is_not_checked() {
+        for pattern in [
+            "^(?=a)b",
+            "(a)\\1",
+            "\\bword",
+            "[",
+            "(",
+            "a)",
+            "*",
+            "a{2",
+            "a{3,1}",
+            "\\u0041",
+            "a{,2}",
+            "[]a]",
+            "[a--b]",
+            "(a){1000}{1000}",
+        ] {
+            assert_eq!(matches(pattern, "anything"), None, "{pattern}");
         }
-        assert_eq!(fits("^a*$", &"a".repeat(5_000)), None);
     }
 
     #[test]
-    fn a_pattern_that_takes_for_ever_is_given_up() {
-        assert_eq!(fits("^(a+)+$", &format!("{}b", "a".repeat(60))), None);
-        assert_eq!(fits("^(a*)*$", "aaa"), Some(true));
+    fn every_pattern_takes_linear_time() {
+        assert_eq!(matches("^(a+)+$", &format!("{}b", "a".repeat(5_000))), Some(false));
+        assert_eq!(matches("^(a*)*$", "aaa"), Some(true));
     }
 }
