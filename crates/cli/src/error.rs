@@ -119,7 +119,7 @@ impl Failure {
     }
 
     /// The output cannot be written. A closed pipe is not reported.
-    pub(crate) fn unwritten(error: &std::io::Error) -> Self {
+    pub(crate) fn write_error(error: &std::io::Error) -> Self {
         let mut failure =
             Failure::runtime(format_args!("cannot write the output: {error}")).detail("OUTPUT_CLOSED");
         failure.shown = error.kind() == std::io::ErrorKind::BrokenPipe;
@@ -127,7 +127,7 @@ impl Failure {
     }
 
     /// Whether it is about the output itself.
-    pub(crate) fn is_unwritten(&self) -> bool {
+    pub(crate) fn is_write_error(&self) -> bool {
         self.detail.as_deref() == Some("OUTPUT_CLOSED")
     }
 

@@ -99,7 +99,7 @@ fn main() -> ExitCode {
 
 /// Ends the program, with a failure if the output could not be written.
 fn done(output: &Output) -> ExitCode {
-    match output::unwritten() {
+    match output::write_error() {
         Some(failure) => failed(&failure, output),
         None => ExitCode::SUCCESS,
     }

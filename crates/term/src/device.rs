@@ -1,4 +1,4 @@
-//! The terminal as a device: raw while the chat runs, as it was whatever ends it.
+//! The terminal as a device: raw mode, restored however the program ends, and a reader of keys.
 
 use std::io::{self, Write as _};
 use std::sync::Once;
@@ -10,9 +10,9 @@ use tokio::sync::mpsc;
 
 use crate::output::locale_is_unicode;
 
-/// Pastes come as one piece.
+/// Enables bracketed paste.
 const ENTER: &[u8] = b"\x1b[?2004h";
-/// No half-drawn frame, no bracketed paste, a cursor, no style.
+/// Ends a synchronized frame and bracketed paste, shows the cursor, resets styles.
 const LEAVE: &[u8] = b"\x1b[?2026l\x1b[?2004l\x1b[?25h\x1b[m";
 
 /// Returns whether the terminal can move its cursor.
@@ -22,14 +22,14 @@ pub fn can_move_cursor() -> bool {
 
 static RAW: AtomicBool = AtomicBool::new(false);
 
-/// As long as it lives the terminal is raw.
+/// Raw mode, left on drop.
 pub struct Raw(());
 
 impl Raw {
     /// Enters raw mode and installs a panic hook that leaves it again.
     pub fn enter() -> io::Result<Raw> {
         static HOOK: Once = Once::new();
-        // A panic is told on a terminal that works again.
+        // The panic message needs a terminal in its normal mode.
         HOOK.call_once(|| {
             let before = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |panic| {
@@ -42,17 +42,17 @@ impl Raw {
         Ok(raw)
     }
 
-    /// Makes the terminal raw again, whatever somebody else has made of it meanwhile.
+    /// Enters raw mode again after another program has changed the terminal.
     pub fn again(&self) -> io::Result<()> {
-        // Otherwise it would be taken for raw still.
+        // crossterm would assume that raw mode is still on.
         disable_raw_mode()?;
         enable_raw_mode()?;
         RAW.store(true, Ordering::SeqCst);
         write(ENTER)
     }
 
-    /// Gives the terminal back and stops, with the whole job, as Ctrl-Z does. Comes back when the job is continued; at once if nobody
-    /// could continue it.
+    /// Restores the terminal and stops the whole job, as Ctrl-Z does. Returns when the shell continues the
+    /// job, at once if there is no shell.
     #[cfg(unix)]
     pub fn suspend(&self) -> io::Result<()> {
         use rustix::process::{Signal, kill_current_process_group};
@@ -86,7 +86,7 @@ fn write(bytes: &[u8]) -> io::Result<()> {
     out.flush()
 }
 
-/// Keys, pastes and sizes, read by a thread that sleeps in between. It ends with the process.
+/// Reads keys, pastes and sizes on a thread that ends with the process.
 pub fn keys() -> io::Result<mpsc::Receiver<Event>> {
     let (sender, receiver) = mpsc::channel(64);
     std::thread::Builder::new().name("keys".to_owned()).spawn(move || {
@@ -99,7 +99,7 @@ pub fn keys() -> io::Result<mpsc::Receiver<Event>> {
     Ok(receiver)
 }
 
-/// The locale says whether characters are Unicode.
+/// Returns whether the locale uses Unicode.
 pub fn is_unicode() -> bool {
     locale_is_unicode() == Some(true)
 }

@@ -1,4 +1,4 @@
-//! The chat as a state: events and keys go in, lines and wishes come out. It knows no terminal, no clock and no connection.
+//! The state of the chat: events and keys in, lines and effects out. It knows no terminal, clock or connection.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,39 +20,39 @@ use crate::tool_call::ToolState;
 use attache_term::editor::Editor;
 use attache_term::render::style::Line;
 
-/// What the chat wants from whoever drives it.
+/// A request of the chat to the main loop.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Effect {
-    /// Cancel what runs.
+    /// Cancels the turn.
     Cancel,
     Quit(u8),
     Prompt(String),
-    Open(Opening),
+    Open(OpenTarget),
     Set(Target, String),
     ListSessions,
     OpenUrl(String),
 }
 
-/// Which session to go on with.
+/// The session to open.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Opening {
+pub(crate) enum OpenTarget {
     New,
     Load(SessionId),
     Fork,
-    /// The same one, with the agent started again.
-    Again,
+    /// The same session, after a restart of the agent.
+    Restart,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     Idle,
-    /// A session is being opened.
+    /// A session opens.
     Opening(Instant),
     Running {
         since: Instant,
         cancelling: bool,
     },
-    /// The agent has ended. It is started again when it is needed.
+    /// The agent has exited and is restarted on demand.
     Gone,
 }
 
@@ -66,33 +66,33 @@ pub(crate) struct App {
     pub(crate) agent: String,
     pub(crate) queue: VecDeque<String>,
     pub(crate) questions: VecDeque<Question>,
-    /// The question in front has been introduced.
+    /// Whether the first question is on the screen.
     pub(crate) introduced: bool,
-    /// Since when it stands.
+    /// The time at which it appeared.
     pub(crate) asked: Option<Instant>,
-    /// The user was writing when the question came: keys go on into the editor, so that no letter of a sentence answers.
+    /// Whether the user was typing when it appeared: keys still go to the editor, so that no letter answers.
     pub(crate) writing: bool,
-    /// A word for the moment, instead of the state.
+    /// A short text in place of the status.
     pub(crate) hint: Option<String>,
     pub(crate) usage: Option<Usage>,
-    /// Lines on their way up into the terminal's history.
+    /// Lines that go to the scrollback with the next frame.
     pub(crate) lines: Vec<Line>,
-    /// The next picture begins with an empty screen.
-    pub(crate) anew: bool,
-    /// The user wants the shell for a while.
-    pub(crate) away: bool,
+    /// Whether the next frame clears the screen.
+    pub(crate) clear: bool,
+    /// Whether the user pressed Ctrl-Z.
+    pub(crate) suspend_requested: bool,
     pub(crate) effects: VecDeque<Effect>,
     pub(super) policy: Arc<Policy>,
-    /// What a turn, and all of them, may take; and what they have taken.
+    /// Limits of a turn and of all turns, and the tokens used so far.
     pub(crate) time: Option<Duration>,
     pub(crate) budget: Budget,
     pub(crate) used: u64,
-    /// Show what else is to be known.
+    /// Whether additional notices are shown.
     pub(crate) verbose: bool,
-    /// The last lines of the connection.
+    /// The newest lines of the connection.
     pub(crate) wire: VecDeque<String>,
     pub(super) quitting: bool,
-    /// The prompt of the turn that runs.
+    /// The prompt of the running turn.
     sent: String,
     pub(super) sessions: Vec<SessionInfo>,
 }
@@ -121,8 +121,8 @@ impl App {
             hint: None,
             usage: None,
             lines: Vec::new(),
-            anew: false,
-            away: false,
+            clear: false,
+            suspend_requested: false,
             effects: VecDeque::new(),
             policy,
             time: None,
@@ -136,12 +136,12 @@ impl App {
         }
     }
 
-    /// Goes on with another session.
+    /// Switches to another session.
     pub(crate) fn opened(&mut self, state: SessionState) {
         self.state = state;
         self.transcript.plans.clear();
         self.transcript.changes.clear();
-        self.transcript.kin = super::kin::Kin::default();
+        self.transcript.subagents = super::subagents::Subagents::default();
         self.usage = None;
     }
 
@@ -166,7 +166,7 @@ impl App {
                 self.event(*inner);
             }
             Event::ElicitationComplete(id) => self.visited(&id),
-            // Some agents repeat the prompt; it is on the screen already.
+            // Some agents echo the prompt, which is on the screen already.
             Event::User(chunk) if self.is_running() && self.sent.contains(chunk.text.trim()) => {}
             event => self.transcript.event(event),
         }
@@ -176,7 +176,7 @@ impl App {
         matches!(self.phase, Phase::Running { .. })
     }
 
-    /// PERM-05, PERM-07: the user's settings answer what they can, the rest is asked.
+    /// PERM-05, PERM-07: the policy decides first, the user decides the rest.
     fn permission(&mut self, ask: PermissionAsk) {
         let id = ask.tool_call().tool_call_id.clone();
         let known = self.transcript.find_tool(&id);
@@ -215,14 +215,14 @@ impl App {
         self.ask(question);
     }
 
-    /// What a page was for is done. A question that is still open needs no answer any more.
+    /// Closes the question about a page whose purpose is fulfilled.
     pub(crate) fn visited(&mut self, id: &ElicitationId) {
         let front = self.questions.front().is_some_and(|question| question.is(id));
         self.questions.retain(|question| !question.is(id));
         if front {
             self.next_question();
         }
-        self.notice(Severity::Info, "what the agent asked for is done");
+        self.notice(Severity::Info, "the agent's request is complete");
     }
 
     pub(crate) fn ask(&mut self, question: Question) {
@@ -234,7 +234,7 @@ impl App {
         self.questions.push_back(question);
     }
 
-    /// Forgets the questions that nobody wants an answer to.
+    /// Removes withdrawn questions.
     pub(crate) fn prune(&mut self) {
         let front = self.questions.front().is_some_and(Question::is_open);
         self.questions.retain(Question::is_open);
@@ -243,19 +243,19 @@ impl App {
         }
     }
 
-    /// When the question in front takes answers.
+    /// Returns the time from which the first question takes answers.
     pub(crate) fn answers_at(&self) -> Option<Instant> {
         self.asked
             .filter(|_| self.introduced && !self.questions.is_empty())?
             .checked_add(crate::output::GRACE)
     }
 
-    /// Whether the question in front has been visible long enough to be answered.
+    /// Returns whether the first question has been visible long enough to be answered.
     pub(crate) fn takes_answers(&self, now: Instant) -> bool {
         self.answers_at().is_some_and(|ready| now >= ready)
     }
 
-    /// A decision of the guard, shown with the tool call that it belongs to, as far as that can be known.
+    /// Shows a decision of the guard, with its tool call if that is known.
     pub(crate) fn guard_notice(&mut self, notice: &Notice) {
         if !notice.allowed {
             self.notice(Severity::Warning, format!("denied: {} ({})", notice.effect, notice.reason));
@@ -264,16 +264,16 @@ impl App {
         }
     }
 
-    /// When the question in front has stood long enough.
+    /// Returns the time at which the first question expires.
     pub(crate) fn expiry(&self) -> Option<Instant> {
         self.asked?.checked_add(self.questions.front()?.limit()?)
     }
 
-    /// Nobody has answered in time.
+    /// Expires the first question.
     pub(crate) fn expire(&mut self) {
         if let Some(mut question) = self.questions.pop_front() {
             question.expire();
-            self.notice(Severity::Warning, "nobody has answered in time");
+            self.notice(Severity::Warning, "no answer in time");
             self.next_question();
         }
     }
@@ -297,7 +297,7 @@ impl App {
         }
     }
 
-    /// `mask` takes secrets out of what is told.
+    /// Ends the turn; `explain` renders errors without secrets.
     pub(crate) fn turn_ended(
         &mut self,
         end: &attache::Result<Option<StopReason>>,
@@ -311,7 +311,7 @@ impl App {
             self.usage = usage.cloned();
         }
         self.prune();
-        // What is left of a plan stays on record; one that is done has been seen.
+        // An unfinished plan goes to the scrollback; a finished one has been seen.
         if self.transcript.plan_open() {
             let plan = super::view::plans(&self.transcript, &self.canvas);
             self.transcript.end_turn();
@@ -324,13 +324,13 @@ impl App {
             Ok(Some(StopReason::EndTurn)) => {}
             Ok(Some(StopReason::Cancelled)) => self.notice(Severity::Warning, "cancelled"),
             Ok(Some(StopReason::MaxTokens)) => {
-                self.notice(Severity::Warning, "the agent stopped: no tokens are left")
+                self.notice(Severity::Warning, "the agent stopped: token limit reached")
             }
             Ok(Some(StopReason::MaxTurnRequests)) => {
-                self.notice(Severity::Warning, "the agent stopped: it has asked its model too often");
+                self.notice(Severity::Warning, "the agent stopped: too many model requests");
             }
-            Ok(Some(StopReason::Refusal)) => self.notice(Severity::Warning, "the agent refuses to go on"),
-            Ok(_) => self.notice(Severity::Warning, "the turn ended without saying how"),
+            Ok(Some(StopReason::Refusal)) => self.notice(Severity::Warning, "the agent refused to continue"),
+            Ok(_) => self.notice(Severity::Warning, "the turn ended without a stop reason"),
             Err(error) => self.notice(Severity::Error, explain(error)),
         }
         if cancelled || end.is_err() {
@@ -340,7 +340,7 @@ impl App {
         }
     }
 
-    /// Cancels what runs.
+    /// Cancels the running turn.
     pub(crate) fn cancel(&mut self) {
         if let Phase::Running { cancelling, .. } = &mut self.phase {
             *cancelling = true;
@@ -348,12 +348,12 @@ impl App {
         }
     }
 
-    /// Sends what waits first in line.
+    /// Sends the first queued prompt.
     pub(crate) fn next_prompt(&mut self) {
         self.effects.extend(self.queue.pop_front().map(Effect::Prompt));
     }
 
-    /// What waited is not sent after a cancel; it comes back to be looked at.
+    /// Returns queued prompts to the editor after a cancel, instead of sending them.
     pub(crate) fn requeue(&mut self) {
         if !self.queue.is_empty() && self.editor.is_empty() {
             let texts: Vec<String> = self.queue.drain(..).collect();
@@ -361,7 +361,7 @@ impl App {
         }
     }
 
-    /// Everything that is finished goes up, and all but the last of what is not.
+    /// Moves finished blocks to the scrollback, and all unfinished ones but the last.
     pub(crate) fn settle(&mut self) {
         let lines = self.view.settle(&mut self.transcript, &self.canvas, 0);
         self.lines.extend(lines);

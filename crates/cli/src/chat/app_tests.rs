@@ -52,7 +52,7 @@ fn effects(app: &mut App) -> Vec<Effect> {
 /// What goes up and what stays, as text.
 fn frame(app: &mut App) -> (String, String) {
     let frame = app.frame(Instant::now());
-    (plain(&frame.up), plain(&frame.live))
+    (plain(&frame.scrolled), plain(&frame.live))
 }
 
 fn ended(app: &mut App, how: &attache::Result<Option<StopReason>>, usage: Option<&Usage>) {
@@ -103,7 +103,7 @@ fn ctrl_c_means_less_the_less_there_is_to_stop() {
     assert!(app.editor.is_empty() && effects(&mut app).is_empty());
     ctrl(&mut app, 'c');
     assert!(effects(&mut app).is_empty());
-    // Any other key in between, and it begins anew.
+    // Any other key in between starts over.
     press(&mut app, KeyCode::Left, KeyModifiers::NONE);
     ctrl(&mut app, 'c');
     assert!(effects(&mut app).is_empty());
@@ -129,8 +129,8 @@ fn what_the_agent_repeats_is_not_shown_twice() {
 fn errors_and_reasons_are_told() {
     let mut app = app();
     for (end, told) in [
-        (Ok(Some(StopReason::Refusal)), "! the agent refuses to go on\n"),
-        (Ok(Some(StopReason::MaxTokens)), "! the agent stopped: no tokens are left\n"),
+        (Ok(Some(StopReason::Refusal)), "! the agent refused to continue\n"),
+        (Ok(Some(StopReason::MaxTokens)), "! the agent stopped: token limit reached\n"),
         (Err(attache::Error::refuse(-32603, "broken\x1b[2J")), "✗ broken (-32603)\n"),
     ] {
         app.turn_started("x", &[], Instant::now());
@@ -155,9 +155,9 @@ fn sessions_are_not_changed_under_a_turn() {
     assert!(effects(&mut app).is_empty());
     ended(&mut app, &ENDED, None);
     say(&mut app, "/new");
-    assert_eq!(effects(&mut app), [Effect::Open(Opening::New)]);
+    assert_eq!(effects(&mut app), [Effect::Open(OpenTarget::New)]);
     say(&mut app, "/load abc");
-    assert_eq!(effects(&mut app), [Effect::Open(Opening::Load("abc".into()))]);
+    assert_eq!(effects(&mut app), [Effect::Open(OpenTarget::Load("abc".into()))]);
     say(&mut app, "/cancel");
     assert!(effects(&mut app).is_empty());
 }
@@ -188,7 +188,7 @@ fn every_size_has_room_for_the_prompt() {
             assert!(row < frame.live.len(), "row {row} of {}", frame.live.len());
             // Nothing is narrower than one wide character.
             assert!(column <= columns.max(8), "column {column} of {columns}");
-            for line in frame.live.iter().chain(&frame.up) {
+            for line in frame.live.iter().chain(&frame.scrolled) {
                 assert!(line.width() <= columns.max(8), "{:?} in {columns}", line.plain());
             }
         }
@@ -217,12 +217,12 @@ fn whatever_the_size_everything_fits() {
             app.queue.push_back("a prompt that waits in line".to_owned());
             say(&mut app, "/help");
             press(&mut app, KeyCode::Char('/'), KeyModifiers::NONE);
-            for anew in [false, true, true] {
-                app.anew = anew;
+            for clear in [false, true, true] {
+                app.clear = clear;
                 app.canvas.unfold = !app.canvas.unfold;
                 let frame = app.frame(Instant::now());
                 assert!(frame.live.len() <= rows, "{columns}x{rows}: {} lines", frame.live.len());
-                for line in frame.up.iter().chain(&frame.live) {
+                for line in frame.scrolled.iter().chain(&frame.live) {
                     assert!(line.width() <= columns, "{columns}x{rows}: {:?}", line.plain());
                 }
                 if let Some((row, column)) = frame.cursor {

@@ -1,4 +1,4 @@
-//! `@path` in a prompt: the file goes along, in the best form that the agent takes.
+//! `@path` in a prompt: attaches the file in the best form that the agent supports.
 
 use std::fs;
 use std::io::Read as _;
@@ -14,9 +14,9 @@ const TEXT: u64 = 256 << 10;
 /// Pictures and sound above this are linked, not included.
 const MEDIA: u64 = 16 << 20;
 
-/// Makes a prompt of what was typed. The text stays as it is; each file that it mentions is attached once.
+/// Builds a prompt from typed text. The text stays unchanged; each mentioned file is attached once.
 ///
-/// The second value says what was attached, for the user.
+/// The second value describes the attachments for the user.
 pub(crate) fn prompt(text: &str, cwd: &Path, can: &PromptCapabilities) -> (Prompt, Vec<String>) {
     let mut prompt = Prompt::from(text);
     let mut notes = Vec::new();
@@ -31,7 +31,7 @@ pub(crate) fn prompt(text: &str, cwd: &Path, can: &PromptCapabilities) -> (Promp
     (prompt, notes)
 }
 
-/// The words behind each `@` that begins a word.
+/// Returns the words after each `@` that begins a word.
 fn mentions(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut before = ' ';
@@ -49,7 +49,7 @@ fn mentions(text: &str) -> Vec<String> {
     found
 }
 
-/// What the words name, if it is there. A full stop behind a name belongs to the sentence.
+/// Finds the named file. A full stop after a name belongs to the sentence.
 fn find(name: &str, cwd: &Path) -> Option<(String, PathBuf)> {
     let shorter = name.trim_end_matches([',', '.', ';', ':', '!', '?', ')', ']', '}', '>', '"', '\'']);
     [name, shorter].into_iter().filter(|name| !name.is_empty()).find_map(|name| {
@@ -62,7 +62,7 @@ fn attach(prompt: Prompt, name: &str, path: &Path, can: &PromptCapabilities) -> 
     let size = fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|meta| meta.len());
     let start = beginning(path);
     let mime = mime_type(path, &start);
-    // CONT-02, PROMPT-02: only what the agent said it takes.
+    // CONT-02, PROMPT-02: only kinds that the agent supports.
     if let Some(mime) = mime.filter(|_| size.is_some_and(|size| size <= MEDIA)) {
         let image = mime.starts_with("image/") && can.image;
         let audio = mime.starts_with("audio/") && can.audio;
@@ -99,7 +99,7 @@ fn attach(prompt: Prompt, name: &str, path: &Path, can: &PromptCapabilities) -> 
 
 fn beginning(path: &Path) -> Vec<u8> {
     let mut start = Vec::new();
-    // Opening a FIFO would wait for a writer; only regular files are looked into.
+    // Opening a FIFO would wait for a writer; only regular files are read.
     if fs::metadata(path).is_ok_and(|meta| meta.is_file())
         && let Ok(file) = fs::File::open(path)
     {
@@ -108,7 +108,7 @@ fn beginning(path: &Path) -> Vec<u8> {
     start
 }
 
-/// Pictures by what they are, sound by its name.
+/// Detects images by content and audio by name.
 fn mime_type(path: &Path, start: &[u8]) -> Option<&'static str> {
     match start {
         [0x89, b'P', b'N', b'G', ..] => return Some("image/png"),
@@ -126,7 +126,7 @@ fn mime_type(path: &Path, start: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// The address of a file.
+/// Returns the `file://` address of a path.
 pub(crate) fn uri(path: &Path) -> String {
     let mut out = String::from("file://");
     let path = path.to_string_lossy().replace('\\', "/");

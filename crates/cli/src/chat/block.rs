@@ -59,7 +59,7 @@ fn message_lines(message: &Message, extent: Extent, canvas: &Canvas) -> Vec<Line
     let text = &message.text;
     match message.speaker {
         Speaker::User => {
-            let lines = said(text, canvas);
+            let lines = echo_prompt(text, canvas);
             if lines.len() <= SAID_ROWS || extent.is_open() {
                 return lines;
             }
@@ -125,7 +125,7 @@ pub(crate) fn indented(mut lines: Vec<Line>, by: usize) -> Vec<Line> {
 }
 
 /// What the user said.
-pub(crate) fn said(text: &str, canvas: &Canvas) -> Vec<Line> {
+pub(crate) fn echo_prompt(text: &str, canvas: &Canvas) -> Vec<Line> {
     let mark = Line::styled("> ", Style::BOLD.colour(Colour::Cyan));
     let rest = Line::from("  ");
     let mut lines: Vec<Line> = Vec::new();

@@ -1,32 +1,32 @@
-//! What begins with a slash: our commands and the agent's.
+//! Slash commands: built-in ones and those of the agent.
 
 use super::state::{SessionState, Setting, hint};
-use attache_term::editor::complete::{Item, Words};
+use attache_term::editor::complete::{Completer, Item};
 
-/// One of our own commands.
-pub(crate) struct Ours {
+/// A built-in command.
+pub(crate) struct BuiltinCommand {
     pub(crate) name: &'static str,
     pub(crate) args: &'static str,
     pub(crate) about: &'static str,
 }
 
-const fn ours(name: &'static str, args: &'static str, about: &'static str) -> Ours {
-    Ours { name, args, about }
+const fn ours(name: &'static str, args: &'static str, about: &'static str) -> BuiltinCommand {
+    BuiltinCommand { name, args, about }
 }
 
-pub(crate) static OURS: &[Ours] = &[
+pub(crate) static BUILTIN_COMMANDS: &[BuiltinCommand] = &[
     ours("mode", "[MODE]", "Show the modes, or switch to one"),
     ours("model", "[MODEL]", "Show the models, or switch to one"),
     ours("set", "[OPTION [VALUE]]", "Show the agent's options, or set one"),
-    ours("sessions", "", "List the sessions that the agent has stored"),
+    ours("sessions", "", "List the agent's sessions"),
     ours("new", "", "Start a new session"),
-    ours("load", "NUMBER|ID", "Go on with a stored session"),
-    ours("fork", "", "Go on in a copy of this session"),
-    ours("restart", "", "Start the agent again, in this session"),
-    ours("cancel", "", "Cancel what runs, and forget what waits"),
-    ours("diff", "", "Show all changes of files in full"),
-    ours("show", "[NUMBER]", "List what can be shown in full, or show it"),
-    ours("cost", "", "Show what was used and what it cost"),
+    ours("load", "NUMBER|ID", "Resume a session"),
+    ours("fork", "", "Continue in a copy of this session"),
+    ours("restart", "", "Restart the agent in this session"),
+    ours("cancel", "", "Cancel and clear the queue"),
+    ours("diff", "", "Show all file changes in full"),
+    ours("show", "[NUMBER]", "List folded blocks, or show one in full"),
+    ours("cost", "", "Show usage and cost"),
     ours("help", "", "Show commands and keys"),
     ours("quit", "", "Leave"),
 ];
@@ -49,26 +49,26 @@ pub(crate) enum Command {
     Quit,
 }
 
-/// What a line means.
+/// The meaning of an input line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Said {
-    /// It is for the agent.
+pub(crate) enum Input {
+    /// A prompt for the agent.
     Prompt(String),
     Command(Command),
-    /// It is for nobody; the text says why.
+    /// An invalid command, with a message for the user.
     Mistake(String),
 }
 
-/// Reads a line. CMD-04: commands of the agent are prompts. Two slashes send anything.
-pub(crate) fn read(text: &str, state: &SessionState) -> Said {
-    let Some(rest) = text.strip_prefix('/') else { return Said::Prompt(text.to_owned()) };
+/// Parses a line. CMD-04: commands of the agent are prompts. Two slashes send any text.
+pub(crate) fn parse(text: &str, state: &SessionState) -> Input {
+    let Some(rest) = text.strip_prefix('/') else { return Input::Prompt(text.to_owned()) };
     if rest.starts_with('/') {
-        return Said::Prompt(rest.to_owned());
+        return Input::Prompt(rest.to_owned());
     }
     let (name, args) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let args = args.trim();
     let one = || (!args.is_empty()).then(|| args.to_owned());
-    Said::Command(match name {
+    Input::Command(match name {
         "mode" => Command::Mode(one()),
         "model" => Command::Model(one()),
         "set" => Command::Set(one().map(|args| {
@@ -79,7 +79,7 @@ pub(crate) fn read(text: &str, state: &SessionState) -> Said {
         "sessions" => Command::Sessions,
         "new" => Command::New,
         "load" if args.is_empty() => {
-            return Said::Mistake("/load takes a number of /sessions, or an id".to_owned());
+            return Input::Mistake("/load takes a number of /sessions, or an id".to_owned());
         }
         "load" => Command::Load(args.to_owned()),
         "fork" => Command::Fork,
@@ -89,33 +89,36 @@ pub(crate) fn read(text: &str, state: &SessionState) -> Said {
         "show" => match args.trim_start_matches('#').parse() {
             Ok(number) => Command::Show(Some(number)),
             Err(_) if args.is_empty() => Command::Show(None),
-            Err(_) => return Said::Mistake("/show takes a number; without one it lists them".to_owned()),
+            Err(_) => return Input::Mistake("/show takes a number; without one it lists them".to_owned()),
         },
         "cost" => Command::Cost,
         "help" => Command::Help,
         "quit" | "exit" => Command::Quit,
         name if state.commands.iter().any(|command| command.name == name) => {
-            return Said::Prompt(text.to_owned());
+            return Input::Prompt(text.to_owned());
         }
-        // A path, or a sentence that happens to begin with a slash.
+        // A path, or a sentence that begins with a slash.
         name if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_:".contains(c)) => {
-            return Said::Prompt(text.to_owned());
+            return Input::Prompt(text.to_owned());
         }
         name => {
-            return Said::Mistake(format!(
+            return Input::Mistake(format!(
                 "there is no command /{name}; /help lists them, //{name} sends it to the agent"
             ));
         }
     })
 }
 
-impl Words for SessionState {
+impl Completer for SessionState {
     fn commands(&self) -> Vec<Item> {
-        let ours = OURS.iter().map(|ours| {
+        let ours = BUILTIN_COMMANDS.iter().map(|ours| {
             let label = format!("{} {}", ours.name, ours.args).trim_end().to_owned();
             Item { text: ours.name.to_owned(), label, about: ours.about.to_owned() }
         });
-        let theirs = self.commands.iter().filter(|command| OURS.iter().all(|ours| ours.name != command.name));
+        let theirs = self
+            .commands
+            .iter()
+            .filter(|command| BUILTIN_COMMANDS.iter().all(|ours| ours.name != command.name));
         let theirs = theirs.map(|command| {
             let label = format!("{} {}", command.name, hint(command)).trim_end().to_owned();
             Item { text: command.name.clone(), label, about: command.description.clone() }

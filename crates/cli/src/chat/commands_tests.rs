@@ -24,8 +24,8 @@ fn state() -> SessionState {
 #[test]
 fn lines_are_prompts_commands_or_mistakes() {
     let state = state();
-    let prompt = |text: &str| Said::Prompt(text.to_owned());
-    let command = Said::Command;
+    let prompt = |text: &str| Input::Prompt(text.to_owned());
+    let command = Input::Command;
     for (text, expected) in [
         ("hello /mode", prompt("hello /mode")),
         ("/review all of it", prompt("/review all of it")),
@@ -39,10 +39,10 @@ fn lines_are_prompts_commands_or_mistakes() {
         ("/load 3", command(Command::Load("3".to_owned()))),
         ("/exit", command(Command::Quit)),
     ] {
-        assert_eq!(read(text, &state), expected, "{text}");
+        assert_eq!(parse(text, &state), expected, "{text}");
     }
-    assert!(matches!(read("/nope", &state), Said::Mistake(_)));
-    assert!(matches!(read("/load", &state), Said::Mistake(_)));
+    assert!(matches!(parse("/nope", &state), Input::Mistake(_)));
+    assert!(matches!(parse("/load", &state), Input::Mistake(_)));
 }
 
 fn texts(menu: Option<Menu>) -> Vec<String> {
@@ -55,7 +55,7 @@ fn commands_and_their_arguments_are_completed() {
     let at = |text: &str| texts(complete(text, text.len(), &state, Path::new("/")));
     assert_eq!(at("/mo"), ["/mode ", "/model "]);
     assert_eq!(at("/rev"), ["/review "]);
-    // Ours come first where both have one.
+    // BuiltinCommand come first where both have one.
     assert_eq!(at("/dif"), ["/diff "]);
     assert_eq!(at("/mode "), ["ask", "code"]);
     assert_eq!(at("/mode c"), ["code"]);

@@ -1,4 +1,4 @@
-//! The loop: session, keys and screen, one turn after the other.
+//! The main loop: session, keys and screen, turn by turn.
 
 use std::io;
 use std::pin::pin;
@@ -10,57 +10,57 @@ use attache::client::{Event, Session, SessionControl, SessionReplay, TurnEvents}
 use attache::{Error, Result, StopReason};
 use attache_host::budget::{Exceeded, Meter};
 
-use super::app::{App, Effect, Opening, Phase};
-use super::hub::{Happening, Hub, Outcome};
-use super::kept::Kept;
+use super::app::{App, Effect, OpenTarget, Phase};
+use super::saved_session::SavedSession;
 use super::start::Starter;
 use super::state::{SessionState, Target};
 use super::transcript::Severity;
+use super::ui::{TaskResult, Ui, UiEvent};
 use super::{Opener, attach};
 use crate::error::{Context as _, Failure};
 use crate::run::{Connection, Setting};
 
-/// Events that are taken in before anything else is looked at.
+/// Events that are handled in one go before keys are read.
 const BATCH: usize = 256;
 
-/// How a turn ended.
+/// The end of a turn.
 type End = Result<Option<StopReason>>;
 
-/// Why a part of the loop ended.
+/// The next step after a part of the loop.
 enum Next {
     Prompt(String),
-    Open(Opening),
+    Open(OpenTarget),
     Quit(u8),
 }
 
-/// The session that a chat begins with.
-pub(crate) enum First {
+/// The session that a chat starts with.
+pub(crate) enum InitialSession {
     Session(Box<Session>),
-    /// Its history comes first.
+    /// A session whose history is being replayed.
     Loading(SessionReplay),
 }
 
-/// What came of something, unless the user has left meanwhile, with this exit code.
-pub(super) type OrLeft<T> = std::result::Result<T, u8>;
+/// A result, or the exit code if the user quit meanwhile.
+pub(super) type OrExit<T> = std::result::Result<T, u8>;
 
 pub(crate) struct Driver<'a> {
-    pub(crate) hub: Hub,
+    pub(crate) ui: Ui,
     pub(crate) app: App,
     pub(crate) connection: Rc<Connection>,
     pub(crate) opener: Opener,
     pub(crate) starter: Rc<Starter<'a>>,
-    pub(crate) kept: Option<Kept>,
+    pub(crate) saved: Option<SavedSession>,
     pub(crate) meter: Meter,
-    /// The end of the agent is on the screen already.
+    /// Whether the exit of the agent was reported.
     pub(crate) told: bool,
 }
 
 impl Driver<'_> {
-    /// Until the user leaves; the exit code.
-    pub(crate) async fn begin_and_run(&mut self, first: First) -> crate::error::Result<u8> {
+    /// Runs until the user quits; returns the exit code.
+    pub(crate) async fn begin_and_run(&mut self, first: InitialSession) -> crate::error::Result<u8> {
         match self.begin(first).await? {
             Ok(session) => {
-                // What was written while the history came.
+                // Prompts that were typed during the replay.
                 self.app.next_prompt();
                 self.run(session).await.context("the terminal")
             }
@@ -71,10 +71,10 @@ impl Driver<'_> {
     async fn run(&mut self, mut session: Session) -> io::Result<u8> {
         loop {
             match self.idle(&mut session).await? {
-                // Somebody who leaves because the agent has failed has not succeeded.
+                // Quitting after the agent has failed is not a success.
                 Next::Quit(0) if self.app.phase == Phase::Gone => return Ok(1),
                 Next::Quit(code) => return Ok(code),
-                Next::Open(Opening::Again) => match self.restart(&session).await? {
+                Next::Open(OpenTarget::Restart) => match self.restart(&session).await? {
                     Err(code) => return Ok(code),
                     Ok(Some(next)) => {
                         session = next;
@@ -101,7 +101,7 @@ impl Driver<'_> {
                             Err(code) => return Ok(code),
                             Ok(Some(next)) => session = next,
                             Ok(None) => {
-                                // Nothing of what was written is lost.
+                                // Typed text is not lost.
                                 self.app.queue.push_front(text);
                                 self.app.requeue();
                                 continue;
@@ -116,31 +116,31 @@ impl Driver<'_> {
         }
     }
 
-    /// Another session is the one that is shown.
+    /// Switches the screen to another session.
     pub(crate) fn opened(&mut self, session: &Session) {
         let state = SessionState::of(session);
         self.app.notice(Severity::Info, format!("session {}", state.id));
         self.app.opened(state);
-        if let Some(kept) = &mut self.kept {
+        if let Some(kept) = &mut self.saved {
             let here = kept.opened(session);
-            if let Some(traffic) = &mut self.hub.traffic {
+            if let Some(traffic) = &mut self.ui.traffic {
                 traffic.take();
                 traffic.recording = here;
             }
             if !here && let Some(name) = kept.record().and_then(|record| record.name) {
-                self.app.notice(Severity::Info, format!("what is said now is not part of {name}"));
+                self.app.notice(Severity::Info, format!("this conversation is not saved in {name}"));
             }
         }
     }
 
-    /// An error, without secrets: an agent that fails may quote anything.
+    /// Shows an error without secrets: a failing agent may quote anything.
     pub(super) fn tell(&mut self, failure: impl Into<Failure>) {
         let text = self.connection.with_cause(failure.into()).text();
         let text = self.starter.mask.text(&text).into_owned();
         self.app.notice(Severity::Error, text);
     }
 
-    /// The agent has ended, and the chat has not: it can be started again.
+    /// Handles the exit of the agent, which can be restarted.
     async fn gone(&mut self) {
         if !std::mem::take(&mut self.told) {
             let closed = self.connection.agent.closed().await;
@@ -148,11 +148,11 @@ impl Driver<'_> {
         }
         self.app.prune();
         self.app.phase = Phase::Gone;
-        self.hub.dirty = true;
+        self.ui.dirty = true;
     }
 
     async fn idle(&mut self, session: &mut Session) -> io::Result<Next> {
-        self.hub.dirty = true;
+        self.ui.dirty = true;
         loop {
             if self.app.phase == Phase::Idle && self.connection.agent.is_closed() {
                 self.gone().await;
@@ -163,14 +163,14 @@ impl Driver<'_> {
             let gone = self.app.phase == Phase::Gone;
             tokio::select! {
                 biased;
-                happening = self.hub.next(&mut self.app) => {
-                    if self.happened(happening?, session) {
+                event = self.ui.next(&mut self.app) => {
+                    if self.happened(event?, session) {
                         return Ok(Next::Quit(130));
                     }
                 }
                 event = session.next_update(), if !gone => match event {
                     Ok(event) => {
-                        self.hub.dirty = true;
+                        self.ui.dirty = true;
                         let changes_state = changes_state(&event);
                         self.app.event(event);
                         if changes_state {
@@ -187,20 +187,20 @@ impl Driver<'_> {
         }
     }
 
-    /// Takes in what happened. `true` if the program is to end.
-    fn happened(&mut self, happening: Happening, session: &Session) -> bool {
-        let outcome = matches!(happening, Happening::Outcome(_));
-        if let (Happening::Outcome(Outcome::Set(Ok((setting, _)))), Some(kept)) = (&happening, &self.kept) {
+    /// Handles an event. Returns `true` if the program must end.
+    fn happened(&mut self, event: UiEvent, session: &Session) -> bool {
+        let outcome = matches!(event, UiEvent::TaskResult(_));
+        if let (UiEvent::TaskResult(TaskResult::Set(Ok((setting, _)))), Some(kept)) = (&event, &self.saved) {
             kept.set(setting);
         }
-        let ended = self.hub.happened(happening, &mut self.app);
+        let ended = self.ui.happened(event, &mut self.app);
         if outcome {
             self.app.state = SessionState::of(session);
         }
         ended
     }
 
-    /// Does what the chat wants, as far as it is not a change of the loop itself.
+    /// Performs the effects that do not change the loop itself.
     fn effects(&mut self, session: &Session) -> Option<Next> {
         while let Some(effect) = self.app.effects.pop_front() {
             match effect {
@@ -211,15 +211,15 @@ impl Driver<'_> {
                 Effect::Set(target, value) => self.set(session, target, value),
                 Effect::ListSessions => self.list(session),
                 Effect::OpenUrl(url) => {
-                    // Nobody waits for this one: if sixteen others are still unread, it is not told.
-                    let _ = self.hub.outcomes.0.try_send(Outcome::Browsed(crate::forms::open(&url)));
+                    // Not awaited: if sixteen results are still unread, this one is dropped.
+                    let _ = self.ui.task_results.0.try_send(TaskResult::Browsed(crate::forms::open(&url)));
                 }
             }
         }
         None
     }
 
-    /// One turn. A value means that the chat is over.
+    /// Runs a turn. A value is the exit code of the chat.
     async fn turn(&mut self, session: &mut Session, text: &str) -> io::Result<Option<u8>> {
         if let Err(exceeded) = self.meter.turn(Instant::now()) {
             self.app.notice(Severity::Error, exceeded.to_string());
@@ -228,10 +228,10 @@ impl Driver<'_> {
         let capabilities = &self.connection.agent.capabilities().prompt_capabilities;
         let (prompt, attached) = attach::prompt(text, session.cwd(), capabilities);
         self.app.turn_started(text, &attached, Instant::now());
-        if let Some(kept) = &self.kept {
+        if let Some(kept) = &self.saved {
             kept.turn_started();
         }
-        self.hub.deadline = self.app.time.and_then(|time| Instant::now().checked_add(time));
+        self.ui.deadline = self.app.time.and_then(|time| Instant::now().checked_add(time));
         let id = session.id().clone();
         let control = session.control();
         let mut turn = match session.prompt(prompt).await {
@@ -247,13 +247,13 @@ impl Driver<'_> {
             }
             tokio::select! {
                 biased;
-                happening = self.hub.next(&mut self.app) => {
-                    let happening = happening?;
-                    if matches!(happening, Happening::TimeUp) {
-                        self.hub.deadline = None;
+                event = self.ui.next(&mut self.app) => {
+                    let event = event?;
+                    if matches!(event, UiEvent::TimeUp) {
+                        self.ui.deadline = None;
                         let limit = self.app.time.unwrap_or_default();
                         self.stop(&control, &Exceeded::Time(limit).to_string());
-                    } else if self.happened(happening, turn.session()) {
+                    } else if self.happened(event, turn.session()) {
                         return Ok(Some(130));
                     }
                 }
@@ -264,13 +264,13 @@ impl Driver<'_> {
         };
         let usage = turn.usage().cloned();
         drop(turn);
-        self.hub.deadline = None;
+        self.ui.deadline = None;
         self.opener.policy.turn_over(&id);
         if matches!(end, Err(Error::Refused(_))) {
             self.connection.stderr.settle().await;
         }
         self.turn_ended(&end, usage.as_ref());
-        if let Some(kept) = &self.kept {
+        if let Some(kept) = &self.saved {
             kept.turn_ended(session);
         }
         if let Some(Err(exceeded)) = usage.as_ref().map(|usage| self.meter.counted(usage)) {
@@ -295,15 +295,15 @@ impl Driver<'_> {
         connection.stderr.clear();
     }
 
-    /// Takes in an event of the turn, and those that have come already; the keys have their turn after that. A value is how
-    /// the turn ended.
+    /// Handles an event of the turn and those that have arrived already; keys are read after that. A value
+    /// is the end of the turn.
     fn take_in(
         &mut self,
         first: Result<Option<Event>>,
         turn: &mut TurnEvents<'_>,
         control: &SessionControl,
     ) -> Option<End> {
-        self.hub.dirty = true;
+        self.ui.dirty = true;
         let mut next = Some(first);
         let mut left = BATCH;
         while let Some(event) = next {
@@ -329,7 +329,7 @@ impl Driver<'_> {
         None
     }
 
-    /// A limit is reached: the turn is cancelled, and says why.
+    /// Cancels the turn at a limit and reports the reason.
     fn stop(&mut self, control: &SessionControl, why: &str) {
         if let Phase::Running { cancelling: cancelling @ false, .. } = &mut self.app.phase {
             *cancelling = true;
@@ -340,7 +340,7 @@ impl Driver<'_> {
 
     fn set(&self, session: &Session, target: Target, value: String) {
         let control = session.control();
-        let sender = self.hub.outcomes.0.clone();
+        let sender = self.ui.task_results.0.clone();
         tokio::spawn(async move {
             let set = match &target {
                 Target::Mode => control.set_mode(value.clone()).await,
@@ -356,42 +356,42 @@ impl Driver<'_> {
                 Target::Model => ("model".to_owned(), Setting::Model(value.clone())),
                 Target::Option(id) | Target::Switch(id) => (id.clone(), Setting::Option(id, value.clone())),
             };
-            let _ = sender.send(Outcome::Set(set.map(|()| (setting, format!("{name}: {value}"))))).await;
+            let _ = sender.send(TaskResult::Set(set.map(|()| (setting, format!("{name}: {value}"))))).await;
         });
     }
 
     fn list(&self, session: &Session) {
-        let sender = self.hub.outcomes.0.clone();
+        let sender = self.ui.task_results.0.clone();
         let Some(listing) = self.connection.agent.lister() else {
-            let _ = sender.try_send(Outcome::Listed(Err(Error::Unsupported("listing its sessions"))));
+            let _ = sender.try_send(TaskResult::Listed(Err(Error::Unsupported("listing its sessions"))));
             return;
         };
         let cwd = session.cwd().to_string_lossy().into_owned();
         tokio::spawn(async move {
-            let _ = sender.send(Outcome::Listed(listing.list().cwd(cwd).all().await)).await;
+            let _ = sender.send(TaskResult::Listed(listing.list().cwd(cwd).all().await)).await;
         });
     }
 
-    /// The last picture: everything that was said, and no prompt.
+    /// Draws the last picture: the conversation without the prompt.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         self.app.questions.clear();
         self.app.transcript.end_turn();
-        if let Some(traffic) = &mut self.hub.traffic {
+        if let Some(traffic) = &mut self.ui.traffic {
             traffic.take();
         }
-        self.hub.draw(&mut self.app)?;
-        self.hub.screen.leave()
+        self.ui.draw(&mut self.app)?;
+        self.ui.screen.leave()
     }
 
-    /// Gives everything back but the connection.
+    /// Drops everything but the connection.
     pub(crate) fn leave(self) -> Rc<Connection> {
         self.connection
     }
 }
 
-/// What a future gives without waiting.
+/// Polls a future once.
 fn ready<T>(future: impl Future<Output = T>) -> Option<T> {
-    // Whoever waits for it afterwards polls it again, with a waker that works.
+    // A later await polls it again with a real waker.
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => Some(value),
         Poll::Pending => None,

@@ -1,18 +1,18 @@
-//! What keys and commands do to the chat.
+//! Keys and commands.
 
 use std::time::Instant;
 
 use attache::wire::v1::{SessionId, SessionInfo};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::app::{App, Effect, Opening, Phase};
+use super::app::{App, Effect, OpenTarget, Phase};
 use super::ask::Step;
-use super::block::said;
-use super::commands::{self, Command, Said};
-use super::page;
+use super::block::echo_prompt;
+use super::commands::{self, Command, Input};
+use super::help;
 use super::state::Setting;
 use super::transcript::Severity;
-use attache_term::editor::Did;
+use attache_term::editor::ActionResult;
 use attache_term::editor::complete::complete;
 
 impl App {
@@ -29,8 +29,8 @@ impl App {
         self.hint = None;
         match key.code {
             KeyCode::Char('c') if ctrl => return self.interrupt(quitting),
-            KeyCode::Char('l') if ctrl => return self.anew = true,
-            KeyCode::Char('z') if ctrl => return self.away = true,
+            KeyCode::Char('l') if ctrl => return self.clear = true,
+            KeyCode::Char('z') if ctrl => return self.suspend_requested = true,
             KeyCode::Char('o') if ctrl => return self.unfold(),
             KeyCode::Char('d') if ctrl && self.editor.is_empty() && self.questions.is_empty() => {
                 return self.effects.push_back(Effect::Quit(0));
@@ -47,15 +47,15 @@ impl App {
         self.editor_key(key);
     }
 
-    /// What is long is shown to its end, or folded again.
+    /// Unfolds or folds long blocks.
     fn unfold(&mut self) {
         self.canvas.unfold = !self.canvas.unfold;
-        self.anew = true;
-        let hint = if self.canvas.unfold { "nothing is folded; Ctrl-O folds again" } else { "folded" };
+        self.clear = true;
+        let hint = if self.canvas.unfold { "unfolded; Ctrl-O folds again" } else { "folded" };
         self.hint = Some(hint.to_owned());
     }
 
-    /// Ctrl-C: cancels what runs; the second one leaves.
+    /// Ctrl-C: cancels the turn; the second one quits.
     fn interrupt(&mut self, quitting: bool) {
         match &mut self.phase {
             Phase::Running { cancelling: true, .. } => self.effects.push_back(Effect::Quit(130)),
@@ -76,13 +76,13 @@ impl App {
             Phase::Idle | Phase::Gone if quitting => self.effects.push_back(Effect::Quit(0)),
             Phase::Idle | Phase::Gone => {
                 self.quitting = true;
-                self.hint = Some("press Ctrl-C again to leave".to_owned());
+                self.hint = Some("press Ctrl-C again to quit".to_owned());
             }
         }
     }
 
     fn question_key(&mut self, key: KeyEvent) {
-        // A key that was meant for something else must not answer a question that has just appeared.
+        // A key that was typed before the question appeared must not answer it.
         if !self.takes_answers(Instant::now()) {
             return;
         }
@@ -102,7 +102,7 @@ impl App {
     }
 
     fn editor_key(&mut self, key: KeyEvent) {
-        // What waits can be taken back.
+        // A queued prompt can be edited again.
         if key.code == KeyCode::Up
             && self.editor.is_empty()
             && let Some(last) = self.queue.pop_back()
@@ -114,20 +114,20 @@ impl App {
             return self.menu_key(key);
         }
         if self.phase == Phase::Gone && key.code == KeyCode::Enter && self.editor.is_empty() {
-            return self.effects.push_back(Effect::Open(Opening::Again));
+            return self.effects.push_back(Effect::Open(OpenTarget::Restart));
         }
         match self.editor.key(key) {
-            Did::Submit(text) => self.submit(text),
-            Did::Complete => self.complete(),
-            // The names of commands come up by themselves.
-            Did::Changed
+            ActionResult::Submit(text) => self.submit(text),
+            ActionResult::Complete => self.complete(),
+            // The menu of commands opens by itself.
+            ActionResult::Changed
                 if self.editor.text().starts_with('/')
                     && !self.editor.text().contains(char::is_whitespace) =>
             {
                 self.editor.menu =
                     complete(self.editor.text(), self.editor.cursor(), &self.state, &self.canvas.cwd);
             }
-            Did::Changed | Did::Nothing => {}
+            ActionResult::Changed | ActionResult::Ignored => {}
         }
     }
 
@@ -145,7 +145,7 @@ impl App {
     fn menu_key(&mut self, key: KeyEvent) {
         let Some(mut menu) = self.editor.menu.take() else { return };
         if key.code == KeyCode::Enter {
-            // Enter means what is written, which may be what was chosen.
+            // Enter submits the text, which may be the chosen item.
             return self.editor_key(key);
         }
         let common = menu.common().to_owned();
@@ -166,18 +166,18 @@ impl App {
     // Commands.
 
     fn submit(&mut self, text: String) {
-        match commands::read(&text, &self.state) {
-            Said::Prompt(text) if matches!(self.phase, Phase::Idle | Phase::Gone) => {
+        match commands::parse(&text, &self.state) {
+            Input::Prompt(text) if matches!(self.phase, Phase::Idle | Phase::Gone) => {
                 self.effects.push_back(Effect::Prompt(text))
             }
-            Said::Prompt(text) => self.queue.push_back(text),
-            Said::Command(command) => {
-                let echo = said(&text, &self.canvas);
+            Input::Prompt(text) => self.queue.push_back(text),
+            Input::Command(command) => {
+                let echo = echo_prompt(&text, &self.canvas);
                 self.aside(echo);
                 self.command(command);
             }
-            Said::Mistake(why) => {
-                let echo = said(&text, &self.canvas);
+            Input::Mistake(why) => {
+                let echo = echo_prompt(&text, &self.canvas);
                 self.aside(echo);
                 self.notice(Severity::Warning, why);
             }
@@ -191,72 +191,72 @@ impl App {
             Command::Set(None) if self.state.options.is_empty() => {
                 self.notice(Severity::Info, "the agent has no options");
             }
-            Command::Set(None) => self.aside(page::options(&self.state, &self.canvas)),
+            Command::Set(None) => self.aside(help::options(&self.state, &self.canvas)),
             Command::Set(Some((option, value))) => match self.state.option(&option) {
                 Some(setting) => self.set(&option, Some(setting), value),
-                None => self.notice(
-                    Severity::Warning,
-                    format!("the agent has no option `{option}`; /set lists them"),
-                ),
+                None => self.notice(Severity::Warning, format!("no option `{option}`; /set lists them")),
             },
             Command::Sessions => self.effects.push_back(Effect::ListSessions),
-            Command::New => self.open(Opening::New),
+            Command::New => self.open(OpenTarget::New),
             Command::Load(wanted) => {
                 let listed =
                     wanted.parse::<usize>().ok().and_then(|number| self.sessions.get(number.checked_sub(1)?));
                 let id = listed
                     .map_or_else(|| SessionId::from(wanted.as_str()), |session| session.session_id.clone());
-                self.open(Opening::Load(id));
+                self.open(OpenTarget::Load(id));
             }
             Command::Restart if self.phase == Phase::Gone => {
-                self.effects.push_back(Effect::Open(Opening::Again));
+                self.effects.push_back(Effect::Open(OpenTarget::Restart));
             }
-            Command::Restart => self.open(Opening::Again),
-            Command::Fork => self.open(Opening::Fork),
+            Command::Restart => self.open(OpenTarget::Restart),
+            Command::Fork => self.open(OpenTarget::Fork),
             Command::Cancel => {
                 self.queue.clear();
                 if let Phase::Running { cancelling, .. } = &mut self.phase {
                     *cancelling = true;
                     self.effects.push_back(Effect::Cancel);
                 } else {
-                    self.notice(Severity::Info, "nothing runs");
+                    self.notice(Severity::Info, "nothing to cancel");
                 }
             }
             Command::Diff => {
-                let lines = page::changes(&self.transcript, &self.canvas);
+                let lines = help::changes(&self.transcript, &self.canvas);
                 match lines.is_empty() {
                     true => self.notice(Severity::Info, "no file was changed"),
                     false => self.aside(lines),
                 }
             }
             Command::Show(None) => {
-                let lines = self.view.past.list(&self.transcript.terminal_outputs.lock(), &self.canvas);
+                let lines = self.view.scrollback.list(&self.transcript.terminal_outputs.lock(), &self.canvas);
                 match lines.is_empty() {
-                    true => self.notice(Severity::Info, "there is nothing to show"),
+                    true => self.notice(Severity::Info, "nothing to show"),
                     false => self.aside(lines),
                 }
             }
             Command::Show(Some(number)) => {
-                let shown =
-                    self.view.past.whole(number, &self.transcript.terminal_outputs.lock(), &self.canvas);
+                let shown = self.view.scrollback.whole(
+                    number,
+                    &self.transcript.terminal_outputs.lock(),
+                    &self.canvas,
+                );
                 match shown {
                     Ok(lines) => self.aside(lines),
                     Err(why) => self.notice(Severity::Warning, why),
                 }
             }
-            Command::Cost => self.aside(page::cost(&self.state, self.usage.as_ref(), &self.canvas)),
-            Command::Help => self.aside(page::help(&self.state, &self.canvas)),
+            Command::Cost => self.aside(help::cost(&self.state, self.usage.as_ref(), &self.canvas)),
+            Command::Help => self.aside(help::help(&self.state, &self.canvas)),
             Command::Quit => self.effects.push_back(Effect::Quit(0)),
         }
     }
 
-    fn open(&mut self, opening: Opening) {
+    fn open(&mut self, opening: OpenTarget) {
         if self.phase == Phase::Idle {
             self.effects.push_back(Effect::Open(opening));
         } else if self.phase == Phase::Gone {
-            self.notice(Severity::Warning, "the agent has ended; /restart starts it again");
+            self.notice(Severity::Warning, "the agent has exited; restart it with /restart");
         } else {
-            self.notice(Severity::Warning, "not while the agent works; cancel it first");
+            self.notice(Severity::Warning, "the agent is working; cancel it first");
         }
     }
 
@@ -265,12 +265,14 @@ impl App {
             return self.notice(Severity::Info, format!("the agent has no {name}"));
         };
         match value {
-            None => self.aside(page::setting(name, &setting, &self.canvas)),
+            None => self.aside(help::setting(name, &setting, &self.canvas)),
             Some(value) => match setting.find(&value) {
                 Some(found) => self.effects.push_back(Effect::Set(setting.target.clone(), found.id.clone())),
                 None => {
                     let ids: Vec<&str> = setting.values.iter().map(|value| value.id.as_str()).collect();
-                    self.notice(Severity::Warning, format!("`{value}` is none of {}", ids.join(", ")));
+                    let what = name.trim_end_matches('s');
+                    let text = format!("no {what} \"{value}\"; available: {}", ids.join(", "));
+                    self.notice(Severity::Warning, text);
                 }
             },
         }
@@ -278,9 +280,9 @@ impl App {
 
     pub(crate) fn listed(&mut self, sessions: Vec<SessionInfo>) {
         if sessions.is_empty() {
-            return self.notice(Severity::Info, "the agent has no stored sessions here");
+            return self.notice(Severity::Info, "no sessions here");
         }
         self.sessions = sessions;
-        self.aside(page::sessions(&self.sessions, &self.state, &self.canvas));
+        self.aside(help::sessions(&self.sessions, &self.state, &self.canvas));
     }
 }

@@ -2,14 +2,14 @@
 //!
 //! Layers, each of which can be tested without the ones below:
 //!
-//! - `transcript` folds events into blocks; `tool` and `output` are what they hold.
+//! - `transcript` folds events into blocks.
 //! - `view` turns blocks into styled lines and decides which of them are finished.
-//! - `ask` are questions of the agent and of our own guards, `commands` and `page` what begins
-//!   with a slash.
-//! - `app` is all of that as one state: events and keys in, lines and wishes out. `keys` is what keys do to it, `face` how it looks.
-//! - `past` is what has gone up and may be drawn again, `block` how all of it looks.
-//! - `hub` waits for events and draws, `drive` is the loop, `open` how it comes to a session. `kept` is a session with a
-//!   name, `traffic` what goes over the wire. [`run`] is the way in.
+//! - `ask` holds questions of the agent and of our own guards; `commands` parses slash commands, `help`
+//!   prints their output.
+//! - `app` is the whole state: events and keys in, lines and effects out. `keys` handles keys, `layout` draws.
+//! - `scrollback` keeps blocks that may be drawn again, `block` renders them.
+//! - `ui` waits for input and decides when to draw, `drive` is the main loop, `open` opens sessions,
+//!   `saved_session` keeps a named one, `traffic` receives the wire. [`run`] is the entry point.
 //!
 //! What never happens here: text of an agent reaches the terminal with its control characters; a page is opened or a
 //! permission given without the user's key; a letter that was typed for a prompt answers a question; the terminal is left
@@ -21,18 +21,18 @@ mod attach;
 mod block;
 mod commands;
 mod drive;
-mod face;
-mod hub;
-mod kept;
+mod help;
 mod keys;
-mod kin;
+mod layout;
 mod open;
-mod page;
-mod past;
+mod saved_session;
+mod scrollback;
 mod start;
 mod state;
+mod subagents;
 mod traffic;
 mod transcript;
+mod ui;
 mod view;
 
 use std::io;
@@ -55,51 +55,51 @@ use attache_term::screen::Screen;
 use tokio::sync::mpsc;
 
 use self::app::App;
-use self::drive::{Driver, First};
-use self::hub::{Hub, Signals, usable};
-use self::kept::Kept;
+use self::drive::{Driver, InitialSession};
+use self::saved_session::SavedSession;
 use self::start::Starter;
 pub(crate) use self::start::chat;
 use self::state::SessionState;
 use self::traffic::Traffic;
 use self::transcript::Severity;
+use self::ui::{Signals, Ui, usable};
 use self::view::Canvas;
 use crate::client_services::TerminalOutputs;
 use crate::error::{Context as _, Result};
 use crate::run::{ChatCommand, Connection};
 
-/// What a chat needs.
+/// Everything a chat needs.
 pub(crate) struct Setup<'a> {
-    /// What the agent is called.
+    /// The name of the agent.
     pub(crate) name: String,
     pub(crate) connection: Connection,
-    /// The session to begin with.
-    pub(crate) first: First,
-    /// How further sessions are opened.
+    /// The first session.
+    pub(crate) first: InitialSession,
+    /// Opens further sessions.
     pub(crate) opener: Opener,
-    /// How the agent is started again.
+    /// Restarts the agent.
     pub(crate) starter: Rc<Starter<'a>>,
-    /// The recorded session that the chat is in, if it is in one.
-    pub(crate) kept: Option<Kept>,
+    /// The saved session, if the chat is in one.
+    pub(crate) saved: Option<SavedSession>,
     pub(crate) traffic: Option<Traffic>,
-    /// What other commands want from that session.
-    pub(crate) wishes: Option<mpsc::Receiver<ChatCommand>>,
-    /// The terminals that are lent.
+    /// Commands of other processes for that session.
+    pub(crate) commands: Option<mpsc::Receiver<ChatCommand>>,
+    /// Output of client terminals.
     pub(crate) terminal_outputs: TerminalOutputs,
     pub(crate) meter: Meter,
     pub(crate) budget: Budget,
-    /// How long a turn may take.
+    /// The time limit of a turn.
     pub(crate) time: Option<Duration>,
     pub(crate) colours: bool,
-    /// Show what else is to be known.
+    /// Whether additional notices are shown.
     pub(crate) verbose: bool,
-    /// Where prompts are remembered.
+    /// The file of the prompt history.
     pub(crate) history: Option<PathBuf>,
-    /// What to say at first, a line each.
+    /// Notices at the start, a line each.
     pub(crate) notices: Vec<String>,
 }
 
-/// How sessions are opened: with the same directories, servers and prompt each time.
+/// Opens sessions with the same directories, servers and prompt each time.
 pub(crate) struct Opener {
     pub(crate) cwd: PathBuf,
     pub(crate) directories: Vec<PathBuf>,
@@ -107,7 +107,7 @@ pub(crate) struct Opener {
     pub(crate) system_prompt: Option<SystemPrompt>,
     pub(crate) meta: Option<Meta>,
     pub(crate) policy: Arc<Policy>,
-    /// What to do when the agent wants to know who is there.
+    /// Advice for an agent that requires authentication.
     pub(crate) login: String,
 }
 
@@ -143,7 +143,7 @@ impl Opener {
         id: &SessionId,
     ) -> impl Future<Output = attache::Result<Session>> + use<> {
         let session = agent.forker().map(|forking| self.with_options(forking.fork(id.clone(), &self.cwd)));
-        async move { session.ok_or(attache::Error::Unsupported("copies of sessions"))?.await }
+        async move { session.ok_or(attache::Error::Unsupported("forking sessions"))?.await }
     }
 
     fn load(
@@ -162,14 +162,14 @@ impl Opener {
     ) -> impl Future<Output = attache::Result<Session>> + use<> {
         let session =
             agent.resumer().map(|resuming| self.with_options(resuming.resume(id.clone(), &self.cwd)));
-        async move { session.ok_or(attache::Error::Unsupported("going on with stored sessions"))?.await }
+        async move { session.ok_or(attache::Error::Unsupported("resuming sessions"))?.await }
     }
 }
 
-/// Chats until the user leaves; the exit code.
+/// Runs the chat until the user quits; returns the exit code.
 ///
 /// # Errors
-/// When the terminal cannot be used, or the session that is meant cannot be opened.
+/// If the terminal cannot be used, or the session cannot be opened.
 pub(crate) async fn run(mut setup: Setup<'_>) -> Result<u8> {
     let (columns, rows) = crossterm::terminal::size().context("the terminal")?;
     let (columns, rows) = (usable(columns.into()), usize::from(rows).max(1));
@@ -177,14 +177,14 @@ pub(crate) async fn run(mut setup: Setup<'_>) -> Result<u8> {
     let canvas = Canvas { columns, rows, look, cwd: setup.opener.cwd.clone(), beat: 0, unfold: false };
     let (_, nobody) = mpsc::channel(1);
     let raw = Raw::enter().context("the terminal")?;
-    let hub = Hub {
+    let ui = Ui {
         keys: device::keys().context("the terminal")?,
         guard: std::mem::replace(&mut setup.connection.guard, nobody),
-        news: setup.connection.agent.events(),
+        connection: setup.connection.agent.events(),
         terminal_outputs: setup.terminal_outputs.clone(),
-        outcomes: mpsc::channel(16),
+        task_results: mpsc::channel(16),
         traffic: setup.traffic,
-        wishes: setup.wishes,
+        commands: setup.commands,
         signals: Signals::new().context("signals")?,
         screen: Screen::new(io::stdout(), look),
         dirty: true,
@@ -209,18 +209,18 @@ pub(crate) async fn run(mut setup: Setup<'_>) -> Result<u8> {
         app.notice(Severity::Info, notice);
     }
     let mut driver = Driver {
-        hub,
+        ui,
         app,
         connection: Rc::new(setup.connection),
         opener: setup.opener,
         starter: setup.starter,
-        kept: setup.kept,
+        saved: setup.saved,
         meter: setup.meter,
         told: false,
     };
     let ended = driver.begin_and_run(setup.first).await;
     let _ = driver.finish();
-    // The terminal and the session are given back before the agent is waited for.
+    // The terminal and the session are released before the agent is awaited.
     let connection = driver.leave();
     crate::run::leave(&connection.agent).await;
     ended

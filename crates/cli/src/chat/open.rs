@@ -1,4 +1,4 @@
-//! How the chat comes to a session: the first one, another one, and the same one again after the agent has failed.
+//! Opens sessions: the first one, another one, and the same one again after the agent has failed.
 
 use std::io;
 use std::pin::pin;
@@ -9,29 +9,29 @@ use attache::{Error, Result};
 use tokio::sync::mpsc;
 
 use super::Opener;
-use super::app::{Effect, Opening, Phase};
-use super::drive::{Driver, First, OrLeft};
+use super::app::{Effect, OpenTarget, Phase};
+use super::drive::{Driver, InitialSession, OrExit};
 use super::start::lost;
 use super::transcript::Severity;
 use crate::error::{Context as _, Failure};
 use crate::run;
 
 impl Driver<'_> {
-    /// The session that the chat begins with, with what was said in it on the screen.
-    pub(super) async fn begin(&mut self, first: First) -> crate::error::Result<OrLeft<Session>> {
+    /// Opens the first session and shows its history.
+    pub(super) async fn begin(&mut self, first: InitialSession) -> crate::error::Result<OrExit<Session>> {
         let session = match first {
-            First::Session(session) => {
+            InitialSession::Session(session) => {
                 self.recall();
                 *session
             }
-            First::Loading(loading) => match self.load(loading).await.context("the terminal")? {
+            InitialSession::Loading(loading) => match self.load(loading).await.context("the terminal")? {
                 Err(code) => return Ok(Err(code)),
                 Ok(Ok(session)) => session,
                 Ok(Err(error)) => self.instead(error).await?,
             },
         };
         let connection = self.connection.clone();
-        if let Some(kept) = &mut self.kept {
+        if let Some(kept) = &mut self.saved {
             kept.replaced(&session);
             kept.started(connection.agent.resumer().is_some() || connection.agent.loader().is_some());
             if let Some(record) = kept.record() {
@@ -44,19 +44,19 @@ impl Driver<'_> {
         Ok(Ok(session))
     }
 
-    /// An agent that goes on with a session does not repeat what was said; the record has the words at least.
+    /// Shows the recorded text, because a resumed session does not replay its history.
     fn recall(&mut self) {
-        for (role, text) in self.kept.as_ref().map_or(Vec::new(), |kept| kept.said()) {
+        for (role, text) in self.saved.as_ref().map_or(Vec::new(), |saved| saved.messages()) {
             let speaker = if role == "user" { Speaker::User } else { Speaker::Agent };
             self.app.transcript.say(speaker, None, &text, false);
             self.app.transcript.end_turn();
         }
     }
 
-    /// A new session in the place of one that the agent could not load.
+    /// Opens a new session in place of one that the agent could not load.
     async fn instead(&mut self, error: Error) -> crate::error::Result<Session> {
         let connection = self.connection.clone();
-        let record = self.kept.as_ref().and_then(|kept| kept.record());
+        let record = self.saved.as_ref().and_then(|kept| kept.record());
         let imported = record.as_ref().is_some_and(|record| record.imported);
         if imported || error.is_auth_required() || matches!(error, Error::Closed(_) | Error::Cancelled) {
             return Err(connection.explain(error, "cannot load the session"));
@@ -68,9 +68,9 @@ impl Driver<'_> {
         connection.new_session().await
     }
 
-    /// Starts the agent again and finds the session again. `None` if that failed, which is on the screen then.
-    pub(super) async fn restart(&mut self, old: &Session) -> io::Result<OrLeft<Option<Session>>> {
-        self.app.notice(Severity::Info, "starting the agent again");
+    /// Restarts the agent and reopens the session. Returns `None` after a failure, which is on the screen then.
+    pub(super) async fn restart(&mut self, old: &Session) -> io::Result<OrExit<Option<Session>>> {
+        self.app.notice(Severity::Info, "restarting the agent");
         let (starter, before, id) = (self.starter.clone(), self.connection.agent.clone(), old.id().clone());
         let starting = async move {
             run::leave(&before).await;
@@ -78,7 +78,9 @@ impl Driver<'_> {
             let (session, reason) = match connection.find_session(id.as_str()).await {
                 Some(Ok((session, _))) => (session, None),
                 Some(Err(error)) => (connection.new_session().await?, Some(Failure::from(error).message)),
-                None => (connection.new_session().await?, Some("it cannot restore sessions".to_owned())),
+                None => {
+                    (connection.new_session().await?, Some("the agent cannot resume sessions".to_owned()))
+                }
             };
             Ok::<_, Failure>((Opener::of(&connection)?, connection, session, reason))
         };
@@ -92,19 +94,19 @@ impl Driver<'_> {
             }
             Ok(None) => {
                 self.app.notice(Severity::Warning, "cancelled");
-                // The one before has left already.
+                // The previous agent has exited already.
                 self.app.phase = Phase::Gone;
                 return Ok(Ok(None));
             }
         };
         let (_, nobody) = mpsc::channel(1);
-        self.hub.guard = std::mem::replace(&mut connection.guard, nobody);
-        self.hub.news = connection.agent.events();
+        self.ui.guard = std::mem::replace(&mut connection.guard, nobody);
+        self.ui.connection = connection.agent.events();
         self.app.policy = opener.policy.clone();
         self.opener = opener;
         self.connection = connection.into();
         self.told = false;
-        if let Some(kept) = &mut self.kept
+        if let Some(kept) = &mut self.saved
             && kept.is(old.id())
         {
             kept.replaced(&session);
@@ -116,41 +118,41 @@ impl Driver<'_> {
         Ok(Ok(Some(session)))
     }
 
-    /// Opens a session while the screen stays alive.
+    /// Opens a session while the screen stays responsive.
     pub(super) async fn open(
         &mut self,
-        opening: &Opening,
+        opening: &OpenTarget,
         session: &Session,
-    ) -> io::Result<OrLeft<Result<Session>>> {
+    ) -> io::Result<OrExit<Result<Session>>> {
         let agent = self.connection.agent.clone();
         let opened = match opening {
-            Opening::New | Opening::Again => self.wait(self.opener.new_session(&agent)).await?,
-            Opening::Fork => self.wait(self.opener.fork(&agent, session.id())).await?,
-            Opening::Load(id) if agent.loader().is_some() => {
+            OpenTarget::New | OpenTarget::Restart => self.wait(self.opener.new_session(&agent)).await?,
+            OpenTarget::Fork => self.wait(self.opener.fork(&agent, session.id())).await?,
+            OpenTarget::Load(id) if agent.loader().is_some() => {
                 return match self.opener.load(&agent, id).await {
                     Ok(loading) => self.load(loading).await,
                     Err(error) => Ok(Ok(Err(error))),
                 };
             }
-            Opening::Load(id) => self.wait(self.opener.resume(&agent, id)).await?,
+            OpenTarget::Load(id) => self.wait(self.opener.resume(&agent, id)).await?,
         };
         Ok(opened.map(|opened| opened.unwrap_or(Err(Error::Cancelled))))
     }
 
-    /// Waits for something that makes a session.
-    async fn wait<T>(&mut self, work: impl Future<Output = T>) -> io::Result<OrLeft<Option<T>>> {
+    /// Waits for a session to open.
+    async fn wait<T>(&mut self, work: impl Future<Output = T>) -> io::Result<OrExit<Option<T>>> {
         self.app.phase = Phase::Opening(Instant::now());
-        self.hub.dirty = true;
+        self.ui.dirty = true;
         let done = self.meanwhile(work).await;
         self.app.phase = Phase::Idle;
         done
     }
 
-    /// Shows the history of a session that is being loaded.
-    async fn load(&mut self, mut loading: SessionReplay) -> io::Result<OrLeft<Result<Session>>> {
+    /// Shows the history of a session while it loads.
+    async fn load(&mut self, mut loading: SessionReplay) -> io::Result<OrExit<Result<Session>>> {
         self.app.phase = Phase::Opening(Instant::now());
         let failed = loop {
-            self.hub.dirty = true;
+            self.ui.dirty = true;
             match self.meanwhile(loading.next()).await? {
                 Err(code) => return Ok(Err(code)),
                 Ok(None) => break Some(Error::Cancelled),
@@ -167,8 +169,8 @@ impl Driver<'_> {
         }
     }
 
-    /// Waits for something while the screen stays alive. `None` if the user does not want to wait.
-    async fn meanwhile<T>(&mut self, work: impl Future<Output = T>) -> io::Result<OrLeft<Option<T>>> {
+    /// Waits while the screen stays responsive. Returns `None` if the user cancelled.
+    async fn meanwhile<T>(&mut self, work: impl Future<Output = T>) -> io::Result<OrExit<Option<T>>> {
         let mut work = pin!(work);
         loop {
             match self.interim() {
@@ -178,8 +180,8 @@ impl Driver<'_> {
             }
             tokio::select! {
                 biased;
-                happening = self.hub.next(&mut self.app) => {
-                    if self.hub.happened(happening?, &mut self.app) {
+                event = self.ui.next(&mut self.app) => {
+                    if self.ui.happened(event?, &mut self.app) {
                         return Ok(Err(130));
                     }
                 }
@@ -188,7 +190,7 @@ impl Driver<'_> {
         }
     }
 
-    /// What the user wishes before there is a session.
+    /// Handles effects before there is a session.
     fn interim(&mut self) -> Option<Interim> {
         while let Some(effect) = self.app.effects.pop_front() {
             match effect {
@@ -197,7 +199,7 @@ impl Driver<'_> {
                 Effect::OpenUrl(url) => drop(crate::forms::open(&url)),
                 Effect::Prompt(text) => self.app.queue.push_back(text),
                 Effect::Set(..) | Effect::ListSessions | Effect::Open(_) => {
-                    self.app.notice(Severity::Warning, "not before there is a session");
+                    self.app.notice(Severity::Warning, "no session yet");
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! `attache` alone on a terminal: starts the agent and a session, and chats.
+//! `attache` on a terminal: starts the agent and a session, then the chat.
 
 use std::rc::Rc;
 
@@ -8,8 +8,8 @@ use attache_host::secrets::Mask;
 use attache_term::device;
 use tokio::sync::mpsc;
 
-use super::drive::First;
-use super::kept::Kept;
+use super::drive::InitialSession;
+use super::saved_session::SavedSession;
 use super::traffic::Traffic;
 use super::{Opener, Setup};
 use crate::client_services::{ClientServices, TerminalOutputs};
@@ -22,7 +22,7 @@ use crate::runtime::runtime;
 use crate::session_store::{Record, Scope, Store};
 use crate::wire::Wire;
 
-/// Chats with the agent that is meant, in this directory, in a session of its own or in the one that is named.
+/// Chats with the chosen agent in this directory, in a new session or in a named one.
 pub(crate) fn chat(cx: &Cx) -> Result<()> {
     if !device::can_move_cursor() {
         return Err(Failure::runtime("this terminal (TERM=dumb) cannot show the chat; use attache exec"));
@@ -44,12 +44,12 @@ pub(crate) fn chat(cx: &Cx) -> Result<()> {
     match code {
         0 => Ok(()),
         130 => Err(Failure { shown: true, ..Failure::interrupted() }),
-        // What went wrong is on the screen.
+        // The error is on the screen.
         _ => Err(Failure { shown: true, ..Failure::runtime("the chat ended with an error") }),
     }
 }
 
-/// What starting a chat led to.
+/// The result of starting a chat.
 enum Started<'a> {
     Chat(Box<Setup<'a>>),
     /// The user chose another command.
@@ -62,14 +62,14 @@ enum Ended {
     Instead(Vec<String>),
 }
 
-/// Runs this program with other arguments, in the place of this process.
+/// Replaces this process by the program with other arguments.
 fn become_other(args: &[String]) -> Result<()> {
     use std::os::unix::process::CommandExt as _;
     let program = std::env::current_exe().context("the path of this program")?;
     Err(Failure::runtime(std::process::Command::new(program).args(args).exec()))
 }
 
-/// Starts the agent, as often as it takes.
+/// Starts the agent, and restarts it.
 pub(crate) struct Starter<'a> {
     cx: &'a Cx,
     setup: run::SessionSetup,
@@ -90,7 +90,7 @@ impl Starter<'_> {
             self.terminal_outputs.clone(),
             setup.command_sandbox(&self.cx.paths),
         );
-        // What a person can answer and a screen can show is offered here, and only here.
+        // Only the chat can show these to a person, so only the chat offers them.
         let client = client(setup.cancel_timeout)
             .elicitation_forms()
             .elicitation_urls()
@@ -99,7 +99,7 @@ impl Starter<'_> {
             .plans()
             .subagents();
         let on_stderr = self.stderr.clone().map(|lines| -> OnStderr {
-            // Nobody waits for the screen; what it is too slow for is in the log.
+            // Not awaited: lines that the screen is too slow for are in the log.
             Box::new(move |line| drop(lines.try_send(line.to_owned())))
         });
         let stderr = StderrTail::new(self.mask.clone());
@@ -167,26 +167,26 @@ async fn start<'a>(cx: &'a Cx, setup: run::SessionSetup, permits: &'a Permits) -
         }
     }
     let mut notices = vec![greeting(cx, &connection)];
-    notices.extend(file.map(|file| format!("what goes over the wire is in {}", file.display())));
+    notices.extend(file.map(|file| format!("the wire log is in {}", file.display())));
     let opener = Opener::of(&connection)?;
     let (first, kept) = match (record, held, name) {
         (Some(record), Some(held), _) => {
             (find(&connection, &opener, &record, &mut notices).await?, Some((record, held)))
         }
-        (_, _, None) => (First::Session(Box::new(new(&connection).await?)), None),
+        (_, _, None) => (InitialSession::Session(Box::new(new(&connection).await?)), None),
         (_, _, Some(name)) => {
             let session = new(&connection).await?;
             let record = record_of(cx, &connection, &session, name, &scope, &store)?;
             let held = SessionLock::acquire(&cx.paths, &record).await?;
-            notices.push(format!("the session {name} is new"));
-            (First::Session(Box::new(session)), Some((record, held)))
+            notices.push(format!("new session {name}"));
+            (InitialSession::Session(Box::new(session)), Some((record, held)))
         }
     };
-    let (mut wishes, mut recorder) = (None, None);
+    let (mut commands, mut recorder) = (None, None);
     let kept = kept.map(|(record, mut held)| {
-        wishes = held.commands();
+        commands = held.commands();
         recorder = store.history(&record.id).record(mask.clone()).ok();
-        Kept::new(store, &record, held)
+        SavedSession::new(store, &record, held)
     });
     let traffic =
         wire.map(|wire| Traffic::new(wire, log, recorder, cx.output.verbose.then_some(lines), mask));
@@ -198,9 +198,9 @@ async fn start<'a>(cx: &'a Cx, setup: run::SessionSetup, permits: &'a Permits) -
         opener,
         connection,
         starter: Rc::new(starter),
-        kept,
+        saved: kept,
         traffic,
-        wishes,
+        commands,
         terminal_outputs,
         meter: Meter::new(budget.clone()),
         budget,
@@ -225,7 +225,7 @@ fn greeting(cx: &Cx, connection: &Connection) -> String {
     format!("{} in {}; /help shows commands and keys", name.trim_end(), cx.cwd.display())
 }
 
-/// A new session, with the model that the settings want.
+/// Opens a new session with the model of the settings.
 async fn new(connection: &Connection) -> Result<Session> {
     let session = connection.new_session().await?;
     if let Some(model) = &connection.setup.model {
@@ -251,17 +251,17 @@ fn record_of(
     Ok(record)
 }
 
-/// A recorded session. An agent that can load it shows what was said; one that cannot is asked to go on with it.
+/// Opens a saved session: loads it with its history, or resumes it if the agent cannot load.
 async fn find(
     connection: &Connection,
     opener: &Opener,
     record: &Record,
     notices: &mut Vec<String>,
-) -> Result<First> {
+) -> Result<InitialSession> {
     if connection.agent.loader().is_some() {
         let loading = opener.load(&connection.agent, &record.session_id.as_str().into()).await;
         let loading = loading.map_err(|error| connection.explain(error, "cannot load the session"))?;
-        return Ok(First::Loading(loading));
+        return Ok(InitialSession::Loading(loading));
     }
     let (session, restored) = connection.restore(record).await?;
     if let Restored::Replaced(reason) = restored
@@ -269,10 +269,10 @@ async fn find(
     {
         notices.push(lost(&reason));
     }
-    Ok(First::Session(Box::new(session)))
+    Ok(InitialSession::Session(Box::new(session)))
 }
 
-/// What to say when an agent knows nothing of what was said.
+/// The notice for an agent that has lost a session.
 pub(crate) fn lost(reason: &str) -> String {
-    format!("the agent does not remember what was said ({reason}); this is a new conversation")
+    format!("the agent has forgotten the conversation ({reason}); this is a new one")
 }

@@ -1,4 +1,4 @@
-//! What is known about the session, for the line above the prompt and for commands.
+//! A snapshot of the session's state, for the status line and for commands.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use attache::wire::v1::{
     SessionConfigOptionCategory, SessionId, SessionModeState, SessionModelState, UsageUpdate,
 };
 
-/// A copy of the session's state, so that it can be looked at while a turn has the session.
+/// A copy of the session's state, readable while a turn borrows the session.
 #[derive(Debug, Clone)]
 pub(crate) struct SessionState {
     pub(crate) id: SessionId,
@@ -33,7 +33,7 @@ impl SessionState {
         }
     }
 
-    /// Before there is a session.
+    /// The state before there is a session.
     pub(crate) fn empty() -> SessionState {
         SessionState {
             id: SessionId::from(""),
@@ -46,7 +46,7 @@ impl SessionState {
         }
     }
 
-    /// The mode: an option if the agent has one for it, else a mode (CONF-02, MODE-09).
+    /// Returns the mode: an option if the agent has one for it, else a mode (CONF-02, MODE-09).
     pub(crate) fn mode(&self) -> Option<Setting> {
         self.option_of(&SessionConfigOptionCategory::Mode).or_else(|| {
             let modes = self.modes.as_ref().filter(|_| self.options.is_empty())?;
@@ -62,7 +62,7 @@ impl SessionState {
         })
     }
 
-    /// The model: an option if the agent has one for it, else in the old way (MODEL-03).
+    /// Returns the model: an option if the agent has one for it, else the older form (MODEL-03).
     pub(crate) fn model(&self) -> Option<Setting> {
         self.option_of(&SessionConfigOptionCategory::Model).or_else(|| {
             let models = self.models.as_ref()?;
@@ -89,17 +89,17 @@ impl SessionState {
     }
 }
 
-/// How a setting is set.
+/// The request that changes a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
     Mode,
     Model,
     Option(String),
-    /// An option that is on or off.
+    /// A boolean option.
     Switch(String),
 }
 
-/// Something that can be set to one of several values.
+/// A setting with a list of values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Setting {
     pub(crate) target: Target,
@@ -144,7 +144,7 @@ impl Setting {
         }
     }
 
-    /// By id, or by name if that is not ambiguous.
+    /// Finds a value by id, or by name if that is unambiguous.
     pub(crate) fn find(&self, wanted: &str) -> Option<&SettingValue> {
         let named = |value: &&SettingValue| value.name.eq_ignore_ascii_case(wanted);
         self.values.iter().find(|value| value.id == wanted).or_else(|| {
@@ -159,7 +159,7 @@ impl Setting {
     }
 }
 
-/// What a command of the agent takes, for people.
+/// Returns the hint for the input of an agent's command.
 pub(crate) fn hint(command: &AvailableCommand) -> &str {
     match &command.input {
         Some(AvailableCommandInput::Unstructured(input)) => &input.hint,
@@ -167,7 +167,7 @@ pub(crate) fn hint(command: &AvailableCommand) -> &str {
     }
 }
 
-/// A number of tokens in a few characters.
+/// Formats a number of tokens in a few characters.
 pub(crate) fn tokens(count: u64) -> String {
     #[allow(clippy::cast_precision_loss, reason = "it is rounded to one digit anyway")]
     match count {
@@ -178,7 +178,7 @@ pub(crate) fn tokens(count: u64) -> String {
     }
 }
 
-/// An amount of money.
+/// Formats an amount of money.
 pub(crate) fn money(amount: f64, currency: &str) -> String {
     match currency {
         "USD" => format!("${amount:.2}"),

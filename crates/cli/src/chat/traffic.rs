@@ -1,4 +1,4 @@
-//! The lines of the connection: for the log, for the history of a recorded session, and, with `-v`, for a few rows of the screen.
+//! Lines of the connection, for the log, the history of a saved session and, with `-v`, the screen.
 
 use std::collections::VecDeque;
 
@@ -10,23 +10,23 @@ use crate::log::WireLog;
 use crate::session_store::Recorder;
 use crate::wire::{Lines, Wire};
 
-/// Lines on the screen.
+/// Lines that are shown.
 pub(crate) const SHOWN: usize = 6;
-/// As much of a line as could ever be seen.
+/// The longest visible part of a line.
 const LONGEST: usize = 400;
 
-/// Takes in what goes over the wire.
+/// Receives the lines of the connection.
 pub(crate) struct Traffic {
     wire: Wire,
     lines: Lines,
     log: Option<WireLog>,
     recorder: Option<Recorder>,
-    /// Whether the session that is recorded is the one that is shown.
+    /// Whether the saved session is the one on the screen.
     pub(crate) recording: bool,
     mask: Mask,
-    /// What the agent prints on its stderr, for the screen. Without it nothing is for the screen.
+    /// Lines of the agent's stderr for the screen; `None` without `-v`.
     stderr: Option<mpsc::Receiver<String>>,
-    /// The last lines.
+    /// The newest lines.
     pub(crate) last: VecDeque<String>,
 }
 
@@ -42,7 +42,7 @@ impl Traffic {
         Traffic { wire, lines, log, recorder, recording: true, mask, stderr, last }
     }
 
-    /// Waits for something new.
+    /// Waits for new lines.
     pub(crate) async fn changed(&mut self) {
         let stderr = async {
             match &mut self.stderr {
@@ -59,7 +59,7 @@ impl Traffic {
         }
     }
 
-    /// Takes in what has gathered.
+    /// Takes all lines that have arrived.
     pub(crate) fn take(&mut self) {
         self.wire.take(&mut self.lines);
         for (flow, line) in self.lines.iter() {
@@ -71,7 +71,7 @@ impl Traffic {
             }
         }
         if let Some(recorder) = &mut self.recorder {
-            // A full disk must not end the chat; the history is then not complete.
+            // A full disk must not end the chat; the history is incomplete then.
             let _ = recorder.flush();
         }
         if self.stderr.is_some() {

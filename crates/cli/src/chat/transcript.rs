@@ -10,7 +10,7 @@ use attache::wire::v1::{
     ToolCallUpdate,
 };
 
-use super::kin::Kin;
+use super::subagents::Subagents;
 use crate::client_services::TerminalOutputs;
 use crate::tool_call::ToolState;
 
@@ -70,7 +70,7 @@ pub(crate) struct Transcript {
     pub(crate) plans: Vec<(String, PlanBody)>,
     pub(crate) terminal_outputs: TerminalOutputs,
     pub(crate) changes: VecDeque<FileChange>,
-    pub(crate) kin: Kin,
+    pub(crate) subagents: Subagents,
     /// Tell also what nobody knows what to do with.
     pub(crate) verbose: bool,
     /// What was told last about a compaction, and whether its summary has come in pieces.
@@ -83,11 +83,11 @@ impl Transcript {
     pub(crate) fn event(&mut self, event: Event) {
         // Whose words they are is said when somebody else begins to speak.
         if let Event::FromSubagent(id, _) = &event {
-            if let Some(name) = self.kin.speaks(Some(id)) {
+            if let Some(name) = self.subagents.speaks(Some(id)) {
                 self.notice(Severity::Info, format!("subagent {name}"));
             }
         } else if matches!(event, Event::Text(_) | Event::Thought(_) | Event::User(_) | Event::ToolCall(_)) {
-            self.kin.speaks(None);
+            self.subagents.speaks(None);
         }
         self.fold(event, false);
     }
@@ -144,13 +144,13 @@ impl Transcript {
                 self.say(Speaker::Thought, Some(id), &describe(&chunk.content), inner);
             }
             Event::Subagent(update) => {
-                if let Some((severity, text)) = self.kin.update(*update) {
+                if let Some((severity, text)) = self.subagents.update(*update) {
                     self.notice(severity, text);
                 }
             }
             Event::SessionMessage(letter) => {
                 let id = letter.message_id.clone();
-                let (head, text) = self.kin.letter(*letter);
+                let (head, text) = self.subagents.letter(*letter);
                 self.notice(Severity::Info, head);
                 if !text.is_empty() {
                     self.say(Speaker::Agent, Some(id), &text, true);
@@ -162,7 +162,7 @@ impl Transcript {
             Event::FromSubagent(_, event) => self.fold(*event, true),
             // PROMPT-16: what is not known is passed over; who wants to know is told.
             Event::Other(unknown) if self.verbose => {
-                self.notice(Severity::Info, format!("the agent sent something unknown: {}", unknown.tag));
+                self.notice(Severity::Info, format!("unknown update from the agent: {}", unknown.tag));
             }
             _ => {}
         }
@@ -181,7 +181,7 @@ impl Transcript {
                 CompactionStatus::Completed => (Severity::Info, "the conversation was compacted"),
                 CompactionStatus::Failed => (Severity::Warning, "the conversation could not be compacted"),
                 CompactionStatus::Cancelled => (Severity::Warning, "the conversation was not compacted"),
-                _ => (Severity::Info, "the conversation is compacted in a way that is not known"),
+                _ => (Severity::Info, "unknown compaction state"),
             };
             self.notice(severity, format!("{text}{why}"));
         }

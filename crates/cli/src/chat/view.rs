@@ -7,7 +7,7 @@ use attache::client::Speaker;
 use attache::wire::v1::{PlanEntryPriority, PlanEntryStatus};
 
 use super::block::{self, Extent, indented};
-use super::past::Past;
+use super::scrollback::Scrollback;
 use super::transcript::{Block, Message, PlanBody, Transcript};
 use crate::client_services::terminals::Outputs;
 use attache_term::render::markdown;
@@ -79,7 +79,7 @@ impl Above {
 #[derive(Debug, Default)]
 pub(crate) struct View {
     above: Above,
-    pub(crate) past: Past,
+    pub(crate) scrollback: Scrollback,
 }
 
 impl View {
@@ -112,7 +112,7 @@ impl View {
                         block::render(&block, Extent::Live, &transcript.terminal_outputs.lock(), canvas);
                     let above = above(&block, &drawn);
                     self.add(&mut lines, drawn.clone(), above);
-                    self.past.keep_lines(drawn, above);
+                    self.scrollback.keep_lines(drawn, above);
                     if let Block::Tool(tool) = block {
                         transcript.send_away(tool);
                     }
@@ -132,14 +132,14 @@ impl View {
         canvas: &Canvas,
         lines: &mut Vec<Line>,
     ) {
-        let number = self.past.number(&block);
+        let number = self.scrollback.number(&block);
         let extent = if canvas.unfold { Extent::Open } else { Extent::Folded(number) };
         let drawn = block::render(&block, extent, outputs, canvas);
         if drawn.is_empty() {
             return;
         }
         let above = after.unwrap_or_else(|| above(&block, &drawn));
-        self.past.keep(number, block, &drawn, above);
+        self.scrollback.keep(number, block, &drawn, above);
         self.add(lines, drawn, above);
     }
 
@@ -155,7 +155,7 @@ impl View {
 
     fn place(&mut self, block: Vec<Line>, above: Above) -> Vec<Line> {
         let mut lines = Vec::new();
-        self.past.keep_lines(block.clone(), above);
+        self.scrollback.keep_lines(block.clone(), above);
         self.add(&mut lines, block, above);
         lines
     }

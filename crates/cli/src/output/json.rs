@@ -7,7 +7,7 @@ use attache_rpc::Frame;
 use serde_json::{Value, json};
 
 use super::Written;
-use super::screen::Seen;
+use super::renderer::Seen;
 use super::tool::{SUPPRESSED, is_read};
 
 /// Tool calls that are remembered; of older ones everything is left out.

@@ -1,16 +1,14 @@
-//! What the program prints: answers on stdout in one of three formats, everything else on stderr.
+//! Output of the program: answers on stdout in one of three formats, everything else on stderr.
 //!
-//! No other module writes to stdout or stderr, except the chat's screen and the links that carry the protocol. `channel.rs` turns text and
-//! styles into bytes and keeps control characters from terminals. `marks.rs` lists how our lines begin, `guard.rs` keeps foreign text
-//! from beginning like them, and `document.rs` and `pager.rs` draw questions.
+//! All of it goes through the channels of `attache-term`, which keep control characters away from terminals.
 //!
-//! A turn is rendered from the raw lines of the wire, whichever process it runs in: `screen.rs` takes lines, `text.rs`, `json.rs` and
-//! `quiet.rs` render them. The result is kept in channels until the turn writes them, so that a slow reader slows the agent down and
-//! nothing else.
+//! A turn is rendered from the raw lines of the wire, whichever process it runs in: `renderer` takes lines,
+//! `text`, `json` and `quiet` render them. Channels keep the result until the turn writes it, so that a slow
+//! reader slows down the agent and nothing else.
 
 mod json;
 mod quiet;
-mod screen;
+mod renderer;
 mod text;
 mod tool;
 
@@ -24,7 +22,7 @@ pub(crate) use attache_term::output::{
     Channel, Document, GRACE, Mark, Reading, Relay, StatusLine, Stream, Surface, Written, in_gutter,
     locale_is_unicode, quoted, revealed, show_pages, wait_unanswered, wait_unanswered_blocking,
 };
-pub(crate) use screen::Screen;
+pub(crate) use renderer::TurnRenderer;
 pub(crate) use tool::push_bounded;
 
 use crate::error::{Failure, Kind};
@@ -53,19 +51,19 @@ impl Format {
     }
 }
 
-/// Why something that was printed did not get to where it should.
-static UNWRITTEN: OnceLock<io::Error> = OnceLock::new();
+/// The first error of writing to stdout.
+static WRITE_ERROR: OnceLock<io::Error> = OnceLock::new();
 
-/// The failure that printing has met, if it has met one.
-pub(crate) fn unwritten() -> Option<Failure> {
-    UNWRITTEN.get().map(Failure::unwritten)
+/// Returns the first error of writing to stdout.
+pub(crate) fn write_error() -> Option<Failure> {
+    WRITE_ERROR.get().map(Failure::write_error)
 }
 
-/// How things are printed.
+/// The format and the streams of the output.
 #[derive(Debug, Clone)]
 pub(crate) struct Output {
     pub(crate) format: Format,
-    /// Nothing but JSON, on stderr neither.
+    /// Print only JSON; silence stderr.
     pub(crate) strict: bool,
     /// Show the wire on stderr.
     pub(crate) verbose: bool,
@@ -75,7 +73,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Before anything is known: text without colours.
+    /// Text without colours, before flags and settings are read.
     pub(crate) fn plain() -> Output {
         Output {
             format: Format::Text,
@@ -87,7 +85,7 @@ impl Output {
         }
     }
 
-    /// Finds out whether there are colours: a terminal, no NO_COLOR, not a dumb one.
+    /// Detects colours: a terminal that is not dumb, and no NO_COLOR.
     pub(crate) fn find_colors(&mut self, forbidden: bool) {
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -96,12 +94,12 @@ impl Output {
         self.stderr = self.stderr.colours(may);
     }
 
-    /// Writes on stdout. A closed pipe is not an error; other failures are kept for [`unwritten`].
+    /// Writes to stdout. A closed pipe is not an error; other errors are kept for [`write_error`].
     fn out(&self, fill: impl FnOnce(&mut Channel)) {
         let mut channel = Channel::new(self.stdout);
         fill(&mut channel);
         match channel.write() {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => drop(UNWRITTEN.set(error)),
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => drop(WRITE_ERROR.set(error)),
             _ => {}
         }
     }
@@ -187,15 +185,15 @@ impl Output {
         let _ = channel.write();
     }
 
-    /// Shows a failure that no stream has shown.
+    /// Prints a failure, unless it was printed before.
     pub(crate) fn fail(&self, failure: &Failure) {
         if failure.shown {
             return;
         }
         let failure = &without_secrets(failure);
         match self.format {
-            _ if failure.is_unwritten() => self.tell_line(&Mark::Error.then(&*failure.message)),
-            // What the agent answered is in the stream already.
+            _ if failure.is_write_error() => self.tell_line(&Mark::Error.then(&*failure.message)),
+            // The agent's error is in the stream already.
             Format::Json if failure.answered.is_some() => {}
             Format::Json => self.json(&failure_json(failure, None)),
             Format::Quiet => self.tell_line(&quiet_line(failure)),
@@ -237,7 +235,7 @@ pub(crate) fn without_secrets(failure: &Failure) -> Failure {
     failure
 }
 
-/// The one line that a failure is in `--format quiet`.
+/// Renders a failure as one line for `--format quiet`.
 fn quiet_line(failure: &Failure) -> Line {
     let detail = failure.detail.as_ref().map(|detail| format!(" {detail}")).unwrap_or_default();
     let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -248,7 +246,7 @@ fn quiet_line(failure: &Failure) -> Line {
     Line::from(format!("{} error: {}{detail} {message}", Mark::Note.text(), failure.kind.name()))
 }
 
-/// A failure as a JSON-RPC error without an id.
+/// Renders a failure as a JSON-RPC error without an id.
 fn failure_json(failure: &Failure, session: Option<&str>) -> Value {
     let mut data = json!({
         "acpxCode": failure.kind.name(),

@@ -5,7 +5,7 @@ use attache::wire::v1::{ContentBlock, SessionNotification, SessionUpdate};
 use attache_rpc::Frame;
 use serde_json::Value;
 
-use super::screen::Seen;
+use super::renderer::Seen;
 use super::{Mark, Written};
 use attache_term::render::style::Line;
 

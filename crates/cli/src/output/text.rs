@@ -6,7 +6,7 @@ use attache_rpc::Frame;
 use serde_json::Value;
 
 use super::tool::{Status, Tools, block, cut, push_bounded};
-use super::{Mark, Written, failure_document, screen::Seen};
+use super::{Mark, Written, failure_document, renderer::Seen};
 use crate::error::Failure;
 use attache_term::render::style::{Colour, Line, Style};
 

@@ -64,9 +64,9 @@ pub(crate) fn wire_log(verbose: bool, setup: &SessionSetup) -> WireLog {
 pub(super) async fn end<T>(renderer: &mut Renderer, result: Result<T>) -> Result<()> {
     let Renderer::Local(local) = renderer else { return result.map(|_| ()) };
     match result {
-        Ok(_) => local.finish().await.map_err(|error| Failure::unwritten(&error)),
+        Ok(_) => local.finish().await.map_err(|error| Failure::write_error(&error)),
         // A failure of the output cannot be written to it.
-        Err(failure) if failure.is_unwritten() => Err(failure),
+        Err(failure) if failure.is_write_error() => Err(failure),
         Err(mut failure) => {
             local.failure(&mut failure).await;
             Err(failure)

@@ -197,7 +197,7 @@ async fn follow(
         };
         question = None;
         let Some(reply) = reply else {
-            local.write().await.map_err(|error| Failure::unwritten(&error))?;
+            local.write().await.map_err(|error| Failure::write_error(&error))?;
             continue;
         };
         match reply {

@@ -14,7 +14,7 @@ use crate::error::Failure;
 use crate::forms::{self, Person};
 use crate::log::WireLog;
 use crate::output::{
-    Channel, Document, Mark, Output, Reading, Screen, revealed, show_pages, wait_unanswered,
+    Channel, Document, Mark, Output, Reading, TurnRenderer, revealed, show_pages, wait_unanswered,
 };
 use crate::session_store::Recorder;
 use crate::wire::{Lines, Wire};
@@ -36,7 +36,7 @@ pub(crate) enum Renderer {
 
 /// This terminal.
 pub(crate) struct Local {
-    pub(crate) screen: Screen,
+    pub(crate) screen: TurnRenderer,
     log: WireLog,
     asker: Option<Asker>,
     /// Only JSON is printed.
@@ -47,7 +47,7 @@ impl Local {
     pub(crate) fn new(output: &Output, log: WireLog) -> Local {
         let attended = io::stdin().is_terminal() && output.stderr.terminal;
         Local {
-            screen: Screen::new(output),
+            screen: TurnRenderer::new(output),
             log,
             asker: attended.then(Asker::default),
             strict: output.strict,

@@ -210,7 +210,7 @@ impl Running<'_, '_> {
         match (&self.cause, over) {
             // An agent that dies when it is cancelled has stopped, too.
             (Some(Cause::Stopped(StopCause::Interrupted)), _) => Err(Failure::interrupted()),
-            (Some(Cause::Unheard(error)), _) => Err(Failure::unwritten(error)),
+            (Some(Cause::Unheard(error)), _) => Err(Failure::write_error(error)),
             (Some(Cause::Unattended(why)), _) => Err(Failure::new(Kind::PromptUnavailable, why)
                 .hint("run in a terminal to be asked, or allow it beforehand with --approve-reads, --approve-all or --permission-policy")),
             (Some(Cause::Budget(exceeded)), _) => {

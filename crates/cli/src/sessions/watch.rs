@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::find;
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
-use crate::output::{Format, Screen};
+use crate::output::{Format, TurnRenderer};
 use crate::runtime::{interrupted, runtime};
 use crate::session_store::{Record, Store, hash};
 use attache_term::render::style::Line;
@@ -71,7 +71,7 @@ struct Watch<'a> {
     request: Option<String>,
     /// Requests of the agent that are open, by id, to tell whose answers are whose.
     asked: Vec<Value>,
-    screen: Screen,
+    screen: TurnRenderer,
 }
 
 impl<'a> Watch<'a> {
@@ -85,7 +85,7 @@ impl<'a> Watch<'a> {
             after,
             request: None,
             asked: Vec::new(),
-            screen: Screen::new(&cx.output),
+            screen: TurnRenderer::new(&cx.output),
         }
     }
 
@@ -162,7 +162,7 @@ impl<'a> Watch<'a> {
             }
             self.request = Some(request.or_else(|| id.as_ref().map(Value::to_string)).unwrap_or_default());
             self.flush();
-            self.screen = Screen::new(&self.cx.output);
+            self.screen = TurnRenderer::new(&self.cx.output);
             self.event("turn_started", None);
             self.say(&message, Flow::Out);
         } else if method.is_none() && stamped {

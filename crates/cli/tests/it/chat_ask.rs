@@ -238,7 +238,7 @@ async fn a_question_does_not_stand_for_ever_if_there_is_a_limit() {
     let policy = r#"{"mode": "ask", "ask": {"timeout": 0.05, "then": "deny"}}"#;
     let (mut chat, _) = start(Start::new().args(&["--permission-policy", policy])).await;
     chat.say("edit");
-    chat.sees("nobody has answered in time").await;
+    chat.sees("no answer in time").await;
     chat.sees("answer: reject").await;
     chat.prompts("").await;
 }

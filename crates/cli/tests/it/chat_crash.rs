@@ -28,7 +28,7 @@ async fn fail(start: Start, agent: &str) -> Chat {
     chat.sees("half an ans").await;
     chat.sees("the agent ended (exit code 3)").await;
     chat.sees("the disk is on fire").await;
-    chat.sees("the agent has ended; Enter starts it again, Ctrl-D leaves").await;
+    chat.sees("the agent has exited; Enter restarts it, Ctrl-D quits").await;
     chat.prompts("").await;
     chat
 }
@@ -39,7 +39,7 @@ async fn it_is_said_why_and_enter_starts_it_again() {
     let agent = agent(&start, "on session/prompt\n  say all is well again\n  done end_turn\n");
     let mut chat = fail(start, &agent).await;
     chat.keys(ENTER);
-    chat.sees("starting the agent again").await;
+    chat.sees("restarting the agent").await;
     chat.sees("the agent does not remember what was said").await;
     chat.sees_no_more("the agent has ended").await;
     chat.say("again");
@@ -60,7 +60,7 @@ async fn a_prompt_starts_it_again_and_the_conversation_goes_on() {
     chat.sees("answer to once more").await;
     assert!(!chat.text().contains("does not remember"), "{}", chat.text());
     chat.say("/restart");
-    chat.until("a second start", |screen| screen.contents().matches("starting the agent again").count() == 2)
+    chat.until("a second start", |screen| screen.contents().matches("restarting the agent").count() == 2)
         .await;
     chat.say("and more");
     chat.sees("answer to and more").await;

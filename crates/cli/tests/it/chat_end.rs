@@ -47,7 +47,7 @@ async fn ctrl_c_cancels_the_turn_and_the_chat_goes_on() {
     // On an empty line it takes two to leave.
     chat.sees_no_more("working").await;
     chat.keys(CTRL_C);
-    chat.sees("press Ctrl-C again to leave").await;
+    chat.sees("press Ctrl-C again to quit").await;
     chat.keys(CTRL_C);
     assert!(chat.exit().await.success());
     restored(&chat);
@@ -59,7 +59,7 @@ async fn a_second_ctrl_c_leaves_an_agent_that_does_not_listen() {
     chat.say("ignore");
     chat.sees("not listening").await;
     chat.keys(CTRL_C);
-    chat.sees("cancelling, Ctrl-C again leaves").await;
+    chat.sees("cancelling, Ctrl-C again quits").await;
     chat.keys(CTRL_C);
     assert_eq!(chat.exit().await.code(), Some(130));
     restored(&chat);

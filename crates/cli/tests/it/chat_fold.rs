@@ -67,7 +67,7 @@ async fn output_is_unfolded_and_folded_again() {
 async fn one_block_is_shown_in_full_by_its_number() {
     let mut chat = start(Start::new().size(60, 80)).await;
     chat.say("/show");
-    chat.sees("there is nothing to show").await;
+    chat.sees("nothing to show").await;
     chat.say("print");
     chat.sees("/show 1").await;
     chat.say("/show 1");

@@ -167,6 +167,6 @@ async fn a_page_that_is_done_needs_no_answer() {
     chat.asks_for("Open example.org in a browser?").await;
     chat.keys("m");
     chat.sees("answer:").await;
-    chat.sees("what the agent asked for is done").await;
+    chat.sees("the agent's request is complete").await;
     assert_eq!(chat.text().matches("is done").count(), 1, "{}", chat.text());
 }

@@ -254,7 +254,7 @@ async fn commands_of_both_sides() {
     chat.sees("echo · Code").await;
     assert_eq!(*echo.changes.lock().unwrap(), ["mode code"]);
     chat.say("/mode wrong");
-    chat.sees("`wrong` is none of ask, code").await;
+    chat.sees("no mode \"wrong\"; available: ask, code").await;
     chat.say("/nothing");
     chat.sees("there is no command /nothing").await;
     chat.say("//nothing");
@@ -262,7 +262,7 @@ async fn commands_of_both_sides() {
     chat.say("/model");
     chat.sees("the agent has no models").await;
     chat.say("/help");
-    chat.sees("Commands of the agent").await;
+    chat.sees("Agent commands").await;
     chat.say("/quit");
     assert!(chat.exit().await.success());
 }

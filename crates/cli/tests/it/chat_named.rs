@@ -171,7 +171,7 @@ async fn another_session_is_not_recorded_under_the_name() {
     chat.sees("turn 1 of").await;
     chat.sees_no_more("working").await;
     chat.say("/new");
-    chat.sees("what is said now is not part of api").await;
+    chat.sees("this conversation is not saved in api").await;
     chat.say("other words");
     chat.sees(": other words").await;
     chat.sees_no_more("working").await;

@@ -27,7 +27,7 @@ async fn subagents_are_shown_while_they_work_and_when_they_end() {
     chat.sees("subagent Review: reads the change").await;
     chat.sees("▸ subagent Review works").await;
     // Nothing was said about its state, so it is not said to be idle.
-    chat.sees("▸ subagent Search does not say what it does").await;
+    chat.sees("▸ subagent Search working").await;
     chat.sees("  words of the child").await;
     chat.sees("  ✓ read Look").await;
     assert!(chat.cell_of("words of the child").dim());

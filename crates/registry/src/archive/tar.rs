@@ -1,4 +1,4 @@
-//! Tar archives: ustar, with the long names of GNU and of pax.
+//! Tar archives: ustar with the long names of GNU and pax. Read by hand, because refusing is the point.
 
 use std::io::{self, Read};
 
@@ -9,7 +9,7 @@ const BLOCK: usize = 512;
 /// Long names and pax headers are held in memory.
 const MOST_META: u64 = 1 << 20;
 
-/// What a header says.
+/// A header.
 struct Header {
     name: Vec<u8>,
     link: Vec<u8>,
@@ -18,7 +18,7 @@ struct Header {
     kind: u8,
 }
 
-/// What the entries before a file say about it.
+/// Properties of the next file from extension entries.
 #[derive(Default)]
 struct Next {
     name: Option<Vec<u8>>,
@@ -36,7 +36,7 @@ pub(super) fn unpack(mut from: impl Read, tree: &mut Tree) -> io::Result<()> {
             b'L' => next.name = Some(text(&mut from, header.size)?),
             b'K' => next.link = Some(text(&mut from, header.size)?),
             b'x' => pax(&read(&mut from, header.size)?, &mut next)?,
-            // What holds for all entries is of no interest: comments, mostly.
+            // Global headers are mostly comments.
             b'g' => skip(&mut from, padded(header.size))?,
             kind => {
                 let said = std::mem::take(&mut next);
@@ -82,13 +82,13 @@ fn entry(
     }
 }
 
-/// The next header; `None` at the end.
+/// Reads the next header; `None` at the end.
 fn header(from: &mut impl Read) -> io::Result<Option<Header>> {
     let mut block = [0; BLOCK];
     let mut filled = 0;
     while filled < BLOCK {
         match from.read(block.get_mut(filled..).unwrap_or_default())? {
-            // Some writers leave the two empty blocks out.
+            // Some writers omit the two empty blocks.
             0 if filled == 0 => return Ok(None),
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
             count => filled += count,
@@ -98,7 +98,7 @@ fn header(from: &mut impl Read) -> io::Result<Option<Header>> {
         return Ok(None);
     }
     let field = |from: usize, length: usize| block.get(from..from + length).unwrap_or_default();
-    // The sum is taken with its own field blank.
+    // The checksum counts its own field as blanks.
     let sum: u64 = block
         .iter()
         .enumerate()
@@ -125,7 +125,7 @@ fn until_nul(field: &[u8]) -> &[u8] {
     field.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-/// A number: octal digits, or, for big ones, bytes behind a set bit.
+/// Reads a number: octal digits, or bytes after a set bit for large ones.
 fn number(field: &[u8]) -> io::Result<u64> {
     if let Some((first, rest)) = field.split_first().filter(|(first, _)| **first & 0x80 != 0) {
         return rest.iter().try_fold(u64::from(first & 0x3f), |value, byte| {
@@ -142,7 +142,7 @@ fn number(field: &[u8]) -> io::Result<u64> {
     u64::from_str_radix(text, 8).map_err(|_| invalid("a header holds no number where one belongs"))
 }
 
-/// `LENGTH KEY=VALUE\n`, as often as there is room.
+/// Reads records of the form `LENGTH KEY=VALUE\n`.
 fn pax(mut records: &[u8], next: &mut Next) -> io::Result<()> {
     let wrong = || invalid("an extended header is damaged");
     while !records.is_empty() {

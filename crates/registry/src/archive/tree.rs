@@ -8,14 +8,14 @@ use super::invalid;
 use crate::error::Result;
 use crate::lock::private_dir;
 
-/// How much an archive may hold.
+/// Limits of an archive.
 const MOST_BYTES: u64 = 8 << 30;
 const MOST_ENTRIES: u64 = 500_000;
 
-/// Writes below one directory and nowhere else.
+/// Writes below one directory only.
 pub(super) struct Tree {
     root: PathBuf,
-    /// Links are made when everything else is there, so that nothing is ever written through one.
+    /// Links are created last, so that nothing is ever written through one.
     links: Vec<(PathBuf, PathBuf)>,
     bytes: u64,
     entries: u64,
@@ -38,7 +38,7 @@ impl Tree {
         self.make(&path)
     }
 
-    /// Makes a directory and those above it. Within the root there are no links yet, so this cannot lead out.
+    /// Creates a directory and its parents. The root has no links yet, so this cannot lead out.
     fn make(&self, path: &Path) -> io::Result<()> {
         let mut at = self.root.clone();
         for part in path.components() {
@@ -55,11 +55,11 @@ impl Tree {
         Ok(())
     }
 
-    /// A file with its permissions and all that `content` gives.
+    /// Writes a file.
     pub(super) fn file(&mut self, name: &[u8], mode: u32, content: &mut dyn Read) -> io::Result<()> {
         self.count()?;
         let path = self.place(name)?;
-        // Archives may hold a name twice; the last one counts.
+        // Archives may contain a name twice; the last one counts.
         match fs::symlink_metadata(&path) {
             Ok(meta) if meta.is_dir() => {
                 return Err(invalid(format_args!("`{}` is a directory", path.display())));
@@ -77,7 +77,7 @@ impl Tree {
         permit(&path, mode)
     }
 
-    /// A second name for a file that came before.
+    /// Adds a second name for an earlier file.
     pub(super) fn same(&mut self, name: &[u8], target: &[u8]) -> io::Result<()> {
         self.count()?;
         let from = self.root.join(inside(target)?);
@@ -92,7 +92,7 @@ impl Tree {
         fs::copy(&from, &to).map(|bytes| self.bytes += bytes)
     }
 
-    /// A link. It must lead to something within the directory: up first, as far as the root, then down.
+    /// Adds a link. It must stay in the directory: first up, at most to the root, then down.
     pub(super) fn link(&mut self, name: &[u8], target: &[u8]) -> io::Result<()> {
         self.count()?;
         let path = inside(name)?;
@@ -106,7 +106,7 @@ impl Tree {
         for part in Path::new(target).components() {
             match part {
                 Component::CurDir => {}
-                // Behind a name, `..` could be anywhere: the name may be a link itself.
+                // After a name, `..` could be anywhere: the name may be a link itself.
                 Component::ParentDir if down || above == 0 => return Err(wrong()),
                 Component::ParentDir => above -= 1,
                 Component::Normal(_) => down = true,
@@ -117,7 +117,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Where a file goes; its directory is there afterwards.
+    /// Returns the path of a file and creates its directory.
     fn place(&self, name: &[u8]) -> io::Result<PathBuf> {
         let path = inside(name)?;
         if path.as_os_str().is_empty() {
@@ -129,11 +129,11 @@ impl Tree {
         Ok(self.root.join(path))
     }
 
-    /// Makes the links.
+    /// Creates the links.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         for (path, target) in std::mem::take(&mut self.links) {
             if let Some(parent) = path.parent() {
-                // Fails where a link that was just made stands in for a directory.
+                // Fails if a new link takes the place of a directory.
                 self.make(parent)?;
             }
             let path = self.root.join(path);
@@ -160,7 +160,7 @@ fn symlink(target: &Path, path: &Path) -> io::Result<()> {
     fs::copy(from, path).map(|_| ())
 }
 
-/// Only the plain permissions: no file is run as somebody else, and its owner can always read and write it.
+/// Keeps plain permissions only: no set-user-id, and the owner can always read and write.
 #[cfg(unix)]
 fn permit(path: &Path, mode: u32) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
@@ -172,7 +172,7 @@ fn permit(_path: &Path, _mode: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// A name of an archive as a path below the root; empty for the root itself.
+/// Reads a name as a path below the root; empty for the root itself.
 pub(super) fn inside(name: &[u8]) -> io::Result<PathBuf> {
     let text = std::str::from_utf8(name).map_err(|_| invalid("a name is not valid UTF-8"))?;
     let wrong = || invalid(format_args!("the name `{}` leads out of the archive", text.escape_default()));

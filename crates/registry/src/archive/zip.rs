@@ -1,4 +1,5 @@
-//! Zip archives, by their central directory: stored and deflated files, big ones too.
+//! Zip archives by their central directory: stored and deflated files, also zip64. Read by hand, because
+//! refusing is the point.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -8,14 +9,14 @@ use flate2::read::DeflateDecoder;
 use super::invalid;
 use super::tree::Tree;
 
-/// How long the comment at the end can be, and the record before it.
+/// Longest comment at the end, and the record before it.
 const TAIL: u64 = 65_535 + 22 + 20;
 /// The directory is held in memory.
 const MOST_DIRECTORY: u64 = 256 << 20;
 const LINK: u32 = 0o120_000;
 const KIND: u32 = 0o170_000;
 
-/// A line of the directory.
+/// An entry of the central directory.
 struct Entry {
     name: Vec<u8>,
     flags: u16,
@@ -83,7 +84,7 @@ fn write(from: &mut (impl Read + Seek), entry: &Entry, tree: &mut Tree) -> io::R
     }
 }
 
-/// The central directory.
+/// Reads the central directory.
 fn directory(from: &mut (impl Read + Seek)) -> io::Result<Vec<u8>> {
     let length = from.seek(SeekFrom::End(0))?;
     let start = length.saturating_sub(TAIL);
@@ -98,7 +99,7 @@ fn directory(from: &mut (impl Read + Seek)) -> io::Result<Vec<u8>> {
     end.skip(8)?;
     let (mut size, mut offset) = (u64::from(end.u32()?), u64::from(end.u32()?));
     if size == u64::from(u32::MAX) || offset == u64::from(u32::MAX) {
-        // The record for big archives is found through the one right before this.
+        // The zip64 record is located by the one right before this.
         let before = at.checked_sub(20).and_then(|at| tail.get(at..)).unwrap_or_default();
         let mut locator = Cursor(before);
         if locator.u32()? != 0x0706_4b50 {
@@ -154,7 +155,7 @@ fn next(cursor: &mut Cursor<'_>) -> io::Result<Entry> {
         let (tag, length) = (extra.u16()?, extra.u16()?);
         let mut field = Cursor(extra.take(length.into())?);
         if tag == 1 {
-            // Of the three, only those are there that did not fit.
+            // Only the fields that did not fit are present.
             for value in [&mut entry.size, &mut entry.packed, &mut entry.at] {
                 if *value == u64::from(u32::MAX) {
                     *value = field.u64()?;

@@ -1,19 +1,19 @@
-//! What could stand where the cursor is: commands and their arguments, files to attach.
+//! Completions at the cursor: commands, their arguments, and files to attach.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Entries of a directory that are looked at.
+/// Most directory entries that are read.
 const LOOKED_AT: usize = 5000;
-/// Candidates that are offered.
+/// Most candidates in the menu.
 const OFFERED: usize = 200;
 
-/// Something to complete to.
+/// A candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// What is written.
+    /// The text that is inserted.
     pub text: String,
-    /// What is shown.
+    /// The text in the menu.
     pub label: String,
     /// A short description.
     pub about: String,
@@ -27,10 +27,10 @@ impl Item {
     }
 }
 
-/// Several ways to go on.
+/// A menu of candidates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Menu {
-    /// Where the text begins that is replaced.
+    /// The start of the text that is replaced.
     pub from: usize,
     /// The candidates.
     pub items: Vec<Item>,
@@ -55,7 +55,7 @@ impl Menu {
         self.items.get(self.chosen?)
     }
 
-    /// What all of them begin with.
+    /// Returns the common prefix of all candidates.
     pub fn common(&self) -> &str {
         let Some(first) = self.items.first() else { return "" };
         let mut common = first.text.as_str();
@@ -68,11 +68,11 @@ impl Menu {
     }
 }
 
-/// What can be completed besides files.
-pub trait Words {
-    /// The commands, without their slash.
+/// Completions besides files.
+pub trait Completer {
+    /// Returns the commands, without their slash.
     fn commands(&self) -> Vec<Item>;
-    /// The arguments of a command, given the words before the one that is being written.
+    /// Returns the arguments of a command, given the words before the current one.
     fn arguments(&self, command: &str, before: &[&str]) -> Vec<Item>;
 }
 
@@ -84,8 +84,8 @@ pub fn resolve(path: &str, cwd: &Path) -> PathBuf {
     }
 }
 
-/// The candidates for what stands before the cursor.
-pub fn complete(text: &str, cursor: usize, words: &impl Words, cwd: &Path) -> Option<Menu> {
+/// Returns the candidates for the text before the cursor.
+pub fn complete(text: &str, cursor: usize, words: &impl Completer, cwd: &Path) -> Option<Menu> {
     let before = text.get(..cursor)?;
     if let Some(from) = mention(before) {
         return files(before.get(from..)?, from, cwd);
@@ -110,7 +110,7 @@ pub fn complete(text: &str, cursor: usize, words: &impl Words, cwd: &Path) -> Op
     (!items.is_empty()).then_some(Menu { from: start, items, chosen: None })
 }
 
-/// Where the mention of a file begins that the cursor stands in.
+/// Returns the start of the `@file` at the cursor.
 fn mention(before: &str) -> Option<usize> {
     let at = before.rfind('@')?;
     let starts_word =
@@ -129,10 +129,10 @@ fn files(token: &str, from: usize, cwd: &Path) -> Option<Menu> {
     let entries = fs::read_dir(resolve(dir, cwd)).ok()?;
     let mut items: Vec<Item> = Vec::new();
     for entry in entries.take(LOOKED_AT).filter_map(Result::ok) {
-        // A name that is not text cannot be written into a prompt.
+        // A name that is not UTF-8 cannot be part of a prompt.
         let Ok(name) = entry.file_name().into_string() else { continue };
         let hidden = name.starts_with('.') && !prefix.starts_with('.');
-        // Nor one that would end its own quotation.
+        // Nor can one that would end its own quotes.
         let split = name.contains('"') && name.contains(char::is_whitespace);
         if hidden || split || name.chars().any(char::is_control) || !name.starts_with(prefix) {
             continue;
@@ -148,7 +148,7 @@ fn files(token: &str, from: usize, cwd: &Path) -> Option<Menu> {
 fn file_item(dir: &str, name: &str, is_dir: bool) -> Item {
     let slash = if is_dir { "/" } else { "" };
     let path = format!("{dir}{name}{slash}");
-    // Behind a file the text goes on, behind a directory the path does.
+    // A blank follows a file; a directory continues the path.
     let text = match (path.contains(char::is_whitespace), is_dir) {
         (true, true) => format!("@\"{path}"),
         (true, false) => format!("@\"{path}\" "),

@@ -66,24 +66,24 @@ fn characters_are_whole() {
 #[test]
 fn lines_and_history() {
     let mut editor = typed("first\\");
-    assert_eq!(editor.key(key(KeyCode::Enter)), Did::Changed);
+    assert_eq!(editor.key(key(KeyCode::Enter)), ActionResult::Changed);
     editor.paste("second\r\nthird\x1b[31m");
     assert_eq!(editor.text(), "first\nsecond\nthird[31m");
     editor.key(key(KeyCode::Up));
     assert_eq!(shown(&editor), "first\nsecond|\nthird[31m");
     editor.key(key(KeyCode::Up));
     assert_eq!(shown(&editor), "first|\nsecond\nthird[31m");
-    assert_eq!(editor.key(key(KeyCode::Enter)), Did::Submit("first\nsecond\nthird[31m".to_owned()));
+    assert_eq!(editor.key(key(KeyCode::Enter)), ActionResult::Submit("first\nsecond\nthird[31m".to_owned()));
     assert!(editor.is_empty());
     for c in "draft".chars() {
         editor.key(key(KeyCode::Char(c)));
     }
     editor.key(key(KeyCode::Up));
     assert_eq!(editor.text(), "first\nsecond\nthird[31m");
-    assert_eq!(editor.key(key(KeyCode::Down)), Did::Changed);
+    assert_eq!(editor.key(key(KeyCode::Down)), ActionResult::Changed);
     assert_eq!(editor.text(), "draft");
-    assert_eq!(editor.key(key(KeyCode::Down)), Did::Nothing);
-    assert_eq!(typed("  ").key(key(KeyCode::Enter)), Did::Changed);
+    assert_eq!(editor.key(key(KeyCode::Down)), ActionResult::Ignored);
+    assert_eq!(typed("  ").key(key(KeyCode::Enter)), ActionResult::Changed);
 }
 
 #[test]
@@ -93,18 +93,18 @@ fn the_cursor_is_where_the_text_is() {
     let look = Look { colours: true, unicode: true };
     let prompt = Line::from("> ");
     let mut editor = typed("日本語 abcdef");
-    let painted = editor.paint(&prompt, 10, 10, look);
+    let painted = editor.render(&prompt, 10, 10, look);
     assert_eq!(plain(&painted.lines), "> 日本語 a\n  bcdef\n");
     assert_eq!((painted.row, painted.column), (1, 7));
     editor.key(ctrl('a'));
     editor.key(ctrl('f'));
-    let painted = editor.paint(&prompt, 10, 10, look);
+    let painted = editor.render(&prompt, 10, 10, look);
     assert_eq!((painted.row, painted.column), (0, 4));
     // A line that is just full leaves room for the cursor.
-    let painted = typed("12345678").paint(&prompt, 10, 10, look);
+    let painted = typed("12345678").render(&prompt, 10, 10, look);
     assert_eq!((painted.lines.len(), painted.row, painted.column), (2, 1, 2));
     // Only so many rows, around the cursor.
-    let painted = typed(&"x".repeat(100)).paint(&prompt, 10, 3, look);
+    let painted = typed(&"x".repeat(100)).render(&prompt, 10, 3, look);
     assert_eq!((painted.lines.len(), painted.row), (3, 2));
 }
 
@@ -119,7 +119,7 @@ fn searching_takes_what_was_found() {
         editor.key(key(KeyCode::Char(c)));
     }
     editor.key(ctrl('r'));
-    assert_eq!(editor.key(key(KeyCode::Enter)), Did::Changed);
+    assert_eq!(editor.key(key(KeyCode::Enter)), ActionResult::Changed);
     assert_eq!(editor.text(), "make test");
     editor.key(ctrl('r'));
     editor.key(key(KeyCode::Char('x')));

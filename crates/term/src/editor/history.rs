@@ -1,4 +1,4 @@
-//! What was sent before, also in other runs of the program.
+//! The history of prompts, kept between runs.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use attache_conn::private;
 
-/// Entries that are kept.
+/// Most entries in the file.
 const KEPT: usize = 1000;
-/// A prompt that is longer is kept for this run only.
+/// A longer prompt is kept in memory only.
 const LONGEST: usize = 32 << 10;
 
-/// Lines of a file, one for each entry: `\n` stands for a line break, `\\` for a backslash.
+/// A history of prompts. In the file each entry is a line, with `\n` for a line break and `\\` for a backslash.
 #[derive(Debug, Default)]
 pub struct History {
     entries: Vec<String>,
@@ -28,7 +28,7 @@ pub struct HistoryFile {
 }
 
 impl History {
-    /// A history that cannot be read is empty; the chat is worth more than its history.
+    /// Loads a history; one that cannot be read is empty.
     pub fn load(file: Option<HistoryFile>) -> History {
         let text = file.as_ref().and_then(|file| fs::read(&file.path).ok()).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
@@ -51,7 +51,7 @@ impl History {
         self.entries.get(at).map(String::as_str)
     }
 
-    /// The newest entry before `before` that contains a text.
+    /// Finds the newest entry before `before` that contains a text.
     pub fn find(&self, wanted: &str, before: usize) -> Option<usize> {
         if wanted.is_empty() {
             return None;
@@ -60,7 +60,7 @@ impl History {
         older.iter().rposition(|entry| entry.contains(wanted))
     }
 
-    /// What is sent twice is kept once. What begins with a blank is not kept, as shells have it.
+    /// Adds an entry, unless it repeats the last one or begins with a blank.
     pub fn add(&mut self, text: &str) {
         if text.starts_with(' ') || self.entries.last().is_some_and(|last| last == text) {
             return;
@@ -76,7 +76,7 @@ fn append(file: &HistoryFile, text: &str) -> io::Result<()> {
     if let Some(parent) = file.path.parent() {
         private::directory(parent)?;
     }
-    // One write, so that two chats do not mix their lines.
+    // One write, so that two programs do not mix their lines.
     private::append(&file.path)?.write_all(format!("{}\n", escape(&(file.redact)(text))).as_bytes())
 }
 

@@ -1,8 +1,8 @@
-//! The line editor: text, a cursor, the keys that people have in their fingers. It knows no terminal.
+//! A line editor with the usual keys, history and completion. It does not touch the terminal.
 
 pub mod complete;
 pub mod history;
-mod paint;
+mod render;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -10,16 +10,16 @@ use self::complete::Menu;
 use self::history::History;
 use crate::render::text::char_width;
 
-/// What a key did.
+/// The result of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Did {
-    /// Nothing; the key means something else.
-    Nothing,
+pub enum ActionResult {
+    /// The key has no meaning here.
+    Ignored,
     /// The text, the cursor or the menu changed.
     Changed,
-    /// The text is ready; the editor is empty again.
+    /// The text was submitted; the editor is empty.
     Submit(String),
-    /// Completion is wanted.
+    /// Completion was requested.
     Complete,
 }
 
@@ -27,20 +27,20 @@ pub enum Did {
 #[derive(Debug, Default)]
 pub struct Editor {
     text: String,
-    /// Where the cursor is, in bytes.
+    /// The byte offset of the cursor.
     at: usize,
-    /// What was cut last.
+    /// The text that was cut last.
     cut: String,
     /// Prompts that were sent before.
     pub history: History,
-    /// Which entry of the history is shown, and what was written before.
+    /// The index of the recalled entry, and the text before the recall.
     recalled: Option<(usize, String)>,
     search: Option<Search>,
     /// The open menu of completions.
     pub menu: Option<Menu>,
 }
 
-/// A search through the history: what is looked for, and the entry that was found.
+/// A search in the history.
 #[derive(Debug, Default)]
 struct Search {
     wanted: String,
@@ -78,7 +78,7 @@ impl Editor {
         std::mem::take(&mut self.text)
     }
 
-    /// Text that comes all at once. Line breaks are part of it and end nothing.
+    /// Inserts pasted text. Line breaks are part of it and submit nothing.
     pub fn paste(&mut self, text: &str) {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
         let text: String = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
@@ -92,7 +92,7 @@ impl Editor {
         self.recalled = None;
     }
 
-    /// Puts text in the place of what stands from `from` to the cursor.
+    /// Replaces the text from `from` to the cursor.
     pub fn replace_back(&mut self, from: usize, text: &str) {
         if self.text.is_char_boundary(from) && from <= self.at {
             self.text.replace_range(from..self.at, text);
@@ -101,27 +101,27 @@ impl Editor {
     }
 
     /// Handles a key.
-    pub fn key(&mut self, key: KeyEvent) -> Did {
+    pub fn key(&mut self, key: KeyEvent) -> ActionResult {
         if self.search.is_some()
             && let Some(did) = self.search_key(key)
         {
             return did;
         }
         let did = self.edit_key(key);
-        if did == Did::Changed {
+        if did == ActionResult::Changed {
             self.menu = None;
         }
         did
     }
 
-    fn edit_key(&mut self, key: KeyEvent) -> Did {
+    fn edit_key(&mut self, key: KeyEvent) -> ActionResult {
         let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
         let alt = key.modifiers.contains(KeyModifiers::ALT);
         match key.code {
             KeyCode::Enter if alt || key.modifiers.contains(KeyModifiers::SHIFT) => self.insert("\n"),
             KeyCode::Char('j') if ctrl => self.insert("\n"),
             KeyCode::Enter => return self.enter(),
-            KeyCode::Tab => return Did::Complete,
+            KeyCode::Tab => return ActionResult::Complete,
             KeyCode::Left if ctrl || alt => self.at = self.word_left(),
             KeyCode::Right if ctrl || alt => self.at = self.word_right(),
             KeyCode::Left => self.at = self.left(),
@@ -139,15 +139,15 @@ impl Editor {
             KeyCode::Char('d') if alt => self.cut_to(self.word_right()),
             KeyCode::Char('<') if alt => self.at = 0,
             KeyCode::Char('>') if alt => self.at = self.text.len(),
-            KeyCode::Char(_) if alt => return Did::Nothing,
+            KeyCode::Char(_) if alt => return ActionResult::Ignored,
             KeyCode::Char(c) => self.insert(c.encode_utf8(&mut [0; 4])),
             KeyCode::Esc if self.menu.is_some() => {}
-            _ => return Did::Nothing,
+            _ => return ActionResult::Ignored,
         }
-        Did::Changed
+        ActionResult::Changed
     }
 
-    fn control(&mut self, c: char) -> Did {
+    fn control(&mut self, c: char) -> ActionResult {
         match c {
             'a' => self.at = self.line_start(),
             'e' => self.at = self.line_end(),
@@ -159,7 +159,7 @@ impl Editor {
             'd' if !self.text.is_empty() => self.remove(self.right()),
             'k' => {
                 let end = self.line_end();
-                // At the end of a line its break goes.
+                // At the end of a line the line break is cut.
                 self.cut_to(if end == self.at { self.right() } else { end });
             }
             'u' => self.cut_to(self.line_start()),
@@ -170,23 +170,23 @@ impl Editor {
             }
             't' => self.transpose(),
             'r' => self.search = Some(Search::default()),
-            _ => return Did::Nothing,
+            _ => return ActionResult::Ignored,
         }
-        Did::Changed
+        ActionResult::Changed
     }
 
-    fn enter(&mut self) -> Did {
+    fn enter(&mut self) -> ActionResult {
         if self.at == self.text.len() && self.text.ends_with('\\') {
             self.remove(self.left());
             self.insert("\n");
-            return Did::Changed;
+            return ActionResult::Changed;
         }
         if self.text.trim().is_empty() {
-            return Did::Changed;
+            return ActionResult::Changed;
         }
         let text = self.take();
         self.history.add(&text);
-        Did::Submit(text)
+        ActionResult::Submit(text)
     }
 
     fn remove(&mut self, to: usize) {
@@ -224,7 +224,7 @@ impl Editor {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// One character back, with the accents that stand on it.
+    /// Returns the offset one character back, accents included.
     fn left(&self) -> usize {
         let visible = |c: char| c == '\n' || c == '\t' || char_width(c) > 0;
         self.before().char_indices().rev().find(|(_, c)| visible(*c)).map_or(0, |(at, _)| at)
@@ -258,32 +258,32 @@ impl Editor {
         self.after().find('\n').map_or(self.text.len(), |at| self.at + at)
     }
 
-    fn up(&mut self) -> Did {
+    fn up(&mut self) -> ActionResult {
         let start = self.line_start();
         if start > 0 {
             let column = self.text.get(start..self.at).unwrap_or_default().chars().count();
             self.at = start - 1;
             let above = self.line_start();
             self.at = self.in_line(above, column);
-            return Did::Changed;
+            return ActionResult::Changed;
         }
         let newest = self.history.len();
         let from = self.recalled.as_ref().map_or(newest, |(at, _)| *at);
         if from == 0 {
-            return Did::Nothing;
+            return ActionResult::Ignored;
         }
         self.recall(from - 1);
-        Did::Changed
+        ActionResult::Changed
     }
 
-    fn down(&mut self) -> Did {
+    fn down(&mut self) -> ActionResult {
         let end = self.line_end();
         if end < self.text.len() {
             let column = self.text.get(self.line_start()..self.at).unwrap_or_default().chars().count();
             self.at = self.in_line(end + 1, column);
-            return Did::Changed;
+            return ActionResult::Changed;
         }
-        let Some((at, draft)) = &self.recalled else { return Did::Nothing };
+        let Some((at, draft)) = &self.recalled else { return ActionResult::Ignored };
         if at + 1 < self.history.len() {
             self.recall(at + 1);
         } else {
@@ -291,7 +291,7 @@ impl Editor {
             self.set(draft);
             self.recalled = None;
         }
-        Did::Changed
+        ActionResult::Changed
     }
 
     fn in_line(&self, start: usize, column: usize) -> usize {
@@ -307,8 +307,8 @@ impl Editor {
         self.recalled = Some((at, draft));
     }
 
-    /// `None` if the search is over and the key is for the editor.
-    fn search_key(&mut self, key: KeyEvent) -> Option<Did> {
+    /// Handles a key of the search. Returns `None` if the search ended and the key is for the editor.
+    fn search_key(&mut self, key: KeyEvent) -> Option<ActionResult> {
         let search = self.search.as_mut()?;
         let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
@@ -332,11 +332,11 @@ impl Editor {
                 if let Some(found) = found {
                     self.set(found);
                 }
-                // Enter takes what was found, it does not send it.
-                return (key.code == KeyCode::Enter).then_some(Did::Changed);
+                // Enter accepts the entry without submitting it.
+                return (key.code == KeyCode::Enter).then_some(ActionResult::Changed);
             }
         }
-        Some(Did::Changed)
+        Some(ActionResult::Changed)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::render::diff;
 use crate::render::style::{Line, Style};
 use crate::render::text::{Look, clean, reveal, wrap, wrap_hard};
 
-/// Columns where the terminal does not say how many it has.
+/// Columns if the terminal does not report them.
 const COLUMNS: usize = 80;
 
 /// A text of several parts.
@@ -142,7 +142,7 @@ impl Block {
     }
 }
 
-/// The gutter before foreign lines.
+/// Returns the gutter before foreign lines.
 fn bar(look: Look) -> Line {
     Line::styled(look.pick("│ ", "| "), Style::DIM)
 }

@@ -1,12 +1,12 @@
-//! The time in which a question that has just appeared takes no answer.
+//! The grace period in which a new question takes no answer.
 
 use std::io;
 use std::time::Duration;
 
-/// How long a question is visible before it takes an answer.
+/// Time between the appearance of a question and its first possible answer.
 pub const GRACE: Duration = Duration::from_millis(500);
 
-/// Waits until a question that has just appeared may be answered, and discards what was typed until then: it was meant for
+/// Waits for the grace period and discards keys that were typed until then, because they were meant for
 /// something else.
 pub async fn wait_unanswered() {
     tokio::time::sleep(GRACE).await;

@@ -13,7 +13,7 @@ pub enum Stream {
     Stderr,
 }
 
-/// What an output stream can show.
+/// The properties of an output stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Surface {
     /// The stream.
@@ -39,12 +39,12 @@ impl Surface {
         Surface { colours: allowed && self.terminal, ..self }
     }
 
-    /// What the terminal's characters are.
+    /// Returns the capabilities of the terminal.
     pub fn look(self) -> Look {
         Look { colours: self.colours, unicode: shows_unicode() }
     }
 
-    /// Columns and rows of the terminal, if it says.
+    /// Returns columns and rows of the terminal, if it reports them.
     pub fn size(self) -> Option<(usize, usize)> {
         if !self.terminal {
             return None;
@@ -59,7 +59,7 @@ impl Surface {
     }
 }
 
-/// The character before foreign lines.
+/// Returns the character before foreign lines.
 pub(crate) fn gutter() -> char {
     if shows_unicode() { '│' } else { '|' }
 }
@@ -83,7 +83,7 @@ fn shows_unicode() -> bool {
     locale_is_unicode().unwrap_or(true)
 }
 
-/// Whether the locale's characters are Unicode; `None` if no locale is set.
+/// Returns whether the locale uses Unicode; `None` if no locale is set.
 pub fn locale_is_unicode() -> Option<bool> {
     if cfg!(windows) {
         return Some(true);

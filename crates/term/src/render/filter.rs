@@ -69,7 +69,7 @@ fn is_invisible(c: char) -> bool {
         || u32::from(c) & 0xfffe == 0xfffe
 }
 
-/// Whether a character must never reach a terminal, wherever it stands.
+/// Returns whether a character must never reach a terminal.
 pub fn is_forbidden(c: char) -> bool {
     !matches!(class(c), Class::Visible | Class::Joiner | Class::Selector | Class::Mark)
 }
@@ -210,7 +210,7 @@ impl Filter {
     }
 }
 
-/// Text for the screen: escape sequences and controls are taken out, line breaks stay, a tab becomes four columns at most.
+/// Cleans text for the screen: removes escape sequences and controls, keeps line breaks, expands tabs.
 pub fn clean(text: &str, look: Look) -> Cow<'_, str> {
     let harmless = |c: char| c == '\n' || (class(c) == Class::Visible && (look.unicode || c.is_ascii()));
     if text.chars().all(harmless) {
@@ -244,12 +244,12 @@ pub fn clean(text: &str, look: Look) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Foreign text as a part of one line: cleaned, and every run of blanks and line breaks is one blank.
+/// Cleans foreign text as a part of one line; each run of blanks and line breaks becomes one blank.
 pub fn inline(text: &str, look: Look) -> String {
     clean(text, look).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Text that the user decides about: nothing is taken out, and invisible characters are shown as `^[` or `<U+202E>`.
+/// Makes invisible characters visible as `^[` or `<U+202E>`, for text that the user decides about.
 pub fn reveal(text: &str, look: Look) -> Cow<'_, str> {
     let harmless = |c: char| c == '\n' || (class(c) == Class::Visible && (look.unicode || c.is_ascii()));
     if text.chars().all(harmless) {
@@ -264,7 +264,7 @@ pub fn reveal(text: &str, look: Look) -> Cow<'_, str> {
                 out.push(c);
             }
             '\t' => out.push_str(&" ".repeat(TAB)),
-            // Accents are part of what they stand on; joiners and the like have no business in commands and addresses.
+            // Accents belong to their letters; joiners have no use in commands and addresses.
             c if look.unicode && is_accent(c) && marks < MARKS && !out.ends_with([' ', '\n']) => {
                 marks += 1;
                 out.push(c);
@@ -279,7 +279,7 @@ fn is_accent(c: char) -> bool {
     class(c) == Class::Mark && (c.is_alphanumeric() || matches!(c, '\u{300}'..='\u{36f}'))
 }
 
-/// A character that cannot be shown, in characters that can.
+/// Names an invisible character in visible ones.
 fn named(c: char) -> String {
     match c {
         '\0'..='\x1f' => ['^', char::from(c as u8 + 64)].iter().collect(),
@@ -288,7 +288,8 @@ fn named(c: char) -> String {
     }
 }
 
-/// A line of several parts. Colours are taken out. Other controls are shown by name, because dropping a sequence could drop the next part.
+/// Cleans a line of several parts: removes colours and names other controls, because dropping a sequence
+/// could drop the next part.
 pub fn line(text: &str) -> Cow<'_, str> {
     if text.chars().all(|c| matches!(class(c), Class::Visible | Class::Tab) || c == '\n') {
         return Cow::Borrowed(text);
@@ -324,7 +325,7 @@ fn after_colour(first: char, rest: &str) -> Option<&str> {
     rest.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, ';' | ':')).strip_prefix('m')
 }
 
-/// A JSON text in which every character that is not seen as itself is an escape of JSON. Its value is the same.
+/// Escapes invisible characters of a JSON text; its value stays the same.
 pub fn json(text: &str) -> Cow<'_, str> {
     if text.chars().all(|c| class(c) == Class::Visible) {
         return Cow::Borrowed(text);

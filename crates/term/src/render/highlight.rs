@@ -1,4 +1,4 @@
-//! Colours for code. Not a parser: words, strings, numbers and comments are enough to read by, and nothing is ever lost.
+//! Syntax colours: words, strings, numbers and comments, without a parser.
 
 use super::style::{Colour, Line, Style};
 
@@ -8,15 +8,15 @@ const NUMBER: Style = Style::of(Colour::Cyan);
 const COMMENT: Style = Style::DIM;
 const NAME: Style = Style::of(Colour::Blue);
 
-/// What sets one language apart from another.
+/// The lexical rules of a language.
 struct Language {
     names: &'static [&'static str],
     keywords: &'static str,
     line_comments: &'static [&'static str],
     block_comment: Option<(&'static str, &'static str)>,
-    /// What begins and ends a text on one line.
+    /// Quotes of strings on one line.
     quotes: &'static str,
-    /// What begins and ends a text over several lines.
+    /// Quotes of strings over several lines.
     long_quotes: &'static [&'static str],
 }
 
@@ -121,12 +121,12 @@ static LANGUAGES: &[Language] = &[
 pub(super) struct Highlighter {
     language: Option<&'static Language>,
     diff: bool,
-    /// What ends the comment or the text that a line before has begun.
+    /// The end of a comment or string that an earlier line opened.
     open: Option<(&'static str, Style)>,
 }
 
 impl Highlighter {
-    /// By the name behind the fence, or the end of a file's name.
+    /// Finds a language by the name after a fence, or by a file extension.
     pub(super) fn new(name: &str) -> Highlighter {
         let name = name.split([' ', ',', '{']).next().unwrap_or_default().to_ascii_lowercase();
         let language = LANGUAGES.iter().find(|language| language.names.contains(&name.as_str()));
@@ -149,8 +149,8 @@ impl Highlighter {
         line
     }
 
-    /// The length and the style of what stands at the beginning of `rest`. Lengths end at characters: they come from searches
-    /// for text and from counting whole characters.
+    /// Returns length and style of the first token of `rest`. Lengths end at character boundaries: they come
+    /// from text searches and from counting characters.
     fn token(&mut self, language: &'static Language, rest: &str) -> (usize, Style) {
         if let Some((end, style)) = self.open {
             return match rest.find(end) {
@@ -201,7 +201,7 @@ fn word_style(language: &Language, word: &str, after: &str) -> Style {
     }
 }
 
-/// The length of a text in quotes; one that does not end ends with its line.
+/// Returns the length of a string; an unclosed one ends with its line.
 fn quoted(rest: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, c) in rest.char_indices().skip(1) {

@@ -1,4 +1,4 @@
-//! Markdown for the terminal, also while it is still being written.
+//! Markdown for the terminal, also while the text still grows.
 
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
@@ -11,8 +11,8 @@ fn parser(text: &str) -> Parser<'_> {
     Parser::new_ext(text, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS)
 }
 
-/// How much of a text that still grows will not change its looks: everything before its last block. A line that is not
-/// complete can still become part of the block before it.
+/// Returns how much of a growing text will not change: everything before its last block. An incomplete
+/// line can still become part of the block before it.
 pub fn settled(text: &str) -> usize {
     let text = text.rfind('\n').and_then(|at| text.get(..=at)).unwrap_or_default();
     let mut depth = 0_usize;
@@ -27,11 +27,11 @@ pub fn settled(text: &str) -> usize {
             _ => {}
         }
     }
-    // A block begins with its line.
+    // A block starts at its line.
     text.get(..last).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1)
 }
 
-/// The line that opened a fence, if the text ends inside of one.
+/// Returns the line that opened a fence, if the text ends inside one.
 pub fn open_fence(text: &str) -> Option<&str> {
     let mut open: Option<(&str, &str)> = None;
     for line in text.lines() {
@@ -53,7 +53,7 @@ pub fn open_fence(text: &str) -> Option<&str> {
     open.map(|(line, _)| line)
 }
 
-/// Renders a text. `base` is the style of everything that has none of its own.
+/// Renders a text. `base` is the default style.
 pub fn render(text: &str, columns: usize, base: Style, look: Look) -> Vec<Line> {
     let text = clean(text, look);
     let mut writer = Writer::new(columns, base, look);
@@ -63,14 +63,14 @@ pub fn render(text: &str, columns: usize, base: Style, look: Look) -> Vec<Line> 
     writer.finish()
 }
 
-/// What a line stands inside of: a list item, a quotation.
+/// A container of lines: a list item or a quotation.
 struct Frame {
-    /// Before the next line; after it, `rest` is.
+    /// The prefix of the next line; `rest` is that of the lines after it.
     first: Line,
     rest: Line,
 }
 
-/// A list: the number of the next item if it has numbers, and whether its items are apart.
+/// A list: the number of the next item, if any, and whether empty lines separate items.
 struct List {
     number: Option<u64>,
     loose: bool,
@@ -147,7 +147,7 @@ impl Writer {
         }
     }
 
-    /// Tags are shown as they are: an agent that writes `<T>` without quotes means its text.
+    /// Shows tags as text: an agent that writes `<T>` without quotes means the text.
     fn html(&mut self, text: &str) {
         for (at, line) in text.split('\n').enumerate() {
             if at > 0 && !self.inline.spans.is_empty() {
@@ -306,7 +306,7 @@ impl Writer {
         self.apart = false;
     }
 
-    /// The address stands behind the text unless it says the same.
+    /// Appends the address of a link unless the text is the same.
     fn end_link(&mut self) {
         self.styles.pop();
         let Some((url, from)) = self.link.take() else { return };
@@ -314,7 +314,7 @@ impl Writer {
         let shown = text.get(from..).unwrap_or_default();
         let same = url == shown || url.strip_prefix("mailto:") == Some(shown);
         if !same && !url.is_empty() {
-            // An address decides where somebody goes: nothing of it is hidden.
+            // Nothing of an address may be hidden.
             self.inline.push(format!(" ({})", reveal(&url, self.look).replace('\n', " ")), Style::DIM);
         }
     }
@@ -330,7 +330,7 @@ impl Writer {
         self.apart = true;
     }
 
-    /// What stands before the next line, and before those that it wraps into.
+    /// Returns the prefixes of the next line and of its continuation lines.
     fn prefixes(&mut self) -> (Line, Line) {
         let (mut first, mut rest) = (Line::new(), Line::new());
         for frame in &mut self.frames {

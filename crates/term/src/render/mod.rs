@@ -1,7 +1,7 @@
-//! From what an agent says to lines on a screen. Everything here is a function of its arguments: no terminal, no clock.
+//! Renders text to styled lines. Pure functions: no terminal, no clock.
 //!
-//! `filter` makes text harmless, `text` measures and wraps it; `style` is a line with its looks; the rest turns Markdown, code, tables
-//! and changes of files into lines.
+//! `filter` removes control characters, `text` measures and wraps, `style` is a styled line; the others render
+//! Markdown, code, tables and diffs.
 
 pub mod diff;
 pub mod filter;

@@ -1,4 +1,4 @@
-//! Styled text: what renderers make and the screen writes.
+//! Styled text, made by renderers and written by screens and channels.
 
 use std::fmt::Write as _;
 
@@ -52,7 +52,7 @@ impl Colour {
     }
 }
 
-/// How a piece of text looks.
+/// Colour and attributes of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Style {
     /// Foreground colour.
@@ -82,7 +82,7 @@ impl Style {
         strike: false,
         reverse: false,
     };
-    /// What ends every style.
+    /// The sequence that ends every style.
     pub const RESET: &str = "\x1b[m";
     /// Dim text.
     pub const DIM: Style = Style { dim: true, ..Style::PLAIN };
@@ -136,7 +136,7 @@ impl Style {
         self
     }
 
-    /// Its attributes and its colour, in words.
+    /// Returns attributes and colour as words.
     #[cfg(test)]
     pub fn name(self) -> String {
         let flags = [
@@ -151,7 +151,7 @@ impl Style {
         flags.chain(self.colour.name()).collect::<Vec<_>>().join(" ")
     }
 
-    /// Attributes stay without colours: `NO_COLOR` asks for no colour, not for no emphasis.
+    /// Writes the escape sequences. Attributes stay without colours: `NO_COLOR` is about colour only.
     pub fn write(self, colours: bool, out: &mut String) {
         let flags = [
             (self.bold, 1),
@@ -202,7 +202,7 @@ impl Line {
         self
     }
 
-    /// Adds text; it joins the last piece if it looks the same.
+    /// Appends text; it joins the last piece if the style is the same.
     pub fn push(&mut self, text: impl Into<String>, style: Style) {
         let text = text.into();
         if text.is_empty() {
@@ -229,18 +229,18 @@ impl Line {
         }
     }
 
-    /// How many columns it takes.
+    /// Returns how many columns it takes.
     pub fn width(&self) -> usize {
         self.spans.iter().map(|span| width(&span.text)).sum()
     }
 
-    /// The text alone.
+    /// Returns the text without styles.
     pub fn plain(&self) -> String {
         self.spans.iter().map(|span| span.text.as_str()).collect()
     }
 
-    /// As the terminal reads it; every line leaves the terminal without a style. Forbidden characters are dropped here too, so that
-    /// no way around the renderers leads to the terminal.
+    /// Writes the line for a terminal and resets the style. Forbidden characters are dropped here too, so that
+    /// no renderer can forget it.
     pub fn write(&self, colours: bool, out: &mut String) {
         for span in &self.spans {
             let before = out.len();
@@ -266,7 +266,7 @@ impl From<String> for Line {
     }
 }
 
-/// Lines with their styles written out, for snapshots: `{bold red|text}`.
+/// Returns lines with their styles as text, for snapshots: `{bold red|text}`.
 #[cfg(test)]
 pub fn marked(lines: &[Line]) -> String {
     let mut out = String::new();
@@ -284,7 +284,7 @@ pub fn marked(lines: &[Line]) -> String {
     out
 }
 
-/// Lines as plain text, for snapshots.
+/// Returns lines as plain text, for snapshots.
 pub fn plain(lines: &[Line]) -> String {
     lines.iter().map(|line| line.plain().trim_end().to_owned() + "\n").collect()
 }

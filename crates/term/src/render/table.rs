@@ -1,12 +1,12 @@
-//! Tables that fit the width of the screen.
+//! Tables that fit the screen.
 
 use super::style::{Line, Style};
 use super::text::{Look, wrap};
 
-/// Below this a column is not worth having: the table is written as a list.
+/// With narrower columns the table becomes a list.
 const NARROWEST: usize = 4;
 
-/// How the text of a column stands.
+/// The alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Align {
     Left,
@@ -34,7 +34,7 @@ impl Table {
         }
     }
 
-    /// The widths of the columns, if there is room: the widest give way first.
+    /// Returns the widths of the columns, if there is room; the widest shrink first.
     fn widths(&self, count: usize, room: usize) -> Option<Vec<usize>> {
         let natural = |at: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(at));
@@ -44,7 +44,7 @@ impl Table {
         if natural.iter().map(|width| (*width).min(NARROWEST)).sum::<usize>() > room {
             return None;
         }
-        // The greatest bound on every column with which all of them fit.
+        // The largest common bound with which all columns fit.
         let fits = |bound: usize| natural.iter().map(|width| (*width).min(bound)).sum::<usize>() <= room;
         let bound = (NARROWEST..=room.max(NARROWEST)).rev().find(|bound| fits(*bound))?;
         let mut widths: Vec<usize> = natural.iter().map(|width| (*width).min(bound)).collect();
@@ -102,7 +102,7 @@ impl Table {
         line.push(" ".repeat(space - before), Style::PLAIN);
     }
 
-    /// Row by row, each cell behind the name of its column.
+    /// Renders a list: each cell after the name of its column.
     fn list(&self, columns: usize) -> Vec<Line> {
         let mut lines = Vec::new();
         let Some((head, rows)) = self.rows.split_first() else { return lines };

@@ -1,11 +1,11 @@
-//! Text measured, cut and wrapped.
+//! Measures, cuts and wraps text.
 
 use unicode_width::UnicodeWidthChar;
 
 pub use super::filter::{clean, inline, reveal};
 use super::style::{Line, Span, Style};
 
-/// What the terminal can show.
+/// The capabilities of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
     /// Whether colours are shown.
@@ -15,23 +15,23 @@ pub struct Look {
 }
 
 impl Look {
-    /// One of two: for terminals that show everything, and for those that show ASCII.
+    /// Chooses between a Unicode and an ASCII form.
     pub const fn pick<T: Copy>(self, unicode: T, ascii: T) -> T {
         if self.unicode { unicode } else { ascii }
     }
 }
 
-/// How many columns a character takes. Sequences count as the sum of their parts: that is never too little, and too much only
-/// wraps early.
+/// Returns the columns of a character. A sequence counts as the sum of its parts: never too little, and too
+/// much only wraps early.
 pub fn char_width(c: char) -> usize {
     match c {
-        // Turns the character before it into a picture, which is one column wider in many terminals.
+        // Turns the previous character into an emoji, which is wider in many terminals.
         '\u{fe0f}' => 1,
         _ => c.width().unwrap_or(0),
     }
 }
 
-/// Whether terminals agree about the width of a character.
+/// Returns whether terminals agree about the width of a character.
 pub fn is_width_certain(c: char) -> bool {
     matches!(c, ' '..='~' | '\u{a0}'..='\u{24f}' | '\u{3041}'..='\u{30fe}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}')
         && c != '\u{ad}'
@@ -42,7 +42,7 @@ pub fn width(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { text.chars().map(char_width).sum() }
 }
 
-/// The nearest thing in ASCII.
+/// Returns the closest ASCII text.
 pub fn to_ascii(c: char) -> &'static str {
     match c {
         '\u{2018}' | '\u{2019}' | '\u{201a}' | '\u{2032}' => "'",
@@ -82,7 +82,7 @@ pub fn to_ascii(c: char) -> &'static str {
     }
 }
 
-/// Cuts text to a width; a cut shows.
+/// Cuts text to a width and marks the cut.
 pub fn cut(text: &str, columns: usize, look: Look) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -127,10 +127,10 @@ struct Cell {
     width: usize,
 }
 
-/// Wraps a line at words. `first` stands before the first line, `rest` before the others; words longer than a line are broken.
+/// Wraps a line at words. `first` and `rest` are the prefixes; words longer than a line are broken.
 pub fn wrap(line: &Line, columns: usize, first: &Line, rest: &Line) -> Vec<Line> {
     let prefix = first.width().max(rest.width());
-    // A prefix that leaves no room is worth less than the text.
+    // A prefix that leaves no room is dropped.
     let keep = prefix + 4 <= columns || columns == 0;
     let room = if keep { columns.saturating_sub(prefix).max(1) } else { columns.max(1) };
     let cells: Vec<Cell> = line
@@ -158,7 +158,7 @@ pub fn wrap(line: &Line, columns: usize, first: &Line, rest: &Line) -> Vec<Line>
     }
 }
 
-/// Where a line that begins at `start` ends, and where the next one begins.
+/// Returns the end of the line that begins at `start`, and the start of the next.
 fn break_at(cells: &[Cell], start: usize, room: usize) -> (usize, usize) {
     let mut used = 0;
     let mut blank = None;
@@ -170,7 +170,7 @@ fn break_at(cells: &[Cell], start: usize, room: usize) -> (usize, usize) {
         if used <= room {
             continue;
         }
-        // Wide characters are mostly of scripts that break anywhere.
+        // Most scripts with wide characters break anywhere.
         let hard = if at == start { at + 1 } else { at };
         let end = blank.filter(|blank| *blank > start).unwrap_or(hard);
         let next = end + cells.get(end..).unwrap_or_default().iter().take_while(|cell| cell.c == ' ').count();
@@ -179,7 +179,7 @@ fn break_at(cells: &[Cell], start: usize, room: usize) -> (usize, usize) {
     (cells.len(), cells.len())
 }
 
-/// Wraps at characters, for code and output where blanks matter.
+/// Wraps at characters, for code and command output.
 pub fn wrap_hard(line: &Line, columns: usize, first: &Line, rest: &Line) -> Vec<Line> {
     let mut lines = vec![first.clone()];
     let mut used = first.width();

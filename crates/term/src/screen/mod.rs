@@ -1,6 +1,6 @@
-//! The terminal: what is finished scrolls up into its own history, what still changes is drawn over again.
+//! Draws frames: finished lines scroll into the terminal's history, live lines are redrawn in place.
 //!
-//! Nothing here needs the alternate screen, so everything that was said is still there after the program has ended.
+//! The alternate screen is not used, so the output stays after the program has ended.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -12,9 +12,9 @@ use crate::render::text::Look;
 #[derive(Debug, Default)]
 pub struct Frame {
     /// Clears the screen first, after a resize or when lines changed their form.
-    pub anew: bool,
+    pub clear: bool,
     /// Lines that scroll up into the terminal's history.
-    pub up: Vec<Line>,
+    pub scrolled: Vec<Line>,
     /// Lines that stay, at most as many as the screen has rows.
     pub live: Vec<Line>,
     /// Row and column of the cursor; `None` hides it.
@@ -25,7 +25,7 @@ pub struct Frame {
 pub struct Screen<W> {
     out: W,
     look: Look,
-    /// What is drawn, and in which of its rows the cursor is.
+    /// The live lines on the screen, and the row of the cursor in them.
     live: Vec<Line>,
     row: usize,
     buffer: String,
@@ -39,11 +39,11 @@ impl<W: Write> Screen<W> {
 
     /// Draws a frame; only rows that changed are written.
     pub fn draw(&mut self, frame: Frame) -> io::Result<()> {
-        let Frame { anew, up, live, cursor } = frame;
+        let Frame { clear, scrolled, live, cursor } = frame;
         let mut text = std::mem::take(&mut self.buffer);
-        // The terminal shows all of it at once, if it knows how, and without a cursor that jumps.
+        // A synchronized update without a cursor, to avoid flicker.
         text.push_str("\x1b[?2026h\x1b[?25l");
-        if anew {
+        if clear {
             text.push_str("\x1b[H\x1b[2J");
             self.live.clear();
             self.row = 0;
@@ -52,11 +52,11 @@ impl<W: Write> Screen<W> {
         if self.row > 0 {
             let _ = write!(text, "\x1b[{}A", self.row);
         }
-        if up.is_empty() {
+        if scrolled.is_empty() {
             self.redraw(&live, &mut text);
         } else {
             text.push_str("\x1b[J");
-            for line in &up {
+            for line in &scrolled {
                 line.write(self.look.colours, &mut text);
                 text.push_str("\r\n");
             }
@@ -81,7 +81,7 @@ impl<W: Write> Screen<W> {
         Ok(())
     }
 
-    /// Writes the lines that differ from what is on the screen.
+    /// Writes the lines that differ from those on the screen.
     fn redraw(&self, live: &[Line], text: &mut String) {
         for (at, line) in live.iter().enumerate() {
             if at > 0 {
@@ -93,12 +93,12 @@ impl<W: Write> Screen<W> {
             }
         }
         if live.len() < self.live.len() {
-            // From the line below; the last one stays.
+            // Erases from the line below; the last line stays.
             text.push_str("\r\n\x1b[J\x1b[A");
         }
     }
 
-    /// Leaves the cursor below everything, where a shell goes on.
+    /// Erases the live lines and leaves the cursor where the shell continues.
     pub fn leave(&mut self) -> io::Result<()> {
         let mut text = String::from("\r");
         if self.row > 0 {

@@ -19,7 +19,7 @@ impl Rig {
 
     fn draw(&mut self, up: &[&str], live: &[&str], cursor: Option<(usize, usize)>) -> String {
         let lines = |texts: &[&str]| texts.iter().map(|text| Line::from(*text)).collect();
-        self.screen.draw(Frame { anew: false, up: lines(up), live: lines(live), cursor }).unwrap();
+        self.screen.draw(Frame { clear: false, scrolled: lines(up), live: lines(live), cursor }).unwrap();
         self.show()
     }
 
@@ -63,7 +63,7 @@ fn a_frame_that_is_anew_takes_the_whole_screen() {
     rig.parser.screen_mut().set_size(4, 10);
     let lines = |texts: &[&str]| texts.iter().map(|text| Line::from(*text)).collect();
     let up = lines(&["a line", "that is"]);
-    rig.screen.draw(Frame { anew: true, up, live: lines(&["> "]), cursor: Some((0, 2)) }).unwrap();
+    rig.screen.draw(Frame { clear: true, scrolled: up, live: lines(&["> "]), cursor: Some((0, 2)) }).unwrap();
     assert_eq!(rig.show(), "a line\nthat is\n> ");
     assert_eq!(rig.draw(&[], &["> x"], Some((0, 3))), "a line\nthat is\n> x");
 }

@@ -1,4 +1,4 @@
-//! Permission questions: the effects, the answers, and what each answer does.
+//! Permission questions: effects, answers, and the scope of each answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,17 +11,17 @@ use tokio::sync::oneshot;
 
 use super::super::block::in_full;
 use super::super::view::Canvas;
-use super::{Face, Step};
+use super::{QuestionView, Step};
 use attache_term::render::diff;
 use attache_term::render::style::{Colour, Line, Style};
 use attache_term::render::text::{reveal, wrap, wrap_hard};
 
-/// Where the answer goes.
+/// The receiver of the answer.
 #[derive(Debug)]
 enum Asker {
-    /// To the agent, as an option of its request. The request is completed by what was known of the tool call before.
+    /// The agent. The request is completed with earlier updates of the tool call.
     Agent { ask: PermissionAsk, request: Box<RequestPermissionRequest>, policy: Arc<Policy> },
-    /// To our own guard: the agent acts without having asked.
+    /// Our own guard, if the agent acts without asking.
     Guard(oneshot::Sender<Answer>),
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Choice {
 
 impl Drop for Choice {
     fn drop(&mut self) {
-        // Withdrawn by the agent, or left over by a turn that ended.
+        // Withdrawn by the agent, or its turn has ended.
         if let Some(Asker::Agent { request, policy, .. }) = &self.asker {
             policy.withdrawn(request);
         }
@@ -73,10 +73,10 @@ impl Choice {
         one_line(&self.question.headline(), canvas)
     }
 
-    pub(crate) fn face(&self, canvas: &Canvas, ready: bool) -> Face {
+    pub(crate) fn view(&self, canvas: &Canvas, ready: bool) -> QuestionView {
         let head = Line::styled(self.head(canvas), Style::BOLD);
         let mut lines = wrap(&head, canvas.columns, &Line::new(), &Line::from("  "));
-        // The question is known from above; what matters here are the answers.
+        // The question is above; these are the answers.
         lines.truncate(2);
         for (at, choice) in self.question.choices.iter().enumerate() {
             let colour = if choice.allows { Colour::Green } else { Colour::Red };
@@ -88,7 +88,7 @@ impl Choice {
             let label = Line::from(one_line(&choice.label, canvas));
             lines.extend(wrap(&label, canvas.columns, &line, &Line::from("      ")));
         }
-        Face { lines, cursor: None }
+        QuestionView { lines, cursor: None }
     }
 
     pub(crate) fn key(&mut self, key: KeyEvent, canvas: &Canvas) -> Step {
@@ -104,7 +104,7 @@ impl Choice {
         let Some(chosen) = chosen.cloned() else { return Step::Nothing };
         let Some(asker) = self.asker.take() else { return Step::Nothing };
         match asker {
-            // PERM-04, PERM-11: only what was offered. If the question was withdrawn meanwhile nothing happens.
+            // PERM-04, PERM-11: only an offered option. After a withdrawal nothing happens.
             Asker::Agent { ask, request, policy } => {
                 if ask.is_open()
                     && let Ok(Decision::Choose(selected)) =
@@ -123,7 +123,7 @@ impl Choice {
         Step::Done(wrap(&line, canvas.columns, &Line::new(), &Line::from("  ")))
     }
 
-    /// There was no answer in time: the policy says what that means.
+    /// Applies the policy for questions without an answer.
     pub(crate) fn expire(&mut self) {
         if let Some(Asker::Agent { ask, request, policy }) = self.asker.take()
             && let Decision::Choose(selected) = policy.unanswered(&request, Silence::TimeLimit)
@@ -132,7 +132,7 @@ impl Choice {
         }
     }
 
-    /// How long it may stand. Our own guard looks at the clock itself.
+    /// Returns the time limit. The guard has its own timer.
     pub(crate) fn limit(&self) -> Option<Duration> {
         match &self.asker {
             Some(Asker::Agent { .. }) => self.question.limit,
@@ -157,12 +157,12 @@ impl Choice {
     }
 }
 
-/// The text in one line, with nothing hidden.
+/// Returns the text in one line with control characters made visible.
 fn one_line(text: &str, canvas: &Canvas) -> String {
     reveal(text, canvas.look).replace('\n', canvas.look.pick("⏎", " "))
 }
 
-/// One part of a question. Text of the agent stands behind a bar, so that it cannot pass for ours.
+/// Renders a part of a question. A bar marks text of the agent, so that it cannot pass for ours.
 pub(crate) fn render_section(section: &Section, canvas: &Canvas) -> Vec<Line> {
     match section {
         Section::Text(text) => {

@@ -1,4 +1,4 @@
-//! One field of a form: what it takes, what it holds.
+//! A field of a form: its schema and its value.
 
 use attache::client::ElicitationAsk;
 use attache::wire::v1::{
@@ -9,7 +9,7 @@ use crossterm::event::{KeyCode, KeyEvent};
 
 use super::pattern;
 
-/// Something to choose.
+/// An item of a choice.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Choosable {
     pub(crate) value: Value,
@@ -22,10 +22,10 @@ pub(crate) enum Kind {
     Text,
     Number,
     Integer,
-    /// One of several, also yes or no.
+    /// One of several values, also yes or no.
     One(Vec<Choosable>),
     Many(Vec<Choosable>),
-    /// ELIC-33: not treated like one that is known.
+    /// ELIC-33: an unknown kind is not treated like a known one.
     Unknown,
 }
 
@@ -34,21 +34,21 @@ pub(crate) struct Field {
     pub(crate) name: String,
     pub(crate) title: String,
     pub(crate) about: String,
-    /// What an answer has to be like, in words.
+    /// A description of valid answers.
     pub(crate) limits: String,
-    /// What a text has to look like.
+    /// The pattern of a text.
     pattern: Option<String>,
     pub(crate) required: bool,
     pub(crate) kind: Kind,
-    /// What was typed.
+    /// The typed text.
     pub(crate) typed: String,
-    /// What was chosen, by number.
+    /// The chosen items, by index.
     pub(crate) picked: Vec<usize>,
     pub(crate) cursor: usize,
 }
 
 impl Field {
-    /// The fields of a form in the order in which to show them.
+    /// Reads the fields of a form in display order.
     pub(crate) fn all(schema: &ElicitationSchema) -> Vec<Field> {
         let required = |name: &str| schema.required.iter().flatten().any(|wanted| wanted == name);
         schema.properties.iter().map(|(name, property)| Field::new(name, property, required(name))).collect()
@@ -138,7 +138,7 @@ impl Field {
         self.kind = Kind::One(options);
     }
 
-    /// Whether it is filled in by typing.
+    /// Returns whether it is filled in by typing.
     pub(crate) fn is_typed(&self) -> bool {
         matches!(self.kind, Kind::Text | Kind::Number | Kind::Integer)
     }
@@ -147,7 +147,7 @@ impl Field {
         self.typed.clone()
     }
 
-    /// A key for a field that is filled in by choosing.
+    /// Handles a key in a choice.
     pub(crate) fn choose_key(&mut self, key: KeyEvent) {
         let (options, many) = match &self.kind {
             Kind::One(options) => (options, false),
@@ -172,7 +172,7 @@ impl Field {
                 let number = c.to_digit(10).and_then(|number| (number as usize).checked_sub(1));
                 number.filter(|at| *at <= last)
             }
-            // Back to no answer.
+            // Resets to no answer.
             KeyCode::Backspace | KeyCode::Delete => {
                 self.picked.clear();
                 None
@@ -191,10 +191,10 @@ impl Field {
         }
     }
 
-    /// The value, if there is one that can be sent.
+    /// Returns the value, if there is a valid one.
     pub(crate) fn value(&self) -> Option<Value> {
         match &self.kind {
-            // An optional text that is empty is not an answer; a required one may be the empty text.
+            // An empty optional text is no answer; a required one may be empty.
             Kind::Text if self.typed.is_empty() && !self.required => None,
             Kind::Text => Some(Value::String(self.typed.clone())),
             Kind::Integer => self.typed.trim().parse::<i64>().ok().map(Value::Integer),
@@ -224,7 +224,7 @@ impl Field {
         }
     }
 
-    /// ELIC-11: whether it can be left as it is.
+    /// Validates the value (ELIC-11).
     pub(crate) fn checked(&self, ask: &ElicitationAsk) -> Result<(), String> {
         let Some(value) = self.value() else {
             if self.is_typed() && !self.typed.trim().is_empty() {
@@ -239,7 +239,7 @@ impl Field {
         if let (Value::String(text), Some(pattern)) = (&value, &self.pattern)
             && pattern::matches(pattern, text) == Some(false)
         {
-            return Err(format!("must look like {pattern}"));
+            return Err(format!("must match {pattern}"));
         }
         let problems = ask.problems(&Fields::from([(self.name.clone(), value)]));
         match problems.into_iter().find(|problem| problem.property == self.name) {
@@ -248,7 +248,7 @@ impl Field {
         }
     }
 
-    /// A value as it was shown when it was chosen.
+    /// Formats a value as it was displayed in the choice.
     pub(crate) fn shown(&self, value: &Value) -> String {
         let title = |value: &Value| match &self.kind {
             Kind::One(options) | Kind::Many(options) => {
@@ -288,7 +288,7 @@ fn titled(options: &[EnumOption]) -> Vec<Choosable> {
     options.iter().map(option).collect()
 }
 
-/// What an answer has to be like, so that nobody has to guess.
+/// Describes valid answers.
 fn limits(property: &Property) -> String {
     let mut all: Vec<String> = Vec::new();
     match property {

@@ -1,4 +1,4 @@
-//! A form, field by field, with a last look before it is sent.
+//! A form, field by field, with a review before it is sent.
 
 use attache::client::{ElicitationAsk, RequestedInput};
 use attache::wire::v1::{ElicitationContentValue as Value, Fields};
@@ -6,20 +6,20 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::super::view::Canvas;
 use super::field::{Field, Kind};
-use super::{Face, Step};
-use attache_term::editor::{Did, Editor};
+use super::{QuestionView, Step};
+use attache_term::editor::{ActionResult, Editor};
 use attache_term::render::style::{Colour, Line, Style};
 use attache_term::render::text::{clean, cut_line, wrap};
 
 #[derive(Debug)]
 pub(crate) struct Form {
     ask: Option<ElicitationAsk>,
-    /// ELIC-07: who asks.
+    /// ELIC-07: the agent that asks.
     agent: String,
     fields: Vec<Field>,
-    /// Which field is being filled in; behind the last one comes the review.
+    /// The current field; after the last one comes the review.
     at: usize,
-    /// Whether the review was reached: a field that is changed then leads back to it.
+    /// Whether the review was reached; a changed field leads back to it.
     reviewed: bool,
     input: Editor,
     problem: Option<String>,
@@ -64,7 +64,7 @@ impl Form {
         lines
     }
 
-    /// Goes to a field; what is known of it stands in the input (ELIC-13).
+    /// Moves to a field and puts its value into the input (ELIC-13).
     fn enter(&mut self, at: usize) {
         self.at = at;
         self.problem = None;
@@ -73,7 +73,7 @@ impl Form {
         self.reviewed |= at >= self.fields.len();
     }
 
-    pub(crate) fn face(&self, canvas: &Canvas, ready: bool) -> Face {
+    pub(crate) fn view(&self, canvas: &Canvas, ready: bool) -> QuestionView {
         let mut face = match self.fields.get(self.at) {
             Some(field) => self.field_face(field, canvas),
             None => self.review(canvas),
@@ -97,7 +97,7 @@ impl Form {
         face
     }
 
-    fn field_face(&self, field: &Field, canvas: &Canvas) -> Face {
+    fn field_face(&self, field: &Field, canvas: &Canvas) -> QuestionView {
         let look = canvas.look;
         let mut head = Line::styled(format!("{}/{} ", self.at + 1, self.fields.len()), Style::DIM);
         head.push(clean(&field.title, look), Style::BOLD);
@@ -114,20 +114,20 @@ impl Form {
         let options = match &field.kind {
             Kind::One(options) | Kind::Many(options) => options,
             Kind::Unknown => {
-                let text = "this kind of field is not known here and stays empty";
+                let text = "unknown kind of field; it stays empty";
                 lines.extend(wrap(
                     &Line::styled(text, Style::of(Colour::Yellow)),
                     canvas.columns,
                     &prefix,
                     &prefix,
                 ));
-                return Face { lines, cursor: None };
+                return QuestionView { lines, cursor: None };
             }
             _ => {
-                let painted = self.input.paint(&prefix, canvas.columns, canvas.rows / 2, look);
+                let painted = self.input.render(&prefix, canvas.columns, canvas.rows / 2, look);
                 let cursor = Some((lines.len() + painted.row, painted.column));
                 lines.extend(painted.lines);
-                return Face { lines, cursor };
+                return QuestionView { lines, cursor };
             }
         };
         let room = (canvas.rows / 2).max(3);
@@ -148,11 +148,11 @@ impl Form {
             }
             lines.push(cut_line(&line, canvas.columns, look));
         }
-        Face { lines, cursor: None }
+        QuestionView { lines, cursor: None }
     }
 
-    /// ELIC-08: everything can be looked at and changed before it is sent.
-    fn review(&self, canvas: &Canvas) -> Face {
+    /// Renders the review, where everything can still be changed (ELIC-08).
+    fn review(&self, canvas: &Canvas) -> QuestionView {
         let mut lines = vec![Line::styled("Send this?", Style::BOLD)];
         for (at, field) in self.fields.iter().enumerate() {
             let label = Line::styled(format!("  {} ", at + 1), Style::DIM)
@@ -163,7 +163,7 @@ impl Form {
             };
             lines.extend(wrap(&value, canvas.columns, &label, &Line::from("    ")));
         }
-        Face { lines, cursor: None }
+        QuestionView { lines, cursor: None }
     }
 
     pub(crate) fn paste(&mut self, text: &str) {
@@ -214,8 +214,8 @@ impl Form {
         self.problem = None;
         let Some(field) = self.fields.get_mut(self.at) else { return };
         if field.is_typed() {
-            // The editor's own idea of Enter is not wanted here, and nothing else submits.
-            let _: Did = self.input.key(key);
+            // Enter is handled above, and no other key submits.
+            let _: ActionResult = self.input.key(key);
         } else {
             field.choose_key(key);
         }
@@ -227,7 +227,7 @@ impl Form {
         }
     }
 
-    /// ELIC-11: a field that does not fit is not left.
+    /// Moves on if the field is valid (ELIC-11).
     fn next(&mut self) {
         self.keep_input();
         let Some((field, ask)) = self.fields.get(self.at).zip(self.ask.as_ref()) else { return };

@@ -1,7 +1,7 @@
-//! Questions: what the agent, or our own guards, want to know from the user. One at a time is on the screen.
+//! Questions of the agent and of our own guards to the user. One at a time is on the screen.
 //!
-//! PERM-12: several may be open at once; they wait in line. Each has an introduction, which goes up into the history in full,
-//! and a few lines below that take the keys.
+//! PERM-12: several may be open at once and are queued. Each has an introduction, which goes to the
+//! scrollback in full, and a few lines below that take keys.
 
 pub(crate) mod choice;
 mod field;
@@ -20,24 +20,24 @@ use self::url::Page;
 use super::view::Canvas;
 use attache_term::render::style::Line;
 
-/// What a key did to a question.
+/// The result of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Nothing.
+    /// The key has no meaning.
     Nothing,
-    /// It looks different now.
+    /// The question changed.
     Changed,
-    /// It is answered; these lines say how.
+    /// It is answered; the lines show the answer.
     Done(Vec<Line>),
-    /// It is answered, and a page is to be opened.
+    /// It is answered, and a page must be opened.
     Open(String, Vec<Line>),
 }
 
-/// What a question looks like.
+/// The rendered question.
 #[derive(Debug, Default)]
-pub(crate) struct Face {
+pub(crate) struct QuestionView {
     pub(crate) lines: Vec<Line>,
-    /// Where text is entered.
+    /// The cursor, if text is entered.
     pub(crate) cursor: Option<(usize, usize)>,
 }
 
@@ -49,7 +49,7 @@ pub(crate) enum Question {
 }
 
 impl Question {
-    /// What it is about, in full.
+    /// Renders the introduction in full.
     pub(crate) fn intro(&self, canvas: &Canvas) -> Vec<Line> {
         match self {
             Question::Choice(choice) => choice.intro(canvas),
@@ -58,12 +58,12 @@ impl Question {
         }
     }
 
-    /// Keys are shown when they work: `ready`.
-    pub(crate) fn face(&self, canvas: &Canvas, ready: bool) -> Face {
+    /// Renders the question; keys are shown once they work (`ready`).
+    pub(crate) fn view(&self, canvas: &Canvas, ready: bool) -> QuestionView {
         match self {
-            Question::Choice(choice) => choice.face(canvas, ready),
-            Question::Form(form) => form.face(canvas, ready),
-            Question::Page(page) => page.face(canvas, ready),
+            Question::Choice(choice) => choice.view(canvas, ready),
+            Question::Form(form) => form.view(canvas, ready),
+            Question::Page(page) => page.view(canvas, ready),
         }
     }
 
@@ -75,7 +75,7 @@ impl Question {
         }
     }
 
-    /// Whether it is the one of this id.
+    /// Returns whether it has this id.
     pub(crate) fn is(&self, id: &ElicitationId) -> bool {
         matches!(self, Question::Page(page) if page.is(id))
     }
@@ -86,14 +86,14 @@ impl Question {
         }
     }
 
-    /// Nobody has answered in time.
+    /// Expires the question.
     pub(crate) fn expire(&mut self) {
         if let Question::Choice(choice) = self {
             choice.expire();
         }
     }
 
-    /// How long it may stand.
+    /// Returns the time limit.
     pub(crate) fn limit(&self) -> Option<Duration> {
         match self {
             Question::Choice(choice) => choice.limit(),
@@ -101,7 +101,7 @@ impl Question {
         }
     }
 
-    /// Whether somebody still waits for the answer.
+    /// Returns whether the answer is still awaited.
     pub(crate) fn is_open(&self) -> bool {
         match self {
             Question::Choice(choice) => choice.is_open(),
@@ -110,7 +110,7 @@ impl Question {
         }
     }
 
-    /// Waits until nobody wants the answer any more.
+    /// Waits until the question is withdrawn.
     pub(crate) async fn withdrawn(&mut self) {
         match self {
             Question::Choice(choice) => choice.withdrawn().await,

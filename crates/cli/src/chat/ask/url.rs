@@ -1,18 +1,18 @@
-//! A page that the agent wants the user to visit. It is opened when the user says so, and not before.
+//! A page that the agent wants the user to visit. It is opened only after the user agrees.
 
 use attache::client::{ElicitationAsk, RequestedInput};
 use attache::wire::v1::ElicitationId;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::super::view::Canvas;
-use super::{Face, Step};
+use super::{QuestionView, Step};
 use attache_term::render::style::{Colour, Line, Style};
 use attache_term::render::text::{Look, clean, reveal, wrap, wrap_hard};
 
 #[derive(Debug)]
 pub(crate) struct Page {
     ask: Option<ElicitationAsk>,
-    /// ELIC-07: who asks.
+    /// ELIC-07: the agent that asks.
     agent: String,
     url: String,
 }
@@ -31,7 +31,7 @@ impl Page {
         matches!(ask, Some(RequestedInput::Url { id, .. }) if id == wanted)
     }
 
-    /// ELIC-29: the whole address and its host. ELIC-30: the host stands out, and what is odd about it is said.
+    /// ELIC-29: shows the whole address. ELIC-30: highlights the host and warns about oddities.
     pub(crate) fn intro(&self, canvas: &Canvas) -> Vec<Line> {
         let look = canvas.look;
         let message = self.ask.as_ref().map_or("", ElicitationAsk::message);
@@ -59,14 +59,14 @@ impl Page {
         lines
     }
 
-    pub(crate) fn face(&self, canvas: &Canvas, ready: bool) -> Face {
+    pub(crate) fn view(&self, canvas: &Canvas, ready: bool) -> QuestionView {
         let (_, host, _) = parts(&self.url);
         let head = format!("Open {} in a browser?", reveal(host, canvas.look));
         let mut lines =
             wrap(&Line::styled(head, Style::BOLD), canvas.columns, &Line::new(), &Line::from("  "));
         let open = is_web(&self.url).then_some(("y", "Yes, open it", Colour::Green));
         for (key, text, colour) in open.into_iter().chain([
-            ("m", "I open it myself", Colour::Green),
+            ("m", "I will open it myself", Colour::Green),
             ("n", "No (decline)", Colour::Red),
             ("Esc", "Not now (cancel)", Colour::Red),
         ]) {
@@ -75,7 +75,7 @@ impl Page {
                 Line::styled(format!("  {key:4}"), Style::BOLD.colour(colour)).with(text, Style::PLAIN),
             );
         }
-        Face { lines, cursor: None }
+        QuestionView { lines, cursor: None }
     }
 
     pub(crate) fn key(&mut self, key: KeyEvent, canvas: &Canvas) -> Step {
@@ -107,10 +107,10 @@ impl Page {
         }
     }
 
-    /// ELIC-17: that is an agreement to the page's being opened, nothing else.
+    /// ELIC-17: agrees to opening the page, nothing else.
     fn agree(&mut self) {
         if let Some(ask) = self.ask.take() {
-            // A page has no form that could not fit.
+            // A page has no form to validate.
             let _ = ask.agree();
         }
     }
@@ -126,13 +126,13 @@ impl Page {
     }
 }
 
-/// Anything else may start any program; whoever wants that can do it himself.
+/// Returns whether it is a web address: other schemes may start any program.
 fn is_web(url: &str) -> bool {
     let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
     scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http")
 }
 
-/// An address before its host, the host, and the rest. Backslashes and tabs count as browsers count them: they end the host.
+/// Splits an address at its host. Backslashes and tabs end the host, as in browsers.
 fn parts(url: &str) -> (&str, &str, &str) {
     let start = url.find("://").map_or(0, |at| at + 3);
     let (_, rest) = url.split_at(start);
@@ -157,11 +157,11 @@ fn warnings(url: &str, look: Look) -> Vec<String> {
         warnings.push(format!("this is not a web address but `{}:`", reveal(&scheme, look)));
     }
     if host.split('.').any(|label| label.to_ascii_lowercase().starts_with("xn--")) || !host.is_ascii() {
-        warnings.push("the host's name has characters that can look like others (punycode): make sure it is the one you mean".to_owned());
+        warnings.push("the host name has characters that look like others (punycode): check it".to_owned());
     }
     if before.contains('@') {
         warnings
-            .push(format!("what stands before the @ is not the host; the page is on {}", reveal(host, look)));
+            .push(format!("the text before the @ is not the host; the page is on {}", reveal(host, look)));
     }
     if bare.parse::<std::net::IpAddr>().is_ok() && !local {
         warnings.push("the host is a number, not a name".to_owned());

@@ -1,27 +1,27 @@
-//! How the editor looks.
+//! Renders the editor.
 
 use super::Editor;
 use crate::render::style::{Colour, Line, Style};
 use crate::render::text::{Look, char_width, clean, cut_line, width};
 
-/// What is drawn, and where the cursor stands in it.
+/// The rendered editor and its cursor.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Painted {
+pub struct RenderedEditor {
     pub lines: Vec<Line>,
     pub row: usize,
     pub column: usize,
 }
 
 impl Editor {
-    /// At most `rows` rows, with the cursor among them.
-    pub fn paint(&self, prompt: &Line, columns: usize, rows: usize, look: Look) -> Painted {
+    /// Renders at most `rows` rows around the cursor.
+    pub fn render(&self, prompt: &Line, columns: usize, rows: usize, look: Look) -> RenderedEditor {
         if let Some(search) = &self.search {
             let found = search.found.and_then(|at| self.history.get(at)).unwrap_or_default();
             let line = Line::styled("search: ", Style::DIM).with(clean(&search.wanted, look), Style::BOLD);
             let column = line.width().min(columns);
             let found = clean(found.lines().next().unwrap_or_default(), look);
             let line = cut_line(&line.with("  ", Style::PLAIN).with(found, Style::DIM), columns, look);
-            return Painted { lines: vec![line], row: 0, column };
+            return RenderedEditor { lines: vec![line], row: 0, column };
         }
         let mut painted = self.paint_text(prompt, columns.max(8), rows, look);
         let first = painted.row.saturating_sub(rows.saturating_sub(1));
@@ -31,17 +31,17 @@ impl Editor {
         painted
     }
 
-    /// What can be seen of the text at most: a paste may be as long as a book.
+    /// Returns the part of the text that can be visible: a paste may be huge.
     fn window(&self, columns: usize, rows: usize) -> (usize, usize) {
         let most = (columns * rows).max(256);
         let back = self.before().char_indices().rev().nth(most).map_or(0, |(at, _)| at);
-        // From the beginning of a line, if there is one near.
+        // Starts at the beginning of a line, if one is near.
         let from = self.text.get(back..self.at).and_then(|near| near.find('\n')).filter(|_| back > 0);
         let ahead = self.after().char_indices().nth(most).map_or(self.text.len(), |(at, _)| self.at + at);
         (from.map_or(back, |at| back + at + 1), ahead)
     }
 
-    fn paint_text(&self, prompt: &Line, columns: usize, rows: usize, look: Look) -> Painted {
+    fn paint_text(&self, prompt: &Line, columns: usize, rows: usize, look: Look) -> RenderedEditor {
         let rest = Line::from(" ".repeat(prompt.width()));
         let (from, to) = self.window(columns, rows);
         let mut lines = vec![if from == 0 { prompt.clone() } else { rest.clone() }];
@@ -79,11 +79,11 @@ impl Editor {
             }
             (row, column) = (lines.len() - 1, used);
         }
-        Painted { lines, row, column }
+        RenderedEditor { lines, row, column }
     }
 
-    /// The menu of completions, a few around the one that is chosen.
-    pub fn paint_menu(&self, columns: usize, rows: usize, look: Look) -> Vec<Line> {
+    /// Renders the menu around the chosen candidate.
+    pub fn render_menu(&self, columns: usize, rows: usize, look: Look) -> Vec<Line> {
         let Some(menu) = &self.menu else { return Vec::new() };
         let chosen = menu.chosen.unwrap_or(0);
         let from = chosen.saturating_sub(rows.saturating_sub(1));

@@ -1,4 +1,4 @@
-//! The subagents of a session: who they are, what they do, and what goes between sessions.
+//! The subagents of a session: names, states, and messages between sessions.
 
 use attache::wire::Patch;
 use attache::wire::v1::{IdleStopReason, SessionId, SessionMessage, StateUpdate, SubagentUpdate};
@@ -8,18 +8,18 @@ use super::view::Canvas;
 use attache_term::render::style::{Colour, Line, Style};
 use attache_term::render::text::{clean, cut_line};
 
-/// Subagents that are kept in mind.
+/// Most subagents that are tracked.
 const MOST: usize = 64;
-/// Rows that tell about them.
+/// Most rows on the screen.
 const ROWS: usize = 4;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
     Running,
-    /// It waits for somebody's answer.
+    /// It waits for an answer.
     Waiting,
     Done,
-    /// SUBA-04, SUBA-07: what is not known is not idle, and not what it was before.
+    /// SUBA-04, SUBA-07: an unknown state is neither idle nor the previous one.
     Unknown,
 }
 
@@ -31,14 +31,14 @@ struct Child {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Kin {
+pub(crate) struct Subagents {
     children: Vec<Child>,
-    /// Whose words are the last ones in the transcript.
+    /// The speaker of the last message in the transcript.
     speaking: Option<SessionId>,
 }
 
-impl Kin {
-    /// A subagent appeared or changed (SUBA-05). Gives back what to tell.
+impl Subagents {
+    /// Applies an update (SUBA-05). Returns a notice for the user.
     pub(crate) fn update(&mut self, update: SubagentUpdate) -> Option<(Severity, String)> {
         let known = self.children.iter().position(|child| child.id == update.session_id);
         let at = known.unwrap_or_else(|| {
@@ -77,13 +77,13 @@ impl Kin {
         })
     }
 
-    /// How somebody is called.
+    /// Returns the name of a session.
     pub(crate) fn name(&self, id: &SessionId) -> String {
         let child = self.children.iter().find(|child| child.id == *id);
         child.and_then(|child| child.title.clone()).unwrap_or_else(|| id.to_string())
     }
 
-    /// Somebody says something. Gives back the name if it was somebody else before.
+    /// Notes the speaker of a message. Returns its name if the speaker changed.
     pub(crate) fn speaks(&mut self, id: Option<&SessionId>) -> Option<String> {
         if self.speaking.as_ref() == id {
             return None;
@@ -92,7 +92,7 @@ impl Kin {
         id.map(|id| self.name(id))
     }
 
-    /// A message between sessions: who writes to whom, and what it says so far.
+    /// Returns head and text of a message between sessions.
     pub(crate) fn letter(&self, letter: SessionMessage) -> (String, String) {
         let who = |id: Patch<SessionId>, word: &str| match id {
             Patch::Set(id) => format!(" {word} {}", self.name(&id)),
@@ -110,7 +110,7 @@ impl Kin {
         (head, text)
     }
 
-    /// Those that are not done, a line each.
+    /// Renders the unfinished subagents, a line each.
     pub(crate) fn lines(&self, canvas: &Canvas) -> Vec<Line> {
         let busy: Vec<&Child> = self.children.iter().filter(|child| child.state != State::Done).collect();
         let shown = busy.len().min(ROWS);
@@ -121,7 +121,7 @@ impl Kin {
                 let (word, style) = match child.state {
                     State::Running => ("works", Style::DIM),
                     State::Waiting => ("waits for an answer", Style::of(Colour::Yellow)),
-                    _ => ("does not say what it does", Style::DIM),
+                    _ => ("working", Style::DIM),
                 };
                 let name = child.title.as_deref().unwrap_or(child.id.as_str());
                 let name = clean(name, canvas.look).replace('\n', " ");
@@ -139,7 +139,7 @@ impl Kin {
     }
 }
 
-/// How a subagent ended (SUBA-06).
+/// Describes the end of a subagent (SUBA-06).
 fn how(reason: Option<&IdleStopReason>) -> (Severity, String) {
     match reason {
         None | Some(IdleStopReason::EndTurn) => (Severity::Info, "is done".to_owned()),

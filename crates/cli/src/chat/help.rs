@@ -1,6 +1,6 @@
-//! What our own commands print.
+//! Output of the built-in commands.
 
-use super::commands::OURS;
+use super::commands::BUILTIN_COMMANDS;
 use super::state::{SessionState, Setting, hint, money, tokens};
 use super::transcript::Transcript;
 use super::view::Canvas;
@@ -10,20 +10,20 @@ use attache_term::render::style::{Colour, Line, Style};
 use attache_term::render::text::{clean, cut_line, width, wrap};
 
 static KEYS: &[(&str, &str)] = &[
-    ("Enter", "send; while the agent works the prompt waits in line"),
+    ("Enter", "send; queued while the agent works"),
     ("Alt-Enter, Ctrl-J, \\ Enter", "a new line"),
     ("Tab", "complete a command or an @file"),
     ("Up, Down, Ctrl-R", "history"),
-    ("Ctrl-C", "cancel what runs; again: leave"),
-    ("Ctrl-D", "leave, on an empty line"),
-    ("Ctrl-Z", "suspend; `fg` comes back, and the agent works on"),
-    ("Ctrl-O", "unfold what is long, or fold it again"),
-    ("Ctrl-L", "draw the screen anew"),
+    ("Ctrl-C", "cancel; again: quit"),
+    ("Ctrl-D", "quit, on an empty line"),
+    ("Ctrl-Z", "suspend; `fg` resumes, the agent keeps working"),
+    ("Ctrl-O", "unfold or fold long blocks"),
+    ("Ctrl-L", "redraw the screen"),
     ("@path", "attach a file or a picture"),
     ("//text", "send a text that begins with a slash"),
 ];
 
-/// Two columns, the second wrapped.
+/// Renders two columns, the second wrapped.
 fn columns(rows: &[(String, String)], canvas: &Canvas) -> Vec<Line> {
     let widest = rows.iter().map(|(left, _)| width(left)).max().unwrap_or(0).min(canvas.columns / 2);
     let mut lines = Vec::new();
@@ -45,10 +45,10 @@ pub(crate) fn help(state: &SessionState, canvas: &Canvas) -> Vec<Line> {
     let row = |name: &str, args: &str, about: &str| {
         (format!("/{name} {args}").trim_end().to_owned(), about.to_owned())
     };
-    let ours: Vec<_> = OURS.iter().map(|ours| row(ours.name, ours.args, ours.about)).collect();
+    let ours: Vec<_> = BUILTIN_COMMANDS.iter().map(|ours| row(ours.name, ours.args, ours.about)).collect();
     lines.extend(columns(&ours, canvas));
     if !state.commands.is_empty() {
-        lines.push(head("Commands of the agent"));
+        lines.push(head("Agent commands"));
         let theirs: Vec<_> = state
             .commands
             .iter()
@@ -155,7 +155,7 @@ pub(crate) fn cost(state: &SessionState, usage: Option<&Usage>, canvas: &Canvas)
         add("total", tokens(usage.total_tokens));
     }
     if rows.is_empty() {
-        return vec![Line::styled("the agent has not told what it uses", Style::DIM)];
+        return vec![Line::styled("no usage reported yet", Style::DIM)];
     }
     columns(&rows, canvas)
 }

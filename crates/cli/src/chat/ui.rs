@@ -1,7 +1,7 @@
-//! Everything that can happen besides the session's own events, and when the screen is drawn.
+//! Input besides the session's own events, and the decision when to draw.
 //!
-//! There is no clock that ticks: the hub sleeps until something happens, until a change is due on the screen, or, while a
-//! spinner is to be seen, until its next picture.
+//! No clock ticks: it sleeps until an event arrives, until a change is due on the screen, or, while a
+//! spinner is visible, until its next picture.
 
 use std::io::{self, Stdout};
 use std::time::{Duration, Instant};
@@ -23,61 +23,61 @@ use crate::run::{ChatCommand, Setting};
 use attache_term::device::Raw;
 use attache_term::screen::Screen;
 
-/// No more pictures than this: streams come faster than anybody reads.
+/// Shortest time between two pictures: streams arrive faster than people read.
 const FRAME: Duration = Duration::from_millis(33);
 const BEAT: Duration = Duration::from_millis(120);
 
-/// What something that ran beside the chat came to.
+/// The result of a task that ran beside the chat.
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum TaskResult {
     Listed(attache::Result<Vec<SessionInfo>>),
-    /// Something was set; the text says so.
+    /// A setting, and the text for the user.
     Set(attache::Result<(Setting, String)>),
     Browsed(Result<(), String>),
 }
 
 #[derive(Debug)]
-pub(crate) enum Happening {
+pub(crate) enum UiEvent {
     Terminal(TermEvent),
     Guard(GuardEvent),
-    News(ConnectionEvent),
-    Outcome(Outcome),
-    /// A terminal that is lent has something new.
-    Printed,
-    Wished(ChatCommand),
-    /// The question in front has no use any more.
+    Connection(ConnectionEvent),
+    TaskResult(TaskResult),
+    /// A client terminal has new output.
+    TerminalOutput,
+    Command(ChatCommand),
+    /// The first question was withdrawn.
     Withdrawn,
     Expired,
-    /// The budget's time is over.
+    /// The time limit of the turn is reached.
     TimeUp,
-    /// The program was stopped, and goes on.
+    /// The program was stopped and continues.
     Continued,
-    /// The program is to end.
+    /// The program must end.
     Ended,
 }
 
-pub(crate) struct Hub {
+pub(crate) struct Ui {
     pub(crate) keys: mpsc::Receiver<TermEvent>,
     pub(crate) guard: mpsc::Receiver<GuardEvent>,
-    pub(crate) news: Option<ConnectionEvents>,
+    pub(crate) connection: Option<ConnectionEvents>,
     pub(crate) terminal_outputs: TerminalOutputs,
-    pub(crate) outcomes: (mpsc::Sender<Outcome>, mpsc::Receiver<Outcome>),
+    pub(crate) task_results: (mpsc::Sender<TaskResult>, mpsc::Receiver<TaskResult>),
     pub(crate) traffic: Option<Traffic>,
-    /// What other commands want, if the session is one that they know.
-    pub(crate) wishes: Option<mpsc::Receiver<ChatCommand>>,
+    /// Commands of other processes for a saved session.
+    pub(crate) commands: Option<mpsc::Receiver<ChatCommand>>,
     pub(crate) signals: Signals,
     pub(crate) screen: Screen<Stdout>,
     pub(crate) dirty: bool,
     pub(crate) drawn: Instant,
-    /// When the time of the turn that runs is over.
+    /// The time limit of the running turn.
     pub(crate) deadline: Option<Instant>,
-    /// The terminal is given back when the hub goes.
+    /// Restores the terminal on drop.
     pub(crate) raw: Raw,
 }
 
-impl Hub {
-    /// Waits for the next thing. Nothing is lost if this is dropped.
-    pub(crate) async fn next(&mut self, app: &mut App) -> io::Result<Happening> {
+impl Ui {
+    /// Waits for the next event and draws meanwhile. Cancel-safe.
+    pub(crate) async fn next(&mut self, app: &mut App) -> io::Result<UiEvent> {
         loop {
             let now = Instant::now();
             if self.dirty && now >= self.drawn + FRAME {
@@ -92,16 +92,16 @@ impl Hub {
             let ready = app.answers_at().filter(|ready| *ready > now);
             tokio::select! {
                 biased;
-                happening = self.signals.next() => return Ok(happening),
-                event = self.keys.recv() => return Ok(event.map_or(Happening::Ended, Happening::Terminal)),
-                Some(outcome) = self.outcomes.1.recv() => return Ok(Happening::Outcome(outcome)),
-                () = withdrawn(app.questions.front_mut()) => return Ok(Happening::Withdrawn),
-                () = at(expiry) => return Ok(Happening::Expired),
+                event = self.signals.next() => return Ok(event),
+                event = self.keys.recv() => return Ok(event.map_or(UiEvent::Ended, UiEvent::Terminal)),
+                Some(result) = self.task_results.1.recv() => return Ok(UiEvent::TaskResult(result)),
+                () = withdrawn(app.questions.front_mut()) => return Ok(UiEvent::Withdrawn),
+                () = at(expiry) => return Ok(UiEvent::Expired),
                 () = at(ready) => self.dirty = true,
-                () = at(self.deadline) => return Ok(Happening::TimeUp),
-                Some(event) = self.guard.recv() => return Ok(Happening::Guard(event)),
-                Some(event) = next_news(&mut self.news) => return Ok(Happening::News(event)),
-                Some(wish) = next_wish(&mut self.wishes) => return Ok(Happening::Wished(wish)),
+                () = at(self.deadline) => return Ok(UiEvent::TimeUp),
+                Some(event) = self.guard.recv() => return Ok(UiEvent::Guard(event)),
+                Some(event) = next_connection_event(&mut self.connection) => return Ok(UiEvent::Connection(event)),
+                Some(command) = next_command(&mut self.commands) => return Ok(UiEvent::Command(command)),
                 traffic = moved(&mut self.traffic) => {
                     traffic.take();
                     if app.verbose {
@@ -109,7 +109,7 @@ impl Hub {
                         self.dirty = true;
                     }
                 }
-                () = self.terminal_outputs.changed() => return Ok(Happening::Printed),
+                () = self.terminal_outputs.changed() => return Ok(UiEvent::TerminalOutput),
                 () = at(frame) => {
                     if !self.dirty {
                         app.canvas.beat += 1;
@@ -126,54 +126,54 @@ impl Hub {
         self.screen.draw(app.frame(self.drawn))
     }
 
-    /// Takes in what happened. `true` if the program is to end.
-    pub(crate) fn happened(&mut self, happening: Happening, app: &mut App) -> bool {
+    /// Handles an event. Returns `true` if the program must end.
+    pub(crate) fn happened(&mut self, event: UiEvent, app: &mut App) -> bool {
         self.dirty = true;
-        match happening {
-            Happening::Terminal(TermEvent::Key(key)) if key.kind != KeyEventKind::Release => {
+        match event {
+            UiEvent::Terminal(TermEvent::Key(key)) if key.kind != KeyEventKind::Release => {
                 app.key(key);
-                if std::mem::take(&mut app.away) {
+                if std::mem::take(&mut app.suspend_requested) {
                     self.suspend(app);
                 }
             }
-            Happening::Terminal(TermEvent::Paste(text)) => app.paste(&text),
-            Happening::Terminal(TermEvent::Resize(columns, rows)) => Self::resize(columns, rows, app),
-            Happening::Terminal(_) => {}
-            Happening::Guard(GuardEvent::Question(question, reply)) => {
+            UiEvent::Terminal(TermEvent::Paste(text)) => app.paste(&text),
+            UiEvent::Terminal(TermEvent::Resize(columns, rows)) => Self::resize(columns, rows, app),
+            UiEvent::Terminal(_) => {}
+            UiEvent::Guard(GuardEvent::Question(question, reply)) => {
                 app.ask(Question::Choice(Box::new(Choice::guard(*question, reply))));
             }
-            Happening::Guard(GuardEvent::Notice(notice)) => app.guard_notice(&notice),
-            Happening::News(event) => news(event, app),
-            Happening::Outcome(outcome) => outcome_of(outcome, app),
-            Happening::Wished(ChatCommand::Cancel) => app.cancel(),
-            Happening::Wished(ChatCommand::Leave) => {
+            UiEvent::Guard(GuardEvent::Notice(notice)) => app.guard_notice(&notice),
+            UiEvent::Connection(event) => news(event, app),
+            UiEvent::TaskResult(result) => task_result(result, app),
+            UiEvent::Command(ChatCommand::Cancel) => app.cancel(),
+            UiEvent::Command(ChatCommand::Leave) => {
                 app.notice(Severity::Warning, "the session was closed by another command");
                 app.effects.push_back(Effect::Quit(0));
             }
-            Happening::Printed | Happening::TimeUp => {}
-            Happening::Withdrawn => app.prune(),
-            Happening::Expired => app.expire(),
-            Happening::Continued => self.continued(app),
-            Happening::Ended => return true,
+            UiEvent::TerminalOutput | UiEvent::TimeUp => {}
+            UiEvent::Withdrawn => app.prune(),
+            UiEvent::Expired => app.expire(),
+            UiEvent::Continued => self.continued(app),
+            UiEvent::Ended => return true,
         }
         false
     }
 
-    /// Stops until somebody continues the job.
+    /// Stops until the shell continues the job.
     fn suspend(&mut self, app: &mut App) {
-        // A terminal that cannot be given back is kept.
+        // A terminal that cannot be restored stays raw.
         let _ = self.screen.leave().and_then(|()| self.raw.suspend());
         self.continued(app);
     }
 
-    /// Somebody else had the terminal.
+    /// Takes the terminal again after another program had it.
     fn continued(&mut self, app: &mut App) {
-        // In the background the terminal is not ours; the system stops us again, and we are here again when it is.
+        // In the background the system stops us again, and this runs again in the foreground.
         let _ = self.raw.again();
         if let Ok((columns, rows)) = crossterm::terminal::size() {
             Self::resize(columns, rows, app);
         }
-        app.anew = true;
+        app.clear = true;
         self.dirty = true;
     }
 
@@ -181,11 +181,11 @@ impl Hub {
         let (columns, rows) = (usize::from(columns).max(1), usize::from(rows).max(1));
         app.canvas.columns = usable(columns);
         app.canvas.rows = rows;
-        app.anew = true;
+        app.clear = true;
     }
 }
 
-/// The last column stays free: what is written there makes some terminals wrap.
+/// Returns the columns to use: writing to the last one makes some terminals wrap.
 pub(crate) fn usable(columns: usize) -> usize {
     columns.saturating_sub(1).max(1)
 }
@@ -204,9 +204,9 @@ async fn withdrawn(question: Option<&mut Question>) {
     }
 }
 
-async fn next_wish(wishes: &mut Option<mpsc::Receiver<ChatCommand>>) -> Option<ChatCommand> {
-    match wishes {
-        Some(wishes) => wishes.recv().await,
+async fn next_command(commands: &mut Option<mpsc::Receiver<ChatCommand>>) -> Option<ChatCommand> {
+    match commands {
+        Some(commands) => commands.recv().await,
         None => std::future::pending().await,
     }
 }
@@ -221,11 +221,11 @@ async fn moved(traffic: &mut Option<Traffic>) -> &mut Traffic {
     }
 }
 
-async fn next_news(events: &mut Option<ConnectionEvents>) -> Option<ConnectionEvent> {
+async fn next_connection_event(events: &mut Option<ConnectionEvents>) -> Option<ConnectionEvent> {
     match events {
         Some(events) => match events.next().await {
             Some(event) => Some(event),
-            // The connection is over; the session says so too.
+            // The connection is closed; the session reports it too.
             None => std::future::pending().await,
         },
         None => std::future::pending().await,
@@ -236,39 +236,39 @@ fn news(event: ConnectionEvent, app: &mut App) {
     match event {
         ConnectionEvent::Elicitation(ask) => app.elicitation(ask),
         ConnectionEvent::ElicitationComplete(id) => app.visited(&id),
-        // Lines on the wrong stream and messages of other sessions are no part of the conversation.
+        // Stray lines and messages for other sessions are not part of the conversation.
         _ if !app.verbose => {}
         ConnectionEvent::Noise { line, why } => {
-            app.notice(Severity::Info, format!("not a message: {line} ({why})"))
+            app.notice(Severity::Info, format!("invalid message: {line} ({why})"))
         }
         ConnectionEvent::Notification { method, .. } => {
-            app.notice(Severity::Info, format!("a notification that is not known: {method}"));
+            app.notice(Severity::Info, format!("unknown notification: {method}"));
         }
         ConnectionEvent::Stray { session_id, .. } => {
-            app.notice(Severity::Info, format!("an update of another session: {session_id}"));
+            app.notice(Severity::Info, format!("update for another session: {session_id}"));
         }
         _ => {}
     }
 }
 
-fn outcome_of(outcome: Outcome, app: &mut App) {
-    match outcome {
-        Outcome::Listed(Ok(sessions)) => app.listed(sessions),
-        Outcome::Set(Ok((_, text))) => app.notice(Severity::Info, text),
-        Outcome::Listed(Err(error)) | Outcome::Set(Err(error)) => {
+fn task_result(result: TaskResult, app: &mut App) {
+    match result {
+        TaskResult::Listed(Ok(sessions)) => app.listed(sessions),
+        TaskResult::Set(Ok((_, text))) => app.notice(Severity::Info, text),
+        TaskResult::Listed(Err(error)) | TaskResult::Set(Err(error)) => {
             app.notice(Severity::Error, crate::error::Failure::from(error).message)
         }
-        Outcome::Browsed(Ok(())) => {}
-        Outcome::Browsed(Err(error)) => {
+        TaskResult::Browsed(Ok(())) => {}
+        TaskResult::Browsed(Err(error)) => {
             app.notice(
                 Severity::Error,
-                format!("the browser could not be started ({error}); open the page yourself"),
+                format!("could not start the browser ({error}); open the page yourself"),
             );
         }
     }
 }
 
-/// Signals that end the program in good order, and the one that continues it.
+/// Signals that end the program, and the one that continues it.
 pub(crate) struct Signals {
     #[cfg(unix)]
     all: Vec<tokio::signal::unix::Signal>,
@@ -294,19 +294,19 @@ impl Signals {
     }
 
     #[cfg(unix)]
-    async fn next(&mut self) -> Happening {
+    async fn next(&mut self) -> UiEvent {
         use std::task::Poll;
         std::future::poll_fn(|cx| {
             if self.all.iter_mut().any(|signal| signal.poll_recv(cx).is_ready()) {
-                return Poll::Ready(Happening::Ended);
+                return Poll::Ready(UiEvent::Ended);
             }
-            self.continued.poll_recv(cx).map(|_| Happening::Continued)
+            self.continued.poll_recv(cx).map(|_| UiEvent::Continued)
         })
         .await
     }
 
     #[cfg(not(unix))]
-    async fn next(&mut self) -> Happening {
+    async fn next(&mut self) -> UiEvent {
         std::future::pending().await
     }
 }

@@ -1,7 +1,7 @@
-//! What has gone up into the terminal's history, as far as it may be drawn again: in another width, or in full.
+//! Blocks in the terminal's scrollback that may be drawn again: in another width, or in full.
 //!
-//! The terminal's own history cannot be changed. But the last screen of it can be drawn anew, and whatever is still kept here can be
-//! shown again below.
+//! The terminal's own history cannot be changed, but its last screen can be redrawn, and blocks that are
+//! still kept can be shown again below.
 
 use std::collections::VecDeque;
 
@@ -15,10 +15,10 @@ use crate::client_services::terminals::Outputs;
 use attache_term::render::style::{Colour, Line, Style};
 use attache_term::render::text::{clean, cut_line, wrap};
 
-/// Pieces that are kept, and bytes of them; the oldest are forgotten.
+/// Most pieces and bytes that are kept; the oldest are dropped.
 const PIECES: usize = 400;
 const BYTES: usize = 2 << 20;
-/// A single one that is larger is kept as it was drawn.
+/// A larger piece is kept only as its drawn lines.
 const LARGEST: usize = 1 << 20;
 /// Pieces that `/show` lists.
 const LISTED: usize = 20;
@@ -26,29 +26,29 @@ const LISTED: usize = 20;
 #[derive(Debug)]
 enum What {
     Block(Block),
-    /// Drawn once, and not to be had in another way.
+    /// Lines without a block behind them.
     Lines(Vec<Line>),
 }
 
 #[derive(Debug)]
 struct Piece {
-    /// What `/show` calls it.
+    /// The number for `/show`.
     number: Option<usize>,
     what: What,
-    /// What it is to the piece below it.
+    /// Decides about an empty line before the next piece.
     above: Above,
     size: usize,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Past {
+pub(crate) struct Scrollback {
     pieces: VecDeque<Piece>,
     size: usize,
     numbered: usize,
 }
 
-impl Past {
-    /// The number of a block that is about to be kept, if it is of a kind that can be shown in full.
+impl Scrollback {
+    /// Numbers a block if it is of a kind that can be shown in full.
     pub(crate) fn number(&mut self, block: &Block) -> Option<usize> {
         let showable = match block {
             Block::Message(message) => match message.speaker {
@@ -64,7 +64,7 @@ impl Past {
         showable.then_some(self.numbered)
     }
 
-    /// Keeps a block. `lines` is how it was drawn.
+    /// Keeps a block and, if it is too large, only its drawn `lines`.
     pub(crate) fn keep(&mut self, number: Option<usize>, block: Block, lines: &[Line], above: Above) {
         let size = weight(&block);
         if size > LARGEST {
@@ -86,8 +86,8 @@ impl Past {
         }
     }
 
-    /// The last of it, drawn for this canvas: as many lines as fit into `rows`. Unfolded, what begins on the screen is there to its
-    /// end, however long that is.
+    /// Draws the last pieces for this canvas, as many lines as fit into `rows`. Unfolded, a piece that begins
+    /// on the screen is drawn to its end.
     pub(crate) fn last(&self, rows: usize, outputs: &Outputs, canvas: &Canvas) -> Vec<Line> {
         let folded = Canvas { unfold: false, ..canvas.clone() };
         let (mut from, mut count) = (self.pieces.len(), 0);
@@ -114,7 +114,7 @@ impl Past {
         lines
     }
 
-    /// A block with all that is known of it. The error is for the user.
+    /// Draws a block in full. The error is a message for the user.
     pub(crate) fn whole(
         &self,
         number: usize,
@@ -124,12 +124,12 @@ impl Past {
         let piece = self.pieces.iter().find(|piece| piece.number == Some(number));
         match piece.map(|piece| &piece.what) {
             Some(What::Block(block)) => Ok(block::render(block, Extent::Whole, outputs, canvas)),
-            _ if number > 0 && number <= self.numbered => Err("that is too long ago to be kept"),
-            _ => Err("there is nothing of that number; /show lists what there is"),
+            _ if number > 0 && number <= self.numbered => Err("too old, no longer kept"),
+            _ => Err("no such block; /show lists them"),
         }
     }
 
-    /// What can be shown in full, the newest last.
+    /// Lists the blocks that can be shown in full, the newest last.
     pub(crate) fn list(&self, outputs: &Outputs, canvas: &Canvas) -> Vec<Line> {
         let numbered = self.pieces.iter().rev().filter_map(|piece| match (&piece.what, piece.number) {
             (What::Block(block), Some(number)) => Some((number, block)),
@@ -170,18 +170,18 @@ impl Piece {
     }
 }
 
-/// A line that was drawn for another width.
+/// Wraps a line that was drawn for another width.
 fn again(line: &Line, canvas: &Canvas) -> Vec<Line> {
     if line.width() <= canvas.columns {
         return vec![line.clone()];
     }
-    // What it was indented by, it stays indented by, if there is room.
+    // The indent stays, if there is room.
     let text = line.plain();
     let indent = (text.len() - text.trim_start_matches(' ').len()).min(canvas.columns / 4);
     wrap(line, canvas.columns, &Line::new(), &Line::from(" ".repeat(indent)))
 }
 
-/// How many bytes a block holds, more or less.
+/// Estimates the bytes of a block.
 fn weight(block: &Block) -> usize {
     const BASE: usize = 256;
     BASE + match block {

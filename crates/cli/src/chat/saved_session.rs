@@ -1,4 +1,4 @@
-//! The recorded session that the chat is in. What is said here goes on with `attache prompt -s NAME`, and the other way round.
+//! The saved session of the chat, which `attache prompt -s NAME` continues, and the other way round.
 
 use attache::client::Session;
 use attache::wire::v1::SessionId;
@@ -7,20 +7,20 @@ use crate::run::{SessionLock, Setting, note_session, note_setting};
 use crate::session_store::{Record, Store};
 use crate::time::now;
 
-pub(crate) struct Kept {
+pub(crate) struct SavedSession {
     store: Store,
     id: String,
-    /// What the agent calls it.
+    /// The agent's id of the session.
     session: SessionId,
-    /// Whether the chat is in it, and has not gone on with another one.
+    /// Whether the chat shows it, and not another session.
     here: bool,
     _held: SessionLock,
 }
 
-impl Kept {
-    pub(crate) fn new(store: Store, record: &Record, held: SessionLock) -> Kept {
+impl SavedSession {
+    pub(crate) fn new(store: Store, record: &Record, held: SessionLock) -> SavedSession {
         let session = SessionId::from(record.session_id.as_str());
-        let kept = Kept { store, id: record.id.clone(), session, here: true, _held: held };
+        let kept = SavedSession { store, id: record.id.clone(), session, here: true, _held: held };
         kept.change(|record| record.pid = Some(std::process::id()));
         kept
     }
@@ -29,18 +29,18 @@ impl Kept {
         self.store.get(&self.id)
     }
 
-    /// What was said in it and by whom, the oldest first, as far as this program has seen it.
-    pub(crate) fn said(&self) -> Vec<(&'static str, String)> {
+    /// Returns speaker and text of the recorded messages, the oldest first.
+    pub(crate) fn messages(&self) -> Vec<(&'static str, String)> {
         let entries = self.store.history(&self.id).entries().unwrap_or_default();
         entries.into_iter().map(|entry| (entry.role, entry.text)).collect()
     }
 
-    /// A record that cannot be written is no reason to end a conversation.
+    /// Changes the record. An error does not end the conversation.
     fn change(&self, change: impl FnOnce(&mut Record)) {
         let _ = self.store.change(&self.id, change);
     }
 
-    /// The chat goes on with this session. Gives back whether it is the recorded one.
+    /// Notes that the chat switched to a session. Returns whether it is the saved one.
     pub(crate) fn opened(&mut self, session: &Session) -> bool {
         self.here = *session.id() == self.session;
         if self.here {
@@ -49,18 +49,18 @@ impl Kept {
         self.here
     }
 
-    /// A session that takes the place of the recorded one.
+    /// Replaces the saved session by a new one of the agent.
     pub(crate) fn replaced(&mut self, session: &Session) {
         self.session = session.id().clone();
         self.opened(session);
     }
 
-    /// Whether the session of this id is the recorded one.
+    /// Returns whether the saved session has this id.
     pub(crate) fn is(&self, id: &SessionId) -> bool {
         self.session == *id
     }
 
-    /// An agent runs that has the session.
+    /// Notes that an agent has opened the session.
     pub(crate) fn started(&self, restorable: bool) {
         self.change(|record| {
             record.restorable = Some(restorable);
@@ -88,7 +88,7 @@ impl Kept {
         }
     }
 
-    /// A setting is made again when the session is.
+    /// Saves a setting for the next start of the session.
     pub(crate) fn set(&self, setting: &Setting) {
         if self.here {
             self.change(|record| note_setting(record, setting));
@@ -96,7 +96,7 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for SavedSession {
     fn drop(&mut self) {
         self.change(|record| record.pid = None);
     }

@@ -1,4 +1,4 @@
-//! Takes the lines of a turn and renders them.
+//! Renders the lines of a turn.
 
 use std::hash::{BuildHasher as _, RandomState};
 
@@ -11,50 +11,50 @@ use super::text::Text;
 use super::{Format, Mark, Output, Written, failure_json, quiet_line, without_secrets};
 use crate::error::{Failure, Kind};
 
-/// Levels of nesting that are looked into; the connection has checked them already.
+/// Nesting limit; the connection has checked a lower one already.
 const DEPTH: usize = 1024;
 
-/// Open requests that are remembered. A connection allows no more; a history file may hold more.
+/// Most open requests. A connection allows no more; a history file may contain more.
 const OPEN: usize = 4096;
 
 /// Methods whose responses are rendered.
 const METHODS: [&str; 3] = ["session/prompt", "session/load", "fs/read_text_file"];
 
-/// A message as renderers see it.
+/// A message for the renderers.
 pub(super) struct Seen<'a> {
     pub(super) flow: Flow,
     pub(super) line: &'a [u8],
     pub(super) frame: Frame<'a>,
-    /// For an answer, the method of the request.
+    /// The method of the request that a response answers.
     pub(super) answers: Option<&'a str>,
 }
 
-/// Renders a turn in the format that was asked for.
-pub(crate) struct Screen {
-    kind: Renderer,
+/// Renders a turn in the chosen format.
+pub(crate) struct TurnRenderer {
+    kind: FormatRenderer,
     /// Open requests by sender and hash of the id; an id may be as long as a message.
     open: Vec<(Flow, u64, &'static str)>,
     hasher: RandomState,
-    /// A stored session is being loaded, and its history has been printed before.
+    /// Whether a session is being loaded, whose history has been printed before.
     loading: bool,
     session: Option<String>,
     pub(crate) out: Written,
 }
 
-enum Renderer {
+enum FormatRenderer {
     Text(Text),
     Json(Json),
     Quiet(Quiet),
 }
 
-impl Screen {
-    pub(crate) fn new(output: &Output) -> Screen {
+impl TurnRenderer {
+    pub(crate) fn new(output: &Output) -> TurnRenderer {
         let kind = match output.format {
-            Format::Text => Renderer::Text(Text::new(output.suppress_reads)),
-            Format::Json => Renderer::Json(Json::new(output.suppress_reads)),
-            Format::Quiet => Renderer::Quiet(Quiet::default()),
+            Format::Text => FormatRenderer::Text(Text::new(output.suppress_reads)),
+            Format::Json => FormatRenderer::Json(Json::new(output.suppress_reads)),
+            Format::Quiet => FormatRenderer::Quiet(Quiet::default()),
         };
-        Screen {
+        TurnRenderer {
             kind,
             open: Vec::new(),
             hasher: RandomState::new(),
@@ -64,23 +64,23 @@ impl Screen {
         }
     }
 
-    /// A line went over the wire.
+    /// Renders a line of the wire.
     pub(crate) fn line(&mut self, flow: Flow, line: &[u8]) {
         let frame = Frame::parse(line, DEPTH);
         let answers = self.correlate(flow, &frame);
-        // SESS-08: the history comes between the request and its answer.
+        // SESS-08: the history comes between the request and its response.
         if self.loading && flow == Flow::In && is_update(&frame) {
             return;
         }
         let seen = Seen { flow, line, frame, answers };
         match &mut self.kind {
-            Renderer::Text(text) => text.message(&seen, &mut self.out),
-            Renderer::Json(json) => json.message(&seen, &mut self.out),
-            Renderer::Quiet(quiet) => quiet.message(&seen, &mut self.out),
+            FormatRenderer::Text(text) => text.message(&seen, &mut self.out),
+            FormatRenderer::Json(json) => json.message(&seen, &mut self.out),
+            FormatRenderer::Quiet(quiet) => quiet.message(&seen, &mut self.out),
         }
     }
 
-    /// Keeps account of requests, so that answers are known by their method.
+    /// Tracks requests, to find the method of a response.
     fn correlate(&mut self, flow: Flow, frame: &Frame<'_>) -> Option<&'static str> {
         match frame {
             Frame::Request { id, method, params } => {
@@ -122,50 +122,51 @@ impl Screen {
         self.hasher.hash_one(id)
     }
 
-    /// Something went wrong while the turn ran. Afterwards the failure counts as shown.
+    /// Renders a failure of the turn and marks it as shown.
     pub(crate) fn failure(&mut self, failure: &mut Failure) {
         if failure.shown {
             return;
         }
-        // No turn has begun: this is for the person and not a part of the result. It is printed on stderr at the end.
-        if matches!(self.kind, Renderer::Text(_)) && failure.is_missing_model() {
+        // Without a turn the failure is not part of the result; it is printed on stderr at the end.
+        if matches!(self.kind, FormatRenderer::Text(_)) && failure.is_missing_model() {
             return;
         }
         *failure = without_secrets(failure);
         match &mut self.kind {
-            // The agent's own words are in the stream, and so are the denied requests.
-            Renderer::Json(_) if failure.answered.is_some() || failure.kind == Kind::PermissionDenied => {}
-            Renderer::Json(_) => {
+            // The agent's error and the denied requests are in the stream already.
+            FormatRenderer::Json(_)
+                if failure.answered.is_some() || failure.kind == Kind::PermissionDenied => {}
+            FormatRenderer::Json(_) => {
                 let line = failure_json(failure, self.session.as_deref()).to_string();
                 self.out.stdout.json(line.as_bytes());
             }
-            Renderer::Quiet(quiet) => {
+            FormatRenderer::Quiet(quiet) => {
                 quiet.flush(&mut self.out);
                 self.out.stderr.line(&quiet_line(failure));
             }
-            Renderer::Text(text) if failure.kind == Kind::Interrupted => text.flush(&mut self.out),
-            Renderer::Text(text) => text.failure(failure, &mut self.out),
+            FormatRenderer::Text(text) if failure.kind == Kind::Interrupted => text.flush(&mut self.out),
+            FormatRenderer::Text(text) => text.failure(failure, &mut self.out),
         }
         failure.shown = true;
     }
 
-    /// Tells something about permissions, where there is a place for it.
+    /// Shows a decision about a permission, if the format has a place for it.
     pub(crate) fn permission(&mut self, notice: &str) {
         match &mut self.kind {
-            Renderer::Text(text) => text.notice(Mark::Permission, notice, &mut self.out),
-            Renderer::Quiet(_) => {
+            FormatRenderer::Text(text) => text.notice(Mark::Permission, notice, &mut self.out),
+            FormatRenderer::Quiet(_) => {
                 self.out.stderr.line(&Mark::Note.then(format!("permission: {notice}")));
             }
-            Renderer::Json(_) => {}
+            FormatRenderer::Json(_) => {}
         }
     }
 
-    /// The turn is over: what was held back is written.
+    /// Ends the turn and writes held-back text.
     pub(crate) fn finish(&mut self) {
         match &mut self.kind {
-            Renderer::Text(text) => text.flush(&mut self.out),
-            Renderer::Quiet(quiet) => quiet.flush(&mut self.out),
-            Renderer::Json(_) => {}
+            FormatRenderer::Text(text) => text.flush(&mut self.out),
+            FormatRenderer::Quiet(quiet) => quiet.flush(&mut self.out),
+            FormatRenderer::Json(_) => {}
         }
     }
 }

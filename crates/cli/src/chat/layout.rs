@@ -1,4 +1,4 @@
-//! How the chat looks: what stays at the bottom of the screen, from the blocks that still change down to the prompt.
+//! The layout of the screen: unfinished blocks, questions, status and the prompt at the bottom.
 
 use std::time::Instant;
 
@@ -15,14 +15,14 @@ use attache_term::screen::Frame;
 const MENU: usize = 6;
 
 impl App {
-    /// Whether something moves by itself.
+    /// Returns whether a spinner is visible.
     pub(crate) fn animated(&self) -> bool {
         !matches!(self.phase, Phase::Idle | Phase::Gone) && self.questions.is_empty()
     }
 
     pub(crate) fn frame(&mut self, now: Instant) -> Frame {
         if !self.introduced && !self.questions.is_empty() {
-            // What led to the question stands above it.
+            // The blocks that led to the question go above it.
             self.transcript.end_message();
             self.settle();
             if let Some(question) = self.questions.front() {
@@ -39,10 +39,10 @@ impl App {
         let settled = self.view.settle(&mut self.transcript, &self.canvas, room);
         let mut up = std::mem::take(&mut self.lines);
         up.extend(settled);
-        let anew = std::mem::take(&mut self.anew);
+        let clear = std::mem::take(&mut self.clear);
         let mut live = self.view.live(&self.transcript, &self.canvas);
         live.drain(..live.len().saturating_sub(room));
-        // An empty line keeps the conversation and the prompt apart, if there is room for it.
+        // An empty line separates conversation and prompt, if there is room.
         if bottom.len() + live.len() < rows {
             live.push(Line::new());
         }
@@ -51,19 +51,19 @@ impl App {
         let over = live.len().saturating_sub(rows);
         live.drain(..over);
         let cursor = cursor.and_then(|(row, column)| Some(((row + above).checked_sub(over)?, column)));
-        if anew {
-            // What is on its way is the last of it.
+        if clear {
+            // A cleared screen is filled from the scrollback.
             let room = rows.saturating_sub(live.len());
-            up = self.view.past.last(room, &self.transcript.terminal_outputs.lock(), &self.canvas);
+            up = self.view.scrollback.last(room, &self.transcript.terminal_outputs.lock(), &self.canvas);
         }
-        // On a screen of a few columns not everything can be wrapped. What is too long would make the terminal wrap it, and the next
-        // frame would be drawn in the wrong place.
+        // On very narrow screens not everything can be wrapped. A line that the terminal wraps itself would
+        // shift the next frame.
         let columns = self.canvas.columns;
         for line in up.iter_mut().chain(&mut live).filter(|line| line.width() > columns) {
             *line = cut_line(line, columns, self.canvas.look);
         }
         let cursor = cursor.map(|(row, column)| (row, column.min(columns)));
-        Frame { anew, up, live, cursor }
+        Frame { clear, scrolled: up, live, cursor }
     }
 
     fn bottom(&self, now: Instant) -> (Vec<Line>, Option<(usize, usize)>) {
@@ -77,7 +77,7 @@ impl App {
             plan.push(Line::styled(format!("  {} {hidden} more", canvas.look.pick("…", "...")), Style::DIM));
         }
         lines.extend(plan);
-        lines.extend(self.transcript.kin.lines(canvas));
+        lines.extend(self.transcript.subagents.lines(canvas));
         for (at, waiting) in self.queue.iter().enumerate() {
             let last = at + 1 == self.queue.len() && self.editor.is_empty();
             let how = if last { " (Up takes it back)" } else { "" };
@@ -88,11 +88,11 @@ impl App {
             lines.push(cut_line(&line, canvas.columns, canvas.look));
         }
         if let Some(question) = self.questions.front() {
-            let face = question.face(canvas, self.takes_answers(now));
+            let face = question.view(canvas, self.takes_answers(now));
             let top = lines.len();
             lines.extend(face.lines);
             if self.questions.len() > 1 {
-                let more = format!("{} more questions wait", self.questions.len() - 1);
+                let more = format!("{} more questions", self.questions.len() - 1);
                 lines.push(Line::styled(more, Style::DIM));
             }
             if !self.writing {
@@ -101,7 +101,7 @@ impl App {
             lines.push(Line::styled("Tab: answer the question", Style::of(Colour::Yellow)));
         }
         lines.extend(self.working(now));
-        // What goes over the wire is no part of the conversation, and has its own place.
+        // Wire traffic is not part of the conversation and has rows of its own.
         let room = (canvas.rows / 5).min(self.wire.len());
         for line in self.wire.iter().skip(self.wire.len() - room) {
             let line = Line::styled(clean(line, canvas.look).replace('\n', " "), Style::DIM);
@@ -109,10 +109,10 @@ impl App {
         }
         lines.push(self.status());
         let prompt = Line::styled("> ", Style::BOLD.colour(Colour::Cyan));
-        let painted = self.editor.paint(&prompt, canvas.columns, (canvas.rows / 2).max(1), canvas.look);
+        let painted = self.editor.render(&prompt, canvas.columns, (canvas.rows / 2).max(1), canvas.look);
         let top = lines.len();
         lines.extend(painted.lines);
-        lines.extend(self.editor.paint_menu(canvas.columns, MENU.min(canvas.rows / 3), canvas.look));
+        lines.extend(self.editor.render_menu(canvas.columns, MENU.min(canvas.rows / 3), canvas.look));
         (lines, Some((top + painted.row, painted.column)))
     }
 
@@ -123,12 +123,12 @@ impl App {
         let (since, what) = match self.phase {
             Phase::Idle => return None,
             Phase::Gone => {
-                let text = "the agent has ended; Enter starts it again, Ctrl-D leaves";
+                let text = "the agent has exited; Enter restarts it, Ctrl-D quits";
                 let line = Line::styled(text, Style::of(Colour::Yellow));
                 return Some(cut_line(&line, self.canvas.columns, self.canvas.look));
             }
             Phase::Opening(since) => (since, "opening the session, Ctrl-C cancels"),
-            Phase::Running { since, cancelling: true } => (since, "cancelling, Ctrl-C again leaves"),
+            Phase::Running { since, cancelling: true } => (since, "cancelling, Ctrl-C again quits"),
             Phase::Running { since, cancelling: false } => (since, "working, Ctrl-C cancels"),
         };
         let mut time = seconds(now.saturating_duration_since(since));
@@ -140,7 +140,7 @@ impl App {
         Some(cut_line(&line, self.canvas.columns, self.canvas.look))
     }
 
-    /// Who is there, how it works, what is used.
+    /// Renders the status line: agent, mode, model, usage.
     fn status(&self) -> Line {
         let look = self.canvas.look;
         if let Some(hint) = &self.hint {
@@ -178,7 +178,7 @@ impl App {
     }
 }
 
-/// The permission mode, where it is not the usual one.
+/// Returns the permission mode unless it is the default.
 fn permissions(mode: Mode) -> Option<(&'static str, Style)> {
     match mode {
         mode if mode == Mode::APPROVE_ALL => Some(("APPROVE ALL", Style::BOLD.colour(Colour::Red))),
@@ -188,7 +188,7 @@ fn permissions(mode: Mode) -> Option<(&'static str, Style)> {
     }
 }
 
-/// A time as people say it.
+/// Formats a duration.
 fn seconds(time: std::time::Duration) -> String {
     match time.as_secs() {
         seconds @ 0..60 => format!("{seconds}s"),
