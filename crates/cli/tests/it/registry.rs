@@ -393,7 +393,7 @@ fn a_token_goes_to_its_own_server_only() {
 fn what_anybody_could_change_on_the_way_is_refused() {
     let world = World::new().env("ATTACHE_REGISTRY", "http://registry.example.com/registry.json");
     let run = world.run(&["registry", "list"]).code(1);
-    assert!(run.stderr.contains("over http anybody"), "{}", run.stderr);
+    assert!(run.stderr.contains("plain http is not protected"), "{}", run.stderr);
     let world = World::new();
     world.settings("[registry]\nurl = 1");
     assert!(world.run(&["registry", "list"]).code(2).stderr.contains("`url` is an address"));
