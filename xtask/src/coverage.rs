@@ -1,16 +1,16 @@
-//! `cargo xtask check-coverage`: which rules the checker covers, and which of its checks have been shown to fail.
+//! `cargo xtask check-coverage`: the rules that the checker covers, and the checks that are known to fail.
 //!
-//! The tests of `attache-check` run the checker against the good peers and against every variant that breaks a rule. This runs them and prints the
-//! table that they make; it fails if a variant is not found out, or if a MUST or SHOULD that can be seen has no check or no variant.
+//! Runs the tests of `attache-check` against the conformant peers and every variant, and prints their
+//! table. Fails if a variant is not caught, or if an observable MUST or SHOULD has no check or variant.
 
 use std::process::{Command, Stdio};
 
 use crate::repo;
 
-/// The tests, by what their names contain.
+/// Filters of test names.
 const TESTS: &[&str] = &["coverage", "agent_mutants", "client_mutants"];
 const USAGE: &str = "usage: cargo xtask check-coverage [--count]
-  --count   only count: the tests have just been run";
+  --count   print the table without running the variants";
 
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let tests = match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
         .map_err(|error| format!("cargo: {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout);
     if output.status.success() {
-        // Dots of the tests stand before the first line of the table.
+        // The test runner prints dots before the first line of the table.
         let lines = text.lines().map(|line| line.trim_start_matches('.'));
         let table = lines.skip_while(|line| !line.starts_with("side ")).take_while(|line| line.len() > 3);
         table.for_each(|line| println!("{line}"));

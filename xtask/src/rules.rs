@@ -1,4 +1,4 @@
-//! `cargo xtask rules`: which rule of the protocol is kept where, and which test shows it.
+//! `cargo xtask rules`: where each rule of the protocol is implemented and tested.
 //!
 //! Rules are data (crates/check/rules.jsonl). Code that keeps a rule and tests that show it name its id in a
 //! comment; example messages have a member for it. A rule that the library cannot keep has a reason in
@@ -56,12 +56,12 @@ const SECTIONS: &[(&str, &str)] = &[
     ("SYSP", "client system prompt"),
 ];
 
-/// Rules of version 2 are in the list, but not yet in the code.
+/// Rules of version 2, which is not implemented yet.
 const LATER: &str = "V2";
 
-/// One rule.
+/// A rule.
 pub(crate) struct Rule {
-    /// Its id.
+    /// The id.
     pub(crate) id: String,
     side: String,
     level: String,
@@ -78,7 +78,7 @@ impl Rule {
     }
 }
 
-/// Where a rule is met.
+/// The places that name a rule.
 #[derive(Default)]
 struct Places {
     code: Vec<(String, usize)>,
@@ -86,7 +86,7 @@ struct Places {
     examples: Vec<String>,
 }
 
-/// Every rule of the list.
+/// Returns all rules.
 pub(crate) fn list() -> Result<Vec<Rule>, String> {
     let text = |entry: &Value, key: &str| entry[key].as_str().unwrap_or_default().to_owned();
     let rule = |entry: &Value| Rule {
@@ -98,7 +98,7 @@ pub(crate) fn list() -> Result<Vec<Rule>, String> {
     Ok(entries(RULES)?.iter().map(rule).collect())
 }
 
-/// Writes docs/rules.md, or with `--check` says what is missing.
+/// Writes docs/rules.md, or with `--check` reports what is missing.
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let rules: Vec<Rule> = list()?.into_iter().filter(|rule| rule.section() != LATER).collect();
     let notes = notes()?;
@@ -118,7 +118,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
         match (code, shown) {
             (true, true) => {}
             (true, false) => {
-                problems.push(format!("{} is kept, but no test shows it: {}", rule.id, rule.text))
+                problems.push(format!("{} is implemented, but not tested: {}", rule.id, rule.text))
             }
             (false, true) => {
                 problems.push(format!("{} is tested, but no code names it: {}", rule.id, rule.text))
@@ -133,17 +133,14 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
             problems.push(format!("{TABLE} is stale: run `cargo xtask rules`"));
         }
         problems.iter().for_each(|problem| println!("{problem}"));
-        return if problems.is_empty() { Ok(()) } else { Err(format!("{} to mend", problems.len())) };
+        return if problems.is_empty() { Ok(()) } else { Err(format!("{} to fix", problems.len())) };
     }
     std::fs::write(repo::root().join(TABLE), table).map_err(|error| format!("{TABLE}: {error}"))?;
-    println!(
-        "{TABLE} is written; {} duties are open (`cargo xtask rules --check` lists them)",
-        problems.len()
-    );
+    println!("wrote {TABLE}; {} duties are open (`cargo xtask rules --check` lists them)", problems.len());
     Ok(())
 }
 
-/// The rule ids that a line of text names, ranges (`X-01 to X-03`, `X-01..03`) included.
+/// Returns the rule ids in a line of text, with ranges (`X-01 to X-03`, `X-01..03`) expanded.
 pub(crate) fn ids(line: &str) -> Vec<String> {
     let mut found: Vec<(&str, u32, usize)> = Vec::new();
     let bytes = line.as_bytes();
@@ -178,7 +175,7 @@ pub(crate) fn ids(line: &str) -> Vec<String> {
     list
 }
 
-/// The table without line numbers: a line that moved does not make it stale, a file or a rule that did does.
+/// Removes line numbers from the table: a moved line does not make it stale, a moved file does.
 fn without_lines(table: &str) -> String {
     let mut text = String::with_capacity(table.len());
     let mut rest = table;
@@ -223,7 +220,7 @@ fn places() -> Result<BTreeMap<String, Places>, String> {
     let mut places: BTreeMap<String, Places> = BTreeMap::new();
     for path in repo::files()?.into_iter().filter(|path| path.ends_with(".rs") && !path.starts_with("xtask/"))
     {
-        // Those name rules in order to judge others by them, or to break them.
+        // These crates name rules to judge them or to break them.
         if path.starts_with("crates/check/") || path.starts_with("crates/mutants/") {
             continue;
         }
@@ -238,14 +235,14 @@ fn places() -> Result<BTreeMap<String, Places>, String> {
             for id in ids(line) {
                 let places = places.entry(id).or_default();
                 let list = if in_tests { &mut places.tests } else { &mut places.code };
-                // One link per file is enough to find the rest.
+                // One link per file is enough.
                 if list.last().is_none_or(|(last, _)| *last != path) {
                     list.push((path.clone(), place + 1));
                 }
             }
         }
     }
-    // Every example of version 1 is run by a test, so it shows its rule.
+    // Every example of version 1 is run by a test.
     for file in EXAMPLES {
         for entry in entries(file)?.iter().filter(|entry| entry["v"] == 1 && entry["cls"] != "transport") {
             if let (Some(rule), Some(id)) = (entry["rule"].as_str(), entry["id"].as_str()) {

@@ -1,8 +1,8 @@
-//! What prompts say, by what they are to make an agent do.
+//! Texts of prompts, by their intended effect.
 
 use std::collections::BTreeMap;
 
-/// What a prompt is to make an agent do.
+/// The intended effect of a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PromptKind {
     /// Answer with a few words.

@@ -1,11 +1,12 @@
-//! A tap between a client and an agent: every byte goes on as it came, every line is written down.
+//! A tap between a client and an agent: forwards every byte unchanged and records every line.
 //!
-//! The recording never stands in the way: bytes are passed on as they arrive, also half a line, and if the disk is full the conversation goes
-//! on without its recording. A line is written down before its last byte is passed on, each by one write to a file opened for
-//! appending, so what a crash leaves is whole up to its last line.
+//! The recording never blocks the conversation: bytes are forwarded as they arrive, half lines too,
+//! and if the disk is full the conversation continues without it. A line is recorded before its
+//! last byte is forwarded, by one write to a file opened for appending, so after a crash only the
+//! last line may be incomplete.
 //!
-//! Memory is constant: a line longer than [`PIECE`] is written in pieces. Masking needs whole lines, so with a mask a line is held up to
-//! [`MASKED_PIECE`].
+//! Memory is constant: a line longer than [`PIECE`] is written in pieces. Masking needs whole
+//! lines, so with a mask a line is held up to [`MASKED_PIECE`].
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -45,7 +46,8 @@ struct Out {
 }
 
 impl Recorder {
-    /// Begins a recording. `file` should pass on each write at once: a plain file, opened for appending.
+    /// Begins a recording. `file` should pass on each write at once: a plain file, opened for
+    /// appending.
     ///
     /// # Errors
     /// When the head cannot be written.
@@ -157,8 +159,8 @@ fn cut(bytes: &[u8], limit: usize) -> usize {
     near.into_iter().find(|at| bytes[*at] & 0xc0 != 0x80 && bytes[*at - 1] != b'\r').unwrap_or(limit)
 }
 
-/// Carries the conversation between a client on `input` and `output` and the agent `child`, and writes it down. Ends when the
-/// agent has ended; it and everything it started are gone then.
+/// Forwards and records the conversation between a client on `input` and `output` and the agent
+/// `child`. Returns when the agent has exited and all its children are gone.
 pub async fn relay(
     child: Child,
     input: impl AsyncRead + Unpin,
@@ -188,7 +190,8 @@ pub async fn relay(
     status
 }
 
-/// The client has closed its side: the agent finishes what it does, and is ended if it goes silent instead.
+/// The client has closed its side: the agent finishes what it does, and is ended if it goes silent
+/// instead.
 async fn finish(heard: &mut (impl Future<Output = io::Result<()>> + Unpin), recorder: &Recorder) {
     let written = |recorder: &Recorder| recorder.out.lock().unwrap_or_else(PoisonError::into_inner).count;
     loop {

@@ -1,4 +1,5 @@
-//! Reports: for a terminal, for programs (JSON, JUnit) and as one page with the conversations drawn.
+//! Reports: for a terminal, for programs (JSON, JUnit) and as one page with the conversations
+//! drawn.
 //!
 //! Everything here makes text of a [`Report`]; nothing is printed or written.
 

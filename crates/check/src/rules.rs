@@ -121,7 +121,8 @@ pub struct Rule {
     /// case, or in its schema.
     pub keyword: bool,
     checked: bool,
-    /// The capability whose advertisement makes the rule binding: `agent.loadSession`, `client.terminal`.
+    /// The capability whose advertisement makes the rule binding: `agent.loadSession`,
+    /// `client.terminal`.
     #[serde(default, deserialize_with = "leak_some")]
     pub when: Option<&'static str>,
     /// Why no conversation over stdio can show the rule.

@@ -1,6 +1,7 @@
 //! Runs scenarios against a target and summarises the findings.
 //!
-//! `scenario_run.rs` is one scenario from a fresh peer to its findings, `summary.rs` makes one status per rule of all of them.
+//! `scenario_run.rs` is one scenario from a fresh peer to its findings, `summary.rs` makes one
+//! status per rule of all of them.
 
 mod scenario_run;
 mod scratch;
@@ -144,11 +145,12 @@ pub enum Progress<'a> {
     Ended(&'a ScenarioResult, usize, usize),
 }
 
-/// The number of scenarios that start before the peer has answered in any, since a silent peer times out in each.
+/// The number of scenarios that start before the peer has answered in any, since a silent peer
+/// times out in each.
 const SILENT_LIMIT: usize = 4;
 
-/// Runs the scenarios that the options select and judges every conversation. Stops early if the peer takes no
-/// part in the first few.
+/// Runs the scenarios that the options select and judges every conversation. Stops early if the
+/// peer takes no part in the first few.
 pub async fn run(target: &dyn Target, options: &Options, progress: &mut dyn FnMut(Progress<'_>)) -> Report {
     let chosen = choose(options);
     let total = chosen.len();
@@ -191,7 +193,8 @@ async fn first<T>(running: &mut Vec<(usize, BoxFuture<'_, T>)>) -> (usize, T) {
     .await
 }
 
-/// Returns the scenarios that the options select. Rules that only watchers judge can show in any of them.
+/// Returns the scenarios that the options select. Rules that only watchers judge can show in any of
+/// them.
 pub fn choose(options: &Options) -> Vec<Scenario> {
     let all = crate::scenarios(options.role).into_iter().filter(|scenario| options.faults || !scenario.fault);
     let wanted = |scenario: &Scenario| {

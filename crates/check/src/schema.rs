@@ -1,11 +1,12 @@
 //! The shapes of messages: a small JSON Schema validator and the schema of version 1.
 //!
-//! `schema/v1.json` was made from the protocol's published schema (unstable parts included, Apache-2.0) by leaving out all texts: `methods` names for each method
-//! who receives it (`to`) and the definitions of its `params`, `result` and, for a notification, `note`. The validator knows what
-//! that file uses and nothing more.
+//! `schema/v1.json` is the protocol's published schema (unstable parts included, Apache-2.0)
+//! without descriptions. `methods` lists for each method the receiver (`to`) and the definitions of
+//! its `params`, `result` and, for a notification, `note`. The validator supports only the keywords
+//! of that file.
 //!
-//! It says two things about a value: the first place where it does not fit, and members that no definition knows. The latter are no
-//! fault of the shape (receivers ignore them), but EXT-02 is about them.
+//! It reports the first place where a value does not fit, and unknown members. The latter fit the
+//! schema (receivers ignore them), but EXT-02 forbids them.
 
 mod validate;
 
@@ -16,18 +17,18 @@ use serde_json::Value;
 
 use crate::Role;
 
-/// Where a value does not fit.
+/// The first place where a value does not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The place: `update.content.type`; empty for the value itself.
     pub path: String,
-    /// What is wrong there.
+    /// The reason.
     pub why: String,
     /// The definitions around the place, outermost first.
     pub within: Vec<&'static str>,
 }
 
-/// A member that no definition knows.
+/// An unknown member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extra {
     /// The place of the object.
@@ -38,16 +39,16 @@ pub struct Extra {
     pub within: &'static str,
 }
 
-/// What is known of a value that fits.
+/// The result for a value that fits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fits {
-    /// Members that no definition knows.
+    /// Unknown members.
     pub extras: Vec<Extra>,
-    /// The definitions that were met in it.
+    /// The definitions that occur in it.
     pub met: BTreeSet<&'static str>,
 }
 
-/// What is known of a method.
+/// A method of the protocol.
 #[derive(Clone, Copy, Debug)]
 pub struct Method {
     entry: &'static Value,
@@ -78,7 +79,7 @@ impl Method {
         self.entry.get("note").is_some()
     }
 
-    /// Looks at the params of a request. RPC-21: null counts as an empty object.
+    /// Validates the params of a request. RPC-21: null counts as an empty object.
     ///
     /// # Errors
     /// The first place that does not fit.
@@ -86,7 +87,7 @@ impl Method {
         self.fits("params", params)
     }
 
-    /// Looks at the params of a notification.
+    /// Validates the params of a notification.
     ///
     /// # Errors
     /// The first place that does not fit.
@@ -94,7 +95,7 @@ impl Method {
         self.fits("note", params)
     }
 
-    /// Looks at a result. RPC-22: null counts as an empty object.
+    /// Validates a result. RPC-22: null counts as an empty object.
     ///
     /// # Errors
     /// The first place that does not fit.
@@ -109,7 +110,7 @@ impl Method {
     }
 }
 
-/// Looks at a value by the definition of this name; one that does not exist allows everything.
+/// Validates a value by the definition of this name. A missing definition allows everything.
 ///
 /// # Errors
 /// The first place that does not fit.

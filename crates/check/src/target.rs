@@ -22,12 +22,12 @@ use crate::prompts::PromptKind;
 /// A future on the checker's own thread.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
-/// The session that actions such as `load`, `resume` and `delete` refer to; replaces `{session}` in a
-/// client's command.
+/// The session that actions such as `load`, `resume` and `delete` refer to; replaces `{session}` in
+/// a client's command.
 pub const SESSION: &str = "sess-attache-check";
 
-/// The additional directories that actions such as `roots` refer to; replace `{root}` and `{root:2}` in a
-/// client's command. They lie in the scenario's directory and are removed with it.
+/// The additional directories that actions such as `roots` refer to; replace `{root}` and
+/// `{root:2}` in a client's command. They lie in the scenario's directory and are removed with it.
 pub fn roots(cwd: &Path) -> [PathBuf; 2] {
     [cwd.join("root-one"), cwd.join("root-two")]
 }
@@ -35,13 +35,14 @@ pub fn roots(cwd: &Path) -> [PathBuf; 2] {
 /// A requirement of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// A capability of the agent, a path below `agentCapabilities`: `sessionCapabilities.list`. Checked
-    /// by `Stage::initialize`.
+    /// A capability of the agent, a path below `agentCapabilities`: `sessionCapabilities.list`.
+    /// Checked by `Stage::initialize`.
     Agent(&'static str),
     /// A capability of the client, a path below `clientCapabilities`: `fs.readTextFile`. Checked by
     /// `Stage::accept`.
     Client(&'static str),
-    /// An action of the client under test: `load`, `cancel`. Without one the client sends one prompt.
+    /// An action of the client under test: `load`, `cancel`. Without one the client sends one
+    /// prompt.
     Act(&'static str),
     /// A prompt of this kind must have an effect on the agent.
     Prompt(PromptKind),
@@ -58,7 +59,8 @@ pub trait Target {
         None
     }
 
-    /// Whether the peer can see the directory of the scenario. Peers in memory never touch the disk.
+    /// Whether the peer can see the directory of the scenario. Peers in memory never touch the
+    /// disk.
     fn is_real(&self) -> bool {
         true
     }
@@ -141,9 +143,9 @@ pub trait PeerProcess {
         Ok(())
     }
 
-    /// Waits until the client starts the agent's program a second time, as for a login in a terminal,
-    /// makes that process exit with `code` and returns how it was started. Returns `None` at once if a
-    /// second start cannot be observed.
+    /// Waits until the client starts the agent's program a second time, as for a login in a
+    /// terminal, makes that process exit with `code` and returns how it was started. Returns `None`
+    /// at once if a second start cannot be observed.
     fn relaunched(&mut self, code: u8) -> BoxFuture<'_, Option<Launch>> {
         let _ = code;
         Box::pin(async { None })

@@ -1,4 +1,4 @@
-//! One conversation, as it was on the wire, and the file that keeps it.
+//! A conversation as it was on the wire, and its file format.
 //!
 //! A recording is JSON lines. The first is the head, each other one is an entry:
 //!
@@ -11,9 +11,9 @@
 //! {"t":0.4,"note":"…"}
 //! ```
 //!
-//! A line of the wire has no line end in `text`; `"end":"\r\n"` or `"end":""` says that it did not end in a line feed alone, and
-//! `base64` replaces `text` if it was not UTF-8.
-//! `"more":true` says that the next line of the same role goes on where this one ends.
+//! A line of the wire has no line end in `text`; `"end":"\r\n"` or `"end":""` says that it did not
+//! end in a line feed alone, and `base64` replaces `text` if it was not UTF-8. `"more":true` says
+//! that the next line of the same role goes on where this one ends.
 
 mod file;
 

@@ -1,14 +1,16 @@
-//! Peers that test the checker: a conformant agent and client, and variants that break exactly one rule each.
+//! Peers that test the checker: a conformant agent and client, and variants that break exactly one
+//! rule each.
 //!
-//! A check that cannot fail proves nothing. So each rule that is visible on the wire has a *variant*: the
-//! conformant peer with one behaviour changed. The checker must find nothing wrong with the conformant peer, and
-//! in a variant exactly the broken rule (and those of [`Variant::also`], which cannot be broken alone).
+//! A check that cannot fail proves nothing. So each rule that is visible on the wire has a
+//! *variant*: the conformant peer with one behaviour changed. The checker must find nothing wrong
+//! with the conformant peer, and in a variant exactly the broken rule (and those of
+//! [`Variant::also`], which cannot be broken alone).
 //!
-//! The peers speak raw JSON over a [`Link`](attache_conn::Link) and use neither the SDK nor the checker, so a bug in
-//! either cannot hide here.
+//! The peers speak raw JSON over a [`Link`](attache_conn::Link) and use neither the SDK nor the
+//! checker, so a bug in either cannot hide here.
 //!
-//! - [`agent`](fn@agent): the prompt's text selects what it does in a turn, see `agent/wish.rs`.
-//! - [`client`](fn@client): its action selects what it does, see `client/acts.rs`; it serves the agent meanwhile.
+//! - [`agent`](fn@agent): the prompt's text selects what it does in a turn, see `agent/intent.rs`.
+//! - [`client`](fn@client): its action selects what it does, see `client/actions.rs`; it serves the agent meanwhile.
 
 pub mod agent;
 pub mod client;

@@ -1,14 +1,19 @@
-//! Who may use what: everything that needs a capability of the other side is used only after that side has advertised it.
+//! The use of capabilities: only after the other side has advertised them.
 //!
-//! Many of these duties are two rules: look at the capability first, and do not go on without it. A use that is allowed shows
-//! the first; the second is shown only by a peer that had reason to go on and did not, which is a scenario's to see.
+//! Many of these duties are two rules: check the capability, and do without it if it is missing. An
+//! allowed use shows the first; the second needs a scenario in which the peer has a reason to use
+//! the missing capability.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
 use super::{EventLog, Findings, Message, Watcher};
 use crate::Role;
 
-/// A use of the other side: what is used, the capability that it needs, the rule that is kept by looking, the rules that are broken by not looking.
+/// A method or update, the capability that it needs, the rules that an allowed use shows and the
+/// rules that a forbidden use breaks.
 type Use = (&'static str, &'static str, &'static [&'static str], &'static [&'static str]);
 
 const BY_CLIENT: &[Use] = &[
@@ -51,45 +56,23 @@ const UPDATES: &[Use] = &[
     ("session_message_chunk", "subagents", &["SUBA-01"], &["SUBA-01"]),
 ];
 
+/// Rules about parts of messages that need a capability.
+const OTHER: [&str; 9] =
+    ["AUTH-08", "CONF-07", "CONT-02", "ELIC-01", "MCP-03", "MCPA-01", "PROMPT-02", "ROOT-08", "SYSP-01"];
+
 /// Judges the use of capabilities.
 #[derive(Debug, Default)]
 pub(super) struct CapabilityUse;
 
 impl Watcher for CapabilityUse {
     fn rules(&self) -> &'static [&'static str] {
-        &[
-            "SESS-07",
-            "SESS-08",
-            "SESS-20",
-            "SESS-21",
-            "SESS-25",
-            "SESS-26",
-            "LIST-01",
-            "LIST-02",
-            "DEL-01",
-            "DEL-02",
-            "FORK-01",
-            "INIT-15",
-            "AUTH-08",
-            "AUTH-16",
-            "PROV-02",
-            "ROOT-08",
-            "MCP-03",
-            "MCPA-01",
-            "PROMPT-02",
-            "CONT-02",
-            "SYSP-01",
-            "FS-01",
-            "FS-02",
-            "TERM-01",
-            "TERM-02",
-            "ELIC-01",
-            "CONF-07",
-            "PLAN-07",
-            "NOTE-01",
-            "NOTE-06",
-            "SUBA-01",
-        ]
+        static RULES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+            let uses = [BY_CLIENT, BY_AGENT, UPDATES].concat();
+            let listed = uses.iter().flat_map(|(_, _, kept, broken)| kept.iter().chain(*broken).copied());
+            let rules: BTreeSet<&str> = listed.chain(OTHER).collect();
+            rules.into_iter().collect()
+        });
+        &RULES
     }
 
     fn observe(&mut self, log: &EventLog, message: &Message, out: &mut Findings) {

@@ -1,4 +1,4 @@
-//! What every line must be, whatever it is about: JSON-RPC 2.0, one message per line.
+//! Lines and envelopes: JSON-RPC 2.0, one message per line.
 
 use serde_json::Value;
 
@@ -110,8 +110,8 @@ fn matched(log: &EventLog, message: &Message, id: &Value, out: &mut Findings) {
         }
         return;
     }
-    // RPC-09, RPC-10: an error without an id answers a line that was no message. If there was none, it can only be the answer to a
-    // notification.
+    // RPC-09, RPC-10: an error without an id answers a line that was no message. If there was none,
+    // it can only be the answer to a notification.
     if log.odd[usize::from(asker == Role::Client)] == 0 {
         out.fail(
             "RPC-04",

@@ -29,8 +29,8 @@ impl Request {
     }
 }
 
-/// The state of a conversation. It takes every message at face value, so that one wrong message does not
-/// make all later ones look wrong.
+/// The state of a conversation. It takes every message at face value, so that one wrong message
+/// does not make all later ones look wrong.
 #[derive(Clone, Debug, Default)]
 pub struct EventLog {
     /// The `initialize` request.
@@ -155,8 +155,8 @@ impl EventLog {
         }
     }
 
-    /// INIT-15, INIT-19: whether `role` advertised the capability at a path such as `fs.readTextFile`, with
-    /// `true` or an object.
+    /// INIT-15, INIT-19: whether `role` advertised the capability at a path such as
+    /// `fs.readTextFile`, with `true` or an object.
     pub fn can(&self, role: Role, path: &str) -> bool {
         let found = path.split('.').fold(self.capabilities(role), |value, key| &value[key]);
         *found == Value::Bool(true) || found.is_object()

@@ -107,7 +107,8 @@ impl Message {
         Some((text(&params["sessionId"]), text(&update["sessionUpdate"]), update))
     }
 
-    /// Whether a receiver may answer it with an error that names no id (RPC-09, RPC-10): it is not a good message of JSON-RPC 2.0.
+    /// Whether a receiver may answer it with an error without an id (RPC-09, RPC-10), because it is
+    /// not valid JSON-RPC 2.0.
     pub fn is_odd(&self) -> bool {
         let good_id = self.id().is_none_or(|id| id.is_string() || id.is_i64() || id.is_u64());
         matches!(self.kind, Kind::Invalid { .. })

@@ -1,11 +1,11 @@
 //! Watchers: judges that look at every message of a conversation, live or recorded.
 //!
-//! `envelope.rs` judges lines as JSON-RPC, `shape.rs` the types of messages, `order.rs` their order,
-//! `capability_use.rs` the use of capabilities, `trace_context.rs` reserved names; `agent/` and `client/` hold
-//! the rest by topic. [`Watcher::rules`] lists the rules of a watcher.
+//! `envelope.rs` judges lines as JSON-RPC, `shape.rs` the types of messages, `order.rs` their
+//! order, `capability_use.rs` the use of capabilities, `trace_context.rs` reserved names; `agent/`
+//! and `client/` hold the rest by topic. [`Watcher::rules`] lists the rules of a watcher.
 //!
-//! Watchers judge both roles. [`judge`] then drops the findings about the checker's own messages, which are
-//! often wrong on purpose.
+//! Watchers judge both roles. [`judge`] then drops the findings about the checker's own messages,
+//! which are often wrong on purpose.
 
 pub mod agent;
 mod capability_use;
@@ -108,12 +108,12 @@ pub trait Watcher {
     /// The rules that it can judge.
     fn rules(&self) -> &'static [&'static str];
 
-    /// Judges a message. `log` is the state *before* it, so a watcher sees both the old and the new status of a
-    /// tool call.
+    /// Judges a message. `log` is the state *before* it, so a watcher sees both the old and the new
+    /// status of a tool call.
     fn observe(&mut self, log: &EventLog, message: &Message, out: &mut Findings);
 
-    /// Judges the end of the conversation. `closed` is false if the recording or scenario merely stopped; then
-    /// a missing message proves nothing.
+    /// Judges the end of the conversation. `closed` is false if the recording or scenario merely
+    /// stopped; then a missing message proves nothing.
     fn end(&mut self, log: &EventLog, closed: bool, out: &mut Findings) {
         let _ = (log, closed, out);
     }

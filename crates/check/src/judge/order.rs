@@ -1,5 +1,5 @@
-//! The order of messages: nothing before `initialize`, nothing of a session before it is known, nothing of a
-//! turn after its answer.
+//! The order of messages: nothing before `initialize`, nothing of a session before it is known,
+//! nothing of a turn after its answer.
 
 use super::{EventLog, Findings, Message, Session, Watcher};
 use crate::Role;
@@ -67,7 +67,8 @@ fn client(log: &EventLog, message: &Message, out: &mut Findings) {
     }
 }
 
-/// Before a version is agreed upon there is nothing that an agent could say by its rules, unless the client went ahead without one.
+/// An agent sends nothing before a version is negotiated, unless the client opened a session
+/// without one.
 fn agent(log: &EventLog, message: &Message, out: &mut Findings) {
     let Some((method, _)) = message.call(Role::Agent) else { return };
     let began = log.open.iter().chain(&log.done).any(|asked| asked.method.starts_with("session/"));
@@ -76,7 +77,7 @@ fn agent(log: &EventLog, message: &Message, out: &mut Findings) {
     }
 }
 
-/// Judges where updates stand.
+/// Judges the order of updates.
 #[derive(Debug, Default)]
 pub(super) struct Updates;
 
@@ -107,7 +108,8 @@ impl Watcher for Updates {
     }
 }
 
-/// Kinds that tell the conversation itself; the others describe the session and may come at any time (SESS-31).
+/// Kinds that tell the conversation itself; the others describe the session and may come at any
+/// time (SESS-31).
 pub(crate) fn is_conversation(kind: &str) -> bool {
     matches!(
         kind,

@@ -1,7 +1,7 @@
-//! Whether messages have the shape that their method asks for, and methods names that exist.
+//! The shapes of messages and the names of methods.
 //!
-//! A value that does not fit breaks the rule that speaks about its type, by the table below; where none does, INIT-10 holds: both sides
-//! follow the version they agreed upon.
+//! A value that does not fit breaks the rule about its type, by the table below, or else INIT-10:
+//! both sides follow the negotiated version.
 
 use super::event_log::is_later;
 use super::{EventLog, Findings, Kind, Message, Watcher};
@@ -78,14 +78,14 @@ const ABOUT: &[(&str, &str)] = &[
     ("SystemPrompt", "SYSP-03"),
 ];
 
-/// Members of older drafts and of version 2, which peers of more than one age send beside the present ones, with the
-/// definitions that they stand in. They are no custom members.
+/// Members of older drafts and of version 2, with their definitions. Peers that support several
+/// versions send them, so they are no custom members.
 const OLDER: &[(&str, &str)] = &[
     ("NewSessionResponse", "models"),
     ("LoadSessionResponse", "models"),
     ("ResumeSessionResponse", "models"),
     ("ForkSessionResponse", "models"),
-    // Not older, but the protocol's own name in an answer that does not need it: all ways to open a session answer alike.
+    // Not older, but redundant: some agents answer all ways to open a session alike.
     ("LoadSessionResponse", "sessionId"),
     ("ResumeSessionResponse", "sessionId"),
     ("SetSessionModeResponse", "meta"),
@@ -111,7 +111,7 @@ const OLDER: &[(&str, &str)] = &[
 const OLDER_METHODS: &[&str] = &["session/set_model", "mcp/connect", "mcp/disconnect"];
 const OLDER_FAMILIES: &[&str] = &["nes/", "document/", "proxy/"];
 
-/// Names that only the next version has. They are the protocol's own, so EXT-05 has nothing against them, but INIT-10 has.
+/// Methods of the next version. EXT-05 allows their names, INIT-10 forbids them.
 const LATER_METHODS: &[&str] = &["auth/login", "auth/logout", "tool_call/cancel", "terminal/cancel"];
 
 /// Judges shapes and names.

@@ -1,4 +1,4 @@
-//! What a message means, apart from the names that each run gives anew.
+//! The meaning of a message, apart from the ids that differ in each run.
 
 use std::collections::HashMap;
 use std::fmt;

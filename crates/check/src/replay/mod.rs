@@ -1,10 +1,11 @@
-//! One side of a recording, played again to a living peer.
+//! Replays one side of a recording to a live peer.
 //!
-//! The recording is walked through in order. What our side said is said again; before that, everything that the peer had said by then must have come.
-//! Messages of the peer are matched by meaning (`meaning.rs`): the same method in the same session, an answer to the same
-//! request. What the peer names anew, ids of its requests, sessions, terminals, options, is learned from the match and put into
-//! what we say (`names.rs`). What does not match is reported; a request that the recording does not know is answered with an error, so that
-//! the peer can go on.
+//! The entries are replayed in order. Before a message of the checker's side is sent, all earlier
+//! messages of the peer must have come. These are matched by meaning (`meaning.rs`): the same
+//! method in the same session, an answer to the same request. Ids that the peer chooses (requests,
+//! sessions, terminals, options) are learned from the match and replaced in outgoing messages
+//! (`names.rs`). Mismatches are reported; a request that the recording does not have is answered
+//! with an error, so that the peer can continue.
 
 mod meaning;
 mod names;
@@ -150,7 +151,7 @@ fn expected(trace: &Trace, peer: Role) -> VecDeque<Expected> {
     let mut spoke = false;
     for (entry, recorded) in trace.entries.iter().enumerate() {
         let EntryKind::Line { from, text, .. } = &recorded.kind else { continue };
-        // What is no message is noise, which nobody needs to repeat.
+        // Lines that are no messages are noise and need no match.
         let Ok(message) = serde_json::from_slice::<Value>(text) else { continue };
         let Some(meaning) = Meaning::of(&message, &asked, *from) else { continue };
         asked.note(&message, *from);
@@ -212,7 +213,8 @@ impl<H: FnMut(&Deviation)> Play<'_, H> {
         if !self.wait_until(usize::MAX).await {
             return self.give_up();
         }
-        // The recording is over; the peer sees the end of its input and may still say what is not in it.
+        // The recording is over; the peer sees the end of its input and may still say what is not
+        // in it.
         let _ = self.writer.close().await;
         let until = after(self.options.patience.min(Duration::from_secs(2)));
         while self.open && self.hear_one(until).await {}
@@ -238,7 +240,8 @@ impl<H: FnMut(&Deviation)> Play<'_, H> {
 
     /// One line of the peer; false if none came in time, or never will.
     async fn hear_one(&mut self, until: Instant) -> bool {
-        // A peer that never stops talking always has the next line ready, so that no timer is ever looked at.
+        // A peer that never stops talking always has the next line ready, so that no timer is ever
+        // looked at.
         if Instant::now() >= until {
             return false;
         }
@@ -273,7 +276,8 @@ impl<H: FnMut(&Deviation)> Play<'_, H> {
         };
         if at > 0 {
             let before = self.expected[0].entry;
-            // Answers come when they are ready; their order among other messages means nothing (RPC-20).
+            // Answers come when they are ready; their order among other messages means nothing
+            // (RPC-20).
             if !matches!(meaning, Meaning::Answer { .. })
                 && !self.expected.iter().take(at).all(|e| matches!(e.meaning, Meaning::Answer { .. }))
             {

@@ -1,4 +1,4 @@
-//! The names that the peer gives in this run, instead of those that it gave then.
+//! The peer's ids in this run, mapped from those of the recording.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! The report as one page that needs nothing else.
+//! The report as a self-contained HTML page.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::run::{Outcome, Report, ScenarioResult};
 
 const STYLE: &str = include_str!("page.css");
 
-/// Text that can stand in HTML and XML, in elements and attributes. Characters that neither can hold are shown as a replacement.
+/// Escapes text for HTML and XML. Characters that neither can hold become U+FFFD.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -28,8 +28,8 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// A page with the style of all pages here; `body` is HTML. It shows what strangers said, so that beside the escaping a policy says that
-/// nothing in it runs and nothing is fetched.
+/// A page with the common style; `body` is HTML. Since it shows foreign text, a content security
+/// policy forbids scripts and requests in addition to the escaping.
 pub fn page(title: &str, body: &str) -> String {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\

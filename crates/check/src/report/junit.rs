@@ -1,6 +1,7 @@
 //! The report as JUnit XML, which CI systems show.
 //!
-//! One suite per tier, one case per rule. Broken advice is a skipped case with its reason: a build must not fail for it.
+//! One suite per tier, one case per rule. Broken advice is a skipped case with its reason: a build
+//! must not fail for it.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! A message in a few words.
+//! Short labels of messages.
 
 use serde_json::Value;
 

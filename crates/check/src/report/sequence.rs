@@ -1,4 +1,5 @@
-//! A conversation drawn as a sequence between two lines, in HTML and CSS alone. A row can be opened to read its message.
+//! A conversation drawn as a sequence between two lines, in HTML and CSS alone. A row can be opened
+//! to read its message.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -147,8 +147,8 @@ fn unseen(rule: &Rule, role: Role, played: &[ScenarioRun], all: &[Scenario]) -> 
     })
 }
 
-/// Returns the reason if the rule needs a capability that the peer lacks. Capabilities of the other role are
-/// the checker's own.
+/// Returns the reason if the rule needs a capability that the peer lacks. Capabilities of the other
+/// role are the checker's own.
 fn not_advertised(rule: &Rule, role: Role, played: &[ScenarioRun]) -> Option<String> {
     let (side, path) = rule.when?.split_once('.')?;
     if side != role.name() || rule.roles.len() == 2 {
@@ -165,7 +165,8 @@ fn conclude(rules: &[Outcome]) -> Conclusion {
     if rules.iter().any(broken) { Conclusion::NotConformant } else { Conclusion::Conformant }
 }
 
-/// Returns the conclusion if no scenario got anywhere. `left` is the number of scenarios that did not run.
+/// Returns the conclusion if no scenario got anywhere. `left` is the number of scenarios that did
+/// not run.
 fn could_not_run(played: &[ScenarioRun], left: usize) -> Option<Conclusion> {
     let began = |done: &ScenarioRun| done.heard && (done.capabilities.is_some() || done.scene.stop.is_none());
     if played.iter().any(began) {

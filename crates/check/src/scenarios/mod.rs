@@ -1,7 +1,7 @@
 //! Conversations that the checker leads to exercise rules.
 //!
-//! In `agent/` the checker plays the client, in `client/` the agent; `faults/` holds scenarios in which
-//! the checker misbehaves on purpose.
+//! In `agent/` the checker plays the client, in `client/` the agent; `faults/` holds scenarios in
+//! which the checker misbehaves on purpose.
 
 mod agent;
 mod client;
@@ -67,7 +67,8 @@ impl fmt::Debug for Scenario {
 }
 
 /// Defines `SCENARIOS`, the scenarios of a file, from entries of the form
-/// `"name": "about", [rules] needs [needs] => function(arguments);`. The function gets the stage first.
+/// `"name": "about", [rules] needs [needs] => function(arguments);`. The function gets the stage
+/// first.
 macro_rules! scenario_table {
     (@fault) => { false };
     (@fault faults) => { true };

@@ -1,9 +1,9 @@
-//! The validator: `$ref`, `type`, `properties`, `required`, `items`, `enum`, `const`, `anyOf`, `oneOf`, `allOf`,
-//! `not`, bounds and `additionalProperties`.
+//! The validator: `$ref`, `type`, `properties`, `required`, `items`, `enum`, `const`, `anyOf`,
+//! `oneOf`, `allOf`, `not`, bounds and `additionalProperties`.
 //!
-//! Written by hand, because a finding needs the definitions around a fault, the definitions that were met and the
-//! unknown members, which JSON Schema crates do not report. `oneOf` is read as `anyOf`: unions of the protocol
-//! overlap only in ways that do not matter.
+//! Written by hand, because a finding needs the definitions around a fault, the definitions that
+//! were met and the unknown members, which JSON Schema crates do not report. `oneOf` is read as
+//! `anyOf`: unions of the protocol overlap only in ways that do not matter.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,8 @@ struct Fit {
     inner: Fits,
 }
 
-/// Where we are: a step of the value or a definition of the schema, and where that is. Only a fault makes a path of it.
+/// The current position: a step into the value or a definition, linked to its parent. A path is
+/// built only for a fault.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     defs: Schema,
@@ -76,7 +77,7 @@ impl Place<'_> {
         Place { defs: self.defs, step, parent: Some(self) }
     }
 
-    /// A value at a place of its own: everything that applies to it has been said when this is done, so what is unknown is unknown.
+    /// Validates a value with all schemas that apply to it, so members left over are unknown.
     fn location(&self, schema: Schema, value: &Value) -> Result<Fits, Fault> {
         let mut fit = self.check(schema, value)?;
         if let (Value::Object(members), false, false) = (value, fit.open, fit.known.is_empty()) {
@@ -252,7 +253,8 @@ impl Place<'_> {
         }
     }
 
-    /// Whether the tag of the value is that of the branch, so that what is wrong with it is wrong with this branch.
+    /// Whether the tag of the value selects this branch, so that its faults are those of the
+    /// branch.
     fn is_meant(&self, branch: Schema, value: &Value) -> bool {
         let properties = branch["properties"].as_object();
         let mut tags = properties

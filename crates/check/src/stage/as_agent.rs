@@ -22,8 +22,8 @@ impl Stage {
         })
     }
 
-    /// Waits for `initialize`, answers it with these capabilities and returns the request. Then checks the
-    /// requirements of the scenario.
+    /// Waits for `initialize`, answers it with these capabilities and returns the request. Then
+    /// checks the requirements of the scenario.
     ///
     /// # Errors
     /// If the client sends something else first, or lacks a requirement of the scenario.
@@ -99,7 +99,8 @@ impl Stage {
         self.update(session, json!({ "sessionUpdate": "agent_message_chunk", "content": content })).await
     }
 
-    /// Requests permission for a tool call with these options. [`expect`](Self::expect) waits for the answer.
+    /// Requests permission for a tool call with these options. [`expect`](Self::expect) waits for
+    /// the answer.
     pub async fn ask_permission(
         &mut self,
         session: &str,
@@ -121,8 +122,8 @@ impl Stage {
             .await
     }
 
-    /// Waits until the client starts the agent's program again, makes that exit with `code` and returns how it
-    /// was started.
+    /// Waits until the client starts the agent's program again, makes that exit with `code` and
+    /// returns how it was started.
     ///
     /// # Errors
     /// [`Stop::NotExercised`] if a second start cannot be observed or does not happen.

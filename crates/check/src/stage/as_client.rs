@@ -26,12 +26,12 @@ impl Stage {
         everything()
     }
 
-    /// Sends `initialize` with these capabilities and returns the result. Then checks the requirements of the
-    /// scenario and logs in if the user named a method.
+    /// Sends `initialize` with these capabilities and returns the result. Then checks the
+    /// requirements of the scenario and logs in if the user named a method.
     ///
     /// # Errors
-    /// [`Stop::NotApplicable`] if the agent lacks a requirement of the scenario, [`Stop::Broken`] if it refuses
-    /// `initialize`, [`Stop::NotExercised`] if it refuses the login.
+    /// [`Stop::NotApplicable`] if the agent lacks a requirement of the scenario, [`Stop::Broken`]
+    /// if it refuses `initialize`, [`Stop::NotExercised`] if it refuses the login.
     pub async fn initialize(&mut self, capabilities: Value) -> Result<Value, Stop> {
         let params = json!({
             "protocolVersion": 1,
@@ -65,7 +65,8 @@ impl Stage {
     /// Opens a session in the scenario's directory without MCP servers and returns its id.
     ///
     /// # Errors
-    /// [`Stop::NotExercised`] if the agent wants authentication, [`Stop::Broken`] if there is no id.
+    /// [`Stop::NotExercised`] if the agent wants authentication, [`Stop::Broken`] if there is no
+    /// id.
     pub async fn new_session(&mut self) -> Result<String, Stop> {
         let cwd = self.setup.cwd.to_string_lossy().into_owned();
         let result = self.open_session(json!({ "cwd": cwd, "mcpServers": [] })).await?;

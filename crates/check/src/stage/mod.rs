@@ -1,12 +1,13 @@
 //! The checker's side of a conversation.
 //!
-//! A [`Stage`] sends any bytes, waits with deadlines, records everything and collects findings. Received
-//! messages go into an inbox; the ways to wait ([`expect`](Stage::expect), [`until`](Stage::until),
-//! [`during`](Stage::during)) take one message out and leave the rest. Meanwhile [`Services`] answer the
-//! peer's requests, except for methods that the scenario holds back.
+//! A [`Stage`] sends any bytes, waits with deadlines, records everything and collects findings.
+//! Received messages go into an inbox; the ways to wait ([`expect`](Stage::expect),
+//! [`until`](Stage::until), [`during`](Stage::during)) take one message out and leave the rest.
+//! Meanwhile [`Services`] answer the peer's requests, except for methods that the scenario holds
+//! back.
 //!
-//! `wire.rs` turns bytes into lines, `services.rs` is the client for an agent under test, `as_client.rs` and
-//! `as_agent.rs` are the steps of scenarios in either role.
+//! `wire.rs` turns bytes into lines, `services.rs` is the client for an agent under test,
+//! `as_client.rs` and `as_agent.rs` are the steps of scenarios in either role.
 
 mod as_agent;
 mod as_client;
@@ -176,10 +177,16 @@ impl Stage {
         self.received.len()
     }
 
-    /// Records that the peer kept the rule, with the last line sent and the last message waited for as evidence.
+    /// Records that the peer kept the rule, with the last line sent and the last message waited for
+    /// as evidence.
     pub fn pass(&mut self, rule: &'static str) {
         let at = self.shown();
         self.pass_at(rule, &at);
+    }
+
+    /// Records that the peer kept all these rules.
+    pub fn pass_all(&mut self, rules: &[&'static str]) {
+        rules.iter().for_each(|rule| self.pass(rule));
     }
 
     /// Records that the peer broke the rule, with the same evidence as [`pass`](Self::pass).
@@ -245,8 +252,8 @@ impl Stage {
         self.send_bytes(&bytes).await
     }
 
-    /// Sends bytes as they are. The trace gets the lines that end in them; bytes after the last line feed
-    /// belong to the next line.
+    /// Sends bytes as they are. The trace gets the lines that end in them; bytes after the last
+    /// line feed belong to the next line.
     pub async fn send_bytes(&mut self, bytes: impl AsRef<[u8]>) -> Step {
         let bytes = bytes.as_ref();
         for (line, end) in self.wire.sent(bytes) {
@@ -324,7 +331,8 @@ impl Stage {
         self.trace.entries.len() - 1
     }
 
-    /// Ends the conversation: closes the peer's input, waits for its program to exit and returns the findings.
+    /// Ends the conversation: closes the peer's input, waits for its program to exit and returns
+    /// the findings.
     pub async fn finish(mut self) -> StageReport {
         self.close_input();
         self.drain().await;

@@ -37,7 +37,8 @@ pub enum Permission {
 
 type Answerer = Box<dyn FnMut(&Value) -> Reply>;
 
-/// Answers the requests of an agent while a scenario waits. For a client under test everything is held.
+/// Answers the requests of an agent while a scenario waits. For a client under test everything is
+/// held.
 pub struct Services {
     /// The answer to permission requests.
     pub permission: Permission,

@@ -5,8 +5,8 @@ use std::fmt;
 /// The result of a step of a scenario.
 pub type Step = Result<(), Stop>;
 
-/// Why a scenario ends early. Rules of the scenario without a finding are then not exercised, for this
-/// reason.
+/// Why a scenario ends early. Rules of the scenario without a finding are then not exercised, for
+/// this reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// The peer closed the connection.

@@ -16,8 +16,8 @@ use crate::trace::{EntryKind, LineEnd};
 const TURN: u32 = 6;
 /// Timeout factor of `initialize`, which waits for a program to start.
 const START: u32 = 3;
-/// Methods whose duration depends on a model, a person or a command. A client may ask its user before it
-/// provides anything, so only answers about things already provided can be late.
+/// Methods whose duration depends on a model, a person or a command. A client may ask its user
+/// before it provides anything, so only answers about things already provided can be late.
 const IN_ITS_TIME: &[&str] = &[
     "session/prompt",
     "session/request_permission",
@@ -79,8 +79,8 @@ impl Stage {
         }
     }
 
-    /// Waits for a message and takes it out of the inbox; others stay. Serves the peer's requests meanwhile,
-    /// except those that are wanted.
+    /// Waits for a message and takes it out of the inbox; others stay. Serves the peer's requests
+    /// meanwhile, except those that are wanted.
     pub async fn until(
         &mut self,
         what: &str,
@@ -91,8 +91,8 @@ impl Stage {
         Ok(message)
     }
 
-    /// Waits for a message until the request `id` is answered. Returns `None` if the answer came first; it
-    /// stays in the inbox for [`expect`](Self::expect).
+    /// Waits for a message until the request `id` is answered. Returns `None` if the answer came
+    /// first; it stays in the inbox for [`expect`](Self::expect).
     pub async fn during(
         &mut self,
         id: &Id,
@@ -111,8 +111,8 @@ impl Stage {
         Ok(Some(message))
     }
 
-    /// Sends a harmless request and returns every message that came before its answer, served requests left
-    /// out. Shows answers that must not be sent.
+    /// Sends a harmless request and returns every message that came before its answer, served
+    /// requests left out. Shows answers that must not be sent.
     pub async fn probe(&mut self) -> Result<Vec<Rc<Message>>, Stop> {
         let id = self.request(PROBE, json!({})).await?;
         // Any answer will do, errors included.

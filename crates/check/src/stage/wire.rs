@@ -1,4 +1,5 @@
-//! Lines in both directions. Reads while it writes, so that two peers with full pipes do not deadlock.
+//! Lines in both directions. Reads while it writes, so that two peers with full pipes do not
+//! deadlock.
 
 use std::io;
 

@@ -6,8 +6,8 @@ use attache_conn::process::{ChildGuard, Command};
 
 use super::{BoxFuture, Connection, Exit, PeerProcess, StartOptions, Target};
 
-/// An agent as a child process in the checker's own directory: it must take its directory from the session
-/// (ROOT-02).
+/// An agent as a child process in the checker's own directory: it must take its directory from the
+/// session (ROOT-02).
 #[derive(Clone, Debug)]
 pub struct Process {
     command: Vec<String>,

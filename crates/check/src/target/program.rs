@@ -1,7 +1,9 @@
 //! A client as a program: it is started with an agent command that leads back to the checker.
 //!
-//! The client's command line has holes. `{agent}` becomes the command of a bridge which connects the client's pipes with a socket
-//! of ours; `{prompt}` and `{cwd}` are the scenario's, `{session}`, `{root}` and `{root:2}` what acts such as `load` and `roots` are about. What else than one prompt a client can be made to do is said by actions.
+//! The command line has placeholders. `{agent}` is the command of a bridge between the client's
+//! pipes and a socket of the checker, `{prompt}` and `{cwd}` belong to the scenario, `{session}`,
+//! `{root}` and `{root:2}` to actions such as `load` and `roots`. Actions other than one prompt
+//! have commands or signals of their own.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,25 +19,25 @@ use tokio::net::UnixListener;
 use super::process::exit_of;
 use super::{BoxFuture, Connection, Exit, Launch, Need, PeerProcess, SESSION, StartOptions, Target, roots};
 
-/// How a client is made to do something.
+/// How to make a client perform an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// By another command line, with the same holes.
+    /// Another command line, with the same placeholders.
     Command(Vec<String>),
-    /// By a signal while it runs: `INT`.
+    /// A signal while the client runs: `INT`.
     Signal(String),
 }
 
-/// A client to start for each scenario.
+/// A client under test.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// The command line with holes.
+    /// The command line with placeholders.
     pub command: Vec<String>,
     /// The bridge's command line; the socket's path is added.
     pub bridge: Vec<String>,
-    /// What else it can be made to do.
+    /// Actions other than one prompt.
     pub actions: BTreeMap<String, Action>,
-    /// How long it may take to start the agent.
+    /// The timeout for the start of the agent.
     pub patience: Duration,
 }
 
@@ -112,7 +114,7 @@ fn never_started(guard: &ChildGuard, why: &str) -> io::Error {
     io::Error::other(format!("the client did not start the agent: {why}{tail}"))
 }
 
-/// Fills the holes of a command line.
+/// Replaces the placeholders of a command line.
 fn filled(template: &[String], agent: &[String], fresh: &StartOptions) -> Vec<String> {
     let quoted = agent.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
     let json = serde_json::Value::from(agent.to_vec()).to_string();
@@ -132,7 +134,7 @@ fn filled(template: &[String], agent: &[String], fresh: &StartOptions) -> Vec<St
     words
 }
 
-/// A word for a shell.
+/// Quotes a word for a shell.
 fn quote(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
@@ -168,13 +170,13 @@ impl PeerProcess for Client {
         if sent.success() { Ok(()) } else { Err(io::Error::other(format!("no signal {signal} for {act}"))) }
     }
 
-    /// The bridge of such a start says in its first line what it was started with, and ends as it is told in ours.
+    /// The bridge reports its arguments in the first line and exits with the code of the reply.
     fn relaunched(&mut self, code: u8) -> BoxFuture<'_, Option<Launch>> {
         Box::pin(async move {
             let (stream, _) = self.listener.accept().await.ok()?;
             let mut stream = BufReader::new(stream);
             let mut line = String::new();
-            // One that was started as usual says nothing of itself, and is let go.
+            // A bridge that was started as usual sends nothing.
             let _ = tokio::time::timeout(Duration::from_secs(2), stream.read_line(&mut line)).await;
             let said: Value = serde_json::from_str(&line).unwrap_or_default();
             let _ = stream.get_mut().write_all(format!("{code}\n").as_bytes()).await;
@@ -202,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn holes_are_filled() {
+    fn placeholders_are_replaced() {
         let fresh = StartOptions {
             scenario: "x",
             act: "prompt",

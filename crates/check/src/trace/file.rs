@@ -176,7 +176,8 @@ impl<R: BufRead> Reader<R> {
         &self.head
     }
 
-    /// The next entry; `None` at the end. A last line that was cut off, as a crash leaves it, is the end.
+    /// The next entry; `None` at the end. A last line that was cut off, as a crash leaves it, is
+    /// the end.
     ///
     /// # Errors
     /// If a line is not an entry.

@@ -5,7 +5,7 @@ use super::state::Provider;
 use super::wire::{Agent, Refusal, Reply};
 use serde_json::{Value, json};
 
-/// What the client may use.
+/// The agent's capabilities.
 fn capabilities() -> Value {
     json!({
         "loadSession": true,
@@ -50,7 +50,7 @@ impl Agent {
             "authMethods": [{ "id": "key", "name": "Key", "description": "A key of your own" }],
         });
         answer["agentCapabilities"]["positionEncoding"] = self.encoding(&client["positionEncodings"]);
-        // AUTH-08: a login in a terminal is for those who can open one.
+        // AUTH-08: a terminal login is offered only to clients that can open one.
         if client["auth"]["terminal"] == true || self.is("AUTH-08") {
             let login = json!({ "type": "terminal", "id": "login", "name": "Log in", "args": ["--login"], "env": {} });
             answer["authMethods"].as_array_mut().into_iter().for_each(|list| list.push(login.clone()));
@@ -67,7 +67,7 @@ impl Agent {
         Ok(answer)
     }
 
-    /// INIT-05, INIT-06, INIT-07: one version is known here, and whatever is asked for, that is the answer.
+    /// INIT-05, INIT-06, INIT-07: the answer is always version 1, the only known one.
     fn version(&self, asked: &Value) -> Result<Value, Refusal> {
         let number = asked.as_u64().filter(|number| *number <= u64::from(u16::MAX));
         match number {
@@ -128,7 +128,7 @@ impl Agent {
         Ok(report)
     }
 
-    /// AUTH-24: tells of a change, once.
+    /// AUTH-24: reports a change once.
     pub(crate) async fn tell_account(&self) {
         let report = self.account();
         if std::mem::replace(&mut self.state().told, report.clone()) == report {
@@ -139,7 +139,7 @@ impl Agent {
         }
     }
 
-    /// PROV-03: where calls go, without what was put into their headers.
+    /// PROV-03: the settings without their headers.
     pub(crate) fn list_providers(&self) -> Reply {
         let state = self.state();
         let one = |provider: &Provider| {
@@ -167,7 +167,7 @@ impl Agent {
         if !params["headers"].is_null() && !params["headers"].is_object() {
             return Err(Refusal::params("`headers` must be an object"));
         }
-        // PROV-10: a protocol that nobody here speaks is refused, no more.
+        // PROV-10: an unknown protocol is refused.
         if !matches!(api, "openai" | "anthropic") {
             if self.is("PROV-10") {
                 self.die();

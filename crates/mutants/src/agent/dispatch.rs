@@ -1,4 +1,4 @@
-//! Where a message goes.
+//! Dispatch of messages.
 
 use super::wire::{Agent, Refusal, Reply};
 use attache_conn::CancelToken;
@@ -7,16 +7,16 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// What is left to do after a message was taken in, beside the messages that follow it.
+/// Work that runs concurrently with later messages.
 pub(crate) type Rest = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Agent {
-    /// A line that was longer than anybody could want.
+    /// Refuses a line above the size limit.
     pub(crate) async fn unreadable(&self) {
         self.answer(&Value::Null, "", Err(Refusal::new(-32700, "Parse error"))).await;
     }
 
-    /// One line. What belongs to the order of lines happens here; what takes time is given back.
+    /// Handles a line. Work that depends on the order of lines is done here; the rest is returned.
     pub(crate) async fn receive(self: &Arc<Self>, line: &[u8]) -> Option<Rest> {
         if self.is("STDIO-11/long") && line.len() > 100_000 {
             self.die();
@@ -50,7 +50,7 @@ impl Agent {
                     }
                 }
             }
-            // RPC-10: what looks like an answer is never answered.
+            // RPC-10: a malformed answer is never answered.
             (None, Some(outcome)) if id.is_some() => {
                 self.answered(id.unwrap_or(&Value::Null), outcome);
                 None
@@ -164,7 +164,7 @@ impl Agent {
         }
         let reply = self.call(&method, &params);
         if method == "session/new" && self.is("SESS-31") && reply.is_ok() {
-            // Before the client has heard of the session.
+            // Before the client knows the session.
             self.follow(&method, &params).await;
         }
         let fine = reply.is_ok();
@@ -175,7 +175,7 @@ impl Agent {
         None
     }
 
-    /// EXT-01, EXT-04, EXT-11: whatever `_meta` holds, nobody here looks.
+    /// EXT-01, EXT-04, EXT-11: `_meta` is ignored.
     fn meta(&self, params: &Value) -> Result<(), Refusal> {
         let given = params.get("_meta");
         let odd = given

@@ -1,13 +1,14 @@
-//! The good agent and its variants.
+//! The conformant agent and its variants.
 //!
-//! Read `wire` for how it talks, `dispatch` for where a message goes, `sessions` and `account` for the methods, `turn` for what
-//! a turn can do and `acts` for what it does, chosen by `wish`. A variant is a name: behaviour asks `Agent::is`, the shape of
-//! what is sent is changed on its way out by `bend`.
+//! `wire` is the connection, `dispatch` routes messages, `sessions` and `account` hold the methods,
+//! `turn` the context of a turn and `actions` what it does, selected by `intent`. A variant is a
+//! name: behaviour asks `Agent::is`; `mutation` changes outgoing messages.
 
 mod account;
-mod acts;
-mod bend;
+mod actions;
 mod dispatch;
+mod intent;
+mod mutation;
 mod nes;
 mod params;
 mod sessions;
@@ -15,7 +16,6 @@ mod state;
 mod turn;
 mod variants;
 mod wire;
-mod wish;
 
 pub use variants::variants;
 
@@ -30,7 +30,7 @@ pub async fn agent(link: Link, variant: Option<&str>) {
     play(link, variant, false).await;
 }
 
-/// [`agent`](fn@agent) as it is before anybody has logged in: sessions are refused until then.
+/// [`agent`](fn@agent) before a login: sessions are refused until then.
 pub async fn locked_agent(link: Link, variant: Option<&str>) {
     play(link, variant, true).await;
 }

@@ -1,4 +1,4 @@
-//! Next edits: documents are followed, and what might come next is suggested.
+//! Next-edit suggestions.
 
 use super::dispatch::Rest;
 use super::params::text;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a suggestion takes that nobody asked for by hand.
+/// The duration of an automatic suggestion.
 const SLOW: Duration = Duration::from_secs(5);
 
 impl Agent {
@@ -20,7 +20,7 @@ impl Agent {
         Ok(json!({ "sessionId": id }))
     }
 
-    /// NES-08: what runs is cancelled, then the session is gone.
+    /// NES-08: running work is cancelled, then the session is closed.
     pub(crate) fn close_nes(&self, params: &Value) -> Reply {
         let id = text(params, "sessionId")?;
         let mut state = self.state();
@@ -32,7 +32,7 @@ impl Agent {
         Ok(json!({}))
     }
 
-    /// NES-16: what is told of an unknown session is ignored.
+    /// NES-16: notifications for an unknown session are ignored.
     pub(crate) fn document(&self, method: &str, params: &Value) {
         let mut state = self.state();
         let session = params["sessionId"].as_str().unwrap_or_default();
@@ -85,7 +85,8 @@ impl Agent {
         }))
     }
 
-    /// NES-04, NES-09, NES-20: edits for everybody, other kinds for those who know them; nothing for a version that is old.
+    /// NES-04, NES-09, NES-20: edits always, other kinds if the client supports them, nothing for
+    /// an old version.
     fn suggestions(&self, nes: &Nes, params: &Value) -> Reply {
         let uri = text(params, "uri")?;
         let fresh = nes.documents.get(uri).is_some_and(|(version, _)| params["version"] == *version);

@@ -1,4 +1,4 @@
-//! Params are looked at before anything is done (RPC-13).
+//! Validation of params (RPC-13).
 
 use super::wire::{Agent, Refusal};
 use serde_json::Value;
@@ -52,7 +52,7 @@ pub(crate) fn roots(agent: &Agent, params: &Value) -> Result<Vec<String>, Refusa
 /// A program to start: command, arguments, environment.
 type Program = (String, Vec<String>, Vec<(String, String)>);
 
-/// What became of the list of MCP servers.
+/// The parsed list of MCP servers.
 #[derive(Default)]
 pub(crate) struct Servers {
     pub(crate) programs: Vec<Program>,

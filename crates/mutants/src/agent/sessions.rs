@@ -1,4 +1,4 @@
-//! Sessions come, are listed, and go.
+//! The methods of sessions.
 
 use super::dispatch::Rest;
 use super::params::{absolute, maybe, roots, servers, system_prompt, text};
@@ -31,7 +31,7 @@ impl Agent {
         Ok(self.open_as(&id, Session { born: number, ..session }, true))
     }
 
-    /// What new, load, resume and fork have in common: where the session works and with what.
+    /// Applies the params that new, load, resume and fork share.
     fn prepare(&self, mut session: Session, params: &Value, required: bool) -> Result<Session, Refusal> {
         session.cwd = absolute(params, "cwd")?.to_owned();
         // ROOT-12, FORK-05: the roots are those of this request.
@@ -141,7 +141,7 @@ impl Agent {
         None
     }
 
-    /// SESS-27, SSTAT-04: what runs is cancelled, and only when it has been answered the session is put away.
+    /// SESS-27, SSTAT-04: cancels the running turn and closes the session once that is answered.
     pub(crate) async fn close(self: Arc<Self>, id: Value, method: String, params: Value) -> Option<Rest> {
         let running = text(&params, "sessionId").and_then(|session| {
             let mut state = self.state();
@@ -305,7 +305,7 @@ impl Agent {
         Ok(())
     }
 
-    /// What is told unasked after a request was served.
+    /// Sends the notifications that follow a request.
     pub(crate) async fn follow(&self, method: &str, params: &Value) {
         if matches!(method, "authenticate" | "logout") {
             self.tell_account().await;

@@ -1,4 +1,4 @@
-//! What the agent remembers.
+//! The state of the agent.
 
 use attache_conn::CancelToken;
 use serde_json::{Value, json};
@@ -9,9 +9,9 @@ pub(crate) struct State {
     /// `clientCapabilities`, as they came.
     pub(crate) client: Value,
     pub(crate) initialized: bool,
-    /// Set by `logout`: sessions are refused until somebody authenticates.
+    /// Set by `logout`: sessions are refused until the next login.
     pub(crate) locked_out: bool,
-    /// What the client was told last of the account.
+    /// The last account status that was sent.
     pub(crate) told: Value,
     pub(crate) sessions: BTreeMap<String, Session>,
     pub(crate) nes: BTreeMap<String, Nes>,
@@ -19,9 +19,9 @@ pub(crate) struct State {
     pub(crate) last: u64,
     /// Requests of the client that are being worked on, so that `$/cancel_request` finds them.
     pub(crate) working: Vec<(Value, CancelToken)>,
-    /// URL elicitations that wait for a visit, and what tells them of it.
+    /// Open URL elicitations, each with a token that is cancelled by the visit.
     pub(crate) visits: BTreeMap<String, CancelToken>,
-    /// The `promptCapabilities` and so on that were told to the client.
+    /// The advertised capabilities.
     pub(crate) advertised: Value,
 }
 
@@ -74,7 +74,8 @@ impl State {
         self.last
     }
 
-    /// INIT-15, INIT-19: whether the client advertised `path`; an object or `true` says yes, null and absence no.
+    /// INIT-15, INIT-19: whether the client advertised `path`; an object or `true` says yes, null
+    /// and absence no.
     pub(crate) fn client_has(&self, path: &str) -> bool {
         let found = path.split('.').fold(&self.client, |value, key| &value[key]);
         found.is_object() || found == &Value::Bool(true)
@@ -107,7 +108,8 @@ impl Session {
         })
     }
 
-    /// `models` of an answer, as drafts before June 2026 had it; MODEL-03: kept in step with the option.
+    /// `models` of an answer, as drafts before June 2026 had it; MODEL-03: kept in step with the
+    /// option.
     pub(crate) fn models(&self) -> Value {
         json!({
             "currentModelId": self.config.get("model"),
@@ -115,7 +117,8 @@ impl Session {
         })
     }
 
-    /// `configOptions`, all of them (CONF-13); MODE-10: the mode is one of them. CONF-07: booleans only if `boolean`.
+    /// `configOptions`, all of them (CONF-13); MODE-10: the mode is one of them. CONF-07: booleans
+    /// only if `boolean`.
     pub(crate) fn options(&self, boolean: bool) -> Value {
         let choice = |id: &str, name: &str| json!({ "value": id, "name": name });
         let select = |id: &str, name: &str, category: Option<&str>, options: Value| {
@@ -166,7 +169,7 @@ impl Session {
         list.iter().chain(inner).any(|choice| choice.get("value") == Some(value))
     }
 
-    /// What `session/list` says of it.
+    /// The entry of `session/list`.
     pub(crate) fn info(&self, id: &str) -> Value {
         let mut info = json!({
             "sessionId": id, "cwd": self.cwd, "archived": self.archived,

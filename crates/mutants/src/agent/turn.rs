@@ -1,20 +1,20 @@
 //! A turn: from a prompt to its answer.
 
-use super::acts;
+use super::actions;
 use super::dispatch::Rest;
+use super::intent::Intent;
 use super::params::{block, text};
 use super::wire::{Agent, Refusal};
-use super::wish::Wish;
 use attache_conn::CancelToken;
 use serde_json::{Value, json};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longer than anybody waits for a cancel to be heard.
+/// Longer than any wait for a cancel.
 const SLOW: Duration = Duration::from_secs(12);
 
-/// What a turn works with.
+/// The context of a turn.
 pub(crate) struct Turn {
     pub(crate) agent: Arc<Agent>,
     pub(crate) session: String,
@@ -24,7 +24,7 @@ pub(crate) struct Turn {
     cancel: CancelToken,
 }
 
-/// The turn was cancelled; whoever holds this leaves.
+/// The turn was cancelled.
 pub(crate) struct Cancelled;
 
 /// How a part of a turn ends.
@@ -33,7 +33,7 @@ pub(crate) type Act = Result<(), Cancelled>;
 impl Agent {
     pub(crate) async fn prompt(self: Arc<Self>, id: Value, params: Value) -> Option<Rest> {
         let begun = self.begin_turn(&id, &params);
-        let (turn, wish, idle) = match begun {
+        let (turn, intent, idle) = match begun {
             Ok(begun) => begun,
             Err(refusal) => {
                 self.answer(&id, "session/prompt", Err(refusal)).await;
@@ -41,17 +41,18 @@ impl Agent {
             }
         };
         Some(Box::pin(async move {
-            turn.run(&id, wish).await;
+            turn.run(&id, intent).await;
             idle.cancel();
         }))
     }
 
-    /// Everything that a later message may depend on is written down before the turn begins to wait.
+    /// Everything that a later message may depend on is written down before the turn begins to
+    /// wait.
     fn begin_turn(
         self: &Arc<Self>,
         id: &Value,
         params: &Value,
-    ) -> Result<(Turn, Wish, CancelToken), Refusal> {
+    ) -> Result<(Turn, Intent, CancelToken), Refusal> {
         if self.is("INIT-22") && self.state().client == json!({}) {
             return Err(Refusal::method());
         }
@@ -124,17 +125,17 @@ impl Agent {
             cancel: cancel.clone(),
         };
         state.working.push((id.clone(), cancel));
-        Ok((turn, Wish::read(blocks), idle))
+        Ok((turn, Intent::read(blocks), idle))
     }
 }
 
 impl Turn {
-    async fn run(&self, id: &Value, wish: Wish) {
-        let ended = acts::perform(self, wish).await;
+    async fn run(&self, id: &Value, intent: Intent) {
+        let ended = actions::perform(self, intent).await;
         let agent = &self.agent;
         let told = agent.state().sessions.get(&self.session).is_some_and(|session| session.told_to_stop);
         let reply = match ended {
-            // CANCEL-05, CANCEL-06: whatever aborting broke, the answer is `cancelled`.
+            // CANCEL-05, CANCEL-06: errors caused by aborting are answered as `cancelled`.
             _ if told && agent.is("CANCEL-06") => Err(Refusal::new(-32603, "The operation was aborted")),
             _ if self.cancel.is_cancelled() && !(told && agent.is("CANCEL-05")) => Ok(self.stop("cancelled")),
             Ok(stop) => stop.map(|stop| self.stop(stop)),
@@ -241,7 +242,7 @@ impl Turn {
         id
     }
 
-    /// TOOL-05: only what changes is named.
+    /// TOOL-05: only changed fields are sent.
     pub(crate) async fn tool_update(&self, id: &str, more: Value) {
         let mut update = json!({ "sessionUpdate": "tool_call_update", "toolCallId": id });
         merge(&mut update, more);
@@ -286,7 +287,7 @@ fn merge(into: &mut Value, more: Value) {
     }
 }
 
-/// TOOL-06 broken: what an update brings is remembered behind what the call had before.
+/// TOOL-06 broken: the content of an update is appended instead of replacing.
 fn append(history: &[Value], update: &mut Value) {
     let Some(new) = update["content"].as_array().filter(|_| update["sessionUpdate"] == "tool_call_update")
     else {

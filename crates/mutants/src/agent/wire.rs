@@ -1,6 +1,6 @@
-//! How the agent talks: lines out, answers matched to requests.
+//! The agent's connection: writes lines, matches answers to requests.
 
-use super::bend;
+use super::mutation;
 use super::state::State;
 use attache_conn::{CancelToken, FrameWriter};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicI64, Ordering};
 use tokio::sync::oneshot;
 
-/// What a request is answered with.
+/// The answer to a request.
 pub(crate) type Reply = Result<Value, Refusal>;
 
 /// An error answer.
@@ -48,7 +48,7 @@ impl Refusal {
     }
 }
 
-/// Who waits for an answer of the client, by the text of the id.
+/// Requests without an answer, by the text of the id.
 type Waiting = HashMap<String, oneshot::Sender<Result<Value, Value>>>;
 
 /// One connection of the agent.
@@ -86,7 +86,7 @@ impl Agent {
         self.waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// What is said before anybody asked.
+    /// Output before the first request.
     pub(crate) async fn start(&self) {
         if self.is("STDIO-08") {
             self.lines(&[b"mutant agent starting"]).await;
@@ -100,13 +100,13 @@ impl Agent {
 
     pub(crate) async fn hang_up(&self) {
         self.waiting().clear();
-        // The peer may be gone already; there is nobody left to tell.
+        // The peer may be gone already.
         self.out.lock().await.close().await.ok();
     }
 
     /// Writes lines as they are.
     async fn lines(&self, lines: &[&[u8]]) {
-        // The dead are silent.
+        // A crashed agent sends nothing.
         if self.gone.is_cancelled() {
             return;
         }
@@ -121,8 +121,8 @@ impl Agent {
 
     /// Writes one message; `about` is its method, or the method that it answers.
     async fn put(&self, about: &str, mut message: Value) {
-        bend::message(&self.variant, about, &mut message);
-        for line in bend::bytes(&self.variant, about, &message) {
+        mutation::message(&self.variant, about, &mut message);
+        for line in mutation::bytes(&self.variant, about, &message) {
             self.lines(&[&line]).await;
         }
     }
@@ -145,7 +145,8 @@ impl Agent {
         let id = self.fresh_id(method);
         let (sender, receiver) = oneshot::channel();
         let forgotten = self.waiting().insert(id.to_string(), sender);
-        // RPC-08: with the same id twice the first one never hears its answer; it gets the second's.
+        // RPC-08: with the same id twice the first one never hears its answer; it gets the
+        // second's.
         drop(forgotten);
         self.put(method, json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
         receiver.await.unwrap_or(Err(Value::Null))
@@ -161,7 +162,7 @@ impl Agent {
         }
     }
 
-    /// RPC-14, RPC-20: an answer belongs to the request with its id; one that nobody waits for is dropped.
+    /// RPC-14, RPC-20: an answer belongs to the request with its id; an unsolicited one is dropped.
     pub(crate) fn answered(&self, id: &Value, outcome: Result<Value, Value>) {
         if let Some(waiter) = self.waiting().remove(&id.to_string()) {
             waiter.send(outcome).ok();

@@ -1,4 +1,4 @@
-//! Forms and addresses that the agent asks the user about.
+//! Elicitation: forms and URLs.
 
 use super::Client;
 use super::wire::{Answer, bad_params, failure};
@@ -13,7 +13,8 @@ pub(super) async fn create(client: &Client, params: &Value) -> Answer {
     match mode {
         "form" => form(client, params),
         "url" if client.acts("url") || client.acts("decline") => url(client, params).await,
-        // ELIC-02: a mode that was not offered; ELIC-33: one that nobody knows is not one that we know.
+        // ELIC-02: a mode that was not offered; ELIC-33: one that nobody knows is not one that we
+        // know.
         "url" if client.is("ELIC-02") => Ok(json!({ "action": "decline" })),
         _ if client.is("ELIC-33") && mode != "url" => Ok(json!({ "action": "accept", "content": {} })),
         _ => Err(bad_params("this mode was not offered")),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
-/// The session that a request names, with what it may touch.
+/// The session that a request names, with its roots.
 fn session(client: &Client, params: &Value) -> Result<(PathBuf, Vec<PathBuf>), Failure> {
     let Some(id) = params.get("sessionId").and_then(Value::as_str) else {
         return Err(bad_params("sessionId is missing"));
@@ -20,7 +20,7 @@ fn session(client: &Client, params: &Value) -> Result<(PathBuf, Vec<PathBuf>), F
     }
 }
 
-/// ROOT-17, FS-15: only what lies within the roots of the session, wherever links lead (ROOT-18).
+/// ROOT-17, FS-15: only paths within the roots of the session, with links resolved (ROOT-18).
 fn within(client: &Client, params: &Value, path: &str) -> Result<PathBuf, Failure> {
     let (cwd, roots) = session(client, params)?;
     let path = Path::new(path);
@@ -102,19 +102,20 @@ fn count(params: &Value, name: &str) -> Result<Option<usize>, Failure> {
 pub(super) fn read(client: &Client, params: &Value) -> Answer {
     let path = match text(params, "path") {
         Ok(path) => path,
-        // RPC-13: params that do not fit are refused as such.
+        // RPC-13: invalid params are refused as such.
         Err(_) if client.is("RPC-13") => return Err(failure(-32603, "something is missing")),
         Err(failure) => return Err(failure),
     };
     let (line, limit) = (count(params, "line")?, count(params, "limit")?);
-    // An example of a client that touches no disk: what it never reads it reads neither wrongly nor from outside.
+    // An example of a client that touches no disk: what it never reads it reads neither wrongly nor
+    // from outside.
     if client.is("FS-10/pretends") {
         return Ok(json!({ "content": "made up" }));
     }
     let path = within(client, params, path)?;
     let bytes = match std::fs::read(&path) {
         Ok(bytes) => bytes,
-        // FS-13: what is not there is -32002.
+        // FS-13: a missing file is -32002.
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let code = match client.setup.variant.as_deref() {
                 Some("RPC-15") => -32000,
@@ -139,7 +140,8 @@ pub(super) fn read(client: &Client, params: &Value) -> Answer {
     Ok(json!({ "content": lines(client, &content, line, limit, from) }))
 }
 
-/// FS-05, FS-06, FS-14: lines count from 1, a limit is a number of lines, and past the end there is nothing.
+/// FS-05, FS-06, FS-14: lines count from 1, a limit is a number of lines, and past the end there is
+/// nothing.
 fn lines(
     client: &Client,
     content: &str,

@@ -1,4 +1,4 @@
-//! Who the user is: authenticate, logout, auth/status.
+//! Authentication.
 
 use super::Client;
 use super::wire::Halt;
@@ -67,14 +67,16 @@ impl Client {
         self.call("authenticate", params).await.map(drop)
     }
 
-    /// AUTH-11, AUTH-12: the agent's program once more, with the method's words added; it worked if it ends well.
+    /// AUTH-11, AUTH-12: the agent's program once more, with the method's words added; it worked if
+    /// it ends well.
     async fn terminal_login(&self, args: Vec<String>, env: Vec<(String, String)>) -> Result<(), Halt> {
         let Some(relaunch) = &self.setup.relaunch else { return Err(Halt::Unsupported) };
         let args = if self.is("AUTH-11") { Vec::new() } else { args };
         if relaunch(args, env).await || self.is("AUTH-12") { Ok(()) } else { Err(Halt::Unsupported) }
     }
 
-    /// Asks, and once more after authenticating if the agent says that it is needed (AUTH-02, NES-07).
+    /// Asks, and once more after authenticating if the agent says that it is needed (AUTH-02,
+    /// NES-07).
     pub(super) async fn call_known(&self, method: &str, params: Value) -> Result<Value, Halt> {
         match self.call(method, params.clone()).await {
             // AUTH-19: also in the middle of a session.

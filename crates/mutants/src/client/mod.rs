@@ -1,19 +1,21 @@
-//! The good client, and its variants.
+//! The conformant client and its variants.
 //!
-//! [`client`] plays one client over a link: it performs the act of its [`Setup`] and leaves, as a command-line client does,
-//! and serves everything of v1 meanwhile. It speaks plain JSON, so that a variant can say what no typed client
-//! would let it say. A variant changes one behaviour, at the one place that asks `Client::is` for it.
+//! [`client`] plays one client over a link: it performs the act of its [`Setup`] and leaves, as a
+//! command-line client does, and serves everything of v1 meanwhile. It speaks plain JSON, so that a
+//! variant can say what no typed client would let it say. A variant changes one behaviour, at the
+//! one place that asks `Client::is` for it.
 //!
-//! Read `wire` (what it says), `hear` (what it hears), `acts` (what it does), then the services by topic.
+//! Read `wire` (what it says), `incoming` (what it hears), `actions` (what it does), then the
+//! services by topic.
 
-mod acts;
+mod actions;
 mod elicit;
 mod files;
-mod hear;
+mod incoming;
 mod login;
 mod nes;
 mod open;
-mod permits;
+mod permissions;
 mod sessions;
 mod shell;
 mod terminals;
@@ -33,7 +35,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use wire::Halt;
 
-/// Starts the agent's program once more, with these arguments and variables added, and tells whether it ended well.
+/// Starts the agent's program once more, with these arguments and variables added, and tells
+/// whether it ended well.
 pub type Relaunch = Arc<
     dyn Fn(Vec<String>, Vec<(String, String)>) -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync,
 >;
@@ -43,7 +46,7 @@ pub type Relaunch = Arc<
 pub struct Setup {
     /// The variant to play; the good client without one.
     pub variant: Option<String>,
-    /// What to do: `prompt` unless said, see `acts`.
+    /// What to do: `prompt` unless said, see `actions`.
     pub act: String,
     /// The text of the prompt.
     pub prompt: String,
@@ -53,7 +56,8 @@ pub struct Setup {
     pub session: Option<String>,
     /// Directories beside `cwd`.
     pub roots: Vec<PathBuf>,
-    /// Whether terminals start processes; else a small interpreter runs their scripts in tokio's time.
+    /// Whether terminals start processes; else a small interpreter runs their scripts in tokio's
+    /// time.
     pub processes: bool,
     /// What the user does meanwhile: `cancel`, `allow`.
     pub cues: Option<mpsc::Receiver<String>>,
@@ -61,7 +65,8 @@ pub struct Setup {
     pub relaunch: Option<Relaunch>,
 }
 
-/// Plays a client over `link` until its act is done or the agent is gone, and returns its exit code.
+/// Plays a client over `link` until its act is done or the agent is gone, and returns its exit
+/// code.
 pub async fn client(link: Link, mut setup: Setup) -> u8 {
     let cues = setup.cues.take();
     let (reader, writer) = link.split();
@@ -74,13 +79,13 @@ pub async fn client(link: Link, mut setup: Setup) -> u8 {
     });
     let listening = Arc::clone(&client);
     let ended = {
-        let act = acts::perform(&client);
-        let hear = hear::hear(&listening, reader);
-        let user = acts::user(&client, cues);
-        tokio::pin!(act, hear, user);
+        let act = actions::perform(&client);
+        let incoming = incoming::receive(&listening, reader);
+        let user = actions::user(&client, cues);
+        tokio::pin!(act, incoming, user);
         tokio::select! {
             ended = &mut act => ended,
-            () = &mut hear => Err(Halt::Gone),
+            () = &mut incoming => Err(Halt::Gone),
             () = &mut user => Err(Halt::Gone),
         }
     };
@@ -111,13 +116,14 @@ pub(crate) struct State {
     last_id: u64,
     /// Who waits for the answer to which of our requests, by the text of the id.
     waiting: HashMap<String, oneshot::Sender<Result<Value, Value>>>,
-    /// The agent's requests at work, by the text of their id: to be told when the agent withdraws them.
+    /// The agent's requests at work, by the text of their id: to be told when the agent withdraws
+    /// them.
     serving: HashMap<String, Arc<Notify>>,
     /// The answer to initialize.
     pub(crate) agent: Value,
     pub(crate) sessions: HashMap<String, Session>,
     pub(crate) terminals: HashMap<String, Arc<terminals::Terminal>>,
-    pub(crate) questions: Vec<permits::Question>,
+    pub(crate) questions: Vec<permissions::Question>,
     pub(crate) commands: Vec<String>,
     /// How many terminals were made.
     pub(crate) made: u64,
@@ -150,8 +156,8 @@ impl Client {
         self.setup.act == act
     }
 
-    /// From here on it neither speaks nor listens, and leaves only when the agent does: how variants fail that cannot take
-    /// something.
+    /// From here on it neither speaks nor listens, and leaves only when the agent does: how
+    /// variants fail that cannot take something.
     pub(crate) fn halt(&self) {
         self.state().stopped = true;
     }

@@ -32,7 +32,7 @@ pub(super) async fn perform(client: &Client) -> Result<(), Halt> {
         question["context"] = context;
     }
     let answer = client.call("nes/suggest", question).await?;
-    // NES-13: what became of each.
+    // NES-13: the fate of each suggestion is reported.
     for suggestion in answer.get("suggestions").and_then(Value::as_array).into_iter().flatten() {
         client.tell("nes/accept", json!({ "sessionId": session, "id": suggestion["id"] })).await;
     }
@@ -61,7 +61,7 @@ impl Document<'_> {
     }
 }
 
-/// NES-11: the whole text, or what was added where, as the agent wants it.
+/// NES-11: the whole text or the change, as the agent asks.
 fn changed(client: &Client) -> Value {
     let state = client.state();
     let kind = state.agent.pointer("/agentCapabilities/nes/events/document/didChange/syncKind").cloned();
@@ -74,7 +74,8 @@ fn changed(client: &Client) -> Value {
     json!({ "range": { "start": end, "end": end }, "text": ADDED })
 }
 
-/// Where `text` ends. NES-09: counted from 0; NES-10: in units of UTF-16 unless something else was agreed.
+/// Where `text` ends. NES-09: counted from 0; NES-10: in units of UTF-16 unless something else was
+/// agreed.
 fn position(client: &Client, text: &str) -> Value {
     let line = text.matches('\n').count();
     let last = text.rsplit('\n').next().unwrap_or_default();
@@ -83,7 +84,7 @@ fn position(client: &Client, text: &str) -> Value {
     json!({ "line": line + first, "character": character + first })
 }
 
-/// NES-03, NES-18: what the agent asked to be told, no more of it than it asked for.
+/// NES-03, NES-18: only the requested context, within its limits.
 fn context(client: &Client) -> Value {
     let mut context = json!({});
     if client.agent_has("/nes/context/diagnostics") {

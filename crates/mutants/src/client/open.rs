@@ -1,4 +1,4 @@
-//! The first words, and what a session is opened with.
+//! `initialize` and the params of sessions.
 
 use super::Client;
 use super::wire::{Answer, Halt, failure};
@@ -13,7 +13,7 @@ impl Client {
             let _ = self.call("session/new", self.opening()).await;
         }
         if self.is("INIT-02") || self.is("SESS-01") {
-            // Asked before the answer to initialize is there; what becomes of it does not matter.
+            // Sent before the answer to initialize; the outcome does not matter.
             let (id, answer) = self.ask("initialize", params).await;
             if self.is("SESS-01") {
                 let _ = self.ask("session/new", self.opening()).await;
@@ -27,7 +27,7 @@ impl Client {
 
     fn introduced(&self, agent: Value) -> Result<(), Halt> {
         let version = agent.get("protocolVersion").and_then(Value::as_u64);
-        // INIT-16, INIT-20: whatever the agent can, or says that it can.
+        // INIT-16, INIT-20: any capabilities are accepted.
         let capabilities = agent.get("agentCapabilities");
         let stumbles = match capabilities {
             None => self.is("INIT-16"),
@@ -37,7 +37,7 @@ impl Client {
             return Err(Halt::Unsupported);
         }
         self.state().agent = agent;
-        // INIT-09: what we do not speak we do not try to speak.
+        // INIT-09: an unknown version ends the connection.
         match version {
             Some(1) => Ok(()),
             _ if self.is("INIT-09") => Ok(()),
@@ -98,8 +98,8 @@ impl Client {
         capabilities
     }
 
-    /// Whether the agent announced what stands at `pointer`. INIT-15, INIT-19: an object or `true` is yes; null, false
-    /// and nothing are no.
+    /// Whether the agent announced the capability at `pointer`. INIT-15, INIT-19: an object or
+    /// `true` is yes; null, false and nothing are no.
     pub(super) fn agent_has(&self, pointer: &str) -> bool {
         if self.ignores(pointer) {
             return true;
@@ -113,7 +113,7 @@ impl Client {
         }
     }
 
-    /// Ends the action unless the agent announced what stands at `pointer`.
+    /// Ends the action unless the agent announced the capability at `pointer`.
     pub(super) fn require(&self, pointer: &str) -> Result<(), Halt> {
         if self.agent_has(pointer) { Ok(()) } else { Err(Halt::Unsupported) }
     }
@@ -146,7 +146,7 @@ impl Client {
         self.setup.variant.as_deref().is_some_and(|variant| rules.contains(&variant))
     }
 
-    /// What session/new, load, resume and fork have in common.
+    /// The params that session/new, load, resume and fork share.
     pub(super) fn opening(&self) -> Value {
         // SESS-33: a session needs its directory and the list of servers.
         if self.is("SESS-33") && self.acts("prompt") {
@@ -234,7 +234,7 @@ impl Client {
 /// MCPA-05: the inner answer, result or error; an error of ours only when the server is not there.
 pub(super) fn mcp_message(client: &Client, params: &Value) -> Answer {
     if !client.acts("mcp_acp") {
-        return super::hear::unknown(client, "mcp/message");
+        return super::incoming::unknown(client, "mcp/message");
     }
     let known = params.get("serverId").and_then(Value::as_str).is_some_and(|id| id.starts_with("server-"));
     if !known {

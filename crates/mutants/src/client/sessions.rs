@@ -1,4 +1,4 @@
-//! Session methods beside the prompt.
+//! Session methods other than the prompt.
 
 use super::wire::Halt;
 use super::{Client, Session};
@@ -62,7 +62,7 @@ impl Client {
         }
     }
 
-    /// What session/load and session/resume are sent with.
+    /// The params of session/load and session/resume.
     fn known(&self, id: &str) -> Value {
         let mut params = self.opening();
         params["sessionId"] = json!(id);
@@ -102,7 +102,7 @@ impl Client {
         self.call_known("session/resume", params).await.map(drop)
     }
 
-    /// SSTAT-02: a status that nobody knows counts as saved.
+    /// SSTAT-02: an unknown status counts as saved.
     async fn status(&self, id: &str) -> Result<String, Halt> {
         if !self.agent_has("/sessionCapabilities/status") {
             return Ok("saved".to_owned());
@@ -115,7 +115,7 @@ impl Client {
         Ok(status)
     }
 
-    /// SSTAT-10: what lies in the archive is taken out of it first.
+    /// SSTAT-10: an archived session is unarchived first.
     async fn unarchive(&self, id: &str) -> Result<(), Halt> {
         let listed = self.list().await?;
         let archived =
@@ -182,13 +182,14 @@ impl Client {
         self.call("session/set_title", json!({ "sessionId": id, "title": "A title" })).await.map(drop)
     }
 
-    /// MODE-03, MODE-05: another of the modes that there are. MODE-09, CONF-02: options come before modes.
+    /// MODE-03, MODE-05: another of the modes that there are. MODE-09, CONF-02: options come before
+    /// modes.
     pub(super) async fn change_mode(&self, id: &str, opened: &Value) -> Result<(), Halt> {
         let options = opened.get("configOptions").and_then(Value::as_array);
         if options.is_some_and(|options| !options.is_empty()) && !self.is("MODE-09") && !self.is("CONF-02") {
             return self.change_option(id, opened).await;
         }
-        // MODE-12: without options, modes are what there is.
+        // MODE-12: modes are used if there are no options.
         if self.is("MODE-12") {
             return Ok(());
         }
@@ -209,8 +210,8 @@ impl Client {
         Ok(())
     }
 
-    /// CONF-14: another value of an option, whatever its category (CONF-09). CONF-06: options of kinds that we do not
-    /// know are left alone.
+    /// CONF-14: another value of an option, whatever its category (CONF-09). CONF-06: options of
+    /// kinds that we do not know are left alone.
     pub(super) async fn change_option(&self, id: &str, opened: &Value) -> Result<(), Halt> {
         let options = opened.get("configOptions").and_then(Value::as_array).into_iter().flatten();
         for option in options {
@@ -266,13 +267,14 @@ impl Client {
         self.call("session/set_model", json!({ "sessionId": id, "modelId": model })).await.map(drop)
     }
 
-    /// PROV-02, PROV-13: what there is, and off with one that is not needed.
+    /// PROV-02, PROV-13: lists providers and disables those that are not required.
     pub(super) async fn providers(&self) -> Result<(), Halt> {
         self.require("/providers")?;
         let listed = self.call("providers/list", json!({})).await?;
         for provider in listed.get("providers").and_then(Value::as_array).into_iter().flatten() {
             let off = provider.get("current").is_none_or(Value::is_null);
-            // PROV-04: one that is off has no address. PROV-10: nor is its language always one that we know.
+            // PROV-04: one that is off has no address. PROV-10: nor is its language always one that
+            // we know.
             let odd = provider["supported"].as_array().into_iter().flatten().any(|name| name == "_x");
             if (off && self.is("PROV-04")) || (odd && self.is("PROV-10")) {
                 self.stop().await;

@@ -1,7 +1,8 @@
-//! What runs in a terminal: a process, or a small interpreter that lives in tokio's time.
+//! Commands of a terminal: a process, or a small interpreter on tokio's clock.
 //!
-//! Tests with a paused clock cannot wait for processes, so the interpreter knows the few commands that a checker
-//! gives to a shell: `echo`, `printf`, `seq`, `sleep`, `exit`, `pwd`, one after the other, with `>&2` and `$NAME`.
+//! Tests with a paused clock cannot wait for processes, so the interpreter knows the few commands
+//! that a checker gives to a shell: `echo`, `printf`, `seq`, `sleep`, `exit`, `pwd`, one after the
+//! other, with `>&2` and `$NAME`.
 
 use super::terminals::{Exit, Terminal};
 use std::io::Read;
@@ -10,7 +11,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What to run.
+/// A command.
 pub(super) struct Program {
     pub(super) command: String,
     pub(super) args: Vec<String>,
@@ -18,7 +19,8 @@ pub(super) struct Program {
     pub(super) cwd: PathBuf,
 }
 
-/// Runs the script of `sh -c SCRIPT`, or the one command given, until it ends or is killed; `false` if it is not known.
+/// Runs the script of `sh -c SCRIPT`, or the one command given, until it ends or is killed; `false`
+/// if it is not known.
 pub(super) fn pretend(program: Program, terminal: Arc<Terminal>) -> bool {
     let name = program.command.rsplit('/').next().unwrap_or_default();
     let steps: Vec<Vec<String>> = match (name, program.args.as_slice()) {
@@ -121,11 +123,11 @@ fn unescape(text: &str) -> Vec<u8> {
 pub(super) fn start(program: Program, terminal: Arc<Terminal>) -> bool {
     let Ok((mut output, input)) = std::io::pipe() else { return false };
     let Ok(errors) = input.try_clone() else { return false };
-    // TERM-14, TERM-15: a program and its arguments, with what the agent adds to our environment.
+    // TERM-14, TERM-15: a program, its arguments and additional variables.
     let mut command = tokio::process::Command::new(&program.command);
     command.args(&program.args).envs(program.env).current_dir(program.cwd);
     command.stdin(Stdio::null()).stdout(input).stderr(errors).kill_on_drop(true);
-    // A group of its own, so that what a shell has started ends with it.
+    // A process group of its own, so that children of a shell end with it.
     #[cfg(unix)]
     command.process_group(0);
     let Ok(mut child) = command.spawn() else { return false };

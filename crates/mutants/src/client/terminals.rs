@@ -165,14 +165,14 @@ fn program(client: &Client, params: &Value) -> Result<shell::Program, Failure> {
     Ok(shell::Program { command: command.to_owned(), args, env, cwd })
 }
 
-/// TERM-04: the id is there at once, whatever the command does.
+/// TERM-04: the id is returned at once.
 pub(super) async fn create(client: &Client, params: &Value) -> Answer {
     let program = program(client, params)?;
     let limit = params.get("outputByteLimit").and_then(Value::as_u64);
     let terminal =
         Terminal::new(client, limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX));
     let run = if client.setup.processes { shell::start } else { shell::pretend };
-    // TERM-18: what cannot be started is no terminal.
+    // TERM-18: a command that cannot be started gets no terminal.
     if !run(program, Arc::clone(&terminal)) && !client.is("TERM-18") {
         return Err(failure(-32603, "the command cannot be started"));
     }
@@ -189,7 +189,7 @@ pub(super) async fn create(client: &Client, params: &Value) -> Answer {
     Ok(json!({ "terminalId": id }))
 }
 
-/// TERM-08: what there is so far, and the end only if there was one.
+/// TERM-08: the output so far, with the exit status only after the exit.
 pub(super) fn output(client: &Client, params: &Value) -> Answer {
     let terminal = match client.terminal(params) {
         Err(_) if client.is("RPC-24") => return Err(Failure::Silence),
@@ -207,7 +207,7 @@ pub(super) fn output(client: &Client, params: &Value) -> Answer {
     Ok(answer)
 }
 
-/// TERM-09, TERM-17: every waiter is told, when it has ended.
+/// TERM-09, TERM-17: every waiting request is answered at the exit.
 pub(super) async fn wait(client: &Client, id: &Value, params: &Value) -> Answer {
     let terminal = client.terminal(params)?;
     let withdrawn = client.serve(id);

@@ -1,4 +1,4 @@
-//! What the client says: requests, notifications, answers, each as one line.
+//! The client's connection: writes requests, notifications and answers.
 
 use super::Client;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use tokio::sync::{Notify, oneshot};
 pub(crate) enum Halt {
     /// The agent refused a request.
     Refused(Value),
-    /// The agent cannot do what the act needs.
+    /// The agent lacks a capability that the action needs.
     Unsupported,
     /// The connection is at its end.
     Gone,
@@ -74,7 +74,7 @@ impl Client {
         self.state().waiting.remove(&id.to_string());
         match outcome {
             Ok(Ok(result)) => Ok(result),
-            // RPC-16, ELIC-34: a code that nobody knows is a refusal like any other.
+            // RPC-16, ELIC-34: an unknown code is an error like any other.
             Ok(Err(error)) => {
                 let stumbles = match error.get("code").and_then(Value::as_i64) {
                     Some(-31999) => self.is("RPC-16"),
@@ -154,11 +154,11 @@ impl Client {
             }
             _ => out.feed(text.as_bytes()),
         }
-        // An agent that reads no more shows itself as the end of what it says.
+        // A failed write shows as the end of the agent's output.
         let _ = out.flush().await;
     }
 
-    /// What variants do to requests.
+    /// Applies variants to requests.
     fn spoil_request(&self, method: &str, request: &mut Value) {
         match (self.setup.variant.as_deref(), method) {
             (Some("RPC-01"), "session/prompt") => request["jsonrpc"] = json!("1.0"),
@@ -172,7 +172,7 @@ impl Client {
         }
     }
 
-    /// What variants do to answers.
+    /// Applies variants to answers.
     fn spoil_answer(&self, method: &str, answer: &mut Value) {
         let failed = answer.get("error").is_some();
         match (self.setup.variant.as_deref(), method) {
@@ -209,7 +209,7 @@ impl Client {
         self.state().serving.remove(&id.to_string());
     }
 
-    /// CANCEL-20: an id that is not at work is nobody's.
+    /// CANCEL-20: an unknown id is ignored.
     pub(crate) fn withdraw(&self, id: &Value) {
         let mark = self.state().serving.get(&id.to_string()).cloned();
         if let Some(mark) = mark {
@@ -217,7 +217,8 @@ impl Client {
         }
     }
 
-    /// Hands an answer of the agent to who waits for it. RPC-14: one that nobody waits for is dropped.
+    /// Delivers an answer of the agent to the pending request. RPC-14: an unsolicited one is
+    /// dropped.
     pub(crate) fn resolve(&self, id: &Value, outcome: Result<Value, Value>) {
         let waiter = self.state().waiting.remove(&id.to_string());
         if let Some(waiter) = waiter {

@@ -1,4 +1,4 @@
-//! What is told of the user's account.
+//! The user's account.
 
 use serde_json::Value;
 

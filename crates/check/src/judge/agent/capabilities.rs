@@ -1,5 +1,5 @@
-//! What the client did not advertise is not used: INIT-15 as a whole. The rules of the single capabilities are looked after where
-//! both sides are (`judge/capability_use.rs`).
+//! INIT-15: capabilities that the client did not advertise are not used. `judge/capability_use.rs`
+//! judges the rules about single capabilities, for both roles.
 
 use serde_json::Value;
 
@@ -10,7 +10,8 @@ use crate::Role;
 /// INIT-15, PLAN-07, PLAN-08.
 pub(super) struct Capabilities;
 
-/// The capability of the client, a path below `clientCapabilities`, that a call of the agent needs, or an answer with such a result.
+/// The capability of the client, a path below `clientCapabilities`, that a call of the agent needs,
+/// or an answer with such a result.
 fn gate(method: &str, payload: &Value) -> Option<&'static str> {
     match method {
         "fs/read_text_file" => Some("fs.readTextFile"),

@@ -1,4 +1,4 @@
-//! RPC-15: codes mean what they mean.
+//! RPC-15: the meaning of error codes.
 
 use super::super::{EventLog, Findings, Message, Watcher};
 use crate::Role;

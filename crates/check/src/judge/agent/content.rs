@@ -73,8 +73,8 @@ fn block(message: &Message, block: &Value, out: &mut Findings) {
     }
 }
 
-/// Whether the text is base64 in either alphabet, padded or not, since the sources do not say which. No decoder
-/// of the `base64` crate accepts all of these.
+/// Whether the text is base64 in either alphabet, padded or not, since the sources do not say
+/// which. No decoder of the `base64` crate accepts all of these.
 fn is_base64(text: &str) -> bool {
     let body = text.trim_end_matches('=');
     let known =

@@ -1,4 +1,4 @@
-//! Lists of sessions, and what is told of a session.
+//! Lists and titles of sessions.
 
 use std::collections::BTreeMap;
 
@@ -68,7 +68,8 @@ impl Lists {
             && (title.is_null() || title.is_string())
             && (time.is_null() || time.as_str().is_some_and(is_time));
         out.check("LIST-10", message, whole, || format!("a session is {info}"));
-        // LIST-12: only what contradicts the meaning of null and of absence is judged; a title may be shortened or made anew.
+        // LIST-12: only what contradicts the meaning of null and of absence is judged; a title may
+        // be shortened or made anew.
         let Some(told) = info["sessionId"].as_str().and_then(|id| self.titles.get(id)) else { return };
         out.check("LIST-12", message, told.is_some() != title.is_null(), || match told {
             Some(_) => "no update cleared the title, and the list has none".to_owned(),

@@ -1,4 +1,4 @@
-//! MCP servers behind the connection.
+//! MCP servers over the connection.
 
 use std::collections::BTreeSet;
 

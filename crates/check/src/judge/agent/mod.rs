@@ -1,7 +1,7 @@
-//! Watchers of what agents say.
+//! Watchers of agents.
 //!
-//! Each file is a family of rules. A watcher passes a rule when a message shows it kept and fails it when one shows it broken;
-//! where the protocol leaves freedom, it records nothing.
+//! One file per section of rules. A watcher records a pass when a message shows a rule kept and a
+//! failure when it shows it broken; where the protocol leaves freedom, it records nothing.
 
 mod account;
 mod capabilities;

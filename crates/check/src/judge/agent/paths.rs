@@ -63,7 +63,8 @@ fn tool(message: &Message, call: &Value, out: &mut Findings) {
     }
 }
 
-/// Breaks `rule` and ROOT-04 together, for a path that is a string; what is none is a matter of `rule` alone.
+/// Breaks `rule` and ROOT-04 together, for a path that is a string; what is none is a matter of
+/// `rule` alone.
 fn path(message: &Message, path: &Value, rule: &'static str, out: &mut Findings) {
     let Some(text) = path.as_str() else {
         out.fail(rule, message, format!("a path is {path}"));

@@ -1,4 +1,4 @@
-//! Questions of permission.
+//! Permission requests.
 
 use serde_json::Value;
 
@@ -33,8 +33,8 @@ impl Watcher for Permissions {
     }
 }
 
-/// PERM-13: while a question is open, what it is about does not happen. Seen is the end of its tool call, and a write to a path
-/// that the call names.
+/// PERM-13: the tool call waits for the answer. Visible violations are the end of the tool call and
+/// a write to a path that it names.
 fn before_the_answer(message: &Message, log: &EventLog, method: &str, params: &Value, out: &mut Findings) {
     for asked in log.open_for(Role::Agent, "session/request_permission") {
         let call = &asked.params["toolCall"];

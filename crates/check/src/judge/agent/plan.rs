@@ -64,7 +64,8 @@ impl Plans {
             now.insert(content);
         }
         let known = self.plans.entry((session.to_owned(), plan.to_owned())).or_default();
-        // PLAN-03, PLAN-05: entries may be dropped for good. One that is gone and then there again was left out.
+        // PLAN-03, PLAN-05: entries may be dropped for good. One that is gone and then there again
+        // was left out.
         let back = now.iter().find(|content| known.dropped.contains(*content)).cloned();
         known.dropped.extend(known.unfinished.difference(&now).cloned());
         known.updates += 1;

@@ -1,4 +1,4 @@
-//! The answer to `initialize`, and what it promises.
+//! The answer to `initialize`.
 
 use serde_json::Value;
 
@@ -50,7 +50,8 @@ impl Watcher for Setup {
             promises(message, result, out);
             encoding(message, &asked.params, result, out);
         }
-        // INIT-28, EXT-09: whoever calls by a name of its own has told of it in `_meta` of a capability.
+        // INIT-28, EXT-09: whoever calls by a name of its own has told of it in `_meta` of a
+        // capability.
         if let Some((method, _)) = message.call(Role::Agent).filter(|(method, _)| method.starts_with('_')) {
             let told = log.announces_extensions();
             for rule in ["INIT-28", "EXT-09"] {

@@ -64,8 +64,8 @@ impl Tools {
         out.check("TOOL-20", message, known == name, || format!("the tool {known:?} is now called {name:?}"));
     }
 
-    /// TOOL-02: an id that stood for a finished call does not stand for another one. (Saying `tool_call` again for one that is not
-    /// finished happens, and means an update.)
+    /// TOOL-02: an id that stood for a finished call does not stand for another one. (Saying
+    /// `tool_call` again for one that is not finished happens, and means an update.)
     fn announced(
         &self,
         message: &Message,
@@ -106,7 +106,7 @@ fn terminal(message: &Message, log: &EventLog, id: &Value, out: &mut Findings) {
 
 /// TOOL-10: what was announced in a turn has ended with it.
 fn finished(message: &Message, log: &EventLog, session: &str, out: &mut Findings) {
-    // With two turns at once nobody can say to which one a call belongs.
+    // With two turns at once it is unknown to which one a call belongs.
     let Some(session) = log.sessions.get(session).filter(|session| session.prompts.len() == 1) else {
         return;
     };

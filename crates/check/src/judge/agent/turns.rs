@@ -1,4 +1,4 @@
-//! Turns: how they end.
+//! The end of turns.
 
 use super::super::{EventLog, Findings, Message, Watcher};
 use super::is_one_of;

@@ -107,7 +107,8 @@ fn option(log: &EventLog, message: &Message, params: &Value, out: &mut Findings)
             });
             values.any(|entry| entry["value"] == *value)
         }
-        // An option of an unknown type has no values to compare with; CONF-06 says to leave it alone.
+        // An option of an unknown type has no values to compare with; CONF-06 says to leave it
+        // alone.
         _ => return,
     };
     out.check("CONF-14", message, kept, || {

@@ -1,7 +1,7 @@
-//! Watchers of what clients say.
+//! Watchers of clients.
 //!
-//! Shapes, order and capabilities are judged for both sides elsewhere; here is what only a look at the values shows: paths that are
-//! absolute, ids that were offered, content that is what it says.
+//! Shapes, order and capabilities are judged for both roles elsewhere; these watchers judge values:
+//! absolute paths, offered ids, valid content.
 
 mod choices;
 mod opening;

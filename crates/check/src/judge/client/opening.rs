@@ -1,4 +1,4 @@
-//! How a client introduces itself, and whom it says that the user is.
+//! The client's `initialize` and authentication.
 
 use serde_json::Value;
 

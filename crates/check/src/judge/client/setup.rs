@@ -1,4 +1,4 @@
-//! What a client opens sessions with and puts into prompts.
+//! The params of sessions and prompts.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -58,7 +58,7 @@ async fn auth(stage: &mut Stage) -> Step {
     Ok(())
 }
 
-/// AUTH-22: asked twice, the same is told, and never -32000.
+/// AUTH-22: two requests get the same answer, and never -32000.
 async fn ask_status(stage: &mut Stage) -> Step {
     if stage.need("auth.status").is_err() {
         return Ok(());

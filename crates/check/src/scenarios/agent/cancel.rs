@@ -26,13 +26,14 @@ scenario_table! { Agent:
         ["CANCEL-16", "CANCEL-21", "CANCEL-23"] needs [Need::Prompt(PromptKind::Ask)] => request;
 }
 
-/// What the answer to a cancelled turn must be. `sure`: the turn could not have ended before the agent heard of the cancel.
+/// Checks the answer to a cancelled turn. `sure`: the turn could not have ended before the cancel
+/// arrived.
 async fn judge(stage: &mut Stage, id: &Id, sure: bool) -> Result<Option<Value>, Stop> {
     match stage.expect(id).await {
         Ok(Ok(result)) => {
             let reason = result["stopReason"].clone();
             if reason == "cancelled" {
-                ["CANCEL-05", "CANCEL-06"].into_iter().for_each(|rule| stage.pass(rule));
+                stage.pass_all(&["CANCEL-05", "CANCEL-06"]);
             } else if sure {
                 stage.fail(
                     "CANCEL-05",
@@ -75,7 +76,8 @@ async fn at_once(stage: &mut Stage) -> Step {
     let session = begin(stage).await?;
     let id = stage.prompt(&session, PromptKind::Think).await?;
     stage.cancel(&session).await?;
-    // The agent has read past the cancel when this is answered; a turn that has ended by then is no evidence.
+    // The agent has read past the cancel when this is answered; a turn that has ended by then is no
+    // evidence.
     ping(stage).await?;
     let sure = is_open(stage, &session, &id);
     judge(stage, &id, sure).await?;

@@ -1,4 +1,4 @@
-//! Prompts of every content, extensions, and what else a prompt can be.
+//! Prompts with every kind of content, extensions, and other forms of prompts.
 
 use std::time::Duration;
 
@@ -110,7 +110,7 @@ async fn failing(stage: &mut Stage) -> Step {
     Ok(())
 }
 
-/// PROMPT-10: one who works for long is heard of before the end.
+/// PROMPT-10: a long turn reports progress before its end.
 async fn long(stage: &mut Stage) -> Step {
     let session = begin(stage).await?;
     stage.probe().await?;
@@ -133,7 +133,7 @@ async fn long(stage: &mut Stage) -> Step {
         return unseen("the turn was over at once");
     }
     let first = message.iter().find(|message| message.update().is_some()).map(|message| message.at);
-    // What comes only with the end of a long turn came too late.
+    // Updates that come only with the end of a long turn are too late.
     let spread = first.is_some_and(|first| end.saturating_sub(first).as_millis() >= 200);
     stage.check("PROMPT-10", spread, "a long turn had no update before its end");
     Ok(())
@@ -163,7 +163,8 @@ async fn two(stage: &mut Stage) -> Step {
     if queued {
         stage.expect(&two).await?.ok();
     }
-    // Queued, refused, or the first one is given up: all of it is allowed. Two turns that both run to their end are not.
+    // Queued, refused, or the first one is given up: all of it is allowed. Two turns that both run
+    // to their end are not.
     let beside = waits && served && first.is_ok_and(|result| result["stopReason"] == "end_turn");
     stage.check("PROMPT-13", !beside, "a second turn ran beside the first in one session");
     Ok(())

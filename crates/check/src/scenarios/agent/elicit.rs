@@ -51,7 +51,7 @@ fn filled(params: &Value, text: &str) -> Value {
     content
 }
 
-/// Elicitations are answered with this action, and what they ask for.
+/// Answers elicitations with this action and the requested content.
 fn answer(stage: &mut Stage, action: &'static str, text: &'static str) {
     stage.services.answer_with("elicitation/create", move |params| {
         let mut result = json!({ "action": action });
@@ -70,7 +70,7 @@ async fn form(stage: &mut Stage) -> Step {
     if !stage.received(mark).iter().any(|message| asks(message)) {
         return unseen("the agent asked for nothing with a form");
     }
-    // ELIC-12: what does not fit the schema is not taken.
+    // ELIC-12: content that does not fit the schema is rejected.
     stage.services.answer_with("elicitation/create", |params| {
         let names = params["requestedSchema"]["properties"].as_object();
         let content: serde_json::Map<String, Value> =
@@ -136,7 +136,7 @@ async fn odd(stage: &mut Stage) -> Step {
     Ok(())
 }
 
-/// A watcher looks at what the form asks for.
+/// A watcher judges the form.
 async fn secret(stage: &mut Stage) -> Step {
     stage.initialize(json!({ "elicitation": { "form": {} } })).await?;
     let session = stage.new_session().await?;
@@ -170,11 +170,12 @@ async fn page(stage: &mut Stage) -> Step {
         return unseen("the agent asked for no visit of a page");
     }
     ping(stage).await?;
-    // Nobody has opened anything: whoever is told that it is done was told so too early.
+    // The page was never opened, so a completion comes too early.
     let done = |message: &Message| message.method() == Some("elicitation/complete");
     let early = stage.received(mark).iter().any(|message| done(message));
     stage.check("ELIC-17", !early, "the user agreed to visit a page, and that was taken for the visit");
-    // A page that an agent under test serves is not there; one that knows this notification takes it for the visit.
+    // A page that an agent under test serves is not there; one that knows this notification takes
+    // it for the visit.
     let pages: Vec<Value> = stage
         .received(mark)
         .iter()

@@ -107,14 +107,14 @@ async fn garbage(stage: &mut Stage) -> Step {
     };
     match codes.as_slice() {
         [-32700] => {
-            stage.pass("RPC-09");
-            stage.pass("RPC-15");
+            stage.pass_all(&["RPC-09", "RPC-15"]);
         }
         [] => stage.fail("RPC-09", "a line that is not JSON was not answered"),
         [code] => stage.fail("RPC-15", format!("a line that is not JSON was answered with {code}")),
         _ => stage.fail("RPC-09", format!("one line that is not JSON was answered with {codes:?}")),
     }
-    // STDIO-01: bytes that are no UTF-8. The agent may refuse them or hang up; it may not fall silent.
+    // STDIO-01: bytes that are no UTF-8. The agent may refuse them or hang up; it may not fall
+    // silent.
     stage.send_line(b"{\"jsonrpc\":\"2.0\",\"method\":\"_attache/\xff\xfe\"}").await?;
     match stage.probe().await {
         Ok(_) | Err(Stop::PeerGone) => stage.pass("STDIO-01"),
@@ -150,7 +150,7 @@ async fn no_message(stage: &mut Stage) -> Step {
     Ok(())
 }
 
-/// What comes after a line that is no message; an agent that ends there has broken `rule`.
+/// Returns the messages after an invalid line; an agent that exits there has broken `rule`.
 async fn after(stage: &mut Stage, line: &str, rule: &'static str) -> Result<Vec<Rc<Message>>, Stop> {
     stage.send_line(line).await?;
     let message = stage.probe().await;
@@ -274,7 +274,8 @@ async fn two_reads(stage: &mut Stage) -> Step {
     let Some(first) = stage.during(&id, read).await? else {
         return unseen("the agent read no file through the client");
     };
-    // If a second one comes while the first waits, they are open together; a watcher looks at their ids.
+    // If a second one comes while the first waits, they are open together; a watcher looks at their
+    // ids.
     ping(stage).await?;
     stage.services.release("fs/read_text_file");
     stage.answer(first.id().unwrap_or(&Value::Null), json!({ "content": "text\n" })).await?;
@@ -317,8 +318,8 @@ async fn lines(stage: &mut Stage) -> Step {
     if stage.turn(&session, PromptKind::Lines).await?.is_err() {
         return unseen("a prompt without anything odd fails too");
     }
-    // STDIO-16: only 0x0A ends a line; U+2028 stands unescaped in this prompt. Beside it are words that were just taken, so whoever
-    // refuses it does so for that.
+    // STDIO-16: only 0x0A ends a line; U+2028 stands unescaped in this prompt. The rest of the
+    // prompt was accepted before, so a refusal is about that character.
     let words = stage.prompt_text(PromptKind::Lines);
     let odd = "one\u{2028}two\u{85}three";
     let blocks = json!([{ "type": "text", "text": words }, { "type": "text", "text": odd }]);

@@ -14,7 +14,7 @@ scenario_table! { Agent:
         => wish("Delegate the question what time it is to a subagent.");
 }
 
-/// Watchers look at what comes of it.
+/// Watchers judge the reaction.
 async fn wish(stage: &mut Stage, text: &str) -> Step {
     let session = begin(stage).await?;
     turn(stage, &session, text).await?.ok();

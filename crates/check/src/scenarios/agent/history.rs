@@ -1,4 +1,4 @@
-//! Sessions that come back: load and resume.
+//! Restored sessions: load and resume.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -83,7 +83,7 @@ fn message_ids(stage: &Stage, session: &str, mark: usize) -> Vec<Value> {
     replay(stage, session, mark).map(|(_, _, update)| update["messageId"].clone()).collect()
 }
 
-/// SESS-12: what comes after the answer is not replay any more.
+/// SESS-12: updates after the answer are no replay.
 fn on_time(stage: &mut Stage, session: &str, mark: usize, id: &Id) {
     let answers = |message: &Rc<Message>| message.id() == Some(id) && message.method().is_none();
     let answer = stage.received(mark).iter().position(answers).unwrap_or_default();
@@ -98,7 +98,8 @@ fn on_time(stage: &mut Stage, session: &str, mark: usize, id: &Id) {
     }
 }
 
-/// SESS-11: what the user said and what the agent said, on time or not. Blanks and the cutting into pieces may differ.
+/// SESS-11: the messages of user and agent, whenever they come. White space and chunk boundaries
+/// may differ.
 fn whole(stage: &mut Stage, session: &str, mark: usize, said: &str) {
     let gather = |wanted: &str| -> String {
         let texts = replay(stage, session, mark).filter(|(_, kind, _)| *kind == wanted);
@@ -145,8 +146,8 @@ fn contents(stage: &Stage, session: &str, mark: usize) -> Contents {
     found
 }
 
-/// TOOL-06: the content of an update stands in the place of what was there. An agent that thinks it is added shows so when it tells
-/// the call again: at its end there is everything that ever was.
+/// TOOL-06: the content of an update replaces the old one. An agent that appends shows it in the
+/// replay, where the call ends with all contents.
 fn replaced(stage: &mut Stage, live: &Contents, again: &Contents) {
     for (id, parts) in live.iter().filter(|(_, parts)| parts.len() > 1) {
         let (Some(last), Some(told)) = (parts.last(), again.get(id).and_then(|parts| parts.last())) else {

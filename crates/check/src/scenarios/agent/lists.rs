@@ -1,4 +1,4 @@
-//! Lists of sessions, and sessions that leave them.
+//! Listing and deleting sessions.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -50,7 +50,7 @@ async fn all(stage: &mut Stage, filter: Value) -> Result<Result<Option<Vec<Value
     Ok(Ok(None))
 }
 
-/// The ids of the sessions beneath a directory: of others an agent that keeps its sessions may have more at any time.
+/// The ids of the sessions below a directory. Other sessions may appear at any time.
 fn ids<'a>(list: &'a [Value], cwd: &str) -> BTreeSet<&'a str> {
     let beneath = |info: &&Value| info["cwd"].as_str().is_some_and(|place| Path::new(place).starts_with(cwd));
     list.iter().filter(beneath).filter_map(|info| info["sessionId"].as_str()).collect()

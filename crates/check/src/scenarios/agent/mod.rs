@@ -1,7 +1,8 @@
 //! Scenarios that judge an agent: the checker plays the client.
 //!
-//! One file per section of rules. An agent is free in what it does in a turn: if it does something else than
-//! the prompt asks, the scenario reports *not exercised*. Only a violation of a rule's text is a failure.
+//! One file per section of rules. An agent is free in what it does in a turn: if it does something
+//! else than the prompt asks, the scenario reports *not exercised*. Only a violation of a rule's
+//! text is a failure.
 
 mod auth;
 mod cancel;
@@ -122,8 +123,8 @@ pub(crate) fn anonymous_errors(message: &[Rc<Message>]) -> Vec<i64> {
     message.iter().filter_map(code).collect()
 }
 
-/// Sends a harmless request and waits for the answer, so that the agent has read everything before it.
-/// Other messages stay in the inbox.
+/// Sends a harmless request and waits for the answer, so that the agent has read everything before
+/// it. Other messages stay in the inbox.
 pub(crate) async fn ping(stage: &mut Stage) -> Step {
     let id = stage.request("_attache/probe", json!({})).await?;
     stage.expect(&id).await?.ok();

@@ -1,4 +1,4 @@
-//! `initialize`, in all its variants, and what a client lacks.
+//! `initialize` in all its variants, and clients that lack capabilities.
 
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ async fn version_1(stage: &mut Stage) -> Step {
     let result = stage.call("initialize", json!({ "protocolVersion": 1, "clientCapabilities": {} })).await?;
     let result = match result {
         Ok(result) => result,
-        // INIT-24: whoever authenticates does so later, by a method of the answer.
+        // INIT-24: authentication follows later, by a method of the answer.
         Err(error) if error.code == -32000 => {
             stage.fail("INIT-24", "initialize itself wants credentials");
             return Ok(());
@@ -50,8 +50,7 @@ async fn version_1(stage: &mut Stage) -> Step {
             return Ok(());
         }
     };
-    stage.pass("INIT-24");
-    stage.pass("INIT-29");
+    stage.pass_all(&["INIT-24", "INIT-29"]);
     let version = &result["protocolVersion"];
     if version.is_u64() {
         stage.check("INIT-06", *version == 1, format!("version 1 was asked for and {version} answered"));
@@ -94,7 +93,8 @@ async fn version_unknown(stage: &mut Stage, version: u64) -> Step {
                 format!("version {version} does not exist, and the agent agreed to it"),
             );
         }
-        // An agent of version 2 only has nothing to answer to a version below; that it says in its own code.
+        // An agent of version 2 only has nothing to answer to a version below; that it says in its
+        // own code.
         Err(error) if matches!(error.code, -32022 | -32000) => {
             stage.skip("INIT-07", "the agent does not speak version 1")
         }
@@ -113,7 +113,7 @@ async fn version_text(stage: &mut Stage) -> Step {
 }
 
 async fn too_early(stage: &mut Stage) -> Step {
-    // What an agent says of a session that it should not have opened is INIT-03's affair.
+    // Messages about a session that should not have been opened are judged by INIT-03.
     stage.not_applicable("INIT-10", "the scenario began before initialize");
     let params = opening(stage, json!({}));
     let answer = stage.call("session/new", params).await?;
@@ -137,7 +137,7 @@ async fn twice(stage: &mut Stage) -> Step {
     Ok(())
 }
 
-/// Prompts that make an agent use what a client can offer, if it can be made to.
+/// Prompts that ask an agent to use client capabilities.
 const WISHES: [&str; 3] = [
     "Notice: tell me something as a notice of the session, not as a message.",
     "Compact the context of this session.",
@@ -160,8 +160,7 @@ async fn bare_client(stage: &mut Stage) -> Step {
         result.map_err(|error| Stop::NotExercised(format!("session/new was refused: {}", error.message)))?;
     let session = result["sessionId"].as_str().unwrap_or_default().to_owned();
     if result["configOptions"].is_array() {
-        stage.pass("CONF-07");
-        stage.pass("CONF-08");
+        stage.pass_all(&["CONF-07", "CONF-08"]);
     }
     let mark = stage.mark();
     let mut codes = Vec::new();
@@ -188,7 +187,7 @@ async fn bare_client(stage: &mut Stage) -> Step {
     }
     for (at, text) in WISHES.into_iter().enumerate() {
         let ended = turn(stage, &session, text).await?;
-        // NOTE-04: nothing hangs on a notice, so without them a turn ends as it does with them.
+        // NOTE-04: nothing depends on notices, so a turn without them ends the same way.
         if at == 0 && worked {
             match ended {
                 Ok(_) => stage.pass("NOTE-04"),
@@ -205,7 +204,7 @@ async fn bare_client(stage: &mut Stage) -> Step {
             "INIT-15", "FS-01", "FS-02", "TERM-01", "TERM-02", "ELIC-01", "PLAN-07", "NOTE-01", "NOTE-06",
             "SUBA-01", "AUTH-08",
         ];
-        rules.into_iter().for_each(|rule| stage.pass(rule));
+        stage.pass_all(&rules);
     }
     Ok(())
 }
@@ -280,7 +279,7 @@ async fn baseline(stage: &mut Stage) -> Step {
     let link = json!({ "type": "resource_link", "uri": uri, "name": "notes.txt" });
     let id = stage.prompt_blocks(&session, json!([{ "type": "text", "text": text }, link])).await?;
     match stage.expect(&id).await? {
-        Ok(_) => ["INIT-21", "PROMPT-03"].into_iter().for_each(|rule| stage.pass(rule)),
+        Ok(_) => stage.pass_all(&["INIT-21", "PROMPT-03"]),
         // Another failure, of the model for example, says nothing about the link.
         Err(error) if matches!(error.code, -32602..=-32600) => {
             for rule in ["INIT-21", "PROMPT-03"] {

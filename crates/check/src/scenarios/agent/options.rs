@@ -260,8 +260,7 @@ async fn models(stage: &mut Stage) -> Step {
     Ok(())
 }
 
-/// Whether the option says that this is the model; `None` if it knows no model by that id, as where one option names the model and
-/// another how much it thinks.
+/// Whether the option selects this model; `None` if it has no model with that id.
 fn in_step(option: &Value, model: &Value) -> Option<bool> {
     let values = option["options"].as_array()?.iter();
     let mut values = values.flat_map(|value| {

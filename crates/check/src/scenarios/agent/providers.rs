@@ -1,4 +1,4 @@
-//! Where model calls go. What a scenario changes it puts back.
+//! Providers. Every scenario restores what it changed.
 
 use serde_json::{Value, json};
 
@@ -77,7 +77,7 @@ async fn providers(stage: &mut Stage) -> Step {
     Ok(())
 }
 
-/// PROV-03, PROV-05: the second setting is all there is, and its headers are not told.
+/// PROV-03, PROV-05: the second setting replaces the first, and its headers are not listed.
 async fn change(stage: &mut Stage, id: &Value, api: &Value) -> Step {
     for base in ["https://one.attache.example", "https://two.attache.example"] {
         let params = json!({

@@ -1,4 +1,4 @@
-//! Where a session works: its directory, additional ones, MCP servers.
+//! The environment of a session: directories and MCP servers.
 
 use std::path::Path;
 use std::time::Duration;
@@ -51,7 +51,7 @@ async fn cwd(stage: &mut Stage) -> Step {
     let wanted = stage.cwd().join("notes.txt");
     let paths = read(stage, mark);
     let Some(path) = paths.iter().find(|path| path.ends_with("notes.txt")) else {
-        // An agent that reads by itself shows it by what it says.
+        // An agent that reads the file itself shows it by its text.
         if words(stage, &session, mark).contains("alpha") {
             stage.pass("ROOT-02");
             return Ok(());
@@ -138,7 +138,7 @@ async fn wrong(stage: &mut Stage) -> Step {
     Ok(())
 }
 
-/// What the list says of a session's additional directories; `None` if it is not listed.
+/// The additional directories of a session in the list; `None` if it is not listed.
 async fn listed_roots(stage: &mut Stage, session: &str) -> Result<Option<Value>, Stop> {
     let mut params = json!({});
     loop {
@@ -163,7 +163,8 @@ fn is_empty(roots: &Value) -> bool {
     roots.as_array().is_none_or(Vec::is_empty)
 }
 
-/// A session with an additional directory that the list shows; it is closed again if that can be done.
+/// A session with an additional directory that the list shows; it is closed again if that can be
+/// done.
 async fn with_root(stage: &mut Stage) -> Result<String, Stop> {
     stage.initialize(capabilities()).await?;
     let other = stage.cwd().join("other");
@@ -222,7 +223,8 @@ async fn outside(stage: &mut Stage) -> Step {
     if !super::on_disk(stage) {
         return unseen("links need a disk");
     }
-    // Without files of the client, who would guard them himself; and what its user allows an agent may read.
+    // Without files of the client, who would guard them himself; and what its user allows an agent
+    // may read.
     stage.initialize(json!({})).await?;
     stage.services.permission = Permission::Reject;
     let (inner, outer) = (stage.cwd().join("inner"), stage.cwd().join("outer"));
@@ -329,7 +331,7 @@ async fn wrong_servers(stage: &mut Stage) -> Step {
             Err(error) if rule == "MCP-08" => {
                 stage.fail(rule, format!("refused with {} instead of -32602", error.code))
             }
-            // MCP-11 asks that nothing is skipped; which code says so is RPC-13's affair.
+            // MCP-11 forbids skipping entries; RPC-13 judges the error code.
             Err(_) => stage.pass(rule),
             Ok(_) => stage.fail(rule, format!("the servers {list} were accepted")),
         }

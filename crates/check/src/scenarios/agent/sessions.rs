@@ -1,4 +1,4 @@
-//! Sessions: made, held side by side, closed, forked, archived.
+//! Sessions: created, parallel, closed, forked, archived.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -188,7 +188,7 @@ async fn fork(stage: &mut Stage) -> Step {
     if words(stage, &forked, mark).is_empty() || stage.need("loadSession").is_err() {
         return Ok(());
     }
-    // FORK-02: what happened in the fork is not in the source's history.
+    // FORK-02: the fork's messages are not in the source's history.
     let mark = stage.mark();
     if stage.call("session/load", reopening(stage, &session)).await?.is_ok() {
         let leaked = stage.received(mark).iter().find(|message| {
@@ -259,7 +259,7 @@ async fn system_prompt(stage: &mut Stage) -> Step {
     Ok(())
 }
 
-/// SYSP-05: what the history shows as words of the user was placed there.
+/// SYSP-05: a system prompt must not appear as a user message in the history.
 async fn system_place(stage: &mut Stage) -> Step {
     const WORD: &str = "attache-saffron";
     stage.initialize(json!({})).await?;

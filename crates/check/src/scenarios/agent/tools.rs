@@ -39,7 +39,7 @@ scenario_table! { Agent:
         ["RPC-22"] needs [Need::Prompt(PromptKind::Write)] => null_results;
 }
 
-/// TOOL-01: what the agent did for a prompt, it reported.
+/// TOOL-01: the agent reports its actions.
 fn reported(stage: &mut Stage, mark: usize, did: impl Fn(&Message) -> bool) {
     let message = stage.received(mark);
     let used = message.iter().any(|message| did(message));
@@ -112,8 +112,8 @@ fn is_plan(message: &Message) -> bool {
     message.update().is_some_and(|(_, kind, _)| matches!(kind, "plan" | "plan_update" | "plan_removed"))
 }
 
-/// The entry in which a tool that ended well was given a plan: a list of at least two steps that have a status each. The agent was asked
-/// for a plan, so this is it.
+/// The entry of a successful tool call whose input is a plan: a list of at least two steps with a
+/// status.
 fn plan_of_a_tool(message: &[Rc<Message>]) -> Option<usize> {
     let tools = message.iter().filter_map(|message| {
         let (_, kind, update) = message.update()?;
@@ -136,7 +136,7 @@ fn plan_of_a_tool(message: &[Rc<Message>]) -> Option<usize> {
     tools.iter().find(|(_, update)| planned(update) && ended(&update["toolCallId"])).map(|(at, _)| *at)
 }
 
-/// PLAN-02: a plan that was told before two files were written, and never again after, says nothing of the progress.
+/// PLAN-02: a plan that is sent before two files are written and never again shows no progress.
 async fn progress(stage: &mut Stage) -> Step {
     let session = begin(stage).await?;
     let mark = stage.mark();
@@ -173,7 +173,7 @@ async fn progress(stage: &mut Stage) -> Step {
     Ok(())
 }
 
-/// What shows that the file was written.
+/// The entry that shows that the file was written.
 fn written(stage: &Stage, mark: usize) -> bool {
     let out = stage.cwd().join("out.txt");
     stage.received(mark).iter().any(|message| message.asks("fs/write_text_file")) || out.exists()
@@ -190,7 +190,7 @@ async fn waits(stage: &mut Stage) -> Step {
     if !question.params().to_string().contains("out.txt") {
         return unseen("the agent asked for a permission of something else");
     }
-    // Time for one who does not wait.
+    // Gives an agent that does not wait the time to act.
     ping(stage).await?;
     ping(stage).await?;
     stage.check("PERM-13", !written(stage, mark), "the file was written before the permission was given");
@@ -217,7 +217,7 @@ async fn refused(stage: &mut Stage, how: Permission) -> Step {
             Permission::Unknown => "an option that was not offered was taken for an approval",
             _ => "an error was taken for an approval",
         };
-        // One who does not wait for the answer breaks another rule.
+        // An agent that does not wait for the answer breaks another rule.
         let before = stage
             .received(mark)
             .iter()

@@ -15,7 +15,7 @@ scenario_table! { Client:
         ["PERM-05", "PERM-06"] needs [Need::Act("ask")] => undecided;
 }
 
-/// Asks, with ids that say nothing about what they are and two options of one kind.
+/// Requests permission, with opaque ids and two options of one kind.
 pub(super) async fn ask(stage: &mut Stage, turn: &Turn, call: &str) -> Result<Value, Stop> {
     let call = json!({ "toolCallId": call, "title": "Remove a file", "kind": "delete", "status": "pending" });
     let options = json!([

@@ -1,4 +1,4 @@
-//! Turns that are cancelled, and requests that are withdrawn.
+//! Cancelled turns and requests.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What prompts are made of.
+//! The content of prompts.
 
 use serde_json::{Value, json};
 
@@ -58,8 +58,7 @@ async fn has(stage: &mut Stage, kind: &str) -> Step {
             "the client was told to send a block of type {kind} and did not"
         )));
     }
-    stage.pass("PROMPT-02");
-    stage.pass("CONT-02");
+    stage.pass_all(&["PROMPT-02", "CONT-02"]);
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! JSON-RPC as such: what a client does with messages that are odd, wrong or none at all.
+//! JSON-RPC: odd, wrong and invalid messages.
 
 use std::rc::Rc;
 
@@ -136,7 +136,7 @@ async fn refused(stage: &mut Stage, rule: &'static str, line: &[u8], code: i64) 
     let shown = String::from_utf8_lossy(line).into_owned();
     match probe(stage).await {
         Ok(()) => {
-            // Who could make out an id may name it.
+            // A client that could read the id may name it.
             let own = serde_json::from_slice::<Value>(line).unwrap_or_default()["id"].clone();
             let fits = |id: &Value| id.is_null() || *id == own;
             let count = answers(stage.received(mark))
@@ -191,7 +191,7 @@ async fn batch(stage: &mut Stage) -> Step {
 
 async fn unknown_method(stage: &mut Stage) -> Step {
     let turn = open_turn(stage).await?;
-    // One that only agents serve is as unknown to a client as one that nobody serves.
+    // A method that only agents serve is unknown to a client.
     for method in ["no/such", "session/new", "$/such"] {
         match stage.call(method, json!({})).await {
             Ok(Err(error)) => {
@@ -238,7 +238,7 @@ async fn refuses_params(stage: &mut Stage, rule: &'static str, method: &str, par
         Ok(Err(error)) => stage
             .fail(rule, format!("{method} with {shown} was refused with {} instead of -32602", error.code)),
         Ok(Ok(_)) => stage.fail(rule, format!("{method} with {shown} was carried out")),
-        // Nobody can be asked about it, so nobody is waited for.
+        // No user is involved, so the answer must come in time.
         Err(Stop::Deadline(_)) => stage.fail(rule, format!("{method} with {shown} was not answered")),
         Err(stop) => return Err(stop),
     }

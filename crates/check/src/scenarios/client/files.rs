@@ -42,7 +42,8 @@ fn put(stage: &Stage, name: &str, bytes: &[u8]) -> Step {
         .map_err(|error| Stop::Broken(format!("cannot write a file for the client to read: {error}")))
 }
 
-/// Ends scenarios about what is read with a client that makes its files up: nothing of them shows how it would read others.
+/// Ends scenarios about reading if the client invents its files, which shows nothing about real
+/// ones.
 pub(super) async fn reads_the_disk(stage: &mut Stage, turn: &Turn) -> Step {
     put(stage, "control.txt", b"control\n")?;
     match read(stage, turn, "control.txt", json!({})).await? {

@@ -77,7 +77,7 @@ async fn needed(stage: &mut Stage) -> Step {
     }
 }
 
-/// Serves a client that was told to log in, and gives back the method that it authenticates with.
+/// Serves a client that logs in and returns its authentication method.
 async fn login(stage: &mut Stage, methods: Value) -> Result<Option<Value>, Stop> {
     stage.accept_with(offering(methods)).await?;
     let said = serve_rest(stage, |_, _| None).await?;

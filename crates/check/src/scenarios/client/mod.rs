@@ -1,10 +1,10 @@
 //! Scenarios that judge a client: the checker plays the agent.
 //!
-//! A client under test is started to do one thing, by default to send one prompt, and leaves. So most scenarios wait for that
-//! prompt (`open_turn`) and use the time until they answer it: the client must serve whatever an agent may ask in a turn. What a
-//! client does only when it is told to (loading a session, changing the mode) needs an act, see [`crate::Need::Act`].
+//! A client under test performs one action, by default one prompt, and exits. So most scenarios
+//! wait for that prompt (`open_turn`) and send requests before they answer it. Other actions
+//! (loading a session, changing the mode) are requirements, see [`crate::Need::Act`].
 //!
-//! `play.rs` holds what the scenarios share; then one file per topic.
+//! `steps.rs` holds the steps that scenarios share; then one file per topic.
 
 mod ask;
 mod cancel;

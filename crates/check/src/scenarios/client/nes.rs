@@ -144,12 +144,12 @@ async fn positions(stage: &mut Stage) -> Step {
     Ok(())
 }
 
-/// The text of the document as the client told it last.
+/// The text of the document as the client last sent it.
 fn last_text(said: &[Rc<Message>]) -> Option<String> {
     let changed = find(said, "document/didChange")
         .map(|message| message.params()["contentChanges"][0]["range"].is_object());
     if changed == Some(true) {
-        // Against what was announced (NES-11): what the text is now is not said.
+        // NES-11: the announced kind of synchronisation was not used, so the text is unknown.
         return None;
     }
     said.iter().rev().find_map(|message| match &message.kind {

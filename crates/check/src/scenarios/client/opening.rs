@@ -1,4 +1,4 @@
-//! The first words of a client.
+//! The first messages of a client.
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ async fn unknown_version(stage: &mut Stage) -> Step {
         .await?;
     let answered = stage.trace().entries.len();
     let said = serve_rest(stage, |_, _| None).await?;
-    // What was said before the answer was not said because of it.
+    // Messages before the answer are not a reaction to it.
     let mut later = said.iter().filter(|message| message.index >= answered);
     match later.find_map(|message| Some((message.index, message.method()?))) {
         None => stage.pass("INIT-09"),
@@ -103,7 +103,7 @@ fn needs_more(method: &str) -> bool {
     theirs && !BASELINE.contains(&method)
 }
 
-/// What every agent serves.
+/// Methods that every agent serves.
 const BASELINE: &[&str] = &["session/new", "session/prompt", "session/cancel", "initialize", "authenticate"];
 
 fn list(value: Value) -> Value {

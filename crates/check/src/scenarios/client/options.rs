@@ -9,7 +9,7 @@ use crate::judge::Message;
 use crate::scenarios::scenario_table;
 use crate::{Need, Stage, Step, Stop};
 
-/// The option that can be changed: a client is told once by what command it changes one.
+/// The option that can be changed; the client's command for it is configured once.
 const EFFORT: &str = "attache-effort";
 const CONFIG: &[Need] = &[Need::Act("config")];
 
@@ -33,7 +33,8 @@ scenario_table! { Client:
         ["PROV-13", "PROV-12"] needs [Need::Act("disable")] => required;
 }
 
-/// Serves the client's act in a session that is opened with `session`, and gives back the first request for `method`.
+/// Serves the client's act in a session that is opened with `session`, and gives back the first
+/// request for `method`.
 async fn change(stage: &mut Stage, session: Value, method: &str) -> Result<Option<Rc<Message>>, Stop> {
     stage.accept(everything()).await?;
     let mut opened = session.clone();

@@ -1,4 +1,4 @@
-//! Sessions that are opened again.
+//! Reopened sessions.
 
 use serde_json::{Value, json};
 
@@ -33,8 +33,7 @@ async fn load_null(stage: &mut Stage) -> Step {
     let Some(prompt) = find(&said, "session/prompt") else {
         return leaves(stage, &["SESS-13", "RPC-22"], "session/load answered with null").await;
     };
-    stage.pass("SESS-13");
-    stage.pass("RPC-22");
+    stage.pass_all(&["SESS-13", "RPC-22"]);
     let session = &prompt.params()["sessionId"];
     let why = format!("after loading {SESSION} the prompt names {session}");
     stage.check("SESS-18", *session == SESSION, why);
@@ -65,7 +64,8 @@ async fn load_system(stage: &mut Stage) -> Step {
     Ok(())
 }
 
-/// Answers session/status with `status`; whether the client then attached before it prompted, or prompted at all.
+/// Answers session/status with `status`; whether the client then attached before it prompted, or
+/// prompted at all.
 async fn attach(stage: &mut Stage, status: &str) -> Result<(bool, bool), Stop> {
     stage.accept(everything()).await?;
     let status = status.to_owned();

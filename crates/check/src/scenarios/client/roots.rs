@@ -1,4 +1,4 @@
-//! Where a session lives: its directory, other roots, MCP servers, the system prompt.
+//! The environment of a session: directories, MCP servers, system prompt.
 
 use std::path::{Path, PathBuf};
 

@@ -98,7 +98,7 @@ async fn has(stage: &mut Stage, Capability { method, rules, .. }: Capability) ->
 
 async fn pages(stage: &mut Stage) -> Step {
     stage.accept(everything()).await?;
-    // Odd on purpose: whoever reads, trims or changes it is seen.
+    // Odd on purpose, to detect clients that trim or change it.
     let cursor = " Page/2?=+%20 \u{1F600}";
     let mut asked: Vec<Value> = Vec::new();
     serve_rest(stage, |method, params| {

@@ -1,4 +1,5 @@
-//! Steps that scenarios share: an agent with every capability, an open turn, and checks that a client is still alive.
+//! Steps that scenarios share: an agent with every capability, an open turn, and checks that a
+//! client is still alive.
 
 use std::future::Future;
 use std::rc::Rc;
@@ -160,7 +161,8 @@ pub(crate) async fn answer_to(stage: &mut Stage, id: &Id) -> Result<Answer, Stop
     }
 }
 
-/// Sends an unknown request and waits for the answer, so that the client has read everything before it.
+/// Sends an unknown request and waits for the answer, so that the client has read everything before
+/// it.
 pub(crate) async fn probe(stage: &mut Stage) -> Step {
     let id = stage.request("_attache/probe", json!({})).await?;
     answer_to(stage, &id).await.map(drop)
@@ -171,8 +173,8 @@ pub(crate) async fn end(stage: &mut Stage, turn: &Turn) -> Step {
     stage.end_turn(&turn.prompt, "end_turn").await
 }
 
-/// Checks that the client survived `what`: it answers a probe, or, if it answers no unknown requests, it
-/// finishes its turn and exits.
+/// Checks that the client survived `what`: it answers a probe, or, if it answers no unknown
+/// requests, it finishes its turn and exits.
 ///
 /// # Errors
 /// If it did not survive.
@@ -184,20 +186,23 @@ pub(crate) async fn lives(stage: &mut Stage, turn: &Turn, rules: &[&'static str]
         stage.closed().await
     };
     match alive {
-        Ok(()) => {
-            rules.iter().for_each(|rule| stage.pass(rule));
-            Ok(())
-        }
         Err(Stop::Deadline(_)) if !turn.answers => {
             Err(Stop::NotExercised("the client neither answers unknown requests nor leaves".to_owned()))
         }
-        Err(stop) => {
-            for rule in rules {
-                stage.fail(rule, format!("the client did not get over {what}: {stop}"));
-            }
-            Err(Stop::Broken(format!("the client did not get over {what}")))
-        }
+        alive => survived(stage, alive, rules, what),
     }
+}
+
+/// Records whether the client survived `what`.
+fn survived(stage: &mut Stage, alive: Step, rules: &[&'static str], what: &str) -> Step {
+    if let Err(stop) = alive {
+        for rule in rules {
+            stage.fail(rule, format!("the client did not get over {what}: {stop}"));
+        }
+        return Err(Stop::Broken(format!("the client did not get over {what}")));
+    }
+    stage.pass_all(rules);
+    Ok(())
 }
 
 /// Checks that the client exits after `what`, or stays and answers.
@@ -212,18 +217,7 @@ pub(crate) async fn leaves(stage: &mut Stage, rules: &[&'static str], what: &str
         Err(Stop::Deadline(_)) => stage.closed().await,
         other => other,
     };
-    match alive {
-        Ok(()) => {
-            rules.iter().for_each(|rule| stage.pass(rule));
-            Ok(())
-        }
-        Err(stop) => {
-            for rule in rules {
-                stage.fail(rule, format!("the client did not get over {what}: {stop}"));
-            }
-            Err(Stop::Broken(format!("the client did not get over {what}")))
-        }
-    }
+    survived(stage, alive, rules, what)
 }
 
 /// Checks that the client continues its action after `what`, or exits, or stays and answers.
@@ -235,11 +229,12 @@ pub(crate) async fn goes_on(stage: &mut Stage, rules: &[&'static str], what: &st
     if said.is_empty() {
         return leaves(stage, rules, what).await;
     }
-    rules.iter().for_each(|rule| stage.pass(rule));
+    stage.pass_all(rules);
     Ok(())
 }
 
-/// Ends the scenario if the client sent a line that is not a message: the missing message may be that line.
+/// Ends the scenario if the client sent a line that is not a message: the missing message may be
+/// that line.
 pub(crate) fn readable(stage: &Stage) -> Step {
     match stage.received(0).iter().any(|message| matches!(message.kind, Kind::Invalid { .. })) {
         true => Err(Stop::Broken("the client said something that is no message".to_owned())),

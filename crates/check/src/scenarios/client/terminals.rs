@@ -1,4 +1,5 @@
-//! Terminals that the client provides. Commands are scripts for `sh`, which every platform with one runs alike.
+//! Terminals that the client provides. Commands are scripts for `sh`, which every platform with one
+//! runs alike.
 
 use std::time::Duration;
 
@@ -79,7 +80,7 @@ async fn run(stage: &mut Stage) -> Step {
     end(stage, &turn).await
 }
 
-/// TERM-09, TERM-17: two who wait are told nothing until the command ends, and then both.
+/// TERM-09, TERM-17: two waiting requests are answered when the command ends, not before.
 async fn still_waits(stage: &mut Stage, turn: &Turn, terminal: &str) -> Step {
     let params = || turn.with(json!({ "terminalId": terminal }));
     let one = stage.request("terminal/wait_for_exit", params()).await?;
@@ -106,7 +107,7 @@ async fn still_waits(stage: &mut Stage, turn: &Turn, terminal: &str) -> Step {
     Ok(())
 }
 
-/// Runs a script to its end and gives back what terminal/output says then.
+/// Runs a script to its end and returns the result of terminal/output.
 async fn output_of(stage: &mut Stage, turn: &Turn, script: &str, more: Value) -> Result<Value, Stop> {
     let terminal = start(stage, turn, script, more).await?;
     let _ = ask(stage, turn, "wait_for_exit", &terminal).await?;

@@ -32,7 +32,7 @@ scenario_table! { Agent, faults:
     "fault-leaving": "the client leaves in the middle of a turn", ["STDIO-08"] => leaving;
 }
 
-/// RPC-24: after whatever was done, a request gets its answer.
+/// RPC-24: a request still gets its answer.
 async fn still_answers(stage: &mut Stage, rule: &'static str, after: &str) -> Step {
     match ping(stage).await {
         Ok(()) => {
@@ -62,7 +62,7 @@ async fn split(stage: &mut Stage) -> Step {
     }
     stage.send_bytes("\n").await?;
     match stage.expect(&json!("split")).await {
-        Ok(_) => ["RPC-24", "STDIO-04"].into_iter().for_each(|rule| stage.pass(rule)),
+        Ok(_) => stage.pass_all(&["RPC-24", "STDIO-04"]),
         Err(Stop::Deadline(_)) => stage.fail("STDIO-04", "a line that came in pieces is not answered"),
         Err(stop) => return Err(stop),
     }
@@ -80,7 +80,7 @@ async fn joined(stage: &mut Stage) -> Step {
     }
     stage.send_bytes(format!("{tail}\n")).await?;
     stage.expect(&json!("three")).await?.ok();
-    ["RPC-24", "RPC-20"].into_iter().for_each(|rule| stage.pass(rule));
+    stage.pass_all(&["RPC-24", "RPC-20"]);
     Ok(())
 }
 
@@ -284,7 +284,7 @@ async fn null_form(stage: &mut Stage) -> Step {
     Ok(())
 }
 
-/// A client that is busy does not read; what was written meanwhile is there when it does.
+/// A busy client does not read; the agent's output must still be there when it does.
 async fn deaf(stage: &mut Stage) -> Step {
     let session = begin(stage).await?;
     let text = format!("Say `{}` again. Use no tools.", "attache ".repeat(20_000));
@@ -302,7 +302,8 @@ async fn deaf(stage: &mut Stage) -> Step {
     Ok(())
 }
 
-/// STDIO-08: also a surprised agent says nothing but messages, while its input is closed and its turn goes on.
+/// STDIO-08: also a surprised agent says nothing but messages, while its input is closed and its
+/// turn goes on.
 async fn leaving(stage: &mut Stage) -> Step {
     let session = begin(stage).await?;
     let params = opening(stage, json!({}));

@@ -1,5 +1,6 @@
-//! Terminals for an agent under test. Real ones run the command. Those in memory simulate it: a command with
-//! `sleep` in its words runs until it is killed, any other prints its arguments and exits.
+//! Terminals for an agent under test. Real ones run the command. Those in memory simulate it: a
+//! command with `sleep` in its words runs until it is killed, any other prints its arguments and
+//! exits.
 
 mod running;
 

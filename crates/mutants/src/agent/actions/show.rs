@@ -1,4 +1,4 @@
-//! Telling: texts and content.
+//! Texts and content.
 
 use crate::agent::turn::{Act, Turn};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ pub(super) async fn say(turn: &Turn, text: &str) -> Act {
     if turn.agent.is("PROMPT-12") {
         turn.agent.update("another-session", json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } })).await;
     }
-    // CMD-05 broken: what follows a command is lost.
+    // CMD-05 broken: the input of a command is lost.
     let lost = turn.agent.is("CMD-05") && text.starts_with("/echo");
     turn.say(if lost { "echo" } else { text }).await;
     turn.update(json!({

@@ -69,7 +69,7 @@ pub(super) async fn form(turn: &Turn) -> Act {
     });
     let answer = turn.ask("elicitation/create", params).await?;
     match accepted(turn, answer).map(|content| content["colour"].clone()) {
-        // ELIC-12: what was filled in is looked at again.
+        // ELIC-12: the content is validated again.
         Some(Value::String(colour)) => turn.say(&format!("You like {colour}")).await,
         Some(other) if turn.agent.is("ELIC-12") => turn.say(&format!("You like {other}")).await,
         Some(_) => turn.say("That is no colour").await,
@@ -89,7 +89,7 @@ pub(super) async fn visit(turn: &Turn) -> Act {
     right
 }
 
-/// ELIC-17: an accepted page is not a finished one; the end is told when the visit was seen.
+/// ELIC-17: an accepted page is not a finished one; completion is sent after the visit.
 async fn page(turn: &Turn, name: &str) -> Act {
     let agent = &turn.agent;
     let number = turn.count();

@@ -1,4 +1,4 @@
-//! Variants that are the good agent with its words changed on their way out.
+//! Variants that change outgoing messages.
 
 mod content;
 mod session;

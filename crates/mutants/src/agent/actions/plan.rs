@@ -1,4 +1,4 @@
-//! Plans, told and carried out.
+//! Plans.
 
 use super::files;
 use crate::agent::turn::{Act, Turn};
@@ -63,7 +63,7 @@ async fn tell(turn: &Turn, modern: bool, entries: Value) {
     turn.tell(update).await;
 }
 
-/// PLAN-02: the plan is told again whenever a step is done.
+/// PLAN-02: the plan is sent again after each step.
 pub(super) async fn carry(turn: &Turn, paths: &[String]) -> Act {
     let modern = turn.client_has("plan");
     for (done, path) in paths.iter().enumerate() {

@@ -66,7 +66,7 @@ async fn in_terminal(turn: &Turn, tool: &str, words: &[String]) -> Result<Option
     Ok(Some(output["output"].as_str().unwrap_or_default().to_owned()))
 }
 
-/// What must be done also when the turn is cancelled.
+/// Cleanup that also runs when the turn is cancelled.
 async fn tidy(turn: &Turn, method: &str, params: &Value) -> Value {
     let asked = turn.agent.ask(method, params.clone());
     tokio::time::timeout(TIDY, asked).await.ok().and_then(Result::ok).unwrap_or_default()

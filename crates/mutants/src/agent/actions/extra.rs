@@ -1,10 +1,10 @@
-//! What the younger parts of the protocol have: notices, compaction, subagents, and changes that the agent makes itself.
+//! Draft features: notices, compaction, subagents, changes by the agent itself.
 
 use crate::agent::turn::{Act, Turn};
 use crate::agent::wire::Refusal;
 use serde_json::{Value, json};
 
-/// NOTE-01, NOTE-04: a notice for those who want them; nothing hangs on it.
+/// NOTE-01, NOTE-04: a notice if the client supports them; nothing depends on it.
 pub(super) async fn notice(turn: &Turn) -> Result<(), Refusal> {
     let agent = &turn.agent;
     let wanted = turn.client_has("session.notices");
@@ -23,7 +23,8 @@ pub(super) async fn notice(turn: &Turn) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// NOTE-06, NOTE-07, NOTE-08, NOTE-10: begun, summed up, ended once; twice in a turn, under two ids.
+/// NOTE-06, NOTE-07, NOTE-08, NOTE-10: begun, summed up, ended once; twice in a turn, under two
+/// ids.
 pub(super) async fn compact(turn: &Turn) {
     let agent = &turn.agent;
     if turn.client_has("session.compaction") || agent.is("NOTE-06") {
@@ -61,7 +62,7 @@ pub(super) async fn compact(turn: &Turn) {
     turn.say("I have made room").await;
 }
 
-/// SUBA-01, SUBA-02: a child is announced, works, and is heard of.
+/// SUBA-01, SUBA-02: a child is announced, works and reports.
 pub(super) async fn delegate(turn: &Turn) {
     let agent = &turn.agent;
     if turn.client_has("subagents") || agent.is("SUBA-01") {

@@ -1,4 +1,4 @@
-//! Questions to the user about tool calls.
+//! Permission requests.
 
 use super::Client;
 use super::wire::{Answer, bad_params, failure};
@@ -28,7 +28,7 @@ pub(super) async fn ask(client: &Client, id: &Value, params: &Value) -> Answer {
     if client.is("PERM-12") && call == Some("call-2") {
         return Err(super::wire::Failure::Silence);
     }
-    // PERM-05, PERM-06: nobody decides for the user, who may have decided beforehand (PERM-07).
+    // PERM-05, PERM-06: only the user decides, possibly in advance (PERM-07).
     let undecided = ["ask", "cancel"].contains(&client.setup.act.as_str())
         && !client.is("PERM-05")
         && !client.is("PERM-06");
@@ -66,14 +66,14 @@ fn selected(client: &Client, options: &[Value]) -> Value {
 }
 
 impl Client {
-    /// CANCEL-03, PERM-08: what the cancelled turn still asks is answered.
+    /// CANCEL-03, PERM-08: open questions of a cancelled turn are answered.
     pub(super) fn cancel_questions(&self, session: &str) {
         if !self.is("CANCEL-03") {
             self.decide(Decision::Cancelled, |question| question == session);
         }
     }
 
-    /// The user allows what is asked.
+    /// The user allows the open questions.
     pub(super) fn allow_questions(&self) {
         self.decide(Decision::Allow, |_| true);
     }

@@ -1,4 +1,4 @@
-//! What the client does: one act from its first word to its last.
+//! The actions of the client.
 
 use super::wire::Halt;
 use super::{Client, nes};

@@ -1,4 +1,4 @@
-//! What the client hears: lines become answers, notifications, and requests that it serves side by side.
+//! Incoming messages; requests are served concurrently.
 
 use super::wire::{Answer, Failure, bad_params, failure};
 use super::{Client, files, terminals, updates};
@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 
 /// Reads until the agent says no more.
-pub(super) async fn hear(client: &Arc<Client>, reader: FrameReader) {
+pub(super) async fn receive(client: &Arc<Client>, reader: FrameReader) {
     let mut reader = reader;
     loop {
         let line = match reader.next().await {
@@ -21,7 +21,7 @@ pub(super) async fn hear(client: &Arc<Client>, reader: FrameReader) {
             heard(client, &line).await;
         }
     }
-    // Who still waits hears that no answer comes.
+    // Pending requests end with the connection.
     client.state().waiting.clear();
     if client.state().stopped {
         return;
@@ -65,7 +65,7 @@ async fn heard(client: &Arc<Client>, line: &[u8]) {
     let id_fits = id.is_none_or(|id| id.is_string() || id.is_i64() || id.is_u64() || id.is_null());
     let (Some(method), true, true) = (method.and_then(Value::as_str), fits, id_fits || client.is("RPC-06"))
     else {
-        // RPC-10: what is no message at all is answered too.
+        // RPC-10: an invalid message is answered too.
         if client.is("RPC-10") && method.is_none() {
             return;
         }
@@ -78,7 +78,7 @@ async fn heard(client: &Arc<Client>, line: &[u8]) {
     }
 }
 
-/// RPC-09, RPC-10: what is no message is answered without an id, and life goes on.
+/// RPC-09, RPC-10: an invalid message is answered without an id, and the connection stays open.
 async fn broken(client: &Arc<Client>, code: i64, message: &str) {
     if code != -32700 || !client.is("RPC-09") {
         client.answer(&Value::Null, "", Err(failure(code, message))).await;
@@ -113,7 +113,7 @@ async fn requested(client: &Arc<Client>, id: &Value, method: &str, params: Value
     }
     let (client, id, method) = (Arc::clone(client), id.clone(), method.to_owned());
     let one_by_one = client.is("RPC-20");
-    // Before anything else is heard, which may be that it is withdrawn.
+    // Before the next message, which may cancel it.
     client.serve(&id);
     let work = async move {
         let outcome = serve(&client, &id, &method, &params).await;
@@ -136,7 +136,7 @@ async fn serve(client: &Arc<Client>, id: &Value, method: &str, params: &Value) -
     if !(params.is_object() || params.is_null()) {
         return Err(bad_params("params are an object"));
     }
-    // EXT-01: what others write into _meta is theirs.
+    // EXT-01: _meta is ignored.
     if client.is("EXT-01") && params.pointer("/_meta/attache.dev~1foreign").is_some() {
         return Err(bad_params("unknown member of _meta"));
     }
@@ -152,7 +152,7 @@ async fn serve(client: &Arc<Client>, id: &Value, method: &str, params: &Value) -
     if client.is("EXT-03") && params.get("zz").is_some() {
         return Err(bad_params("unknown member"));
     }
-    // FS-03: what was not offered is not there.
+    // FS-03: a method that is not offered does not exist.
     let files = method.starts_with("fs/") && !client.is("FS-03");
     let terminals = method.starts_with("terminal/") && !client.is("TERM-03");
     if client.acts("bare") && (files || terminals || method.starts_with("elicitation/")) {
@@ -160,7 +160,7 @@ async fn serve(client: &Arc<Client>, id: &Value, method: &str, params: &Value) -
     }
     let params = if params.is_null() { &json!({}) } else { params };
     match method {
-        "session/request_permission" => super::permits::ask(client, id, params).await,
+        "session/request_permission" => super::permissions::ask(client, id, params).await,
         "fs/read_text_file" => files::read(client, params),
         "fs/write_text_file" => files::write(client, params),
         "terminal/create" => terminals::create(client, params).await,
@@ -174,7 +174,7 @@ async fn serve(client: &Arc<Client>, id: &Value, method: &str, params: &Value) -
     }
 }
 
-/// RPC-12, EXT-07, FS-03: what is not known, or was not offered, does not exist.
+/// RPC-12, EXT-07, FS-03: unknown methods, and those that are not offered, do not exist.
 pub(super) fn unknown(client: &Client, method: &str) -> Answer {
     if method.starts_with('_') && client.is("EXT-07") {
         return Err(Failure::Silence);
