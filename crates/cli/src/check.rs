@@ -46,10 +46,8 @@ pub(crate) fn client(cx: &Cx) -> Result<()> {
     let command = cx.args.words.clone();
     let has_hole = |words: &[String]| words.iter().any(|word| word.contains("{agent"));
     if !has_hole(&command) {
-        return Err(Failure::usage(
-            "the client's command has no {agent}, so it cannot be led to the checker",
-        )
-        .hint("attache check client -- my-client --agent {agent} {prompt}"));
+        return Err(Failure::usage("the client's command has no {agent} to start the checker with")
+            .hint("attache check client -- my-client --agent {agent} {prompt}"));
     }
     let program = std::env::current_exe().context("the path of this program")?;
     let mut actions = BTreeMap::new();
@@ -74,7 +72,9 @@ pub(crate) fn trace(cx: &Cx) -> Result<()> {
         return Ok(());
     }
     let Some(path) = cx.args.word(0) else {
-        return Err(Failure::usage("`attache check trace` needs a file; `attache record` makes one"));
+        return Err(Failure::usage(
+            "`attache check trace` needs a recording; create one with `attache record`",
+        ));
     };
     let file = File::open(path).map_err(|error| Failure::usage(format_args!("{path}: {error}")))?;
     let trace =
@@ -99,10 +99,10 @@ fn asked_something_else(cx: &Cx, role: Role) -> Result<bool> {
 
 fn no_rule(id: &str) -> Failure {
     let near = crate::args::nearest(id, rules::all().iter().map(|rule| rule.id));
-    let failure = Failure::usage(format_args!("there is no rule `{id}`"));
+    let failure = Failure::usage(format_args!("no rule `{id}`"));
     match near {
         Some(near) => failure.hint(format!("did you mean `{near}`?")),
-        None => failure.hint("rules are named like CANCEL-05; a report names them"),
+        None => failure.hint("rule ids look like CANCEL-05; reports list them"),
     }
 }
 
@@ -248,7 +248,7 @@ fn options(cx: &Cx, role: Role) -> Result<Options> {
     let known: Vec<&str> = attache_check::scenarios(role).iter().map(|scenario| scenario.name).collect();
     for name in &cx.flags.check.scenarios {
         if !known.contains(&name.as_str()) {
-            let failure = Failure::usage(format_args!("there is no scenario `{name}`"));
+            let failure = Failure::usage(format_args!("no scenario `{name}`"));
             return Err(match crate::args::nearest(name, known.iter().copied()) {
                 Some(near) => failure.hint(format!("did you mean `{near}`?")),
                 None => failure.hint("`--list` lists them"),
@@ -257,7 +257,7 @@ fn options(cx: &Cx, role: Role) -> Result<Options> {
         options.scenarios.push(name.to_owned());
     }
     for name in &cx.flags.check.tiers {
-        let tier = Tier::of(name).ok_or_else(|| Failure::usage(format_args!("there is no tier `{name}`")))?;
+        let tier = Tier::of(name).ok_or_else(|| Failure::usage(format_args!("no tier `{name}`")))?;
         options.tiers.push(tier);
     }
     for prompt in &cx.flags.check.prompts {
@@ -297,7 +297,7 @@ fn agent_process(cx: &Cx) -> Result<Process> {
         }
     };
     let Address::Command { command, args } = &spec.address else {
-        return Err(Failure::usage("only agents that are started as a program can be checked"));
+        return Err(Failure::usage("only agents that run as a program can be checked"));
     };
     let command: Vec<String> = [command].into_iter().chain(args).cloned().collect();
     Ok(Process::new(command).envs(spec.env.iter().cloned()).envs(environment(cx)?))

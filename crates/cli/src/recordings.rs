@@ -27,7 +27,7 @@ use crate::time;
 /// `attache record FILE -- COMMAND…`. Ends as the agent ends, with its exit code.
 pub(crate) fn record(cx: &Cx) -> Result<()> {
     let [file, program, args @ ..] = cx.args.words.as_slice() else {
-        return Err(Failure::usage("say where to and what: attache record FILE -- COMMAND…"));
+        return Err(Failure::usage("no file or command: attache record FILE -- COMMAND…"));
     };
     if cx.flags.record.mask && cx.flags.record.no_mask {
         return Err(Failure::usage("give --mask or --no-mask, not both"));
@@ -77,10 +77,9 @@ fn recording_file(cx: &Cx, name: &str, program: &str) -> Result<(PathBuf, File)>
     // Opened for appending, so that each line is one write at its end.
     let opened = if special { private::append(&path) } else { private::create_log(&path) };
     let file = opened.map_err(|error| {
-        let failure = Failure::runtime(format_args!("the recording cannot be made: {error}"));
+        let failure = Failure::runtime(format_args!("cannot create the recording: {error}"));
         if error.kind() == std::io::ErrorKind::AlreadyExists {
-            return failure
-                .hint("--overwrite replaces it; a directory in its place takes any number of recordings");
+            return failure.hint("--overwrite replaces it; a directory takes any number of recordings");
         }
         failure
     })?;
@@ -90,7 +89,7 @@ fn recording_file(cx: &Cx, name: &str, program: &str) -> Result<(PathBuf, File)>
 /// `attache replay FILE`: the agent of a recording on stdin and stdout, or its client.
 pub(crate) fn replay(cx: &Cx) -> Result<()> {
     let [file, command @ ..] = cx.args.words.as_slice() else {
-        return Err(Failure::usage("say which recording: attache replay FILE"));
+        return Err(Failure::usage("no recording: attache replay FILE"));
     };
     let trace = read(cx, file)?;
     if !trace.entries.iter().any(|entry| matches!(entry.kind, EntryKind::Line { .. })) {
@@ -128,10 +127,10 @@ pub(crate) fn replay(cx: &Cx) -> Result<()> {
     })?;
     if let Some(path) = &cx.flags.replay.report {
         let text = format!("{:#}\n", outcome_json(&outcome, options.strict));
-        private::write(&cx.cwd.join(path), text.as_bytes()).context("the report cannot be written")?;
+        private::write(&cx.cwd.join(path), text.as_bytes()).context("cannot write the report")?;
     }
     cx.output.note(format_args!(
-        "{} of {} recorded messages of the peer came, {} said",
+        "{} of {} recorded messages of the peer matched, {} sent",
         outcome.matched, outcome.expected, outcome.said
     ));
     if outcome.is_faithful(options.strict) {
@@ -139,7 +138,7 @@ pub(crate) fn replay(cx: &Cx) -> Result<()> {
     }
     let graves = outcome.deviations.iter().filter(|deviation| options.strict || deviation.is_grave()).count();
     let what = crate::output::count(graves as u64, "deviation");
-    Err(Failure::new(Kind::Runtime, format_args!("the {} did not do as recorded: {what}", part.other())))
+    Err(Failure::new(Kind::Runtime, format_args!("the {} deviated from the recording: {what}", part.other())))
 }
 
 fn outcome_json(outcome: &Outcome, strict: bool) -> serde_json::Value {
@@ -183,7 +182,7 @@ pub(crate) fn trace(cx: &Cx) -> Result<()> {
             sequence(&trace, &[], "e")
         );
         return private::write(&cx.cwd.join(path), page(&title, &body).as_bytes())
-            .context("the page cannot be written");
+            .context("cannot write the page");
     }
     if by_line || cx.output.format == Format::Json {
         trace.entries.iter().for_each(|entry| lines.show(entry));
@@ -202,7 +201,7 @@ pub(crate) fn trace(cx: &Cx) -> Result<()> {
     }
     parts.retain(|part| !part.is_empty());
     if parts.is_empty() {
-        return Err(Failure::runtime("nothing of that is in the recording"));
+        return Err(Failure::runtime("no matching entry in the recording"));
     }
     cx.output.print(&parts.join("\n"));
     Ok(())

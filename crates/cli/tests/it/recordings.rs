@@ -114,7 +114,7 @@ fn what_cannot_be_recorded_is_told() {
     assert!(run.stderr.contains("--overwrite"), "{}", run.stderr);
     world.run(&["record", "--overwrite", "a.jsonl", "--", "true"]).code(0);
     let run = world.run(&["record", "no/such/directory/a.jsonl", "--", "true"]).code(1);
-    assert!(run.stderr.contains("cannot be made"), "{}", run.stderr);
+    assert!(run.stderr.contains("cannot create"), "{}", run.stderr);
 }
 
 /// A device is no file to be replaced: what is always full tells of itself.
