@@ -24,7 +24,7 @@
 //! use attache_host::policy::{Mode, Policy};
 //!
 //! let host = Host::new(Policy::new(Mode::APPROVE_READS));
-//! let client = Client::new().read_files(host.files()).write_files(host.files()).terminals(host.terminals());
+//! let client = host.install(Client::new());
 //! let agent = client.connect(Link::spawn("my-agent")?).await?;
 //! # let _ = agent; Ok(()) }
 //! ```

@@ -1,4 +1,4 @@
-//! A client in twenty lines: starts an agent, asks it something, shows what it says and asks before it does anything.
+//! A client in twenty lines: starts an agent, sends a prompt, prints the answer and allows each tool call once.
 //!
 //! `cargo run --example client -- PROGRAM [ARGS…]`
 

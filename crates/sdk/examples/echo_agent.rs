@@ -1,4 +1,4 @@
-//! The smallest agent: it says back what it was told.
+//! The smallest agent: it repeats the prompt.
 
 use attache::agent::{AgentSession, Turn, serve};
 use attache::{Link, Prompt, Result, StopReason};

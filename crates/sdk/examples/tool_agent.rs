@@ -1,5 +1,5 @@
 //! An agent that uses a tool: it proposes a change to `notes.txt` in the session's directory, shows it as a diff, asks for
-//! permission, and writes the file through the client when the client lends its files, else by itself.
+//! permission, and writes the file through the client if it provides files, else directly.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ struct NoteTaker {
 impl NoteTaker {
     async fn read(&self, turn: Turn<'_>) -> Result<Option<String>> {
         match turn.read_files() {
-            // Through the client, so that text that was not saved yet counts.
+            // Through the client, which knows unsaved text.
             Some(files) => files.read_if_exists(&self.notes).await,
             None => match std::fs::read_to_string(&self.notes) {
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),

@@ -1,9 +1,9 @@
-//! The whole system in one program: it starts itself once more as an agent, in a process of its own, and talks to it.
+//! The whole system in one program: it starts itself as an agent in another process and talks to it.
 //!
 //!     cargo run --example tour
 //!
 //! The agent is scripted and says so: it plans, reads a file through the client, proposes a change as a diff, asks for
-//! permission, writes the file, and runs a command in a terminal that the client lends. On a terminal the permission is
+//! permission, writes the file, and runs a command in a terminal of the client. On a terminal the permission is
 //! yours to give; without one, the tour's policy is printed and applied.
 
 #![allow(clippy::print_stdout, reason = "a program for people: it prints")]
@@ -156,7 +156,7 @@ fn decide(ask: PermissionAsk) -> Result<()> {
         line.trim().parse::<usize>().ok().and_then(|number| ask.options().get(number.checked_sub(1)?));
     match chosen.map(|option| option.option_id.clone()) {
         Some(option) => ask.choose(&option),
-        // Anything else is no decision, and a question that is dropped answers so.
+        // A dropped request is answered `cancelled`.
         None => Ok(()),
     }
 }
@@ -169,7 +169,7 @@ async fn write(cx: RequestContext, request: WriteTextFileRequest) -> Result<()> 
     Ok(std::fs::write(inside(&cx, &request.path)?, request.content)?)
 }
 
-/// A client lends only files below the session's roots.
+/// A client provides only files below the session's roots.
 fn inside(cx: &RequestContext, path: &str) -> Result<PathBuf> {
     let path = Path::new(path).canonicalize().map_err(|error| Error::not_found(error.to_string()))?;
     match cx.roots().iter().any(|root| root.canonicalize().is_ok_and(|root| path.starts_with(root))) {

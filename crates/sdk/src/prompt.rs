@@ -1,11 +1,11 @@
-//! What a user says to an agent.
+//! Prompts.
 
 use attache_wire::v1::{
     AudioContent, BlobResourceContents, ContentBlock, EmbeddedResource, ImageContent, ResourceLink,
     TextResourceContents,
 };
 
-/// The content of one prompt: blocks of text, images, sound, links and included resources.
+/// The content of a prompt: blocks of text, images, audio, links and embedded resources.
 ///
 /// ```
 /// use attache::Prompt;
@@ -17,7 +17,7 @@ use attache_wire::v1::{
 pub struct Prompt(Vec<ContentBlock>);
 
 impl Prompt {
-    /// A prompt without content, to be filled.
+    /// An empty prompt.
     pub fn new() -> Self {
         Prompt::default()
     }
@@ -27,17 +27,18 @@ impl Prompt {
         &self.0
     }
 
-    /// The blocks themselves.
+    /// The blocks, by value.
     pub fn into_blocks(self) -> Vec<ContentBlock> {
         self.0
     }
 
-    /// The text of all text blocks, one after the other.
+    /// The text of all text blocks, concatenated.
     pub fn text(&self) -> String {
         self.0.iter().filter_map(ContentBlock::as_text).collect()
     }
 
-    /// CMD-04, CMD-05: the slash command that the prompt starts with, and the text behind its name.
+    /// The slash command at the start of the prompt, and its input.
+    // CMD-04, CMD-05
     pub fn command(&self) -> Option<(&str, &str)> {
         let text = self.0.iter().find_map(ContentBlock::as_text)?;
         let rest = text.trim_start().strip_prefix('/')?;
@@ -61,7 +62,7 @@ impl Prompt {
         self.with(ImageContent::new(data, mime_type))
     }
 
-    /// Adds sound: base64 data and its media type.
+    /// Adds audio: base64 data and its media type.
     pub fn audio(self, data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         self.with(AudioContent::new(data, mime_type))
     }
@@ -71,12 +72,12 @@ impl Prompt {
         self.with(ResourceLink::new(name, uri))
     }
 
-    /// Includes a text resource.
+    /// Embeds a text resource.
     pub fn embed(self, uri: impl Into<String>, text: impl Into<String>) -> Self {
         self.with(EmbeddedResource::new(TextResourceContents::new(uri, text)))
     }
 
-    /// Includes a binary resource as base64.
+    /// Embeds a binary resource as base64.
     pub fn embed_blob(self, uri: impl Into<String>, blob: impl Into<String>) -> Self {
         self.with(EmbeddedResource::new(BlobResourceContents::new(uri, blob)))
     }

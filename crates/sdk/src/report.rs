@@ -99,7 +99,7 @@ impl ErrorReporter {
     }
 }
 
-/// The only place where this crate prints: an error that nobody sees is worse.
+/// The only place where this crate prints: an unseen error would be worse.
 #[expect(clippy::print_stderr, reason = "the documented default of `on_error`")]
 fn print(failure: &HandlerError<'_>) {
     eprintln!("{failure}");

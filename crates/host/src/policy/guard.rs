@@ -183,7 +183,7 @@ impl Guard {
         }
     }
 
-    async fn ask(&self, question: Question) -> Result<Answer, Silence> {
+    pub(crate) async fn ask(&self, question: Question) -> Result<Answer, Silence> {
         let Some(ask) = &self.ask else { return Err(Silence::Unattended) };
         let limit = question.limit;
         let asking = ask(question);

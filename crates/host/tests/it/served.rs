@@ -196,3 +196,20 @@ async fn terminals_die_with_their_connection() {
         tokio::task::yield_now().await;
     }
 }
+
+#[tokio::test]
+async fn a_host_decides_permissions_for_turns_that_nobody_reads() {
+    // shows PERM-04
+    for (answer, said) in [(Answer::Once, "written"), (Answer::Reject, "refused"), (Answer::Unanswered, "refused")] {
+        let root = Scratch::new();
+        let (ours, theirs) = Link::pair();
+        tokio::spawn(agent::serve(|_| async { Ok(Obedient { mark: String::new() }) }, theirs));
+        let host = Host::new(Policy::new(Mode::ASK)).on_ask(move |_| std::future::ready(answer.clone()));
+        let agent = host.install(Client::new()).connect(ours).await.unwrap();
+        let mut session = agent.new_session(root.path()).await.unwrap();
+        let path = root.path().join("new.txt");
+        let order = format!("ask-and-write {}", path.display());
+        assert_eq!(session.prompt(order).await.unwrap().text().await.unwrap(), said);
+        assert_eq!(path.exists(), said == "written");
+    }
+}

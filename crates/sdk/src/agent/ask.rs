@@ -10,18 +10,19 @@ use super::tool::Tool;
 use super::turn::{DetachedTurn, Turn};
 use crate::{Error, Result};
 
-/// What the user decided about a tool call.
+/// The answer to a permission request.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Choice {
-    /// One of the options that were offered.
+    /// The user chose this option.
     Selected(PermissionOption),
-    /// No decision: the client gave up, failed, or answered something that was not offered. PERM-09: never an approval.
+    /// The client cancelled, failed, or chose an unknown option. Never an approval.
+    // PERM-09
     Undecided,
 }
 
 impl Choice {
-    /// The option that was chosen.
+    /// The chosen option.
     pub fn option(&self) -> Option<&PermissionOption> {
         match self {
             Choice::Selected(option) => Some(option),
@@ -39,7 +40,7 @@ impl Choice {
     }
 }
 
-/// The four usual options: allow and reject, once and always.
+/// The usual permission options: allow and reject, once and always.
 pub fn usual_options() -> Vec<PermissionOption> {
     vec![
         PermissionOption::new("allow", "Allow", PermissionOptionKind::AllowOnce),
@@ -50,8 +51,11 @@ pub fn usual_options() -> Vec<PermissionOption> {
 }
 
 impl Turn<'_> {
-    /// Asks the user whether a tool may run, and waits for the answer (PERM-01, PERM-13). Ends with
-    /// [`Error::Cancelled`] when the turn is cancelled; the turn never waits for the answer then.
+    /// Asks the user whether a tool may run, and waits for the answer.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`] when the turn is cancelled.
+    // PERM-01, PERM-13
     pub async fn ask(&self, tool: &Tool, options: Vec<PermissionOption>) -> Result<Choice> {
         if options.is_empty() {
             return Err(Error::Invalid("a permission request needs options".to_owned()));
@@ -60,9 +64,9 @@ impl Turn<'_> {
             RequestPermissionRequest::new(self.session_id().clone(), tool.for_permission(), options.clone());
         let outcome = match self.inner().request(&request).await {
             Ok(response) => response.outcome,
-            // CANCEL-22: a client that cancels may refuse the question before it tells that the turn is cancelled.
+            // CANCEL-22: a client that cancels may refuse the question before it cancels the turn.
             Err(Error::Cancelled) if self.is_cancelled() => return Err(Error::Cancelled),
-            // PERM-09, CANCEL-22: an error is no approval, and neither is an answer that cannot be read.
+            // PERM-09, CANCEL-22: neither an error nor an invalid answer is an approval.
             Err(Error::Refused(_) | Error::Decode { .. } | Error::Cancelled) => return Ok(Choice::Undecided),
             Err(error) => return Err(error),
         };
@@ -75,20 +79,23 @@ impl Turn<'_> {
         })
     }
 
-    /// Forms, if the client can show them (ELIC-01: in just this mode).
+    /// Forms for the user, if the client supports them.
+    // ELIC-01
     pub fn forms(&self) -> Option<Forms> {
         let elicitation = self.client().capabilities().elicitation.as_ref()?;
         elicitation.form.as_ref().map(|_| Forms { turn: self.detach(), tool: None })
     }
 
-    /// Links that the user is asked to open, if the client can show them (ELIC-01: in just this mode).
+    /// Links for the user to open, if the client supports them.
+    // ELIC-01
     pub fn links(&self) -> Option<Links> {
         let elicitation = self.client().capabilities().elicitation.as_ref()?;
         elicitation.url.as_ref().map(|_| Links { turn: self.detach(), tool: None })
     }
 }
 
-/// Asks the user to fill in forms. ELIC-14: never for secrets; use [`Links`] for those.
+/// Asks the user to fill in forms. Use [`Links`] for secrets. Made by [`Turn::forms`].
+// ELIC-14
 #[derive(Debug, Clone)]
 pub struct Forms {
     turn: DetachedTurn,
@@ -96,13 +103,14 @@ pub struct Forms {
 }
 
 impl Forms {
-    /// Says which tool call wants to know.
+    /// Names the tool call that needs the answer.
     pub fn about(mut self, tool: &Tool) -> Self {
         self.tool = Some(tool.id().clone());
         self
     }
 
-    /// Asks and waits. ELIC-20: the answer may be a refusal; ELIC-12: check the values again.
+    /// Asks and waits. The user may decline; check the values again.
+    // ELIC-12, ELIC-20
     pub async fn ask(
         &self,
         message: impl Into<String>,
@@ -113,7 +121,7 @@ impl Forms {
     }
 }
 
-/// Asks the user to open a link and finish something there.
+/// Asks the user to open links. Made by [`Turn::links`].
 #[derive(Debug, Clone)]
 pub struct Links {
     turn: DetachedTurn,
@@ -121,14 +129,14 @@ pub struct Links {
 }
 
 impl Links {
-    /// Says which tool call wants it.
+    /// Names the tool call that needs it.
     pub fn about(mut self, tool: &Tool) -> Self {
         self.tool = Some(tool.id().clone());
         self
     }
 
-    /// Asks and waits for the user's consent. ELIC-17: consent to open is not yet completion. ELIC-21: the id is the agent's,
-    /// and no other open question has it.
+    /// Asks and waits for consent, which is not completion yet. The id is unique among the open questions of the agent.
+    // ELIC-17, ELIC-21
     pub async fn ask(
         &self,
         message: impl Into<String>,
@@ -139,7 +147,8 @@ impl Links {
         ask(turn, CreateElicitationRequest::url(scope(turn, &self.tool), message, id.into(), url)).await
     }
 
-    /// Tells the client that what happens behind the link is done (ELIC-23, ELIC-24). The turn may be over by then.
+    /// Notifies the client that the user has finished at the link. The turn may be over by then.
+    // ELIC-23, ELIC-24
     pub async fn complete(&self, id: impl Into<ElicitationId>) -> Result<()> {
         self.turn.turn().client().notify(&CompleteElicitationNotification::new(id.into())).await
     }
@@ -152,7 +161,7 @@ fn scope(turn: Turn<'_>, tool: &Option<ToolCallId>) -> ElicitationSessionScope {
 
 async fn ask(turn: Turn<'_>, request: CreateElicitationRequest) -> Result<CreateElicitationResponse> {
     match turn.inner().request(&request).await {
-        // ELIC-20: an answer that cannot be read is no consent.
+        // ELIC-20: an invalid answer is no consent.
         Err(Error::Decode { .. }) => Ok(CreateElicitationResponse::new(ElicitationAction::Cancel)),
         other => other,
     }

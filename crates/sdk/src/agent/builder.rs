@@ -1,4 +1,4 @@
-//! What an agent offers. Installing a service is what advertises it; nothing can be advertised and not served.
+//! The builder of agents. Installing a service is what advertises it.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -21,7 +21,7 @@ use super::session::{BoxFuture, ErasedSession, IntoOpenedSession, OpenRequest};
 use crate::report::{ErrorHook, HandlerError, NoiseHook};
 use crate::{Limits, Link, Result};
 
-/// An agent, with everything it offers.
+/// An agent with the services that it provides.
 ///
 /// ```no_run
 /// # use attache::agent::{Agent, AgentSession, Turn};
@@ -40,7 +40,7 @@ use crate::{Limits, Link, Result};
 /// # }
 /// ```
 ///
-/// An agent that serves many clients, over sockets for example, is cloned for each; the clones share what was installed.
+/// To serve many clients, clone the agent for each connection, as `examples/tcp_agent.rs` does; clones share their services.
 #[derive(Clone)]
 #[must_use = "an agent does nothing before `serve`"]
 pub struct Agent {
@@ -64,14 +64,14 @@ pub(super) type RequestFn = Arc<
 >;
 pub(super) type NotificationFn = Arc<dyn Fn(Option<&RawValue>, &ClientHandle) + Send + Sync>;
 
-/// Where a function of the author's is called: in the reader, or not before its future is polled, in a task.
+/// Where a handler starts: in the reader, or in a task of its own.
 #[derive(Clone, Copy)]
 pub(super) enum Start {
     Here,
     Task,
 }
 
-/// Everything that was installed.
+/// The installed services.
 #[derive(Clone)]
 pub(super) struct Services {
     pub(super) info: Implementation,
@@ -101,18 +101,19 @@ pub(super) struct Services {
     pub(super) record: Option<RecordHook>,
 }
 
-/// Which system prompts an agent takes from a client.
+/// The system prompts that an agent accepts from a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SystemPromptSupport {
-    /// Text to be added to the agent's own.
+    /// Text that is appended to the agent's own prompt.
     Append,
-    /// That, or text that replaces it.
+    /// Text that is appended to the agent's own prompt or replaces it.
     AppendOrOverride,
 }
 
 impl Agent {
-    /// An agent that opens sessions with `open` and offers prompts and cancelling, as every agent does (INIT-22).
+    /// Creates an agent that opens sessions with `open`. Prompts and cancelling need no further service.
+    // INIT-22
     pub fn new<F, Fut, O>(open: F) -> Self
     where
         F: Fn(OpenRequest) -> Fut + Send + Sync + 'static,
@@ -161,56 +162,58 @@ impl Agent {
         self
     }
 
-    /// Takes images in prompts.
+    /// Accepts images in prompts.
     pub fn images(mut self) -> Self {
         self.services.prompt.image = true;
         self
     }
 
-    /// Takes sound in prompts.
+    /// Accepts audio in prompts.
     pub fn audio(mut self) -> Self {
         self.services.prompt.audio = true;
         self
     }
 
-    /// Takes resources that are included in prompts.
+    /// Accepts embedded resources in prompts.
     pub fn embedded_context(mut self) -> Self {
         self.services.prompt.embedded_context = true;
         self
     }
 
-    /// Connects to MCP servers over HTTP (MCP-04). Servers on stdio every agent takes (MCP-02).
+    /// Accepts MCP servers over HTTP. Servers on stdio are accepted by every agent.
+    // MCP-04, MCP-02
     pub fn mcp_over_http(mut self) -> Self {
         self.services.mcp.http = true;
         self
     }
 
-    /// Connects to MCP servers over SSE.
+    /// Accepts MCP servers over SSE.
     pub fn mcp_over_sse(mut self) -> Self {
         self.services.mcp.sse = true;
         self
     }
 
-    /// Talks to MCP servers that live in the client (unstable).
+    /// Accepts MCP servers that are reached through the client (unstable).
     pub fn mcp_over_acp(mut self) -> Self {
         self.services.mcp.acp = true;
         self
     }
 
-    /// Takes further roots besides the session's directory.
+    /// Accepts further roots beside the session's directory.
     pub fn additional_directories(mut self) -> Self {
         self.services.additional_directories = true;
         self
     }
 
-    /// Takes system prompts from the client (unstable).
+    /// Accepts system prompts from the client (unstable).
     pub fn system_prompts(mut self, which: SystemPromptSupport) -> Self {
         self.services.system_prompt = Some(which);
         self
     }
 
-    /// Loads stored sessions. The function replays the whole conversation through `request.session` and returns the
-    /// session; the answer follows the replay (SESS-11, SESS-12). ROOT-12: only the roots of the request count.
+    /// Loads stored sessions. The handler replays the conversation through [`OpenRequest::session`] and returns the session; the
+    /// response follows the replay. Only the roots of the request count. See [`record`](Agent::record).
+    // SESS-11, SESS-12, ROOT-12
     pub fn load<F, Fut, O>(mut self, load: F) -> Self
     where
         F: Fn(OpenRequest) -> Fut + Send + Sync + 'static,
@@ -221,8 +224,8 @@ impl Agent {
         self
     }
 
-    /// Takes stored sessions up again without replaying them (SESS-23: what the function sends is held back until the
-    /// answer).
+    /// Resumes stored sessions without a replay. Updates that the handler sends follow the response.
+    // SESS-23
     pub fn resume<F, Fut, O>(mut self, resume: F) -> Self
     where
         F: Fn(OpenRequest) -> Fut + Send + Sync + 'static,
@@ -233,7 +236,9 @@ impl Agent {
         self
     }
 
-    /// Makes a new session with the history of another (unstable). FORK-05: roots are those of the request.
+    /// Copies a session (unstable). The handler gets the id of the source and the request for the new session, whose roots
+    /// count.
+    // FORK-05
     pub fn fork<F, Fut, O>(mut self, fork: F) -> Self
     where
         F: Fn(SessionId, OpenRequest) -> Fut + Send + Sync + 'static,
@@ -248,7 +253,8 @@ impl Agent {
         self
     }
 
-    /// Lists stored sessions, page by page. An unknown cursor is the function's to refuse (LIST-07).
+    /// Lists stored sessions, page by page. The handler refuses unknown cursors.
+    // LIST-07
     pub fn list<F, Fut>(mut self, list: F) -> Self
     where
         F: Fn(ListSessionsRequest) -> Fut + Send + Sync + 'static,
@@ -258,7 +264,8 @@ impl Agent {
         self
     }
 
-    /// Deletes stored sessions. DEL-04: a session that does not exist counts as deleted.
+    /// Deletes stored sessions. A session that does not exist counts as deleted.
+    // DEL-04
     pub fn delete<F, Fut>(mut self, delete: F) -> Self
     where
         F: Fn(SessionId) -> Fut + Send + Sync + 'static,
@@ -268,7 +275,8 @@ impl Agent {
         self
     }
 
-    /// Archives sessions and brings them back (unstable). SSTAT-05: offered only by agents that also [`list`](Agent::list).
+    /// Archives and restores sessions (unstable). Advertised only together with [`list`](Agent::list).
+    // SSTAT-05
     pub fn archive<A, AFut, U, UFut>(mut self, archive: A, unarchive: U) -> Self
     where
         A: Fn(SessionId) -> AFut + Send + Sync + 'static,
@@ -282,8 +290,8 @@ impl Agent {
         self
     }
 
-    /// Lets the client name sessions (unstable). The function stores the title and returns it as stored; it gets it
-    /// trimmed and never empty (SSTAT-08).
+    /// Renames sessions (unstable). The handler gets a title that is trimmed and not empty, and returns it as stored.
+    // SSTAT-08
     pub fn titles<F, Fut>(mut self, set_title: F) -> Self
     where
         F: Fn(SessionId, String) -> Fut + Send + Sync + 'static,
@@ -293,7 +301,7 @@ impl Agent {
         self
     }
 
-    /// Tells what became of sessions that are not open here (unstable); those that are, the SDK knows.
+    /// Reports the status of sessions that are not open on this connection (unstable).
     pub fn status<F, Fut>(mut self, status: F) -> Self
     where
         F: Fn(SessionId) -> Fut + Send + Sync + 'static,
@@ -303,13 +311,15 @@ impl Agent {
         self
     }
 
-    /// Demands that users log in: until then, sessions are refused with `auth_required` (AUTH-05).
+    /// Requires a login: until then, sessions are refused with `auth_required`. A login counts for one connection.
+    // AUTH-05
     pub fn auth(mut self, auth: impl Auth) -> Self {
         self.services.auth = Some(Arc::new(auth));
         self
     }
 
-    /// Lets users log out; afterwards sessions need a login again (AUTH-17).
+    /// Logs users out; afterwards sessions need a login again.
+    // AUTH-17
     pub fn logout<F, Fut>(mut self, logout: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
@@ -319,7 +329,8 @@ impl Agent {
         self
     }
 
-    /// Tells who is logged in (unstable). It is served before any login (AUTH-22).
+    /// Reports who is logged in (unstable). Needs no login itself.
+    // AUTH-22
     pub fn auth_status<F, Fut>(mut self, status: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
@@ -329,7 +340,7 @@ impl Agent {
         self
     }
 
-    /// Lets the client choose where models are reached (unstable).
+    /// Lets the client configure model providers (unstable).
     pub fn providers(mut self, providers: impl Providers) -> Self {
         self.services.providers = Some(Arc::new(providers));
         self
@@ -341,7 +352,8 @@ impl Agent {
         self
     }
 
-    /// Serves a request of an extension (EXT-06). Its method starts with an underscore (EXT-05).
+    /// Serves an extension method, whose name starts with an underscore. See [`extension!`](crate::extension).
+    // EXT-06, EXT-05
     pub fn on_request<R, F, Fut>(mut self, handle: F) -> Self
     where
         R: Request,
@@ -358,7 +370,7 @@ impl Agent {
         self
     }
 
-    /// Takes a notification of an extension. It runs in wire order, inside the reader, and must not block.
+    /// Handles a notification of an extension, in wire order. It runs in the reader and must not block.
     pub fn on_notification<N, F>(mut self, handle: F) -> Self
     where
         N: Notification,
@@ -406,20 +418,22 @@ impl Agent {
         self
     }
 
-    /// How long a prompt handler that does not look at its cancel token may go on before it is dropped; two seconds
-    /// unless told.
+    /// Sets how long a cancelled prompt handler may run before it is dropped; two seconds by default.
     pub fn cancel_grace(mut self, grace: Duration) -> Self {
         self.services.cancel_grace = grace;
         self
     }
 
-    /// Bounds of the connection.
+    /// Sets the limits of the connection.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Serves one client until it leaves.
+    /// Serves one client until it disconnects.
+    ///
+    /// # Errors
+    /// When the connection fails; a client that disconnects is no error.
     pub async fn serve(self, link: Link) -> Result<()> {
         super::dispatch::serve(self, link).await
     }
@@ -450,7 +464,7 @@ impl Services {
         self.archive.is_some() && self.list.is_some()
     }
 
-    /// Whether a method is served; a method of the protocol is if what stands behind it was installed.
+    /// Whether a method is served.
     pub(super) fn provides(&self, method: &str) -> bool {
         match method {
             "session/load" => self.load.is_some(), // SESS-09

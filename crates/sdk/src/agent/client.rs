@@ -56,12 +56,14 @@ impl ClientHandle {
         &self.0.peer
     }
 
-    /// The client's name and version, if it gave them (INIT-29).
+    /// The client's name and version, if it gave them.
+    // INIT-29
     pub fn info(&self) -> Option<&Implementation> {
         self.0.client.info.as_ref()
     }
 
-    /// What the client can do. INIT-15: what is absent is not supported.
+    /// What the client can do. What is absent is not supported.
+    // INIT-15
     pub fn capabilities(&self) -> &ClientCapabilities {
         &self.0.client.capabilities
     }

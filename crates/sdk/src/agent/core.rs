@@ -1,4 +1,4 @@
-//! What the handlers of one connection share.
+//! State that the handlers of one connection share.
 
 use std::future::Future;
 use std::pin::pin;
@@ -37,22 +37,21 @@ pub(super) struct Core {
     pub(super) nes: NesTable,
     pub(super) logged_in: AtomicBool,
     client: Mutex<Option<ClientHandle>>,
-    /// Here if the runtime has one thread, which is the reader's: whatever a handler does there holds the reader up as well
-    /// as everybody else.
+    /// `Here` on a runtime with one thread, where a task would block the reader just as long.
     pub(super) start: Start,
     tasks: Tasks,
 }
 
-/// The handlers that are running.
+/// The running handlers.
 #[derive(Default)]
 struct Tasks {
     count: AtomicUsize,
     ended: Notify,
-    /// Ends them all.
+    /// Ends all of them.
     abort: CancelToken,
 }
 
-/// What is left to do when a handler has its result: to answer with it.
+/// Responds with the result of a handler.
 pub(super) type Answer = Box<dyn FnOnce(Responder) + Send>;
 
 impl Core {
@@ -75,7 +74,7 @@ impl Core {
         })
     }
 
-    /// The client, once it has said hello.
+    /// The client, after `initialize`.
     pub(super) fn client(&self) -> Option<ClientHandle> {
         lock(&self.client).clone()
     }
@@ -85,7 +84,7 @@ impl Core {
         *lock(&self.client) = Some(ClientHandle::new(self.peer.clone(), hello, recorder));
     }
 
-    /// AUTH-05: until somebody is logged in, sessions are refused.
+    /// AUTH-05: without a login, sessions are refused.
     pub(super) fn is_logged_in(&self) -> bool {
         self.logged_in.load(Ordering::Acquire)
     }
@@ -94,12 +93,10 @@ impl Core {
         self.sessions.get(id).ok_or_else(|| Error::unknown_session(id.as_str()))
     }
 
-    /// Lets a handler begin in the reader; its result, if it comes to one without waiting. If not, the handler is to be
-    /// [spawned](Self::spawn): its task polls it again at once, so nothing it waits for is missed, although nobody
-    /// is woken from here.
+    /// Polls a handler once in the reader and returns its result, if it has one. Otherwise the caller [spawns](Self::spawn) it; its
+    /// task polls again at once, so no wakeup is lost.
     ///
-    /// Only on a runtime with one thread, where a task could do no better: most handlers have their result at once, and a task
-    /// costs more than they do. The caller holds no lock, and a panic is the caller's: dispatch ends it.
+    /// Only on a runtime with one thread: most handlers have their result at once, and a task costs more than they do.
     pub(super) fn begin<T>(&self, handler: &mut BoxFuture<'static, T>) -> Option<T> {
         match self.start {
             Start::Here => match handler.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -110,12 +107,12 @@ impl Core {
         }
     }
 
-    /// Runs a handler as a task of its own, so that it can wait for as long as it likes.
+    /// Runs a handler in a task of its own.
     pub(super) fn spawn(
         self: &Arc<Self>,
         handler: impl Future<Output = ()> + Send + 'static,
     ) -> JoinHandle<()> {
-        // Boxed, so that the task around it is compiled once, and what is moved into the runtime is small.
+        // Boxed, so that the task is compiled once and small.
         let handler: BoxFuture<'static, ()> = Box::pin(handler);
         self.tasks.count.fetch_add(1, Ordering::AcqRel);
         let counted = TaskGuard(self.clone());
@@ -143,8 +140,8 @@ impl Core {
         }
     }
 
-    /// Waits for a result, in a task of its own if it is not there at once, and answers with it. CANCEL-15, CANCEL-16: when
-    /// the peer cancels the request the handler is dropped and the answer is `cancelled`.
+    /// Responds with the result of a handler, from a task of its own unless the result is ready. CANCEL-15, CANCEL-16: when the
+    /// peer cancels the request, the handler is dropped and the answer is `cancelled`.
     pub(super) fn answer_later(
         self: &Arc<Self>,
         failing: Failing,
@@ -175,14 +172,14 @@ impl Core {
         }
     }
 
-    /// Ends a session that was taken out of the table: cancels its turn, waits for that turn's answer, tells the author.
-    /// All of it happens whether or not anybody waits here.
+    /// Ends a session that was removed from the table: cancels its turn, waits for the response, calls `closed`. Happens even if
+    /// the returned future is dropped.
     pub(super) fn end(self: &Arc<Self>, entry: Arc<SessionEntry>) -> impl Future<Output = ()> + Send + use<> {
         entry.shut();
         let ending = self.spawn(async move {
             entry.until_idle().await;
             entry.over.store(true, Ordering::SeqCst);
-            // A panic there has been reported by then, and there is nobody else to tell.
+            // The panic hook has reported a panic.
             let _ = catch(entry.session.closed()).await;
         });
         async move {
@@ -190,14 +187,14 @@ impl Core {
         }
     }
 
-    /// The connection is gone: cancels all turns, gives handlers some time to end by themselves, then drops them.
+    /// Cancels all turns after the end of the connection, gives handlers time to end, then drops them.
     pub(super) async fn wind_down(self: &Arc<Self>, grace: Duration) {
         for entry in self.sessions.all() {
             entry.shut();
         }
         let _ = tokio::time::timeout(grace, self.until_no_tasks()).await;
         self.tasks.abort.cancel();
-        // Those that do not even come to a point where they could be dropped are left behind.
+        // Handlers that block cannot be dropped and are left behind.
         let _ = tokio::time::timeout(grace, self.until_no_tasks()).await;
         if let Some(service) = &self.services.next_edits {
             self.nes.close_all(&**service);
@@ -209,7 +206,7 @@ impl Core {
         let _ = tokio::time::timeout(grace, async { while closing.join_next().await.is_some() {} }).await;
     }
 
-    /// Drops all handlers when the one who serves is dropped.
+    /// Drops all handlers when `serve` is dropped.
     pub(super) fn abort_on_drop(&self) -> AbortOnDrop {
         AbortOnDrop(self.tasks.abort.clone())
     }
@@ -256,15 +253,14 @@ impl Drop for AbortOnDrop {
 }
 
 impl Core {
-    /// Sends an update outside of a turn, without waiting for room: used for single, small updates that follow a request
-    /// of the client.
+    /// Sends an update outside of a turn without waiting for room, for small updates that follow a request of the client.
     pub(super) fn send_update(&self, entry: &SessionEntry, update: SessionUpdate) {
         let Some(client) = self.client() else { return };
         self.peer.notify_now("session/update", &client.outgoing(&entry.id, update));
         client.flush_records();
     }
 
-    /// CONF-16: the complete list, when something changed it.
+    /// CONF-16: sends the complete list after a change.
     pub(super) fn send_options(&self, entry: &SessionEntry, changed: bool) {
         let Some(client) = self.client().filter(|_| changed) else { return };
         let options = options::visible(entry.state().settings(), &client);

@@ -1,4 +1,4 @@
-//! A session's line to the client outside of turns.
+//! Updates of a session outside of turns.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,11 +18,11 @@ use super::table::SessionEntry;
 use crate::task::lock;
 use crate::{Error, Result};
 
-/// How many updates are kept for a session that is not open yet.
+/// Updates that are held for a session that is not open yet.
 const HELD: usize = 1024;
 
-/// Sends what belongs to a session but not to a turn: commands, modes, options, titles, replayed history.
-/// Cheap to clone; it does not keep the session alive, and fails when the session is over.
+/// Sends updates outside of turns: commands, modes, options, titles, replayed history. Part of [`OpenRequest`](super::OpenRequest).
+/// Cheap to clone; it does not keep the session alive and fails when the session is over.
 #[derive(Clone)]
 pub struct SessionHandle(Arc<Inner>);
 
@@ -30,22 +30,22 @@ struct Inner {
     client: ClientHandle,
     id: SessionId,
     gate: Mutex<Gate>,
-    /// The session was not opened after all.
+    /// The session could not be opened.
     failed: AtomicBool,
 }
 
 /// Whether updates may pass.
 enum Gate {
-    /// The client cannot know the session's id: they are held back until the answer that names it is written (SESS-31).
+    /// SESS-31: updates are held until the response that names the session is written.
     Shut(Vec<SessionUpdate>),
-    /// The client knows the id, and the session is being loaded: the replay is sent as it comes (SESS-12).
+    /// SESS-12: the client knows the id, so a replay is sent at once.
     Replay,
     /// The session is open.
     Open(Weak<SessionEntry>),
 }
 
 impl Gate {
-    /// Sends what was held back, and the commands.
+    /// Sends the held updates and the commands.
     fn release(
         &mut self,
         client: &ClientHandle,
@@ -80,16 +80,15 @@ impl SessionHandle {
         SessionHandle(Arc::new(Inner { client, id, gate: Mutex::new(gate), failed: AtomicBool::new(false) }))
     }
 
-    /// The session was not opened: whatever is sent for it is lost.
+    /// Drops all updates of a session that could not be opened.
     pub(super) fn failed(&self) {
         self.0.failed.store(true, Ordering::SeqCst);
         *lock(&self.0.gate) = Gate::Open(Weak::new());
     }
 
-    /// The session is open: ties the handle to it, lets pass what was held back before anything else can, and tells the
-    /// commands (CMD-01).
+    /// Ties the handle to the open session, and sends held updates and commands (CMD-01) before anything else.
     pub(super) fn opened(mut self, entry: &Arc<SessionEntry>, commands: Option<Vec<AvailableCommand>>) {
-        // Mostly nobody has kept a handle: then nobody can send anything now or later.
+        // Without another handle nothing can be sent at the same time or later.
         if let Some(Inner { client, gate, .. }) = Arc::get_mut(&mut self.0) {
             let gate = gate.get_mut().unwrap_or_else(PoisonError::into_inner);
             return gate.release(client, entry, commands);
@@ -119,9 +118,10 @@ impl SessionHandle {
         &self.0.client
     }
 
-    /// Sends any update. Those that need a capability of the client are refused without it.
+    /// Sends any update. Content of a turn belongs into [`Turn`](super::Turn), which sends it before the response.
     ///
-    /// Content that belongs to a turn is better sent through [`Turn`](super::Turn), which keeps it before the turn's end.
+    /// # Errors
+    /// [`Error::Unsupported`] if the update needs a capability that the client does not have.
     pub async fn send(&self, update: SessionUpdate) -> Result<()> {
         let update = self.client().adapt(update)?;
         let entry = match &mut *lock(&self.0.gate) {
@@ -146,18 +146,21 @@ impl SessionHandle {
         }
     }
 
-    /// Replaces the list of slash commands (CMD-02).
+    /// Replaces the list of slash commands.
+    // CMD-02
     pub async fn set_commands(&self, commands: Vec<AvailableCommand>) -> Result<()> {
         self.send(SessionUpdate::AvailableCommandsUpdate(AvailableCommandsUpdate::new(commands))).await
     }
 
-    /// Gives the session a title, or takes it away.
+    /// Sets or clears the title of the session.
     pub async fn set_title(&self, title: Option<String>) -> Result<()> {
         let update = SessionInfoUpdate::new().title(Patch::from(title));
         self.send(SessionUpdate::SessionInfoUpdate(update)).await
     }
 
-    /// Switches the mode from the agent's side and tells the client (MODE-07).
+    /// Changes the mode and notifies the client. Does not call
+    /// [`AgentSession::mode_changed`](super::AgentSession::mode_changed).
+    // MODE-07
     pub async fn set_mode(&self, mode: impl Into<SessionModeId>) -> Result<()> {
         let mode = mode.into();
         let changed = options::put_mode(self.entry()?.state().settings(), &mode)?;
@@ -165,7 +168,9 @@ impl SessionHandle {
         if changed { self.send_options().await } else { Ok(()) }
     }
 
-    /// Sets an option from the agent's side and tells the client (CONF-16).
+    /// Changes an option and notifies the client. Does not call
+    /// [`AgentSession::option_changed`](super::AgentSession::option_changed).
+    // CONF-16
     pub async fn set_option(&self, id: impl Into<SessionConfigId>, value: OptionValue) -> Result<()> {
         let changed = options::put_option(self.entry()?.state().settings(), &id.into(), &value)?;
         if let Some(mode) = changed.mode {
@@ -174,15 +179,16 @@ impl SessionHandle {
         self.send_options().await
     }
 
-    /// Replaces the list of options, because what is on offer has changed, and tells the client (CONF-16).
+    /// Replaces the list of options and notifies the client.
+    // CONF-16
     pub async fn set_options(&self, options: Vec<SessionConfigOption>) -> Result<()> {
         options::check_options(&options)?;
         self.entry()?.state().settings().options = Some(options);
         self.send_options().await
     }
 
-    /// Replaces the list of models for older clients, because what is on offer has changed. They have no way to be told
-    /// (MODEL-01), but from now on these can be chosen (MODEL-02); newer ones are told with [`set_options`](Self::set_options).
+    /// Replaces the list of models for older clients, which cannot be notified. Newer ones need [`set_options`](Self::set_options).
+    // MODEL-01, MODEL-02
     pub fn set_models(&self, models: SessionModelState) -> Result<()> {
         let entry = self.entry()?;
         let mut state = entry.state();

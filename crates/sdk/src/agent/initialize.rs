@@ -1,4 +1,4 @@
-//! The first words: initialize, logging in, and what a prompt may hold.
+//! `initialize`, logins, and the check of prompts.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,15 +13,14 @@ use super::core::Core;
 use super::open::method_not_found;
 use crate::{Error, Result};
 
-/// Answered at once, within dispatch, so that whatever follows finds it done. INIT-25: a second one is answered again
-/// and no session is lost.
+/// Responds within dispatch, so that later messages find the client. INIT-25: a second `initialize` keeps all sessions.
 pub(super) fn initialize(core: &Core, request: InitializeRequest, responder: Responder) {
     let response = initialize_response(&core.services, &request.client_capabilities);
     core.set_client(ClientInfo { info: request.client_info, capabilities: request.client_capabilities });
     responder.ok(&response);
 }
 
-/// INIT-06, INIT-07: version 1 is the newest we have, so it answers every request.
+/// INIT-06, INIT-07: version 1 is the newest supported one.
 fn initialize_response(services: &Services, client: &ClientCapabilities) -> InitializeResponse {
     InitializeResponse::new(ProtocolVersion::V1)
         .agent_capabilities(capabilities(services, client))
@@ -29,7 +28,7 @@ fn initialize_response(services: &Services, client: &ClientCapabilities) -> Init
         .agent_info(services.info.clone())
 }
 
-/// What was installed, and only that.
+/// The capabilities of the installed services.
 fn capabilities(services: &Services, client: &ClientCapabilities) -> AgentCapabilities {
     let session = SessionCapabilities::new()
         .close(SessionCloseCapabilities::new())
@@ -77,7 +76,7 @@ pub(super) async fn authenticate(
     request: AuthenticateRequest,
 ) -> Result<AuthenticateResponse> {
     let auth = core.services.auth.as_ref().ok_or_else(|| method_not_found("authenticate"))?;
-    // AUTH-04, AUTH-10: only a method that was announced, and only one that the agent itself handles.
+    // AUTH-04, AUTH-10: only an announced method that the agent performs itself.
     let known = auth.methods().iter().any(|method| match method {
         AuthMethod::Agent(method) => method.id == request.method_id,
         _ => false,
@@ -105,7 +104,7 @@ pub(super) async fn auth_status(core: Arc<Core>, _: AuthStatusRequest) -> Result
     core.services.auth_status.as_ref().ok_or_else(|| method_not_found("auth/status"))?().await
 }
 
-/// PROMPT-04: a block of a kind that was not advertised starts no turn. CONT-03: neither does broken base64.
+/// PROMPT-04, CONT-03: blocks that were not advertised, and invalid base64, start no turn.
 pub(super) fn check_prompt(offered: &PromptCapabilities, prompt: &[ContentBlock]) -> Result<()> {
     for block in prompt {
         let (taken, kind, data) = match block {

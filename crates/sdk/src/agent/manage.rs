@@ -1,4 +1,4 @@
-//! Requests about sessions that are not prompts: modes, models, options, lists, titles.
+//! Requests about sessions beside prompts: modes, models, options, lists, titles.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::session::OptionValue;
 use super::table::{QueuePosition, SessionEntry};
 use crate::{Error, Result};
 
-/// A session that is to be changed, and a place in the line of those who change it.
+/// The session to change, and a position in the queue of its changes.
 fn changing(core: &Core, id: &SessionId) -> Result<(Arc<SessionEntry>, QueuePosition)> {
     let entry = core.session(id)?;
     let place = entry.enqueue_change();
@@ -80,7 +80,7 @@ pub(super) fn set_config_option(
 
 pub(super) async fn list(core: Arc<Core>, request: ListSessionsRequest) -> Result<ListSessionsResponse> {
     let list = core.services.list.as_ref().ok_or_else(|| method_not_found("session/list"))?;
-    // SSTAT-06: a filter that is not supported is refused, never taken for another.
+    // SSTAT-06: an unsupported filter is refused, never treated as another.
     let filter = match &request.archived {
         None => true,
         Some(SessionArchiveFilter::Exclude | SessionArchiveFilter::Include | SessionArchiveFilter::Only) => {
@@ -93,7 +93,7 @@ pub(super) async fn list(core: Arc<Core>, request: ListSessionsRequest) -> Resul
     }
     let mut response = list(request).await?;
     if core.services.archive.is_some() {
-        // SSTAT-05: every session says whether it is archived.
+        // SSTAT-05: every entry states whether it is archived.
         for session in &mut response.sessions {
             session.archived.get_or_insert(false);
         }
@@ -113,7 +113,7 @@ pub(super) fn delete(
             closed.await;
         }
         match delete(request.session_id).await {
-            // DEL-04: what is not there is deleted.
+            // DEL-04: a missing session counts as deleted.
             Err(error) if error.is_not_found() => {}
             other => other?,
         }
@@ -161,7 +161,7 @@ pub(super) async fn set_title(
     Ok(SetSessionTitleResponse::new(set(request.session_id, title.to_owned()).await?))
 }
 
-/// SSTAT-01: looks and changes nothing.
+/// SSTAT-01: read-only.
 pub(super) async fn status(core: Arc<Core>, request: SessionStatusRequest) -> Result<SessionStatusResponse> {
     let status = core.services.status.as_ref().ok_or_else(|| method_not_found("session/status"))?;
     if core.sessions.get(&request.session_id).is_some() {

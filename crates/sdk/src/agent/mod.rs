@@ -1,9 +1,8 @@
-//! The agent's side.
+//! The agent side: answer prompts, report tool calls, ask for permission, use files and terminals of the client.
 //!
-//! The author implements [`AgentSession`], which answers prompts, and hands [`serve`] a function that opens sessions. Services
-//! beyond that are installed on [`Agent`]; installing one is what advertises it. Inside a prompt everything goes through
-//! [`Turn`]: text, plans, tool calls, permission questions, and the files and terminals that the client lends, which are
-//! `None` when it does not.
+//! Implement [`AgentSession`], which answers prompts, and pass [`serve`] a function that opens sessions. Install further
+//! services on [`Agent`]; installing a service is what advertises it. Inside a prompt everything goes through [`Turn`]: text,
+//! plans, tool calls, permission requests, and the files and terminals of the client, which are `None` if it provides none.
 //!
 //! ```
 //! use attache::agent::{AgentSession, Turn, usual_options};
@@ -15,8 +14,8 @@
 //! impl AgentSession for Shell {
 //!     async fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
 //!         let Some(terminals) = turn.terminals() else {
-//!             turn.say("Your editor lends no terminals.").await?;
-//!             return Ok(StopReason::BeginError);
+//!             turn.say("Your editor provides no terminals.").await?;
+//!             return Ok(StopReason::Refusal);
 //!         };
 //!         let tool = turn.tool(prompt.text()).kind(ToolKind::Execute).start().await?;
 //!         if !turn.ask(&tool, usual_options()).await?.is_allowed() {
@@ -33,12 +32,11 @@
 //! }
 //! ```
 //!
-//! The SDK owns the session table, cancel tokens, the order of messages, capability checks, the login gate, version
-//! negotiation, unknown ids and second prompts. Reading order of the source: `builder`, `session`, `dispatch`, `turn`.
-//!
-//! What never happens here: dispatch does not wait; nothing of a turn is sent after its answer; nothing of a session is
-//! sent before the answer that names it, or after its end; no lock is held across an `await`; a panic of the author's code
-//! does not end the connection.
+//! The SDK owns the session table, cancel tokens, the order of messages, capability checks, the login gate and version
+//! negotiation. `examples/echo_agent.rs` and `examples/tool_agent.rs` are complete programs.
+
+// Reading order: `builder`, `session`, `dispatch`, `turn`. What never happens: dispatch waits; an update of a turn follows its
+// response; an update of a session precedes the response that names it, or follows its end; user code runs under a lock.
 
 mod ask;
 mod auth;
@@ -83,7 +81,7 @@ pub use turn::{DetachedTurn, Turn};
 
 use crate::{Link, Result};
 
-/// Serves one client over a link, with sessions made by `open` and nothing else on offer.
+/// Serves one client over a link with sessions that `open` creates, and no further services. See `examples/echo_agent.rs`.
 pub async fn serve<F, Fut, O>(open: F, link: Link) -> Result<()>
 where
     F: Fn(OpenRequest) -> Fut + Send + Sync + 'static,

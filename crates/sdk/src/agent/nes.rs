@@ -1,4 +1,4 @@
-//! Next-edit suggestions and the document events they live on (older drafts; NES-19).
+//! Next-edit suggestions and document events (older drafts; NES-19).
 
 use std::collections::HashMap;
 use std::future::{Future, ready};
@@ -27,7 +27,7 @@ use crate::race::{First, race};
 use crate::task::lock;
 use crate::{Error, Result};
 
-/// Something that happened to a document.
+/// An event of a document in the editor.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum DocumentEvent {
@@ -39,7 +39,7 @@ pub enum DocumentEvent {
     Closed(DidCloseDocumentNotification),
     /// It was saved.
     Saved(DidSaveDocumentNotification),
-    /// The user looks at it.
+    /// The user focused it.
     Focused(DidFocusDocumentNotification),
 }
 
@@ -56,25 +56,29 @@ impl DocumentEvent {
     }
 }
 
-/// A source of next-edit suggestions. Sessions here are no chat sessions (NES-05).
+/// A source of next-edit suggestions; installed with [`Agent::next_edits`](super::Agent::next_edits). Its sessions are no chat
+/// sessions.
+// NES-05
 pub trait NextEdits: Send + Sync + 'static {
-    /// Which events and which context it wants (NES-02, NES-03).
+    /// The events and the context that it needs.
+    // NES-02, NES-03
     fn capabilities(&self) -> NesCapabilities;
 
-    /// The position encodings it understands besides UTF-16, which everybody does, in the order of preference (NES-10).
+    /// The supported position encodings beside UTF-16, the best first.
+    // NES-10
     fn encodings(&self) -> &[PositionEncodingKind] {
         &[]
     }
 
-    /// The encoding of this connection's positions, as it was announced: the first of [`encodings`](Self::encodings) that
-    /// the client has too, else UTF-16 (NES-10).
+    /// The position encoding of a connection: the first of [`encodings`](Self::encodings) that the client supports, else UTF-16.
+    // NES-10
     fn encoding_for(&self, client: &ClientCapabilities) -> PositionEncodingKind {
         let offered = client.position_encodings.as_deref().unwrap_or_default();
         let common = self.encodings().iter().find(|encoding| offered.contains(encoding));
         common.copied().unwrap_or(PositionEncodingKind::Utf16)
     }
 
-    /// A NES session starts.
+    /// Starts a NES session.
     fn start(
         &self,
         id: &SessionId,
@@ -85,26 +89,27 @@ pub trait NextEdits: Send + Sync + 'static {
         ready(Ok(()))
     }
 
-    /// What the user may want to do next. Kinds that the client did not announce are taken out (NES-04); a request about
-    /// an old version of a document does not get here (NES-20).
+    /// Suggests edits. Kinds that the client does not support are removed; requests for an old version of a document are
+    /// answered by the SDK.
+    // NES-04, NES-20
     fn suggest(&self, request: SuggestNesRequest) -> impl Future<Output = Result<Vec<NesSuggestion>>> + Send;
 
-    /// Something happened to a document. Runs in wire order and must not block.
+    /// Handles an event of a document, in wire order. Must not block.
     fn document(&self, event: DocumentEvent) {
         let _ = event;
     }
 
-    /// A suggestion was taken.
+    /// Handles an accepted suggestion.
     fn accepted(&self, accepted: AcceptNesNotification) {
         let _ = accepted;
     }
 
-    /// A suggestion was not taken.
+    /// Handles a rejected suggestion.
     fn rejected(&self, rejected: RejectNesNotification) {
         let _ = rejected;
     }
 
-    /// A NES session ends.
+    /// Ends a NES session.
     fn closed(&self, id: &SessionId) {
         let _ = id;
     }

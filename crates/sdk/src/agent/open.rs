@@ -25,7 +25,7 @@ use crate::id::unique_id;
 use crate::race::{First, race};
 use crate::{Error, Result, SessionId};
 
-/// Checks what is asked for against what the agent offers; whatever is wrong is refused before anything is made.
+/// Checks a request against the capabilities of the agent, before a session is created.
 fn check(request_of_client: &OpenRequest, services: &Services) -> Result<()> {
     as_params(check::absolute(&request_of_client.cwd))?; // ROOT-01
     if !request_of_client.additional_directories.is_empty() && !services.additional_directories {
@@ -50,7 +50,7 @@ fn check(request_of_client: &OpenRequest, services: &Services) -> Result<()> {
     request_of_client.system_prompt.as_ref().map_or(Ok(()), |prompt| check_system_prompt(prompt, services))
 }
 
-/// SYSP-02: what is not supported makes no session.
+/// SYSP-02: an unsupported system prompt opens no session.
 fn check_system_prompt(prompt: &SystemPrompt, services: &Services) -> Result<()> {
     let fits = match (services.system_prompt, &prompt.mode) {
         (Some(_), SystemPromptMode::Append) => true,
@@ -66,12 +66,12 @@ fn check_system_prompt(prompt: &SystemPrompt, services: &Services) -> Result<()>
     as_params(check::system_prompt_content(prompt))
 }
 
-/// The client's argument is to blame.
+/// Reports an invalid value of the client.
 fn as_params<T>(checked: Result<T>) -> Result<T> {
     checked.map_err(|error| Error::invalid_params(error.to_string()))
 }
 
-/// The requests that open a session are four types with the same members; a new member is taken over here, for all.
+/// Reads the members that the four requests have in common.
 macro_rules! open_request {
     ($request:ident, $servers:expr, $handle:ident) => {
         OpenRequest {
@@ -90,7 +90,7 @@ macro_rules! open_request {
     };
 }
 
-/// Their answers, likewise.
+/// Sets the members that the four responses have in common.
 macro_rules! with_settings {
     ($response:expr, $settings:expr) => {
         match $settings {
@@ -102,15 +102,15 @@ macro_rules! with_settings {
     };
 }
 
-/// What the answer of an opened session shows.
+/// The members of the response.
 struct OpenReply {
     id: SessionId,
     settings: Option<Box<Settings>>,
 }
 
-/// One of the ways to open a session.
+/// The differences between new, load, resume and fork.
 struct OpenKind {
-    /// Whether the agent may give the session an id of its own; else the client knows it already.
+    /// Whether the agent chooses the id; otherwise the client knows it.
     names: bool,
     method: &'static str,
     respond: fn(Responder, OpenReply),
@@ -123,7 +123,7 @@ struct PendingOpen {
     kind: OpenKind,
 }
 
-/// The way every session is opened: check, let the author make it, put it into the table, answer.
+/// Opens a session: check, call the handler, add it to the table, respond.
 fn open(
     core: &Arc<Core>,
     responder: Responder,
@@ -141,7 +141,6 @@ fn open(
     let opening = PendingOpen { responder, handle, kind };
     match core.begin(&mut making) {
         Some(made) => {
-            // Nothing of it is left but the box.
             drop(making);
             opening.at_once(core, made);
         }
@@ -150,7 +149,7 @@ fn open(
 }
 
 impl PendingOpen {
-    /// The author's function has ended already.
+    /// The handler ended without waiting.
     fn at_once(self, core: &Arc<Core>, made: Result<ErasedSession>) {
         let made = match made.and_then(checked) {
             Ok(opened) => opened,
@@ -160,7 +159,7 @@ impl PendingOpen {
         if core.sessions.add(&made.entry) {
             return self.finish(made);
         }
-        // The client opened it once more: the older one has to leave first, and that may take a while.
+        // The client opened it again: the older one has to end first, which may take a while.
         drop(core.spawn(self.replace_older(core.clone(), made)));
     }
 
@@ -179,7 +178,7 @@ impl PendingOpen {
         }
     }
 
-    /// An older session of the same id is over before the new one is there.
+    /// Ends an older session of the same id before the new one is added.
     async fn replace_older(self, core: Arc<Core>, made: OpenedEntry) {
         let token = self.responder.cancellation();
         let leaving = async {
@@ -191,13 +190,13 @@ impl PendingOpen {
             return self.failed(&core, &Error::Cancelled);
         }
         if let Some(older) = core.sessions.replace(&made.entry) {
-            // Somebody else opened it in the same moment; the last one counts.
+            // Opened twice at the same time: the last one counts.
             drop(core.end(older));
         }
         self.finish(made);
     }
 
-    /// The answer is written after the session can be found and before any update of it that was held back (SESS-31).
+    /// SESS-31: the response is written after the session is in the table and before its held updates.
     fn finish(self, made: OpenedEntry) {
         let PendingOpen { responder, handle, kind } = self;
         let OpenedEntry { entry, shown, commands } = made;
@@ -216,7 +215,7 @@ fn checked(opened: ErasedSession) -> Result<ErasedSession> {
     Ok(opened)
 }
 
-/// A session on its way into the table.
+/// A session that is ready to be added to the table.
 struct OpenedEntry {
     entry: Arc<SessionEntry>,
     shown: OpenReply,
@@ -263,7 +262,7 @@ pub(super) fn load(
     let respond = |responder: Responder, shown: OpenReply| {
         responder.ok(&with_settings!(LoadSessionResponse::new(), shown.settings));
     };
-    // The client knows the id, so the replay needs no gate: it is sent as it comes, before the answer (SESS-12).
+    // SESS-12: the client knows the id, so the replay is sent at once, before the response.
     let handle = SessionHandle::replay(client, request.session_id);
     let request_of_client = open_request!(request, request.mcp_servers, handle);
     let make = |services: &Services, request_of_client, start| {
@@ -288,7 +287,7 @@ pub(super) fn resume(
     let respond = |responder: Responder, shown: OpenReply| {
         responder.ok(&with_settings!(ResumeSessionResponse::new(), shown.settings));
     };
-    // SESS-23: nothing comes before the answer.
+    // SESS-23: no update precedes the response.
     let handle = SessionHandle::shut(client, request.session_id);
     let request_of_client = open_request!(request, request.mcp_servers.unwrap_or_default(), handle);
     let make = |services: &Services, request_of_client, start| {
@@ -330,8 +329,7 @@ pub(super) fn fork(
     );
 }
 
-/// SESS-27: cancels what runs, waits for its answer, then frees the session. SESS-30: whatever the client sends behind this
-/// request does not find the session any more.
+/// SESS-27: cancels the turn, waits for its response, then drops the session. SESS-30: later requests do not find the session.
 pub(super) fn close(core: &Arc<Core>, request: CloseSessionRequest, responder: Responder) {
     match core.sessions.remove(&request.session_id) {
         None => responder.err(Error::unknown_session(request.session_id.as_str()).to_wire()),

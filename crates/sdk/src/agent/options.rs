@@ -1,4 +1,4 @@
-//! Modes, models and config options: one state, seen through three windows that stay in step (MODE-10, MODEL-03).
+//! Modes, models and config options: three views of one state that stay consistent (MODE-10, MODEL-03).
 
 use attache_rpc::ErrorObject;
 use attache_wire::v1::{
@@ -11,13 +11,13 @@ use super::session::{OptionValue, Settings};
 use crate::check::unknown;
 use crate::{Error, Result};
 
-/// What else changed when an option was set.
+/// Settings that changed together with an option.
 #[derive(Default)]
 pub(super) struct Changed {
     pub(super) mode: Option<SessionModeId>,
 }
 
-/// MODE-04: only a mode that was offered.
+/// MODE-04: the mode must be available.
 pub(super) fn check_mode(settings: &Settings, mode: &SessionModeId) -> Result<()> {
     let modes = settings.modes.as_ref().ok_or_else(|| not_offered("session/set_mode"))?;
     if modes.available_modes.iter().any(|offered| offered.id == *mode) {
@@ -27,7 +27,7 @@ pub(super) fn check_mode(settings: &Settings, mode: &SessionModeId) -> Result<()
     Err(Error::invalid_params(unknown("mode", mode.as_str(), available)))
 }
 
-/// MODEL-02: only a model that was offered.
+/// MODEL-02: the model must be available.
 pub(super) fn check_model(settings: &Settings, model: &ModelId) -> Result<()> {
     let models = settings.models.as_ref().ok_or_else(|| not_offered("session/set_model"))?;
     if models.available_models.iter().any(|offered| offered.model_id == *model) {
@@ -37,7 +37,7 @@ pub(super) fn check_model(settings: &Settings, model: &ModelId) -> Result<()> {
     Err(Error::invalid_params(unknown("model", model.as_str(), available)))
 }
 
-/// CONF-15, CONF-19: only an option that the agent has, with a value of its kind.
+/// CONF-15, CONF-19: the option must exist and the value must fit.
 pub(super) fn check_option(settings: &Settings, id: &SessionConfigId, value: &OptionValue) -> Result<()> {
     let options = settings.options.as_ref().ok_or_else(|| not_offered("session/set_config_option"))?;
     let option = options.iter().find(|option| option.id == *id);
@@ -69,7 +69,7 @@ fn has_value(options: &SessionConfigSelectOptions, value: &str) -> bool {
     }
 }
 
-/// Switches the mode; says whether an option changed with it.
+/// Changes the mode; returns whether an option changed with it.
 pub(super) fn put_mode(settings: &mut Settings, mode: &SessionModeId) -> Result<bool> {
     check_mode(settings, mode)?;
     if let Some(modes) = &mut settings.modes {
@@ -78,7 +78,7 @@ pub(super) fn put_mode(settings: &mut Settings, mode: &SessionModeId) -> Result<
     Ok(put_category(settings, &SessionConfigOptionCategory::Mode, mode.as_str()))
 }
 
-/// Switches the model; says whether an option changed with it.
+/// Changes the model; returns whether an option changed with it.
 pub(super) fn put_model(settings: &mut Settings, model: &ModelId) -> Result<bool> {
     check_model(settings, model)?;
     if let Some(models) = &mut settings.models {
@@ -142,13 +142,13 @@ pub(super) fn put_option(
     Ok(changed)
 }
 
-/// The options that this client understands.
+/// The options that the client supports.
 pub(super) fn visible(settings: &Settings, client: &ClientHandle) -> Option<Vec<SessionConfigOption>> {
     let options = settings.options.as_ref()?;
     Some(options.iter().filter(|option| is_visible(option, client)).cloned().collect())
 }
 
-/// CONF-07, CONF-08: no booleans unless the client said that it knows them.
+/// CONF-07, CONF-08: booleans only for clients that support them.
 pub(super) fn is_visible(option: &SessionConfigOption, client: &ClientHandle) -> bool {
     let session = client.capabilities().session.as_ref();
     let known = session.and_then(|session| session.config_options.as_ref());
@@ -156,8 +156,7 @@ pub(super) fn is_visible(option: &SessionConfigOption, client: &ClientHandle) ->
     booleans || !matches!(option.kind, SessionConfigKind::Boolean(_))
 }
 
-/// What a session offers must be usable, or the client would show what cannot be chosen. The author is told through the
-/// answer, because there is no other place to tell it.
+/// Checks that the current settings are available; otherwise the client would show values that cannot be chosen.
 pub(super) fn check_settings(settings: &Settings) -> Result<()> {
     if let Some(modes) = &settings.modes
         && !modes.available_modes.iter().any(|mode| mode.id == modes.current_mode_id)

@@ -1,5 +1,5 @@
-//! What a client lends to an agent: files and terminals. A service the client did not offer is a `None`, so there is no
-//! way to call it (FS-01, FS-02, TERM-01, TERM-02).
+//! Files and terminals that a client provides. One that it does not provide is `None`, so it cannot be called (FS-01, FS-02,
+//! TERM-01, TERM-02).
 
 use std::fmt;
 use std::path::Path;
@@ -20,9 +20,9 @@ use crate::check::absolute;
 use crate::{Error, Result};
 
 impl Turn<'_> {
-    /// The client's files, if it lets agents read them.
+    /// Reads files of the client, if it supports that.
     ///
-    /// There is no way around the `Option`:
+    /// The `Option` cannot be ignored:
     ///
     /// ```compile_fail
     /// # use attache::agent::Turn;
@@ -44,32 +44,34 @@ impl Turn<'_> {
         self.client().capabilities().fs.read_text_file.then(|| FileReader(self.inner().clone()))
     }
 
-    /// The client's files, if it lets agents write them.
+    /// Writes files of the client, if it supports that.
     pub fn write_files(&self) -> Option<FileWriter> {
         self.client().capabilities().fs.write_text_file.then(|| FileWriter(self.inner().clone()))
     }
 
-    /// The client's terminals, if it lends any.
+    /// Terminals of the client, if it supports them.
     pub fn terminals(&self) -> Option<ClientTerminals> {
         self.client().capabilities().terminal.then(|| ClientTerminals(self.inner().clone()))
     }
 }
 
-/// Reads files through the client, unsaved editor text included. It serves as long as its turn runs.
+/// Reads files through the client, with unsaved changes. Usable during its turn; made by [`Turn::read_files`].
 #[derive(Clone)]
 pub struct FileReader(Arc<Inner>);
 
 impl FileReader {
-    /// The whole file. FS-04: the path is absolute.
+    /// Reads a whole file. The path must be absolute.
+    // FS-04
     pub async fn read(&self, path: impl AsRef<Path>) -> Result<String> {
         self.read_lines(path, None, None).await
     }
 
-    /// Like [`read`](Self::read), but `None` if there is no such file. Use this before a file is written: any other error means that the
-    /// content is not known, and must not lead to overwriting it.
+    /// Like [`read`](Self::read), but returns `None` if the file does not exist. Use it before you overwrite a file: after any
+    /// other error the content is unknown.
     ///
     /// # Errors
-    /// When the client refuses for another reason than a missing file (FS-13), or the connection is gone.
+    /// When the client refuses for another reason than a missing file, or the connection ended.
+    // FS-13
     pub async fn read_if_exists(&self, path: impl AsRef<Path>) -> Result<Option<String>> {
         match self.read(path).await {
             Err(error) if error.is_not_found() => Ok(None),
@@ -77,7 +79,8 @@ impl FileReader {
         }
     }
 
-    /// `limit` lines from `line` on, counted from 1 (FS-05).
+    /// Reads `limit` lines from `line` on, counted from 1.
+    // FS-05
     pub async fn read_lines(
         &self,
         path: impl AsRef<Path>,
@@ -91,12 +94,12 @@ impl FileReader {
     }
 }
 
-/// Writes files through the client. It serves as long as its turn runs.
+/// Writes files through the client. Usable during its turn; made by [`Turn::write_files`].
 #[derive(Clone)]
 pub struct FileWriter(Arc<Inner>);
 
 impl FileWriter {
-    /// Replaces the file's content, or makes the file.
+    /// Replaces or creates a file. The path must be absolute.
     pub async fn write(&self, path: impl AsRef<Path>, content: impl Into<String>) -> Result<()> {
         let request =
             WriteTextFileRequest::new(self.0.session_id().clone(), absolute(path.as_ref())?, content.into());
@@ -104,12 +107,13 @@ impl FileWriter {
     }
 }
 
-/// Runs commands in the client's terminals. It serves as long as its turn runs; a [`ClientTerminal`] may outlive it.
+/// Runs commands in terminals of the client. Usable during its turn; made by [`Turn::terminals`].
 #[derive(Clone)]
 pub struct ClientTerminals(Arc<Inner>);
 
 impl ClientTerminals {
-    /// Describes a command; [`TerminalBuilder::start`] runs it. `program` is a program, not a shell line (TERM-14).
+    /// Describes a command; [`TerminalBuilder::start`] runs it. `program` is a program, not a shell line.
+    // TERM-14
     pub fn command(&self, program: impl Into<String>) -> TerminalBuilder {
         let request = CreateTerminalRequest::new(self.0.session_id().clone(), program.into());
         TerminalBuilder { turn: self.0.clone(), request, bad_cwd: None }
@@ -137,7 +141,8 @@ impl TerminalBuilder {
         self
     }
 
-    /// TERM-13: where it runs, absolute; the session's directory if not given.
+    /// Sets the working directory, absolute; by default that of the session.
+    // TERM-13
     pub fn cwd(mut self, cwd: impl AsRef<Path>) -> Self {
         match absolute(cwd.as_ref()) {
             Ok(cwd) => self.request.cwd = Some(cwd),
@@ -146,7 +151,8 @@ impl TerminalBuilder {
         self
     }
 
-    /// How many bytes of output the client keeps, at the most (TERM-06).
+    /// Sets how many bytes of output the client keeps.
+    // TERM-06
     pub fn output_limit(mut self, bytes: u64) -> Self {
         self.request.output_byte_limit = Some(bytes);
         self
@@ -157,8 +163,7 @@ impl TerminalBuilder {
         if let Some(error) = self.bad_cwd {
             return Err(error);
         }
-        // TERM-05: whoever stops waiting here leaves a terminal behind that the client is about to make. So the request is
-        // not given up, and a terminal that comes too late is released at once.
+        // TERM-05: the request is never cancelled, so that a terminal which comes too late is released instead of lost.
         let (client, session) = (self.turn.client().clone(), self.turn.session_id().clone());
         let made = self.turn.request_without_cancel(&self.request, move |made| {
             let id = made.terminal_id;
@@ -170,9 +175,10 @@ impl TerminalBuilder {
     }
 }
 
-/// A command in one of the client's terminals. TERM-05: it is released when this is dropped, whatever happened.
+/// A command in a terminal of the client. Dropping it releases the terminal.
 ///
-/// It may be kept beyond its turn, for commands in the background. [`wait`](ClientTerminal::wait) ends with the turn, though.
+/// It may be kept beyond its turn; see [`into_background`](ClientTerminal::into_background).
+// TERM-05
 pub struct ClientTerminal {
     client: ClientHandle,
     session: SessionId,
@@ -187,7 +193,7 @@ impl ClientTerminal {
         &self.id
     }
 
-    /// The output so far, and the exit status if the command has ended. It can be had also when the turn was cancelled.
+    /// The output so far, and the exit status if the command has ended. Works after a cancel too.
     pub async fn output(&self) -> Result<TerminalOutputResponse> {
         self.client.request(&TerminalOutputRequest::new(self.session.clone(), self.id.clone())).await
     }
@@ -202,24 +208,25 @@ impl ClientTerminal {
         Ok(TerminalExitStatus::new().exit_code(exit.exit_code).signal(exit.signal))
     }
 
-    /// Lets the command go on beyond its turn: [`wait`](ClientTerminal::wait) no longer ends with it.
+    /// Keeps the command beyond its turn: [`wait`](ClientTerminal::wait) no longer ends with the turn.
     pub fn into_background(mut self) -> Self {
         self.turn = None;
         self
     }
 
-    /// Ends the command; output and exit status stay available (TERM-10). It works also when the turn was cancelled.
+    /// Ends the command; output and exit status stay available. Works after a cancel too.
+    // TERM-10
     pub async fn kill(&self) -> Result<()> {
         let request = KillTerminalRequest::new(self.session.clone(), self.id.clone());
         self.client.request(&request).await.map(drop)
     }
 
-    /// Gives the terminal back and waits until the client has done so. Dropping it does the same without waiting.
+    /// Releases the terminal and waits for the client. Dropping it does the same without waiting.
     pub async fn release(mut self) -> Result<()> {
         self.released = true;
         let (sender, released) = oneshot::channel();
         let request = ReleaseTerminalRequest::new(self.session.clone(), self.id.clone());
-        // A release is never taken back, also if nobody waits for it any more.
+        // A release is never cancelled, even if the caller stops waiting.
         self.client.peer().call_with(ReleaseTerminalRequest::METHOD, &request, |answer| {
             let _ = sender.send(answer.map(drop));
         });
@@ -234,7 +241,7 @@ impl Drop for ClientTerminal {
     fn drop(&mut self) {
         if !self.released {
             let request = ReleaseTerminalRequest::new(self.session.clone(), self.id.clone());
-            // Whatever the client answers, there is nobody left to tell.
+            // The answer does not matter any more.
             self.client.peer().call_with(ReleaseTerminalRequest::METHOD, &request, |_| {});
         }
     }

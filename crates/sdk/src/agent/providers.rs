@@ -1,4 +1,4 @@
-//! Where models are reached, when the client may choose (unstable).
+//! Model providers that the client configures (unstable).
 
 use std::future::Future;
 use std::sync::Arc;
@@ -13,13 +13,16 @@ use super::open::method_not_found;
 use super::session::BoxFuture;
 use crate::{Error, Result};
 
-/// The providers of an agent. The SDK checks requests against [`list`](Providers::list) before it passes them on.
+/// Model providers of an agent; installed with [`Agent::providers`](super::Agent::providers). The SDK checks requests against
+/// [`list`](Providers::list) first.
 pub trait Providers: Send + Sync + 'static {
-    /// All of them, disabled ones too (PROV-09), and no secrets (PROV-03).
+    /// Lists all providers, disabled ones too, without secrets.
+    // PROV-09, PROV-03
     fn list(&self) -> impl Future<Output = Result<Vec<ProviderInfo>>> + Send;
-    /// Replaces the whole configuration of one (PROV-05). PROV-11: not to be written to disk.
+    /// Replaces the whole configuration of a provider, in memory only.
+    // PROV-05, PROV-11
     fn set(&self, request: SetProviderRequest) -> impl Future<Output = Result<()>> + Send;
-    /// Disables one.
+    /// Disables a provider.
     fn disable(&self, id: ProviderId) -> impl Future<Output = Result<()>> + Send;
 }
 

@@ -1,4 +1,4 @@
-//! The session: what an author implements, and what the SDK keeps about it.
+//! The trait that agents implement, and how a session is opened.
 
 use std::future::{Future, ready};
 use std::path::PathBuf;
@@ -14,22 +14,23 @@ use attache_wire::v1::{
 use super::{ClientHandle, SessionHandle, Turn};
 use crate::{Prompt, Result};
 
-/// A conversation. The SDK owns everything around it: ids, cancel tokens, order, answers.
+/// A conversation of an agent. The SDK owns ids, cancel tokens, order and responses. See `examples/echo_agent.rs`.
 pub trait AgentSession: Send + Sync + 'static {
-    /// Answers one prompt. What is sent through `turn` reaches the client before the answer does; `turn` cannot
-    /// outlive this call.
+    /// Answers one prompt. Messages sent through `turn` reach the client before the response; `turn` cannot outlive this call.
     ///
     /// When the user cancels, everything that waits inside `turn` ends with [`Error::Cancelled`](crate::Error), so `?`
-    /// is all that most agents need. The client is told `cancelled` whatever this returns then.
+    /// is all that most agents need. The client then gets `cancelled`, whatever this returns.
     fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> impl Future<Output = Result<StopReason>> + Send;
 
-    /// The user chose another mode, one of those given to [`OpenedSession::modes`]. An error keeps the old one.
+    /// Handles a change of the mode by the user, to one of [`OpenedSession::modes`]. An error keeps the old mode. Not called for
+    /// [`SessionHandle::set_mode`].
     fn mode_changed(&self, mode: &SessionModeId) -> impl Future<Output = Result<()>> + Send {
         let _ = mode;
         ready(Ok(()))
     }
 
-    /// The user set one of the options given to [`OpenedSession::options`]. An error keeps the old value.
+    /// Handles a change of an option by the user, one of [`OpenedSession::options`]. An error keeps the old value. Not called
+    /// for [`SessionHandle::set_option`].
     fn option_changed(
         &self,
         id: &SessionConfigId,
@@ -39,13 +40,13 @@ pub trait AgentSession: Send + Sync + 'static {
         ready(Ok(()))
     }
 
-    /// The user chose another model, one of those given to [`OpenedSession::models`]. An error keeps the old one.
+    /// Handles a change of the model by the user, to one of [`OpenedSession::models`]. An error keeps the old model.
     fn model_changed(&self, model: &ModelId) -> impl Future<Output = Result<()>> + Send {
         let _ = model;
         ready(Ok(()))
     }
 
-    /// The session is over: its last turn has ended and no other will start.
+    /// Cleans up after the last turn of the session.
     fn closed(&self) -> impl Future<Output = ()> + Send {
         ready(())
     }
@@ -84,29 +85,31 @@ pub enum OptionValue {
     Flag(bool),
 }
 
-/// What a client asks for when it opens a session, by whatever method.
+/// A request to open a session: new, loaded, resumed or forked.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct OpenRequest {
-    /// The id the session will have, or has (load, resume).
+    /// The id of the session.
     pub id: SessionId,
-    /// ROOT-02: the session's directory, absolute.
+    /// The working directory, absolute.
+    // ROOT-02
     pub cwd: PathBuf,
-    /// Further roots; empty unless [`Agent::additional_directories`](super::Agent::additional_directories) was called.
+    /// Additional roots; empty unless [`Agent::additional_directories`](super::Agent::additional_directories) was called.
     pub additional_directories: Vec<PathBuf>,
-    /// MCP-05: the servers to connect to.
+    /// The MCP servers to connect to.
+    // MCP-05
     pub mcp_servers: Vec<McpServer>,
-    /// What the client wants in the system prompt; `None` unless offered.
+    /// The system prompt; `None` unless [`Agent::system_prompts`](super::Agent::system_prompts) was called.
     pub system_prompt: Option<SystemPrompt>,
-    /// What extensions attached.
+    /// `_meta` of the request.
     pub meta: Option<Meta>,
     /// The client.
     pub client: ClientHandle,
-    /// For updates outside of turns. What is sent before the session is open reaches the client right after.
+    /// Sends updates outside of turns. Updates sent before the session is open follow the response, except for a replay.
     pub session: SessionHandle,
 }
 
-/// A session with what it offers. A plain [`AgentSession`] turns into one by itself.
+/// A session with its modes, options and commands. Handlers that have none return their [`AgentSession`] itself.
 #[derive(Debug)]
 pub struct OpenedSession<S> {
     pub(super) session: S,
@@ -115,7 +118,7 @@ pub struct OpenedSession<S> {
     pub(super) commands: Option<Vec<AvailableCommand>>,
 }
 
-/// What a session offers besides prompts.
+/// Modes, models and options of a session.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Settings {
     pub(super) modes: Option<SessionModeState>,
@@ -130,48 +133,52 @@ impl Settings {
 }
 
 impl<S: AgentSession> OpenedSession<S> {
-    /// A session that offers prompts only.
+    /// Wraps a session that has no settings.
     pub fn new(session: S) -> Self {
         OpenedSession { session, id: None, settings: Settings::default(), commands: None }
     }
 
-    /// Gives the session an id of the agent's own making; it must be unique (SESS-03). Load and resume keep
-    /// the id that the client named.
+    /// Sets the session id, which must be unique. Ignored for load and resume, where the client knows the id.
+    // SESS-03
     pub fn id(mut self, id: impl Into<SessionId>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// Offers modes; the user may switch them from now on (MODE-01).
+    /// Sets the modes that the user can choose.
+    // MODE-01
     pub fn modes(mut self, modes: SessionModeState) -> Self {
         self.settings.modes = Some(modes);
         self
     }
 
-    /// Offers models in the way of older clients (MODEL-01); new ones use options of category `model`.
+    /// Sets the models for older clients; newer ones use options of category `model`.
+    // MODEL-01
     pub fn models(mut self, models: SessionModelState) -> Self {
         self.settings.models = Some(models);
         self
     }
 
-    /// Offers config options (CONF-01).
+    /// Sets the config options.
+    // CONF-01
     pub fn options(mut self, options: Vec<SessionConfigOption>) -> Self {
         self.settings.options = Some(options);
         self
     }
 
-    /// Offers slash commands; they are sent right after the session is open (CMD-01).
+    /// Sets the slash commands, which are sent right after the response.
+    // CMD-01
     pub fn commands(mut self, commands: Vec<AvailableCommand>) -> Self {
         self.commands = Some(commands);
         self
     }
 }
 
-/// Whatever an author returns for a new session.
+/// Conversion of the return value of a handler that opens a session.
 pub trait IntoOpenedSession: Send {
     /// The session's type.
     type Session: AgentSession;
-    /// The session with what it offers.
+    /// Converts the value.
     fn into_opened(self) -> OpenedSession<Self::Session>;
 }
 
@@ -191,7 +198,7 @@ impl<S: AgentSession> IntoOpenedSession for OpenedSession<S> {
 
 pub(super) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// [`AgentSession`] without its type, so that everything behind it is compiled once.
+/// [`AgentSession`] as an object, so that the SDK is compiled once.
 pub(super) trait DynSession: Send + Sync {
     fn prompt<'a>(&'a self, turn: Turn<'a>, prompt: Prompt) -> BoxFuture<'a, Result<StopReason>>;
     fn mode_changed<'a>(&'a self, mode: &'a SessionModeId) -> BoxFuture<'a, Result<()>>;
@@ -226,11 +233,11 @@ impl<S: AgentSession> DynSession for S {
     }
 }
 
-/// An opened session on its way into the table.
+/// An [`OpenedSession`] as an object.
 pub(super) struct ErasedSession {
     pub(super) session: Box<dyn DynSession>,
     pub(super) id: Option<SessionId>,
-    /// `None` if it offers nothing.
+    /// `None` if there are none.
     pub(super) settings: Option<Box<Settings>>,
     pub(super) commands: Option<Vec<AvailableCommand>>,
 }

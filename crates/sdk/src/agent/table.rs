@@ -1,4 +1,4 @@
-//! The session table: which sessions are open, which turn runs in each.
+//! The open sessions and their turns.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -17,21 +17,20 @@ pub(super) struct SessionEntry {
     pub(super) id: SessionId,
     pub(super) session: Box<dyn DynSession>,
     state: Mutex<State>,
-    /// Told whenever a turn ends.
+    /// Notified whenever a turn ends.
     idle: Notify,
-    /// From now on nothing of the session is sent any more.
+    /// Set when no update of the session may be sent any more.
     pub(super) over: AtomicBool,
     pub(super) span: tracing::Span,
 }
 
 pub(super) struct State {
-    /// The running turn, or one that waits for a cancelled one to end. Its token is registered by dispatch, before anything
-    /// waits.
+    /// The token of the running turn, or of one that waits for a cancelled one to end. Registered by dispatch.
     running: Option<CancelToken>,
-    /// How many turns have begun, and how many of them are over; they end in the order in which they began.
+    /// Numbers of started and ended turns; turns end in the order of their start.
     begun: u64,
     ended: u64,
-    /// No turn may begin any more.
+    /// No turn may start any more.
     shut: bool,
     /// Most sessions have none.
     settings: Option<Box<Settings>>,
@@ -40,7 +39,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// A turn is over. Its place may already belong to the next.
+    /// Ends a turn. The next one may be registered already.
     fn end(&mut self, number: u64) {
         self.ended = self.ended.max(number);
         if self.begun == number {
@@ -53,9 +52,9 @@ impl State {
     }
 }
 
-/// Why a turn may not begin.
+/// The reason why a turn cannot start.
 pub(super) enum BeginError {
-    /// Another one runs, and nobody has cancelled it.
+    /// Another turn runs and is not cancelled.
     Busy,
     /// The session is being closed.
     Shut,
@@ -77,9 +76,8 @@ impl SessionEntry {
         lock(&self.state)
     }
 
-    /// Registers a turn. PROMPT-13: only one runs at a time. CANCEL-12: one that was cancelled and has not ended yet is no
-    /// reason to refuse the next; that waits for it ([`TurnSlot::wait_turn`]). Clients do not wait when their user stops something
-    /// and goes on at once.
+    /// Registers a turn. PROMPT-13: one runs at a time. CANCEL-12: the next turn waits for a cancelled one that has not ended
+    /// ([`TurnSlot::wait_turn`]), because clients do not wait after a cancel.
     pub(super) fn begin(self: &Arc<Self>, token: CancelToken) -> Result<TurnSlot, BeginError> {
         let mut state = self.state();
         if state.shut {
@@ -93,7 +91,7 @@ impl SessionEntry {
         Ok(TurnSlot { entry: self.clone(), number: state.begun, finished: false })
     }
 
-    /// CANCEL-10, CANCEL-11: cancels the turn that runs now, in this session, and nothing else.
+    /// CANCEL-10, CANCEL-11: cancels the running turn of this session only.
     pub(super) fn cancel(&self) {
         let running = self.state().running.clone();
         if let Some(token) = running {
@@ -101,21 +99,21 @@ impl SessionEntry {
         }
     }
 
-    /// Cancels what runs and lets nothing begin.
+    /// Cancels the running turn and starts no more.
     pub(super) fn shut(&self) {
         self.state().shut = true;
         self.cancel();
     }
 
-    /// A place in the line of changes to modes and options. Dispatch takes it, so that they happen in the order of the wire
-    /// although each is a task of its own.
+    /// Enqueues a change of modes or options. Called by dispatch, so that changes happen in wire order although each has its own
+    /// task.
     pub(super) fn enqueue_change(&self) -> QueuePosition {
         let done = CancelToken::new();
         let before = self.state().changed.replace(done.clone());
         QueuePosition { before, done }
     }
 
-    /// What a turn waits for, so that it sees the changes that were asked for before it.
+    /// The last change, which a turn waits for.
     pub(super) fn last_change(&self) -> Option<CancelToken> {
         self.state().changed.clone().filter(|changed| !changed.is_cancelled())
     }
@@ -132,10 +130,10 @@ impl SessionEntry {
     }
 }
 
-/// A turn's place in its session; gives it up when dropped.
+/// The registration of a turn, which ends when dropped.
 pub(super) struct TurnSlot {
     entry: Arc<SessionEntry>,
-    /// Which turn of the session it is, counted from 1.
+    /// The number of the turn, counted from 1.
     number: u64,
     finished: bool,
 }
@@ -145,7 +143,7 @@ impl TurnSlot {
         &self.entry
     }
 
-    /// Waits until the turns before this one are over, and answered.
+    /// Waits until earlier turns have ended and are answered.
     pub(super) async fn wait_turn(&self) {
         loop {
             let notified = self.entry.idle.notified();
@@ -156,9 +154,8 @@ impl TurnSlot {
         }
     }
 
-    /// Gives the place up and answers, as one step: whoever sees the place free also finds the answer queued, so a
-    /// `session/close` that waits for the turn is answered behind it (SESS-27), and a client that prompts again at
-    /// once is not refused.
+    /// Ends the turn and responds in one step, so that `session/close` is answered after the turn (SESS-27) and a client that
+    /// prompts again at once is not refused.
     pub(super) fn finish(mut self, answer: impl FnOnce()) {
         self.finished = true;
         let mut state = self.entry.state();
@@ -176,14 +173,14 @@ impl Drop for TurnSlot {
     }
 }
 
-/// A place in a line; whoever is behind it comes when it is dropped.
+/// A position in a queue; dropping it lets the next one continue.
 pub(super) struct QueuePosition {
     before: Option<CancelToken>,
     done: CancelToken,
 }
 
 impl QueuePosition {
-    /// Waits for one's turn.
+    /// Waits for the changes before.
     pub(super) async fn wait_turn(&self) {
         if let Some(before) = &self.before {
             before.cancelled().await;

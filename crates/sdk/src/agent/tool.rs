@@ -1,4 +1,4 @@
-//! Tool calls: reported when they start, while they run, and when they end.
+//! Tool calls and their updates.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::id::unique_id;
 use crate::task::lock;
 use crate::{Error, Result};
 
-/// Describes a tool call before it is reported. Made by [`Turn::tool`](super::Turn::tool).
+/// A tool call before it is reported. Made by [`Turn::tool`](super::Turn::tool).
 #[must_use = "nothing is reported before `start`"]
 pub struct ToolBuilder {
     turn: Arc<Inner>,
@@ -24,59 +24,67 @@ pub struct ToolBuilder {
 
 impl ToolBuilder {
     pub(super) fn new(turn: Arc<Inner>, title: String) -> Self {
-        // TOOL-02: an id that no other tool call of the session has, also if it is loaded once more.
+        // TOOL-02: unique within the session, even after it was loaded again.
         let call = ToolCall::new(unique_id("call"), title).status(ToolCallStatus::Pending);
         ToolBuilder { turn, call }
     }
 
-    /// Uses the model's own id for the call; it must be unique within the session (TOOL-02).
+    /// Sets the id, which must be unique within the session.
+    // TOOL-02
     pub fn id(mut self, id: impl Into<ToolCallId>) -> Self {
         self.call.tool_call_id = id.into();
         self
     }
 
-    /// What sort of tool it is, so that clients can choose an icon.
+    /// Sets the kind of tool, which decides about icons.
     pub fn kind(mut self, kind: ToolKind) -> Self {
         self.call.kind = Some(kind);
         self
     }
 
-    /// The tool's name, as the model knows it (TOOL-20).
+    /// Sets the name by which the model calls the tool.
+    // TOOL-20
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.call.name = Some(name.into());
         self
     }
 
-    /// What the tool was called with.
+    /// Sets the input of the tool.
     pub fn input(mut self, input: impl Into<Json>) -> Self {
         self.call.raw_input = Some(input.into());
         self
     }
 
-    /// A file it touches (TOOL-18: absolute, the line counted from 1), for clients that follow along.
+    /// Adds a file that the tool touches: an absolute path, and a line counted from 1.
+    // TOOL-18
     pub fn location(mut self, path: impl Into<PathBuf>, line: Option<u32>) -> Self {
         let location = ToolCallLocation::new(text(path.into())).line(line.map(|line| line.max(1)));
         self.call.locations.get_or_insert_default().push(location);
         self
     }
 
-    /// A piece of content.
+    /// Adds content.
     pub fn content(mut self, content: impl Into<ToolCallContent>) -> Self {
         self.call.content.get_or_insert_default().push(content.into());
         self
     }
 
-    /// A change to a file; `old` is `None` for a new one (TOOL-15).
+    /// Adds a change to a file; `old` is `None` for a new file.
+    // TOOL-15
     pub fn diff(self, path: impl AsRef<Path>, old: Option<String>, new: impl Into<String>) -> Self {
         self.content(diff(path, old, new))
     }
 
-    /// The call as it will be reported, for agents that write down first what they say.
+    /// The call as it will be reported.
     pub fn call(&self) -> &ToolCall {
         &self.call
     }
 
-    /// Reports the call (TOOL-01). Paths that are not absolute are refused here, not by the client (ROOT-04).
+    /// Reports the call.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if a path is not absolute.
+    // TOOL-01, ROOT-04
     pub async fn start(self) -> Result<Tool> {
         check_paths(self.call.locations.as_deref(), self.call.content.as_deref())?;
         let ToolBuilder { turn, call } = self;
@@ -92,7 +100,7 @@ impl ToolBuilder {
     }
 }
 
-/// A call that the client does not know; the end of the turn has nothing to say about it.
+/// Unregisters a call that could not be reported.
 struct Unreported<'a> {
     turn: &'a Inner,
     id: &'a ToolCallId,
@@ -104,11 +112,12 @@ impl Drop for Unreported<'_> {
     }
 }
 
-/// A tool call that was reported. Unless it is [`complete`](Tool::complete)d or [`fail`](Tool::fail)ed, the end of the
-/// turn reports it as failed (TOOL-10).
+/// A reported tool call. End it with [`complete`](Tool::complete) or [`fail`](Tool::fail); otherwise the end of the turn
+/// reports it as failed. See `examples/tool_agent.rs`.
+// TOOL-10
 pub struct Tool {
     id: ToolCallId,
-    /// What the client knows about the call by now.
+    /// The call as the client knows it.
     call: Mutex<ToolCall>,
     turn: Arc<Inner>,
     span: tracing::Span,
@@ -120,42 +129,47 @@ impl Tool {
         &self.id
     }
 
-    /// Reports that the tool runs now (TOOL-08).
+    /// Reports that the tool is running.
+    // TOOL-08
     pub async fn run(&self) -> Result<()> {
         self.update(self.change().status(ToolCallStatus::InProgress)).await
     }
 
-    /// Replaces the call's content (TOOL-06).
+    /// Replaces the content.
+    // TOOL-06
     pub async fn show(&self, content: impl IntoIterator<Item = ToolCallContent>) -> Result<()> {
         self.update(self.change().content(content.into_iter().collect::<Vec<_>>())).await
     }
 
-    /// Adds the live output of one of the client's terminals to the call (TOOL-16).
+    /// Shows the live output of a terminal of the client.
+    // TOOL-16
     pub async fn show_terminal(&self, terminal: &super::ClientTerminal) -> Result<()> {
         let mut content = lock(&self.call).content.clone().unwrap_or_default();
         content.push(terminal_content(terminal.id()));
         self.show(content).await
     }
 
-    /// The tool did its work. Without content the call keeps what it shows.
+    /// Reports success. Without content the call keeps its present content.
     pub async fn complete(self, content: impl IntoIterator<Item = ToolCallContent>) -> Result<()> {
         let content: Vec<_> = content.into_iter().collect();
         let change = self.change().status(ToolCallStatus::Completed);
         self.update(if content.is_empty() { change } else { change.content(content) }).await
     }
 
-    /// The tool failed, or was not allowed to run (PERM-10); `why` is shown to the user.
+    /// Reports a failure or a denied permission; `why` is shown to the user.
+    // PERM-10
     pub async fn fail(self, why: impl Into<String>) -> Result<()> {
         let change = self.change().status(ToolCallStatus::Failed).content(vec![block(why.into())]);
         self.update(change).await
     }
 
-    /// An update of this call, to be filled and sent.
+    /// An empty update of this call, for [`update`](Self::update).
     pub fn change(&self) -> ToolCallUpdate {
         ToolCallUpdate::new(self.id.clone())
     }
 
-    /// Sends any update of this call. One that ends the call is sent also when the turn was cancelled (CANCEL-07).
+    /// Sends an update of this call. One that ends the call is sent even if the turn was cancelled.
+    // CANCEL-07
     pub async fn update(&self, mut change: ToolCallUpdate) -> Result<()> {
         change.tool_call_id = self.id.clone();
         check_paths(change.locations.as_deref(), change.content.as_deref())?;
@@ -169,7 +183,7 @@ impl Tool {
         }
     }
 
-    /// TOOL-05, TOOL-06: what an update mentions replaces what was there.
+    /// TOOL-05, TOOL-06: members of an update replace the known ones.
     fn remember(&self, change: &ToolCallUpdate) {
         fn put<T: Clone>(known: &mut Option<T>, new: &Option<T>) {
             if new.is_some() {
@@ -189,7 +203,7 @@ impl Tool {
         put(&mut call.raw_output, &change.raw_output);
     }
 
-    /// The whole call as a permission request shows it.
+    /// The call as a permission request shows it.
     pub(super) fn for_permission(&self) -> ToolCallUpdate {
         ToolCallUpdate::from(lock(&self.call).clone())
     }
@@ -201,12 +215,12 @@ impl fmt::Debug for Tool {
     }
 }
 
-/// A change to a file as content of a tool call; `old` is `None` for a new file.
+/// A change to a file as tool call content; `old` is `None` for a new file.
 pub fn diff(path: impl AsRef<Path>, old: Option<String>, new: impl Into<String>) -> ToolCallContent {
     ToolCallContent::Diff(Diff::new(text(path.as_ref().to_owned()), new.into()).old_text(old))
 }
 
-/// A block of content as content of a tool call.
+/// A content block as tool call content.
 pub fn block(block: impl Into<ContentBlock>) -> ToolCallContent {
     ToolCallContent::Content(Content::new(block))
 }

@@ -1,4 +1,4 @@
-//! One turn: from a prompt to its answer.
+//! One turn: from a prompt to its response.
 
 use std::fmt;
 use std::future::Future;
@@ -26,9 +26,9 @@ use crate::task::catch;
 use crate::task::lock;
 use crate::{Error, Prompt, Result};
 
-/// The turn that a prompt opened: the way to say something to the client.
+/// One prompt that is being answered: sends text, plans and tool calls to the client.
 ///
-/// It borrows, so it cannot be kept beyond the prompt handler, and nothing can be sent after the turn's answer:
+/// A turn borrows, so it cannot be kept beyond the prompt handler, and nothing is sent after the response:
 ///
 /// ```compile_fail
 /// use attache::agent::{AgentSession, Turn};
@@ -64,65 +64,70 @@ pub struct Turn<'a> {
     inner: &'a Arc<Inner>,
 }
 
-/// A turn for background tasks. It does not borrow; instead everything it sends fails once the turn has ended, and what
-/// waits then for an answer of the client stops waiting. The turn's end also raises [`Turn::cancellation`].
+/// A turn for background tasks. It does not borrow; instead, everything fails with [`Error::Cancelled`] once the turn has
+/// ended.
 #[derive(Clone)]
 pub struct DetachedTurn {
     inner: Arc<Inner>,
 }
 
-/// What all handles of one turn share. It does not hold the session, so a session may keep any of them.
+/// State that all handles of a turn share. It does not hold the session, so a session may keep a handle.
 pub(super) struct Inner {
     client: ClientHandle,
     session: SessionId,
     /// Raised when the user cancels and when the turn ends.
     token: CancelToken,
-    /// Set when the handler has returned; from then on nothing may be sent.
+    /// Set when the handler has returned; nothing is sent afterwards.
     over: AtomicBool,
-    /// Tool calls that were reported and have not ended. Locked before anything of the connection is.
+    /// Tool calls that have not ended. Locked before the connection.
     tools: Mutex<Vec<ToolCallId>>,
     usage: Mutex<Option<Usage>>,
     meta: Option<Meta>,
 }
 
 impl Turn<'_> {
-    /// Streams a piece of the answer.
+    /// Streams text of the answer.
     pub async fn say(&self, text: impl AsRef<str>) -> Result<()> {
         self.inner.chunk("agent_message_chunk", text.as_ref()).await
     }
 
-    /// Streams a piece of reasoning.
+    /// Streams text of the reasoning.
     pub async fn think(&self, text: impl AsRef<str>) -> Result<()> {
         self.inner.chunk("agent_thought_chunk", text.as_ref()).await
     }
 
-    /// Streams any block of content as part of the answer.
+    /// Streams a content block of the answer.
     pub async fn show(&self, block: impl Into<ContentBlock>) -> Result<()> {
         self.send(SessionUpdate::AgentMessageChunk(ContentChunk::new(block))).await
     }
 
-    /// Reports the plan: all entries, each time (PLAN-03).
+    /// Reports the plan, which replaces the one before.
+    // PLAN-03
     pub async fn plan(&self, entries: Vec<PlanEntry>) -> Result<()> {
         self.send(SessionUpdate::Plan(Plan::new(entries))).await
     }
 
-    /// Reports how full the context is, and what the session cost so far.
+    /// Reports the used context and the cost of the session.
     pub async fn report_usage(&self, used: u64, size: u64, cost: Option<Cost>) -> Result<()> {
         self.send(SessionUpdate::UsageUpdate(UsageUpdate::new(used, size).cost(cost))).await
     }
 
-    /// Token counts to be added to the turn's answer (PROMPT-19).
+    /// Sets the token counts of the response.
+    // PROMPT-19
     pub fn set_usage(&self, usage: Usage) {
         *lock(&self.inner.usage) = Some(usage);
     }
 
-    /// Sends any update. Those that need a capability of the client are refused without it.
+    /// Sends any update.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the update needs a capability that the client does not have.
     pub async fn send(&self, update: SessionUpdate) -> Result<()> {
         let update = self.inner.client.adapt(update)?;
         self.inner.update(&update).await
     }
 
-    /// Begins to describe a tool call; [`ToolBuilder::start`] reports it.
+    /// Describes a tool call; [`ToolBuilder::start`] reports it. See `examples/tool_agent.rs`.
     pub fn tool(&self, title: impl Into<String>) -> ToolBuilder {
         ToolBuilder::new(self.inner.clone(), title.into())
     }
@@ -137,22 +142,24 @@ impl Turn<'_> {
         &self.inner.client
     }
 
-    /// What extensions attached to the prompt (`_meta`), such as W3C trace context (EXT-10).
+    /// `_meta` of the prompt, such as W3C trace context.
+    // EXT-10
     pub fn meta(&self) -> Option<&Meta> {
         self.inner.meta.as_ref()
     }
 
-    /// The turn's cancel token, to hand to model calls and tools (CANCEL-04).
+    /// The cancel token of the turn, for model calls and tools.
+    // CANCEL-04
     pub fn cancellation(&self) -> &CancelToken {
         &self.inner.token
     }
 
-    /// Whether the user has cancelled, or the turn has ended.
+    /// Whether the turn was cancelled or has ended.
     pub fn is_cancelled(&self) -> bool {
         self.inner.token.is_cancelled()
     }
 
-    /// Runs a future until it ends or the user cancels.
+    /// Runs a future until it ends or the turn is cancelled.
     pub async fn until_cancelled<F: Future>(&self, future: F) -> Result<F::Output> {
         match race(pin!(future), pin!(self.inner.token.cancelled())).await {
             First::Left(output) => Ok(output),
@@ -160,7 +167,7 @@ impl Turn<'_> {
         }
     }
 
-    /// A handle for background tasks that dies with the turn.
+    /// Returns a handle for background tasks.
     pub fn detach(&self) -> DetachedTurn {
         DetachedTurn { inner: self.inner.clone() }
     }
@@ -171,7 +178,7 @@ impl Turn<'_> {
 }
 
 impl DetachedTurn {
-    /// The turn, as long as it runs; what is sent after its end fails with [`Error::Cancelled`].
+    /// The turn.
     pub fn turn(&self) -> Turn<'_> {
         Turn { inner: &self.inner }
     }
@@ -209,7 +216,7 @@ impl Inner {
         }
     }
 
-    /// Asks the client while the turn runs and is not cancelled; gives up, and says so, when either ends.
+    /// Sends a request; when the turn is cancelled or ends, the request is cancelled too.
     pub(super) async fn request<R: Request>(&self, request: &R) -> Result<R::Response> {
         if self.token.is_cancelled() {
             return Err(Error::Cancelled);
@@ -222,8 +229,8 @@ impl Inner {
         }
     }
 
-    /// Like [`request`](Self::request), for requests that leave something behind: it is not given up, and what `make` makes of
-    /// the answer is dropped if nobody waits for it any more.
+    /// Like [`request`](Self::request), but never cancels the request, because its effect has to be undone: if the caller no
+    /// longer waits, the value that `make` returns is dropped.
     pub(super) async fn request_without_cancel<R: Request, T: Send + 'static>(
         &self,
         request: &R,
@@ -266,7 +273,7 @@ impl Inner {
         self.over.load(Ordering::SeqCst)
     }
 
-    /// Notes a tool call that is about to be reported, so that the end of the turn finds it.
+    /// Registers a tool call that is about to be reported, so that the end of the turn finds it.
     pub(super) fn tool_starts(&self, id: &ToolCallId) {
         lock(&self.tools).push(id.clone());
     }
@@ -275,8 +282,8 @@ impl Inner {
         lock(&self.tools).retain(|open| open != id);
     }
 
-    /// Reports how a tool call ended, also when the turn is cancelled (CANCEL-07), but not when it is over (CANCEL-08).
-    /// It does not wait for room: as one step with the look at what is open, it cannot cross the end of the turn.
+    /// Reports the end of a tool call, even if the turn is cancelled (CANCEL-07), but not if it is over (CANCEL-08). Does not wait
+    /// for room, so that it happens in one step with the check and cannot cross the end of the turn.
     pub(super) async fn tool_ends(&self, change: ToolCallUpdate) -> Result<()> {
         let peer = self.client.peer();
         let sent = {
@@ -296,7 +303,7 @@ impl Inner {
         }
     }
 
-    /// Ends the turn: nothing more is sent, and whoever waits stops waiting. Once is enough.
+    /// Ends the turn: nothing more is sent, and all waits end.
     fn end(&self) {
         let open = {
             let mut tools = lock(&self.tools);
@@ -314,7 +321,7 @@ impl Inner {
     }
 }
 
-/// Ends a turn, also when the task that runs it is dropped.
+/// Ends a turn even if its task is dropped.
 struct Ending<'a>(&'a Inner);
 
 impl Drop for Ending<'_> {
@@ -323,21 +330,21 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// A prompt on its way to its handler.
+/// A prompt and everything that its task needs.
 pub(super) struct TurnTask {
     pub(super) client: ClientHandle,
     pub(super) errors: ErrorReporter,
     pub(super) running: TurnSlot,
-    /// A change of modes or options that was asked for before; the turn begins when it is over.
+    /// An earlier change of modes or options; the turn starts after it.
     pub(super) changing: Option<CancelToken>,
     pub(super) responder: Responder,
     pub(super) prompt: Prompt,
     pub(super) meta: Option<Meta>,
-    /// How long a handler that does not look at its token may go on after a cancel.
+    /// Time for the handler to end after a cancel.
     pub(super) grace: Duration,
 }
 
-/// Runs a prompt handler and answers for it.
+/// Runs a prompt handler and sends the response.
 pub(super) async fn run(task: TurnTask) {
     let TurnTask { client, errors, running, changing, responder, prompt, meta, grace } = task;
     let token = responder.cancellation();
@@ -374,10 +381,10 @@ pub(super) async fn run(task: TurnTask) {
             First::Left(outcome) => outcome.unwrap_or_else(Err),
             First::Right(()) => Err(Error::Cancelled),
         }
-        // Here the handler is dropped, and with it what it borrowed from the client: terminals are released (TERM-05).
+        // The handler is dropped here, which releases its terminals (TERM-05).
     };
-    // CANCEL-05, CANCEL-06, CANCEL-23: the token decides, not what the handler made of it. PROMPT-20: any other failure
-    // is an error, never a made-up stop reason.
+    // CANCEL-05, CANCEL-06, CANCEL-23: the token decides, not the result of the handler. PROMPT-20: any other failure is an
+    // error, never an invented stop reason.
     let outcome = if token.is_cancelled() { Ok(StopReason::Cancelled) } else { outcome };
     drop(ending);
     let usage = lock(&inner.usage).take();

@@ -1,4 +1,4 @@
-//! The agent as a client sees it.
+//! The connected agent.
 
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -22,14 +22,9 @@ use super::nes::Nes;
 use super::session_builder::{New, SessionBuilder};
 use crate::{Error, Result};
 
-/// An agent that is connected and initialized. Cheap to clone; the connection ends when the last handle and the last session are
-/// gone.
+/// A connected and initialized agent. Cheap to clone; the connection ends when the last handle and the last session are dropped.
 ///
-/// There is none before `initialize` is answered (SESS-01, PROMPT-01), and sessions come from it, so the id of one
-/// agent's session cannot reach another agent by mistake (SESS-02, SESS-04).
-///
-/// What an agent may or may not be able to do is an `Option`: there is a value to do it with exactly if the agent said
-/// that it can (INIT-15, INIT-16), so calling it without looking does not compile:
+/// Abilities that an agent may lack are `Option`s, so calling one without a check does not compile:
 ///
 /// ```compile_fail
 /// # async fn load(agent: attache::client::AgentHandle) -> attache::Result<()> {
@@ -37,37 +32,39 @@ use crate::{Error, Result};
 /// # Ok(())
 /// # }
 /// ```
+// SESS-01, PROMPT-01, SESS-02, SESS-04, INIT-15, INIT-16
 #[derive(Clone)]
 pub struct AgentHandle(pub(crate) Arc<Core>);
 
 impl AgentHandle {
-    /// The agent's name and version, if it gave them (INIT-29).
+    /// The agent's name and version, if it gave them.
+    // INIT-29
     pub fn info(&self) -> Option<&Implementation> {
         self.0.initialized().agent_info.as_ref()
     }
 
-    /// What the agent can do.
+    /// The capabilities of the agent.
     pub fn capabilities(&self) -> &AgentCapabilities {
         &self.0.initialized().agent_capabilities
     }
 
-    /// The version of the protocol that both speak.
+    /// The negotiated protocol version.
     pub fn protocol_version(&self) -> ProtocolVersion {
         self.0.initialized().protocol_version
     }
 
-    /// The ways to authenticate, as the agent lists them.
+    /// The login methods of the agent.
     pub fn auth_methods(&self) -> &[AuthMethod] {
         &self.0.initialized().auth_methods
     }
 
-    /// Authenticates in one of the ways that the agent itself carries out. AUTH-20: no credentials are passed.
+    /// Logs in by a method that the agent performs itself. No credentials are passed.
     ///
-    /// An agent that wants this answers other requests with an error whose
-    /// [`is_auth_required`](Error::is_auth_required) is true (AUTH-02).
+    /// An agent that requires a login refuses other requests with [`is_auth_required`](Error::is_auth_required).
     ///
     /// # Errors
-    /// AUTH-03: when the agent did not list the way. AUTH-10, AUTH-21: when it is one that is carried out elsewhere. Nothing is sent then.
+    /// [`Error::Unsupported`] if the agent does not list the method or does not perform it itself. Nothing is sent then.
+    // AUTH-02, AUTH-20, AUTH-03, AUTH-10, AUTH-21
     pub async fn authenticate(&self, method: impl Into<AuthMethodId>) -> Result<()> {
         let id = method.into();
         match self.auth_method(&id) {
@@ -87,9 +84,9 @@ impl AgentHandle {
         self.auth_methods().iter().find(|method| method.id() == Some(id))
     }
 
-    /// AUTH-11: for a way to authenticate that needs a terminal, the command to run there: `base`, with which this agent was
-    /// started, and what the way adds to it. AUTH-12: it has worked if it exits with status 0. AUTH-13: connect again then.
-    /// `None` if the way needs no terminal.
+    /// The command to run in a terminal for a login method of that type: `base`, with which this agent was started, and the
+    /// additions of the method. Exit status 0 is success; connect again then. `None` for other methods.
+    // AUTH-11, AUTH-12, AUTH-13
     pub fn login_command(&self, base: Command, method: &AuthMethodId) -> Option<Command> {
         let AuthMethod::Terminal(terminal) = self.auth_method(method)? else { return None };
         let command = base.args(terminal.args.iter().flatten());
@@ -99,47 +96,53 @@ impl AgentHandle {
     /// Describes a new session in a directory; awaiting the builder opens it.
     ///
     /// # Errors
-    /// When the directory is not absolute (ROOT-01), or the agent refuses, for example because it requires authentication.
+    /// When the directory is not absolute, or the agent refuses, for example because it requires authentication.
+    // ROOT-01
     pub fn new_session(&self, cwd: impl Into<PathBuf>) -> SessionBuilder<New> {
         SessionBuilder::new(self.clone(), cwd)
     }
 
-    /// SESS-07, SESS-08: loading stored sessions with their history.
+    /// Loads stored sessions with their history.
+    // SESS-07, SESS-08
     pub fn loader(&self) -> Option<SessionLoader> {
         self.capabilities().load_session.then(|| SessionLoader(self.clone()))
     }
 
-    /// SESS-20, SESS-21: resuming stored sessions without their history.
+    /// Resumes stored sessions without their history.
+    // SESS-20, SESS-21
     pub fn resumer(&self) -> Option<SessionResumer> {
         self.session_capability(|can| can.resume.is_some()).map(SessionResumer)
     }
 
-    /// LIST-01, LIST-02: listing stored sessions.
+    /// Lists stored sessions.
+    // LIST-01, LIST-02
     pub fn lister(&self) -> Option<SessionLister> {
         self.session_capability(|can| can.list.is_some()).map(SessionLister)
     }
 
-    /// DEL-01, DEL-02: deleting stored sessions.
+    /// Deletes stored sessions.
+    // DEL-01, DEL-02
     pub fn deleter(&self) -> Option<SessionDeleter> {
         self.session_capability(|can| can.delete.is_some()).map(SessionDeleter)
     }
 
-    /// FORK-01: copying sessions.
+    /// Copies sessions.
+    // FORK-01
     pub fn forker(&self) -> Option<SessionForker> {
         self.session_capability(|can| can.fork.is_some()).map(SessionForker)
     }
 
-    /// Putting sessions away and taking them out again.
+    /// Archives and restores sessions.
     pub fn archiver(&self) -> Option<SessionArchiver> {
         self.session_capability(|can| can.archive.is_some()).map(SessionArchiver)
     }
 
-    /// Naming sessions.
+    /// Renames sessions.
     pub fn titler(&self) -> Option<SessionTitler> {
         self.session_capability(|can| can.title.is_some()).map(SessionTitler)
     }
 
-    /// Asking what state sessions are in.
+    /// Reads the status of sessions.
     pub fn status_reader(&self) -> Option<SessionStatusReader> {
         self.session_capability(|can| can.status.is_some()).map(SessionStatusReader)
     }
@@ -151,44 +154,45 @@ impl AgentHandle {
         can(&self.capabilities().session_capabilities).then(|| self.clone())
     }
 
-    /// AUTH-16: logging out.
+    /// Logs out.
+    // AUTH-16
     pub fn logout(&self) -> Option<Logout> {
         self.capabilities().auth.logout.is_some().then(|| Logout(self.clone()))
     }
 
-    /// Asking who is logged in.
+    /// Reads who is logged in.
     pub fn auth_status(&self) -> Option<AuthStatusReader> {
         self.capabilities().auth.status.is_some().then(|| AuthStatusReader(self.clone()))
     }
 
-    /// PROV-02: saying where model calls go.
+    /// Configures model providers.
+    // PROV-02
     pub fn providers(&self) -> Option<ProviderSettings> {
         self.capabilities().providers.is_some().then(|| ProviderSettings(self.clone()))
     }
 
-    /// NES-01: edit suggestions.
+    /// Requests edit suggestions.
+    // NES-01
     pub fn nes(&self) -> Option<Nes> {
         self.capabilities().nes.is_some().then(|| Nes(self.clone()))
     }
 
-    /// What the agent tells beside its sessions. There is one such stream; `None` while somebody else has it.
+    /// Connection-level events. `None` if already taken.
     ///
-    /// Nobody needs to read it, but for one thing: a question for input that belongs to no session is answered `cancel` while
-    /// nobody does.
+    /// Reading them is optional, but questions that belong to no session are answered `cancel` while nothing reads.
     pub fn events(&self) -> Option<ConnectionEvents> {
         self.0.events.reader()
     }
 
-    /// Sends any request, typed: extensions, and what this SDK has no word for. It is the caller's duty to have checked that the
-    /// agent offers it.
+    /// Sends any typed request, such as an extension method. The caller checks that the agent supports it.
     ///
     /// # Errors
-    /// When the agent refuses, answers with something else, or ends.
+    /// When the agent refuses, answers with another type, or disconnects.
     pub async fn request<R: Request>(&self, request: &R) -> Result<R::Response> {
         self.0.request(request).await
     }
 
-    /// Sends any notification, typed; waits while the connection is congested.
+    /// Sends any typed notification; waits while the connection is congested.
     ///
     /// # Errors
     /// When the connection is over.
@@ -196,9 +200,9 @@ impl AgentHandle {
         Ok(self.0.peer.notify(N::METHOD, notification).await?)
     }
 
-    /// Waits for the end of the connection and tells how it ended.
+    /// Waits for the end of the connection.
     pub async fn closed(&self) -> Closed {
-        // The end comes behind everything else, so the reader must not rest before it.
+        // The end follows all other messages, so the reader must not rest before it.
         let _waiting = self.0.peer.backlog().waiting();
         self.0.peer.closed().await
     }
@@ -209,20 +213,20 @@ impl AgentHandle {
         self.0.peer.backlog()
     }
 
-    /// Whether the agent sends nothing more. True as soon as a call has failed with [`Error::Closed`]; [`closed`](Self::closed) then
-    /// gives the exit status.
+    /// Whether the agent has disconnected. True as soon as a call has failed with [`Error::Closed`]; [`closed`](Self::closed) then
+    /// returns the exit status.
     pub fn is_closed(&self) -> bool {
         self.0.peer.is_read_closed()
     }
 
-    /// Ends the connection and, if the agent is a child process, the process: its input is closed, and if that does not help it is
-    /// terminated (STDIO-10). Gives the exit status of such a child.
+    /// Ends the connection and a child process: closes its stdin, then terminates it. Returns the exit status of a child.
+    // STDIO-10
     pub async fn shutdown(&self) -> Option<ExitStatus> {
         self.0.peer.close();
         self.0.peer.closed().await.exit
     }
 
-    /// Whether a session is open here.
+    /// Whether a session is open on this connection.
     pub fn has_session(&self, id: &SessionId) -> bool {
         self.0.find(id.as_str()).is_some_and(|route| !route.child)
     }

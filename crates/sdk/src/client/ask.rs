@@ -1,8 +1,7 @@
 //! Questions of the agent, as values that are answered exactly once.
 //!
-//! A question lives in two places: the value that the user holds, and the session's list of open questions, which a
-//! cancelled turn empties. Whoever comes first answers; the other finds nothing left to do. There is no way to leave
-//! a question unanswered: dropping it answers, and so does the agent when it takes the question back.
+//! A question is in two places: the value that the user holds, and the session's list of open questions, which a cancelled turn
+//! answers. The first answer counts. Dropping a question answers it, and so does a cancel by the agent.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,17 +14,17 @@ use attache_wire::v1::{
 use crate::check::unknown;
 use crate::{Error, Meta, Result};
 
-/// The open end of a question.
+/// The response that a question needs.
 pub(crate) struct PendingAnswer {
     responder: Mutex<Option<Responder>>,
-    /// Raised when the question has its answer, whoever gave it.
+    /// Raised when the question is answered.
     done: CancelToken,
-    /// What answers the question when nobody wants to.
+    /// The answer if there is no decision.
     cancel: fn(Responder),
 }
 
 impl PendingAnswer {
-    /// Opens a question. When the agent takes it back it is answered like a cancelled one.
+    /// Registers a question. If the agent cancels it, it is answered as cancelled.
     pub(crate) fn open(responder: Responder, cancel: fn(Responder)) -> Arc<Self> {
         let withdrawn = responder.cancellation();
         let slot = Arc::new(PendingAnswer {
@@ -43,7 +42,7 @@ impl PendingAnswer {
         slot
     }
 
-    /// Answers, if nobody has yet.
+    /// Answers unless it is answered already.
     pub(crate) fn answer(&self, answer: impl FnOnce(Responder)) -> bool {
         let responder = self.responder.lock().unwrap_or_else(PoisonError::into_inner).take();
         let open = responder.is_some();
@@ -54,7 +53,7 @@ impl PendingAnswer {
         open
     }
 
-    /// Answers that nobody decided.
+    /// Answers as cancelled.
     pub(crate) fn cancel(&self) {
         self.answer(self.cancel);
     }
@@ -72,7 +71,8 @@ pub(crate) fn cancel_permission(responder: Responder) {
     responder.ok(&RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled));
 }
 
-/// The agent asks whether it may run a tool.
+/// A permission request of the agent, from [`Event::Permission`](super::Event::Permission) or
+/// [`Client::on_permission`](super::Client::on_permission).
 ///
 /// Answer with [`choose`](Self::choose), [`choose_kind`](Self::choose_kind) or [`cancel`](Self::cancel). Each takes the question,
 /// so a second answer does not compile:
@@ -85,9 +85,10 @@ pub(crate) fn cancel_permission(responder: Responder) {
 /// }
 /// ```
 ///
-/// A question that is dropped, or whose turn is cancelled, is answered `cancelled` (CANCEL-03, PERM-08). Nothing here
-/// answers on the user's behalf: whoever holds the question shows it, or follows what the user has set (PERM-05,
-/// PERM-06, PERM-07). What an option such as "always" means is kept by the agent (PERM-14).
+/// A request that is dropped, or whose turn is cancelled, is answered `cancelled`. Show it to the user or follow the user's rules;
+/// the crate `attache-host` has a policy. The agent remembers options such as "always".
+// PERM-05, PERM-06, PERM-07
+// CANCEL-03, PERM-08, PERM-14
 pub struct PermissionAsk {
     slot: Arc<PendingAnswer>,
     request: Box<RequestPermissionRequest>,
@@ -99,19 +100,20 @@ impl PermissionAsk {
         PermissionAsk { slot, request, meta: None }
     }
 
-    /// Gives the answer a `_meta`. A question that is dropped is answered without.
+    /// Sets `_meta` of the answer.
     #[must_use]
     pub fn meta(mut self, meta: Meta) -> Self {
         self.meta = Some(meta);
         self
     }
 
-    /// The tool call in question; often the id is all that it tells.
+    /// The tool call, often only its id.
     pub fn tool_call(&self) -> &ToolCallUpdate {
         &self.request.tool_call
     }
 
-    /// The answers that the agent offers. PERM-11: an option is chosen by its id; two of the same kind are not the same.
+    /// The options. Choose by id: two may have the same kind.
+    // PERM-11
     pub fn options(&self) -> &[PermissionOption] {
         &self.request.options
     }
@@ -121,15 +123,16 @@ impl PermissionAsk {
         self.request.options.iter().find(|option| option.kind == kind)
     }
 
-    /// The request as it came.
+    /// The request, unchanged.
     pub fn request(&self) -> &RequestPermissionRequest {
         &self.request
     }
 
-    /// Answers with one of the offered options.
+    /// Chooses an option.
     ///
     /// # Errors
-    /// PERM-04: an option that was not offered is refused here, and the agent reads `cancelled`.
+    /// [`Error::Invalid`] for an unknown option; the agent gets `cancelled`.
+    // PERM-04
     pub fn choose(self, option: &PermissionOptionId) -> Result<()> {
         if !self.request.options.iter().any(|offered| offered.option_id == *option) {
             let available = self.request.options.iter().map(|option| option.option_id.as_str());
@@ -139,25 +142,24 @@ impl PermissionAsk {
         Ok(())
     }
 
-    /// Answers with the first option of a kind; if there is none, with `cancelled`. Look with [`first_of`](Self::first_of)
-    /// before if that matters.
+    /// Chooses the first option of a kind, or else `cancelled`. See [`first_of`](Self::first_of).
     pub fn choose_kind(self, kind: PermissionOptionKind) {
         if let Some(option) = self.first_of(kind) {
             self.select(&option.option_id);
         }
     }
 
-    /// Answers that nobody decided.
+    /// Answers `cancelled`.
     pub fn cancel(self) {
         self.answer(RequestPermissionOutcome::Cancelled);
     }
 
-    /// Whether the question still waits for an answer.
+    /// Whether the request is unanswered.
     pub fn is_open(&self) -> bool {
         self.slot.is_open()
     }
 
-    /// Waits until the question needs no answer any more, because the turn was cancelled or the agent took it back.
+    /// Waits until the request needs no answer, because the turn or the request was cancelled.
     pub async fn withdrawn(&self) {
         self.slot.done().await;
     }

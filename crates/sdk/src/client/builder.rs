@@ -1,4 +1,4 @@
-//! The client before it is connected: what it is and what it offers.
+//! The builder of clients. Installing a service is what advertises it.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -41,15 +41,14 @@ type RequestFn = Arc<dyn Fn(RequestContext, Option<&RawValue>, Responder) + Send
 type NotificationFn = Arc<dyn Fn(Weak<Core>, Option<&RawValue>) + Send + Sync>;
 type PermissionFn = Arc<dyn Fn(PermissionAsk, RequestContext) -> BoxFuture<'static, ()> + Send + Sync>;
 
-/// How long `initialize` may take: an agent that is fetched and started for the first time is slow, one that says nothing for
-/// this long is broken.
+/// Time for `initialize`: an agent that is downloaded first is slow, one that is silent for this long is broken.
 const INITIALIZE_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long an agent may take to end a cancelled turn.
+/// Time for an agent to end a cancelled turn.
 const CANCEL_DEADLINE: Duration = Duration::from_secs(30);
-/// How long to wait for the last words of an agent that did not answer.
+/// Time to collect the output of an agent that did not answer.
 const LAST_WORDS: Duration = Duration::from_secs(10);
 
-/// What a client offers. It is read by dispatch and never changes after the connection is made.
+/// The installed services. Dispatch reads them; they never change after the connection is made.
 #[derive(Clone)]
 pub(crate) struct Services {
     pub(crate) info: Implementation,
@@ -65,14 +64,14 @@ pub(crate) struct Services {
     pub(crate) on_permission: Option<PermissionFn>,
     pub(crate) missing_files_are_empty: Option<bool>,
     pub(crate) cancel_deadline: Duration,
-    /// What needs no handler to be offered.
+    /// Capabilities without a handler.
     more: ClientCapabilities,
     initialize_timeout: Duration,
     limits: Limits,
 }
 
 impl Services {
-    /// Whether a request is served at all.
+    /// Whether a method is served.
     pub(crate) fn serves(&self, method: &str) -> bool {
         match method {
             ReadTextFileRequest::METHOD => self.read.is_some(),
@@ -105,10 +104,9 @@ impl Services {
     }
 }
 
-/// A client, before it is connected. It can be connected many times.
+/// A client with the services that it provides. It can connect many times. See `examples/client.rs`.
 ///
-/// What is installed is what the agent is told, and the only way to tell it: an agent that calls what was not
-/// installed is answered "method not found".
+/// The agent learns about exactly the installed services; calls of others are answered "method not found".
 #[derive(Clone)]
 pub struct Client(Services);
 
@@ -119,7 +117,7 @@ impl Default for Client {
 }
 
 impl Client {
-    /// A client that offers nothing but to answer permission requests, which every client does.
+    /// Creates a client without services. It still receives permission requests.
     pub fn new() -> Self {
         Client(Services {
             info: crate::extension::program_info(),
@@ -159,7 +157,7 @@ impl Client {
         self
     }
 
-    /// Offers to read files.
+    /// Provides files to read. The crate `attache-host` has an implementation that is confined to the session's roots.
     pub fn read_files(mut self, files: impl ReadFiles) -> Self {
         let files = Arc::new(files);
         self.0.read = Some(Arc::new(move |cx, request| {
@@ -169,7 +167,7 @@ impl Client {
         self
     }
 
-    /// Offers to write files.
+    /// Provides files to write. The crate `attache-host` has an implementation that is confined to the session's roots.
     pub fn write_files(mut self, files: impl WriteFiles) -> Self {
         let files = Arc::new(files);
         self.0.write = Some(Arc::new(move |cx, request| {
@@ -179,7 +177,7 @@ impl Client {
         self
     }
 
-    /// Offers terminals.
+    /// Provides terminals. Those of the crate `attache-host` leave no processes behind, even if this process is killed.
     pub fn terminals<T: Terminals>(mut self, terminals: T) -> Self {
         let terminals = Arc::new(terminals);
         self.0.terminals = Some(Arc::new(move |cx, request| {
@@ -191,35 +189,35 @@ impl Client {
         self
     }
 
-    /// Whether `fs/read_text_file` of a missing file ([`Error::not_found`]) returns an empty text instead of the error.
+    /// Sets whether a missing file reads as an empty text instead of [`Error::not_found`].
     ///
-    /// Some agents create a new file only if reading it gave an empty text. Unless this is set, the agents that are known to do
-    /// so, recognised by the name and version that they report, get the empty text, and all others the error.
+    /// Some agents create a file only if reading it returned an empty text. By default only these, which are known by name and
+    /// version, get the empty text.
     pub fn missing_files_are_empty(mut self, yes: bool) -> Self {
         self.0.missing_files_are_empty = Some(yes);
         self
     }
 
-    /// Offers to show forms; they arrive as [`Event::Elicitation`](super::Event::Elicitation).
+    /// Shows forms, which arrive as [`Event::Elicitation`](super::Event::Elicitation).
     pub fn elicitation_forms(mut self) -> Self {
         self.0.forms = true;
         self
     }
 
-    /// Offers to send the user to web pages; the questions arrive as [`Event::Elicitation`](super::Event::Elicitation).
+    /// Asks the user to visit web pages; the questions arrive as [`Event::Elicitation`](super::Event::Elicitation).
     pub fn elicitation_urls(mut self) -> Self {
         self.0.urls = true;
         self
     }
 
-    /// Offers to run the agent's program in a terminal for the user to log in (AUTH-09); see
-    /// [`AgentHandle::login_command`].
+    /// Runs the agent's program in a terminal for the user to log in; see [`AgentHandle::login_command`].
+    // AUTH-09
     pub fn terminal_auth(mut self) -> Self {
         self.0.more.auth = AuthCapabilities::new().terminal(true);
         self
     }
 
-    /// Understands config options that are on or off.
+    /// Supports config options that are on or off.
     pub fn boolean_options(mut self) -> Self {
         let boolean = SessionConfigOptionsCapabilities::new().boolean(BooleanConfigOptionCapabilities::new());
         self.session().config_options = Some(boolean);
@@ -254,31 +252,35 @@ impl Client {
         self
     }
 
-    /// Understands these kinds of edit suggestions beside plain edits (NES-04).
+    /// Supports these kinds of edit suggestions beside plain edits.
+    // NES-04
     pub fn nes(mut self, kinds: ClientNesCapabilities) -> Self {
         self.0.more.nes = Some(kinds);
         self
     }
 
-    /// Understands these ways to count characters, the best first (NES-10). Without this it is UTF-16.
+    /// Sets the supported position encodings, the best first; UTF-16 by default.
+    // NES-10
     pub fn position_encodings(mut self, encodings: impl Into<Vec<PositionEncodingKind>>) -> Self {
         self.0.more.position_encodings = Some(encodings.into());
         self
     }
 
-    /// INIT-27, INIT-28, EXT-09: announces extensions, in `_meta` of the capabilities and nowhere else.
+    /// Announces extensions in `_meta` of the capabilities.
+    // INIT-27, INIT-28, EXT-09
     pub fn extensions(mut self, meta: Meta) -> Self {
         self.0.more.meta = Some(meta);
         self
     }
 
-    /// Serves a method of an extension, as a task of its own. Its answer may be large, so few handlers run at once: one that
-    /// waits for something slow does that in [`RequestContext::pause`].
+    /// Serves an extension method in a task of its own. Few handlers run at once, because their answers may be large: wait for
+    /// slow things in [`RequestContext::pause`]. See [`extension!`](crate::extension).
     ///
-    /// EXT-05: names that begin with an underscore are free for extensions; some agents use others, and those can be served too.
-    /// MCP-12: `mcp/message` of MCP servers that are reached through this connection is served like this as well; the
-    /// answer holds the server's result or its error, and an error of this handler says that there is no such server
-    /// (MCPA-05). What the protocol itself defines for clients stays with this crate.
+    /// Names of extensions start with an underscore, but others can be served too, except those that the protocol defines for
+    /// clients. `mcp/message` of MCP servers in the client is served like this: the answer holds the server's result or error,
+    /// and an error of the handler means that there is no such server.
+    // MCP-12
+    // MCPA-05, EXT-05
     pub fn on_request<R, F, Fut>(mut self, handler: F) -> Self
     where
         R: Request,
@@ -289,7 +291,7 @@ impl Client {
         let serve = move |cx: RequestContext, params: Option<&RawValue>, responder: Responder| {
             match attache_wire::decode(params) {
                 Ok(request) => {
-                    // All of the handler runs in its own task, also what it does before its first wait.
+                    // All of the handler runs in its own task, even the part before its first wait.
                     let handler = handler.clone();
                     run_in_turn(cx.failing(R::METHOD), cx.answer().clone(), responder, async move {
                         handler(request, cx).await
@@ -303,8 +305,8 @@ impl Client {
         self
     }
 
-    /// Hears a notification of an extension, in the order of the wire. The handler runs in the reader: it must not block.
-    /// The agent is `None` when the connection has been let go.
+    /// Handles a notification of an extension, in wire order. It runs in the reader and must not block. The agent is `None` if
+    /// all its handles are dropped.
     pub fn on_notification<N: Notification>(
         mut self,
         handler: impl Fn(N, Option<AgentHandle>) + Send + Sync + 'static,
@@ -321,8 +323,7 @@ impl Client {
         self
     }
 
-    /// Hears of everything that is not a message, with the reason: log lines on the wrong stream, messages off the
-    /// schema. The handler runs in the reader: it must not block.
+    /// Calls a hook for every line that is not a valid message, with the reason. It runs in the reader and must not block.
     pub fn on_noise(mut self, handler: impl Fn(&[u8], &str) + Send + Sync + 'static) -> Self {
         self.0.on_noise = Some(Arc::new(handler));
         self
@@ -355,30 +356,29 @@ impl Client {
         self
     }
 
-    /// How long `initialize` may take; half a minute if nothing is said.
+    /// Sets the time for `initialize`; 30 seconds by default.
     pub fn initialize_timeout(mut self, timeout: Duration) -> Self {
         self.0.initialize_timeout = timeout;
         self
     }
 
-    /// How long an agent may take to end a turn that was cancelled, before it is ended on this side; half a minute if
-    /// nothing is said. Some agents never do.
+    /// Sets the time for an agent to end a cancelled turn, before it is ended on this side; 30 seconds by default.
     pub fn cancel_deadline(mut self, deadline: Duration) -> Self {
         self.0.cancel_deadline = deadline;
         self
     }
 
-    /// What the connection may cost; [`Limits::for_client`] unless said.
+    /// Sets the limits of the connection; [`Limits::for_client`] by default.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.0.limits = limits;
         self
     }
 
-    /// Connects to an agent: opens the link and agrees on a version. Must be called within a tokio runtime.
+    /// Connects to an agent and negotiates the version. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// When the agent does not answer in time, answers with an error, ends, or speaks no version that this client speaks. The
-    /// error tells what the agent printed instead.
+    /// [`Error::Timeout`], [`Error::Version`], [`Error::Closed`] or [`Error::Refused`]. The error holds what the agent printed
+    /// instead of an answer.
     pub async fn connect(&self, link: Link) -> Result<AgentHandle> {
         let services = self.0.clone();
         let mut core = None;
@@ -412,7 +412,7 @@ impl Client {
             }
         };
         match answer {
-            // INIT-09: a version that we do not speak ends the connection, and the user is told.
+            // INIT-09: an unknown version ends the connection.
             Ok(initialized) if initialized.protocol_version != ProtocolVersion::V1 => {
                 core.peer.close();
                 Err(Error::Version { theirs: initialized.protocol_version, ours: ProtocolVersion::V1 })

@@ -1,4 +1,5 @@
-//! What only some agents can do. Each of these is a value that exists if the agent said that it can.
+//! Abilities that an agent may lack. Each is a value that exists if the agent advertises it. All calls fail if the agent refuses
+//! or disconnects.
 
 use std::path::{Path, PathBuf};
 
@@ -13,45 +14,46 @@ use super::agent::AgentHandle;
 use super::session_builder::{Fork, Load, Resume, SessionBuilder};
 use crate::{Error, Result};
 
-/// Loads stored sessions; see [`AgentHandle::loading`].
+/// Loads stored sessions; see [`AgentHandle::loader`].
 #[derive(Debug, Clone)]
 pub struct SessionLoader(pub(crate) AgentHandle);
 
 impl SessionLoader {
-    /// A stored session, to be given more options and then awaited. SESS-10: it takes the directory again.
+    /// Describes a session to load; awaiting the builder loads it.
+    // SESS-10
     pub fn load(&self, id: impl Into<SessionId>, cwd: impl Into<PathBuf>) -> SessionBuilder<Load> {
         SessionBuilder::load(self.0.clone(), id.into(), cwd)
     }
 }
 
-/// Resumes stored sessions; see [`AgentHandle::resuming`].
+/// Resumes stored sessions; see [`AgentHandle::resumer`].
 #[derive(Debug, Clone)]
 pub struct SessionResumer(pub(crate) AgentHandle);
 
 impl SessionResumer {
-    /// A stored session, to be given more options and then awaited.
+    /// Describes a session to resume; awaiting the builder resumes it.
     pub fn resume(&self, id: impl Into<SessionId>, cwd: impl Into<PathBuf>) -> SessionBuilder<Resume> {
         SessionBuilder::resume(self.0.clone(), id.into(), cwd)
     }
 }
 
-/// Copies sessions; see [`AgentHandle::forking`].
+/// Copies sessions; see [`AgentHandle::forker`].
 #[derive(Debug, Clone)]
 pub struct SessionForker(pub(crate) AgentHandle);
 
 impl SessionForker {
-    /// A copy of a session, to be given more options and then awaited.
+    /// Describes a copy of a session; awaiting the builder makes it.
     pub fn fork(&self, id: impl Into<SessionId>, cwd: impl Into<PathBuf>) -> SessionBuilder<Fork> {
         SessionBuilder::fork(self.0.clone(), id.into(), cwd)
     }
 }
 
-/// Lists stored sessions; see [`AgentHandle::listing`].
+/// Lists stored sessions; see [`AgentHandle::lister`].
 #[derive(Debug, Clone)]
 pub struct SessionLister(pub(crate) AgentHandle);
 
 impl SessionLister {
-    /// All of them, page by page.
+    /// Lists all sessions, page by page.
     pub fn list(&self) -> SessionPages {
         SessionPages { agent: self.0.clone(), request: ListSessionsRequest::new(), done: false }
     }
@@ -66,22 +68,19 @@ pub struct SessionPages {
 }
 
 impl SessionPages {
-    /// Only the sessions of a directory.
+    /// Lists only the sessions of a directory.
     pub fn cwd(mut self, cwd: impl AsRef<Path>) -> Self {
         self.request.cwd = Some(cwd.as_ref().to_string_lossy().into_owned());
         self
     }
 
-    /// Whether archived sessions are listed; the agent must be able to archive.
+    /// Sets whether archived sessions are listed; the agent must support archives.
     pub fn archived(mut self, filter: SessionArchiveFilter) -> Self {
         self.request.archived = Some(filter);
         self
     }
 
     /// The next page; `None` after the last one.
-    ///
-    /// # Errors
-    /// When the agent refuses, or ends.
     pub async fn next_page(&mut self) -> Result<Option<Vec<SessionInfo>>> {
         if self.done {
             return Ok(None);
@@ -97,9 +96,6 @@ impl SessionPages {
     }
 
     /// All pages at once.
-    ///
-    /// # Errors
-    /// When the agent refuses, or ends.
     pub async fn all(mut self) -> Result<Vec<SessionInfo>> {
         let mut all = Vec::new();
         while let Some(page) = self.next_page().await? {
@@ -109,66 +105,53 @@ impl SessionPages {
     }
 }
 
-/// Deletes stored sessions; see [`AgentHandle::deleting`].
+/// Deletes stored sessions; see [`AgentHandle::deleter`].
 #[derive(Debug, Clone)]
 pub struct SessionDeleter(pub(crate) AgentHandle);
 
 impl SessionDeleter {
     /// Deletes a session.
-    ///
-    /// # Errors
-    /// When the agent refuses, or ends.
     pub async fn delete(&self, id: impl Into<SessionId>) -> Result<()> {
         self.0.0.request(&DeleteSessionRequest::new(id)).await.map(|_| ())
     }
 }
 
-/// Archives sessions; see [`AgentHandle::archiving`].
+/// Archives sessions; see [`AgentHandle::archiver`].
 #[derive(Debug, Clone)]
 pub struct SessionArchiver(pub(crate) AgentHandle);
 
 impl SessionArchiver {
-    /// Puts a session away.
-    ///
-    /// # Errors
-    /// When the agent refuses, or ends.
+    /// Archives a session.
     pub async fn archive(&self, id: impl Into<SessionId>) -> Result<()> {
         self.0.0.request(&ArchiveSessionRequest::new(id)).await.map(|_| ())
     }
 
-    /// Takes a session out again. SSTAT-10: before it is loaded or resumed.
-    ///
-    /// # Errors
-    /// When the agent refuses, or ends.
+    /// Restores a session, before it is loaded or resumed.
+    // SSTAT-10
     pub async fn unarchive(&self, id: impl Into<SessionId>) -> Result<()> {
         self.0.0.request(&UnarchiveSessionRequest::new(id)).await.map(|_| ())
     }
 }
 
-/// Names sessions; see [`AgentHandle::titling`].
+/// Renames sessions; see [`AgentHandle::titler`].
 #[derive(Debug, Clone)]
 pub struct SessionTitler(pub(crate) AgentHandle);
 
 impl SessionTitler {
-    /// Gives a session a title. SSTAT-11: the one that comes back is the one to show.
-    ///
-    /// # Errors
-    /// When the agent refuses, or ends.
+    /// Sets a title and returns the one to show.
+    // SSTAT-11
     pub async fn set_title(&self, id: impl Into<SessionId>, title: impl Into<String>) -> Result<String> {
         self.0.0.request(&SetSessionTitleRequest::new(id, title)).await.map(|answer| answer.title)
     }
 }
 
-/// Asks what state sessions are in; see [`AgentHandle::status`].
+/// Reads the status of sessions; see [`AgentHandle::status_reader`].
 #[derive(Debug, Clone)]
 pub struct SessionStatusReader(pub(crate) AgentHandle);
 
 impl SessionStatusReader {
-    /// The state of a session. SSTAT-02: a state that is not known counts as saved. SSTAT-03: an open one is not open here unless it was
-    /// loaded or resumed here.
-    ///
-    /// # Errors
-    /// When the agent refuses, or ends.
+    /// Reads the status of a session. An unknown one counts as saved; an open session may be open elsewhere.
+    // SSTAT-02, SSTAT-03
     pub async fn get(&self, id: impl Into<SessionId>) -> Result<SessionStatus> {
         let status = self.0.0.request(&SessionStatusRequest::new(id)).await?.status;
         Ok(if status.is_open() { SessionStatus::Open } else { SessionStatus::Saved })
@@ -180,55 +163,48 @@ impl SessionStatusReader {
 pub struct Logout(pub(crate) AgentHandle);
 
 impl Logout {
-    /// Logs out. AUTH-19: sessions that are open may answer from now on that authentication is required.
-    ///
-    /// # Errors
-    /// When the agent refuses, or ends.
+    /// Logs out. Open sessions may require a login from now on.
+    // AUTH-19
     pub async fn send(self) -> Result<()> {
         self.0.0.request(&LogoutRequest::new()).await.map(|_| ())
     }
 }
 
-/// Asks who is logged in; see [`AgentHandle::auth_status`].
+/// Reads who is logged in; see [`AgentHandle::auth_status`].
 #[derive(Debug, Clone)]
 pub struct AuthStatusReader(pub(crate) AgentHandle);
 
 impl AuthStatusReader {
-    /// Who is logged in. AUTH-25: accounts are for display, never to identify somebody. Changes arrive as
+    /// Reads who is logged in. Accounts are for display only. Changes arrive as
     /// [`ConnectionEvent::AuthStatus`](super::ConnectionEvent::AuthStatus).
-    ///
-    /// # Errors
-    /// When the agent refuses, or ends.
+    // AUTH-25
     pub async fn get(&self) -> Result<AuthStatusResponse> {
         self.0.0.request(&AuthStatusRequest::new()).await
     }
 }
 
-/// Says where model calls go; see [`AgentHandle::providers`]. PROV-02: before sessions are started.
+/// Configures model providers, before sessions are opened; see [`AgentHandle::providers`].
+// PROV-02
 #[derive(Debug, Clone)]
 pub struct ProviderSettings(pub(crate) AgentHandle);
 
 impl ProviderSettings {
-    /// The providers and where they point now.
-    ///
-    /// # Errors
-    /// When the agent refuses, or ends.
+    /// Lists the providers.
     pub async fn list(&self) -> Result<Vec<ProviderInfo>> {
         self.0.0.request(&ListProvidersRequest::new()).await.map(|answer| answer.providers)
     }
 
-    /// Points a provider somewhere. PROV-05: this replaces all of its configuration.
-    ///
-    /// # Errors
-    /// When the agent refuses, or ends.
+    /// Replaces the configuration of a provider.
+    // PROV-05
     pub async fn set(&self, provider: &SetProviderRequest) -> Result<()> {
         self.0.0.request(provider).await.map(|_| ())
     }
 
-    /// Turns a provider off.
+    /// Disables a provider.
     ///
     /// # Errors
-    /// PROV-13: when it is one that the agent cannot do without. Nothing is sent then.
+    /// [`Error::Unsupported`] if the provider is required. Nothing is sent then.
+    // PROV-13
     pub async fn disable(&self, provider: &ProviderInfo) -> Result<()> {
         if provider.required {
             return Err(Error::Unsupported("turning off a provider that it requires"));

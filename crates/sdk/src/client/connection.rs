@@ -1,4 +1,4 @@
-//! One connection to an agent: which sessions it has, who waits for what, and what nobody claims.
+//! One connection to an agent: its sessions, and messages that belong to none.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -22,16 +22,16 @@ use crate::report::ErrorReporter;
 use crate::task::catch_handler_panic;
 use crate::{Error, Result};
 
-/// How much is kept of what comes for sessions whose answer is still on its way.
+/// Bytes of messages that are kept for sessions whose id is not known yet.
 const EARLY_BYTES: usize = 4 << 20;
-/// How many url elicitations are remembered.
+/// URL elicitations that are remembered.
 const ELICITATIONS: usize = 1024;
-/// How many lines of noise are remembered, for the error that explains why nothing works.
+/// Lines of noise that are remembered for errors.
 const NOISE_LINES: usize = 20;
-/// How much of each.
+/// Characters of each.
 const NOISE_LENGTH: usize = 300;
 
-/// What all handles of one connection share.
+/// State that all handles of a connection share.
 pub(crate) struct Core {
     pub(crate) peer: Peer,
     pub(crate) services: Services,
@@ -43,11 +43,11 @@ pub(crate) struct Core {
     elicitations: Mutex<HashMap<ElicitationId, Weak<Lane>>>,
 }
 
-/// Which lane a session's messages go to.
+/// The lanes of sessions.
 #[derive(Default)]
 struct Routes {
     lanes: HashMap<SessionId, Route>,
-    /// How many sessions are about to get their id. Until they have it, messages for unknown sessions may be theirs.
+    /// Sessions whose id is not known yet. Messages for unknown sessions may be theirs.
     opening: usize,
     early: HashMap<SessionId, Vec<EarlyMessage>>,
     early_bytes: usize,
@@ -60,7 +60,7 @@ pub(crate) struct Route {
     pub(crate) child: bool,
 }
 
-/// Something for a session that is not known yet.
+/// A message for a session that is not known yet.
 pub(crate) enum EarlyMessage {
     Update(Box<SessionUpdate>, usize),
     Request {
@@ -70,7 +70,7 @@ pub(crate) enum EarlyMessage {
     },
 }
 
-/// What something that is kept costs beside its text, with the name of its session.
+/// Bytes of an early message beside its text.
 const EARLY_OVERHEAD: usize = 512;
 
 impl EarlyMessage {
@@ -101,7 +101,7 @@ impl Core {
         })
     }
 
-    /// What the agent said about itself. INIT-15: until it has said something, it can do nothing.
+    /// The response to `initialize`. INIT-15: before it, the agent has no capabilities.
     pub(crate) fn initialized(&self) -> &InitializeResponse {
         self.initialized.get().unwrap_or(&UNINITIALIZED)
     }
@@ -110,7 +110,7 @@ impl Core {
         self.routes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Finds a session: one look-up, however many there are.
+    /// Finds the lane of a session.
     pub(crate) fn find(&self, id: &str) -> Option<Route> {
         self.routes().lanes.get(id).cloned()
     }
@@ -118,7 +118,7 @@ impl Core {
     /// Adds a session whose id is known before the agent answers.
     ///
     /// # Errors
-    /// When the session is open here already.
+    /// When the session is already open on this connection.
     pub(crate) fn register(&self, lane: &Arc<Lane>) -> Result<()> {
         let mut routes = self.routes();
         if routes.lanes.contains_key(&lane.id) {
@@ -128,7 +128,7 @@ impl Core {
         Ok(())
     }
 
-    /// Adds a session whose id just arrived, and gives it what came too early for it.
+    /// Adds a session whose id just arrived, and delivers its early messages.
     pub(crate) fn adopt(self: &Arc<Self>, lane: &Arc<Lane>) {
         let early = {
             let mut routes = self.routes();
@@ -146,8 +146,7 @@ impl Core {
         }
     }
 
-    /// SUBA-02: a subagent was announced; what bears its id goes to the session that announced it. One that the session has
-    /// no room for stays unknown.
+    /// SUBA-02: routes messages of an announced subagent to its session, unless that has too many.
     pub(crate) fn add_child(&self, id: &SessionId, lane: &Arc<Lane>) {
         if lane.adopt_child(id) {
             let route = Route { lane: lane.clone(), child: true };
@@ -155,7 +154,7 @@ impl Core {
         }
     }
 
-    /// Forgets a session and its subagents.
+    /// Removes a session and its subagents.
     pub(crate) fn unregister(&self, lane: &Arc<Lane>) {
         let children = lane.children();
         let mut routes = self.routes();
@@ -168,7 +167,7 @@ impl Core {
         lane.close(None);
     }
 
-    /// Keeps something for a session that may be about to get its id; gives it back if that cannot be.
+    /// Keeps an early message, or returns it if no session is being opened or the space is used up.
     pub(crate) fn hold_early(&self, id: &str, early: EarlyMessage) -> std::result::Result<(), EarlyMessage> {
         let mut routes = self.routes();
         let bytes = early.bytes();
@@ -180,18 +179,18 @@ impl Core {
         Ok(())
     }
 
-    /// From here on, until the guard is dropped, early messages are kept.
+    /// Keeps early messages until the guard is dropped.
     pub(crate) fn opening(self: &Arc<Self>) -> OpeningGuard {
         self.routes().opening += 1;
         OpeningGuard(Arc::downgrade(self))
     }
 
-    /// An update for a session that nobody has. SESS-32: ignored, but not in secret.
+    /// SESS-32: reports an update of an unknown session.
     pub(crate) fn stray(&self, session_id: SessionId, update: Box<SessionUpdate>, bytes: usize) {
         self.events.push(ConnectionEvent::Stray { session_id, update }, bytes);
     }
 
-    /// Remembers where the end of a url elicitation has to be told.
+    /// Remembers the session of a URL elicitation.
     pub(crate) fn remember_elicitation(&self, id: &ElicitationId, lane: Option<&Arc<Lane>>) {
         let mut all = self.elicitations.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= ELICITATIONS {
@@ -208,9 +207,9 @@ impl Core {
         all.remove(id).map(|lane| lane.upgrade())
     }
 
-    /// The agent printed something that is not a message.
+    /// Reports a line that is not a message.
     pub(crate) fn noise(&self, line: &[u8], why: &str) {
-        // A line may be megabytes long, and its beginning is all that is shown.
+        // A line may be megabytes long; only its start is shown.
         let head = line.get(..4 * NOISE_LENGTH).unwrap_or(line);
         let text = String::from_utf8_lossy(head);
         let mut shown: String = text.trim_end().chars().take(NOISE_LENGTH).collect();
@@ -228,13 +227,13 @@ impl Core {
         noise.push_back(shown);
     }
 
-    /// What the agent printed instead of messages.
+    /// Recent lines that were not messages.
     pub(crate) fn printed(&self) -> String {
         let noise = self.noise.lock().unwrap_or_else(PoisonError::into_inner);
         noise.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
     }
 
-    /// The connection is over: everybody who waits is told.
+    /// Ends all sessions after the end of the connection.
     pub(crate) fn closed(&self, closed: &Closed) {
         for lane in self.take_lanes() {
             lane.close(Some(closed));
@@ -247,14 +246,13 @@ impl Core {
         lanes.into_values().filter(|route| !route.child).map(|route| route.lane).collect()
     }
 
-    /// Sends a request and reads its answer.
+    /// Sends a request and decodes the response.
     pub(crate) async fn request<R: Request>(&self, request: &R) -> Result<R::Response> {
         let raw = self.peer.call(R::METHOD, request).await?;
         read::<R>(&raw)
     }
 
-    /// Sends a request whose answer is taken in by the reader, between the message before and the one after it: for
-    /// answers that change what later messages mean.
+    /// Sends a request whose response is handled by the reader, in wire order, because it affects later messages.
     pub(crate) fn in_order<R: Request, T: Send + 'static>(
         &self,
         request: &R,
@@ -263,7 +261,7 @@ impl Core {
         let (sender, receiver) = oneshot::channel();
         let waiting = self.peer.backlog().waiting();
         let call = self.peer.call_with(R::METHOD, request, move |answer| {
-            // When nobody waits any more, what came of it is dropped.
+            // A caller that stopped waiting drops the value.
             let _ = sender.send(on_answer(answered::<R>(answer)));
         });
         InOrder { receiver, peer: self.peer.clone(), call: Some(call), _waiting: waiting }
@@ -271,7 +269,7 @@ impl Core {
 }
 
 impl Drop for Core {
-    /// The last handle is gone, so nobody can use the connection any more.
+    /// Closes the connection with its last handle.
     fn drop(&mut self) {
         for lane in self.take_lanes() {
             lane.close(None);
@@ -281,7 +279,7 @@ impl Drop for Core {
     }
 }
 
-/// Reads the outcome of a call.
+/// Decodes the outcome of a call.
 pub(crate) fn answered<R: Request>(answer: Result<&RawValue, CallError>) -> Result<R::Response> {
     read::<R>(answer?)
 }
@@ -292,7 +290,7 @@ fn read<R: Request>(raw: &RawValue) -> Result<R::Response> {
     decode_tolerant_result(R::METHOD, Some(raw)).map_err(|error| fail(error.to_string()))
 }
 
-/// A session is about to get its id.
+/// Marks a session that waits for its id.
 pub(crate) struct OpeningGuard(Weak<Core>);
 
 impl Drop for OpeningGuard {
@@ -319,7 +317,7 @@ impl Drop for OpeningGuard {
     }
 }
 
-/// The answer of [`Core::in_order`]. Dropping it tells the agent that nobody waits any more.
+/// The response of [`Core::in_order`]. Dropping it cancels the request.
 pub(crate) struct InOrder<T> {
     receiver: oneshot::Receiver<T>,
     peer: Peer,

@@ -1,4 +1,4 @@
-//! Questions for input, and the check of forms before they are sent.
+//! Requests for input, and the check of forms before they are sent.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,26 +17,26 @@ pub(crate) fn cancel_elicitation(responder: Responder) {
     responder.ok(&CreateElicitationResponse::new(ElicitationAction::Cancel));
 }
 
-/// The agent asks the user for input: a form to fill in, or a web page to visit.
+/// A request for input: a form to fill in, or a web page to visit. From [`Event::Elicitation`](super::Event::Elicitation).
 ///
-/// ELIC-07, ELIC-08, ELIC-13: whoever shows it names the agent, fills in the defaults, lets the user look over the
-/// answers, and offers to decline and to cancel.
+/// Name the agent, fill in the defaults, let the user review the answers, and offer to decline and to cancel.
 ///
 /// Answer with [`accept`](Self::accept), [`agree`](Self::agree), [`decline`](Self::decline) or [`cancel`](Self::cancel). Dropping the question,
 /// or cancelling its turn, answers `cancel`.
+// ELIC-07, ELIC-08, ELIC-13
 pub struct ElicitationAsk {
     slot: Arc<PendingAnswer>,
     request: Box<CreateElicitationRequest>,
 }
 
-/// What the agent wants.
+/// The input that an agent requests.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum RequestedInput<'a> {
-    /// A form to be filled in.
+    /// A form to fill in.
     Form(&'a ElicitationSchema),
-    /// A page to be visited. ELIC-28, ELIC-29: the address is shown in full and opened only with the user's consent, never
-    /// in advance.
+    /// A page to visit. Show the whole address and open it only with the user's consent.
+    // ELIC-28, ELIC-29
     Url {
         /// The address.
         url: &'a str,
@@ -45,23 +45,24 @@ pub enum RequestedInput<'a> {
     },
 }
 
-/// ELIC-11: a filled-in form that does not fit. The question is still open.
+/// A form that does not fit its schema. The request is still open.
+// ELIC-11
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct InvalidForm {
-    /// The question, to be answered again.
+    /// The request, to be answered again.
     pub ask: ElicitationAsk,
-    /// What is wrong, by property.
+    /// The problems.
     pub problems: Vec<FormProblem>,
 }
 
-/// What is wrong with one property of a form.
+/// A problem with one property of a form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FormProblem {
     /// The property.
     pub property: String,
-    /// What is wrong with its value.
+    /// The reason.
     pub reason: String,
 }
 
@@ -88,12 +89,13 @@ impl ElicitationAsk {
         ElicitationAsk { slot, request }
     }
 
-    /// What to tell the user (ELIC-09).
+    /// The text for the user.
+    // ELIC-09
     pub fn message(&self) -> &str {
         &self.request.message
     }
 
-    /// What the agent wants; `None` for a kind that this version does not know, which never arrives here.
+    /// The requested input; never `None` for requests that this crate delivers.
     pub fn requested(&self) -> Option<RequestedInput<'_>> {
         match &self.request.mode {
             ElicitationMode::Form(form) => Some(RequestedInput::Form(&form.requested_schema)),
@@ -102,7 +104,7 @@ impl ElicitationAsk {
         }
     }
 
-    /// The tool call that needs the input, if the agent said so.
+    /// The tool call that needs the input, if the agent named it.
     pub fn tool_call_id(&self) -> Option<&ToolCallId> {
         match self.request.mode.scope() {
             ElicitationScope::Session(scope) => scope.tool_call_id.as_ref(),
@@ -110,15 +112,13 @@ impl ElicitationAsk {
         }
     }
 
-    /// The request as it came.
+    /// The request, unchanged.
     pub fn request(&self) -> &CreateElicitationRequest {
         &self.request
     }
 
-    /// ELIC-11, ELIC-19: what of a filled-in form does not fit; nothing if all of it does.
-    ///
-    /// A `pattern` is not looked at: patterns are regular expressions of another language, and the agent checks
-    /// again anyway (ELIC-12).
+    /// The problems of a filled-in form. Patterns, which are ECMAScript, are left to the agent.
+    // ELIC-12, ELIC-11, ELIC-19
     pub fn problems(&self, content: &Fields<ElicitationContentValue>) -> Vec<FormProblem> {
         match self.requested() {
             Some(RequestedInput::Form(schema)) => form::problems(schema, content),
@@ -129,7 +129,7 @@ impl ElicitationAsk {
     /// Answers a form.
     ///
     /// # Errors
-    /// When the content does not fit the form; the error holds the question, so that it can be answered again.
+    /// When the content does not fit the form; the error holds the request.
     pub fn accept(self, content: impl Into<Fields<ElicitationContentValue>>) -> Result<(), Box<InvalidForm>> {
         let content = content.into();
         let problems = self.problems(&content);
@@ -140,10 +140,11 @@ impl ElicitationAsk {
         Ok(())
     }
 
-    /// The user agrees: to visit the page (ELIC-17: that is all it says), or to a form as empty as it is.
+    /// Accepts to visit the page, or an empty form.
     ///
     /// # Errors
-    /// When the form has required properties; the error holds the question.
+    /// When the form has required properties; the error holds the request.
+    // ELIC-17
     pub fn agree(self) -> Result<(), Box<InvalidForm>> {
         if matches!(self.requested(), Some(RequestedInput::Form(_))) {
             return self.accept(Fields::default());
@@ -153,21 +154,21 @@ impl ElicitationAsk {
         Ok(())
     }
 
-    /// The user does not want to.
+    /// Declines.
     pub fn decline(self) {
         self.slot
             .answer(|responder| responder.ok(&CreateElicitationResponse::new(ElicitationAction::Decline)));
     }
 
-    /// The user did not decide.
+    /// Cancels without a decision.
     pub fn cancel(self) {}
 
-    /// Whether the question still waits for an answer.
+    /// Whether the request is unanswered.
     pub fn is_open(&self) -> bool {
         self.slot.is_open()
     }
 
-    /// Waits until the question needs no answer any more, because the turn was cancelled or the agent took it back.
+    /// Waits until the request needs no answer, because the turn or the request was cancelled.
     pub async fn withdrawn(&self) {
         self.slot.done().await;
     }

@@ -1,4 +1,4 @@
-//! What a session tells: the events of a turn, of a replayed history, and of the time between turns.
+//! Events of a session.
 
 use std::fmt;
 use std::ops::Deref;
@@ -15,63 +15,67 @@ use attache_wire::v1::{
 
 use super::{ElicitationAsk, PermissionAsk};
 
-/// One thing that happened in a session, in the order of the wire.
+/// An event of a session, in wire order. Read from [`TurnEvents`](super::TurnEvents), [`SessionReplay`](super::SessionReplay) and
+/// [`SessionEvents`](super::SessionEvents).
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event {
-    /// A piece of the agent's answer.
+    /// Text of the answer.
     Text(TextChunk),
-    /// A piece of the agent's thoughts.
+    /// Text of the reasoning.
     Thought(TextChunk),
-    /// A piece of what the user said, mostly from a replayed history.
+    /// Text of the user, mostly from a replayed history.
     User(TextChunk),
-    /// A piece of a message that is not text.
+    /// Content of a message that is not text.
     Content(ContentPiece),
-    /// A tool call appeared or changed.
+    /// A new or changed tool call.
     ToolCall(ToolCallChange),
-    /// The whole plan; it replaces the one before (PLAN-04).
+    /// The plan, which replaces the one before.
+    // PLAN-04
     Plan(Plan),
-    /// One of several plans appeared or changed.
+    /// One of several plans, new or changed.
     PlanUpdate(Box<PlanUpdate>),
-    /// One of several plans is gone.
+    /// One of several plans was removed.
     PlanRemoved(PlanRemoved),
-    /// The whole list of slash commands; it replaces the one before (CMD-02).
+    /// The slash commands, which replace the ones before.
+    // CMD-02
     Commands(Arc<[AvailableCommand]>),
-    /// The session is in another mode.
+    /// The new mode.
     Mode(SessionModeId),
-    /// The whole list of config options; it replaces the one before (CONF-16).
+    /// The config options, which replace the ones before.
+    // CONF-16
     ConfigOptions(Arc<[SessionConfigOption]>),
-    /// The session's title or date changed.
+    /// A new title or date of the session.
     Info(Box<SessionInfoUpdate>),
-    /// How much of the context is used.
+    /// The used context.
     Usage(Box<UsageUpdate>),
-    /// Something to show beside the conversation.
+    /// A notice to show beside the conversation.
     Notice(Box<Notice>),
-    /// A compaction of the context began, changed or ended.
+    /// A compaction of the context.
     Compaction(Box<CompactionUpdate>),
-    /// A piece of a compaction's summary.
+    /// Text of the summary of a compaction.
     CompactionSummary(Box<CompactionSummaryChunk>),
-    /// A subagent appeared or changed. SUBA-04, SUBA-07: a state that is missing or not known is not idle, and takes the
-    /// place of the one before.
+    /// A new or changed subagent. A missing or unknown state is not idle and replaces the one before.
+    // SUBA-04, SUBA-07
     Subagent(Box<SubagentUpdate>),
-    /// Something happened in the session of a subagent.
+    /// An event in the session of a subagent.
     FromSubagent(SessionId, Box<Event>),
     /// A message between sessions.
     SessionMessage(Box<SessionMessage>),
-    /// A piece of a message between sessions.
+    /// Text of a message between sessions.
     SessionMessageChunk(Box<SessionMessageChunk>),
-    /// The agent asks whether it may run a tool. Dropping the question answers it `cancelled`.
+    /// A permission request. Dropping it answers `cancelled`.
     Permission(PermissionAsk),
-    /// The agent asks for input. Dropping the question answers it `cancel`.
+    /// A request for input. Dropping it answers `cancel`.
     Elicitation(ElicitationAsk),
-    /// What an elicitation started outside of the protocol is done.
+    /// The user has finished at the page of an elicitation.
     ElicitationComplete(ElicitationId),
-    /// An update that this version of the protocol does not know, as it came.
+    /// An unknown update, unchanged.
     Other(Unknown),
 }
 
 impl Event {
-    /// Whether somebody waits for an answer.
+    /// Whether the agent waits for an answer.
     pub(crate) fn is_ask(&self) -> bool {
         match self {
             Event::Permission(_) | Event::Elicitation(_) => true,
@@ -81,17 +85,18 @@ impl Event {
     }
 }
 
-/// A piece of text. It reads as the text it holds.
+/// Text of a message; dereferences to `str`.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct TextChunk {
     /// The text.
     pub text: String,
-    /// MSG-01: pieces with the same id belong to one message. MSG-04: without ids, another kind of piece starts a new one.
+    /// The message that the text belongs to. Without ids, another kind of chunk starts a new message.
+    // MSG-01, MSG-04
     pub message_id: Option<MessageId>,
-    /// Hints about the use of the text.
+    /// Annotations of the text.
     pub annotations: Option<Box<Annotations>>,
-    /// What extensions attached to the block or, failing that, to the chunk.
+    /// `_meta` of the block or else of the chunk.
     pub meta: Option<Meta>,
 }
 
@@ -114,7 +119,7 @@ impl From<TextChunk> for String {
     }
 }
 
-/// Who says something.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Speaker {
@@ -126,32 +131,33 @@ pub enum Speaker {
     User,
 }
 
-/// A piece of a message that is not text.
+/// Content of a message that is not text.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ContentPiece {
-    /// Whose message it belongs to.
+    /// The author of the message.
     pub speaker: Speaker,
     /// The content.
     pub block: Box<ContentBlock>,
-    /// Which message it belongs to.
+    /// The message that it belongs to.
     pub message_id: Option<MessageId>,
 }
 
-/// A tool call appeared or changed. In `update`, what is absent stays as it was (TOOL-05, TOOL-07); lists replace the
-/// whole list (TOOL-06).
+/// A new or changed tool call. Absent members of `update` are unchanged; lists replace the whole list.
+// TOOL-05, TOOL-07, TOOL-06
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ToolCallChange {
-    /// Whether this is the first that is heard of the call. Then the title is there, and what is absent has its
-    /// default: status pending, kind other, nothing in the lists (TOOL-04).
+    /// Whether the call is new. Then it has a title, and absent members have their defaults: status pending, kind other, empty
+    /// lists.
+    // TOOL-04
     pub created: bool,
-    /// What is known now.
+    /// The members that are new.
     pub update: Box<ToolCallUpdate>,
 }
 
 impl ToolCallChange {
-    /// Which call.
+    /// The id of the call.
     pub fn id(&self) -> &ToolCallId {
         &self.update.tool_call_id
     }

@@ -1,4 +1,4 @@
-//! What an agent tells beside its sessions.
+//! Connection-level events.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -14,40 +14,41 @@ use futures_core::Stream;
 
 use super::ElicitationAsk;
 
-/// How many bytes are kept when nobody reads them; the oldest go first.
+/// Bytes of unread events that are kept; the oldest are dropped first.
 const KEPT: usize = 256 << 10;
-/// What an event costs beside its text.
+/// Bytes of an event beside its text.
 const EVENT_BYTES: usize = 128;
 
-/// Something that belongs to the connection and to no session.
+/// An event that belongs to no session.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ConnectionEvent {
-    /// Who is logged in changed.
+    /// A login or logout.
     AuthStatus(Box<AuthStatusUpdateNotification>),
-    /// The agent asks for input while it serves a request that belongs to no session, for example `authenticate`.
+    /// A request for input that belongs to no session, for example during a login.
     Elicitation(ElicitationAsk),
-    /// What such a question started outside of the protocol is done.
+    /// The user has finished at the page of such a request.
     ElicitationComplete(ElicitationId),
-    /// An update for a session that is not open here.
+    /// An update of a session that is not open on this connection.
     Stray {
         /// The session.
         session_id: SessionId,
         /// The update.
         update: Box<SessionUpdate>,
     },
-    /// A notification that nobody handles (EXT-08).
+    /// A notification without a handler.
+    // EXT-08
     Notification {
         /// The method.
         method: String,
         /// Its params.
         params: Option<Json>,
     },
-    /// Something that could not be read, with the reason: a log line on the wrong stream, a message off the schema.
+    /// A line that is not a valid message.
     Noise {
         /// The line, or its beginning.
         line: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
 }
@@ -62,7 +63,7 @@ struct Inner {
     queue: VecDeque<(ConnectionEvent, usize)>,
     bytes: usize,
     waker: Option<Waker>,
-    /// Whether somebody reads. A question is not kept for a reader that may never come.
+    /// Whether there is a reader. Without one, questions are answered at once.
     read: bool,
     closed: bool,
 }
@@ -76,7 +77,7 @@ impl ConnectionEventQueue {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something happened that was so many bytes long on the wire.
+    /// Adds an event that was `bytes` long on the wire.
     pub(crate) fn push(&self, event: ConnectionEvent, bytes: usize) {
         let mut inner = self.lock();
         if !inner.read && matches!(event, ConnectionEvent::Elicitation(_)) {
@@ -120,7 +121,7 @@ impl ConnectionEventQueue {
         Poll::Pending
     }
 
-    /// The right to read, which only one has at a time.
+    /// Returns the stream, unless it is taken.
     pub(crate) fn reader(self: &Arc<Self>) -> Option<ConnectionEvents> {
         let mut inner = self.lock();
         let free = !inner.read;
@@ -138,7 +139,7 @@ impl Inner {
     }
 }
 
-/// The stream of what an agent tells beside its sessions; see [`AgentHandle::events`](super::AgentHandle::events).
+/// Connection-level events; also a [`Stream`]. Made by [`AgentHandle::events`](super::AgentHandle::events).
 pub struct ConnectionEvents {
     queue: Arc<ConnectionEventQueue>,
     /// Held while a task polls the stream, so that the reader does not rest.

@@ -1,13 +1,11 @@
-//! A session's lane: everything that concerns one session, in the order of the wire.
+//! A lane: the events of one session in wire order.
 //!
-//! The reader pushes, the session's owner takes. There are two queues, and which one an event goes to is decided when it
-//! arrives: while a turn runs (or a history is replayed) it belongs to that, otherwise to the stream of what happens
-//! outside. The end of a turn is set in the same lane by the reader when the answer arrives, so no update of the turn
-//! can be seen after it and none is lost before it.
+//! The reader pushes and the owner of the session takes. An event that arrives during a turn or a replay goes to the queue of the
+//! turn, others to the queue outside of turns. The reader puts the end of a turn into the same lane, so that no update of the turn
+//! follows it or gets lost.
 //!
-//! Invariants: nothing here waits while it holds the lock; no answer is sent under the lock; every queue is bounded
-//! (the turn's by the connection's backlog, the other one by forgetting the oldest); a question is in the list
-//! of open questions until it is answered.
+//! Invariants: nothing waits or sends under the lock; every queue is bounded (the turn's by the backlog of the connection, the
+//! other one by dropping the oldest); a question is in the list of open questions until it is answered.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -28,14 +26,14 @@ use super::serve::TerminalTable;
 use super::state::State;
 use crate::{Error, Result};
 
-/// How many events outside of turns are kept for somebody to read them.
+/// Events outside of turns that are kept.
 const OUTSIDE_EVENTS: usize = 256;
-/// How many bytes of them.
+/// Bytes of them.
 const OUTSIDE_BYTES: usize = 64 << 10;
-/// How many subagents a session may have, and how long their ids may be.
+/// Subagents of a session, and bytes of their ids.
 const CHILDREN: usize = 1_024;
 const CHILD_ID_BYTES: usize = 1 << 10;
-/// What an event costs beside its text.
+/// Bytes of an event beside its text.
 const EVENT_BYTES: usize = size_of::<Event>();
 
 /// One session.
@@ -51,14 +49,14 @@ pub(crate) struct Lane {
 #[derive(Default)]
 struct Inner {
     phase: Phase,
-    /// The number of the latest turn. An answer that belongs to another one is late and touches nothing.
+    /// The number of the latest turn. Responses of other turns are late and ignored.
     turn: u64,
     call: Option<CallId>,
     cancelled_at: Option<Instant>,
     queue: VecDeque<Event>,
     /// The bytes of `queue`.
     queued: usize,
-    /// The bytes of the events that were taken out last and are not all used yet, as far as they still count.
+    /// Bytes of events that were taken and still count in the backlog.
     taken: usize,
     end: Option<Result<Option<PromptResponse>>>,
     turn_waker: Option<Waker>,
@@ -71,10 +69,10 @@ struct Inner {
     closed: Option<Closed>,
 }
 
-/// A subagent's session, whose events come with ours.
+/// The session of a subagent.
 #[derive(Default)]
 struct Child {
-    /// SUBA-03: whether it said that it can be cancelled.
+    /// SUBA-03: whether it supports cancelling.
     cancel: bool,
 }
 
@@ -85,9 +83,9 @@ enum Phase {
     Idle,
     /// A history is being replayed.
     Loading,
-    /// A turn runs and somebody reads it.
+    /// A turn runs and is read.
     Running,
-    /// A turn runs and nobody reads it any more; it was cancelled.
+    /// A cancelled turn runs and is no longer read.
     Draining,
 }
 
@@ -111,14 +109,14 @@ impl Lane {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at the state.
+    /// Reads or changes the state.
     pub(crate) fn state<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
         look(&mut self.lock().state)
     }
 
-    // What the reader does.
+    // Called by the reader.
 
-    /// An update arrived, for the session itself or for one of its subagents.
+    /// Adds an update of the session or of a subagent.
     pub(crate) fn update(&self, child: Option<&str>, update: SessionUpdate, bytes: usize) {
         let mut inner = self.lock();
         if let SessionUpdate::SubagentUpdate(update) = &update {
@@ -133,7 +131,7 @@ impl Lane {
         }
     }
 
-    /// A question arrived. CANCEL-03, PERM-08: in a turn that was cancelled it is answered at once.
+    /// Adds a question. CANCEL-03, PERM-08: in a cancelled turn it is answered at once.
     pub(crate) fn ask(&self, child: Option<SessionId>, slot: &Arc<PendingAnswer>, ask: Event, bytes: usize) {
         let mut inner = self.lock();
         if inner.cancelled_at.is_some() && inner.phase == Phase::Running {
@@ -155,7 +153,7 @@ impl Lane {
         self.push(inner, event, bytes + EVENT_BYTES);
     }
 
-    /// A question arrived that a handler answers. It is cancelled with the turn like any other.
+    /// Registers a question that a handler answers, so that it is cancelled with the turn.
     pub(crate) fn note_ask(&self, child: bool, slot: &Arc<PendingAnswer>, call: &ToolCallUpdate) {
         let mut inner = self.lock();
         if inner.cancelled_at.is_some() && inner.phase == Phase::Running {
@@ -169,7 +167,7 @@ impl Lane {
         }
     }
 
-    /// Something arrived that is no update.
+    /// Adds an event that is no update.
     pub(crate) fn push_event(&self, event: Event) {
         self.push(self.lock(), event, EVENT_BYTES);
     }
@@ -179,7 +177,7 @@ impl Lane {
             Phase::Running | Phase::Loading => {
                 inner.queue.push_back(event);
                 inner.queued += bytes;
-                // Counted under the lock, so that whoever takes the event never gives back more than was counted.
+                // Counted under the lock, so that a reader never subtracts more than was added.
                 self.backlog().add(bytes);
                 let waker = inner.turn_waker.take();
                 drop(inner);
@@ -203,7 +201,7 @@ impl Lane {
         }
     }
 
-    /// The answer of a turn, or of a load, arrived.
+    /// Ends a turn or a replay with the response.
     pub(crate) fn end(&self, turn: u64, result: Result<Option<PromptResponse>>) {
         let mut inner = self.lock();
         if inner.turn != turn {
@@ -223,7 +221,7 @@ impl Lane {
         }
     }
 
-    /// The connection is gone, or the session was let go. TERM-20: its terminals go with it.
+    /// Closes the lane with the connection or the session. TERM-20: releases its terminals.
     pub(crate) fn close(&self, closed: Option<&Closed>) {
         let mut inner = self.lock();
         if let Some(closed) = closed {
@@ -237,7 +235,7 @@ impl Lane {
         wakers.into_iter().flatten().for_each(Waker::wake);
     }
 
-    /// Makes room for a subagent. False if there are too many, or its id is too long to be kept.
+    /// Adds a subagent. Returns `false` if there are too many or its id is too long.
     pub(crate) fn adopt_child(&self, id: &SessionId) -> bool {
         let mut inner = self.lock();
         if !inner.children.contains_key(id)
@@ -249,7 +247,7 @@ impl Lane {
         true
     }
 
-    /// Which subagents there are.
+    /// The subagents.
     pub(crate) fn children(&self) -> Vec<SessionId> {
         self.lock().children.keys().cloned().collect()
     }
@@ -259,14 +257,14 @@ impl Lane {
         self.lock().children.get(child).is_some_and(|child| child.cancel)
     }
 
-    // What the owner does.
+    // Called by the owner.
 
-    /// Starts to read a replayed history; from here on, until [`end`](Self::end), everything belongs to it.
+    /// Starts a replay, which gets all events until [`end`](Self::end).
     pub(crate) fn begin_load(&self) -> u64 {
         self.begin(self.lock(), Phase::Loading, false)
     }
 
-    /// Starts a turn. Questions that nobody has taken go with it: somebody has to answer them.
+    /// Starts a turn, which gets the unread questions.
     pub(crate) fn begin_turn(&self) -> u64 {
         self.begin(self.lock(), Phase::Running, false)
     }
@@ -316,7 +314,7 @@ impl Lane {
         self.lock().turn
     }
 
-    /// Remembers which request the turn is, so that it can be given up.
+    /// Remembers the request of the turn, so that it can be cancelled.
     pub(crate) fn set_call(&self, turn: u64, call: CallId) {
         let mut inner = self.lock();
         if inner.turn == turn && inner.phase != Phase::Idle {
@@ -324,8 +322,7 @@ impl Lane {
         }
     }
 
-    /// CANCEL-01: cancels the turn that runs, if one runs. A cancel that comes too late does nothing, so it can never
-    /// touch the next turn.
+    /// CANCEL-01: cancels the running turn. A late cancel does nothing and never affects the next turn.
     pub(crate) fn cancel(&self) {
         let mut inner = self.lock();
         if inner.phase != Phase::Running || inner.cancelled_at.is_some() {
@@ -333,11 +330,11 @@ impl Lane {
         }
         inner.cancelled_at = Some(Instant::now());
         let asks = inner.take_asks();
-        // The reader of the turn has a deadline to watch from now on.
+        // The task that reads the turn has a deadline from now on.
         let waker = inner.turn_waker.take();
         drop(inner);
         self.send_cancel();
-        // CANCEL-03: every open question is answered now.
+        // CANCEL-03: all open questions are answered.
         asks.iter().for_each(|slot| slot.cancel());
         if let Some(waker) = waker {
             waker.wake();
@@ -348,7 +345,7 @@ impl Lane {
         self.peer.notify_now(CancelNotification::METHOD, &CancelNotification::new(self.id.clone()));
     }
 
-    /// Nobody reads the turn any more: it is cancelled, and what it still says is dropped.
+    /// Cancels a turn that is no longer read and drops its events.
     pub(crate) fn abandon_turn(&self, turn: u64) {
         let mut inner = self.lock();
         if inner.turn != turn {
@@ -375,8 +372,7 @@ impl Lane {
         drop(queue);
     }
 
-    /// The agent did not end the cancelled turn in time: it ends here, as what it is. The answer, if it ever comes, is
-    /// dropped.
+    /// Ends a cancelled turn that the agent did not end in time. A late response is dropped.
     pub(crate) fn expire(&self) {
         let mut inner = self.lock();
         match inner.phase {
@@ -392,7 +388,7 @@ impl Lane {
         }
     }
 
-    /// When the agent must have ended the cancelled turn.
+    /// The deadline of a cancelled turn.
     pub(crate) fn deadline(&self, after: Duration) -> Option<Instant> {
         let inner = self.lock();
         let ends = matches!(inner.phase, Phase::Running | Phase::Draining);
@@ -404,7 +400,7 @@ impl Lane {
         self.lock().cancelled_at.is_some()
     }
 
-    /// Takes all events that are there, or the end when there are none; called when those that were taken before are used.
+    /// Takes all events, or the end if there are none. Called when the events that were taken before are used.
     pub(crate) fn poll_turn(
         &self,
         cx: &mut Context<'_>,
@@ -415,7 +411,7 @@ impl Lane {
         if !inner.queue.is_empty() {
             std::mem::swap(&mut inner.queue, events);
             let bytes = std::mem::take(&mut inner.queued);
-            // A few events are let go at once, so that the reader goes on meanwhile. Many count until they are used.
+            // A few events stop counting at once, so that the reader continues. Many count until they are used.
             let many = bytes > self.peer.limits().queued;
             inner.taken = if many { bytes } else { 0 };
             drop(inner);
@@ -450,7 +446,7 @@ impl Lane {
         Poll::Pending
     }
 
-    /// Takes the next event that happened outside of turns.
+    /// Takes the next event outside of turns.
     pub(crate) fn poll_outside(&self, cx: &mut Context<'_>) -> Poll<Result<Event>> {
         let mut inner = self.lock();
         if let Some((event, bytes)) = inner.outside.pop_front() {
@@ -469,7 +465,7 @@ impl Lane {
     }
 }
 
-/// How a turn ended.
+/// The end of a turn.
 pub(crate) type TurnEnd = Result<Option<PromptResponse>>;
 
 impl Drop for Lane {
@@ -482,11 +478,10 @@ impl Drop for Lane {
 }
 
 impl Inner {
-    /// Keeps an event that happened outside of turns. Questions are kept; of the rest, what has a state is in the
-    /// state, and what is only shown may be forgotten when nobody looks.
+    /// Keeps an event outside of turns. Questions are always kept; other old events are dropped, because their state is kept.
     fn push_outside(&mut self, event: Event, bytes: usize) -> Vec<Event> {
         let mut forgotten = Vec::new();
-        // These replace what they are about (CMD-02, CONF-16), so the newest is enough; and the state holds it anyway.
+        // CMD-02, CONF-16: these replace each other, so the newest is enough.
         let replaces = matches!(event, Event::Commands(_) | Event::ConfigOptions(_));
         let bytes = if replaces { EVENT_BYTES } else { bytes };
         let same = |old: &Event| std::mem::discriminant(old) == std::mem::discriminant(&event);
@@ -496,7 +491,7 @@ impl Inner {
         self.outside.push_back((event, bytes));
         self.outside_bytes += bytes;
         while self.outside.len() > OUTSIDE_EVENTS || self.outside_bytes > OUTSIDE_BYTES {
-            // The newest one stays, however big it is.
+            // The newest event is kept whatever its size.
             let older = self.outside.len() - 1;
             let Some(at) = self.outside.iter().take(older).position(|(event, _)| !event.is_ask()) else {
                 break;
@@ -516,7 +511,7 @@ impl Inner {
         std::mem::take(&mut self.asks).iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// SUBA-02: a subagent is announced before anything else that bears its id.
+    /// SUBA-02: a subagent is announced before its other messages.
     fn note_subagent(&mut self, update: &SubagentUpdate) {
         let Some(child) = self.children.get_mut(&update.session_id) else { return };
         match &update.capabilities {

@@ -21,16 +21,19 @@
 //! # }
 //! ```
 //!
-//! - [`Client`]: what the program is and offers; installing a provider is what advertises it.
-//! - [`AgentHandle`]: the connection. What an agent may not be able to do is an `Option`.
-//! - [`Session`], [`TurnEvents`], [`Event`]: one turn at a time, an ordered stream that ends with the stop reason.
+//! - [`Client`]: the builder; installing a service is what advertises it. The crate `attache-host` has confined files and
+//!   terminals and a permission policy.
+//! - [`AgentHandle`]: the connection. Abilities that an agent may lack are `Option`s.
+//! - [`Session`], [`TurnEvents`], [`Event`]: one turn at a time, a stream that ends with the stop reason.
+//! - [`Prompter`], [`SessionEvents`]: the same for programs that cannot borrow, such as user interfaces.
 //! - [`PermissionAsk`], [`ElicitationAsk`]: questions as values; dropping one answers it.
-//! - [`SessionControl`]: what can be done during a turn, from anywhere.
+//! - [`SessionControl`]: cancels and changes settings from any task.
 //!
-//! For readers of the code: `dispatch.rs` is where messages come in, `lane.rs` is where they wait, in the order of the wire, for
-//! the session's owner; `connection.rs` knows which lane is whose; `ask.rs` sees to it that each question has one answer.
-//! What never happens: dispatch waits; a lane's lock is held while something is sent; a question stays without an answer; a message
-//! of one turn reaches another turn's stream; an unread stream grows without a bound.
+//! `examples/client.rs` is a complete program.
+
+// `dispatch.rs` receives messages; `lane.rs` queues them in wire order for the owner of a session; `connection.rs` maps sessions to
+// lanes; `ask.rs` makes sure that each question has one answer. What never happens: dispatch waits; a lane's lock is held while
+// a message is sent; a question stays unanswered; an event of one turn reaches another; an unread stream grows without bound.
 
 mod agent;
 mod ask;

@@ -1,4 +1,4 @@
-//! Edit suggestions, and the documents they are about. Only older agents have them (NES-19).
+//! Edit suggestions of older agents (NES-19).
 
 use attache_wire::v1::{
     AcceptNesNotification, CloseNesRequest, DidChangeDocumentNotification, DidCloseDocumentNotification,
@@ -16,40 +16,45 @@ use crate::Result;
 pub struct Nes(pub(crate) AgentHandle);
 
 impl Nes {
-    /// Starts a session for suggestions; it is none for prompts (NES-05).
+    /// Starts a session for suggestions, which takes no prompts.
     ///
     /// # Errors
-    /// When the agent refuses, for example because it wants authentication (NES-07).
+    /// When the agent refuses, for example because it wants authentication.
+    // NES-05, NES-07
     pub async fn start(&self, request: StartNesRequest) -> Result<NesSession> {
         let answer = self.0.0.request(&request).await?;
         Ok(NesSession { agent: self.0.clone(), id: answer.session_id })
     }
 
-    /// How positions count characters. NES-10: UTF-16 unless the agent chose something else.
+    /// The position encoding; UTF-16 by default.
+    // NES-10
     pub fn position_encoding(&self) -> PositionEncodingKind {
         self.0.capabilities().position_encoding.unwrap_or(PositionEncodingKind::Utf16)
     }
 }
 
-/// A session for edit suggestions. Tell it about every document; what the agent did not ask for is not sent (NES-02).
+/// A session for edit suggestions. Report every document; events that the agent did not ask for are not sent.
+// NES-02
 #[derive(Debug)]
 pub struct NesSession {
     agent: AgentHandle,
     id: SessionId,
 }
 
-/// Where and why a suggestion is wanted.
+/// The position and the reason of a request for suggestions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SuggestionPoint {
     /// The document.
     pub uri: String,
-    /// Its version (NES-12).
+    /// Its version.
+    // NES-12
     pub version: i64,
-    /// The cursor; lines and characters count from 0 (NES-09).
+    /// The cursor; lines and characters count from 0.
+    // NES-09
     pub position: Position,
     /// The selection.
     pub selection: Option<Range>,
-    /// What set it off.
+    /// The trigger.
     pub trigger: NesTriggerKind,
 }
 
@@ -67,15 +72,13 @@ impl NesSession {
         self.can()?.events.as_ref()?.document.as_ref()
     }
 
-    /// How the agent wants to hear of changes; `None` if it does not.
+    /// The kind of change events that the agent asked for; `None` for none.
     pub fn sync_kind(&self) -> Option<TextDocumentSyncKind> {
         self.documents()?.did_change.as_ref().map(|change| change.sync_kind)
     }
 
-    /// Asks for suggestions. NES-03, NES-18: of the context, only what the agent asked for is sent, and not more of it.
-    ///
-    /// # Errors
-    /// When the agent refuses, or ends.
+    /// Requests suggestions. Only the context that the agent asked for is sent.
+    // NES-03, NES-18
     pub async fn suggest(
         &self,
         spot: SuggestionPoint,
@@ -117,18 +120,14 @@ impl NesSession {
         context
     }
 
-    /// NES-13: a suggestion was taken.
-    ///
-    /// # Errors
-    /// When the connection is over.
+    /// Reports an accepted suggestion.
+    // NES-13
     pub async fn accept(&self, suggestion: impl Into<NesSuggestionId>) -> Result<()> {
         self.agent.notify(&AcceptNesNotification::new(self.id.clone(), suggestion)).await
     }
 
-    /// NES-13: a suggestion was not taken.
-    ///
-    /// # Errors
-    /// When the connection is over.
+    /// Reports a rejected suggestion.
+    // NES-13
     pub async fn reject(
         &self,
         suggestion: impl Into<NesSuggestionId>,
@@ -138,17 +137,11 @@ impl NesSession {
     }
 
     /// Ends the session.
-    ///
-    /// # Errors
-    /// When the agent refuses, or ends.
     pub async fn close(self) -> Result<()> {
         self.agent.0.request(&CloseNesRequest::new(self.id.clone())).await.map(|_| ())
     }
 
-    /// A document was opened.
-    ///
-    /// # Errors
-    /// When the connection is over.
+    /// Reports an opened document.
     pub async fn did_open(
         &self,
         uri: impl Into<String>,
@@ -164,11 +157,8 @@ impl NesSession {
             .await
     }
 
-    /// A document was changed. NES-11: the agent gets the single changes or the whole text, as it asked for; the whole text is
-    /// made only if it is needed.
-    ///
-    /// # Errors
-    /// When the connection is over.
+    /// Reports a changed document, by changes or as a whole, as the agent asked; `whole` is called only if needed.
+    // NES-11
     pub async fn did_change(
         &self,
         uri: impl Into<String>,
@@ -184,10 +174,7 @@ impl NesSession {
         self.agent.notify(&DidChangeDocumentNotification::new(self.id.clone(), uri, version, changes)).await
     }
 
-    /// A document was closed.
-    ///
-    /// # Errors
-    /// When the connection is over.
+    /// Reports a closed document.
     pub async fn did_close(&self, uri: impl Into<String>) -> Result<()> {
         if self.documents().is_none_or(|can| can.did_close.is_none()) {
             return Ok(());
@@ -195,10 +182,7 @@ impl NesSession {
         self.agent.notify(&DidCloseDocumentNotification::new(self.id.clone(), uri)).await
     }
 
-    /// A document was saved.
-    ///
-    /// # Errors
-    /// When the connection is over.
+    /// Reports a saved document.
     pub async fn did_save(&self, uri: impl Into<String>) -> Result<()> {
         if self.documents().is_none_or(|can| can.did_save.is_none()) {
             return Ok(());
@@ -206,10 +190,8 @@ impl NesSession {
         self.agent.notify(&DidSaveDocumentNotification::new(self.id.clone(), uri)).await
     }
 
-    /// NES-15: the user looks at a document, be it open before or not.
-    ///
-    /// # Errors
-    /// When the connection is over.
+    /// Reports a focused document.
+    // NES-15
     pub async fn did_focus(
         &self,
         uri: impl Into<String>,

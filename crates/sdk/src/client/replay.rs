@@ -13,12 +13,13 @@ use super::lane::Lane;
 use super::session::Session;
 use crate::{Error, Result};
 
-/// A session that is being loaded: first its history, as events, then the session itself.
+/// A session that is being loaded: first its history as events, then the session. Made by
+/// [`SessionLoader::load`](super::SessionLoader::load).
 ///
-/// SESS-12: the history is complete when the events end. What an agent sends after that belongs to the session's stream outside of
-/// turns. Dropping this before the end gives the session up.
+/// Later events come through [`Session::next_update`]. Dropping the replay before its end drops the session.
+// SESS-12
 pub struct SessionReplay {
-    /// `None` after the session was handed over.
+    /// `None` after the session was returned.
     parts: Option<(AgentHandle, Arc<Lane>)>,
     call: CallId,
     events: VecDeque<Event>,
@@ -30,7 +31,7 @@ impl SessionReplay {
         SessionReplay { parts: Some((agent, lane)), call, events: VecDeque::new(), end: None }
     }
 
-    /// Which session.
+    /// The session id.
     pub fn id(&self) -> Option<&SessionId> {
         self.parts.as_ref().map(|(_, lane)| &lane.id)
     }
@@ -61,7 +62,7 @@ impl SessionReplay {
         }
     }
 
-    /// Passes over the rest of the history and gives the session.
+    /// Skips the rest of the history and returns the session.
     ///
     /// # Errors
     /// When the agent refuses to load the session, or ends.

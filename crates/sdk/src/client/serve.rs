@@ -1,4 +1,4 @@
-//! What a client offers to agents: files, terminals, and methods of its own.
+//! Services of a client: files, terminals and extension methods.
 //!
 //! Installing one of these on [`Client`](super::Client) is what advertises it, so nothing can be advertised and not served. All of
 //! them run as tasks of their own: waiting in one of them stops nothing else.
@@ -28,7 +28,7 @@ use crate::{Error, Result};
 
 pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Where a request of the agent comes from.
+/// Session and connection that a request of the agent belongs to.
 #[derive(Clone)]
 pub struct RequestContext {
     core: Weak<Core>,
@@ -53,25 +53,23 @@ impl RequestContext {
         &self.answer
     }
 
-    /// Waits for something that may take long, a person's decision for example, and lets the handlers of other requests
-    /// run meanwhile. Few handlers that may answer with much run at once.
+    /// Waits for a slow future, for example a decision of the user, without occupying one of the few slots for handlers.
     pub async fn pause<T>(&self, future: impl Future<Output = T>) -> T {
         self.answer.pause(future).await
     }
 
-    /// Waits until there is room for an answer of so many bytes. To be called before the answer is made, by handlers that know
-    /// how large it will be: an agent that asks for much and reads nothing then costs no memory.
+    /// Waits until there is room for an answer of `bytes`. Call it before a large answer is made, so that an agent which does not
+    /// read costs no memory.
     pub async fn reserve(&self, bytes: usize) {
         self.answer.reserve(bytes).await;
     }
 
-    /// The agent that asks; `None` when the connection has been let go in the meantime. A handler does not keep the
-    /// connection alive.
+    /// The agent; `None` if all its handles are dropped. A handler does not keep the connection alive.
     pub fn agent(&self) -> Option<AgentHandle> {
         self.core.upgrade().map(AgentHandle)
     }
 
-    /// The session it asks for. Methods of extensions belong to none.
+    /// The session of the request; `None` for extension methods.
     pub fn session_id(&self) -> Option<&SessionId> {
         self.lane.as_ref().map(|lane| &lane.id)
     }
@@ -81,13 +79,13 @@ impl RequestContext {
         self.lane.as_ref().map(|lane| lane.cwd())
     }
 
-    /// ROOT-07: the effective roots of the session, its working directory first. ROOT-17: whoever serves files keeps
-    /// within them.
+    /// The roots of the session, its working directory first. Files outside of them must not be served.
+    // ROOT-07, ROOT-17
     pub fn roots(&self) -> &[PathBuf] {
         self.lane.as_ref().map_or(&[], |lane| &lane.roots)
     }
 
-    /// Raised when the agent takes its request back. The handler is dropped then, so most need not look.
+    /// Raised when the agent cancels the request. The handler is dropped then.
     pub fn cancellation(&self) -> &CancelToken {
         &self.cancellation
     }
@@ -101,12 +99,13 @@ impl fmt::Debug for RequestContext {
 
 /// Serves `fs/read_text_file`.
 ///
-/// The path is absolute (FS-04) and a line, if given, is at least 1 (FS-14). What is left to do: keep to
-/// [`RequestContext::roots`] (FS-15), prefer unsaved text (FS-09), answer [`Error::not_found`] for a missing file (FS-13),
-/// refuse what is not text (FS-17), keep line ends as they are (FS-16).
-/// Any `Fn(RequestContext, ReadTextFileRequest) -> impl Future` is one too.
+/// The path is absolute, and a line is at least 1. Implementations keep to [`RequestContext::roots`], prefer unsaved text, return
+/// [`Error::not_found`] for a missing file, refuse binary files and keep line ends. Closures
+/// `Fn(RequestContext, ReadTextFileRequest) -> impl Future` implement this trait. See `attache-host`.
+// FS-04, FS-14, FS-15, FS-09, FS-13, FS-17, FS-16
 pub trait ReadFiles: Send + Sync + 'static {
-    /// FS-06: the text from `line` on, at most `limit` lines of it.
+    /// The text from `line` on, at most `limit` lines of it.
+    // FS-06
     fn read(
         &self,
         cx: RequestContext,
@@ -130,9 +129,9 @@ where
 
 /// Serves `fs/write_text_file`.
 ///
-/// The path is absolute (FS-04). FS-10, FS-11: a file that does not exist is created, and so are its
-/// directories, or it is an error. Any
-/// `Fn(RequestContext, WriteTextFileRequest) -> impl Future` is one too.
+/// The path is absolute. A missing file is created. Closures `Fn(RequestContext, WriteTextFileRequest) -> impl Future` implement
+/// this trait. See `attache-host`.
+// FS-04, FS-10, FS-11
 pub trait WriteFiles: Send + Sync + 'static {
     /// Writes the whole file.
     fn write(
@@ -156,14 +155,14 @@ where
     }
 }
 
-/// Serves `terminal/create`. The ids of terminals, and which of them exist, are not the provider's business.
+/// Serves `terminal/create`. The SDK owns the ids of terminals. See `attache-host`.
 pub trait Terminals: Send + Sync + 'static {
-    /// What runs.
+    /// A started command.
     type Terminal: Terminal;
 
-    /// Starts a command and returns at once (TERM-04). A command that cannot be started is an error (TERM-18). The working
-    /// directory, if given, is absolute; else it is the session's (TERM-13). The command is a program, not a line for a
-    /// shell (TERM-14); variables add to the environment (TERM-15).
+    /// Starts a program, not a shell line, and returns at once. The working directory is absolute; by default that of the session.
+    /// Variables are added to the environment.
+    // TERM-04, TERM-18, TERM-13, TERM-14, TERM-15
     fn create(
         &self,
         cx: RequestContext,
@@ -171,30 +170,32 @@ pub trait Terminals: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Self::Terminal>> + Send;
 }
 
-/// A running, or ended, command.
+/// A running or ended command.
 pub trait Terminal: Send + Sync + 'static {
-    /// The output so far, cut from the beginning at a character boundary (TERM-06, TERM-07), and the exit status if the command
-    /// has ended (TERM-08). What is no text is replaced, and both streams are one (TERM-19).
+    /// The output of both streams so far, truncated at its start at a character boundary, and the exit status if the command has
+    /// ended. Invalid UTF-8 is replaced.
+    // TERM-06, TERM-07, TERM-08, TERM-19
     fn output(&self) -> impl Future<Output = Result<TerminalOutputResponse>> + Send;
 
-    /// Waits until the command has ended. Several may wait at once (TERM-17). A signal leaves the exit code absent
-    /// (TERM-16).
+    /// Waits until the command has ended. Several may wait at once. A signal leaves the exit code absent.
+    // TERM-17, TERM-16
     fn wait_for_exit(&self) -> impl Future<Output = Result<TerminalExitStatus>> + Send;
 
-    /// Ends the command; output and exit status stay readable (TERM-10).
+    /// Ends the command; output and exit status stay available.
+    // TERM-10
     fn kill(&self) -> impl Future<Output = Result<()>> + Send;
 
-    /// Ends the command and frees what it holds (TERM-11). Called once, also when the session or the connection ends
-    /// (TERM-20).
+    /// Ends the command and frees what it holds. Called once, also when the session or the connection ends.
+    // TERM-11, TERM-20
     fn release(&self) -> impl Future<Output = Result<()>> + Send;
 
-    /// How many bytes [`output`](Self::output) would return now, if that is known: room for them is waited for before.
+    /// The size of [`output`](Self::output), if known, so that the SDK can wait for room.
     fn output_bytes(&self) -> usize {
         0
     }
 
-    /// The id by which the agent knows the terminal, for example to show its output in a tool call (TOOL-16). Called once, before
-    /// the agent is told; must not wait.
+    /// Receives the id by which the agent knows the terminal. Called once, before the response; must not wait.
+    // TOOL-16
     fn named(&self, _id: &TerminalId) {}
 }
 

@@ -23,11 +23,10 @@ use crate::check::unknown;
 use crate::race::{First, race};
 use crate::{Error, Prompt, Result};
 
-/// A session. It has one turn at a time, which borrows it; what can be done during a turn is done through
-/// [`control`](Self::control).
+/// A session with an agent. A turn borrows it; use [`control`](Self::control) during a turn.
 ///
-/// Dropping a session forgets it on this side and releases its terminals (TERM-20). To tell the agent,
-/// [`close`](Self::close) it.
+/// Dropping a session forgets it on this side and releases its terminals. [`close`](Self::close) notifies the agent too.
+// TERM-20
 pub struct Session {
     agent: AgentHandle,
     lane: Arc<Lane>,
@@ -84,22 +83,24 @@ impl Session {
         self.lane.cwd()
     }
 
-    /// ROOT-07: the effective roots, the working directory first.
+    /// The effective roots, the working directory first.
+    // ROOT-07
     pub fn roots(&self) -> &[PathBuf] {
         &self.lane.roots
     }
 
-    /// Starts a turn. CMD-04: a slash command is a prompt whose text starts with it.
+    /// Starts a turn. A slash command is a prompt that starts with it.
     ///
-    /// If the turn before was dropped, this waits until the agent has ended it.
+    /// Waits until the agent has ended an earlier turn that was dropped.
     ///
     /// # Errors
-    /// PROMPT-02: when the prompt holds content that the agent does not take. Nothing is sent then.
+    /// [`Error::Unsupported`] if the agent does not accept the content. Nothing is sent then.
+    // CMD-04, PROMPT-02
     pub async fn prompt(&mut self, prompt: impl Into<Prompt>) -> Result<TurnEvents<'_>> {
         self.prompt_with(prompt, |request| request).await
     }
 
-    /// The same with a say in the request, for `_meta`.
+    /// Like [`prompt`](Self::prompt), but lets the caller edit the request before it is sent.
     ///
     /// # Errors
     /// As for [`prompt`](Self::prompt).
@@ -126,7 +127,7 @@ impl Session {
         let running = || Error::Invalid("a turn is already running in this session".to_owned());
         let turn = begin(&self.lane).ok_or_else(running)?;
         let lane = self.lane.clone();
-        // The answer is set in the lane by the reader, behind the updates that came before it.
+        // The reader puts the response into the lane, after the updates before it.
         let call = self.lane.peer.call_with(PromptRequest::METHOD, &request, move |answer| {
             lane.end(turn, answered::<PromptRequest>(answer).map(Some));
         });
@@ -134,7 +135,7 @@ impl Session {
         Ok(turn)
     }
 
-    /// Waits for the end of a turn that was dropped; not for ever.
+    /// Waits for the end of a dropped turn, up to the cancel deadline.
     async fn idle(&self) -> Result<()> {
         let lane = &*self.lane;
         let after = self.agent.0.services.cancel_deadline;
@@ -155,11 +156,11 @@ impl Session {
         .await
     }
 
-    /// The next thing that happened outside of turns: updates of the session's state, what an agent sends after it has
-    /// answered a prompt, questions that come while nothing runs. Questions that nobody takes here go to the next turn.
+    /// Returns the next event outside of turns: updates of settings, late updates, questions while no turn runs. Unread questions
+    /// go to the next turn.
     ///
-    /// Nobody needs to read this. What only matters at its time is forgotten, the oldest first; what is a state is in
-    /// [`commands`](Self::commands), [`modes`](Self::modes), [`config_options`](Self::config_options) and so on.
+    /// Reading is optional: old events are dropped, and the state is in [`commands`](Self::commands), [`modes`](Self::modes),
+    /// [`config_options`](Self::config_options) and so on.
     ///
     /// # Errors
     /// When the connection is over.
@@ -179,7 +180,7 @@ impl Session {
         }
     }
 
-    /// What can be done with the session at any time, also during a turn and from other tasks.
+    /// Returns a handle that cancels and changes settings, also during a turn and from other tasks.
     pub fn control(&self) -> SessionControl {
         SessionControl { agent: self.agent.clone(), lane: self.lane.clone() }
     }
@@ -189,18 +190,19 @@ impl Session {
         self.lane.state(|state| state.commands.clone())
     }
 
-    /// The config options, in the agent's order (CONF-03). CONF-02, MODE-09: where there are some, they are used and modes are
-    /// not. CONF-10: categories are hints, and there may be unknown ones.
+    /// The config options in the agent's order. If there are some, show them instead of modes. Categories are hints.
+    // CONF-03, CONF-02, MODE-09, CONF-10
     pub fn config_options(&self) -> Arc<[SessionConfigOption]> {
         self.lane.state(|state| state.config_options.clone())
     }
 
-    /// The modes, if the agent has modes. MODE-12: for those who do not show config options.
+    /// The modes, for clients that do not show config options.
+    // MODE-12
     pub fn modes(&self) -> Option<SessionModeState> {
         self.lane.state(|state| state.modes.clone())
     }
 
-    /// The models, if the agent offers them in the old way.
+    /// The models of older agents.
     pub fn models(&self) -> Option<SessionModelState> {
         self.lane.state(|state| state.models.clone())
     }
@@ -210,20 +212,21 @@ impl Session {
         self.lane.state(|state| state.title.clone())
     }
 
-    /// When the session last changed, as ISO 8601 text, if the agent told.
+    /// The time of the last change as ISO 8601 text, if the agent reported it.
     pub fn updated_at(&self) -> Option<String> {
         self.lane.state(|state| state.updated_at.clone())
     }
 
-    /// How much of the context is used, if the agent told.
+    /// The used context, if the agent reported it.
     pub fn usage(&self) -> Option<UsageUpdate> {
         self.lane.state(|state| state.usage.clone())
     }
 
-    /// Ends the session. SESS-25, SESS-26: the agent is told if it offers to be told; either way the session is over here.
+    /// Ends the session and notifies the agent, if it supports that.
     ///
     /// # Errors
     /// When the agent refuses, or the connection is over.
+    // SESS-25, SESS-26
     pub async fn close(self) -> Result<()> {
         if self.agent.capabilities().session_capabilities.close.is_some() {
             // SESS-34
@@ -245,7 +248,7 @@ impl std::fmt::Debug for Session {
     }
 }
 
-/// PROMPT-02, CONT-02: text and links are taken by every agent, the rest needs its word.
+/// PROMPT-02, CONT-02: every agent accepts text and links; other content needs its capability.
 fn check_prompt(blocks: &[ContentBlock], agent: &AgentCapabilities) -> Result<()> {
     let can = &agent.prompt_capabilities;
     for block in blocks {
@@ -261,7 +264,8 @@ fn check_prompt(blocks: &[ContentBlock], agent: &AgentCapabilities) -> Result<()
     Ok(())
 }
 
-/// What can be done with a session at any time. Cheap to clone; it does not keep the session open.
+/// Cancels turns and changes settings of a session from any task. Made by [`Session::control`]; cheap to clone, does not keep the
+/// session open.
 #[derive(Clone)]
 pub struct SessionControl {
     agent: AgentHandle,
@@ -269,20 +273,21 @@ pub struct SessionControl {
 }
 
 impl SessionControl {
-    /// Which session.
+    /// The session id.
     pub fn id(&self) -> &SessionId {
         &self.lane.id
     }
 
-    /// Cancels the turn that runs, as [`TurnEvents::cancel`] does. If none runs, nothing happens: it never touches the next one.
+    /// Cancels the running turn like [`TurnEvents::cancel`]. Without one it does nothing, and never affects the next turn.
     pub fn cancel(&self) {
         self.lane.cancel();
     }
 
-    /// Switches the mode.
+    /// Changes the mode.
     ///
     /// # Errors
-    /// MODE-03: when the agent does not offer the mode.
+    /// [`Error::Invalid`] if the mode is unknown. Nothing is sent then.
+    // MODE-03
     pub async fn set_mode(&self, mode: impl Into<SessionModeId>) -> Result<()> {
         let mode = mode.into();
         self.lane.state(|state| {
@@ -307,7 +312,8 @@ impl SessionControl {
     /// Sets a config option: to the id of one of its values, or to `true` or `false`.
     ///
     /// # Errors
-    /// CONF-14: when the agent does not offer the option or the value.
+    /// [`Error::Invalid`] if the option or the value is unknown. Nothing is sent then.
+    // CONF-14
     pub async fn set_config_option(
         &self,
         option: impl Into<SessionConfigId>,
@@ -328,10 +334,11 @@ impl SessionControl {
         done.await?
     }
 
-    /// Switches the model in the old way (MODEL-02). Newer agents have a config option for it.
+    /// Changes the model of an older agent. Newer agents have a config option.
     ///
     /// # Errors
-    /// When the agent does not offer the model.
+    /// [`Error::Invalid`] if the model is unknown. Nothing is sent then.
+    // MODEL-02
     pub async fn set_model(&self, model: impl Into<ModelId>) -> Result<()> {
         let model = model.into();
         self.lane.state(|state| {
@@ -353,7 +360,8 @@ impl SessionControl {
         done.await?
     }
 
-    /// Cancels what a subagent does. SUBA-03: `false` if it did not say that it can be cancelled; nothing is sent then.
+    /// Cancels a subagent. Returns `false`, and sends nothing, if it does not support that.
+    // SUBA-03
     pub fn cancel_subagent(&self, id: &SessionId) -> bool {
         let may = self.lane.may_cancel(id.as_str());
         may && self.lane.peer.notify_now(CancelNotification::METHOD, &CancelNotification::new(id.clone()))

@@ -21,7 +21,7 @@ use super::state::ReplySettings;
 use crate::check;
 use crate::{Error, Result};
 
-/// The options as the user gave them.
+/// Options of the caller.
 #[derive(Debug, Clone)]
 struct SessionOptions {
     cwd: PathBuf,
@@ -31,7 +31,7 @@ struct SessionOptions {
     meta: Option<Meta>,
 }
 
-/// The options as they can be sent.
+/// Checked options, as they are sent.
 struct CheckedOptions {
     cwd: String,
     directories: Option<Vec<String>>,
@@ -52,7 +52,7 @@ impl SessionOptions {
         }
     }
 
-    /// Looks at everything before anything is sent.
+    /// Checks the options against the capabilities of the agent.
     fn check(self, agent: &AgentCapabilities) -> Result<CheckedOptions> {
         let mut roots = vec![self.cwd];
         for directory in self.directories {

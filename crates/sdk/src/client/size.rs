@@ -1,8 +1,7 @@
-//! How large messages of an agent may be, by what they are.
+//! Size limits of messages by their kind.
 //!
-//! The frame limit leaves room for file contents and pictures. What is kept for the life of a session, shown as a form or given to the
-//! system as a command line is small; a large one is refused before it is read, because a typed value can take many
-//! times the room of its text.
+//! The frame limit leaves room for files and images. Other messages are small, and large ones are refused before they are decoded,
+//! because a typed value can take many times the memory of its text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,22 +10,22 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use attache_wire::AnyStr;
 
-/// Updates up to this size are not looked at: whatever they are, they may be as large.
+/// Updates up to this size are accepted whatever their kind.
 const SMALL_UPDATE: usize = 1 << 20;
-/// A question about a tool call, with the change that it is about.
+/// A permission request with its tool call.
 pub(super) const PERMISSION: usize = 6 << 20;
 /// A form, or the address of a page.
 pub(super) const ELICITATION: usize = 256 << 10;
 /// A command line with its variables.
 pub(super) const COMMAND: usize = 1 << 20;
-/// A request that only names something.
+/// A request that only holds names.
 pub(super) const NAMES: usize = 64 << 10;
-/// The answer to a request of ours.
+/// A response.
 const ANSWER: usize = 4 << 20;
 /// The id of an elicitation, which is remembered.
 pub(super) const ELICITATION_ID: usize = 1 << 10;
 
-/// The updates that carry contents.
+/// Updates that carry contents.
 const CONTENTS: &[&str] = &[
     "agent_message_chunk",
     "agent_thought_chunk",
@@ -38,7 +37,7 @@ const CONTENTS: &[&str] = &[
     "session_message_chunk",
 ];
 
-/// Refuses an update that is larger than one of its kind may be.
+/// Refuses an update that is too large for its kind.
 pub(super) fn check_update(params: &str) -> Result<(), String> {
     if params.len() <= SMALL_UPDATE {
         return Ok(());
@@ -53,7 +52,7 @@ pub(super) fn check_update(params: &str) -> Result<(), String> {
     }
 }
 
-/// Refuses the answer to a request of ours that is too large to be read.
+/// Refuses a response that is too large.
 pub(super) fn check_answer(result: &str) -> Result<(), String> {
     check(result.len(), ANSWER)
 }

@@ -1,4 +1,4 @@
-//! What is known about a session: updates are folded into it and turned into events.
+//! The state of a session: folds updates and turns them into events.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -11,13 +11,13 @@ use attache_wire::v1::{
 
 use super::event::{ContentPiece, Event, Speaker, TextChunk, ToolCallChange};
 
-/// Tool calls that are remembered as announced; the oldest are forgotten first.
+/// Announced tool calls that are remembered; the oldest are dropped first.
 const KNOWN_CALLS: usize = 65_536;
-/// Changes of tool calls that nobody has announced yet, and how many bytes they had on the wire; more are dropped.
+/// Changes of unannounced tool calls that are kept, and their bytes on the wire.
 const ORPHANS: usize = 64;
 const ORPHAN_BYTES: usize = 1 << 20;
 
-/// The answers of `session/new`, `load`, `resume` and `fork`, as far as they are the same.
+/// Settings in the responses of `session/new`, `load`, `resume` and `fork`.
 #[derive(Debug, Default)]
 pub(crate) struct ReplySettings {
     pub(crate) modes: Option<SessionModeState>,
@@ -54,8 +54,7 @@ impl Default for State {
 }
 
 impl State {
-    /// Takes over what a session answer says. An update that came before the answer is older than it, so the answer
-    /// wins; what the answer does not mention stays.
+    /// Applies a response, which is newer than all updates before it. Absent members stay.
     pub(crate) fn apply_settings(&mut self, settings: ReplySettings) {
         if settings.modes.is_some() {
             self.modes = settings.modes;
@@ -68,7 +67,7 @@ impl State {
         }
     }
 
-    /// Takes in one update, which was so many bytes long on the wire. `None` if there is nothing to tell.
+    /// Folds an update of `bytes` on the wire. Returns `None` if there is no event.
     pub(crate) fn fold(&mut self, update: SessionUpdate, bytes: usize) -> Option<Event> {
         let event = self.tools.event("", update, bytes)?;
         match &event {
@@ -90,12 +89,12 @@ impl State {
         Some(event)
     }
 
-    /// Takes in one update of a subagent, of which nothing is kept but which tool calls it has.
+    /// Folds an update of a subagent; only its tool calls are remembered.
     pub(crate) fn fold_child(&mut self, child: &str, update: SessionUpdate, bytes: usize) -> Option<Event> {
         self.tools.event(child, update, bytes)
     }
 
-    /// A permission request speaks about a tool call, and some agents announce the call in no other way.
+    /// Announces the tool call of a permission request, because some agents do not.
     pub(crate) fn asked_about(&mut self, call: &ToolCallUpdate) -> Option<ToolCallChange> {
         if self.tools.is_known("", &call.tool_call_id) {
             return None;
@@ -106,8 +105,8 @@ impl State {
 }
 
 impl Tools {
-    /// What an update says. `child` is the subagent that it is about, or nothing.
-    // Every update comes through here, and an event is large: a call would copy it once more.
+    /// The event of an update. `child` is the subagent, or empty.
+    // Inlined because an event is large and a call would copy it.
     #[inline(always)]
     fn event(&mut self, child: &str, update: SessionUpdate, bytes: usize) -> Option<Event> {
         Some(match update {
@@ -132,7 +131,7 @@ impl Tools {
             SessionUpdate::SubagentUpdate(update) => Event::Subagent(update),
             SessionUpdate::SessionMessage(message) => Event::SessionMessage(message),
             SessionUpdate::SessionMessageChunk(chunk) => Event::SessionMessageChunk(Box::new(chunk)),
-            // PROMPT-16: kept and shown to whoever wants to know, never fatal.
+            // PROMPT-16: unknown updates are delivered, never fatal.
             SessionUpdate::Other(unknown) => Event::Other(unknown),
             _ => return None,
         })
@@ -154,16 +153,15 @@ fn piece(speaker: Speaker, chunk: ContentChunk) -> Event {
     }
 }
 
-/// Which tool calls there are, of the session and its subagents. Nothing of their contents is kept.
+/// The known tool calls of a session and its subagents, without their contents.
 #[derive(Debug, Default)]
 struct Tools {
-    /// Calls by their hash: ids may be of any length. The key of the hash is not known to anybody, so no two of them can be
-    /// made to look the same.
+    /// Hashes of calls, because ids may be of any length. Random keys prevent forged collisions.
     known: HashSet<u64>,
     /// The same, the oldest first.
     order: VecDeque<u64>,
     keys: RandomState,
-    /// Changes of calls that nobody has announced, with their bytes on the wire. Some agents send the announcement last.
+    /// Changes of unannounced calls with their bytes on the wire. Some agents announce last.
     orphans: HashMap<u64, (Box<ToolCallUpdate>, usize)>,
     orphan_bytes: usize,
 }
