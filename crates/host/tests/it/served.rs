@@ -200,7 +200,9 @@ async fn terminals_die_with_their_connection() {
 #[tokio::test]
 async fn a_host_decides_permissions_for_turns_that_nobody_reads() {
     // shows PERM-04
-    for (answer, said) in [(Answer::Once, "written"), (Answer::Reject, "refused"), (Answer::Unanswered, "refused")] {
+    for (answer, said) in
+        [(Answer::Once, "written"), (Answer::Reject, "refused"), (Answer::Unanswered, "refused")]
+    {
         let root = Scratch::new();
         let (ours, theirs) = Link::pair();
         tokio::spawn(agent::serve(|_| async { Ok(Obedient { mark: String::new() }) }, theirs));

@@ -60,14 +60,13 @@ pub(crate) struct Route {
     pub(crate) child: bool,
 }
 
+/// Serves a request as soon as its session is known.
+type ServeFn = Box<dyn FnOnce(&Arc<Core>, Route, Responder) + Send>;
+
 /// A message for a session that is not known yet.
 pub(crate) enum EarlyMessage {
     Update(Box<SessionUpdate>, usize),
-    Request {
-        serve: Box<dyn FnOnce(&Arc<Core>, Route, Responder) + Send>,
-        bytes: usize,
-        responder: Responder,
-    },
+    Request { serve: ServeFn, bytes: usize, responder: Responder },
 }
 
 /// Bytes of an early message beside its text.
