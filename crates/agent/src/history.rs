@@ -57,7 +57,8 @@ impl Sessions {
         Session::open(self.agent.clone(), &self.notifier, request, log).await
     }
 
-    /// SESS-11, SESS-12: sends every update that the client had seen, in order, before the response.
+    /// SESS-11, SESS-12: sends every update that the client had seen, in order, before the
+    /// response.
     async fn load(self, request: OpenRequest) -> Result<OpenedSession<Session>> {
         let log = self.agent.store.read(request.id.as_str())?;
         for update in log.replay() {

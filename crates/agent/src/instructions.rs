@@ -14,8 +14,8 @@ const MAX_FILE: usize = 64 << 10;
 /// The most bytes of all files of a project.
 const MAX_TOTAL: usize = 256 << 10;
 
-/// The instructions for a session: the user's own, then the project's, from the repository's root down. Those of a project that
-/// is not trusted are context only.
+/// The instructions for a session: the user's own, then the project's, from the repository's root
+/// down. Those of a project that is not trusted are context only.
 pub(crate) fn gather(project: &ProjectFiles, config_dir: Option<&Path>, trusted: bool) -> String {
     let mut text = String::new();
     if let Some(config_dir) = config_dir {

@@ -1,4 +1,5 @@
-//! A coding agent that speaks ACP: model providers, tools, permissions, MCP servers and stored sessions.
+//! A coding agent that speaks ACP: model providers, tools, permissions, MCP servers and stored
+//! sessions.
 //!
 //! The program `attache agent` runs it; [`serve`] runs it inside of another program:
 //!
@@ -12,7 +13,8 @@
 //! # }
 //! ```
 //!
-//! It runs on Unix: a client without files or terminals is replaced by those of `attache-host`, which need Unix.
+//! It runs on Unix: a client without files or terminals is replaced by those of `attache-host`,
+//! which need Unix.
 //!
 //! Layers, from the top; each module uses only those below it:
 //!
@@ -30,8 +32,9 @@
 //!
 //! To learn how a prompt is answered, read `turn/mod.rs`, `turn/steps.rs` and `tools/mod.rs`.
 //!
-//! Invariants: no file is changed before its old content is stored; no update reaches the client before it is in the log; no
-//! permission is decided by text from a model, a file or a command; every turn leaves a session that can continue.
+//! Invariants: no file is changed before its old content is stored; no update reaches the client
+//! before it is in the log; no permission is decided by text from a model, a file or a command;
+//! every turn leaves a session that can continue.
 
 pub mod auth;
 mod blocking;
@@ -87,7 +90,8 @@ pub fn agent(mut options: Options) -> Result<Agent> {
     let sessions = Sessions { agent: state.clone(), notifier: notifier.clone() };
     let create = sessions.clone();
     let mut agent = Agent::new(move |request| create.clone().create(request));
-    // Prompt capabilities are announced before a session chooses its model; few models accept audio.
+    // Prompt capabilities are announced before a session chooses its model; few models accept
+    // audio.
     if state.first_model(None).is_some_and(|model| model.info().audio) {
         agent = agent.audio();
     }

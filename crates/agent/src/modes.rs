@@ -1,12 +1,12 @@
-//! The four modes of a session. Each selects the tools for the model and a mode of the permission engine
-//! ([`attache_host::policy`]).
+//! The four modes of a session. Each selects the tools for the model and a mode of the permission
+//! engine ([`attache_host::policy`]).
 
 use std::fmt;
 
 use attache::wire::v1::{SessionMode, SessionModeState};
 use attache_host::policy::{self, Stance};
 
-/// How much the agent may do by itself.
+/// How much the agent may do without a permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
     /// Asks before every change and every command.

@@ -10,8 +10,8 @@ use crate::modes::Mode;
 /// Options of an agent. The defaults work and do not read the environment.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The model, such as `anthropic/claude-sonnet-4-5`, `ollama/qwen3` or `script:FILE`; default: the best
-    /// available.
+    /// The model, such as `anthropic/claude-sonnet-4-5`, `ollama/qwen3` or `script:FILE`; default:
+    /// the best available.
     pub model: Option<String>,
     /// The providers of models; [`Settings::from_env`] reads the environment.
     pub models: Settings,
@@ -23,8 +23,8 @@ pub struct Options {
     pub store: Option<PathBuf>,
     /// The directory of the user's own `AGENTS.md` and `commands/*.md`.
     pub config_dir: Option<PathBuf>,
-    /// The directory of remembered permissions and the audit log; without it permissions end with the session, and nothing is
-    /// logged.
+    /// The directory of remembered permissions and the audit log; without it permissions end with
+    /// the session, and nothing is logged.
     pub state_dir: Option<PathBuf>,
     /// Whether the files of projects may take effect.
     pub trust: TrustSource,

@@ -7,8 +7,9 @@ use attache_host::bounded::{FinalLink, read_text_bounded};
 /// The largest ignore file.
 const MAX_RULES: u64 = 1 << 20;
 
-/// The regular files below a directory, without those that the project ignores and those of version control. Links are not
-/// followed. Directories whose ignore files cannot be read safely are skipped; if those of `root` cannot, nothing is ignored.
+/// The regular files below a directory, without those that the project ignores and those of version
+/// control. Links are not followed. Directories whose ignore files cannot be read safely are
+/// skipped; if those of `root` cannot, nothing is ignored.
 pub(crate) fn walk(root: &Path) -> impl Iterator<Item = ignore::DirEntry> + use<> {
     let is_history =
         |entry: &ignore::DirEntry| matches!(entry.file_name().to_str(), Some(".git" | ".hg" | ".jj"));
@@ -29,7 +30,8 @@ pub(crate) fn walk(root: &Path) -> impl Iterator<Item = ignore::DirEntry> + use<
     walk.filter_map(Result::ok).filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()))
 }
 
-/// Whether the ignore files of a directory are regular and small: the walk opens them unchecked, and a FIFO would block it.
+/// Whether the ignore files of a directory are regular and small: the walk opens them unchecked,
+/// and a FIFO would block it.
 fn has_plain_rules(dir: &Path) -> bool {
     [".ignore", ".gitignore", ".git/info/exclude"].iter().all(|name| is_plain(&dir.join(name)))
         && (dir.join(".git").is_dir() || has_plain_git_file(dir))
@@ -39,7 +41,8 @@ fn is_plain(rules: &Path) -> bool {
     rules.metadata().map_or(true, |rules| rules.is_file() && rules.len() <= MAX_RULES)
 }
 
-/// In a submodule or another worktree `.git` is a file that names a directory, and that may name one more.
+/// In a submodule or another worktree `.git` is a file that names a directory, and that may name
+/// one more.
 fn has_plain_git_file(dir: &Path) -> bool {
     let named = |file: &Path| read_text_bounded(file, 4096, FinalLink::Follow).ok();
     let file = dir.join(".git");

@@ -21,7 +21,7 @@ impl Routes {
         Routes { models, notifier: ModelChangeNotifier::default() }
     }
 
-    /// CONF-16: tells open sessions when the list of models changes.
+    /// CONF-16: notifies open sessions when the list of models changes.
     pub(crate) fn with_notifier(self, notifier: ModelChangeNotifier) -> Self {
         Routes { notifier, ..self }
     }

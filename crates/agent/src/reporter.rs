@@ -1,6 +1,7 @@
 //! Updates for the client, each logged before it is sent.
 //!
-//! Several tools may report at once. One lock covers the log and the connection, so both have the same order.
+//! Several tools may report at once. One lock covers the log and the connection, so both have the
+//! same order.
 
 use attache::agent::{SessionHandle, Tool, ToolBuilder, Turn};
 use attache::wire::v1::{
@@ -64,8 +65,8 @@ impl Reporter {
         Ok(())
     }
 
-    /// Sends the end of something that must have one, even in a cancelled turn (CANCEL-07). The turn's response comes later,
-    /// because the turn waits for this.
+    /// Sends the end of something that must have one, even in a cancelled turn (CANCEL-07). The
+    /// turn's response comes later, because the turn waits for this.
     pub(crate) async fn send_despite_cancel(
         &self,
         session: &SessionHandle,
@@ -91,7 +92,8 @@ impl Reporter {
         tool.update(change).await
     }
 
-    /// Reports the end of a tool call, even in a cancelled turn (CANCEL-07). A client that has gone is noticed elsewhere.
+    /// Reports the end of a tool call, even in a cancelled turn (CANCEL-07). A client that has gone
+    /// is noticed elsewhere.
     pub(crate) async fn end_tool(&self, tool: &Tool, change: ToolCallUpdate, failed: bool) {
         let status = if failed { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
         let _ = self.update_tool(tool, change.status(status)).await;

@@ -20,7 +20,7 @@ pub(crate) struct Session {
     servers: Servers,
     /// The session's tools, complete when its MCP servers are connected or have failed.
     tools: OnceCell<Arc<Toolbox>>,
-    /// Slash commands that the client was told about.
+    /// Slash commands that were announced to the client.
     commands: Mutex<Vec<AvailableCommand>>,
 }
 
@@ -49,7 +49,7 @@ impl Session {
         }
     }
 
-    /// CMD-02: command files come and go; the client is told when the list has changed.
+    /// CMD-02: command files come and go; the client is notified when the list has changed.
     async fn update_commands(&self) -> Result<()> {
         let commands = commands::available(&self.state);
         {

@@ -16,7 +16,8 @@ pub(crate) fn clip_marked(text: &str, limit: usize, mark: &str) -> String {
     }
 }
 
-/// A long text without its middle: commands report what they run at the beginning and what failed at the end.
+/// A long text without its middle: commands report what they run at the beginning and what failed
+/// at the end.
 pub(crate) fn head_and_tail(text: &str, limit: usize) -> String {
     if text.len() <= limit {
         return text.to_owned();
@@ -33,7 +34,8 @@ pub(crate) fn fence_for(text: &str) -> String {
     "`".repeat(longest.max(2) + 1)
 }
 
-/// A path without line feeds and backticks, because a directory's name could continue as instructions.
+/// A path without line feeds and backticks, because a directory's name could continue as
+/// instructions.
 pub(crate) fn one_line(path: &Path) -> String {
     let replace = |c: char| if c.is_control() || c == '`' { '\u{fffd}' } else { c };
     path.display().to_string().chars().map(replace).collect()

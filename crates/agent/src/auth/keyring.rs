@@ -35,7 +35,8 @@ impl Keyring {
         Key::new(&self.run(&["lookup", "service", "attache", "provider", id], None)?)
     }
 
-    /// Stores a key. Returns whether that worked. The key is passed through a pipe, which other users cannot see.
+    /// Stores a key. Returns whether that worked. The key is passed through a pipe, which other
+    /// users cannot see.
     pub(super) fn set(&self, id: &str, key: &Key) -> bool {
         let label = format!("--label=attache: {id}");
         let arguments = ["store", &label, "service", "attache", "provider", id];
@@ -69,7 +70,8 @@ impl Keyring {
     }
 }
 
-/// Whether the program succeeds in time. A key fits into a pipe's buffer, so the program cannot block on its output.
+/// Whether the program succeeds in time. A key fits into a pipe's buffer, so the program cannot
+/// block on its output.
 fn wait(child: &mut Child) -> bool {
     let start = Instant::now();
     loop {

@@ -11,9 +11,11 @@ use serde::{Deserialize, Serialize};
 use super::Keyring;
 use crate::model::Key;
 
-/// Keys that logins store, by provider: `{"version": 1, "keys": {"anthropic": {"in": "keyring"}, "openai": {"key": "…"}}}`.
+/// Keys that logins store, by provider: `{"version": 1, "keys": {"anthropic": {"in": "keyring"},
+/// "openai": {"key": "…"}}}`.
 ///
-/// The file lists the providers with a key, so the keyring, which may ask its user to unlock it, is used only if it has one.
+/// The file lists the providers with a key, so the keyring, which may ask its user to unlock it, is
+/// used only if it has one.
 #[derive(Debug, Clone, Default)]
 pub struct Keys {
     /// `None` if keys cannot be stored.

@@ -1,7 +1,8 @@
 //! API keys of providers: logins, storage and status.
 //!
-//! A key comes from the environment, from a stored login ([`Keys`]), or from the client ([`crate::providers`]). A private file lists
-//! the stored keys; the system's keyring holds them if there is one, else that file.
+//! A key comes from the environment, from a stored login ([`Keys`]), or from the client
+//! ([`crate::providers`]). A private file lists the stored keys; the system's keyring holds them if
+//! there is one, else that file.
 
 mod keyring;
 mod keys;
@@ -36,12 +37,12 @@ impl Logins {
         Logins { models, keys, notifier: ModelChangeNotifier::default() }
     }
 
-    /// CONF-16: tells open sessions when the list of models changes.
+    /// CONF-16: notifies open sessions when the list of models changes.
     pub(crate) fn with_notifier(self, notifier: ModelChangeNotifier) -> Self {
         Logins { notifier, ..self }
     }
 
-    /// Logs out: [`forget`](Self::forget), and tells open sessions.
+    /// Logs out: [`forget`](Self::forget), and notifies open sessions.
     pub(crate) async fn logout(&self) -> Result<()> {
         self.notifier.watch(&self.models, async { self.forget() }).await
     }
@@ -149,26 +150,23 @@ impl Auth for Logins {
             .into_iter()
             .filter(|provider| provider.enabled && !provider.is_ready())
             .collect();
-        let mut methods: Vec<AuthMethod> = Vec::new();
-        for provider in &missing {
+        let logins = missing.iter().map(|provider| {
             let id = format!("{}-login", provider.id);
             let text = format!("Asks for a key of {} in a terminal and stores it", provider.name);
+            let method = AuthMethodTerminal::new(id, format!("{}: log in", provider.name));
             // AUTH-15: the flag only logs in.
             let args = vec!["--login".to_owned(), provider.id.clone()];
-            let method =
-                AuthMethodTerminal::new(id, format!("{}: log in", provider.name)).description(Some(text));
-            methods.push(method.args(Some(args)).into());
-        }
-        for provider in &missing {
+            method.description(Some(text)).args(Some(args)).into()
+        });
+        let variables = missing.iter().map(|provider| {
             let vars: Vec<_> =
                 provider.key_vars.iter().take(1).map(|name| AuthEnvVar::new(name.clone())).collect();
             let id = format!("{}-env", provider.id);
-            methods.push(AuthMethodEnvVar::new(id, format!("{}: API key", provider.name), vars).into());
-        }
+            AuthMethodEnvVar::new(id, format!("{}: API key", provider.name), vars).into()
+        });
         let text = "Searches again for stored keys and for model servers on this machine";
-        methods
-            .push(AuthMethodAgent::new(LOOK_AGAIN, "Look again").description(Some(text.to_owned())).into());
-        methods
+        let search = AuthMethodAgent::new(LOOK_AGAIN, "Look again").description(Some(text.to_owned()));
+        logins.chain(variables).chain([search.into()]).collect()
     }
 
     /// Sessions can begin without a login, because a model may be local or be configured later.

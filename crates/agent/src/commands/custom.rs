@@ -1,4 +1,5 @@
-//! Commands from Markdown files: `.attache/commands/NAME.md`, with `$ARGUMENTS` for the text after the name.
+//! Commands from Markdown files: `.attache/commands/NAME.md`, with `$ARGUMENTS` for the text after
+//! the name.
 //!
 //! A file may have front matter with `description` and `argument-hint`.
 

@@ -109,7 +109,8 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> ReadWrite for T {}
 /// Adapts a tokio stream to hyper.
 pub(super) struct Io {
     stream: Box<dyn ReadWrite>,
-    /// hyper's buffer is uninitialized, and safe code cannot read into that; so bytes are copied through this one.
+    /// hyper's buffer is uninitialized, and safe code cannot read into that; so bytes are copied
+    /// through this one.
     buffer: Box<[u8]>,
 }
 

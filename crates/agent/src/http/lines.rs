@@ -111,7 +111,8 @@ impl Sse {
         }
     }
 
-    /// An event without its empty line at the end of the stream. Strictly it is none, but servers forget the line.
+    /// An event without its empty line at the end of the stream. Strictly it is none, but servers
+    /// forget the line.
     pub(crate) fn finish(&mut self) -> Result<Option<SseEvent>, TooLong> {
         if let Some(line) = self.lines.finish() {
             self.add(&line)?;

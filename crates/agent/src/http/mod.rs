@@ -1,10 +1,10 @@
 //! HTTP/1.1 client for models, MCP servers and web pages, on hyper and rustls.
 //!
-//! Each request has its own connection, and no task: dropping a [`Response`] closes its socket at once. Redirects are not followed
-//! and nothing is decompressed.
+//! Each request has its own connection, and no task: dropping a [`Response`] closes its socket at
+//! once. Redirects are not followed and nothing is decompressed.
 //!
-//! `https` trusts Mozilla's authorities and those in the file `SSL_CERT_FILE`. Proxies come from `HTTPS_PROXY`, `HTTP_PROXY`,
-//! `ALL_PROXY` and `NO_PROXY`; loopback addresses never use one.
+//! `https` trusts Mozilla's authorities and those in the file `SSL_CERT_FILE`. Proxies come from
+//! `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`; loopback addresses never use one.
 
 mod connect;
 pub(crate) mod lines;
@@ -327,7 +327,8 @@ impl Target {
     }
 }
 
-/// The request for hyper. A proxy for plain HTTP gets the whole URL, any other server only the path.
+/// The request for hyper. A proxy for plain HTTP gets the whole URL, any other server only the
+/// path.
 fn message(
     request: Request,
     target: &Target,

@@ -1,7 +1,7 @@
 //! Backpressure for a server that floods us.
 //!
-//! The service behind the transport starts a task for every request and notification. So unused notifications are dropped here, and
-//! requests are received only while few are open.
+//! The service behind the transport starts a task for every request and notification. So unused
+//! notifications are dropped here, and requests are received only while few are open.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -127,9 +127,9 @@ mod tests {
 
         async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
             self.0 += 1;
-            let told = json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": { "level": "info", "data": 1 } });
-            let asked = json!({ "jsonrpc": "2.0", "id": self.0, "method": "ping" });
-            serde_json::from_value(if self.0 % 1000 == 0 { asked } else { told }).ok()
+            let notification = json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": { "level": "info", "data": 1 } });
+            let request = json!({ "jsonrpc": "2.0", "id": self.0, "method": "ping" });
+            serde_json::from_value(if self.0 % 1000 == 0 { request } else { notification }).ok()
         }
 
         async fn close(&mut self) -> Result<(), Self::Error> {

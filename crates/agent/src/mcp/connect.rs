@@ -74,7 +74,8 @@ pub(super) async fn connect(
 /// MCP-02: every agent can start programs.
 async fn start(program: &McpServerStdio, cwd: &Path, client: McpClient) -> Result<(Service, Remote), String> {
     let mut command = Command::new(&program.command).args(&program.args).current_dir(cwd);
-    // The keys in our environment are for models; a server gets only those that the client gives it.
+    // The keys in our environment are for models; a server gets only those that the client gives
+    // it.
     for name in withheld_variables(&[]) {
         command = command.env_remove(name);
     }

@@ -66,7 +66,8 @@ impl McpClient {
         McpClient { server: server.to_owned(), calls }
     }
 
-    /// A question as the user sees it. Every line of the server's text is quoted, so that none can pass for ours.
+    /// A question as the user sees it. Every line of the server's text is quoted, so that none can
+    /// pass for ours.
     fn question(&self, text: &str) -> String {
         let name: String = self.server.chars().filter(|char| !char.is_control() && *char != '`').collect();
         let (text, cut) = clip(text, QUESTION_BYTES);
@@ -86,7 +87,8 @@ impl ClientHandler for McpClient {
         ClientConfig::new(capabilities, Implementation::new("attache-agent", env!("CARGO_PKG_VERSION")))
     }
 
-    /// Passes the question on to the user, unless the client has no forms, no turn runs, or one call asks too often.
+    /// Passes the question on to the user, unless the client has no forms, no turn runs, or one
+    /// call asks too often.
     async fn create_elicitation(
         &self,
         request: ElicitRequestParams,

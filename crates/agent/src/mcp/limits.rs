@@ -1,4 +1,5 @@
-//! Limits for MCP servers, which are untrusted. Exceeding one is reported as an error or a cut, and never blocks.
+//! Limits for MCP servers, which are untrusted. Exceeding one is reported as an error or a cut, and
+//! never blocks.
 
 /// The longest message, in bytes. A longer response fails its call.
 pub(super) const MESSAGE_BYTES: usize = 8 << 20;

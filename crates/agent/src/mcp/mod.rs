@@ -1,13 +1,15 @@
 //! The MCP servers of a session, whose tools become the session's own.
 //!
-//! Servers are connected in the background; the first prompt waits for them, at most [`CONNECT_TIMEOUT`]. A server that fails or
-//! ends is reported: its tools fail with the reason, and the next call connects again.
+//! Servers are connected in the background; the first prompt waits for them, at most
+//! [`CONNECT_TIMEOUT`]. A server that fails or ends is reported: its tools fail with the reason,
+//! and the next call connects again.
 //!
-//! Read `server.rs` (one server), `tool.rs` (its tools), `elicitation.rs` (its questions to the user), then the transports:
-//! `connect.rs`, `stdio.rs`, `http.rs`, `sse.rs`. `limits.rs` bounds all that a server sends, and `bounded.rs` its requests.
+//! Read `server.rs` (one server), `tool.rs` (its tools), `elicitation.rs` (its questions to the
+//! user), then the transports: `connect.rs`, `stdio.rs`, `http.rs`, `sse.rs`. `limits.rs` bounds
+//! all that a server sends, and `bounded.rs` its requests.
 //!
-//! Invariants: no server is trusted because of its own description; no key of the agent's environment reaches one; no process
-//! outlives its session.
+//! Invariants: no server is trusted because of its own description; no key of the agent's
+//! environment reaches one; no process outlives its session.
 
 mod bounded;
 mod connect;
@@ -28,7 +30,7 @@ use tokio::sync::watch;
 use tracing::Instrument as _;
 
 use crate::http::Http;
-use crate::tools::Tool;
+use crate::tools::AnyTool;
 use server::Server;
 
 /// The time limit for a connection and its list of tools.
@@ -42,7 +44,7 @@ pub(crate) struct Servers {
 /// The tools of all servers.
 #[derive(Clone, Default)]
 pub(crate) struct ServerTools {
-    pub(crate) tools: Vec<Arc<dyn Tool>>,
+    pub(crate) tools: Vec<Arc<dyn AnyTool>>,
     /// Messages for the user: which server cannot be used, and why.
     pub(crate) problems: Vec<String>,
 }

@@ -1,5 +1,5 @@
-//! The older MCP transport over HTTP: responses arrive as server-sent events, requests are posted to a URL that the first event
-//! names.
+//! The older MCP transport over HTTP: responses arrive as server-sent events, requests are posted
+//! to a URL that the first event names.
 
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;

@@ -55,8 +55,8 @@ impl StdioTransport {
     }
 }
 
-/// Reads a line. Lines that are not messages are skipped, because some servers print to stdout; but a malformed response fails
-/// its call.
+/// Reads a line. Lines that are not messages are skipped, because some servers print to stdout; but
+/// a malformed response fails its call.
 fn read(line: &[u8]) -> Option<RxJsonRpcMessage<RoleClient>> {
     if let Ok(message) = serde_json::from_slice(line) {
         return Some(message);

@@ -14,15 +14,17 @@ use super::limits::{
 use super::server::{PagedList, Server};
 use crate::model::{Part, ToolSpec};
 use crate::text::{clip, head_and_tail};
-use crate::tools::{Arguments, Availability, Boxed, Job, Output, Result, Tool, ToolContext, ToolInfo, text};
+use crate::tools::{
+    AnyTool, Arguments, Availability, Job, Output, Result, Tool, ToolContext, ToolInfo, text,
+};
 
 /// The longest name that every provider accepts.
 const MAX_NAME: usize = 64;
 
 /// The tools of a server, and messages about those that were left out.
-pub(super) async fn of(server: &Arc<Server>) -> Result<(Vec<Arc<dyn Tool>>, Vec<String>), String> {
+pub(super) async fn of(server: &Arc<Server>) -> Result<(Vec<Arc<dyn AnyTool>>, Vec<String>), String> {
     let (offered, has_resources) = server.tools().await?;
-    let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+    let mut tools: Vec<Arc<dyn AnyTool>> = Vec::new();
     let mut left_out = Vec::from_iter(offered.cut);
     for offered in offered.entries {
         match spec(server.name(), &offered) {
@@ -54,27 +56,25 @@ impl Tool for McpTool {
         ToolInfo { spec: self.spec.clone(), kind, availability, is_reported: true }
     }
 
-    fn prepare<'a>(&'a self, _: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
+    async fn prepare(&self, _: &ToolContext, arguments: &Arguments<'_>) -> Result<Job> {
         let (server, tool) = (self.server.clone(), self.name.clone());
         let input = arguments.object().clone();
-        Box::pin(async move {
-            let title = format!("{}: {tool}", server.name());
-            let shown = serde_json::to_string_pretty(&input).unwrap_or_default();
-            let used = ToolUse {
-                server: Some(server.name().to_owned()),
-                name: Some(tool.clone()),
-                input: Some(shown.clone()),
-            };
-            let job = Job::new(title, vec![Effect::Tool(used)], move |cx, _| async move {
-                let _call = server.calls().enter(cx.turn.clone());
-                let result = server
-                    .call(&tool, input)
-                    .await
-                    .map_err(|why| format!("the MCP server {}: {why}", server.name()))?;
-                Ok(output(&result))
-            });
-            Ok(if shown == "{}" { job } else { job.content(format!("```json\n{shown}\n```")) })
-        })
+        let title = format!("{}: {tool}", server.name());
+        let shown = serde_json::to_string_pretty(&input).unwrap_or_default();
+        let used = ToolUse {
+            server: Some(server.name().to_owned()),
+            name: Some(tool.clone()),
+            input: Some(shown.clone()),
+        };
+        let job = Job::new(title, vec![Effect::Tool(used)], move |cx, _| async move {
+            let _call = server.calls().enter(cx.turn.clone());
+            let result = server
+                .call(&tool, input)
+                .await
+                .map_err(|why| format!("the MCP server {}: {why}", server.name()))?;
+            Ok(output(&result))
+        });
+        Ok(if shown == "{}" { job } else { job.content(format!("```json\n{shown}\n```")) })
     }
 }
 
@@ -92,26 +92,24 @@ impl Tool for ResourceTool {
         ToolInfo { availability: Availability::NotInPlanMode, ..info }
     }
 
-    fn prepare<'a>(&'a self, _: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
+    async fn prepare(&self, _: &ToolContext, arguments: &Arguments<'_>) -> Result<Job> {
         let server = self.server.clone();
         let uri = arguments.object().get("uri").and_then(Value::as_str).map(str::to_owned);
-        Box::pin(async move {
-            let title = match &uri {
-                Some(uri) => format!("{}: read {uri}", server.name()),
-                None => format!("{}: list resources", server.name()),
-            };
-            let used = ToolUse {
-                server: Some(server.name().to_owned()),
-                name: Some("resources".to_owned()),
-                input: uri.clone(),
-            };
-            Ok(Job::new(title, vec![Effect::Tool(used)], move |_, _| async move {
-                match uri {
-                    Some(uri) => Ok(read(server.resource(&uri).await?.contents)),
-                    None => Ok(list(&server.resources().await?)),
-                }
-            }))
-        })
+        let title = match &uri {
+            Some(uri) => format!("{}: read {uri}", server.name()),
+            None => format!("{}: list resources", server.name()),
+        };
+        let used = ToolUse {
+            server: Some(server.name().to_owned()),
+            name: Some("resources".to_owned()),
+            input: uri.clone(),
+        };
+        Ok(Job::new(title, vec![Effect::Tool(used)], move |_, _| async move {
+            match uri {
+                Some(uri) => Ok(read(server.resource(&uri).await?.contents)),
+                None => Ok(list(&server.resources().await?)),
+            }
+        }))
     }
 }
 
@@ -248,8 +246,8 @@ fn spec(server: &str, offered: &Offered) -> Result<ToolSpec, String> {
     Ok(ToolSpec { name: name(server, &offered.name), about: head_and_tail(about, DESCRIPTION_BYTES), schema })
 }
 
-/// `server_tool` in characters that every provider accepts. If it is too long, the server's name is cut, because its tools differ
-/// at the end.
+/// `server_tool` in characters that every provider accepts. If it is too long, the server's name is
+/// cut, because its tools differ at the end.
 fn name(server: &str, tool: &str) -> String {
     let plain = |text: &str| -> String {
         text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect()

@@ -1,7 +1,8 @@
 //! Models that are known by name, with their sizes and prices.
 //!
-//! Sizes and prices are those that the providers published in November 2026, for prompts of ordinary length. A model
-//! that is not listed works as well; it has no price, and a careful guess for its window.
+//! Sizes and prices are those that the providers published in November 2026, for prompts of
+//! ordinary length. A model that is not listed works as well; it has no price, and a careful guess
+//! for its window.
 
 use super::{ModelInfo, Price};
 
@@ -123,7 +124,8 @@ impl CatalogEntry {
     }
 }
 
-/// A model without an entry. Images and thinking are not tried, because servers report badly that they lack them.
+/// A model without an entry. Images and thinking are not tried, because servers report badly that
+/// they lack them.
 fn unknown(provider: &str, id: &str) -> ModelInfo {
     ModelInfo {
         provider: provider.to_owned(),

@@ -17,7 +17,8 @@ const MAX_LIST: usize = 4 * 1024 * 1024;
 /// The longest conversation with a local model, because memory is limited.
 const MAX_WINDOW: u64 = 32_768;
 
-/// Asks all providers in parallel for their models. No key is sent, because another program may listen on the port.
+/// Asks all providers in parallel for their models. No key is sent, because another program may
+/// listen on the port.
 pub(super) async fn models(http: &Http, providers: &[Provider], limit: Duration) -> Vec<ModelInfo> {
     let asked =
         providers.iter().map(|provider| {

@@ -94,8 +94,8 @@ impl ModelError {
         classify(details.status, &details.kind, tidy(&message), details.retry_after)
     }
 
-    /// The pause before the next attempt; `None` if there should be none. `random` is between 0 and 1 and keeps clients that
-    /// failed together from retrying together.
+    /// The pause before the next attempt; `None` if there should be none. `random` is between 0 and
+    /// 1 and keeps clients that failed together from retrying together.
     pub(super) fn pause(&self, attempt: u32, base: Duration, random: f64) -> Option<Duration> {
         if !self.is_retryable {
             return None;
@@ -144,7 +144,8 @@ impl fmt::Display for ModelError {
 
 impl std::error::Error for ModelError {}
 
-/// A line of the error table: the statuses or words that it matches, the kind, and whether a retry may succeed.
+/// A line of the error table: the statuses or words that it matches, the kind, and whether a retry
+/// may succeed.
 type Rule = (&'static [RangeInclusive<u16>], &'static [&'static str], ErrorKind, bool);
 
 /// The first rule that matches the status or a word of the error decides.

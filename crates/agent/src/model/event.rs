@@ -1,8 +1,7 @@
 //! The stream of events in which a model answers.
 
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -13,8 +12,9 @@ use super::message::ToolCall;
 
 /// One event of a response.
 ///
-/// Calls carry an `index`, since some providers stream several at once. An [`Event::Signature`] belongs to the thought directly
-/// before it, or to an empty one; [`Response`](super::Response) assembles them.
+/// Calls carry an `index`, since some providers stream several at once. An [`Event::Signature`]
+/// belongs to the thought directly before it, or to an empty one; [`Response`](super::Response)
+/// assembles them.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// A piece of text.
@@ -134,8 +134,8 @@ type Work = Pin<Box<dyn Future<Output = Result<(), ModelError>> + Send>>;
 
 /// A response as it arrives.
 ///
-/// There is no task behind it: the work runs while the reader waits for events. So dropping it closes the connection at once,
-/// and a slow reader slows the provider down.
+/// There is no task behind it: the work runs while the reader waits for events. So dropping it
+/// closes the connection at once, and a slow reader slows the provider down.
 pub struct Stream {
     work: Option<Work>,
     events: mpsc::Receiver<Event>,
@@ -160,23 +160,22 @@ impl Stream {
 
     /// The next event; `None` after [`Event::End`] or an error. Cancel safe.
     pub async fn next(&mut self) -> Option<Result<Event, ModelError>> {
-        poll_fn(|cx| self.poll_next(cx)).await
-    }
-
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, ModelError>>> {
-        if let Poll::Ready(Some(event)) = self.events.poll_recv(cx) {
-            return Poll::Ready(Some(Ok(event)));
-        }
-        if let Some(work) = &mut self.work
-            && let Poll::Ready(end) = work.as_mut().poll(cx)
-        {
-            self.work = None;
-            self.failure = end.err();
-        }
-        match self.events.poll_recv(cx) {
-            Poll::Ready(Some(event)) => Poll::Ready(Some(Ok(event))),
-            Poll::Ready(None) => Poll::Ready(self.failure.take().map(Err)),
-            Poll::Pending => Poll::Pending,
+        loop {
+            let Stream { work, events, failure } = self;
+            let Some(running) = work else {
+                return match events.recv().await {
+                    Some(event) => Some(Ok(event)),
+                    None => failure.take().map(Err),
+                };
+            };
+            tokio::select! {
+                biased;
+                Some(event) = events.recv() => return Some(Ok(event)),
+                end = running => {
+                    *work = None;
+                    *failure = end.err();
+                }
+            }
         }
     }
 }

@@ -240,7 +240,8 @@ fn silent(limit: Duration) -> ModelError {
     ))
 }
 
-/// A number between 0 and 1. The standard library seeds its hash maps at random, which is good enough for jitter.
+/// A number between 0 and 1. The standard library seeds its hash maps at random, which is good
+/// enough for jitter.
 fn random() -> f64 {
     let number = RandomState::new().build_hasher().finish();
     (number >> 11) as f64 / (1u64 << 53) as f64

@@ -51,7 +51,8 @@ pub struct Price {
 }
 
 impl Price {
-    /// Every provider's cache costs a tenth to read; writing to it costs a quarter more where it costs at all.
+    /// Every provider's cache costs a tenth to read; writing to it costs a quarter more where it
+    /// costs at all.
     pub(crate) fn with_usual_cache(input: f64, output: f64) -> Self {
         Price { input, output, cache_read: input / 10.0, cache_write: input * 1.25 }
     }

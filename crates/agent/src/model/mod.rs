@@ -1,12 +1,14 @@
 //! Language models: one interface, and clients for their providers.
 //!
-//! A [`Model`] answers a [`Request`] with a [`Stream`] of [`Event`]s; [`Response`] assembles the events into a [`Message`].
+//! A [`Model`] answers a [`Request`] with a [`Stream`] of [`Event`]s; [`Response`] assembles the
+//! events into a [`Message`].
 //!
-//! Reading order: `message` (requests), `event` and `response` (what comes back), `models` (the models on offer), `http_model` (how
-//! one is asked), `api` (the providers' protocols), `error` (what fails and when to retry), `script` (a model played from a file).
+//! Reading order: `message` (requests), `event` and `response` (what comes back), `models` (the
+//! models on offer), `http_model` (how one is asked), `api` (the providers' protocols), `error`
+//! (what fails and when to retry), `script` (a model played from a file).
 //!
-//! Invariants: text that the reader got is never requested again; no key is in an error, a log or a debug text; a dropped stream
-//! closes its connection.
+//! Invariants: text that the reader got is never requested again; no key is in an error, a log or a
+//! debug text; a dropped stream closes its connection.
 
 mod api;
 mod catalog;

@@ -86,8 +86,8 @@ impl Models {
             .collect()
     }
 
-    /// The default model: the configured one, else the first of a provider with a key, else the first on this machine that
-    /// supports tools.
+    /// The default model: the configured one, else the first of a provider with a key, else the
+    /// first on this machine that supports tools.
     pub fn choose(&self) -> Option<String> {
         if let Some(configured) = &self.0.configured {
             return Some(configured.clone());
@@ -96,8 +96,8 @@ impl Models {
         list.iter().find(|model| model.tools).or_else(|| list.first()).map(ModelInfo::spec)
     }
 
-    /// Opens a model by name: `anthropic/claude-sonnet-5-5`, `ollama/qwen3`, `script:FILE`, a provider alone for its default
-    /// model, or a model alone if its name identifies the provider.
+    /// Opens a model by name: `anthropic/claude-sonnet-5-5`, `ollama/qwen3`, `script:FILE`, a
+    /// provider alone for its default model, or a model alone if its name identifies the provider.
     pub fn open(&self, spec: &str) -> Result<Arc<dyn Model>, String> {
         let spec = spec.trim();
         if let Some(file) = spec.strip_prefix("script:") {

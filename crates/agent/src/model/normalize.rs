@@ -1,5 +1,6 @@
-//! Makes a conversation valid for every provider: each call has a result directly after it, each result has a call, nothing is
-//! empty, and media that the model does not accept is replaced. An interrupted or compacted conversation may violate this.
+//! Makes a conversation valid for every provider: each call has a result directly after it, each
+//! result has a call, nothing is empty, and media that the model does not accept is replaced. An
+//! interrupted or compacted conversation may violate this.
 
 use super::{Message, ModelInfo, Part, Request, Role};
 

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::event::{Event, Stop, Usage};
 use super::message::{Message, Part, Role, ToolCall};
 
-/// A response, as far as it was received. Add every event; [`Response::message`] is valid at any time.
+/// A response, as far as it was received. Add every event; [`Response::message`] is valid at any
+/// time.
 #[derive(Debug, Clone, Default)]
 pub struct Response {
     parts: Vec<Part>,
@@ -40,8 +41,8 @@ impl Response {
                 }
             },
             Event::CallEnds { call: Ok(call), .. } => self.parts.push(Part::Call(call.clone())),
-            // An invalid call stays in the conversation, because its failed result needs it. Providers accept objects
-            // only, so the raw text becomes a member.
+            // An invalid call stays in the conversation, because its failed result needs it.
+            // Providers accept objects only, so the raw text becomes a member.
             Event::CallEnds { call: Err(invalid), .. } => self.parts.push(Part::Call(ToolCall {
                 id: invalid.id.clone(),
                 name: invalid.name.clone(),

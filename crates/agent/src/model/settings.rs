@@ -112,8 +112,9 @@ impl Settings {
         &mut self.providers[place]
     }
 
-    /// Applies one setting of a provider: `api`, `base_url`, `name`, `key_env`, `models` (separated by
-    /// commas), `enabled`, `timeout` (seconds), or `headers.NAME`. `var` looks up environment variables.
+    /// Applies one setting of a provider: `api`, `base_url`, `name`, `key_env`, `models` (separated
+    /// by commas), `enabled`, `timeout` (seconds), or `headers.NAME`. `var` looks up environment
+    /// variables.
     pub fn apply(
         &mut self,
         id: &str,
@@ -217,7 +218,8 @@ pub(super) fn has_default_url(provider: &Provider) -> bool {
     BUILTIN.iter().any(|builtin| builtin.id == provider.id && builtin.base_url == provider.base_url)
 }
 
-/// The base URL from a variable: `OLLAMA_HOST` may be a host, a host with a port or a URL, and may name all interfaces.
+/// The base URL from a variable: `OLLAMA_HOST` may be a host, a host with a port or a URL, and may
+/// name all interfaces.
 fn address(text: &str) -> String {
     let text = text.trim().trim_end_matches('/');
     if text.contains("://") {

@@ -70,8 +70,8 @@ impl Documents {
         }
     }
 
-    /// Applies a change. If it does not fit, our text differs from the editor's, and the document is forgotten until it is opened
-    /// again.
+    /// Applies a change. If it does not fit, our text differs from the editor's, and the document
+    /// is forgotten until it is opened again.
     fn change(&mut self, changed: DidChangeDocumentNotification) {
         let Some(mut document) = self.open.remove(&changed.uri) else { return };
         if changed.version <= document.version {

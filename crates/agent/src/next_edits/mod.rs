@@ -1,7 +1,7 @@
 //! Next-edit suggestions (NES) from the model.
 //!
-//! `documents.rs` follows the client's editor, `position.rs` converts positions, `request.rs` asks the model, `proposal.rs` turns its
-//! response into suggestions.
+//! `documents.rs` follows the client's editor, `position.rs` converts positions, `request.rs` asks
+//! the model, `proposal.rs` turns its response into suggestions.
 //!
 //! Invariants: no suggestion refers to an outdated text; no file on disk is read or written.
 

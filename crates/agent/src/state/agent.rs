@@ -46,7 +46,8 @@ impl AgentState {
         self.models.list()
     }
 
-    /// The model that a session begins with: its previous one, the configured one, or the best available.
+    /// The model that a session begins with: its previous one, the configured one, or the best
+    /// available.
     pub(crate) fn first_model(&self, previous: Option<&str>) -> Option<Arc<dyn Model>> {
         let best = self.models.choose();
         [previous, best.as_deref()].into_iter().flatten().find_map(|spec| self.models.open(spec).ok())
@@ -56,8 +57,9 @@ impl AgentState {
         self.models.http()
     }
 
-    /// The permission engine's mode for a session mode. If the user switched the sandbox off, `auto` allows commands inside the
-    /// project; if there is none for another reason, every command needs a permission.
+    /// The permission engine's mode for a session mode. If the user switched the sandbox off,
+    /// `auto` allows commands inside the project; if there is none for another reason, every
+    /// command needs a permission.
     pub(crate) fn policy_mode(&self, mode: Mode) -> policy::Mode {
         match (&self.options.sandbox, mode) {
             (Sandbox::Off, Mode::Auto) => policy::Mode { run: Stance::Allow, ..mode.policy() },
@@ -72,7 +74,8 @@ impl AgentState {
         let Some(state) = &self.options.state_dir else { return policy };
         policy = policy.mask(Mask::from_env().with(self.options.models.secrets()));
         let project = roots.first().map_or(Path::new("/"), PathBuf::as_path);
-        // Without these files answers are remembered until the session ends, and decisions are not logged.
+        // Without these files answers are remembered until the session ends, and decisions are not
+        // logged.
         match Memory::open(state, project) {
             Ok(memory) => policy = policy.memory(memory),
             Err(error) => tracing::warn!(%error, "cannot open the remembered permissions"),
@@ -84,7 +87,8 @@ impl AgentState {
         policy
     }
 
-    /// The sandbox of this machine; `None` if it is switched off or none works. Blocks for some milliseconds the first time.
+    /// The sandbox of this machine; `None` if it is switched off or none works. Blocks for some
+    /// milliseconds the first time.
     ///
     /// # Errors
     /// If a sandbox is required and none works: then no command may run.

@@ -1,4 +1,5 @@
-//! State that tools, turns and sessions share: [`AgentState`] for all sessions of one agent, [`SessionState`] for one session.
+//! State that tools, turns and sessions share: [`AgentState`] for all sessions of one agent,
+//! [`SessionState`] for one session.
 //!
 //! Nothing here runs tools or turns, so everything above may depend on it.
 

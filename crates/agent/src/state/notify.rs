@@ -1,11 +1,12 @@
-//! Tells open sessions when the list of models has changed.
+//! Notifies open sessions when the list of models has changed.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::{AgentState, SessionState};
 use crate::model::{ModelInfo, Models};
 
-/// Tells open sessions when the list of models has changed: by a login, a logout or the client's `providers/*` (CONF-16).
+/// Notifies open sessions when the list of models has changed: by a login, a logout or the client's
+/// `providers/*` (CONF-16).
 #[derive(Clone, Default)]
 pub(crate) struct ModelChangeNotifier(Option<Arc<Inner>>);
 
@@ -30,7 +31,8 @@ impl ModelChangeNotifier {
         sessions.push(Arc::downgrade(session));
     }
 
-    /// Awaits `change`, and tells the open sessions if the list of models is another one afterwards.
+    /// Awaits `change`, and notifies the open sessions if the list of models is another one
+    /// afterwards.
     pub(crate) async fn watch<T>(&self, models: &Models, change: impl Future<Output = T>) -> T {
         let specs = || models.list().iter().map(ModelInfo::spec).collect::<Vec<_>>();
         let before = specs();
@@ -52,7 +54,7 @@ impl Inner {
             sessions.iter().filter_map(Weak::upgrade).collect()
         };
         for session in open {
-            // A session that is being closed cannot be told, and need not be.
+            // A session that is being closed cannot be notified, and need not be.
             let _ = session.models_changed(models.clone()).await;
         }
     }

@@ -44,7 +44,7 @@ pub(crate) struct Conversation {
     pub(crate) used: u64,
     /// US dollars so far; `None` if a response had no known price.
     pub(crate) cost: Option<f64>,
-    /// Whether the user was told that the project is restricted.
+    /// Whether the user was notified that the project is restricted.
     pub(crate) restriction_reported: bool,
 }
 
@@ -55,7 +55,8 @@ impl SessionState {
         let setting = |key: &str| settings.get(key).and_then(Value::as_str);
         let project = ProjectFiles::scan(&request.cwd);
         let trusted = agent.options.trust.is_trusted(&project);
-        // In a project that is not trusted the agent only reads, until the user chooses another mode.
+        // In a project that is not trusted the agent only reads, until the user chooses another
+        // mode.
         let first = agent.options.mode.unwrap_or(if trusted { Mode::Ask } else { Mode::Plan });
         let mode = setting("mode").and_then(Mode::from_id).unwrap_or(first);
         let thinking = setting("thinking").and_then(Thinking::from_id).unwrap_or(agent.options.thinking);
@@ -118,8 +119,8 @@ impl SessionState {
         Choices::new(&self.conversation(), models)
     }
 
-    /// CONF-16: tells the client about another list of models. A model in use stays, because sending the project to another
-    /// provider is the user's decision; a session without one gets the best available.
+    /// CONF-16: announces another list of models. A model in use stays, because sending the project
+    /// to another provider is the user's decision; a session without one gets the best available.
     pub(super) async fn models_changed(&self, models: Vec<ModelInfo>) -> Result<()> {
         let best = self.agent.first_model(None);
         {

@@ -39,7 +39,8 @@ pub struct Logged {
     pub entry: Entry,
 }
 
-/// One event of a session. The database has a column for the variant's name and one for its content.
+/// One event of a session. The database has a column for the variant's name and one for its
+/// content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Entry {

@@ -1,7 +1,7 @@
 //! Content of files before they change, so that `/undo` can revert a turn, even after a crash.
 //!
-//! Paths are stored with links resolved, and files are opened without following links: a command may have replaced a directory
-//! with a link out of the project.
+//! Paths are stored with links resolved, and files are opened without following links: a command
+//! may have replaced a directory with a link out of the project.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,8 +21,8 @@ use super::{Change, Entry, FileState, Result, Store, StoreError, check_exists};
 
 /// The largest file that a tool may change, because its content is stored.
 const MAX_STORED: u64 = 64 << 20;
-/// The largest file whose bytes are compared after a command, and the most bytes of all files. Others are compared by length and
-/// modification time.
+/// The largest file whose bytes are compared after a command, and the most bytes of all files.
+/// Others are compared by length and modification time.
 const MAX_COMPARED: u64 = 2 << 20;
 const MAX_COMPARED_TOTAL: u64 = 256 << 20;
 
@@ -98,7 +98,8 @@ impl Store {
         self.append(session, &[Entry::Change(Change { path, before, after, new_directories })])
     }
 
-    /// Logs a file's state after a change: an editor may have written other line ends than it was given.
+    /// Logs a file's state after a change: an editor may have written other line ends than it was
+    /// given.
     pub fn changed(&self, session: &str, path: &Path, meant: Option<&[u8]>) -> Result<()> {
         let path = real_path(path);
         let now = state_of(&Jail::without_links(), &path, MAX_STORED).map_err(StoreError::File)?;
@@ -110,7 +111,8 @@ impl Store {
         self.append(session, &[Entry::Change(Change { path, before, after: now, new_directories: 0 })])
     }
 
-    /// Stores all files of the roots before a command that may change any of them. Files as in `last` are not read again.
+    /// Stores all files of the roots before a command that may change any of them. Files as in
+    /// `last` are not read again.
     pub fn snapshot(
         &self,
         session: &str,
@@ -211,7 +213,8 @@ impl Store {
     }
 }
 
-/// The differences between `files` and the disk. `unread` may know the hash of a file without reading it.
+/// The differences between `files` and the disk. `unread` may know the hash of a file without
+/// reading it.
 fn differences(
     roots: &[PathBuf],
     files: &BTreeMap<PathBuf, FileState>,

@@ -1,4 +1,5 @@
-//! Folds a log into the model's conversation, and into the updates of a client that loads the session.
+//! Folds a log into the model's conversation, and into the updates of a client that loads the
+//! session.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +12,14 @@ use crate::model::{Message, Role, complete_calls};
 const BROKEN_OFF: &str = "[The response broke off here.]";
 
 impl Log {
-    /// The model's conversation: whole messages, summaries instead of the messages that they cover, and interrupted turns
-    /// completed.
+    /// The model's conversation: whole messages, summaries instead of the messages that they cover,
+    /// and interrupted turns completed.
     pub fn context(&self) -> Vec<Message> {
         conversation(self)
     }
 
-    /// Every update that the client had seen, in order, for `session/load`. Chunks of text are joined; unfinished tool calls are
-    /// closed.
+    /// Every update that the client had seen, in order, for `session/load`. Chunks of text are
+    /// joined; unfinished tool calls are closed.
     pub fn replay(&self) -> Vec<Value> {
         updates(self)
     }

@@ -1,14 +1,15 @@
 //! Sessions on disk: one SQLite file, any number of processes.
 //!
-//! A session is a row and a log. An update is logged *before* it is sent, so after a crash a session loads with everything that
-//! its client had seen. The log is append-only; the model's conversation ([`Log::context`]) and the client's replay
-//! ([`Log::replay`]) are folds over it.
+//! A session is a row and a log. An update is logged *before* it is sent, so after a crash a
+//! session loads with everything that its client had seen. The log is append-only; the model's
+//! conversation ([`Log::context`]) and the client's replay ([`Log::replay`]) are folds over it.
 //!
-//! Read `entry.rs` (entries), this file (the database), `fold.rs`, `sessions.rs` (the list of sessions), `files.rs` (old content
-//! of files), `undo.rs` and `temp_files.rs` (cleanup after a crash).
+//! Read `entry.rs` (entries), this file (the database), `fold.rs`, `sessions.rs` (the list of
+//! sessions), `files.rs` (old content of files), `undo.rs` and `temp_files.rs` (cleanup after a
+//! crash).
 //!
-//! Invariants: entries never change; no secret from the environment, and no token of a known form, is in the log; no call waits
-//! for the network or for a lock besides the database's.
+//! Invariants: entries never change; no secret from the environment, and no token of a known form,
+//! is in the log; no call waits for the network or for a lock besides the database's.
 
 mod entry;
 mod files;
@@ -192,8 +193,8 @@ impl Store {
 
     fn prepare(mut connection: Connection, mask: Mask) -> Result<Self> {
         connection.busy_timeout(BUSY_TIMEOUT)?;
-        // A commit to the write-ahead log survives the death of this process, but not always a power cut: that would need a disk
-        // flush for every few words of a model.
+        // A commit to the write-ahead log survives the death of this process, but not always a
+        // power cut: that would need a disk flush for every few words of a model.
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         connection.pragma_update(None, "foreign_keys", true)?;
@@ -283,8 +284,8 @@ fn check_exists(connection: &Connection, session: &str) -> Result<()> {
     found.ok_or_else(|| StoreError::Unknown(session.to_owned()))
 }
 
-/// Brings the file to this program's schema. Several processes may open a new file at once, so the version is read again inside
-/// the transaction.
+/// Brings the file to this program's schema. Several processes may open a new file at once, so the
+/// version is read again inside the transaction.
 fn migrate(connection: &mut Connection) -> Result<()> {
     let version = |connection: &Connection| {
         connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))
@@ -312,6 +313,10 @@ fn now() -> i64 {
 #[cfg(test)]
 #[path = "store_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "files_tests.rs"]
+mod files_tests;
 
 #[cfg(test)]
 #[path = "undo_tests.rs"]

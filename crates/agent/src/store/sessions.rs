@@ -82,8 +82,8 @@ impl Store {
         select.query_row([id], read_row).optional()?.ok_or_else(|| StoreError::Unknown(id.to_owned()))
     }
 
-    /// Lists sessions, newest first, at most `limit` after `cursor`. A session that moves to the front between two pages is
-    /// neither repeated nor does it hide another.
+    /// Lists sessions, newest first, at most `limit` after `cursor`. A session that moves to the
+    /// front between two pages is neither repeated nor does it hide another.
     pub fn list(&self, filter: &Filter, cursor: Option<&str>, limit: usize) -> Result<Page> {
         let (before, after_id) = match cursor {
             None => (i64::MAX, String::new()),
@@ -110,7 +110,8 @@ impl Store {
         Ok(Page { rows, next })
     }
 
-    /// Sets a title. A generated one does not replace the client's (SSTAT-09). Returns whether it was set.
+    /// Sets a title. A generated one does not replace the client's (SSTAT-09). Returns whether it
+    /// was set.
     pub fn set_title(&self, id: &str, title: Option<&str>, by_client: bool) -> Result<bool> {
         let title = title.map(|title| self.0.mask.tokens(title));
         let connection = self.connection();

@@ -1,4 +1,5 @@
-//! Paths in the database: text if possible, else bytes, because a file must be restored under its exact name.
+//! Paths in the database: text if possible, else bytes, because a file must be restored under its
+//! exact name.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};

@@ -9,8 +9,9 @@ use attache_host::files::Jail;
 use super::{Entry, Log, Mark};
 
 impl Log {
-    /// Removes the temporary files of the last turn, if it was interrupted. The files themselves are whole, because each is
-    /// replaced atomically. A temporary file that cannot be removed does no harm.
+    /// Removes the temporary files of the last turn, if it was interrupted. The files themselves
+    /// are whole, because each is replaced atomically. A temporary file that cannot be removed does
+    /// no harm.
     pub fn remove_temp_files(&self) {
         let mut directories: BTreeSet<&Path> = BTreeSet::new();
         let mut interrupted = false;

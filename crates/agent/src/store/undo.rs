@@ -1,6 +1,7 @@
 //! Reverts the file changes of the last turn.
 //!
-//! No path may contain links: a command may have replaced a file or a directory with one to redirect a write out of the project.
+//! No path may contain links: a command may have replaced a file or a directory with one to
+//! redirect a write out of the project.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -60,8 +61,8 @@ struct FileChange {
 type FileChanges = BTreeMap<PathBuf, FileChange>;
 
 impl Store {
-    /// Reverts the file changes of the last turn that has any, and returns the paths. Nothing is reverted if a file has changed
-    /// since; after a crash another attempt continues.
+    /// Reverts the file changes of the last turn that has any, and returns the paths. Nothing is
+    /// reverted if a file has changed since; after a crash another attempt continues.
     pub fn undo(&self, session: &str) -> Result<Vec<PathBuf>, UndoError> {
         let (turn, steps) = self.last_changes(session)?.ok_or(UndoError::Nothing)?;
         let jail = Jail::without_links();
@@ -112,7 +113,8 @@ impl Store {
             }
         }
         if let Some((at, list)) = open {
-            // Not if later turns have changed files, because the list does not contain those changes.
+            // Not if later turns have changed files, because the list does not contain those
+            // changes.
             if turns.keys().all(|turn| *turn <= at) {
                 turns.entry(at).or_default().extend(self.since(session, &list)?);
             }

@@ -1,5 +1,5 @@
-//! Attacks on `/undo` and on the snapshots before commands: links, FIFOs, devices, sparse files and hard links where a file
-//! or a directory of the project was.
+//! Attacks on `/undo` and on the snapshots before commands: links, FIFOs, devices, sparse files and
+//! hard links where a file or a directory of the project was.
 #![allow(clippy::unwrap_used)]
 
 use std::fs::{self, File};
@@ -24,7 +24,7 @@ impl Stage {
         fs::create_dir_all(&outside).unwrap();
         fs::write(outside.join("keys"), "theirs").unwrap();
         let store = scratch.open();
-        store.append("s", &[Entry::Mark(Mark::Began)]).unwrap();
+        store.log(&[Entry::Mark(Mark::Began)]);
         Stage { scratch, store, outside }
     }
 
@@ -142,7 +142,7 @@ fn a_hard_link_to_an_outside_file_is_parted_and_not_written_through() {
     assert_eq!(fs::read(&path).unwrap(), b"old");
     stage.outside_is_untouched();
     // A new file that is a hard link is removed by its name only.
-    stage.store.append("s", &[Entry::Mark(Mark::Began)]).unwrap();
+    stage.store.log(&[Entry::Mark(Mark::Began)]);
     let made = stage.scratch.project().join("made");
     stage.store.about_to_change("s", &made, Some(b"theirs")).unwrap();
     fs::hard_link(&keys, &made).unwrap();

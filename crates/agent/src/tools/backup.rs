@@ -4,7 +4,8 @@ use super::{Result, ToolContext, ToolError};
 use crate::blocking;
 use crate::workspace::WorkspacePath;
 
-/// Stores a file's content before it becomes `after`, or is deleted. A file that cannot be stored must not be changed.
+/// Stores a file's content before it becomes `after`, or is deleted. A file that cannot be stored
+/// must not be changed.
 pub(super) async fn store(cx: &ToolContext, path: &WorkspacePath, after: Option<Vec<u8>>) -> Result<()> {
     let (session, path) = (cx.session.clone(), path.real.clone());
     let stored = move || session.store().about_to_change(session.id(), &path, after.as_deref());

@@ -3,7 +3,7 @@
 use attache::wire::v1::ToolKind;
 use attache_host::policy::Effect;
 
-use super::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, ToolInfo, backup, text};
+use super::{Arguments, Job, Output, Result, Tool, ToolContext, ToolInfo, backup, text};
 use crate::workspace::WorkspacePath;
 
 pub(crate) struct Delete;
@@ -13,19 +13,17 @@ impl Tool for Delete {
         ToolInfo::new(ToolKind::Delete, "delete", "Deletes a file.", &[("path", text("the file"), true)])
     }
 
-    fn prepare<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
-        Box::pin(async move {
-            let path = cx.resolve(arguments.text("path")?)?;
-            refuse_directory(cx, &path)?;
-            let title = format!("Delete {}", cx.short(&path));
-            let (shown, effects) = (path.clone(), vec![Effect::Delete(path.for_policy())]);
-            let work = move |cx: ToolContext, _| async move {
-                backup::store(&cx, &path, None).await?;
-                cx.session.workspace.remove(&path).await?;
-                Ok(Output::visible(format!("deleted {}", cx.short(&path))))
-            };
-            Ok(Job::new(title, effects, work).location(&shown, None))
-        })
+    async fn prepare(&self, cx: &ToolContext, arguments: &Arguments<'_>) -> Result<Job> {
+        let path = cx.resolve(arguments.text("path")?)?;
+        refuse_directory(cx, &path)?;
+        let title = format!("Delete {}", cx.short(&path));
+        let (shown, effects) = (path.clone(), vec![Effect::Delete(path.for_policy())]);
+        let work = move |cx: ToolContext, _| async move {
+            backup::store(&cx, &path, None).await?;
+            cx.session.workspace.remove(&path).await?;
+            Ok(Output::visible(format!("deleted {}", cx.short(&path))))
+        };
+        Ok(Job::new(title, effects, work).location(&shown, None))
     }
 }
 

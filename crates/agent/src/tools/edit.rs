@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::patch::{self, Patched, Replacement};
 use super::{
-    Arguments, Boxed, Job, Output, Result, Tool, ToolContext, ToolInfo, backup, flag, location, object, text,
+    Arguments, Job, Output, Result, Tool, ToolContext, ToolInfo, backup, flag, location, object, text,
 };
 use crate::model::Part;
 use crate::workspace::WorkspacePath;
@@ -35,25 +35,24 @@ impl Tool for Edit {
         )
     }
 
-    fn prepare<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
-        Box::pin(async move {
-            let path = cx.resolve(arguments.text("path")?)?;
-            let edits = replacements(arguments)?;
-            let name = cx.short(&path);
-            // A file outside is read only after the user allowed that, and without it there is no diff to show.
-            if !cx.session.workspace.can_read(&path) {
-                return Err(format!("{name} is outside the project; `read` it before you edit it").into());
-            }
-            let old = cx.session.workspace.read_for_edit(&cx.turn, &path).await?;
-            let old = old.ok_or_else(|| format!("no such file: {name}; create it with `write`"))?;
-            let patched = patch::apply(&old, &edits).map_err(|why| format!("{name}: {why}"))?;
-            let content = Content::known(Some(&old), &patched.text);
-            let effects = vec![Effect::Write { path: path.for_policy(), content }];
-            let (shown, line) = (path.clone(), patched.lines.first().copied());
-            let change = diff(&path.named, Some(old.clone()), patched.text.clone());
-            let work = move |cx: ToolContext, _| async move { edit(&cx, &path, old, patched).await };
-            Ok(Job::new(format!("Edit {name}"), effects, work).location(&shown, line).content(change))
-        })
+    async fn prepare(&self, cx: &ToolContext, arguments: &Arguments<'_>) -> Result<Job> {
+        let path = cx.resolve(arguments.text("path")?)?;
+        let edits = replacements(arguments)?;
+        let name = cx.short(&path);
+        // A file outside is read only after the user allowed that, and without it there is no
+        // diff to show.
+        if !cx.session.workspace.can_read(&path) {
+            return Err(format!("{name} is outside the project; `read` it before you edit it").into());
+        }
+        let old = cx.session.workspace.read_for_edit(&cx.turn, &path).await?;
+        let old = old.ok_or_else(|| format!("no such file: {name}; create it with `write`"))?;
+        let patched = patch::apply(&old, &edits).map_err(|why| format!("{name}: {why}"))?;
+        let content = Content::known(Some(&old), &patched.text);
+        let effects = vec![Effect::Write { path: path.for_policy(), content }];
+        let (shown, line) = (path.clone(), patched.lines.first().copied());
+        let change = diff(&path.named, Some(old.clone()), patched.text.clone());
+        let work = move |cx: ToolContext, _| async move { edit(&cx, &path, old, patched).await };
+        Ok(Job::new(format!("Edit {name}"), effects, work).location(&shown, line).content(change))
     }
 }
 

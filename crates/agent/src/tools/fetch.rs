@@ -8,7 +8,7 @@ use attache_host::net::{self, Reach};
 use attache_host::policy::{Destination, Effect};
 use serde_json::json;
 
-use super::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, ToolInfo, html, network, text};
+use super::{Arguments, Job, Output, Result, Tool, ToolContext, ToolInfo, html, network, text};
 use crate::http::{Request, Response, absolute};
 use crate::text::clip_marked;
 
@@ -33,20 +33,18 @@ impl Tool for Fetch {
         )
     }
 
-    fn prepare<'a>(&'a self, _: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
-        Box::pin(async move {
-            let url = arguments.text("url")?.trim().to_owned();
-            let host = host(&url)?;
-            let effects = vec![Effect::Connect(destination(&url)?)];
-            let title = format!("Fetch {url}");
-            let work = move |cx: ToolContext, _| async move {
-                match tokio::time::timeout(TIMEOUT, fetch(&cx, url, &host)).await {
-                    Ok(fetched) => fetched,
-                    Err(_) => Err(format!("no response within {} seconds", TIMEOUT.as_secs()).into()),
-                }
-            };
-            Ok(Job::new(title, effects, work))
-        })
+    async fn prepare(&self, _: &ToolContext, arguments: &Arguments<'_>) -> Result<Job> {
+        let url = arguments.text("url")?.trim().to_owned();
+        let host = host(&url)?;
+        let effects = vec![Effect::Connect(destination(&url)?)];
+        let title = format!("Fetch {url}");
+        let work = move |cx: ToolContext, _| async move {
+            match tokio::time::timeout(TIMEOUT, fetch(&cx, url, &host)).await {
+                Ok(fetched) => fetched,
+                Err(_) => Err(format!("no response within {} seconds", TIMEOUT.as_secs()).into()),
+            }
+        };
+        Ok(Job::new(title, effects, work))
     }
 }
 
@@ -78,8 +76,8 @@ fn destination(url: &str) -> Result<Destination> {
     Ok(Destination { host, port: Some(port), is_near })
 }
 
-/// The addresses of the host that was allowed; empty if a proxy looks up the name. If they are on this machine or a local
-/// network, which the name alone does not show, the user is asked again.
+/// The addresses of the host that was allowed; empty if a proxy looks up the name. If they are on
+/// this machine or a local network, which the name alone does not show, the user is asked again.
 async fn addresses(cx: &ToolContext, url: &str) -> Result<Vec<SocketAddr>> {
     let target = cx.session.agent.http().direct_target(url).map_err(|error| error.to_string())?;
     let Some((host, port)) = target else { return Ok(Vec::new()) };

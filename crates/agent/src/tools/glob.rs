@@ -8,7 +8,7 @@ use attache::wire::v1::ToolKind;
 use attache_host::policy::Effect;
 use globset::{GlobBuilder, GlobMatcher};
 
-use super::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, ToolInfo, limited_lines, text};
+use super::{Arguments, Job, Output, Result, Tool, ToolContext, ToolInfo, limited_lines, text};
 use crate::{blocking, project_files};
 
 /// The most files of one result.
@@ -30,22 +30,20 @@ impl Tool for Glob {
         )
     }
 
-    fn prepare<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
-        Box::pin(async move {
-            let pattern = arguments.text("pattern")?.to_owned();
-            let path = cx.resolve(arguments.text_if("path")?.unwrap_or("."))?;
-            let glob = compile(&pattern)?;
-            let title = format!("Find {pattern} in {}", cx.short(&path));
-            let (shown, effects) = (path.clone(), vec![Effect::Read(path.for_policy())]);
-            let work = move |cx: ToolContext, _| async move {
-                let (base, prefix) = (path.real.clone(), cx.short(&path));
-                let found = blocking::run_until_dropped(move |stop| find(&base, &glob, stop)).await?;
-                let prefix = if prefix == "." { String::new() } else { format!("{prefix}/") };
-                let names: Vec<String> = found.into_iter().map(|name| format!("{prefix}{name}")).collect();
-                Ok(Output::visible(limited_lines(&names, MAX_FILES, "no file matches", "narrow the pattern")))
-            };
-            Ok(Job::new(title, effects, work).location(&shown, None))
-        })
+    async fn prepare(&self, cx: &ToolContext, arguments: &Arguments<'_>) -> Result<Job> {
+        let pattern = arguments.text("pattern")?.to_owned();
+        let path = cx.resolve(arguments.text_if("path")?.unwrap_or("."))?;
+        let glob = compile(&pattern)?;
+        let title = format!("Find {pattern} in {}", cx.short(&path));
+        let (shown, effects) = (path.clone(), vec![Effect::Read(path.for_policy())]);
+        let work = move |cx: ToolContext, _| async move {
+            let (base, prefix) = (path.real.clone(), cx.short(&path));
+            let found = blocking::run_until_dropped(move |stop| find(&base, &glob, stop)).await?;
+            let prefix = if prefix == "." { String::new() } else { format!("{prefix}/") };
+            let names: Vec<String> = found.into_iter().map(|name| format!("{prefix}{name}")).collect();
+            Ok(Output::visible(limited_lines(&names, MAX_FILES, "no file matches", "narrow the pattern")))
+        };
+        Ok(Job::new(title, effects, work).location(&shown, None))
     }
 }
 
@@ -58,7 +56,8 @@ pub(super) fn compile(pattern: &str) -> Result<GlobMatcher, String> {
         .map_err(|error| format!("`{pattern}` is not a valid glob: {error}"))
 }
 
-/// The project's files below a directory that match, each with its relative path, until `stop` is set.
+/// The project's files below a directory that match, each with its relative path, until `stop` is
+/// set.
 pub(super) fn walk<'a>(
     base: &'a Path,
     glob: Option<&'a GlobMatcher>,

@@ -1,8 +1,10 @@
 //! Web pages as plain text.
 //!
-//! One pass over the bytes, with no lookahead beyond a name or a character reference, because a page may try to waste time.
+//! One pass over the bytes, with no lookahead beyond a name or a character reference, because a
+//! page may try to waste time.
 
-/// Returns the text of a page without its markup, at most as long as the page: enough to read it, not to render it.
+/// Returns the text of a page without its markup, at most as long as the page: enough to read it,
+/// not to render it.
 pub(super) fn to_text(html: &str) -> String {
     let mut page = Page { html, at: 0, steps: 0 };
     page.convert()

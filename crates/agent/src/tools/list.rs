@@ -3,7 +3,7 @@
 use attache::wire::v1::ToolKind;
 use attache_host::policy::Effect;
 
-use super::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, ToolInfo, limited_lines, text};
+use super::{Arguments, Job, Output, Result, Tool, ToolContext, ToolInfo, limited_lines, text};
 use crate::blocking;
 use crate::workspace::WorkspacePath;
 
@@ -22,17 +22,15 @@ impl Tool for List {
         )
     }
 
-    fn prepare<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
-        Box::pin(async move {
-            let path = cx.resolve(arguments.text_if("path")?.unwrap_or("."))?;
-            let title = format!("List {}", cx.short(&path));
-            let (shown, effects) = (path.clone(), vec![Effect::Read(path.for_policy())]);
-            let work = move |_, _| async move {
-                let entries = blocking::run(move || list(&path)).await?;
-                Ok(Output::visible(limited_lines(&entries, MAX_ENTRIES, "(empty)", "use `glob`")))
-            };
-            Ok(Job::new(title, effects, work).location(&shown, None))
-        })
+    async fn prepare(&self, cx: &ToolContext, arguments: &Arguments<'_>) -> Result<Job> {
+        let path = cx.resolve(arguments.text_if("path")?.unwrap_or("."))?;
+        let title = format!("List {}", cx.short(&path));
+        let (shown, effects) = (path.clone(), vec![Effect::Read(path.for_policy())]);
+        let work = move |_, _| async move {
+            let entries = blocking::run(move || list(&path)).await?;
+            Ok(Output::visible(limited_lines(&entries, MAX_ENTRIES, "(empty)", "use `glob`")))
+        };
+        Ok(Job::new(title, effects, work).location(&shown, None))
     }
 }
 

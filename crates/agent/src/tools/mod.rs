@@ -1,11 +1,12 @@
 //! Tools that the model can call.
 //!
-//! A tool turns arguments into a [`Job`]: a title, the effects for the permission engine, content to show beforehand (a diff, a
-//! command), and the work itself, which has exactly these effects. `turn/tool_calls.rs` asks for permission and runs the job, for
-//! all tools alike, so tools of MCP servers need no special case.
+//! A tool turns arguments into a [`Job`]: a title, the effects for the permission engine, content
+//! to show beforehand (a diff, a command), and the work itself, which has exactly these effects.
+//! `turn/tool_calls.rs` asks for permission and runs the job, for all tools alike, so tools of MCP
+//! servers need no special case.
 //!
-//! Each file is named after its tool. Read `read.rs` as the smallest example, `edit.rs` as one with changes, `run.rs` as one
-//! with live output.
+//! Each file is named after its tool. Read `read.rs` as the smallest example, `edit.rs` as one with
+//! changes, `run.rs` as one with live output.
 
 mod arguments;
 mod backup;
@@ -50,7 +51,27 @@ pub(crate) trait Tool: Send + Sync {
     fn info(&self) -> ToolInfo;
 
     /// Reads the arguments and describes the work.
+    fn prepare(
+        &self,
+        cx: &ToolContext,
+        arguments: &Arguments<'_>,
+    ) -> impl Future<Output = Result<Job>> + Send;
+}
+
+/// [`Tool`] as an object.
+pub(crate) trait AnyTool: Send + Sync {
+    fn info(&self) -> ToolInfo;
     fn prepare<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>>;
+}
+
+impl<T: Tool> AnyTool for T {
+    fn info(&self) -> ToolInfo {
+        Tool::info(self)
+    }
+
+    fn prepare<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
+        Box::pin(Tool::prepare(self, cx, arguments))
+    }
 }
 
 /// Properties of a tool.
@@ -263,14 +284,14 @@ impl Progress {
 
 /// The tools of a session.
 #[derive(Default)]
-pub(crate) struct Toolbox(Vec<(ToolInfo, Arc<dyn Tool>)>);
+pub(crate) struct Toolbox(Vec<(ToolInfo, Arc<dyn AnyTool>)>);
 
 impl Toolbox {
     /// The tools that every session has.
     pub(crate) fn builtin() -> Self {
         let mut tools = Toolbox::default();
         tools.add([
-            Arc::new(read::Read) as Arc<dyn Tool>,
+            Arc::new(read::Read) as Arc<dyn AnyTool>,
             Arc::new(list::List),
             Arc::new(glob::Glob),
             Arc::new(search::Search),
@@ -287,7 +308,7 @@ impl Toolbox {
     }
 
     /// Adds tools. One whose name is taken is left out, so that no server can replace a tool.
-    pub(crate) fn add(&mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) {
+    pub(crate) fn add(&mut self, tools: impl IntoIterator<Item = Arc<dyn AnyTool>>) {
         for tool in tools {
             let info = tool.info();
             if self.get(&info.spec.name).is_none() {
@@ -296,7 +317,7 @@ impl Toolbox {
         }
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<&(ToolInfo, Arc<dyn Tool>)> {
+    pub(crate) fn get(&self, name: &str) -> Option<&(ToolInfo, Arc<dyn AnyTool>)> {
         self.0.iter().find(|(info, _)| info.spec.name == name)
     }
 

@@ -4,7 +4,7 @@ use attache::wire::v1::ToolKind;
 use attache_host::policy::Effect;
 
 use super::delete::refuse_directory;
-use super::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, ToolInfo, backup, text};
+use super::{Arguments, Job, Output, Result, Tool, ToolContext, ToolInfo, backup, text};
 
 /// The largest file that is moved: its content is stored for `/undo`.
 const MAX_BYTES: u64 = 64 << 20;
@@ -21,21 +21,19 @@ impl Tool for Move {
         )
     }
 
-    fn prepare<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
-        Box::pin(async move {
-            let (from, to) = (cx.resolve(arguments.text("from")?)?, cx.resolve(arguments.text("to")?)?);
-            refuse_directory(cx, &from)?;
-            let title = format!("Move {} to {}", cx.short(&from), cx.short(&to));
-            let effects = vec![Effect::Rename { from: from.for_policy(), to: to.for_policy() }];
-            let (old, new) = (from.clone(), to.clone());
-            let work = move |cx: ToolContext, _| async move {
-                let bytes = cx.session.workspace.bytes(&from, MAX_BYTES).await?;
-                backup::store(&cx, &from, None).await?;
-                backup::store(&cx, &to, Some(bytes)).await?;
-                cx.session.workspace.rename(&from, &to).await?;
-                Ok(Output::visible(format!("moved {} to {}", cx.short(&from), cx.short(&to))))
-            };
-            Ok(Job::new(title, effects, work).location(&old, None).location(&new, None))
-        })
+    async fn prepare(&self, cx: &ToolContext, arguments: &Arguments<'_>) -> Result<Job> {
+        let (from, to) = (cx.resolve(arguments.text("from")?)?, cx.resolve(arguments.text("to")?)?);
+        refuse_directory(cx, &from)?;
+        let title = format!("Move {} to {}", cx.short(&from), cx.short(&to));
+        let effects = vec![Effect::Rename { from: from.for_policy(), to: to.for_policy() }];
+        let (old, new) = (from.clone(), to.clone());
+        let work = move |cx: ToolContext, _| async move {
+            let bytes = cx.session.workspace.bytes(&from, MAX_BYTES).await?;
+            backup::store(&cx, &from, None).await?;
+            backup::store(&cx, &to, Some(bytes)).await?;
+            cx.session.workspace.rename(&from, &to).await?;
+            Ok(Output::visible(format!("moved {} to {}", cx.short(&from), cx.short(&to))))
+        };
+        Ok(Job::new(title, effects, work).location(&old, None).location(&new, None))
     }
 }

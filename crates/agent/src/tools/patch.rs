@@ -1,7 +1,8 @@
 //! Replaces a piece of text that a model may remember inexactly.
 //!
-//! The text is searched for as it is, then line by line without trailing whitespace, then without indentation and with plain
-//! quotation marks; the new text gets the indentation of the old one. An ambiguous match is an error.
+//! The text is searched for as it is, then line by line without trailing whitespace, then without
+//! indentation and with plain quotation marks; the new text gets the indentation of the old one. An
+//! ambiguous match is an error.
 
 /// One replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]

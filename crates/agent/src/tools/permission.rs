@@ -17,8 +17,8 @@ pub(super) fn decided(cx: &ToolContext, effects: &[Effect]) -> Option<bool> {
     }
 }
 
-/// Asks the policy, and the user if the policy says so. PERM-13: nothing runs before the answer. The mode is read now, because
-/// the user may have switched it during the turn.
+/// Asks the policy, and the user if the policy says so. PERM-13: nothing runs before the answer.
+/// The mode is read now, because the user may have switched it during the turn.
 pub(crate) async fn request(cx: &ToolContext, report: Option<&Call>, effects: &[Effect]) -> Result<()> {
     if effects.is_empty() {
         return Ok(());
@@ -59,7 +59,8 @@ const REJECT: &str = "reject";
 
 /// PERM-03: the options, each with the scope that it has.
 fn options(cx: &ToolContext, question: &Question) -> Vec<PermissionOption> {
-    // Attaché's own client offers the longer answers itself and stores them where the user can revoke them.
+    // Attaché's own client offers the longer answers itself and stores them where the user can
+    // revoke them.
     let remembers = is_own_client(cx);
     let option = |choice: &Choice| {
         let (id, kind) = match choice.answer {

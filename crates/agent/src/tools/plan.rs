@@ -6,7 +6,7 @@ use attache::wire::v1::{
 use attache_host::policy::Effect;
 use serde_json::json;
 
-use super::{Arguments, Availability, Boxed, Job, Output, Result, Tool, ToolContext, ToolInfo, object, text};
+use super::{Arguments, Availability, Job, Output, Result, Tool, ToolContext, ToolInfo, object, text};
 use crate::modes::Mode;
 
 pub(crate) struct Plan;
@@ -29,18 +29,16 @@ impl Tool for Plan {
         ToolInfo { is_reported: false, ..info }
     }
 
-    fn prepare<'a>(&'a self, _: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
-        Box::pin(async move {
-            let entries = arguments.objects("entries")?.iter().map(entry).collect::<Result<Vec<_>>>()?;
-            let work = move |cx: ToolContext, _| async move {
-                let count = entries.len();
-                // PLAN-02, PLAN-03: each time the whole plan.
-                let update = SessionUpdate::Plan(PlanUpdate::new(entries));
-                cx.session.reporter.send(cx.turn.turn(), update).await?;
-                Ok(Output::text(format!("the plan has {count} entries")))
-            };
-            Ok(Job::new("Plan", Vec::new(), work))
-        })
+    async fn prepare(&self, _: &ToolContext, arguments: &Arguments<'_>) -> Result<Job> {
+        let entries = arguments.objects("entries")?.iter().map(entry).collect::<Result<Vec<_>>>()?;
+        let work = move |cx: ToolContext, _| async move {
+            let count = entries.len();
+            // PLAN-02, PLAN-03: each time the whole plan.
+            let update = SessionUpdate::Plan(PlanUpdate::new(entries));
+            cx.session.reporter.send(cx.turn.turn(), update).await?;
+            Ok(Output::text(format!("the plan has {count} entries")))
+        };
+        Ok(Job::new("Plan", Vec::new(), work))
     }
 }
 
@@ -73,19 +71,14 @@ impl Tool for LeavePlanMode {
         ToolInfo { availability: Availability::OnlyInPlanMode, ..info }
     }
 
-    fn prepare<'a>(&'a self, _: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
-        Box::pin(async move {
-            let plan = arguments.text("plan")?.to_owned();
-            let work = |cx: ToolContext, _| async move {
-                // MODE-07: the client is told.
-                cx.session.switch_mode(Mode::Ask).await?;
-                Ok(Output::text(
-                    "the user agrees: carry out the plan; changes and commands will be asked for",
-                ))
-            };
-            let job =
-                Job::new("Carry out the plan", vec![Effect::SwitchMode(Mode::Ask.id().to_owned())], work);
-            Ok(job.content(plan))
-        })
+    async fn prepare(&self, _: &ToolContext, arguments: &Arguments<'_>) -> Result<Job> {
+        let plan = arguments.text("plan")?.to_owned();
+        let work = |cx: ToolContext, _| async move {
+            // MODE-07: the client is notified.
+            cx.session.switch_mode(Mode::Ask).await?;
+            Ok(Output::text("the user agrees: carry out the plan; changes and commands will be asked for"))
+        };
+        let job = Job::new("Carry out the plan", vec![Effect::SwitchMode(Mode::Ask.id().to_owned())], work);
+        Ok(job.content(plan))
     }
 }

@@ -19,8 +19,9 @@ pub(super) async fn survey(cx: &ToolContext) -> Result<Survey> {
     Ok(blocking::run(move || Ok::<_, String>(Survey::take(&roots))).await?)
 }
 
-/// Asks about protected files that a command has created, changed or removed, and reverts them if the user denies. The sandbox
-/// guards those directly below a root, but cannot know all that may appear. Returns a note for the model.
+/// Asks about protected files that a command has created, changed or removed, and reverts them if
+/// the user denies. The sandbox guards those directly below a root, but cannot know all that may
+/// appear. Returns a note for the model.
 pub(super) async fn keep_or_revert(cx: &ToolContext, before: Survey) -> Option<String> {
     let changes = match tokio::task::spawn_blocking(move || before.changes()).await {
         Ok(changes) if changes.is_empty() => return None,

@@ -4,7 +4,7 @@ use attache::wire::v1::{ContentBlock, ImageContent, ToolKind};
 use attache_host::policy::Effect;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 
-use super::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, ToolInfo, number, text};
+use super::{Arguments, Job, Output, Result, Tool, ToolContext, ToolInfo, number, text};
 use crate::model::Part;
 use crate::text::clip_marked;
 use crate::workspace::WorkspacePath;
@@ -35,21 +35,19 @@ impl Tool for Read {
         )
     }
 
-    fn prepare<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
-        Box::pin(async move {
-            let path = cx.resolve(arguments.text("path")?)?;
-            let line = arguments.number("line")?;
-            let limit = arguments.number("limit")?.unwrap_or(MAX_LINES).min(MAX_LINES);
-            let name = cx.short(&path);
-            let title = match line {
-                Some(line) => format!("Read {name} from line {line}"),
-                None => format!("Read {name}"),
-            };
-            let effects = vec![Effect::Read(path.for_policy())];
-            let shown = path.clone();
-            let work = move |cx: ToolContext, _| async move { read(&cx, &path, line, limit).await };
-            Ok(Job::new(title, effects, work).location(&shown, line))
-        })
+    async fn prepare(&self, cx: &ToolContext, arguments: &Arguments<'_>) -> Result<Job> {
+        let path = cx.resolve(arguments.text("path")?)?;
+        let line = arguments.number("line")?;
+        let limit = arguments.number("limit")?.unwrap_or(MAX_LINES).min(MAX_LINES);
+        let name = cx.short(&path);
+        let title = match line {
+            Some(line) => format!("Read {name} from line {line}"),
+            None => format!("Read {name}"),
+        };
+        let effects = vec![Effect::Read(path.for_policy())];
+        let shown = path.clone();
+        let work = move |cx: ToolContext, _| async move { read(&cx, &path, line, limit).await };
+        Ok(Job::new(title, effects, work).location(&shown, line))
     }
 }
 

@@ -12,8 +12,7 @@ use serde_json::json;
 
 use super::network::CommandNetwork;
 use super::{
-    Arguments, Boxed, Job, Output, Progress, Result, Tool, ToolContext, ToolInfo, flag, number, protected,
-    text,
+    Arguments, Job, Output, Progress, Result, Tool, ToolContext, ToolInfo, flag, number, protected, text,
 };
 use crate::blocking;
 use crate::model::Part;
@@ -64,37 +63,35 @@ impl Tool for Run {
         )
     }
 
-    fn prepare<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
-        Box::pin(async move {
-            let line = arguments.text("command")?.trim().to_owned();
-            if line.is_empty() {
-                return Err("`command` is empty".into());
-            }
-            // They could hide the command from the user.
-            if line.contains(|c: char| c.is_control() && c != '\n' && c != '\t') {
-                return Err("`command` contains control characters; create them with printf".into());
-            }
-            let cwd = cx.resolve(arguments.text_if("cwd")?.unwrap_or("."))?;
-            let seconds = arguments.number("timeout")?.unwrap_or(DEFAULT_TIMEOUT).min(MAX_TIMEOUT);
-            let isolation = isolation(cx, &line, &cwd, arguments.flag("outside_sandbox")?).await?;
-            let effect = RunEffect {
-                confined: isolation.judged,
-                ..RunEffect::new(CommandLine::shell(&line), cwd.for_policy())
-            };
-            let mut shown = format!("```sh\n{line}\n```");
-            if cx.short(&cwd) != "." {
-                shown.push_str(&format!("\nin {}", cwd.named.display()));
-            }
-            let title = format!("`{}`", title(&line));
-            let state = self.0.clone();
-            let command = Command { line, cwd, timeout: Duration::from_secs(seconds.into()) };
-            let work = move |cx, progress| async move {
-                command.execute(&cx, &progress, &state, isolation.enforced).await
-            };
-            let job = Job::new(title, vec![Effect::Run(effect)], work).content(block(shown));
-            // A cancelled command must not leave changes of protected files behind.
-            Ok(Job { handles_cancel: true, ..job })
-        })
+    async fn prepare(&self, cx: &ToolContext, arguments: &Arguments<'_>) -> Result<Job> {
+        let line = arguments.text("command")?.trim().to_owned();
+        if line.is_empty() {
+            return Err("`command` is empty".into());
+        }
+        // They could hide the command from the user.
+        if line.contains(|c: char| c.is_control() && c != '\n' && c != '\t') {
+            return Err("`command` contains control characters; create them with printf".into());
+        }
+        let cwd = cx.resolve(arguments.text_if("cwd")?.unwrap_or("."))?;
+        let seconds = arguments.number("timeout")?.unwrap_or(DEFAULT_TIMEOUT).min(MAX_TIMEOUT);
+        let isolation = isolation(cx, &line, &cwd, arguments.flag("outside_sandbox")?).await?;
+        let effect = RunEffect {
+            confined: isolation.judged,
+            ..RunEffect::new(CommandLine::shell(&line), cwd.for_policy())
+        };
+        let mut shown = format!("```sh\n{line}\n```");
+        if cx.short(&cwd) != "." {
+            shown.push_str(&format!("\nin {}", cwd.named.display()));
+        }
+        let title = format!("`{}`", title(&line));
+        let state = self.0.clone();
+        let command = Command { line, cwd, timeout: Duration::from_secs(seconds.into()) };
+        let work = move |cx, progress| async move {
+            command.execute(&cx, &progress, &state, isolation.enforced).await
+        };
+        let job = Job::new(title, vec![Effect::Run(effect)], work).content(block(shown));
+        // A cancelled command must not leave changes of protected files behind.
+        Ok(Job { handles_cancel: true, ..job })
     }
 }
 

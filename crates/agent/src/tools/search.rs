@@ -11,7 +11,7 @@ use grep_searcher::sinks::Lossy;
 use grep_searcher::{BinaryDetection, SearcherBuilder};
 
 use super::glob::{compile, walk};
-use super::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, ToolInfo, flag, text};
+use super::{Arguments, Job, Output, Result, Tool, ToolContext, ToolInfo, flag, text};
 use crate::blocking;
 use crate::text::clip_marked;
 use crate::workspace::WorkspacePath;
@@ -42,26 +42,24 @@ impl Tool for Search {
         )
     }
 
-    fn prepare<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
-        Box::pin(async move {
-            let pattern = arguments.text("pattern")?.to_owned();
-            let path = cx.resolve(arguments.text_if("path")?.unwrap_or("."))?;
-            let files = arguments.text_if("glob")?.map(compile).transpose()?;
-            let matcher = RegexMatcherBuilder::new()
-                .case_insensitive(arguments.flag("ignore_case")?)
-                .fixed_strings(arguments.flag("literal")?)
-                .line_terminator(Some(b'\n'))
-                .build(&pattern)
-                .map_err(|error| format!("`pattern` is not a valid regular expression: {error}"))?;
-            let title = format!("Search for `{pattern}` in {}", cx.short(&path));
-            let (shown, effects) = (path.clone(), vec![Effect::Read(path.for_policy())]);
-            let work = move |cx: ToolContext, _| async move {
-                let base = path.real.clone();
-                let search = move |stop: &AtomicBool| search(&base, &matcher, files.as_ref(), stop);
-                Ok(output(&cx, &path, blocking::run_until_dropped(search).await?))
-            };
-            Ok(Job::new(title, effects, work).location(&shown, None))
-        })
+    async fn prepare(&self, cx: &ToolContext, arguments: &Arguments<'_>) -> Result<Job> {
+        let pattern = arguments.text("pattern")?.to_owned();
+        let path = cx.resolve(arguments.text_if("path")?.unwrap_or("."))?;
+        let files = arguments.text_if("glob")?.map(compile).transpose()?;
+        let matcher = RegexMatcherBuilder::new()
+            .case_insensitive(arguments.flag("ignore_case")?)
+            .fixed_strings(arguments.flag("literal")?)
+            .line_terminator(Some(b'\n'))
+            .build(&pattern)
+            .map_err(|error| format!("`pattern` is not a valid regular expression: {error}"))?;
+        let title = format!("Search for `{pattern}` in {}", cx.short(&path));
+        let (shown, effects) = (path.clone(), vec![Effect::Read(path.for_policy())]);
+        let work = move |cx: ToolContext, _| async move {
+            let base = path.real.clone();
+            let search = move |stop: &AtomicBool| search(&base, &matcher, files.as_ref(), stop);
+            Ok(output(&cx, &path, blocking::run_until_dropped(search).await?))
+        };
+        Ok(Job::new(title, effects, work).location(&shown, None))
     }
 }
 

@@ -4,7 +4,7 @@ use attache::agent::diff;
 use attache::wire::v1::ToolKind;
 use attache_host::policy::{Content, Effect};
 
-use super::{Arguments, Boxed, Job, Output, Result, Tool, ToolContext, ToolInfo, backup, text};
+use super::{Arguments, Job, Output, Result, Tool, ToolContext, ToolInfo, backup, text};
 use crate::model::Part;
 
 pub(crate) struct Write;
@@ -19,43 +19,42 @@ impl Tool for Write {
         )
     }
 
-    fn prepare<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Arguments<'a>) -> Boxed<'a, Result<Job>> {
-        Box::pin(async move {
-            let path = cx.resolve(arguments.text("path")?)?;
-            let new = arguments.text("content")?.to_owned();
-            if path.is_dir() {
-                return Err(format!("{} is a directory", cx.short(&path)).into());
-            }
-            let title = format!("Write {}", cx.short(&path));
-            // A file outside is read only after the user allowed that; otherwise its whole new text is shown.
-            let can_read = cx.session.workspace.can_read(&path);
-            let old = match can_read {
-                // A binary file has no text to show.
+    async fn prepare(&self, cx: &ToolContext, arguments: &Arguments<'_>) -> Result<Job> {
+        let path = cx.resolve(arguments.text("path")?)?;
+        let new = arguments.text("content")?.to_owned();
+        if path.is_dir() {
+            return Err(format!("{} is a directory", cx.short(&path)).into());
+        }
+        let title = format!("Write {}", cx.short(&path));
+        // A file outside is read only after the user allowed that; otherwise its whole new text
+        // is shown.
+        let can_read = cx.session.workspace.can_read(&path);
+        let old = match can_read {
+            // A binary file has no text to show.
+            true => cx.session.workspace.read_for_edit(&cx.turn, &path).await.ok().flatten(),
+            false => None,
+        };
+        let content = Content::known(old.as_deref(), &new);
+        let effects = vec![Effect::Write { path: path.for_policy(), content }];
+        let change = diff(&path.named, old.clone(), new.clone());
+        let shown = path.clone();
+        let work = move |cx: ToolContext, _| async move {
+            let now = match can_read {
                 true => cx.session.workspace.read_for_edit(&cx.turn, &path).await.ok().flatten(),
                 false => None,
             };
-            let content = Content::known(old.as_deref(), &new);
-            let effects = vec![Effect::Write { path: path.for_policy(), content }];
-            let change = diff(&path.named, old.clone(), new.clone());
-            let shown = path.clone();
-            let work = move |cx: ToolContext, _| async move {
-                let now = match can_read {
-                    true => cx.session.workspace.read_for_edit(&cx.turn, &path).await.ok().flatten(),
-                    false => None,
-                };
-                if now != old {
-                    return Err(backup::changed(&cx, &path));
-                }
-                backup::write(&cx, &path, &new).await?;
-                let verb = if old.is_some() { "replaced" } else { "created" };
-                let text = format!("{verb} {}, {} lines", cx.short(&path), new.lines().count());
-                Ok(Output {
-                    parts: vec![Part::Text(text)],
-                    content: Some(vec![diff(&path.named, old, new)]),
-                    ..Output::default()
-                })
-            };
-            Ok(Job::new(title, effects, work).location(&shown, None).content(change))
-        })
+            if now != old {
+                return Err(backup::changed(&cx, &path));
+            }
+            backup::write(&cx, &path, &new).await?;
+            let verb = if old.is_some() { "replaced" } else { "created" };
+            let text = format!("{verb} {}, {} lines", cx.short(&path), new.lines().count());
+            Ok(Output {
+                parts: vec![Part::Text(text)],
+                content: Some(vec![diff(&path.named, old, new)]),
+                ..Output::default()
+            })
+        };
+        Ok(Job::new(title, effects, work).location(&shown, None).content(change))
     }
 }

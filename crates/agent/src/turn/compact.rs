@@ -17,8 +17,8 @@ next step is. Leave out what is settled and no longer needed. Write plain text, 
 /// The most bytes of one part that the summarizing model sees.
 const MAX_PART: usize = 4 << 10;
 
-/// Whether the window is as full as it may be: by the provider's last count and the messages since then, or by an estimate
-/// of four bytes per token if the provider does not count.
+/// Whether the window is as full as it may be: by the provider's last count and the messages since
+/// then, or by an estimate of four bytes per token if the provider does not count.
 pub(super) fn is_due(session: &SessionState, info: &ModelInfo) -> bool {
     let conversation = session.conversation();
     let messages = &conversation.messages;
@@ -42,7 +42,8 @@ pub(super) async fn by_command(cx: &TurnContext, focus: &str, usage: &mut Usage)
     Ok(StopReason::EndTurn)
 }
 
-/// Replaces the conversation with a summary. A last message of the user that waits for a response stays.
+/// Replaces the conversation with a summary. A last message of the user that waits for a response
+/// stays.
 pub(super) async fn run(cx: &TurnContext, model: &dyn Model, focus: &str, usage: &mut Usage) -> Result<()> {
     let session = &cx.session;
     let id = format!("compaction-{}", session.store().last(session.id())?);
@@ -71,8 +72,8 @@ pub(super) async fn run(cx: &TurnContext, model: &dyn Model, focus: &str, usage:
     Ok(())
 }
 
-/// NOTE-06, NOTE-07: reports a compaction if the client supports those, else a notice, else text. Returns whether an end has to
-/// be reported.
+/// NOTE-06, NOTE-07: reports a compaction if the client supports those, else a notice, else text.
+/// Returns whether an end has to be reported.
 async fn report_start(cx: &TurnContext, id: &str) -> Result<bool> {
     let (reporter, turn) = (&cx.session.reporter, cx.turn.turn());
     let update = CompactionUpdate::new(id.to_owned(), CompactionStatus::InProgress);
@@ -153,7 +154,8 @@ fn message_text(message: &Message) -> String {
     message.parts.iter().map(line).collect()
 }
 
-/// Replaces the conversation, in the log and in memory. The user's last message stays if it waits for a response.
+/// Replaces the conversation, in the log and in memory. The user's last message stays if it waits
+/// for a response.
 fn replace(session: &SessionState, summary: &str) -> Result<()> {
     let upto = session.store().last(session.id())?;
     let mut entries = vec![Entry::Compacted { upto, summary: summary.to_owned() }];

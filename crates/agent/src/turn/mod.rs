@@ -1,10 +1,11 @@
 //! One turn: from a prompt to its response.
 //!
-//! `steps.rs` is the loop: ask the model (`model_stream.rs`), run the tool calls of its response (`tool_calls.rs`), until there
-//! are none. `prompt.rs` converts the prompt, `system_prompt.rs` writes the system prompt, `compact.rs` keeps the conversation
-//! within the model's window.
+//! `steps.rs` is the loop: ask the model (`model_stream.rs`), run the tool calls of its response
+//! (`tool_calls.rs`), until there are none. `prompt.rs` converts the prompt, `system_prompt.rs`
+//! writes the system prompt, `compact.rs` keeps the conversation within the model's window.
 //!
-//! Invariants: the end of every turn is logged; every call of the model gets a result; whatever fails, the session can continue.
+//! Invariants: the end of every turn is logged; every call of the model gets a result; whatever
+//! fails, the session can continue.
 
 mod compact;
 mod model_stream;
@@ -124,7 +125,8 @@ async fn answer(
     stop
 }
 
-/// Reports once that the project's own files do not take effect. Attaché's own client reports it itself.
+/// Reports once that the project's own files do not take effect. Attaché's own client reports it
+/// itself.
 async fn report_restriction(cx: &ToolContext) -> Result<()> {
     let session = &cx.session;
     let Some(project) = &session.restricted else { return Ok(()) };

@@ -32,7 +32,8 @@ impl From<Error> for Interruption {
     }
 }
 
-/// Asks the model and streams its response. The text that the client saw joins the conversation, however the response ends.
+/// Asks the model and streams its response. The text that the client saw joins the conversation,
+/// however the response ends.
 pub(super) async fn ask(
     cx: &TurnContext,
     model: &dyn Model,
@@ -138,7 +139,8 @@ impl ResponseStream<'_> {
         Ok(())
     }
 
-    /// PROMPT-17, TOOL-01: a call is reported at once, and described when its arguments are complete.
+    /// PROMPT-17, TOOL-01: a call is reported at once, and described when its arguments are
+    /// complete.
     async fn report(&self, name: &str) -> Result<Option<Arc<Call>>> {
         let (kind, reported) = match self.cx.tools.get(name) {
             Some((info, _)) => (info.kind, info.is_reported),

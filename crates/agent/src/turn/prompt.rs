@@ -11,8 +11,8 @@ use crate::tools::ToolContext;
 /// The most bytes of an embedded resource.
 const MAX_RESOURCE: usize = 256 << 10;
 
-/// PROMPT-02, PROMPT-04: refuses content that the model does not accept. The agent announces its capabilities before a model
-/// is chosen, so this is checked here.
+/// PROMPT-02, PROMPT-04: refuses content that the model does not accept. The agent announces its
+/// capabilities before a model is chosen, so this is checked here.
 pub(super) fn check(session: &SessionState, prompt: &Prompt) -> Result<()> {
     let Some(model) = session.model() else { return Ok(()) };
     let info = model.info();

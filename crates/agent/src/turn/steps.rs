@@ -90,7 +90,8 @@ async fn skip(cx: &TurnContext, calls: Vec<RequestedCall>, stop: StopReason) -> 
     cx.session.add_message(Message::from_user(results))
 }
 
-/// PROMPT-20: a failure of the model is an error of the prompt, with advice for the user. The session continues.
+/// PROMPT-20: a failure of the model is an error of the prompt, with advice for the user. The
+/// session continues.
 async fn fail(cx: &TurnContext, error: ModelError) -> Result<StopReason> {
     let code = match error.kind {
         ErrorKind::Refused => {
@@ -103,7 +104,8 @@ async fn fail(cx: &TurnContext, error: ModelError) -> Result<StopReason> {
     Err(Error::Refused(ErrorObject::new(code, error.to_string())))
 }
 
-/// Adds up the usage of a response, and reports the window's fill level and the session's cost (MSG-05).
+/// Adds up the usage of a response, and reports the window's fill level and the session's cost
+/// (MSG-05).
 pub(super) async fn count(
     cx: &TurnContext,
     model: &dyn Model,

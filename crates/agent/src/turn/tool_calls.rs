@@ -1,6 +1,7 @@
 //! The tool calls of one response: permission, work, results.
 //!
-//! Read-only calls next to each other run in parallel; every other call runs alone, in the order of the response.
+//! Read-only calls next to each other run in parallel; every other call runs alone, in the order of
+//! the response.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use tracing::Instrument as _;
 use super::TurnContext;
 use super::model_stream::RequestedCall;
 use crate::model::{Part, text_of};
-use crate::tools::{Arguments, Job, Output, Progress, Result, Tool, ToolError, ToolInfo, permission};
+use crate::tools::{AnyTool, Arguments, Job, Output, Progress, Result, ToolError, ToolInfo, permission};
 
 /// Runs the calls and returns one result for each, in order.
 pub(super) async fn run(cx: &TurnContext, calls: Vec<RequestedCall>) -> Vec<Part> {
@@ -148,7 +149,7 @@ async fn permitted(cx: &TurnContext, requested: RequestedCall) -> Result<Job> {
     Ok(job)
 }
 
-fn find<'a>(cx: &'a TurnContext, name: &str) -> Result<&'a (ToolInfo, Arc<dyn Tool>)> {
+fn find<'a>(cx: &'a TurnContext, name: &str) -> Result<&'a (ToolInfo, Arc<dyn AnyTool>)> {
     let mode = cx.session.conversation().mode;
     match cx.tools.get(name) {
         Some(found) if found.0.is_available_in(mode) => Ok(found),

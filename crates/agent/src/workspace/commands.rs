@@ -70,7 +70,8 @@ impl RunningCommand {
         }
     }
 
-    /// Releases the terminal (TERM-05). A client's is released before its tool call ends, unless the client does not answer.
+    /// Releases the terminal (TERM-05). A client's is released before its tool call ends, unless
+    /// the client does not answer.
     pub(crate) async fn release(self) {
         if let RunningCommand::Client(terminal) = self {
             let _ = tokio::time::timeout(CLIENT_TIMEOUT, terminal.release()).await;
@@ -128,7 +129,8 @@ fn plain(output: &str) -> String {
     text
 }
 
-/// Behind an escape: `[` … up to a final letter, `]` … up to a notifier or another escape, or one character.
+/// Behind an escape: `[` … up to a final letter, `]` … up to a notifier or another escape, or one
+/// character.
 fn skip_sequence(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     match chars.next() {
         Some('[') => while chars.next().is_some_and(|char| !('\u{40}'..='\u{7e}').contains(&char)) {},

@@ -5,8 +5,8 @@ use attache_host::files::{FileError, FileLimits, Jail};
 use super::{MAX_READ, Workspace, WorkspacePath};
 
 impl Workspace {
-    /// Runs a file operation on a thread that may block. The jail is opened each time, because a directory that was moved away
-    /// and created again is still the session's directory.
+    /// Runs a file operation on a thread that may block. The jail is opened each time, because a
+    /// directory that was moved away and created again is still the session's directory.
     pub(super) async fn with_jail<T: Send + 'static>(
         &self,
         path: &WorkspacePath,

@@ -1,8 +1,9 @@
 //! Files and commands of a session: the client's if it provides them, else those of this machine.
 //!
-//! Files below the session's roots are reached through the client's `fs/*` if it provides them, so that unsaved text in an
-//! editor counts, and else through [`attache_host`]'s jail, which keeps paths inside the roots. The client would refuse other
-//! files (FS-15); they are reached through a jail of their own, after a permission for exactly that path.
+//! Files below the session's roots are reached through the client's `fs/*` if it provides them, so
+//! that unsaved text in an editor counts, and else through [`attache_host`]'s jail, which keeps
+//! paths inside the roots. The client would refuse other files (FS-15); they are reached through a
+//! jail of their own, after a permission for exactly that path.
 
 mod commands;
 mod local;
@@ -100,12 +101,14 @@ impl Workspace {
         }
     }
 
-    /// Whether the old text of a file may be read without another permission: it is inside, or was read before.
+    /// Whether the old text of a file may be read without another permission: it is inside, or was
+    /// read before.
     pub(crate) fn can_read(&self, path: &WorkspacePath) -> bool {
         path.inside || self.read.lock().unwrap_or_else(PoisonError::into_inner).contains(&path.real)
     }
 
-    /// Reads text from line `line` on, at most `limit` lines. FS-01: through the client if it provides files.
+    /// Reads text from line `line` on, at most `limit` lines. FS-01: through the client if it
+    /// provides files.
     pub(crate) async fn read(
         &self,
         turn: &DetachedTurn,
@@ -117,15 +120,17 @@ impl Workspace {
         let Some(files) = client else { return self.read_local(path, line, limit).await };
         let read = files.read_lines(&path.named, line, limit).await;
         let text = read.map_err(|error| self.client_error(path, error))?;
-        // FS-13: some editors return an empty text for a missing file, and a model would believe it.
+        // FS-13: some editors return an empty text for a missing file, and a model would believe
+        // it.
         if text.is_empty() && !self.exists_local(path).await? {
             return Err(format!("no such file: {}", self.short(&path.named)));
         }
         Ok(text)
     }
 
-    /// Reads the whole text of a file that is to be changed; `None` if it does not exist. It is read from where it will be
-    /// written to, so that an unsaved buffer which the client cannot write does not end up on disk.
+    /// Reads the whole text of a file that is to be changed; `None` if it does not exist. It is
+    /// read from where it will be written to, so that an unsaved buffer which the client cannot
+    /// write does not end up on disk.
     pub(crate) async fn read_for_edit(
         &self,
         turn: &DetachedTurn,
@@ -146,7 +151,8 @@ impl Workspace {
         }
     }
 
-    /// Replaces a file's text, or creates the file. FS-02: through the client if it provides both reading and writing.
+    /// Replaces a file's text, or creates the file. FS-02: through the client if it provides both
+    /// reading and writing.
     pub(crate) async fn write(
         &self,
         turn: &DetachedTurn,

@@ -13,7 +13,8 @@ pub(super) fn body(info: &ModelInfo, request: &Request) -> Value {
         "stream": true,
         "messages": messages(info, request),
     });
-    // The cache works by prefix: tools and system prompt stay the same, so they end with the first mark.
+    // The cache works by prefix: tools and system prompt stay the same, so they end with the first
+    // mark.
     if !request.system.is_empty() {
         body["system"] = json!([{ "type": "text", "text": request.system, "cache_control": cache_mark() }]);
     }
@@ -68,8 +69,8 @@ fn messages(info: &ModelInfo, request: &Request) -> Vec<Value> {
             messages.push(json!({ "role": role, "content": content }));
         }
     }
-    // Marks at the user's last two messages: the one that the last request wrote to the cache, and the one that the next
-    // request will look for.
+    // Marks at the user's last two messages: the one that the last request wrote to the cache, and
+    // the one that the next request will look for.
     let users = messages.iter_mut().rev().filter(|message| message["role"] == "user").take(2);
     for message in users {
         if let Some(block) = message["content"].as_array_mut().and_then(|content| content.last_mut()) {

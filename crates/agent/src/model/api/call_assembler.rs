@@ -1,4 +1,5 @@
-//! Assembles tool calls that arrive in pieces, several at once, from servers that are careless about ids and indexes.
+//! Assembles tool calls that arrive in pieces, several at once, from servers that are careless
+//! about ids and indexes.
 
 use std::collections::HashSet;
 
@@ -43,13 +44,14 @@ impl CallAssembler {
         CallAssembler { used: used.collect(), all: Vec::new() }
     }
 
-    /// The stop reason of a finished response: some providers report the end of the turn although there are calls.
+    /// The stop reason of a finished response: some providers report the end of the turn although
+    /// there are calls.
     pub(super) fn stop(&self) -> Stop {
         if self.all.is_empty() { Stop::Done } else { Stop::Calls }
     }
 
-    /// Adds a piece to the call with its index or id. A second id with a name under the same index begins a new call; a piece
-    /// without either belongs to the last call.
+    /// Adds a piece to the call with its index or id. A second id with a name under the same index
+    /// begins a new call; a piece without either belongs to the last call.
     pub(super) fn take(&mut self, piece: Piece<'_>, out: &mut Vec<Event>) {
         let number = match self.find(&piece) {
             Some(number) => number,
@@ -82,8 +84,8 @@ impl CallAssembler {
         let named = piece.name.is_some();
         let brings = piece.json.as_ref().is_some_and(|json| !json.is_empty());
         let fits = |call: &OpenCall| {
-            // A name with arguments after complete arguments begins another call, whatever its index or id. A name that is
-            // repeated earlier is an echo.
+            // A name with arguments after complete arguments begins another call, whatever its
+            // index or id. A name that is repeated earlier is an echo.
             if named && brings && is_whole(&call.json) {
                 return false;
             }
@@ -116,7 +118,8 @@ impl CallAssembler {
         id
     }
 
-    /// Ends the call with this index; `json` is its whole arguments, if they did not arrive in pieces.
+    /// Ends the call with this index; `json` is its whole arguments, if they did not arrive in
+    /// pieces.
     pub(super) fn end(&mut self, index: u64, json: Option<&str>, out: &mut Vec<Event>) {
         if let Some(number) = self.all.iter().rposition(|call| !call.ended && call.index == Some(index)) {
             if let (Some(json), true) = (json, self.all[number].json.is_empty()) {
@@ -175,7 +178,8 @@ fn is_whole(json: &str) -> bool {
     matches!(serde_json::from_str(json), Ok(Value::Object(_)))
 }
 
-/// The arguments as an object. No text is an empty object, and some servers wrap the object into a string.
+/// The arguments as an object. No text is an empty object, and some servers wrap the object into a
+/// string.
 fn arguments(raw: &str) -> Result<Value, String> {
     if raw.trim().is_empty() {
         return Ok(Value::Object(serde_json::Map::new()));

@@ -49,7 +49,8 @@ fn messages(info: &ModelInfo, request: &Request) -> Vec<Value> {
     if !request.system.is_empty() {
         messages.push(json!({ "role": "system", "content": request.system }));
     }
-    // Thoughts are sent back only within their turn: some servers require that, and some refuse older ones.
+    // Thoughts are sent back only within their turn: some servers require that, and some refuse
+    // older ones.
     let turn = request.messages.iter().rposition(Message::starts_turn).unwrap_or(0);
     for (at, message) in request.messages.iter().enumerate() {
         match message.role {

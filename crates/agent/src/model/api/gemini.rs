@@ -63,7 +63,8 @@ fn contents(info: &ModelInfo, request: &Request) -> Vec<Value> {
                     if let Some(signature) = own_signature(&call.signature, info, "signature") {
                         value["thoughtSignature"] = signature.clone();
                     } else if unsigned {
-                        // The first call of a response must be signed; this value is the API's own for calls of other models.
+                        // The first call of a response must be signed; this value is the API's own
+                        // for calls of other models.
                         value["thoughtSignature"] = json!("skip_thought_signature_validator");
                     }
                     unsigned = false;

@@ -1,7 +1,7 @@
 //! The providers' protocols: how a request is written in each, and how a response is read.
 //!
-//! Nothing here does I/O: a request becomes a URL and a JSON body, and the messages of a response become events. `http_model.rs`
-//! sends, receives and retries.
+//! Nothing here does I/O: a request becomes a URL and a JSON body, and the messages of a response
+//! become events. `http_model.rs` sends, receives and retries.
 
 mod anthropic;
 mod call_assembler;

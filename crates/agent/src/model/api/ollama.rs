@@ -1,4 +1,5 @@
-//! Ollama's own chat. Unlike its OpenAI protocol, it can set the length of a conversation, which is short by default.
+//! Ollama's own chat. Unlike its OpenAI protocol, it can set the length of a conversation, which is
+//! short by default.
 
 use serde_json::{Value, json};
 

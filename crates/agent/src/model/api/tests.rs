@@ -1,4 +1,5 @@
-//! Each language read from recorded forms of answers, cut at every byte, and written for a conversation that has everything.
+//! Each language read from recorded forms of answers, cut at every byte, and written for a
+//! conversation that has everything.
 
 #![allow(clippy::unwrap_used)]
 

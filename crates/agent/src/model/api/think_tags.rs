@@ -1,4 +1,5 @@
-//! Splits thoughts between `<think>` and `</think>` from the beginning of a text, for servers that do not.
+//! Splits thoughts between `<think>` and `</think>` from the beginning of a text, for servers that
+//! do not.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {

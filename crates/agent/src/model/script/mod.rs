@@ -1,7 +1,8 @@
 //! A model that is played from a file, for demos and tests.
 //!
-//! `docs/guide/providers.md` describes the format. There is no state between requests: the next response follows from the
-//! conversation in the request, so a script continues after a restart and serves many sessions at once.
+//! `docs/guide/providers.md` describes the format. There is no state between requests: the next
+//! response follows from the conversation in the request, so a script continues after a restart and
+//! serves many sessions at once.
 
 mod parse;
 mod play;

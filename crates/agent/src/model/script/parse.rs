@@ -93,7 +93,8 @@ impl Head {
     }
 }
 
-/// Lines with their numbers, without comments and blank lines. Indented lines continue the line before.
+/// Lines with their numbers, without comments and blank lines. Indented lines continue the line
+/// before.
 fn logical_lines(text: &str) -> Vec<(usize, String)> {
     let mut lines: Vec<(usize, String)> = Vec::new();
     let mut blanks = 0;

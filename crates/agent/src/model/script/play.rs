@@ -40,8 +40,8 @@ fn turns(messages: &[Message]) -> Vec<View<'_>> {
         .collect()
 }
 
-/// The scene for the last turn. Each turn takes the first scene that fits and that no turn before it took; when all
-/// that fit are taken, the last of them is played again.
+/// The scene for the last turn. Each turn takes the first scene that fits and that no turn before
+/// it took; when all that fit are taken, the last of them is played again.
 fn scene<'a, 'r>(script: &'a Script, request: &'r Request) -> (Option<&'a Scene>, View<'r>) {
     let mut taken = vec![false; script.scenes.len()];
     let mut found = None;
@@ -59,8 +59,9 @@ fn scene<'a, 'r>(script: &'a Script, request: &'r Request) -> (Option<&'a Scene>
     (found.map(|(_, scene)| scene), last)
 }
 
-/// The step that comes next in a turn, and the results it answers. Steps are taken in order; one whose condition does not
-/// hold is passed over. The answers that were given already are gone through in the same way.
+/// The step that comes next in a turn, and the results it answers. Steps are taken in order; one
+/// whose condition does not hold is passed over. The answers that were given already are gone
+/// through in the same way.
 fn step<'a>(scene: &'a Scene, request: &Request, view: &View<'_>) -> Option<(&'a Step, String)> {
     let mut next = 0;
     let mut results = String::new();
