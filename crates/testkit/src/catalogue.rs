@@ -10,22 +10,22 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-/// What happens to a member, or to the object around it.
+/// The handling of an absent, `null` or malformed member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum Handling {
     /// The object is refused.
     Refused,
     /// As if the member were absent.
     Absent,
     /// The default takes its place.
     Default,
-    /// It is kept as it came.
+    /// It is kept unchanged.
     Kept,
     /// The entry is left out of its list.
     Skipped,
     /// Read as the value `other`.
     Other,
-    /// Not settled: any behaviour will do.
+    /// Unspecified: any behaviour is correct.
     Free,
 }
 
@@ -62,11 +62,11 @@ pub struct Field {
     /// Whether its absence refuses the object.
     pub required: bool,
     /// What `null` does.
-    pub null: Fate,
+    pub null: Handling,
     /// What a value of a wrong type does.
-    pub bad: Fate,
+    pub bad: Handling,
     /// What one malformed entry of a list does.
-    pub item: Fate,
+    pub item: Handling,
     /// What absence means, if it means a value.
     pub default: Option<Value>,
     /// Read and forgotten.
@@ -118,7 +118,7 @@ pub enum Kind {
         /// The member.
         tag: String,
         /// What an unknown tag does.
-        unknown: Fate,
+        unknown: Handling,
         /// The variant of objects without a tag.
         untagged: Option<String>,
         /// The variants.
@@ -131,7 +131,7 @@ pub enum Kind {
         /// The list.
         values: Vec<String>,
         /// What another string does.
-        unknown: Fate,
+        unknown: Handling,
     },
     /// Anything that is a plain type.
     Plain(Type),
@@ -210,12 +210,12 @@ fn shape(entry: &Value) -> Shape {
         Some("object") => Kind::Object,
         Some("tagged") => Kind::Tagged {
             tag: text(&entry["tag"]),
-            unknown: fate(&entry["unknown"]),
+            unknown: handling(&entry["unknown"]),
             untagged: entry["untagged"].as_str().filter(|name| *name != "bad").map(str::to_owned),
             variants: variants(entry),
         },
         Some("untagged") => Kind::Untagged(variants(entry)),
-        Some("enum") => Kind::Enum { values: texts(&entry["values"]), unknown: fate(&entry["unknown"]) },
+        Some("enum") => Kind::Enum { values: texts(&entry["values"]), unknown: handling(&entry["unknown"]) },
         Some("id") => Kind::Id,
         Some(plain) => Kind::Plain(ty(plain)),
         None => Kind::Plain(Type::Any),
@@ -254,18 +254,17 @@ fn fields(entry: &Value) -> Vec<Field> {
     let field = |field: &Value| {
         let required = field["req"] == true;
         let ty = ty(&text(&field["ty"]));
-        // Where the catalogue says nothing about a required member, nothing but its type will do; lists of things to
-        // show may be read with more patience.
-        let settled = |key: &str| match fate(&field[key]) {
-            Fate::Free if required && !matches!(ty, Type::List(_)) => Fate::Refused,
-            fate => fate,
+        // An unspecified required member must have its type; lists for display may be read leniently.
+        let settled = |key: &str| match handling(&field[key]) {
+            Handling::Free if required && !matches!(ty, Type::List(_)) => Handling::Refused,
+            handling => handling,
         };
         Field {
             name: text(&field["name"]),
             required,
             null: settled("null"),
             bad: settled("bad"),
-            item: fate(&field["item"]),
+            item: handling(&field["item"]),
             default: field.get("default").cloned(),
             drop: field["drop"] == true,
             ty,
@@ -274,15 +273,15 @@ fn fields(entry: &Value) -> Vec<Field> {
     entry["fields"].as_array().map(|list| list.iter().map(field).collect()).unwrap_or_default()
 }
 
-fn fate(value: &Value) -> Fate {
+fn handling(value: &Value) -> Handling {
     match value.as_str() {
-        Some("bad") => Fate::Refused,
-        Some("absent") => Fate::Absent,
-        Some("default") => Fate::Default,
-        Some("keep") => Fate::Kept,
-        Some("skip") => Fate::Skipped,
-        Some("other") => Fate::Other,
-        _ => Fate::Free,
+        Some("bad") => Handling::Refused,
+        Some("absent") => Handling::Absent,
+        Some("default") => Handling::Default,
+        Some("keep") => Handling::Kept,
+        Some("skip") => Handling::Skipped,
+        Some("other") => Handling::Other,
+        _ => Handling::Free,
     }
 }
 

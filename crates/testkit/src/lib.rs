@@ -1,19 +1,18 @@
-//! What Attaché's tests share: the protocol as data, and a judge that runs example messages against the crates.
+//! Shared parts of Attaché's tests: the protocol as data, and the verification of example messages.
 //!
 //! - [`catalogue`]: every version 1 type with the presence rules of its members, read from `data/types.jsonl`.
-//! - [`normal`]: brings two JSON values of one type into a form in which they can be compared.
-//! - [`sample`]: makes values of a type, minimal or random.
-//! - [`registry`]: type names tied to the types of `attache-wire`.
-//! - `processes`: who is left of the processes that a test has started.
-//! - [`line`](mod@line), [`judge`]: example files, and whether each line behaves as it says it should.
+//! - [`normal`]: the normal form of a JSON value, for comparisons.
+//! - [`sample`]: minimal and random values of a type.
+//! - [`registry`]: readers of the types of `attache-wire` by name.
+//! - `processes`: processes of a test that are still alive.
+//! - [`example`], [`verify`](mod@verify): example files, and their verification.
 //!
 //! None of this is for users of Attaché; the crate is not published.
 
 #![allow(clippy::expect_used, reason = "test data is part of the crate: if it is wrong, stop")]
 
 pub mod catalogue;
-pub mod judge;
-pub mod line;
+pub mod example;
 pub mod normal;
 #[cfg(target_os = "linux")]
 pub mod processes;
@@ -21,3 +20,4 @@ pub mod registry;
 pub mod sample;
 #[cfg(feature = "sdk")]
 pub mod semantic;
+pub mod verify;

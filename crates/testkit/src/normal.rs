@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::catalogue::{Catalogue, Fate, Field, Kind, MetaRule, Shape, Type, Variant};
+use crate::catalogue::{Catalogue, Field, Handling, Kind, MetaRule, Shape, Type, Variant};
 
 /// The members that an object of some type may have.
 #[derive(Debug, Default)]
@@ -87,9 +87,9 @@ impl Catalogue {
         }
         if value.is_null() {
             return match field.null {
-                Fate::Kept => Some(Value::Null),
-                Fate::Default if field.required => field.default.clone(),
-                Fate::Refused => Some(Value::Null),
+                Handling::Kept => Some(Value::Null),
+                Handling::Default if field.required => field.default.clone(),
+                Handling::Refused => Some(Value::Null),
                 _ => None,
             };
         }
@@ -165,7 +165,7 @@ impl Catalogue {
     }
 
     /// Output is minimal: what is absent is left out, not written as `null`.
-    pub fn says_no_nulls(&self, name: &str, written: &Value) -> Result<(), String> {
+    pub fn check_no_nulls(&self, name: &str, written: &Value) -> Result<(), String> {
         let Some(shape) = self.get(name) else { return Ok(()) };
         match self.idle_null(shape, written) {
             Some(member) => Err(format!("{name}: `{member}` is written as null, which says nothing")),
@@ -178,7 +178,8 @@ impl Catalogue {
         let mut members = Members::default();
         self.members(shape, map, &mut members);
         let idle = members.fields.iter().find(|field| {
-            map.get(&field.name) == Some(&Value::Null) && matches!(field.null, Fate::Absent | Fate::Default)
+            map.get(&field.name) == Some(&Value::Null)
+                && matches!(field.null, Handling::Absent | Handling::Default)
         });
         if let Some(field) = idle {
             return Some(field.name.clone());

@@ -1,4 +1,4 @@
-//! The names of the catalogue, tied to the types of `attache-wire`.
+//! Readers of the types of `attache-wire` by their names in the catalogue.
 
 use attache_wire::{Request, v1};
 use serde::Serialize;
@@ -27,7 +27,7 @@ pub fn readers() -> impl Iterator<Item = (&'static str, Reader)> {
     GROUPS.iter().flat_map(|(_, readers)| readers.iter().copied())
 }
 
-/// Types that never stand alone: they share an object with the union they belong to.
+/// Types that only occur inside of a union and share its object.
 pub const INNER: &[&str] = &["ElicitationFormMode", "ElicitationUrlMode", "IdleStateUpdate"];
 
 /// The reader of a type by its name in the catalogue.
@@ -35,7 +35,7 @@ pub fn reader(name: &str) -> Option<Reader> {
     readers().find(|(known, _)| *known == name).map(|(_, reader)| reader)
 }
 
-/// How a tolerant receiver reads the params of a request, where it reads more than the type allows.
+/// Returns the tolerant reader for the params of a method, if there is one.
 pub fn tolerant(method: &str) -> Option<Reader> {
     macro_rules! by_method {
         ($($request:ident),+ $(,)?) => {
@@ -57,7 +57,7 @@ pub fn tolerant(method: &str) -> Option<Reader> {
     ]
 }
 
-/// The same for results.
+/// Returns the tolerant reader for the result of a method, if there is one.
 pub fn tolerant_result(method: &str) -> Option<Reader> {
     fn providers(text: &str) -> Result<String, String> {
         written(v1::decode_tolerant_result::<v1::ListProvidersResponse>("providers/list", Some(&raw(text)?)))
@@ -75,5 +75,5 @@ fn raw(text: &str) -> Result<Box<RawValue>, String> {
 
 fn written<T: Serialize>(read: serde_json::Result<T>) -> Result<String, String> {
     let value = read.map_err(|error| error.to_string())?;
-    serde_json::to_string(&value).map_err(|error| format!("was read, but cannot be written: {error}"))
+    serde_json::to_string(&value).map_err(|error| format!("cannot be written: {error}"))
 }

@@ -2,17 +2,17 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::catalogue::{Catalogue, Fate, Field, Kind, MetaRule, Shape, Type, Variant};
+use crate::catalogue::{Catalogue, Field, Handling, Kind, MetaRule, Shape, Type, Variant};
 
-/// A small repeatable source of chance (xorshift64*), so that a failing test is repeated by its seed.
+/// A small repeatable source of rng (xorshift64*), so that a failing test is repeated by its seed.
 #[derive(Debug, Clone)]
-pub struct Chance(u64);
+pub struct Rng(u64);
 
-impl Chance {
+impl Rng {
     /// Starts from a seed.
     pub fn new(seed: u64) -> Self {
         // Neighbouring seeds must not give neighbouring streams, and the state must not be zero.
-        Chance(seed.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+        Rng(seed.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
     fn next(&mut self) -> u64 {
@@ -56,12 +56,12 @@ const TEXTS: &[&str] = &[
 impl Catalogue {
     /// The smallest value of a type: required members only.
     pub fn minimal(&self, name: &str) -> Value {
-        Maker { catalogue: self, chance: None }.shape(self.named(name))
+        Maker { catalogue: self, rng: None }.shape(self.named(name))
     }
 
     /// A random valid value of a type.
-    pub fn random(&self, name: &str, chance: &mut Chance) -> Value {
-        Maker { catalogue: self, chance: Some(chance) }.shape(self.named(name))
+    pub fn random(&self, name: &str, rng: &mut Rng) -> Value {
+        Maker { catalogue: self, rng: Some(rng) }.shape(self.named(name))
     }
 
     /// Values that are not of this type; empty if everything is.
@@ -83,7 +83,7 @@ impl Catalogue {
                 Kind::Plain(ty) => self.wrong(ty),
                 Kind::Enum { unknown, .. } => {
                     let mut list = vec![json!(5), json!({})];
-                    list.extend((*unknown == Fate::Refused).then(|| json!("no_such_value")));
+                    list.extend((*unknown == Handling::Refused).then(|| json!("no_such_value")));
                     list
                 }
                 Kind::Id => Vec::new(),
@@ -96,10 +96,10 @@ impl Catalogue {
     }
 }
 
-/// Makes values; without chance the smallest ones.
+/// Makes values; without rng the smallest ones.
 struct Maker<'a> {
     catalogue: &'a Catalogue,
-    chance: Option<&'a mut Chance>,
+    rng: Option<&'a mut Rng>,
 }
 
 impl Maker<'_> {
@@ -108,18 +108,18 @@ impl Maker<'_> {
         match &shape.kind {
             Kind::Plain(ty) => return self.ty(ty),
             Kind::Id => {
-                return match self.chance.as_mut().map(|chance| chance.below(3)) {
+                return match self.rng.as_mut().map(|rng| rng.below(3)) {
                     Some(0) => json!("id-1"),
                     Some(1) => json!(-1),
                     _ => json!(7),
                 };
             }
             Kind::Enum { values, unknown } => {
-                let Some(chance) = &mut self.chance else { return json!(values[0]) };
-                if *unknown == Fate::Kept && chance.one_in(4) {
+                let Some(rng) = &mut self.rng else { return json!(values[0]) };
+                if *unknown == Handling::Kept && rng.one_in(4) {
                     return json!("_own");
                 }
-                return json!(chance.pick(values));
+                return json!(rng.pick(values));
             }
             Kind::Untagged(variants) => {
                 let variant = self.choose(variants);
@@ -134,9 +134,9 @@ impl Maker<'_> {
                 }
             }
             Kind::Tagged { tag, unknown, variants, .. } => {
-                if *unknown == Fate::Kept
-                    && let Some(chance) = &mut self.chance
-                    && chance.one_in(8)
+                if *unknown == Handling::Kept
+                    && let Some(rng) = &mut self.rng
+                    && rng.one_in(8)
                 {
                     map.insert(tag.clone(), json!("_vendor"));
                     // An elicitation of an unknown mode still needs its scope; elsewhere it is one more member.
@@ -161,37 +161,37 @@ impl Maker<'_> {
     }
 
     fn choose<'v>(&mut self, variants: &'v [Variant]) -> &'v Variant {
-        match &mut self.chance {
-            Some(chance) => chance.pick(variants),
+        match &mut self.rng {
+            Some(rng) => rng.pick(variants),
             None => &variants[0],
         }
     }
 
     fn fields(&mut self, fields: &[Field], map: &mut Map<String, Value>) {
         for field in fields {
-            let present = match &mut self.chance {
+            let present = match &mut self.rng {
                 _ if field.required => true,
                 _ if field.drop => false,
-                Some(chance) => chance.one_in(2),
+                Some(rng) => rng.one_in(2),
                 None => false,
             };
             if !present {
                 continue;
             }
             let null = !field.required
-                && matches!(field.null, Fate::Absent | Fate::Kept)
-                && self.chance.as_mut().is_some_and(|chance| chance.one_in(5));
+                && matches!(field.null, Handling::Absent | Handling::Kept)
+                && self.rng.as_mut().is_some_and(|rng| rng.one_in(5));
             let value = if null { Value::Null } else { self.ty(&field.ty) };
             map.insert(field.name.clone(), value);
         }
     }
 
     fn meta(&mut self, rule: MetaRule, map: &mut Map<String, Value>) {
-        let Some(chance) = &mut self.chance else { return };
-        if rule == MetaRule::None || !chance.one_in(6) {
+        let Some(rng) = &mut self.rng else { return };
+        if rule == MetaRule::None || !rng.one_in(6) {
             return;
         }
-        let null = chance.one_in(4);
+        let null = rng.one_in(4);
         let meta = if null { Value::Null } else { json!({ "dev.example/x": [1, null, { "y": "z" }] }) };
         map.insert("_meta".to_owned(), meta);
     }
@@ -201,30 +201,30 @@ impl Maker<'_> {
         match ty {
             Type::Named(name) => self.shape(catalogue.named(name)),
             Type::List(item) => {
-                let length = self.chance.as_mut().map_or(0, |chance| chance.below(4));
+                let length = self.rng.as_mut().map_or(0, |rng| rng.below(4));
                 (0..length).map(|_| self.ty(item)).collect()
             }
             Type::Map(item) => {
-                let length = self.chance.as_mut().map_or(0, |chance| chance.below(3));
+                let length = self.rng.as_mut().map_or(0, |rng| rng.below(3));
                 let entry = |place| (format!("key {place}"), self.ty(item));
                 Value::Object((0..length).map(entry).collect())
             }
-            Type::Text => match &mut self.chance {
-                Some(chance) => json!(chance.pick(TEXTS)),
+            Type::Text => match &mut self.rng {
+                Some(rng) => json!(rng.pick(TEXTS)),
                 None => json!("x"),
             },
-            Type::Bool => json!(self.chance.as_mut().is_some_and(|chance| chance.one_in(2))),
-            Type::Number => match &mut self.chance {
-                Some(chance) => chance.pick(&[json!(0), json!(0.25), json!(-1.5e300), json!(3)]).clone(),
+            Type::Bool => json!(self.rng.as_mut().is_some_and(|rng| rng.one_in(2))),
+            Type::Number => match &mut self.rng {
+                Some(rng) => rng.pick(&[json!(0), json!(0.25), json!(-1.5e300), json!(3)]).clone(),
                 None => json!(1),
             },
-            Type::Int(low, high) => match &mut self.chance {
-                Some(chance) => int(*chance.pick(&[*low, *high, 0, 1, 42])),
+            Type::Int(low, high) => match &mut self.rng {
+                Some(rng) => int(*rng.pick(&[*low, *high, 0, 1, 42])),
                 None => json!(1),
             },
             Type::Object => json!({ "k": { "n": null } }),
-            Type::Any => match &mut self.chance {
-                Some(chance) => {
+            Type::Any => match &mut self.rng {
+                Some(rng) => {
                     let values = [
                         json!({ "a": [1, { "b": null }] }),
                         json!([1, "two"]),
@@ -232,7 +232,7 @@ impl Maker<'_> {
                         json!(0),
                         json!(false),
                     ];
-                    chance.pick(&values).clone()
+                    rng.pick(&values).clone()
                 }
                 None => json!({ "a": null }),
             },
@@ -248,21 +248,21 @@ fn int(number: i128) -> Value {
 }
 
 /// JSON text of a value with the members of every object in a random order.
-pub fn shuffled(value: &Value, chance: &mut Chance) -> String {
+pub fn shuffled(value: &Value, rng: &mut Rng) -> String {
     match value {
         Value::Object(map) => {
             let mut entries: Vec<_> = map.iter().collect();
             for place in (1..entries.len()).rev() {
-                entries.swap(place, chance.below(place + 1));
+                entries.swap(place, rng.below(place + 1));
             }
             let entries: Vec<String> = entries
                 .into_iter()
-                .map(|(key, value)| format!("{}:{}", Value::from(key.as_str()), shuffled(value, chance)))
+                .map(|(key, value)| format!("{}:{}", Value::from(key.as_str()), shuffled(value, rng)))
                 .collect();
             format!("{{{}}}", entries.join(","))
         }
         Value::Array(list) => {
-            let entries: Vec<String> = list.iter().map(|entry| shuffled(entry, chance)).collect();
+            let entries: Vec<String> = list.iter().map(|entry| shuffled(entry, rng)).collect();
             format!("[{}]", entries.join(","))
         }
         plain => plain.to_string(),

@@ -1,4 +1,4 @@
-//! An object whose member names are free.
+//! An object with free member names.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -24,7 +24,7 @@ impl<V> Fields<V> {
         self.iter().find(|(field, _)| *field == name).map(|(_, value)| value)
     }
 
-    /// Sets a field; one that is new comes last.
+    /// Sets a field; a new one is appended.
     pub fn insert(&mut self, name: impl Into<String>, value: V) {
         let name = name.into();
         match self.0.iter_mut().find(|(field, _)| *field == name) {
@@ -38,12 +38,12 @@ impl<V> Fields<V> {
         self.0.iter().map(|(name, value)| (&**name, value))
     }
 
-    /// How many there are.
+    /// The number of fields.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no fields.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

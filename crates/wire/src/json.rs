@@ -1,4 +1,4 @@
-//! Values whose form is not ours to know: free JSON, `_meta`, and three-state members.
+//! Free JSON, `_meta`, and members with three states.
 
 use std::fmt;
 
@@ -6,18 +6,17 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// Free JSON, kept as text: whatever its depth or size, it costs one allocation and is never taken apart unless
-/// somebody asks.
+/// Free JSON, kept as text: one allocation whatever its depth or size, parsed only on request.
 #[derive(Clone)]
 pub struct Json(Box<RawValue>);
 
 impl Json {
-    /// Any serializable value as JSON.
+    /// Serializes a value.
     pub fn new<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<Self> {
         serde_json::value::to_raw_value(value).map(Json::from)
     }
 
-    /// Takes JSON text; fails if it is none.
+    /// Validates JSON text.
     pub fn from_text(text: impl Into<String>) -> serde_json::Result<Self> {
         RawValue::from_string(text.into()).map(Json::from)
     }
@@ -86,7 +85,7 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
-/// `_meta`: an object that extensions attach to anything. It is carried along and never interpreted.
+/// `_meta`: custom metadata that extensions attach to any object. It is passed on and never interpreted.
 #[derive(Clone, PartialEq)]
 pub struct Meta(Json);
 
@@ -135,6 +134,7 @@ impl<'de> Deserialize<'de> for Meta {
 
 /// A member with three states: absent leaves the value as it is, `null` clears it, anything else replaces it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[allow(clippy::exhaustive_enums, reason = "a member has no fourth state")]
 pub enum Patch<T> {
     /// The member is absent.
     #[default]
@@ -146,12 +146,12 @@ pub enum Patch<T> {
 }
 
 impl<T> Patch<T> {
-    /// Whether nothing is to change.
+    /// Whether the patch changes nothing.
     pub fn is_keep(&self) -> bool {
         matches!(self, Patch::Keep)
     }
 
-    /// Changes a value as the patch says.
+    /// Applies the patch to a value.
     pub fn apply(self, value: &mut Option<T>) {
         match self {
             Patch::Keep => {}

@@ -1,14 +1,29 @@
-//! Every message of the Agent Client Protocol as a Rust type.
+//! The messages of the Agent Client Protocol as Rust types.
 //!
-//! This crate knows the shape of messages and nothing else: no sessions, no order, no I/O. It is tolerant where
-//! the protocol says so and strict where a wrong guess would start a process or lose data; what it writes is
-//! minimal and always valid.
+//! The crate contains types only: no sessions, no order, no I/O. Reading is tolerant where the protocol asks for it and
+//! strict where a wrong guess would start a process or lose data. Written messages are minimal and always valid.
 //!
-//! - [`v1`]: protocol version 1, in files by topic, with what was stable, unstable, and only in older drafts.
-//! - [`Json`], [`Meta`], [`Patch`]: values whose form is free, and members with three states.
-//! - [`Request`], [`Notification`]: which type travels under which method.
+//! - [`v1`]: protocol version 1, in files by topic.
+//! - [`Json`], [`Meta`], [`Patch`]: free JSON, metadata, and members with three states.
+//! - [`Request`], [`Notification`]: the methods of the types.
+//! - [`IntoField`]: the conversions that setters accept.
 //!
-//! Read [`v1`] first; `shape` only if you want to know how the tables work.
+//! # Features
+//!
+//! - `unstable`: types and fields that the specification marks as unstable. They may change with any release.
+//! - `drafts`: types and fields that only earlier drafts had; implies `unstable`.
+//!
+//! Without a feature, its fields are ignored like unknown ones, and updates of its kinds are read as unknown updates.
+//!
+//! Reading order: a topic such as `v1/content.rs`, then `shape/`.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+// The protocol grows: a new public type is non-exhaustive, or says why it cannot grow.
+#![warn(clippy::exhaustive_enums, clippy::exhaustive_structs)]
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 mod fields;
 mod into_field;

@@ -1,19 +1,19 @@
-//! Where Attaché reads otherwise than the official crate, on purpose.
+//! Intended differences between Attaché and the official crate.
 
 use serde_json::Value;
 
 use crate::mutation::Mutation;
 
-/// What both made of one changed value.
+/// The results of both for one mutated value.
 #[derive(Debug)]
 pub struct Case<'a> {
     /// The type.
     pub name: &'a str,
     /// The change.
     pub mutation: &'a Mutation,
-    /// What the official crate made of it, or why it refused it.
+    /// The result of the official crate.
     pub official: Result<Value, String>,
-    /// What Attaché made of it.
+    /// The result of Attaché.
     pub ours: Result<Value, String>,
 }
 
@@ -21,28 +21,28 @@ pub struct Case<'a> {
 pub struct Difference {
     /// The rule that asks for it.
     pub rule: &'static str,
-    /// What is different.
-    pub what: &'static str,
+    /// The difference.
+    pub summary: &'static str,
     /// Whether a case is an instance of it.
-    pub seen: fn(&Case<'_>) -> bool,
+    pub matches: fn(&Case<'_>) -> bool,
 }
 
-/// All of them.
+/// All documented differences.
 pub const DIFFERENCES: &[Difference] = &[
     Difference {
         rule: "RPC-25",
-        what: "objects are not read from positional arrays",
-        seen: |case| case.official.is_ok() && case.mutation.after.as_ref().is_some_and(Value::is_array),
+        summary: "objects are not read from positional arrays",
+        matches: |case| case.official.is_ok() && case.mutation.after.as_ref().is_some_and(Value::is_array),
     },
     Difference {
         rule: "RPC-25",
-        what: "a number is not the place of a variant in a list of variants",
-        seen: |case| case.changes("stopReason") && case.mutation.after.as_ref().is_some_and(Value::is_number),
+        summary: "a number is not the index of a variant",
+        matches: |case| case.changes("stopReason") && case.mutation.after.as_ref().is_some_and(Value::is_number),
     },
     Difference {
         rule: "AUTH-21",
-        what: "an auth method of an unknown type is not one of the agent's own",
-        seen: |case| {
+        summary: "an auth method of an unknown type is not an agent method",
+        matches: |case| {
             case.official.is_ok()
                 && case.changes("type")
                 && case.in_list_or_alone("authMethods", "AuthMethod")
@@ -50,20 +50,20 @@ pub const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         rule: "MCP-08",
-        what: "a server of an unknown type is refused and never becomes a process",
-        seen: |case| {
+        summary: "a server of an unknown type is refused and never becomes a process",
+        matches: |case| {
             case.ours.is_err() && case.changes("type") && case.in_list_or_alone("mcpServers", "McpServer")
         },
     },
     Difference {
         rule: "PROMPT-16",
-        what: "an update of an unknown kind is kept",
-        seen: |case| case.official.is_err() && case.changes("sessionUpdate"),
+        summary: "an update of an unknown kind is kept",
+        matches: |case| case.official.is_err() && case.changes("sessionUpdate"),
     },
     Difference {
         rule: "CONF-19",
-        what: "a value that says it is a boolean is not read as the id of a value",
-        seen: |case| {
+        summary: "a boolean value is not read as the id of a value",
+        matches: |case| {
             case.ours.is_err() && case.name == "SetSessionConfigOptionRequest" && case.changes("value")
         },
     },
@@ -72,16 +72,16 @@ pub const DIFFERENCES: &[Difference] = &[
 impl Case<'_> {
     /// Whether the change is in a member of this name.
     fn changes(&self, member: &str) -> bool {
-        self.mutation.place.rsplit('/').next() == Some(member)
+        self.mutation.pointer.rsplit('/').next() == Some(member)
     }
 
-    /// Whether it is inside such a list, or in the type of its entries.
+    /// Whether the change is inside of a list, or in a value of the type of its entries.
     fn in_list_or_alone(&self, list: &str, name: &str) -> bool {
-        self.name == name || self.mutation.place.split('/').any(|part| part == list)
+        self.name == name || self.mutation.pointer.split('/').any(|part| part == list)
     }
 }
 
-/// The difference that explains a case.
+/// Returns the difference that explains a case.
 pub fn documented(case: &Case<'_>) -> Option<&'static Difference> {
-    DIFFERENCES.iter().find(|difference| (difference.seen)(case))
+    DIFFERENCES.iter().find(|difference| (difference.matches)(case))
 }

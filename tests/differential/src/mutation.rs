@@ -1,30 +1,30 @@
-//! One thing changed in a valid value.
+//! Random changes of valid values.
 
-use attache_testkit::sample::Chance;
+use attache_testkit::sample::Rng;
 use serde_json::{Value, json};
 
-/// A change, and what it made.
+/// A change of one member or entry.
 #[derive(Debug, Clone)]
 pub struct Mutation {
-    /// Where, as a JSON pointer.
-    pub place: String,
-    /// What was there.
+    /// The location, as a JSON pointer.
+    pub pointer: String,
+    /// The value before.
     pub before: Value,
-    /// What is there now; `None` if it is gone.
+    /// The value after; `None` if it was removed.
     pub after: Option<Value>,
-    /// The whole value, changed.
+    /// The changed document.
     pub value: Value,
 }
 
 /// Changes one random member or entry; `None` if there is nothing to change.
-pub fn mutate(value: &Value, chance: &mut Chance) -> Option<Mutation> {
-    let mut places = Vec::new();
-    gather(value, String::new(), &mut places);
-    if places.is_empty() {
+pub fn mutate(value: &Value, rng: &mut Rng) -> Option<Mutation> {
+    let mut pointers = Vec::new();
+    gather(value, String::new(), &mut pointers);
+    if pointers.is_empty() {
         return None;
     }
-    let place = chance.pick(&places).clone();
-    let before = value.pointer(&place)?.clone();
+    let pointer = rng.pick(&pointers).clone();
+    let before = value.pointer(&pointer)?.clone();
     let wrong = [
         json!(null),
         json!(null),
@@ -38,12 +38,12 @@ pub fn mutate(value: &Value, chance: &mut Chance) -> Option<Mutation> {
         json!(["x", "y", "z"]),
         json!([before]),
     ];
-    let after = (!chance.one_in(4)).then(|| chance.pick(&wrong).clone());
+    let after = (!rng.one_in(4)).then(|| rng.pick(&wrong).clone());
     let mut changed = value.clone();
     match &after {
-        Some(after) => *changed.pointer_mut(&place)? = after.clone(),
+        Some(after) => *changed.pointer_mut(&pointer)? = after.clone(),
         None => {
-            let (parent, name) = place.rsplit_once('/')?;
+            let (parent, name) = pointer.rsplit_once('/')?;
             let name = name.replace("~1", "/").replace("~0", "~");
             match changed.pointer_mut(parent)? {
                 Value::Object(map) => drop(map.remove(&name)),
@@ -52,23 +52,23 @@ pub fn mutate(value: &Value, chance: &mut Chance) -> Option<Mutation> {
             }
         }
     }
-    Some(Mutation { place, before, after, value: changed })
+    Some(Mutation { pointer, before, after, value: changed })
 }
 
-fn gather(value: &Value, place: String, places: &mut Vec<String>) {
+fn gather(value: &Value, pointer: String, pointers: &mut Vec<String>) {
     match value {
         Value::Object(map) => {
             for (name, value) in map {
-                let place = format!("{place}/{}", name.replace('~', "~0").replace('/', "~1"));
-                places.push(place.clone());
-                gather(value, place, places);
+                let pointer = format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"));
+                pointers.push(pointer.clone());
+                gather(value, pointer, pointers);
             }
         }
         Value::Array(list) => {
             for (index, value) in list.iter().enumerate() {
-                let place = format!("{place}/{index}");
-                places.push(place.clone());
-                gather(value, place, places);
+                let pointer = format!("{pointer}/{index}");
+                pointers.push(pointer.clone());
+                gather(value, pointer, pointers);
             }
         }
         _ => {}

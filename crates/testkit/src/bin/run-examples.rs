@@ -5,33 +5,34 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use attache_testkit::judge::{Verdict, judge};
-use attache_testkit::line;
+use attache_testkit::example;
+use attache_testkit::verify::{Verdict, verify};
 
 fn main() -> ExitCode {
     let files: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
     let (mut good, mut bad, mut elsewhere) = (0usize, 0usize, 0usize);
     for file in &files {
-        let lines =
-            match std::fs::read(file).map_err(|error| error.to_string()).and_then(|bytes| line::read(&bytes))
-            {
-                Ok(lines) => lines,
-                Err(error) => {
-                    eprintln!("{file}: {error}");
-                    return ExitCode::from(2);
-                }
-            };
+        let lines = match std::fs::read(file)
+            .map_err(|error| error.to_string())
+            .and_then(|bytes| example::read(&bytes))
+        {
+            Ok(lines) => lines,
+            Err(error) => {
+                eprintln!("{file}: {error}");
+                return ExitCode::from(2);
+            }
+        };
         let mut out_of_scope: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         let (good_before, bad_before) = (good, bad);
         println!("{file}: {} lines", lines.len());
         for line in lines {
-            match judge(&line, attache_testkit::semantic::judge) {
-                Verdict::Good => good += 1,
+            match verify(&line, attache_testkit::semantic::verify) {
+                Verdict::Pass => good += 1,
                 Verdict::OutOfScope(why) => {
                     elsewhere += 1;
                     out_of_scope.entry(why).or_default().push(line.id);
                 }
-                Verdict::Bad(why) => {
+                Verdict::Fail(why) => {
                     bad += 1;
                     let about = [&line.method, &line.rule].map(String::as_str).join(" ");
                     println!("  {} ({}) does not behave: {why}", line.id, about.trim());

@@ -8,13 +8,13 @@ use tokio::sync::mpsc;
 use super::context::Context;
 use super::peer::{Peer, pair};
 use super::{to_agent, to_client};
-use crate::judge::{self, Verdict, expect_any};
-use crate::line::Line;
+use crate::example::Example;
+use crate::verify::{self, Verdict, expect_any};
 
 /// What the asker made of an answer.
 type Made = Result<String, String>;
 
-pub(super) async fn judge(line: &Line) -> Verdict {
+pub(super) async fn verify(line: &Example) -> Verdict {
     let made = match line.method.as_str() {
         "initialize" => initialized(line).await,
         "session/new" => opened(line).await,
@@ -25,7 +25,7 @@ pub(super) async fn judge(line: &Line) -> Verdict {
         "fs/write_text_file" => asked(line, "write").await,
         "terminal/create" => asked(line, "terminal").await,
         // Of the others the type tells all there is to tell.
-        _ => return judge::payload(line).into(),
+        _ => return verify::payload(line).into(),
     };
     made.and_then(|made| expect_any(&line.expect, |expect| fits(expect, &made))).into()
 }
@@ -43,14 +43,14 @@ fn fits(expect: &Value, made: &str) -> Result<(), String> {
 }
 
 /// The peer answers a request with the line, under the request's id.
-async fn answer_with(peer: &mut Peer, line: &Line, method: &str) -> Result<(), String> {
+async fn answer_with(peer: &mut Peer, line: &Example, method: &str) -> Result<(), String> {
     let request = peer.requested(method).await?;
     let mut answer = line.message.clone();
     answer["id"] = request["id"].clone();
     peer.send(&answer.to_string()).await
 }
 
-async fn initialized(line: &Line) -> Made {
+async fn initialized(line: &Example) -> Made {
     let (link, mut peer) = pair();
     let connecting = tokio::spawn(async move { Client::new().terminal_auth().connect(link).await });
     answer_with(&mut peer, line, "initialize").await?;
@@ -65,7 +65,7 @@ async fn initialized(line: &Line) -> Made {
 }
 
 /// A method that names a type is never taken for one without.
-fn skipped_malformed(agent: &AgentHandle, line: &Line) -> Result<(), String> {
+fn skipped_malformed(agent: &AgentHandle, line: &Example) -> Result<(), String> {
     let sent = line.message["result"]["authMethods"].as_array().cloned().unwrap_or_default();
     let typed = |id: &str| sent.iter().any(|method| method["id"] == id && method.get("type").is_some());
     let wrong = agent.auth_methods().iter().find_map(|method| match method {
@@ -75,7 +75,7 @@ fn skipped_malformed(agent: &AgentHandle, line: &Line) -> Result<(), String> {
     wrong.map_or(Ok(()), |id| Err(format!("`{id}` became a method of the agent's own")))
 }
 
-async fn opened(line: &Line) -> Made {
+async fn opened(line: &Example) -> Made {
     let (link, mut peer) = pair();
     let opening = tokio::spawn(async move {
         let agent = Client::new().connect(link).await?;
@@ -86,7 +86,7 @@ async fn opened(line: &Line) -> Made {
     finished(opening.await)
 }
 
-async fn prompted(line: &Line) -> Made {
+async fn prompted(line: &Example) -> Made {
     let (link, mut peer) = pair();
     let prompting = tokio::spawn(async move {
         let agent = Client::new().connect(link).await?;
@@ -106,7 +106,7 @@ fn finished(outcome: Result<attache::Result<()>, tokio::task::JoinError>) -> Mad
 }
 
 /// An agent asks within a turn; the prompt says what.
-async fn asked(line: &Line, what: &str) -> Made {
+async fn asked(line: &Example, what: &str) -> Made {
     let (findings, mut found) = mpsc::channel(1);
     let (agent, mut peer) = to_agent::start(&Context::of(line), "sess-1", findings);
     let running = tokio::spawn(agent);

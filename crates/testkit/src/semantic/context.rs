@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::line::Line;
+use crate::example::Example;
 
 /// Rules about something that was not advertised although the request fits its type.
 const NOT_ADVERTISED: &[&str] =
@@ -10,11 +10,11 @@ const NOT_ADVERTISED: &[&str] =
 
 /// Reads a line for what its context must be.
 pub(super) struct Context<'a> {
-    line: &'a Line,
+    line: &'a Example,
 }
 
 impl<'a> Context<'a> {
-    pub(super) fn of(line: &'a Line) -> Self {
+    pub(super) fn of(line: &'a Example) -> Self {
         Context { line }
     }
 

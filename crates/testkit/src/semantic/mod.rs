@@ -1,7 +1,7 @@
-//! Lines whose error lies in the context: a real agent or client gets them, over a link in memory.
+//! Examples whose error depends on the context: they are sent to a real agent or client over a link in memory.
 //!
-//! What the context must be follows from the line itself: its method, its rule, the code it expects and the words that
-//! say why it is wrong (`context`). The other end is a `peer` that writes raw lines.
+//! The context follows from the example: its method, its rule, the expected code and the reason (`context`). The other
+//! end is a `peer` that writes raw lines.
 
 mod answers;
 mod context;
@@ -13,83 +13,84 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::judge::{self, Verdict, expect_any};
-use crate::line::Line;
+use crate::example::Example;
+use crate::verify::{self, Verdict, expect_any};
 
-/// A peer that does not answer at all is a failure too; nothing here takes longer than a blink.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Time after which a missing response is a failure.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Sets up the context that the line calls for, sends it, and compares what comes back.
-pub fn judge(line: &Line) -> Verdict {
+/// Sets up the context of the example, sends it, and compares the response.
+pub fn verify(line: &Example) -> Verdict {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let Ok(runtime) = runtime else { return Verdict::Bad("no runtime".to_owned()) };
+    let Ok(runtime) = runtime else { return Verdict::Fail("no runtime".to_owned()) };
     runtime.block_on(async {
-        match tokio::time::timeout(PATIENCE, run(line)).await {
+        match tokio::time::timeout(TIMEOUT, run(line)).await {
             Ok(verdict) => verdict,
-            Err(_) => Verdict::Bad("no answer".to_owned()),
+            Err(_) => Verdict::Fail("no answer".to_owned()),
         }
     })
 }
 
-/// What a peer that offers everything answers to a valid request.
-pub fn answer(line: &Line) -> Result<Option<Value>, String> {
+/// Returns the response of a peer with all capabilities to a valid request.
+pub fn answer(line: &Example) -> Result<Option<Value>, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     runtime.block_on(async {
-        let heard = async {
-            if line.dir == "a2c" { to_client::heard(line).await } else { to_agent::heard(line).await }
+        let responses = async {
+            if line.dir == "a2c" { to_client::responses(line).await } else { to_agent::responses(line).await }
         };
-        let heard = tokio::time::timeout(PATIENCE, heard).await.map_err(|_| "no answer".to_owned())??;
-        match heard.stray.first() {
+        let responses =
+            tokio::time::timeout(TIMEOUT, responses).await.map_err(|_| "no answer".to_owned())??;
+        match responses.stray.first() {
             Some(stray) => Err(format!("answered {stray}")),
-            None => Ok(heard.answer),
+            None => Ok(responses.answer),
         }
     })
 }
 
-async fn run(line: &Line) -> Verdict {
+async fn run(line: &Example) -> Verdict {
     if line.is_answer() {
-        // An answer to nothing in particular is a matter of the envelope.
+        // A response without a method is verified by its envelope.
         return if line.method.is_empty() {
-            judge::envelope(line).into()
+            verify::envelope(line).into()
         } else {
-            answers::judge(line).await
+            answers::verify(line).await
         };
     }
     let outcome = match line.dir.as_str() {
-        "c2a" => to_agent::heard(line).await.map(|heard| vec![heard]),
-        "a2c" => to_client::heard(line).await.map(|heard| vec![heard]),
-        _ => match (to_agent::heard(line).await, to_client::heard(line).await) {
+        "c2a" => to_agent::responses(line).await.map(|responses| vec![responses]),
+        "a2c" => to_client::responses(line).await.map(|responses| vec![responses]),
+        _ => match (to_agent::responses(line).await, to_client::responses(line).await) {
             (Ok(agent), Ok(client)) => Ok(vec![agent, client]),
             (Err(failure), _) | (_, Err(failure)) => Err(failure),
         },
     };
-    outcome.and_then(|all| all.iter().try_for_each(|heard| expected(line, heard))).into()
+    outcome.and_then(|all| all.iter().try_for_each(|responses| expected(line, responses))).into()
 }
 
-/// What came back for a line.
+/// The responses to an example.
 #[derive(Debug, Default)]
-struct Heard {
-    /// The answer that bears the line's id.
+struct Responses {
+    /// The response with the id of the example.
     answer: Option<Value>,
-    /// Answers that bear no id of ours.
+    /// Responses with other ids.
     stray: Vec<Value>,
 }
 
 /// Rules that leave it to the receiver whether it refuses or makes the best of it, with what ours makes.
 const TOLERATED: &[(&str, &str)] = &[
-    // Line 0 is read as line 1.
+    // Example 0 is read as line 1.
     ("FS-14", "fs/read_text_file"),
 ];
 
-fn expected(line: &Line, heard: &Heard) -> Result<(), String> {
+fn expected(line: &Example, responses: &Responses) -> Result<(), String> {
     let tolerated = TOLERATED.contains(&(line.rule.as_str(), line.method.as_str()));
     expect_any(&line.expect, |expect| {
-        if let Some(stray) = heard.stray.first() {
+        if let Some(stray) = responses.stray.first() {
             return Err(format!("answered {stray}"));
         }
         let request = line.kind == "request";
-        let answer = heard.answer.as_ref();
+        let answer = responses.answer.as_ref();
         if let Some(code) = expect["code"].as_i64() {
             return match answer {
                 Some(answer) if answer["error"]["code"] == code => Ok(()),
@@ -101,7 +102,7 @@ fn expected(line: &Line, heard: &Heard) -> Result<(), String> {
         if expect["ignored"] == true {
             return answer.map_or(Ok(()), |answer| Err(format!("answered {answer}")));
         }
-        // A line that only a person can judge is handed on like any other.
+        // An example that only a person can assess is accepted like a valid one.
         if expect["accept"] == true || expect["reviewed"] == true {
             return match answer {
                 Some(answer) if answer.get("error").is_none() => Ok(()),
@@ -109,6 +110,6 @@ fn expected(line: &Line, heard: &Heard) -> Result<(), String> {
                 other => Err(format!("not accepted: {other:?}")),
             };
         }
-        Err(format!("an expectation that is not known here: {expect}"))
+        Err(format!("an unknown expectation: {expect}"))
     })
 }

@@ -6,8 +6,8 @@ use tokio::io::{
     AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf, duplex, split,
 };
 
-use super::Heard;
-use crate::line::Line;
+use super::Responses;
+use crate::example::Example;
 
 /// A peer that does only what it is told.
 pub(super) struct Peer {
@@ -92,24 +92,24 @@ impl Peer {
 
     /// Sends the line, then a request that nobody serves; what comes up to the answer of the latter, and for a
     /// request up to its own answer, is what the line caused (RPC-04).
-    pub(super) async fn exchange(&mut self, line: &Line, text: &str) -> Result<Heard, String> {
+    pub(super) async fn exchange(&mut self, line: &Example, text: &str) -> Result<Responses, String> {
         let id = &line.message["id"];
         self.send(text).await?;
         self.send(r#"{"jsonrpc":"2.0","id":"probe","method":"_attache.test/probe"}"#).await?;
-        let mut heard = Heard::default();
+        let mut responses = Responses::default();
         let mut probed = false;
-        while !probed || (line.kind == "request" && heard.answer.is_none()) {
+        while !probed || (line.kind == "request" && responses.answer.is_none()) {
             let message = self.next().await?.ok_or("it left instead of answering")?;
             if message.get("method").is_some() {
                 self.keep(message);
             } else if message["id"] == "probe" {
                 probed = true;
             } else if line.kind == "request" && message["id"] == *id {
-                heard.answer = Some(message);
+                responses.answer = Some(message);
             } else {
-                heard.stray.push(message);
+                responses.stray.push(message);
             }
         }
-        Ok(heard)
+        Ok(responses)
     }
 }

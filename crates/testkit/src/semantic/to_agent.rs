@@ -11,17 +11,17 @@ use attache::{Error, Prompt, Result, StopReason};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::Heard;
+use super::Responses;
 use super::context::Context;
 use super::peer::{Peer, pair};
-use crate::line::Line;
+use crate::example::Example;
 
 /// The id of sessions that no line names.
 const SESSION: &str = "sess-1";
 const CWD: &str = "/home/ada/demo";
 
 /// Sends a line to an agent in the context it calls for.
-pub(super) async fn heard(line: &Line) -> Result<Heard, String> {
+pub(super) async fn responses(line: &Example) -> Result<Responses, String> {
     let context = Context::of(line);
     let id = context.param("sessionId").unwrap_or(SESSION).to_owned();
     let (findings, _) = mpsc::channel(1);
@@ -38,9 +38,9 @@ pub(super) async fn heard(line: &Line) -> Result<Heard, String> {
             open(&mut peer, &context, line).await?;
         }
     }
-    let heard = peer.exchange(line, &text).await?;
+    let responses = peer.exchange(line, &text).await?;
     running.abort();
-    Ok(heard)
+    Ok(responses)
 }
 
 /// The first words of a client that can do everything.
@@ -55,7 +55,7 @@ pub(super) async fn greet(peer: &mut Peer) -> Result<Value, String> {
 }
 
 /// Opens the session that the line names, and closes it again if that is what the line is about.
-async fn open(peer: &mut Peer, context: &Context<'_>, line: &Line) -> Result<(), String> {
+async fn open(peer: &mut Peer, context: &Context<'_>, line: &Example) -> Result<(), String> {
     let opened = peer.ask("session/new", json!({ "cwd": CWD, "mcpServers": [] })).await?;
     if context.gone() {
         let method = if context.says(&["delete"]) { "session/delete" } else { "session/close" };

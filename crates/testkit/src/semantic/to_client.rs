@@ -5,16 +5,16 @@ use attache::wire::v1::*;
 use attache::{Error, Result};
 use serde_json::json;
 
-use super::Heard;
+use super::Responses;
 use super::context::Context;
 use super::peer::{Peer, pair};
-use crate::line::Line;
+use crate::example::Example;
 
 const SESSION: &str = "sess-1";
 const CWD: &str = "/home/ada/demo";
 
 /// Sends a line to a client in the context it calls for.
-pub(super) async fn heard(line: &Line) -> Result<Heard, String> {
+pub(super) async fn responses(line: &Example) -> Result<Responses, String> {
     let context = Context::of(line);
     let (link, mut peer) = pair();
     let client = client(&context);
@@ -37,9 +37,9 @@ pub(super) async fn heard(line: &Line) -> Result<Heard, String> {
     peer.answer(&opening, json!({ "sessionId": named })).await?;
     peer.requested("session/prompt").await?;
     let text = with_terminal(&mut peer, &context, line, &named).await?;
-    let heard = peer.exchange(line, &text).await?;
+    let responses = peer.exchange(line, &text).await?;
     running.abort();
-    Ok(heard)
+    Ok(responses)
 }
 
 /// The first words of an agent that can do everything.
@@ -61,7 +61,7 @@ pub(super) async fn greet(peer: &mut Peer) -> Result<(), String> {
 async fn with_terminal(
     peer: &mut Peer,
     context: &Context<'_>,
-    line: &Line,
+    line: &Example,
     session: &str,
 ) -> Result<String, String> {
     let about_one = line.method.starts_with("terminal/") && context.param("terminalId").is_some();

@@ -3,17 +3,19 @@
 #![cfg(feature = "sdk")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
-use attache_testkit::judge::{Verdict, judge};
-use attache_testkit::{line, semantic};
+use attache_rpc::code;
+use attache_testkit::verify::{Verdict, verify};
+use attache_testkit::{example, semantic};
+use attache_wire::v1::ErrorCode;
 
 fn run(bytes: &[u8], at_least: usize) {
-    let lines = line::read(bytes).expect("an example file");
+    let lines = example::read(bytes).expect("an example file");
     let mut failures = Vec::new();
     let mut good = 0;
     for line in lines.iter().filter(|line| line.class.as_deref() == Some("semantic")) {
-        match judge(line, semantic::judge) {
-            Verdict::Good => good += 1,
-            Verdict::Bad(why) => {
+        match verify(line, semantic::verify) {
+            Verdict::Pass => good += 1,
+            Verdict::Fail(why) => {
                 failures.push(format!("{} ({}, {}): {why}", line.id, line.method, line.rule))
             }
             Verdict::OutOfScope(_) => {}
@@ -41,7 +43,8 @@ const ELSEWHERE: &[&str] = &["V-033", "V-053", "V-188", "V-214"];
 /// Refusing for reasons of its own is a peer's right; calling a valid message malformed is not.
 #[test]
 fn no_valid_message_is_called_malformed() {
-    let lines = line::read(include_bytes!("../../../wire/tests/data/valid.jsonl")).expect("an example file");
+    let lines =
+        example::read(include_bytes!("../../../wire/tests/data/valid.jsonl")).expect("an example file");
     let mut failures = Vec::new();
     let mut asked = 0;
     for line in lines.iter().filter(|line| line.version == 1 && !line.is_answer() && line.dir != "cond") {
@@ -60,4 +63,22 @@ fn no_valid_message_is_called_malformed() {
         }
     }
     assert!(failures.is_empty(), "{} of {asked}:\n{}", failures.len(), failures.join("\n"));
+}
+
+/// `attache-rpc` and `attache-wire` do not depend on each other, so each has a table of the error codes.
+#[test]
+fn both_tables_of_error_codes_are_equal() {
+    let pairs = [
+        (code::PARSE_ERROR, ErrorCode::PARSE_ERROR),
+        (code::INVALID_REQUEST, ErrorCode::INVALID_REQUEST),
+        (code::METHOD_NOT_FOUND, ErrorCode::METHOD_NOT_FOUND),
+        (code::INVALID_PARAMS, ErrorCode::INVALID_PARAMS),
+        (code::INTERNAL_ERROR, ErrorCode::INTERNAL_ERROR),
+        (code::CANCELLED, ErrorCode::REQUEST_CANCELLED),
+        (code::AUTH_REQUIRED, ErrorCode::AUTH_REQUIRED),
+        (code::RESOURCE_NOT_FOUND, ErrorCode::RESOURCE_NOT_FOUND),
+    ];
+    for (rpc, wire) in pairs {
+        assert_eq!(ErrorCode(rpc), wire);
+    }
 }

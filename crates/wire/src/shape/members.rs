@@ -1,4 +1,4 @@
-//! Objects that fit no table: members are taken one by one, then the rest goes to whoever wants it.
+//! Objects that fit no table: members are taken one by one, and the rest stays available.
 
 use serde::de::value::StrDeserializer;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, IntoDeserializer, MapAccess, Visitor};
@@ -9,7 +9,7 @@ use super::raw::Raw;
 use crate::Json;
 use crate::fields::MAX_MEMBERS;
 
-/// The members of one object, undecoded, in the order in which they came.
+/// The undecoded members of one object, in their order on the wire.
 pub(crate) struct Members<'de>(Vec<(String, Raw<'de>)>);
 
 impl<'de> Members<'de> {
@@ -25,7 +25,7 @@ impl<'de> Members<'de> {
         Ok(Members(entries))
     }
 
-    /// Takes a member out and reads it in mode `M`.
+    /// Removes a member and reads it in mode `M`.
     pub(crate) fn take<M: Mode<T>, T, E: Error>(&mut self, name: &'static str) -> Result<T, E> {
         // As in objects read from a table, the last of several equal names counts.
         let mut found = None;
@@ -42,17 +42,17 @@ impl<'de> Members<'de> {
         }
     }
 
-    /// Whether a member is there and not `null`.
+    /// Whether a member is present and not `null`.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(key, value)| key == name && !value.is_null())
     }
 
-    /// The members that were not taken, as they came.
+    /// Returns the remaining members.
     pub(crate) fn into_entries(self) -> Vec<(String, Json)> {
         self.0.into_iter().map(|(name, value)| (name, value.into_json())).collect()
     }
 
-    /// The members that were not taken, as something to read an object from.
+    /// Returns the remaining members as the input for another object.
     pub(crate) fn rest<E: Error>(self) -> Rest<'de, E> {
         Rest { entries: self.0.into_iter(), value: None, error: std::marker::PhantomData }
     }
@@ -94,7 +94,7 @@ impl<'de, E: Error> MapAccess<'de> for Rest<'de, E> {
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, E> {
         match self.value.take() {
             Some(raw) => raw.read(seed).map_err(E::custom),
-            None => Err(E::custom("a value was asked for before its name")),
+            None => Err(E::custom("value requested before its name")),
         }
     }
 }

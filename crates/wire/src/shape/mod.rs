@@ -1,13 +1,12 @@
-//! How wire types are shaped: the small machinery under the tables in [`crate::v1`].
+//! Macros that declare message types as tables.
 //!
-//! A message type is written as a table, one line per member, and every line names the *mode* in which the
-//! member is read: what happens when it is absent, `null` or malformed. That is the whole of the catalogue's
-//! presence column, so a table can be checked against it line by line. Reading order: [`object`](mod@object)
-//! (members of one object), [`modes`], [`tagged`](mod@tagged) (unions that are told apart by one member),
-//! [`text`](mod@text) (string enums and ids), [`members`] (objects that fit no table), [`raw`] (what is put aside).
+//! A table has one line per member, with its wire name and its *mode*: the handling of an absent, `null` or malformed
+//! value. Reading order: [`object`](mod@object) (structs), [`modes`], [`tagged`](mod@tagged) (unions with a tag),
+//! [`text`](mod@text) (string enums and ids), [`transparent`](mod@transparent) (newtypes), [`members`] (objects
+//! that fit no table), [`raw`] (values that are read later).
 //!
-//! What is *not* here: `serde_derive`. Derived structs read positional arrays, which the protocol refuses
-//! (RPC-25), and buffer whole objects to find a tag; both are done differently on purpose.
+//! `serde_derive` is not used: derived structs accept positional arrays, which the protocol refuses (RPC-25), and
+//! buffer whole objects to find a tag.
 
 pub(crate) mod members;
 pub(crate) mod modes;
@@ -19,7 +18,7 @@ pub(crate) mod transparent;
 
 pub(crate) use members::Members;
 pub(crate) use modes::*;
-pub(crate) use object::{FromMap, ToMap, markers, object};
+pub(crate) use object::{FromMap, ToMap, empty_objects, object};
 pub(crate) use tagged::tagged;
-pub(crate) use text::{closed_enum, id, open_enum};
+pub(crate) use text::{closed_enum, ids, open_enum};
 pub(crate) use transparent::transparent;

@@ -1,4 +1,4 @@
-//! `object!`: a struct whose members are a table of names and modes.
+//! `object!`: a struct declared as a table of names and modes.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 
-/// Builds itself from the members of an object, wherever they come from.
+/// A type that is read from the members of an object.
 pub(crate) trait FromMap: Sized {
     /// The type's name, for error messages.
     const NAME: &'static str;
@@ -16,7 +16,7 @@ pub(crate) trait FromMap: Sized {
     fn from_map<'de, A: MapAccess<'de>>(map: A) -> Result<Self, A::Error>;
 }
 
-/// Writes its members into an object that somebody else opened.
+/// A type that writes its members into an open object.
 pub(crate) trait ToMap {
     /// Adds the members.
     fn to_map<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error>;
@@ -35,7 +35,7 @@ impl<T: ToMap> ToMap for Box<T> {
     }
 }
 
-/// Reads a whole object. RPC-25: only from an object; there is no `visit_seq`.
+/// Reads an object. RPC-25: arrays are refused, because there is no `visit_seq`.
 pub(crate) fn read<'de, T: FromMap, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     let visitor = ObjectVisitor(PhantomData);
     if T::NULLABLE { deserializer.deserialize_any(visitor) } else { deserializer.deserialize_map(visitor) }
@@ -72,7 +72,7 @@ impl<'de, E: Error> MapAccess<'de> for Empty<E> {
     }
 }
 
-/// Reads a member name as its place in a table; a name that is not there is the table's length.
+/// Reads a member name as its index in a table; an unknown name is the table's length.
 pub(crate) struct KeyIn(pub(crate) &'static [&'static str]);
 
 impl<'de> DeserializeSeed<'de> for KeyIn {
@@ -92,7 +92,7 @@ impl Visitor<'_> for KeyIn {
     }
 }
 
-/// Says in which member a value was wrong.
+/// Adds the name of the member to an error.
 pub(crate) fn in_member<E: Error>(name: &'static str) -> impl FnOnce(E) -> E {
     move |error| E::custom(format_args!("in `{name}`: {error}"))
 }
@@ -139,9 +139,12 @@ macro_rules! object {
     };
 }
 
-/// Declares capabilities that are objects without members of their own: their presence says yes (INIT-19).
-macro_rules! markers {
-    ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {
+/// Declares objects that have no member but `_meta`: empty messages, and capabilities whose presence says yes (INIT-19).
+macro_rules! empty_objects {
+    ([nullable] $($(#[$doc:meta])* $name:ident,)+) => {
+        $($crate::shape::object! { $(#[$doc])* pub struct $name [nullable] {} })+
+    };
+    ($($(#[$doc:meta])* $name:ident,)+) => {
         $($crate::shape::object! { $(#[$doc])* pub struct $name {} })+
     };
 }
@@ -285,4 +288,4 @@ macro_rules! flag {
     };
 }
 
-pub(crate) use {argument, converted, default_if_empty, flag, markers, object, object_impl};
+pub(crate) use {argument, converted, default_if_empty, empty_objects, flag, object, object_impl};

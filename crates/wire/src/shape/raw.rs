@@ -1,8 +1,7 @@
-//! JSON text that is put aside to be read later, borrowed from the input where that is possible.
+//! JSON text that is read later, borrowed from the input if possible.
 //!
-//! `serde_json` can only lend raw text (`&RawValue`, which refuses input that is a stream or a tree) or copy it
-//! (`Box<RawValue>`). Members that are put aside can be megabytes of file content, so [`Raw`] does whichever the
-//! input allows.
+//! `serde_json` either borrows raw text (`&RawValue`, which fails for streams and trees) or copies it
+//! (`Box<RawValue>`). Members can be megabytes of file content, so [`Raw`] borrows whenever the input allows it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,8 +14,8 @@ use serde_json::value::RawValue;
 use super::tagged::AnyStr;
 use crate::Json;
 
-/// The name under which `serde_json` hands out raw text. If it ever knows another one, it answers with
-/// `visit_newtype_struct` and the text is copied: slower, not wrong.
+/// The name by which `serde_json` passes raw text. With an unknown name it calls `visit_newtype_struct`, and the
+/// text is copied: slower, but correct.
 const TOKEN: &str = "$serde_json::private::RawValue";
 
 /// Any JSON value as text.

@@ -1,8 +1,7 @@
-//! `tagged!`: a union told apart by one member of the object.
+//! `tagged!`: a union whose variant is named by one member of the object.
 //!
-//! When the tag is the object's first member the variant reads the rest straight from the input. When it is not
-//! (some peers write it last) the members before it are kept as raw text and replayed; nothing is ever parsed
-//! into a tree.
+//! If the tag is the first member, the variant reads the rest directly from the input. Otherwise the members before
+//! it are kept as raw text and replayed; nothing is parsed into a tree.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,8 +14,9 @@ use serde::ser::{Serialize, Serializer};
 use super::raw::Raw;
 use crate::Json;
 
-/// A variant that this version of the protocol does not know, kept as it came.
+/// A variant that this version of the protocol does not know, kept unchanged.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Unknown {
     /// The tag's value.
     pub tag: String,
@@ -50,7 +50,7 @@ impl Serialize for Unknown {
     }
 }
 
-/// What a union must know to be read.
+/// A union that is read by its tag.
 pub(crate) trait Tagged: Sized {
     const NAME: &'static str;
     const TAG: &'static str;
@@ -78,7 +78,7 @@ impl<'de, T: Tagged> Visitor<'de> for TaggedVisitor<T> {
     }
 }
 
-/// How many members may stand before the tag: those are kept, and no object has as many.
+/// Maximum number of members before the tag, which are buffered.
 const MAX_BEFORE_TAG: usize = 256;
 
 /// Finds the tag among an object's members and reads the variant.
@@ -106,8 +106,9 @@ pub(crate) fn from_members<'de, T: Tagged, A: MapAccess<'de>>(mut map: A) -> Res
     T::untagged(Replay { before: before.into_iter(), value: None, rest: map })
 }
 
-/// A string, borrowed from the input where that is possible.
+/// A string, borrowed from the input if possible.
 #[derive(Clone, Copy, Debug)]
+#[allow(clippy::exhaustive_structs, reason = "a seed without state")]
 pub struct AnyStr;
 
 impl<'de> DeserializeSeed<'de> for AnyStr {
@@ -210,7 +211,7 @@ macro_rules! tagged {
             $($(#[doc = $vdoc])* $(#[cfg($vcfg)])? $variant($ty),)+
             $($(#[$udoc])* $uvariant($uty),)?
             $(
-                /// What this version of the protocol does not know, kept as it came.
+                /// An unknown variant, kept unchanged.
                 $(#[$kdoc])*
                 $kvariant($crate::Unknown),
             )?
@@ -261,7 +262,7 @@ macro_rules! tagged {
     };
 }
 
-/// Makes the union from what its variants hold.
+/// Converts payloads to the union.
 macro_rules! from_variants {
     ([] $name:ident $($(#[cfg($cfg:meta)])? $variant:ident($ty:ty))+) => {
         $($(#[cfg($cfg)])?

@@ -1,9 +1,9 @@
-//! `id!`, `closed_enum!`, `open_enum!`: everything that is a string on the wire.
+//! `ids!`, `closed_enum!`, `open_enum!`: types that are strings on the wire.
 
-/// Declares an opaque string: compared, never taken apart. Cloning one is cheap.
-macro_rules! id {
-    ($(#[$doc:meta])* $name:ident) => {
-        $(#[$doc])*
+/// Declares opaque strings, which are compared and never parsed. Clones are cheap.
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident,)+) => {
+        $($(#[$doc])*
         #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct $name(std::sync::Arc<str>);
 
@@ -73,11 +73,11 @@ macro_rules! id {
                 use serde::de::DeserializeSeed;
                 $crate::shape::tagged::AnyStr.deserialize(deserializer).map(|text| $name((&*text).into()))
             }
-        }
+        })+
     };
 }
 
-/// Declares a string enum. A value that is not listed is refused, or, with `else Variant`, read as that variant.
+/// Declares a string enum. An unlisted value is refused, or read as `Variant` with `else Variant`.
 macro_rules! closed_enum {
     ($(#[$doc:meta])* pub enum $name:ident {
         $($(#[$vdoc:meta])* $variant:ident = $value:literal),+ $(,)?
@@ -124,7 +124,7 @@ macro_rules! closed_enum {
     };
 }
 
-/// Declares a string enum that keeps values it does not know.
+/// Declares a string enum that keeps unlisted values.
 macro_rules! open_enum {
     ($(#[$doc:meta])* pub enum $name:ident {
         $($(#[$vdoc:meta])* $variant:ident = $value:literal),+ $(,)?
@@ -134,7 +134,7 @@ macro_rules! open_enum {
         #[non_exhaustive]
         pub enum $name {
             $($(#[$vdoc])* $variant,)+
-            /// A value that is not in the list, kept as it came.
+            /// An unlisted value, kept unchanged.
             Other(String),
         }
 
@@ -183,4 +183,4 @@ macro_rules! open_enum {
     };
 }
 
-pub(crate) use {closed_enum, id, open_enum};
+pub(crate) use {closed_enum, ids, open_enum};

@@ -1,4 +1,4 @@
-//! What the agent can do. INIT-15: what is absent is not supported; INIT-20: what is malformed is absent.
+//! Capabilities of the agent. INIT-15: absent means unsupported; INIT-20: malformed means absent.
 
 #[cfg(feature = "unstable")]
 use super::{
@@ -10,24 +10,24 @@ use super::{NesCapabilities, PositionEncodingKind};
 use crate::shape::*;
 
 object! {
-    /// What the agent can do, said once in the answer of `initialize` (INIT-18). Extensions announce themselves
-    /// in `meta` (INIT-27, INIT-28).
+    /// Capabilities of the agent, sent once in the response to `initialize` (INIT-18). Extensions use `meta`
+    /// (INIT-27, INIT-28).
     pub struct AgentCapabilities {
         optional {
             /// Whether it has `session/load` (SESS-07).
             load_session "loadSession": bool [OrDefault],
-            /// What prompts may hold besides text and resource links (INIT-23).
+            /// Kinds of content that prompts may contain besides text and resource links (INIT-23).
             prompt_capabilities "promptCapabilities": PromptCapabilities [OrDefault],
-            /// How it reaches MCP servers besides stdio.
+            /// MCP transports besides stdio.
             mcp_capabilities "mcpCapabilities": McpCapabilities [OrDefault],
-            /// What it can do with sessions besides the baseline (INIT-22).
+            /// Session capabilities besides the baseline (INIT-22).
             session_capabilities "sessionCapabilities": SessionCapabilities [OrDefault],
-            /// What it can do about accounts.
+            /// Authentication capabilities.
             auth "auth": AgentAuthCapabilities [OrDefault],
-            /// Whether model providers can be set (unstable; PROV-01).
+            /// Whether model providers can be set (PROV-01).
             #[cfg(feature = "unstable")]
             providers "providers": Option<ProvidersCapabilities> [Lenient],
-            /// What it needs to suggest edits; only in older drafts.
+            /// Next edit suggestions; only in older drafts.
             #[cfg(feature = "drafts")]
             nes "nes": Option<NesCapabilities> [Lenient],
             /// The position encoding it chose; only in older drafts (NES-10).
@@ -38,12 +38,12 @@ object! {
 }
 
 object! {
-    /// What prompts may hold besides text and resource links.
+    /// Kinds of content that prompts may contain besides text and resource links.
     pub struct PromptCapabilities {
         optional {
             /// Images.
             image "image": bool [OrDefault],
-            /// Sound.
+            /// Audio.
             audio "audio": bool [OrDefault],
             /// Resources that travel with the prompt.
             embedded_context "embeddedContext": bool [OrDefault],
@@ -52,14 +52,14 @@ object! {
 }
 
 object! {
-    /// How the agent reaches MCP servers besides stdio (MCP-03).
+    /// MCP transports that the agent supports besides stdio (MCP-03).
     pub struct McpCapabilities {
         optional {
             /// Streamable HTTP (MCP-04).
             http "http": bool [OrDefault],
             /// Server-sent events; deprecated by MCP.
             sse "sse": bool [OrDefault],
-            /// Through this very connection (unstable; MCPA-01).
+            /// Through this connection (MCPA-01).
             #[cfg(feature = "unstable")]
             acp "acp": bool [OrDefault],
         }
@@ -67,10 +67,10 @@ object! {
 }
 
 object! {
-    /// What the agent can do about accounts.
+    /// Authentication capabilities of the agent.
     pub struct AgentAuthCapabilities {
         optional {
-            /// Whether it has `auth/status` (unstable).
+            /// Whether it has `auth/status`.
             #[cfg(feature = "unstable")]
             status "status": Option<AuthStatusCapabilities> [Lenient],
             /// Whether it has `logout` (AUTH-16).
@@ -80,7 +80,7 @@ object! {
 }
 
 object! {
-    /// What the agent can do with sessions besides `session/new`, `prompt`, `cancel` and `update`.
+    /// Session capabilities of the agent besides `session/new`, `prompt`, `cancel` and `update`.
     pub struct SessionCapabilities {
         optional {
             /// `session/list` (LIST-01).
@@ -90,19 +90,19 @@ object! {
             /// Roots besides `cwd` (ROOT-08).
             additional_directories "additionalDirectories":
                 Option<SessionAdditionalDirectoriesCapabilities> [Lenient],
-            /// A system prompt from the client (unstable; SYSP-01).
+            /// A system prompt from the client (SYSP-01).
             #[cfg(feature = "unstable")]
             system_prompt "systemPrompt": Option<SessionSystemPromptCapabilities> [Lenient],
-            /// `session/fork` (unstable; FORK-01).
+            /// `session/fork` (FORK-01).
             #[cfg(feature = "unstable")]
             fork "fork": Option<SessionForkCapabilities> [Lenient],
-            /// `session/archive` and `session/unarchive` (unstable; SSTAT-05).
+            /// `session/archive` and `session/unarchive` (SSTAT-05).
             #[cfg(feature = "unstable")]
             archive "archive": Option<SessionArchiveCapabilities> [Lenient],
-            /// `session/status` (unstable).
+            /// `session/status`.
             #[cfg(feature = "unstable")]
             status "status": Option<SessionStatusCapabilities> [Lenient],
-            /// `session/set_title` (unstable).
+            /// `session/set_title`.
             #[cfg(feature = "unstable")]
             title "title": Option<SessionTitleCapabilities> [Lenient],
             /// `session/resume` (SESS-20).
@@ -113,7 +113,7 @@ object! {
     }
 }
 
-markers! {
+empty_objects! {
     /// The agent has `session/list`.
     SessionListCapabilities,
     /// The agent has `session/delete`.

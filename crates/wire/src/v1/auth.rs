@@ -1,4 +1,4 @@
-//! Authentication: which ways there are, logging in and out, and who is logged in.
+//! Authentication methods, login and logout.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ tagged! {
         EnvVar(AuthMethodEnvVar) = "env_var",
     }
     untagged
-    /// The agent does it all; what a method without a type is (AUTH-07).
+    /// Handled by the agent; the type of methods without a type (AUTH-07).
     Agent(AuthMethodAgent) or "agent"
     other Other
 }
@@ -53,13 +53,13 @@ object! {
     /// A way to authenticate that the agent handles itself.
     pub struct AuthMethodAgent {
         required {
-            /// Names the method in `authenticate`.
+            /// Id of the method, for `authenticate`.
             id "id": AuthMethodId [Required],
             /// A name to show.
             name "name": String [Required],
         }
         optional {
-            /// What it is.
+            /// A description to show.
             description "description": Option<String> [LenientText],
         }
     }
@@ -69,15 +69,15 @@ object! {
     /// A way to authenticate by running the agent in a terminal (AUTH-11). Launch data is read strictly.
     pub struct AuthMethodTerminal {
         required {
-            /// Names the method.
+            /// Id of the method.
             id "id": AuthMethodId [Required],
             /// A name to show.
             name "name": String [Required],
         }
         optional {
-            /// What it is.
+            /// A description to show.
             description "description": Option<String> [LenientText],
-            /// What to add to the agent's arguments.
+            /// Arguments to append to the agent's command line.
             args "args": Option<Vec<String>> [Optional],
             /// Variables to set; they win over those of the same name.
             env "env": Option<BTreeMap<String, String>> [Optional],
@@ -95,19 +95,14 @@ object! {
     }
 }
 
-object! {
+empty_objects! {
+    [nullable]
     /// Logged in.
-    pub struct AuthenticateResponse [nullable] {}
-}
-
-object! {
+    AuthenticateResponse,
     /// Logs out (AUTH-16).
-    pub struct LogoutRequest [nullable] {}
-}
-
-object! {
+    LogoutRequest,
     /// Logged out.
-    pub struct LogoutResponse [nullable] {}
+    LogoutResponse,
 }
 
 crate::methods! {

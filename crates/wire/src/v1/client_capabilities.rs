@@ -1,4 +1,4 @@
-//! What the client can do. INIT-15: what is absent is not supported; INIT-20: what is malformed is absent.
+//! Capabilities of the client. INIT-15: absent means unsupported; INIT-20: malformed means absent.
 
 #[cfg(feature = "drafts")]
 use super::{ClientNesCapabilities, PositionEncodingKind};
@@ -7,25 +7,24 @@ use super::{PlanCapabilities, SubagentCapabilities};
 use crate::shape::*;
 
 object! {
-    /// What the client can do, said once in `initialize` (INIT-17). Extensions announce themselves in `meta`
-    /// (INIT-27, INIT-28).
+    /// Capabilities of the client, sent once in `initialize` (INIT-17). Extensions use `meta` (INIT-27, INIT-28).
     pub struct ClientCapabilities {
         optional {
-            /// Files it reads and writes for the agent.
+            /// File access that it provides.
             fs "fs": FileSystemCapabilities [OrDefault],
             /// Whether it has all `terminal/*` methods.
             terminal "terminal": bool [OrDefault],
-            /// What it can do with sessions.
+            /// Session capabilities.
             session "session": Option<ClientSessionCapabilities> [Lenient],
-            /// Whether it shows subagents (unstable; SUBA-01).
+            /// Whether it shows subagents (SUBA-01).
             #[cfg(feature = "unstable")]
             subagents "subagents": Option<SubagentCapabilities> [Lenient],
-            /// Whether it takes plans by id (unstable).
+            /// Whether it takes plans by id.
             #[cfg(feature = "unstable")]
             plan "plan": Option<PlanCapabilities> [Lenient],
-            /// Ways to authenticate that need its help.
+            /// Authentication methods that need the client.
             auth "auth": AuthCapabilities [OrDefault],
-            /// Questions it can ask the person.
+            /// Kinds of questions that it can show.
             elicitation "elicitation": Option<ElicitationCapabilities> [Lenient],
             /// Edit suggestions it takes; only in older drafts.
             #[cfg(feature = "drafts")]
@@ -38,7 +37,7 @@ object! {
 }
 
 object! {
-    /// Files that the client reads and writes for the agent.
+    /// File access that the client provides.
     pub struct FileSystemCapabilities {
         optional {
             /// Whether it has `fs/read_text_file`.
@@ -50,12 +49,12 @@ object! {
 }
 
 object! {
-    /// What the client can do with sessions.
+    /// Session capabilities of the client.
     pub struct ClientSessionCapabilities {
         optional {
             /// Whether it shows compactions.
             compaction "compaction": Option<CompactionCapabilities> [Lenient],
-            /// Which config options it shows besides selects.
+            /// Kinds of config options that it supports besides selects.
             config_options "configOptions": Option<SessionConfigOptionsCapabilities> [Lenient],
             /// Whether it shows notices.
             notices "notices": Option<NoticeCapabilities> [Lenient],
@@ -64,7 +63,7 @@ object! {
 }
 
 object! {
-    /// Which config options the client shows besides selects.
+    /// Kinds of config options that the client supports besides selects.
     pub struct SessionConfigOptionsCapabilities {
         optional {
             /// On and off (CONF-07).
@@ -84,7 +83,7 @@ object! {
 }
 
 object! {
-    /// Ways to authenticate that need the client's help.
+    /// Authentication methods that need the client.
     pub struct AuthCapabilities {
         optional {
             /// Whether it can run the agent in a terminal to log in (AUTH-08, AUTH-09).
@@ -94,23 +93,23 @@ object! {
 }
 
 object! {
-    /// Questions that the client can ask the person; an empty object offers none.
+    /// Kinds of questions that the client can show; an empty object means none.
     pub struct ElicitationCapabilities {
         optional {
             /// Forms.
             form "form": Option<ElicitationFormCapabilities> [Lenient],
-            /// Pages to open elsewhere.
+            /// URLs to open.
             url "url": Option<ElicitationUrlCapabilities> [Lenient],
         }
     }
 }
 
-markers! {
+empty_objects! {
     /// The client shows boolean config options.
     BooleanConfigOptionCapabilities,
     /// The client shows forms.
     ElicitationFormCapabilities,
-    /// The client opens pages elsewhere.
+    /// The client opens URLs.
     ElicitationUrlCapabilities,
 }
 

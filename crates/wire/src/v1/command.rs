@@ -3,16 +3,16 @@
 use crate::shape::*;
 
 object! {
-    /// A command takes whatever text follows its name.
+    /// A command takes the text that follows its name.
     pub struct UnstructuredCommandInput {
         required {
-            /// What to write there, shown while nothing is written.
+            /// A hint that is shown while the input is empty.
             hint "hint": String [Required],
         }
     }
 }
 
-/// What a command takes. The wire form has no tag, so only one kind can be told from nothing.
+/// The input of a command. The wire form has no tag, so there is only one kind.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum AvailableCommandInput {
@@ -46,11 +46,11 @@ object! {
         required {
             /// The name, without the slash.
             name "name": String [Required],
-            /// What it does.
+            /// A description to show.
             description "description": String [Required],
         }
         optional {
-            /// What it takes.
+            /// The input that follows the name.
             input "input": Option<AvailableCommandInput> [Lenient],
         }
     }

@@ -1,4 +1,4 @@
-//! Config options: what a person can choose for a session (CONF-01 to CONF-21).
+//! Config options of a session (CONF-01 to CONF-21).
 
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -8,35 +8,34 @@ use crate::shape::*;
 use crate::{Json, Meta};
 
 open_enum! {
-    /// What an option is about. CONF-09: for display only. CONF-11: own categories begin with a `_`.
+    /// The category of an option. CONF-09: for display only. CONF-11: custom categories begin with a `_`.
     pub enum SessionConfigOptionCategory {
-        /// How the agent works.
+        /// The mode of the agent.
         Mode = "mode",
-        /// Which model answers.
+        /// The model.
         Model = "model",
-        /// How the model is set up (CONF-12).
+        /// A setting of the model (CONF-12).
         ModelConfig = "model_config",
-        /// How hard the model thinks.
+        /// The thought level of the model.
         ThoughtLevel = "thought_level",
     }
 }
 
-/// An option and its current value. CONF-06: an option of a kind that is not known is refused here and thereby
-/// skipped in lists.
+/// An option and its current value. CONF-06: an option of an unknown kind is refused here and skipped in lists.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SessionConfigOption {
-    /// Names the option.
+    /// Id of the option.
     pub id: SessionConfigId,
     /// A name to show.
     pub name: String,
-    /// What it is.
+    /// A description to show.
     pub description: Option<String>,
-    /// What it is about (CONF-21).
+    /// The category of the option (CONF-21).
     pub category: Option<SessionConfigOptionCategory>,
-    /// What can be chosen and what is; its members stand beside the others.
+    /// The choices and the current value; its members are flattened into the object.
     pub kind: SessionConfigKind,
-    /// What extensions attach (`_meta`).
+    /// Custom metadata of extensions (`_meta`).
     pub meta: Option<Meta>,
 }
 
@@ -72,19 +71,19 @@ impl SessionConfigOption {
         SessionConfigOption::new(id, name, SessionConfigBoolean::new(current_value))
     }
 
-    /// What it is.
+    /// A description to show.
     pub fn description(mut self, description: impl crate::IntoField<Option<String>>) -> Self {
         self.description = description.into_field();
         self
     }
 
-    /// What it is about.
+    /// The category of the option.
     pub fn category(mut self, category: impl crate::IntoField<Option<SessionConfigOptionCategory>>) -> Self {
         self.category = category.into_field();
         self
     }
 
-    /// What extensions attach (`_meta`).
+    /// Custom metadata of extensions (`_meta`).
     pub fn meta(mut self, meta: impl crate::IntoField<Option<Meta>>) -> Self {
         self.meta = meta.into_field();
         self
@@ -92,7 +91,7 @@ impl SessionConfigOption {
 }
 
 tagged! {
-    /// What kind of option it is.
+    /// The kind of option.
     pub enum SessionConfigKind by "type" {
         /// A choice among values.
         Select(SessionConfigSelect) = "select",
@@ -147,7 +146,7 @@ object! {
     /// A choice among values.
     pub struct SessionConfigSelect {
         required {
-            /// The value that holds (CONF-05).
+            /// The current value (CONF-05).
             current_value "currentValue": SessionConfigValueId [Required],
             /// The values to choose from.
             options "options": SessionConfigSelectOptions [Required],
@@ -160,7 +159,7 @@ object! {
     /// A switch.
     pub struct SessionConfigBoolean {
         required {
-            /// The value that holds.
+            /// The current value.
             current_value "currentValue": bool [Required],
         }
         no_meta!
@@ -171,13 +170,13 @@ object! {
     /// A value to choose.
     pub struct SessionConfigSelectOption {
         required {
-            /// Names the value.
+            /// Id of the value.
             value "value": SessionConfigValueId [Required],
             /// A name to show.
             name "name": String [Required],
         }
         optional {
-            /// What it is.
+            /// A description to show.
             description "description": Option<String> [LenientText],
         }
     }
@@ -187,7 +186,7 @@ object! {
     /// Values under a heading.
     pub struct SessionConfigSelectGroup {
         required {
-            /// Names the group.
+            /// Id of the group.
             group "group": SessionConfigGroupId [Required],
             /// The heading.
             name "name": String [Required],
@@ -208,7 +207,7 @@ pub enum SessionConfigSelectOptions {
 }
 
 impl SessionConfigSelectOptions {
-    /// All values, whatever group they are in.
+    /// Returns all values of all groups.
     pub fn iter(&self) -> impl Iterator<Item = &SessionConfigSelectOption> {
         let (flat, groups): (&[_], &[SessionConfigSelectGroup]) = match self {
             SessionConfigSelectOptions::Ungrouped(options) => (options, &[]),

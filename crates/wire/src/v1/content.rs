@@ -1,13 +1,13 @@
-//! Content blocks: what prompts, messages and tool calls are made of (CONT-01 to CONT-08).
+//! Content blocks of prompts, messages and tool calls (CONT-01 to CONT-08).
 
 use crate::shape::*;
 
 closed_enum! {
-    /// Who a piece of content is meant for.
+    /// An audience of content.
     pub enum Role {
         /// The model.
         Assistant = "assistant",
-        /// The person.
+        /// The user.
         User = "user",
     }
 }
@@ -16,7 +16,7 @@ object! {
     /// Hints about how to use a piece of content; receivers may ignore them (CONT-06).
     pub struct Annotations {
         optional {
-            /// Who the content is meant for.
+            /// The intended audience.
             audience "audience": Option<Vec<Role>> [SkipInvalid],
             /// When the content was last changed, as ISO 8601 text.
             last_modified "lastModified": Option<String> [LenientText],
@@ -80,13 +80,13 @@ object! {
         required {
             /// A name to show.
             name "name": String [Required],
-            /// Where it is.
+            /// The URI.
             uri "uri": String [Required],
         }
         optional {
             /// A longer name to show.
             title "title": Option<String> [LenientText],
-            /// What it is.
+            /// A description to show.
             description "description": Option<String> [LenientText],
             /// The media type.
             mime_type "mimeType": Option<String> [LenientText],
@@ -130,7 +130,7 @@ object! {
     }
 }
 
-/// What an embedded resource holds (CONT-04).
+/// The contents of an embedded resource (CONT-04).
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum EmbeddedResourceResource {
@@ -204,7 +204,7 @@ tagged! {
     }
 }
 
-/// Boxes what is large.
+/// Boxes large payloads.
 macro_rules! from_boxed {
     ($($variant:ident($ty:ty)),+) => {
         $(impl From<$ty> for ContentBlock {

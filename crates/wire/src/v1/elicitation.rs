@@ -1,4 +1,4 @@
-//! Asking the person: `elicitation/create` and `elicitation/complete` (ELIC-01 to ELIC-34).
+//! Questions to the user: `elicitation/create` and `elicitation/complete` (ELIC-01 to ELIC-34).
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ object! {
 }
 
 object! {
-    /// The question belongs to a request of the client that has not been answered, outside of any session.
+    /// The question belongs to an open request of the client, outside of any session.
     pub struct ElicitationRequestScope {
         required {
             /// The request.
@@ -35,7 +35,7 @@ object! {
     }
 }
 
-/// What a question belongs to (ELIC-05).
+/// The session or request that a question belongs to (ELIC-05).
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ElicitationScope {
@@ -46,7 +46,7 @@ pub enum ElicitationScope {
 }
 
 impl ElicitationScope {
-    /// The scope stands among the other members. A session counts before a request.
+    /// Reads the scope from the members of the question. A session takes precedence over a request.
     fn take<E: Error>(members: &mut Members<'_>) -> Result<Self, E> {
         if let Some(session_id) = members.take::<LenientText, Option<SessionId>, E>("sessionId")? {
             let tool_call_id = members.take::<LenientText, Option<ToolCallId>, E>("toolCallId")?;
@@ -96,45 +96,45 @@ impl From<RequestId> for ElicitationScope {
 #[derive(Debug, Clone, PartialEq)]
 #[allow(clippy::exhaustive_structs, reason = "a mode is its members")]
 pub struct ElicitationFormMode {
-    /// What the question belongs to.
+    /// The session or request that the question belongs to.
     pub scope: ElicitationScope,
     /// The form.
     pub requested_schema: ElicitationSchema,
 }
 
-/// A page to visit (ELIC-15).
+/// A URL to open (ELIC-15).
 #[derive(Debug, Clone, PartialEq)]
 #[allow(clippy::exhaustive_structs, reason = "a mode is its members")]
 pub struct ElicitationUrlMode {
-    /// What the question belongs to.
+    /// The session or request that the question belongs to.
     pub scope: ElicitationScope,
-    /// Names the question until it is completed (ELIC-21).
+    /// Id of the question until it is completed (ELIC-21).
     pub elicitation_id: ElicitationId,
-    /// The page (ELIC-26 to ELIC-31).
+    /// The URL (ELIC-26 to ELIC-31).
     pub url: String,
 }
 
-/// A mode that is not in the list, kept as it came.
+/// An unlisted mode, kept unchanged.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(clippy::exhaustive_structs, reason = "a mode is its members")]
 pub struct ElicitationOtherMode {
     /// Its name.
     pub mode: String,
-    /// What the question belongs to.
+    /// The session or request that the question belongs to.
     pub scope: ElicitationScope,
-    /// Members that nobody here knows.
+    /// Unknown members.
     pub members: Vec<(String, Json)>,
 }
 
-/// How a question is asked.
+/// The mode of a question.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ElicitationMode {
-    /// By a form.
+    /// A form to fill in.
     Form(ElicitationFormMode),
-    /// By a page.
+    /// A URL to open.
     Url(ElicitationUrlMode),
-    /// By something that is not in the list (ELIC-33).
+    /// An unlisted mode (ELIC-33).
     Other(ElicitationOtherMode),
 }
 
@@ -148,7 +148,7 @@ impl ElicitationMode {
         }
     }
 
-    /// What the question belongs to.
+    /// The session or request that the question belongs to.
     pub fn scope(&self) -> &ElicitationScope {
         match self {
             ElicitationMode::Form(form) => &form.scope,
@@ -158,20 +158,20 @@ impl ElicitationMode {
     }
 }
 
-/// A question to the person. ELIC-04: the mode is always given.
+/// A question to the user. ELIC-04: the mode is always given.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct CreateElicitationRequest {
-    /// How it is asked.
+    /// The mode.
     pub mode: ElicitationMode,
-    /// What it says (ELIC-09).
+    /// The message to show (ELIC-09).
     pub message: String,
-    /// What extensions attach (`_meta`).
+    /// Custom metadata of extensions (`_meta`).
     pub meta: Option<Meta>,
 }
 
 impl CreateElicitationRequest {
-    /// A form to fill in.
+    /// A question with a form to fill in.
     pub fn form(
         scope: impl Into<ElicitationScope>,
         message: impl Into<String>,
@@ -181,7 +181,7 @@ impl CreateElicitationRequest {
         CreateElicitationRequest { mode: ElicitationMode::Form(form), message: message.into(), meta: None }
     }
 
-    /// A page to visit.
+    /// A question with a URL to open.
     pub fn url(
         scope: impl Into<ElicitationScope>,
         message: impl Into<String>,
@@ -196,7 +196,7 @@ impl CreateElicitationRequest {
         CreateElicitationRequest { mode: ElicitationMode::Url(url), message: message.into(), meta: None }
     }
 
-    /// What extensions attach (`_meta`).
+    /// Custom metadata of extensions (`_meta`).
     pub fn meta(mut self, meta: impl crate::IntoField<Option<Meta>>) -> Self {
         self.meta = meta.into_field();
         self
@@ -248,7 +248,7 @@ impl Serialize for CreateElicitationRequest {
     }
 }
 
-/// What a person wrote into a field.
+/// The value of a form field.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ElicitationContentValue {
@@ -264,7 +264,7 @@ pub enum ElicitationContentValue {
     StringArray(Vec<String>),
 }
 
-/// Makes values from what they hold.
+/// Converts payloads to variants.
 macro_rules! values_from {
     ($($variant:ident($ty:ty)),+) => {
         $(impl From<$ty> for ElicitationContentValue {
@@ -335,31 +335,31 @@ impl<'de> Visitor<'de> for ContentValueVisitor {
 }
 
 object! {
-    /// The person agrees. ELIC-17: to a page's being opened, not to anything that is done there.
+    /// The user accepts. ELIC-17: for a URL this covers opening it, not the actions there.
     pub struct ElicitationAcceptAction {
         optional {
-            /// What was filled in (ELIC-18, ELIC-19).
+            /// The values of the form (ELIC-18, ELIC-19).
             content "content": Option<Fields<ElicitationContentValue>> [Optional],
         }
         no_meta!
     }
 }
 
-/// What a person did with a question (ELIC-18).
+/// The user's response to a question (ELIC-18).
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ElicitationAction {
-    /// Agreed.
+    /// The user accepted.
     Accept(ElicitationAcceptAction),
-    /// Said no.
+    /// The user declined.
     Decline,
-    /// Closed it.
+    /// The user closed the question.
     Cancel,
-    /// Something that is not in the list. ELIC-33: it is no agreement.
+    /// An unlisted action. ELIC-33: it does not count as acceptance.
     Other {
         /// Its name.
         action: String,
-        /// Members that nobody here knows.
+        /// Unknown members.
         members: Vec<(String, Json)>,
     },
 }
@@ -386,9 +386,9 @@ impl From<ElicitationAcceptAction> for ElicitationAction {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct CreateElicitationResponse {
-    /// What the person did.
+    /// The user's action.
     pub action: ElicitationAction,
-    /// What extensions attach (`_meta`).
+    /// Custom metadata of extensions (`_meta`).
     pub meta: Option<Meta>,
 }
 
@@ -398,12 +398,12 @@ impl CreateElicitationResponse {
         CreateElicitationResponse { action: action.into(), meta: None }
     }
 
-    /// The person agrees and filled in a form.
+    /// The user accepts, with the values of the form.
     pub fn accept(content: impl Into<Fields<ElicitationContentValue>>) -> Self {
         Self::new(ElicitationAcceptAction { content: Some(content.into()) })
     }
 
-    /// What extensions attach (`_meta`).
+    /// Custom metadata of extensions (`_meta`).
     pub fn meta(mut self, meta: impl crate::IntoField<Option<Meta>>) -> Self {
         self.meta = meta.into_field();
         self
@@ -448,7 +448,7 @@ fn write_meta<M: SerializeMap>(meta: &Option<Meta>, map: &mut M) -> Result<(), M
 }
 
 object! {
-    /// What was to be done at a page is done (ELIC-23 to ELIC-25).
+    /// Reports that the interaction at a URL is complete (ELIC-23 to ELIC-25).
     pub struct CompleteElicitationNotification {
         required {
             /// The question.

@@ -1,4 +1,4 @@
-//! The forms that elicitations ask to fill in: flat objects of a few kinds of property (ELIC-10).
+//! Forms of elicitations: flat objects with a few kinds of properties (ELIC-10).
 
 use crate::shape::*;
 use crate::v1::Fields;
@@ -20,7 +20,7 @@ impl Default for ElicitationSchemaType {
 
 #[cfg(feature = "drafts")]
 closed_enum! {
-    /// What the items of a multiple choice are. Only in an older draft; today the tag says it.
+    /// The type of the items of a multiple choice. Only in an older draft.
     pub enum ElicitationStringType {
         /// Texts.
         String = "string",
@@ -28,7 +28,7 @@ closed_enum! {
 }
 
 closed_enum! {
-    /// What a text must look like. A form with another format is refused: its answers could not be checked.
+    /// The format of a text. A form with an unlisted format is refused: its answers could not be validated.
     pub enum StringFormat {
         /// An e-mail address.
         Email = "email",
@@ -47,11 +47,11 @@ object! {
         required {
             /// The value.
             value "const": String [Required],
-            /// What to show.
+            /// The text to show.
             title "title": String [Required],
         }
         optional {
-            /// What it means.
+            /// A description to show.
             description "description": Option<String> [LenientText],
         }
     }
@@ -61,9 +61,9 @@ object! {
     /// A text, or a choice of one.
     pub struct StringPropertySchema {
         optional {
-            /// What to call it.
+            /// A title to show.
             title "title": Option<String> [LenientText],
-            /// What it means.
+            /// A description to show.
             description "description": Option<String> [LenientText],
             /// The least number of characters.
             min_length "minLength": Option<u32> [Optional],
@@ -71,9 +71,9 @@ object! {
             max_length "maxLength": Option<u32> [Optional],
             /// A regular expression that it matches.
             pattern "pattern": Option<String> [Optional],
-            /// What it looks like.
+            /// The format of the text.
             format "format": Option<StringFormat> [Optional],
-            /// What the form shows at first (ELIC-13).
+            /// The initial value in the form (ELIC-13).
             default_value "default": Option<String> [LenientText],
             /// The values to choose from.
             values "enum": Option<Vec<String>> [Optional],
@@ -87,15 +87,15 @@ object! {
     /// A number.
     pub struct NumberPropertySchema {
         optional {
-            /// What to call it.
+            /// A title to show.
             title "title": Option<String> [LenientText],
-            /// What it means.
+            /// A description to show.
             description "description": Option<String> [LenientText],
             /// The least value.
             minimum "minimum": Option<f64> [Optional],
             /// The greatest value.
             maximum "maximum": Option<f64> [Optional],
-            /// What the form shows at first (ELIC-13).
+            /// The initial value in the form (ELIC-13).
             default_value "default": Option<f64> [Lenient],
         }
     }
@@ -105,15 +105,15 @@ object! {
     /// A whole number.
     pub struct IntegerPropertySchema {
         optional {
-            /// What to call it.
+            /// A title to show.
             title "title": Option<String> [LenientText],
-            /// What it means.
+            /// A description to show.
             description "description": Option<String> [LenientText],
             /// The least value.
             minimum "minimum": Option<i64> [Optional],
             /// The greatest value.
             maximum "maximum": Option<i64> [Optional],
-            /// What the form shows at first (ELIC-13).
+            /// The initial value in the form (ELIC-13).
             default_value "default": Option<i64> [Lenient],
         }
     }
@@ -123,11 +123,11 @@ object! {
     /// Yes or no.
     pub struct BooleanPropertySchema {
         optional {
-            /// What to call it.
+            /// A title to show.
             title "title": Option<String> [LenientText],
-            /// What it means.
+            /// A description to show.
             description "description": Option<String> [LenientText],
-            /// What the form shows at first (ELIC-13).
+            /// The initial value in the form (ELIC-13).
             default_value "default": Option<bool> [Lenient],
         }
     }
@@ -154,7 +154,7 @@ object! {
 }
 
 tagged! {
-    /// What a multiple choice offers. Items with titles have no `type`.
+    /// The choices of a multiple choice. Items with titles have no `type`.
     pub enum MultiSelectItems by "type" {
         /// Texts.
         String(StringMultiSelectItems) = "string",
@@ -169,19 +169,19 @@ object! {
     /// A multiple choice.
     pub struct MultiSelectPropertySchema {
         required {
-            /// What there is to choose from.
+            /// The choices.
             items "items": MultiSelectItems [Required],
         }
         optional {
-            /// What to call it.
+            /// A title to show.
             title "title": Option<String> [LenientText],
-            /// What it means.
+            /// A description to show.
             description "description": Option<String> [LenientText],
             /// The least number of choices.
             min_items "minItems": Option<u64> [Optional],
             /// The greatest number of choices.
             max_items "maxItems": Option<u64> [Optional],
-            /// What the form shows at first (ELIC-13).
+            /// The initial value in the form (ELIC-13).
             default_value "default": Option<Vec<String>> [SkipInvalid],
         }
     }
@@ -210,9 +210,9 @@ object! {
         optional {
             /// Always an object.
             schema_type "type": ElicitationSchemaType [AlwaysWritten],
-            /// What to call it.
+            /// A title to show.
             title "title": Option<String> [LenientText],
-            /// What it means.
+            /// A description to show.
             description "description": Option<String> [LenientText],
             /// The fields, in the order in which to show them.
             properties "properties": Fields<ElicitationPropertySchema> [StrictOrDefault],

@@ -22,7 +22,7 @@ object! {
 }
 
 object! {
-    /// What was read.
+    /// The text.
     pub struct ReadTextFileResponse {
         required {
             /// The text.
@@ -32,7 +32,7 @@ object! {
 }
 
 object! {
-    /// Writes a file; one that is not there is created (FS-10).
+    /// Writes a file; a missing file is created (FS-10).
     pub struct WriteTextFileRequest {
         required {
             /// The session (FS-07).
@@ -45,9 +45,10 @@ object! {
     }
 }
 
-object! {
+empty_objects! {
+    [nullable]
     /// It was written (FS-12).
-    pub struct WriteTextFileResponse [nullable] {}
+    WriteTextFileResponse,
 }
 
 crate::methods! {

@@ -1,4 +1,4 @@
-//! Ids. All of them are opaque: whoever did not make an id only compares it and hands it back.
+//! Opaque ids: the side that did not assign an id only compares and returns it.
 
 use std::fmt;
 
@@ -7,60 +7,38 @@ use serde::ser::{Serialize, Serializer};
 
 use crate::shape::*;
 
-id! {
-    /// Names a session; the agent makes it.
-    SessionId
-}
-id! {
-    /// Names a tool call within its session; the agent makes it.
-    ToolCallId
-}
-id! {
-    /// Names a message, so that its chunks can be put together.
-    MessageId
-}
-id! {
-    /// Names a terminal; the client makes it.
-    TerminalId
-}
-id! {
-    /// Names one answer that a permission request offers.
-    PermissionOptionId
-}
-id! {
-    /// Names a way to authenticate.
-    AuthMethodId
-}
-id! {
-    /// Names a session mode.
-    SessionModeId
-}
-id! {
-    /// Names a config option.
-    SessionConfigId
-}
-id! {
-    /// Names a value of a config option.
-    SessionConfigValueId
-}
-id! {
-    /// Names a group of values of a config option.
-    SessionConfigGroupId
-}
-id! {
-    /// Names a compaction of the conversation.
-    CompactionId
-}
-id! {
-    /// Names an elicitation that goes on outside of the protocol.
-    ElicitationId
+ids! {
+    /// Id of a session, assigned by the agent.
+    SessionId,
+    /// Id of a tool call, unique in its session and assigned by the agent.
+    ToolCallId,
+    /// Id of a message, shared by its chunks.
+    MessageId,
+    /// Id of a terminal, assigned by the client.
+    TerminalId,
+    /// Id of an option of a permission request.
+    PermissionOptionId,
+    /// Id of a way to authenticate.
+    AuthMethodId,
+    /// Id of a session mode.
+    SessionModeId,
+    /// Id of a config option.
+    SessionConfigId,
+    /// Id of a value of a config option.
+    SessionConfigValueId,
+    /// Id of a group of values of a config option.
+    SessionConfigGroupId,
+    /// Id of a compaction of the conversation.
+    CompactionId,
+    /// Id of an elicitation that continues outside of the protocol.
+    ElicitationId,
 }
 
 /// The id of a JSON-RPC request, where a message speaks about another one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[allow(clippy::exhaustive_enums, reason = "JSON-RPC has no other kinds")]
 pub enum RequestId {
-    /// `null`; legal in JSON-RPC, used by nobody who wants an answer.
+    /// `null`, which JSON-RPC allows.
     Null,
     /// A whole number.
     Number(i64),

@@ -1,4 +1,4 @@
-//! `initialize`: the first words, in which both sides agree on a version and say what they can do.
+//! `initialize`: version and capabilities of both sides.
 
 use std::fmt;
 
@@ -8,8 +8,9 @@ use serde::ser::{Serialize, Serializer};
 use super::{AgentCapabilities, AuthMethod, ClientCapabilities};
 use crate::shape::*;
 
-/// The protocol version: one number, the major version. INIT-05: texts and fractions are refused.
+/// The protocol version: the major version only. INIT-05: texts and fractions are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(clippy::exhaustive_structs, reason = "a newtype holds one value")]
 pub struct ProtocolVersion(pub u16);
 
 impl ProtocolVersion {
@@ -53,14 +54,14 @@ object! {
             version "version": String [Required],
         }
         optional {
-            /// A name for people.
+            /// A name to show.
             title "title": Option<String> [LenientText],
         }
     }
 }
 
 impl Implementation {
-    /// What to show: the title, or the name if there is none (INIT-14).
+    /// The name to show: the title, or the name if there is none (INIT-14).
     pub fn display_name(&self) -> &str {
         self.title.as_deref().unwrap_or(&self.name)
     }
@@ -74,9 +75,9 @@ object! {
             protocol_version "protocolVersion": ProtocolVersion [Required],
         }
         optional {
-            /// What the client can do (INIT-17).
+            /// Capabilities of the client (INIT-17).
             client_capabilities "clientCapabilities": ClientCapabilities [AlwaysWritten],
-            /// Who the client is (INIT-12, INIT-29).
+            /// Name and version of the client (INIT-12, INIT-29).
             client_info "clientInfo": Option<Implementation> [Lenient],
         }
     }
@@ -86,15 +87,15 @@ object! {
     /// The agent's answer to `initialize`.
     pub struct InitializeResponse {
         required {
-            /// The version that holds from now on (INIT-06, INIT-07).
+            /// The version to use (INIT-06, INIT-07).
             protocol_version "protocolVersion": ProtocolVersion [Required],
         }
         optional {
-            /// What the agent can do (INIT-11).
+            /// Capabilities of the agent (INIT-11).
             agent_capabilities "agentCapabilities": AgentCapabilities [AlwaysWritten],
             /// Ways to authenticate; none if no account is needed (AUTH-01).
             auth_methods "authMethods": Vec<AuthMethod> [SkipInvalidOrEmpty],
-            /// Who the agent is (INIT-13, INIT-29).
+            /// Name and version of the agent (INIT-13, INIT-29).
             agent_info "agentInfo": Option<Implementation> [Lenient],
         }
     }

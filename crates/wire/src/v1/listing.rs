@@ -1,4 +1,4 @@
-//! Sessions that are there already: `session/list`, `delete`, `archive`, `unarchive`, `status`, `set_title`.
+//! Existing sessions: `session/list` and `session/delete`.
 
 #[cfg(feature = "unstable")]
 use super::SessionArchiveFilter;
@@ -13,7 +13,7 @@ object! {
             cwd "cwd": Option<String> [Optional],
             /// Where the last page ended; opaque (LIST-06, LIST-07).
             cursor "cursor": Option<String> [Optional],
-            /// Whether archived ones are listed (unstable; SSTAT-06).
+            /// Whether archived ones are listed (SSTAT-06).
             #[cfg(feature = "unstable")]
             archived "archived": Option<SessionArchiveFilter> [Optional],
         }
@@ -38,7 +38,7 @@ object! {
     /// A session in a list (LIST-10).
     pub struct SessionInfo {
         required {
-            /// Names the session.
+            /// Id of the session.
             session_id "sessionId": SessionId [Required],
             /// The absolute path of the working directory.
             cwd "cwd": String [Required],
@@ -50,7 +50,7 @@ object! {
             title "title": Option<String> [LenientText],
             /// When something last happened in it, as ISO 8601 text.
             updated_at "updatedAt": Option<String> [LenientText],
-            /// Whether it is archived (unstable; SSTAT-05).
+            /// Whether it is archived (SSTAT-05).
             #[cfg(feature = "unstable")]
             archived "archived": Option<bool> [Lenient],
         }
@@ -67,9 +67,10 @@ object! {
     }
 }
 
-object! {
-    /// The session is gone, or never was (DEL-04).
-    pub struct DeleteSessionResponse [nullable] {}
+empty_objects! {
+    [nullable]
+    /// The session does not exist (DEL-04).
+    DeleteSessionResponse,
 }
 
 crate::methods! {

@@ -1,4 +1,4 @@
-//! MCP servers of a session: which ones to start or reach.
+//! MCP servers of a session.
 //!
 //! Everything here is launch data and read strictly: a server, an argument or a header that is malformed refuses
 //! the request instead of being dropped (MCP-11).
@@ -35,11 +35,11 @@ tagged! {
     /// An MCP server to connect to (MCP-01). MCP-08: a `type` that is not known is refused; it never starts a
     /// process.
     pub enum McpServer by "type" {
-        /// A server behind streamable HTTP; needs the MCP capability `http` (MCP-03).
+        /// A server with streamable HTTP; needs the MCP capability `http` (MCP-03).
         Http(McpServerHttp) = "http",
-        /// A server behind server-sent events; needs the MCP capability `sse` (MCP-03).
+        /// A server with server-sent events; needs the MCP capability `sse` (MCP-03).
         Sse(McpServerSse) = "sse",
-        /// A server behind this connection; needs the MCP capability `acp` (unstable; MCPA-01).
+        /// A server that is reached through this connection; needs the MCP capability `acp` (MCPA-01).
         #[cfg(feature = "unstable")]
         Acp(McpServerAcp) = "acp",
     }
@@ -78,28 +78,28 @@ object! {
 }
 
 object! {
-    /// A server behind streamable HTTP. MCP-07: headers are always written, even if there are none.
+    /// A server with streamable HTTP. MCP-07: headers are always written, even if there are none.
     pub struct McpServerHttp {
         required {
             /// A name to show.
             name "name": String [Required],
-            /// Where it is.
+            /// The URL.
             url "url": String [Required],
-            /// What to send with every request.
+            /// Headers of every request.
             headers "headers": Vec<HttpHeader> [NullAsDefault],
         }
     }
 }
 
 object! {
-    /// A server behind server-sent events. MCP-07: headers are always written, even if there are none.
+    /// A server with server-sent events. MCP-07: headers are always written, even if there are none.
     pub struct McpServerSse {
         required {
             /// A name to show.
             name "name": String [Required],
-            /// Where it is.
+            /// The URL.
             url "url": String [Required],
-            /// What to send with every request.
+            /// Headers of every request.
             headers "headers": Vec<HttpHeader> [NullAsDefault],
         }
     }

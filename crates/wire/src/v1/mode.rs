@@ -7,13 +7,13 @@ object! {
     /// A mode.
     pub struct SessionMode {
         required {
-            /// Names the mode.
+            /// Id of the mode.
             id "id": SessionModeId [Required],
             /// A name to show.
             name "name": String [Required],
         }
         optional {
-            /// What it is.
+            /// A description to show.
             description "description": Option<String> [LenientText],
         }
     }
@@ -43,9 +43,10 @@ object! {
     }
 }
 
-object! {
+empty_objects! {
+    [nullable]
     /// The mode is changed. MODE-11: an older draft spelt its `_meta` without the line; that is ignored.
-    pub struct SetSessionModeResponse [nullable] {}
+    SetSessionModeResponse,
 }
 
 crate::methods! {

@@ -1,66 +1,66 @@
-//! Notices and compactions: what the agent tells beside the conversation (NOTE-01 to NOTE-12).
+//! Notices and compactions (NOTE-01 to NOTE-12).
 
 use crate::shape::*;
 use crate::v1::{CompactionId, ContentBlock};
 use crate::{Meta, Patch};
 
 open_enum! {
-    /// How much a notice matters. NOTE-03: values that are not listed get a plain presentation.
+    /// The severity of a notice. NOTE-03: unlisted values get a plain presentation.
     pub enum NoticeSeverity {
-        /// Good to know.
+        /// Information.
         Info = "info",
-        /// Something may be wrong.
+        /// A warning.
         Warning = "warning",
-        /// Something is wrong.
+        /// An error.
         Error = "error",
     }
 }
 
 object! {
-    /// Something to show once; nothing depends on its being seen (NOTE-02, NOTE-04).
+    /// A message to show once; nothing depends on it (NOTE-02, NOTE-04).
     pub struct Notice {
         required {
-            /// How much it matters.
+            /// The priority.
             severity "severity": NoticeSeverity [Required],
-            /// What it says; never empty.
+            /// The title; never empty.
             title "title": String [Required],
         }
         optional {
-            /// What there is to add.
+            /// Details to show.
             description "description": Option<String> [LenientText],
         }
     }
 }
 
 open_enum! {
-    /// How far a compaction is (NOTE-08).
+    /// The status of a compaction (NOTE-08).
     pub enum CompactionStatus {
         /// Running.
         InProgress = "in_progress",
-        /// Ended well.
+        /// Completed.
         Completed = "completed",
-        /// Ended badly.
+        /// Failed.
         Failed = "failed",
-        /// Given up.
+        /// Cancelled.
         Cancelled = "cancelled",
     }
 }
 
 object! {
-    /// A compaction of the conversation begins, goes on or ends. NOTE-09: what is absent stays, `null` clears.
+    /// Progress of a compaction of the conversation. NOTE-09: absent members stay, `null` clears.
     pub struct CompactionUpdate {
         required {
             /// The compaction.
             compaction_id "compactionId": CompactionId [Required],
-            /// How far it is.
+            /// The status.
             status "status": CompactionStatus [Required],
         }
         optional {
-            /// What stands for the conversation from now on.
+            /// The summary that replaces the conversation.
             summary "summary": Patch<Vec<ContentBlock>> [PatchSkipInvalid],
-            /// What went wrong.
+            /// The error message.
             error "error": Patch<String> [PatchLenient],
-            /// What extensions attach (`_meta`).
+            /// Custom metadata of extensions (`_meta`).
             meta "_meta": Patch<Meta> [PatchMeta],
         }
         no_meta!

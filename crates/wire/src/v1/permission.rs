@@ -8,15 +8,15 @@ use crate::shape::*;
 use crate::v1::{PermissionOptionId, SessionId, ToolCallUpdate};
 
 closed_enum! {
-    /// What an option means. PERM-11: a hint for icons and order; the choice is the option's id.
+    /// The meaning of an option. PERM-11: a hint for icons and order; the choice is the option's id.
     pub enum PermissionOptionKind {
-        /// Yes, this time.
+        /// Allow once.
         AllowOnce = "allow_once",
-        /// Yes, and from now on; the agent remembers it (PERM-14).
+        /// Allow always; the agent remembers it (PERM-14).
         AllowAlways = "allow_always",
-        /// No, this time.
+        /// Reject once.
         RejectOnce = "reject_once",
-        /// No, and from now on; the agent remembers it (PERM-14).
+        /// Reject always; the agent remembers it (PERM-14).
         RejectAlways = "reject_always",
     }
 }
@@ -29,14 +29,14 @@ impl PermissionOptionKind {
 }
 
 object! {
-    /// One answer that can be given (PERM-03).
+    /// An option that the user can choose (PERM-03).
     pub struct PermissionOption {
         required {
-            /// Names the option.
+            /// Id of the option.
             option_id "optionId": PermissionOptionId [Required],
-            /// What to show.
+            /// The text to show.
             name "name": String [Required],
-            /// What it means.
+            /// A description to show.
             kind "kind": PermissionOptionKind [Required],
         }
     }
@@ -50,7 +50,7 @@ object! {
             session_id "sessionId": SessionId [Required],
             /// The tool call.
             tool_call "toolCall": ToolCallUpdate [Required],
-            /// The answers to choose from; one malformed option refuses the whole request.
+            /// The options; a malformed option makes the whole request invalid.
             options "options": Vec<PermissionOption> [Required],
         }
     }
@@ -60,17 +60,17 @@ object! {
     /// One of the options was chosen.
     pub struct SelectedPermissionOutcome {
         required {
-            /// Which one.
+            /// The option.
             option_id "optionId": PermissionOptionId [Required],
         }
     }
 }
 
-/// How the question was answered. PERM-09: anything that is not one of these is no approval, so it is refused.
+/// The outcome of a permission request. PERM-09: an unlisted outcome is not an approval, so it is refused.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum RequestPermissionOutcome {
-    /// The turn was cancelled before anybody chose (PERM-08).
+    /// The turn was cancelled before the user chose (PERM-08).
     Cancelled,
     /// An option was chosen (PERM-04).
     Selected(SelectedPermissionOutcome),
@@ -128,7 +128,7 @@ object! {
     /// The answer.
     pub struct RequestPermissionResponse {
         required {
-            /// How the question was answered.
+            /// The outcome.
             outcome "outcome": RequestPermissionOutcome [Required],
         }
     }

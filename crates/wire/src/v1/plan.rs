@@ -1,21 +1,21 @@
-//! Plans: what the agent means to do (PLAN-01 to PLAN-10).
+//! Plans of the agent (PLAN-01 to PLAN-10).
 
 use crate::shape::*;
 
 closed_enum! {
-    /// How much an entry matters (PLAN-06).
+    /// The priority of an entry (PLAN-06).
     pub enum PlanEntryPriority {
-        /// Much.
+        /// High.
         High = "high",
-        /// As most entries do.
+        /// Medium.
         Medium = "medium",
-        /// Little.
+        /// Low.
         Low = "low",
     }
 }
 
 closed_enum! {
-    /// How far an entry is (PLAN-06).
+    /// The status of an entry (PLAN-06).
     pub enum PlanEntryStatus {
         /// Not begun.
         Pending = "pending",
@@ -30,11 +30,11 @@ object! {
     /// One step of a plan.
     pub struct PlanEntry {
         required {
-            /// What is to be done.
+            /// The task.
             content "content": String [Required],
-            /// How much it matters.
+            /// The priority.
             priority "priority": PlanEntryPriority [Required],
-            /// How far it is.
+            /// The status.
             status "status": PlanEntryStatus [Required],
         }
     }

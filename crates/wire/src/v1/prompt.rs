@@ -13,7 +13,7 @@ object! {
         required {
             /// The session.
             session_id "sessionId": SessionId [Required],
-            /// What the person says (PROMPT-05); one malformed block refuses the whole prompt.
+            /// The user's message (PROMPT-05); a malformed block makes the whole prompt invalid.
             prompt "prompt": Vec<ContentBlock> [RequiredList],
         }
         optional {
@@ -33,7 +33,7 @@ closed_enum! {
         MaxTokens = "max_tokens",
         /// The turn reached its limit of model requests.
         MaxTurnRequests = "max_turn_requests",
-        /// The agent refuses to go on; the prompt is not part of what follows (PROMPT-14).
+        /// The agent refuses to continue; the prompt is not part of later context (PROMPT-14).
         Refusal = "refusal",
         /// The client cancelled the turn (CANCEL-05).
         Cancelled = "cancelled",
@@ -48,7 +48,7 @@ object! {
             stop_reason "stopReason": StopReason [Required],
         }
         optional {
-            /// What it took (unstable, PROMPT-19).
+            /// Tokens that the turn used (PROMPT-19).
             #[cfg(feature = "unstable")]
             usage "usage": Option<Usage> [Lenient],
             /// The id that the client proposed, if it was taken. Only in an older draft (MSG-07).

@@ -1,11 +1,11 @@
-//! What both sides share below the methods: cancelling a request, errors, extensions.
+//! Messages of both sides: cancelled requests, errors, extensions.
 
 use crate::Json;
 use crate::shape::*;
 use crate::v1::RequestId;
 
 object! {
-    /// Gives up a request of one's own (CANCEL-13, CANCEL-21).
+    /// Cancels a request that the sender made (CANCEL-13, CANCEL-21).
     pub struct CancelRequestNotification {
         required {
             /// The request.
@@ -25,21 +25,21 @@ transparent! {
 }
 
 impl ErrorCode {
-    /// The text was not JSON.
+    /// The text is not JSON.
     pub const PARSE_ERROR: ErrorCode = ErrorCode(-32700);
-    /// The JSON was no message.
+    /// The JSON is not a valid message.
     pub const INVALID_REQUEST: ErrorCode = ErrorCode(-32600);
-    /// The method is not served.
+    /// The method does not exist.
     pub const METHOD_NOT_FOUND: ErrorCode = ErrorCode(-32601);
-    /// The params do not fit.
+    /// The params are invalid.
     pub const INVALID_PARAMS: ErrorCode = ErrorCode(-32602);
-    /// Anything else.
+    /// Any other error.
     pub const INTERNAL_ERROR: ErrorCode = ErrorCode(-32603);
     /// The request was cancelled.
     pub const REQUEST_CANCELLED: ErrorCode = ErrorCode(-32800);
-    /// Nobody is authenticated.
+    /// Authentication is required.
     pub const AUTH_REQUIRED: ErrorCode = ErrorCode(-32000);
-    /// A session, a file or a terminal is not there.
+    /// A session, file or terminal does not exist.
     pub const RESOURCE_NOT_FOUND: ErrorCode = ErrorCode(-32002);
 }
 
@@ -47,13 +47,13 @@ object! {
     /// An error, where a message carries one (RPC-03).
     pub struct Error {
         required {
-            /// What kind of error.
+            /// The code of the error.
             code "code": ErrorCode [Required],
-            /// One short sentence (RPC-17).
+            /// A short message (RPC-17).
             message "message": String [Required],
         }
         optional {
-            /// Whatever else there is to say.
+            /// Details of the error.
             data "data": Option<Json> [AnyJson],
         }
         no_meta!

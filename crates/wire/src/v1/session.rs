@@ -22,7 +22,7 @@ object! {
         optional {
             /// Roots besides `cwd`, absolute; needs the capability (ROOT-08 to ROOT-11).
             additional_directories "additionalDirectories": Option<Vec<String>> [Optional],
-            /// A system prompt; needs the capability (unstable; SYSP-01).
+            /// A system prompt; needs the capability (SYSP-01).
             #[cfg(feature = "unstable")]
             system_prompt "systemPrompt": Option<SystemPrompt> [Optional],
         }
@@ -33,7 +33,7 @@ object! {
     /// The session has begun.
     pub struct NewSessionResponse {
         required {
-            /// Names the session (SESS-03, SESS-05).
+            /// Id of the session (SESS-03, SESS-05).
             session_id "sessionId": SessionId [Required],
         }
         optional {
@@ -49,7 +49,7 @@ object! {
 }
 
 object! {
-    /// Goes on with a session, whose conversation is replayed (SESS-10, SESS-11).
+    /// Loads a session and replays its conversation (SESS-10, SESS-11).
     pub struct LoadSessionRequest {
         required {
             /// The session.
@@ -62,7 +62,7 @@ object! {
         optional {
             /// Roots besides `cwd`, the full list (ROOT-12, ROOT-13).
             additional_directories "additionalDirectories": Option<Vec<String>> [Optional],
-            /// The system prompt once more (unstable; SYSP-04).
+            /// The system prompt once more (SYSP-04).
             #[cfg(feature = "unstable")]
             system_prompt "systemPrompt": Option<SystemPrompt> [Optional],
         }
@@ -85,7 +85,7 @@ object! {
 }
 
 object! {
-    /// Goes on with a session without a replay (SESS-22, SESS-23).
+    /// Resumes a session without a replay (SESS-22, SESS-23).
     pub struct ResumeSessionRequest {
         required {
             /// The session.
@@ -98,7 +98,7 @@ object! {
             additional_directories "additionalDirectories": Option<Vec<String>> [Optional],
             /// MCP servers to connect to.
             mcp_servers "mcpServers": Option<Vec<McpServer>> [Optional],
-            /// The system prompt once more (unstable; SYSP-04).
+            /// The system prompt once more (SYSP-04).
             #[cfg(feature = "unstable")]
             system_prompt "systemPrompt": Option<SystemPrompt> [Optional],
         }
@@ -106,7 +106,7 @@ object! {
 }
 
 object! {
-    /// The session goes on.
+    /// The session is resumed.
     pub struct ResumeSessionResponse [nullable] {
         optional {
             /// Modes (SESS-24).
@@ -121,7 +121,7 @@ object! {
 }
 
 object! {
-    /// Cancels what runs in a session and frees what it holds (SESS-27, SESS-34).
+    /// Cancels the work of a session and frees its resources (SESS-27, SESS-34).
     pub struct CloseSessionRequest {
         required {
             /// The session.
@@ -130,13 +130,14 @@ object! {
     }
 }
 
-object! {
+empty_objects! {
+    [nullable]
     /// The session is closed (SESS-29).
-    pub struct CloseSessionResponse [nullable] {}
+    CloseSessionResponse,
 }
 
 object! {
-    /// The `data` of the error -32002 where it is about a session (SESS-19, SESS-30).
+    /// The `data` of error -32002 for a session (SESS-19, SESS-30).
     pub struct SessionNotFoundErrorData {
         required {
             /// The session that does not exist.

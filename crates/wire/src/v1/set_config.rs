@@ -17,7 +17,7 @@ pub struct SetSessionConfigOptionRequest {
     pub config_id: SessionConfigId,
     /// Its new value.
     pub value: SessionConfigOptionValue,
-    /// What extensions attach (`_meta`).
+    /// Custom metadata of extensions (`_meta`).
     pub meta: Option<Meta>,
 }
 
@@ -36,7 +36,7 @@ impl SetSessionConfigOptionRequest {
         }
     }
 
-    /// What extensions attach (`_meta`).
+    /// Custom metadata of extensions (`_meta`).
     pub fn meta(mut self, meta: impl crate::IntoField<Option<Meta>>) -> Self {
         self.meta = meta.into_field();
         self
@@ -111,7 +111,7 @@ impl Serialize for SetSessionConfigOptionRequest {
 }
 
 object! {
-    /// The option is changed; what that did to all of them (CONF-13).
+    /// The option is changed; lists all options afterwards (CONF-13).
     pub struct SetSessionConfigOptionResponse {
         required {
             /// All options.

@@ -4,7 +4,7 @@ use crate::shape::*;
 use crate::v1::{EnvVariable, SessionId, TerminalId};
 
 object! {
-    /// Starts a command (TERM-04, TERM-14). All of it is launch data: what is malformed is refused.
+    /// Starts a command (TERM-04, TERM-14). All members are launch data and read strictly.
     pub struct CreateTerminalRequest {
         required {
             /// The session.
@@ -15,11 +15,11 @@ object! {
         optional {
             /// Its arguments.
             args "args": Option<Vec<String>> [Optional],
-            /// What is added to the environment (TERM-15).
+            /// Variables to add to the environment (TERM-15).
             env "env": Option<Vec<EnvVariable>> [Optional],
-            /// Where it runs, as an absolute path; otherwise in the session's directory (TERM-13).
+            /// The absolute working directory; by default the session's (TERM-13).
             cwd "cwd": Option<String> [Optional],
-            /// How many bytes of output are kept; older output goes first (TERM-06).
+            /// Maximum bytes of output to keep; older output is dropped first (TERM-06).
             output_byte_limit "outputByteLimit": Option<u64> [Optional],
         }
     }
@@ -29,14 +29,14 @@ object! {
     /// The terminal of the command.
     pub struct CreateTerminalResponse {
         required {
-            /// Names it.
+            /// Its id.
             terminal_id "terminalId": TerminalId [Required],
         }
     }
 }
 
 object! {
-    /// Asks for the output so far (TERM-08).
+    /// Requests the output so far (TERM-08).
     pub struct TerminalOutputRequest {
         required {
             /// The session.
@@ -48,7 +48,7 @@ object! {
 }
 
 object! {
-    /// How a command ended (TERM-16).
+    /// The exit status of a command (TERM-16).
     pub struct TerminalExitStatus {
         optional {
             /// Its exit code, if it exited.
@@ -65,18 +65,18 @@ object! {
         required {
             /// Both streams, merged (TERM-19).
             output "output": String [Required],
-            /// Whether older output is gone (TERM-06).
+            /// Whether older output was dropped (TERM-06).
             truncated "truncated": bool [Required],
         }
         optional {
-            /// How the command ended, if it did.
+            /// The exit status, if the command ended.
             exit_status "exitStatus": Option<TerminalExitStatus> [Lenient],
         }
     }
 }
 
 object! {
-    /// Asks to be told when the command ends (TERM-09).
+    /// Waits for the command to end (TERM-09).
     pub struct WaitForTerminalExitRequest {
         required {
             /// The session.
@@ -88,7 +88,7 @@ object! {
 }
 
 object! {
-    /// How the command ended (TERM-09, TERM-16).
+    /// The exit status of the command (TERM-09, TERM-16).
     pub struct WaitForTerminalExitResponse [nullable] {
         optional {
             /// Its exit code, if it exited.
@@ -123,13 +123,14 @@ object! {
     }
 }
 
-object! {
-    /// It was told to end.
-    pub struct KillTerminalResponse [nullable] {}
+empty_objects! {
+    [nullable]
+    /// It was asked to end.
+    KillTerminalResponse,
 }
 
 object! {
-    /// Ends the command and gives the terminal back (TERM-05, TERM-11).
+    /// Ends the command and releases the terminal (TERM-05, TERM-11).
     pub struct ReleaseTerminalRequest {
         required {
             /// The session.
@@ -140,9 +141,10 @@ object! {
     }
 }
 
-object! {
-    /// The terminal's id means nothing any more.
-    pub struct ReleaseTerminalResponse [nullable] {}
+empty_objects! {
+    [nullable]
+    /// The terminal is released.
+    ReleaseTerminalResponse,
 }
 
 crate::methods! {

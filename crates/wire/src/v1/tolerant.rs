@@ -1,20 +1,19 @@
-//! Reading what is not quite right, where only one thing can be meant.
+//! Tolerant reading of known mistakes whose meaning is unambiguous.
 //!
-//! Everything else in this crate is strict about what starts processes or ends turns. Some documents and peers
-//! write a few messages in a way that no schema allows but whose meaning is plain. A message is read strictly
-//! first; only if that fails it is repaired as the table below says, and then read strictly again. Nothing here
-//! touches what we send, and what cannot be repaired is refused with the error of the first reading.
+//! Some peers write a few messages in a form that no schema allows but whose meaning is clear. A message is read
+//! strictly first. If that fails, it is repaired by the table below and read strictly again; a second failure
+//! returns the error of the first reading.
 //!
 //! | method | repaired |
 //! |---|---|
-//! | `initialize`, `proxy/initialize` | a `protocolVersion` of digits in quotes is that number |
-//! | `session/new`, `session/load` | without `mcpServers` there are none |
-//! | `session/new`, `load`, `resume`, `fork` | an MCP server that is a program, without `args` or `env`, has none |
-//! | `session/prompt` | a text is a prompt of one text block (PROMPT-05) |
-//! | `session/set_mode` | `mode` stands for `modeId` (MODE-05) |
+//! | `initialize`, `proxy/initialize` | a `protocolVersion` in quotes is read as a number |
+//! | `session/new`, `session/load` | absent `mcpServers` are an empty list |
+//! | `session/new`, `load`, `resume`, `fork` | absent `args` and `env` of a stdio server are empty lists |
+//! | `session/prompt` | a string becomes one text block (PROMPT-05) |
+//! | `session/set_mode` | `mode` is read as `modeId` (MODE-05) |
 //! | `session/set_config_option` | a boolean `value` needs no `type` |
-//! | `session/update` | in a `current_mode_update`, `modeId` stands for `currentModeId` (MODE-07) |
-//! | `providers/set`, `providers/disable`, result of `providers/list` | `id` stands for `providerId` |
+//! | `session/update` | in a `current_mode_update`, `modeId` is read as `currentModeId` (MODE-07) |
+//! | `providers/set`, `providers/disable`, result of `providers/list` | `id` is read as `providerId` |
 
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -39,7 +38,7 @@ pub fn decode_tolerant_result<T: DeserializeOwned>(
     result: Option<&RawValue>,
 ) -> serde_json::Result<T> {
     strict_or_repaired(result, |draft| match method {
-        "providers/list" => edit_each(draft, "providers", |provider| stand_in(provider, "id", "providerId")),
+        "providers/list" => edit_each(draft, "providers", |provider| copy_to(provider, "id", "providerId")),
         _ => None,
     })
 }
@@ -58,7 +57,7 @@ fn strict_or_repaired<T: DeserializeOwned>(
     })
 }
 
-/// `None` if there is nothing to repair.
+/// Repairs the params of a method; returns `None` if there is nothing to repair.
 fn repair_params(method: &str, draft: &mut Draft) -> Option<()> {
     match method {
         "initialize" | "proxy/initialize" => {
@@ -86,7 +85,7 @@ fn repair_params(method: &str, draft: &mut Draft) -> Option<()> {
             let text: String = draft.get("prompt")?.parse().ok()?;
             set(draft, "prompt", &[super::ContentBlock::from(text)])
         }
-        "session/set_mode" => stand_in(draft, "mode", "modeId"),
+        "session/set_mode" => copy_to(draft, "mode", "modeId"),
         "session/set_config_option" => {
             draft.get("value")?.parse::<bool>().ok()?;
             if draft.get("type").is_some() {
@@ -100,10 +99,10 @@ fn repair_params(method: &str, draft: &mut Draft) -> Option<()> {
             if kind != "current_mode_update" {
                 return None;
             }
-            stand_in(&mut update, "modeId", "currentModeId")?;
+            copy_to(&mut update, "modeId", "currentModeId")?;
             set(draft, "update", &update)
         }
-        "providers/set" | "providers/disable" => stand_in(draft, "id", "providerId"),
+        "providers/set" | "providers/disable" => copy_to(draft, "id", "providerId"),
         _ => None,
     }
 }
@@ -113,8 +112,8 @@ fn set<T: serde::Serialize + ?Sized>(draft: &mut Draft, name: &str, value: &T) -
     Some(())
 }
 
-/// Lets a member stand for one that is absent. It stays where it was: members that nobody knows do no harm.
-fn stand_in(draft: &mut Draft, name: &str, for_name: &str) -> Option<()> {
+/// Copies a member to the name of an absent one. The original stays, because unknown members are ignored.
+fn copy_to(draft: &mut Draft, name: &str, for_name: &str) -> Option<()> {
     if draft.get(for_name).is_some() {
         return None;
     }

@@ -1,11 +1,11 @@
-//! Tool calls: what the agent does, as the client shows it (TOOL-01 to TOOL-22).
+//! Tool calls, as the client shows them (TOOL-01 to TOOL-22).
 
 use crate::Json;
 use crate::shape::*;
 use crate::v1::{ContentBlock, TerminalId, ToolCallId};
 
 closed_enum! {
-    /// What a tool does, so that clients can choose an icon. TOOL-12: kinds that are not listed count as `Other`.
+    /// The kind of a tool, for icons. TOOL-12: unlisted kinds count as `Other`.
     pub enum ToolKind {
         /// Reads files or data.
         Read = "read",
@@ -25,28 +25,28 @@ closed_enum! {
         Fetch = "fetch",
         /// Switches the session's mode.
         SwitchMode = "switch_mode",
-        /// Anything else.
+        /// Any other kind.
         Other = "other",
     } else Other
 }
 
 closed_enum! {
-    /// How far a tool call is (TOOL-11). Version 1 has no status for cancelled calls: a status that is not listed
-    /// is read as not mentioned.
+    /// The status of a tool call (TOOL-11). Version 1 has no status for cancelled calls; an unlisted status is read
+    /// as absent.
     pub enum ToolCallStatus {
         /// Not started: its input is still streaming, or it waits for permission.
         Pending = "pending",
         /// Running.
         InProgress = "in_progress",
-        /// Ended well.
+        /// Completed.
         Completed = "completed",
-        /// Ended badly.
+        /// Failed.
         Failed = "failed",
     }
 }
 
 object! {
-    /// A place in a file that a tool call works on, so that clients can follow along (TOOL-18).
+    /// A location in a file that a tool call works on, so that clients can follow along (TOOL-18).
     pub struct ToolCallLocation {
         required {
             /// The absolute path.
@@ -96,7 +96,7 @@ object! {
 }
 
 tagged! {
-    /// What a tool call made. TOOL-14: a bare content block is none of these.
+    /// Content that a tool call produced. TOOL-14: a bare content block is invalid.
     pub enum ToolCallContent by "type" {
         /// A content block.
         Content(Content) = "content",
@@ -129,19 +129,19 @@ object! {
     /// A new tool call (TOOL-01, TOOL-03).
     pub struct ToolCall {
         required {
-            /// Names the call within its session (TOOL-02).
+            /// Id of the call, unique in its session (TOOL-02).
             tool_call_id "toolCallId": ToolCallId [Required],
-            /// What it does, for a person.
+            /// A title to show.
             title "title": String [Required],
         }
         optional {
-            /// The tool's name, for a program (TOOL-20).
+            /// The name of the tool (TOOL-20).
             name "name": Option<String> [LenientText],
-            /// The kind of tool; nothing stands for [`ToolKind::Other`] (TOOL-04).
+            /// The kind of tool; absent means [`ToolKind::Other`] (TOOL-04).
             kind "kind": Option<ToolKind> [Lenient],
-            /// How far it is; nothing stands for [`ToolCallStatus::Pending`] (TOOL-04).
+            /// The status; absent means [`ToolCallStatus::Pending`] (TOOL-04).
             status "status": Option<ToolCallStatus> [Lenient],
-            /// What it made.
+            /// The content that it produced.
             content "content": Option<Vec<ToolCallContent>> [SkipInvalid],
             /// The files it works on.
             locations "locations": Option<Vec<ToolCallLocation>> [SkipInvalid],
@@ -154,7 +154,7 @@ object! {
 }
 
 object! {
-    /// A change of a tool call. TOOL-05, TOOL-06, TOOL-07: what is absent or `null` stays as it is; lists are
+    /// A change of a tool call. TOOL-05, TOOL-06, TOOL-07: absent or `null` members stay; lists are
     /// replaced whole.
     pub struct ToolCallUpdate {
         required {
@@ -162,15 +162,15 @@ object! {
             tool_call_id "toolCallId": ToolCallId [Required],
         }
         optional {
-            /// What it does, for a person.
+            /// A title to show.
             title "title": Option<String> [LenientText],
-            /// The tool's name, for a program.
+            /// The name of the tool.
             name "name": Option<String> [LenientText],
             /// The kind of tool.
             kind "kind": Option<ToolKind> [Lenient],
-            /// How far it is.
+            /// The status.
             status "status": Option<ToolCallStatus> [Lenient],
-            /// What it made.
+            /// The content that it produced.
             content "content": Option<Vec<ToolCallContent>> [SkipInvalid],
             /// The files it works on.
             locations "locations": Option<Vec<ToolCallLocation>> [SkipInvalid],
@@ -204,7 +204,7 @@ impl ToolCallUpdate {
 }
 
 impl From<ToolCall> for ToolCallUpdate {
-    /// The update that mentions everything the call has; permission requests describe calls in this form.
+    /// Returns an update with all members of the call; permission requests describe calls in this form.
     fn from(call: ToolCall) -> Self {
         ToolCallUpdate {
             tool_call_id: call.tool_call_id,

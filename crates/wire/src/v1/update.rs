@@ -1,4 +1,4 @@
-//! `session/update`: everything an agent says while it works.
+//! `session/update`: progress of a turn and changes of a session.
 
 use crate::Patch;
 use crate::shape::*;
@@ -34,7 +34,7 @@ object! {
 }
 
 object! {
-    /// What is known of the session changes (LIST-12): what is absent stays, `null` clears.
+    /// Changes the title or time of a session (LIST-12): absent members stay, `null` clears.
     pub struct SessionInfoUpdate {
         optional {
             /// Its title.
@@ -46,14 +46,14 @@ object! {
 }
 
 tagged! {
-    /// One thing that happened in a session. PROMPT-16: kinds that are not listed are kept as
+    /// One update of a session. PROMPT-16: unlisted kinds are kept as
     /// [`Other`](SessionUpdate::Other), so that one of them never ends a session.
     pub enum SessionUpdate by "sessionUpdate" [no_from] {
-        /// A piece of what the person said; sent when a session is replayed.
+        /// A chunk of the user's message; sent when a session is replayed.
         UserMessageChunk(ContentChunk) = "user_message_chunk",
-        /// A piece of what the agent says.
+        /// A chunk of the agent's message.
         AgentMessageChunk(ContentChunk) = "agent_message_chunk",
-        /// A piece of what the agent thinks.
+        /// A chunk of the agent's thoughts.
         AgentThoughtChunk(ContentChunk) = "agent_thought_chunk",
         /// A new tool call.
         ToolCall(Box<ToolCall>) = "tool_call",
@@ -61,10 +61,10 @@ tagged! {
         ToolCallUpdate(Box<ToolCallUpdate>) = "tool_call_update",
         /// The plan.
         Plan(Plan) = "plan",
-        /// One of several plans (unstable).
+        /// One of several plans.
         #[cfg(feature = "unstable")]
         PlanUpdate(PlanUpdate) = "plan_update",
-        /// A plan is gone (unstable).
+        /// A plan was removed.
         #[cfg(feature = "unstable")]
         PlanRemoved(PlanRemoved) = "plan_removed",
         /// The slash commands.
@@ -77,26 +77,26 @@ tagged! {
         SessionInfoUpdate(SessionInfoUpdate) = "session_info_update",
         /// How full the context window is.
         UsageUpdate(UsageUpdate) = "usage_update",
-        /// Something to show once.
+        /// A message to show once.
         Notice(Notice) = "notice",
         /// A compaction.
         CompactionUpdate(Box<CompactionUpdate>) = "compaction_update",
         /// A piece of a compaction's summary.
         CompactionSummaryChunk(CompactionSummaryChunk) = "compaction_summary_chunk",
-        /// A child session (unstable).
+        /// A child session.
         #[cfg(feature = "unstable")]
         SubagentUpdate(Box<SubagentUpdate>) = "subagent_update",
-        /// A message between sessions (unstable).
+        /// A message between sessions.
         #[cfg(feature = "unstable")]
         SessionMessage(Box<SessionMessage>) = "session_message",
-        /// A piece of a message between sessions (unstable).
+        /// A piece of a message between sessions.
         #[cfg(feature = "unstable")]
         SessionMessageChunk(SessionMessageChunk) = "session_message_chunk",
     }
     other Other
 }
 
-/// Chunks are left out: their type does not say whose they are.
+/// Converts payloads to updates. Chunks are left out, because three variants have that type.
 macro_rules! from_payloads {
     ($($payload:ident $(($boxed:ident))?),+ $(,)?) => {
         $(impl From<$payload> for SessionUpdate {
@@ -118,29 +118,29 @@ from_payloads! {
 }
 
 impl SessionUpdate {
-    /// A piece of what the agent says.
+    /// A chunk of the agent's message.
     pub fn agent_message(content: impl Into<ContentBlock>) -> Self {
         SessionUpdate::AgentMessageChunk(ContentChunk::new(content))
     }
 
-    /// A piece of what the agent thinks.
+    /// A chunk of the agent's thoughts.
     pub fn agent_thought(content: impl Into<ContentBlock>) -> Self {
         SessionUpdate::AgentThoughtChunk(ContentChunk::new(content))
     }
 
-    /// A piece of what the person said.
+    /// A chunk of the user's message.
     pub fn user_message(content: impl Into<ContentBlock>) -> Self {
         SessionUpdate::UserMessageChunk(ContentChunk::new(content))
     }
 }
 
 object! {
-    /// Something happened in a session (PROMPT-12).
+    /// Reports an update of a session (PROMPT-12).
     pub struct SessionNotification {
         required {
             /// The session.
             session_id "sessionId": SessionId [Required],
-            /// What happened.
+            /// The update.
             update "update": SessionUpdate [Required],
         }
     }

@@ -1,25 +1,25 @@
-//! How much of the context window and of somebody's money is used (MSG-05, PROMPT-19).
+//! Usage of tokens, context window and money (MSG-05, PROMPT-19).
 
 use crate::shape::*;
 
 #[cfg(feature = "unstable")]
 object! {
-    /// Tokens counted over a turn or a session (unstable, PROMPT-19).
+    /// Tokens counted over a turn or a session (PROMPT-19).
     pub struct Usage {
         required {
-            /// Everything.
+            /// All tokens.
             total_tokens "totalTokens": u64 [Required],
-            /// What the model read.
+            /// Tokens that the model read.
             input_tokens "inputTokens": u64 [Required],
-            /// What the model wrote.
+            /// Tokens that the model wrote.
             output_tokens "outputTokens": u64 [Required],
         }
         optional {
-            /// What the model thought.
+            /// Tokens of thoughts.
             thought_tokens "thoughtTokens": Option<u64> [Lenient],
-            /// What was read from a cache.
+            /// Tokens read from a cache.
             cached_read_tokens "cachedReadTokens": Option<u64> [Lenient],
-            /// What was written to a cache.
+            /// Tokens written to a cache.
             cached_write_tokens "cachedWriteTokens": Option<u64> [Lenient],
         }
     }
@@ -29,9 +29,9 @@ object! {
     /// An amount of money.
     pub struct Cost {
         required {
-            /// How much.
+            /// The amount.
             amount "amount": f64 [Required],
-            /// Of what, as an ISO 4217 code.
+            /// The currency, as an ISO 4217 code.
             currency "currency": String [Required],
         }
     }
@@ -47,7 +47,7 @@ object! {
             size "size": u64 [Required],
         }
         optional {
-            /// What the session has cost so far.
+            /// The cost of the session so far.
             cost "cost": Option<Cost> [Lenient],
         }
     }

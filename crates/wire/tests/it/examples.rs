@@ -1,16 +1,16 @@
 //! Every example message of version 1 behaves as its line says.
 
-use attache_testkit::judge::{Verdict, judge};
-use attache_testkit::line;
+use attache_testkit::example;
+use attache_testkit::verify::{Verdict, verify};
 
 /// Runs the lines and says which fail; those that need a running agent or client belong to the testkit's tests.
 fn run(bytes: &[u8], at_least: usize) {
     let mut failures = Vec::new();
     let mut good = 0;
-    for line in line::read(bytes).expect("an example file") {
-        match judge(&line, |_| Verdict::OutOfScope("needs a running peer")) {
-            Verdict::Good => good += 1,
-            Verdict::Bad(why) => failures.push(format!("{} ({}, {}): {why}", line.id, line.ty, line.rule)),
+    for line in example::read(bytes).expect("an example file") {
+        match verify(&line, |_| Verdict::OutOfScope("needs a running peer")) {
+            Verdict::Pass => good += 1,
+            Verdict::Fail(why) => failures.push(format!("{} ({}, {}): {why}", line.id, line.ty, line.rule)),
             Verdict::OutOfScope(_) => {}
         }
     }

@@ -1,6 +1,6 @@
 //! What happens when a member is missing, `null`, or malformed, for every member of every type of the catalogue.
 
-use attache_testkit::catalogue::{Catalogue, Fate, Field, Kind, MetaRule, Shape, Stability, Type};
+use attache_testkit::catalogue::{Catalogue, Field, Handling, Kind, MetaRule, Shape, Stability, Type};
 use attache_testkit::registry::{GROUPS, INNER, reader};
 use serde_json::{Map, Value, json};
 
@@ -130,10 +130,10 @@ impl Probe<'_> {
         }
         let full = value_of(&field.ty);
         self.with(name, &full, Ok(Some(full.clone())));
-        self.fate(field, &Value::Null, field.null);
+        self.handling(field, &Value::Null, field.null);
         for wrong in Catalogue::v1().wrong(&field.ty) {
             if !wrong.is_null() {
-                self.fate(field, &wrong, field.bad);
+                self.handling(field, &wrong, field.bad);
             }
         }
         let Type::List(item) = &field.ty else { return };
@@ -141,21 +141,21 @@ impl Probe<'_> {
         for wrong in Catalogue::v1().wrong(item) {
             let list = json!([wrong, good]);
             match field.item {
-                Fate::Refused => self.with(name, &list, Err(())),
-                Fate::Skipped => self.with(name, &list, Ok(Some(json!([good])))),
+                Handling::Refused => self.with(name, &list, Err(())),
+                Handling::Skipped => self.with(name, &list, Ok(Some(json!([good])))),
                 _ => {}
             }
         }
     }
 
-    fn fate(&mut self, field: &Field, value: &Value, fate: Fate) {
+    fn handling(&mut self, field: &Field, value: &Value, handling: Handling) {
         let name = field.name.as_str();
-        match fate {
-            Fate::Refused => self.with(name, value, Err(())),
-            Fate::Absent => self.with(name, value, Ok(None)),
-            Fate::Default => self.with(name, value, Ok(field.default.clone())),
-            Fate::Kept => self.with(name, value, Ok(Some(value.clone()))),
-            Fate::Skipped | Fate::Other | Fate::Free => {}
+        match handling {
+            Handling::Refused => self.with(name, value, Err(())),
+            Handling::Absent => self.with(name, value, Ok(None)),
+            Handling::Default => self.with(name, value, Ok(field.default.clone())),
+            Handling::Kept => self.with(name, value, Ok(Some(value.clone()))),
+            Handling::Skipped | Handling::Other | Handling::Free => {}
         }
     }
 
@@ -187,7 +187,7 @@ impl Probe<'_> {
             (Ok(text), Ok(expected)) => {
                 let written: Value = serde_json::from_str(&text).unwrap();
                 let catalogue = Catalogue::v1();
-                match catalogue.same(name, &written, expected).and(catalogue.says_no_nulls(name, &written)) {
+                match catalogue.same(name, &written, expected).and(catalogue.check_no_nulls(name, &written)) {
                     Ok(()) => return,
                     Err(failure) => failure,
                 }

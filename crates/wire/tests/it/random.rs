@@ -2,7 +2,7 @@
 
 use attache_testkit::catalogue::Catalogue;
 use attache_testkit::registry::readers;
-use attache_testkit::sample::{Chance, shuffled};
+use attache_testkit::sample::{Rng, shuffled};
 use serde_json::Value;
 
 /// Values per type; failures are repeated by type and seed.
@@ -14,13 +14,13 @@ fn values_survive_in_any_order_of_members() {
     let mut failures = Vec::new();
     for (name, read) in readers() {
         for seed in 0..SEEDS {
-            let mut chance = Chance::new(seed);
-            let value = catalogue.random(name, &mut chance);
-            let text = shuffled(&value, &mut chance);
+            let mut rng = Rng::new(seed);
+            let value = catalogue.random(name, &mut rng);
+            let text = shuffled(&value, &mut rng);
             let outcome = read(&text).and_then(|written| {
                 let back: Value = serde_json::from_str(&written).map_err(|error| error.to_string())?;
                 catalogue.same(name, &value, &back)?;
-                catalogue.says_no_nulls(name, &back)?;
+                catalogue.check_no_nulls(name, &back)?;
                 // STDIO-05: no raw line break in what we write.
                 if written.contains(['\n', '\r']) {
                     return Err("a raw line break".to_owned());

@@ -6,7 +6,7 @@ use attache_differential::official;
 use attache_differential::schema::Schema;
 use attache_testkit::catalogue::Catalogue;
 use attache_testkit::registry::{self, Reader};
-use attache_testkit::sample::Chance;
+use attache_testkit::sample::Rng;
 use serde_json::Value;
 
 /// Values per type; `DIFFERENTIAL_SEEDS` asks for more.
@@ -46,8 +46,8 @@ fn what_it_emits_we_read_and_emit_and_it_reads_again() {
     let mut failures = Vec::new();
     for (name, official, ours) in types() {
         for seed in 0..seeds() {
-            let value = schema.random(name, &mut Chance::new(seed));
-            // What the crate does not read although its schema allows it is not asked of us.
+            let value = schema.random(name, &mut Rng::new(seed));
+            // The crate refuses some values that its schema allows; those are skipped.
             let Ok(emitted) = official(&value.to_string()) else { continue };
             let outcome = ours(&emitted).map_err(|error| format!("we refuse: {error}")).and_then(|again| {
                 catalogue.same(name, &json(&emitted), &json(&again))?;
@@ -74,9 +74,9 @@ fn what_is_wrong_is_wrong_for_both() {
     let mut failures = Vec::new();
     for (name, official, ours) in types() {
         for seed in 0..seeds() * 5 {
-            let mut chance = Chance::new(seed);
-            let value = schema.random(name, &mut chance);
-            let Some(mutation) = mutate(&value, &mut chance) else { continue };
+            let mut rng = Rng::new(seed);
+            let value = schema.random(name, &mut rng);
+            let Some(mutation) = mutate(&value, &mut rng) else { continue };
             let text = mutation.value.to_string();
             let case = Case {
                 name,
@@ -94,7 +94,7 @@ fn what_is_wrong_is_wrong_for_both() {
                 (Err(error), Ok(ours)) => format!("we read {ours}, it refuses: {error}"),
             };
             if documented(&case).is_none() {
-                let change = (&mutation.place, &mutation.before, &mutation.after);
+                let change = (&mutation.pointer, &mutation.before, &mutation.after);
                 failures.push(format!("{name} (seed {seed}) {change:?}: {failure}"));
             }
         }

@@ -4,10 +4,10 @@ use crate::shape::*;
 use crate::v1::AuthMethodId;
 
 object! {
-    /// A way to authenticate by variables of the environment. Only in an older draft.
+    /// A way to authenticate by variables of the environment.
     pub struct AuthMethodEnvVar {
         required {
-            /// Names the method.
+            /// Id of the method.
             id "id": AuthMethodId [Required],
             /// A name to show.
             name "name": String [Required],
@@ -15,7 +15,7 @@ object! {
             vars "vars": Vec<AuthEnvVar> [Required],
         }
         optional {
-            /// What it is.
+            /// A description to show.
             description "description": Option<String> [LenientText],
             /// Where to get the values.
             link "link": Option<String> [LenientText],
@@ -42,7 +42,7 @@ object! {
 }
 
 impl AuthEnvVar {
-    /// Whether the value is to be hidden, which it is unless the agent says otherwise.
+    /// Whether the value is to be hidden; the default is yes.
     pub fn is_secret(&self) -> bool {
         self.secret.unwrap_or(true)
     }

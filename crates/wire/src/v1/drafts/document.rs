@@ -53,7 +53,7 @@ object! {
             text "text": String [Required],
         }
         optional {
-            /// What is replaced; nothing stands for the whole document. Strict: a lost range would lose the text.
+            /// The replaced range; absent means the whole document. Strict: a lost range would lose the text.
             range "range": Option<Range> [Optional],
         }
     }
@@ -111,7 +111,7 @@ object! {
             version "version": i64 [Required],
             /// Where the cursor is.
             position "position": Position [Required],
-            /// What is visible.
+            /// The visible range.
             visible_range "visibleRange": Range [Required],
         }
     }

@@ -4,9 +4,9 @@ use crate::Json;
 use crate::shape::*;
 use crate::v1::McpServerAcpId;
 
-id! {
-    /// Names an open connection to an MCP server. Only in an older draft.
-    McpConnectionId
+ids! {
+    /// Id of an open connection to an MCP server.
+    McpConnectionId,
 }
 
 object! {
@@ -20,17 +20,17 @@ object! {
 }
 
 object! {
-    /// The connection is open. Only in an older draft.
+    /// The connection is open.
     pub struct ConnectMcpResponse {
         required {
-            /// Names the connection.
+            /// Id of the connection.
             connection_id "connectionId": McpConnectionId [Required],
         }
     }
 }
 
 object! {
-    /// Closes a connection. Only in an older draft.
+    /// Closes a connection.
     pub struct DisconnectMcpRequest {
         required {
             /// The connection.
@@ -39,9 +39,10 @@ object! {
     }
 }
 
-object! {
-    /// The connection is closed. Only in an older draft.
-    pub struct DisconnectMcpResponse [nullable] {}
+empty_objects! {
+    [nullable]
+    /// The connection is closed.
+    DisconnectMcpResponse,
 }
 
 object! {

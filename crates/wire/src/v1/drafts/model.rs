@@ -4,22 +4,22 @@
 use crate::shape::*;
 use crate::v1::SessionId;
 
-id! {
-    /// Names a model. Only in older drafts; config options took its place.
-    ModelId
+ids! {
+    /// Id of a model. Only in older drafts; config options took its place.
+    ModelId,
 }
 
 object! {
     /// A model.
     pub struct ModelInfo {
         required {
-            /// Names the model.
+            /// Id of the model.
             model_id "modelId": ModelId [Required],
             /// A name to show.
             name "name": String [Required],
         }
         optional {
-            /// What it is.
+            /// A description to show.
             description "description": Option<String> [LenientText],
         }
     }
@@ -49,9 +49,10 @@ object! {
     }
 }
 
-object! {
+empty_objects! {
+    [nullable]
     /// The model is changed.
-    pub struct SetSessionModelResponse [nullable] {}
+    SetSessionModelResponse,
 }
 
 crate::methods! {

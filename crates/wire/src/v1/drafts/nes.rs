@@ -3,18 +3,18 @@
 use crate::shape::*;
 use crate::v1::{Position, Range, SessionId};
 
-id! {
-    /// Names an edit suggestion. Only in older drafts.
-    NesSuggestionId
+ids! {
+    /// Id of an edit suggestion.
+    NesSuggestionId,
 }
 
 object! {
     /// A directory of the workspace.
     pub struct WorkspaceFolder {
         required {
-            /// Where it is.
+            /// The URI.
             uri "uri": String [Required],
-            /// What to call it.
+            /// A title to show.
             name "name": String [Required],
         }
     }
@@ -26,9 +26,9 @@ object! {
         required {
             /// Its name.
             name "name": String [Required],
-            /// Whose it is.
+            /// The owner.
             owner "owner": String [Required],
-            /// Where it is.
+            /// The URI.
             remote_url "remoteUrl": String [Required],
         }
     }
@@ -52,7 +52,7 @@ object! {
     /// Suggestions have a session of their own (NES-05).
     pub struct StartNesResponse {
         required {
-            /// Names it.
+            /// Its id.
             session_id "sessionId": SessionId [Required],
         }
     }
@@ -61,11 +61,11 @@ object! {
 closed_enum! {
     /// Why a suggestion is asked for (NES-17).
     pub enum NesTriggerKind {
-        /// The person types or moves.
+        /// The user types or moves the cursor.
         Automatic = "automatic",
         /// A diagnostic came up.
         Diagnostic = "diagnostic",
-        /// The person asks.
+        /// The user asks.
         Manual = "manual",
     }
 }
@@ -88,7 +88,7 @@ object! {
     /// A file that was open lately.
     pub struct NesRecentFile {
         required {
-            /// Where it is.
+            /// The URI.
             uri "uri": String [Required],
             /// Its language.
             language_id "languageId": String [Required],
@@ -137,7 +137,7 @@ object! {
 }
 
 object! {
-    /// Something the person did.
+    /// An action of the user.
     pub struct NesUserAction {
         required {
             /// What.
@@ -156,13 +156,13 @@ object! {
     /// A file that is open.
     pub struct NesOpenFile {
         required {
-            /// Where it is.
+            /// The URI.
             uri "uri": String [Required],
             /// Its language.
             language_id "languageId": String [Required],
         }
         optional {
-            /// What is visible of it.
+            /// The visible range.
             visible_range "visibleRange": Option<Range> [Lenient],
             /// When it had the focus, in milliseconds since 1970.
             last_focused_ms "lastFocusedMs": Option<u64> [Lenient],
@@ -171,7 +171,7 @@ object! {
 }
 
 object! {
-    /// What a compiler or linter says.
+    /// A diagnostic of a compiler or linter.
     pub struct NesDiagnostic {
         required {
             /// Where the file is.
@@ -180,14 +180,14 @@ object! {
             range "range": Range [Required],
             /// How bad it is.
             severity "severity": NesDiagnosticSeverity [Required],
-            /// What it says.
+            /// The content.
             message "message": String [Required],
         }
     }
 }
 
 object! {
-    /// What is known around the place; only what the agent asked for (NES-03, NES-18).
+    /// Context of the cursor, as far as the agent asked for it (NES-03, NES-18).
     pub struct NesSuggestContext {
         optional {
             /// Files that were open lately.
@@ -196,18 +196,18 @@ object! {
             related_snippets "relatedSnippets": Option<Vec<NesRelatedSnippet>> [Optional],
             /// Changes made before.
             edit_history "editHistory": Option<Vec<NesEditHistoryEntry>> [Optional],
-            /// What the person did.
+            /// The user's action.
             user_actions "userActions": Option<Vec<NesUserAction>> [Optional],
             /// Files that are open.
             open_files "openFiles": Option<Vec<NesOpenFile>> [Optional],
-            /// What compilers and linters say.
+            /// Diagnostics of compilers and linters.
             diagnostics "diagnostics": Option<Vec<NesDiagnostic>> [Optional],
         }
     }
 }
 
 object! {
-    /// Asks what to change next.
+    /// Requests suggestions.
     pub struct SuggestNesRequest {
         required {
             /// The session of suggestions.
@@ -222,9 +222,9 @@ object! {
             trigger_kind "triggerKind": NesTriggerKind [Required],
         }
         optional {
-            /// What is selected.
+            /// The selection.
             selection "selection": Option<Range> [Optional],
-            /// What is known around the place.
+            /// Context of the cursor.
             context "context": Option<NesSuggestContext> [Optional],
         }
     }
@@ -234,9 +234,9 @@ object! {
     /// One replacement.
     pub struct NesTextEdit {
         required {
-            /// What is replaced.
+            /// The replaced range.
             range "range": Range [Required],
-            /// By what.
+            /// The replacement.
             new_text "newText": String [Required],
         }
     }
@@ -246,7 +246,7 @@ object! {
     /// Suggests to change a file.
     pub struct NesEditSuggestion {
         required {
-            /// Names the suggestion (NES-14, NES-19).
+            /// Id of the suggestion (NES-14, NES-19).
             id "id": NesSuggestionId [Required],
             /// The file.
             uri "uri": String [Required],
@@ -264,7 +264,7 @@ object! {
     /// Suggests to go somewhere.
     pub struct NesJumpSuggestion {
         required {
-            /// Names the suggestion.
+            /// Id of the suggestion.
             id "id": NesSuggestionId [Required],
             /// The file.
             uri "uri": String [Required],
@@ -278,7 +278,7 @@ object! {
     /// Suggests to rename a symbol.
     pub struct NesRenameSuggestion {
         required {
-            /// Names the suggestion.
+            /// Id of the suggestion.
             id "id": NesSuggestionId [Required],
             /// The file.
             uri "uri": String [Required],
@@ -294,13 +294,13 @@ object! {
     /// Suggests to search and replace.
     pub struct NesSearchAndReplaceSuggestion {
         required {
-            /// Names the suggestion.
+            /// Id of the suggestion.
             id "id": NesSuggestionId [Required],
             /// The file.
             uri "uri": String [Required],
-            /// What to search.
+            /// The text to search for.
             search "search": String [Required],
-            /// By what to replace it.
+            /// The replacement.
             replace "replace": String [Required],
         }
         optional {
@@ -311,7 +311,7 @@ object! {
 }
 
 tagged! {
-    /// One suggestion; the list is closed. NES-04: all but edits only if the client said so.
+    /// One suggestion; the list is closed. NES-04: kinds besides edits need a client capability.
     pub enum NesSuggestion by "kind" {
         /// Change a file.
         Edit(NesEditSuggestion) = "edit",
@@ -325,7 +325,7 @@ tagged! {
 }
 
 object! {
-    /// What to change next; an empty list is an answer too (NES-20).
+    /// The suggestions; the list may be empty (NES-20).
     pub struct SuggestNesResponse {
         required {
             /// The suggestions.
@@ -349,9 +349,9 @@ object! {
 closed_enum! {
     /// Why a suggestion was not taken (NES-13).
     pub enum NesRejectReason {
-        /// The person said no.
+        /// The user declined.
         Rejected = "rejected",
-        /// The person went on.
+        /// The user kept typing.
         Ignored = "ignored",
         /// Another one came.
         Replaced = "replaced",
@@ -386,9 +386,10 @@ object! {
     }
 }
 
-object! {
+empty_objects! {
+    [nullable]
     /// It is ended.
-    pub struct CloseNesResponse [nullable] {}
+    CloseNesResponse,
 }
 
 crate::methods! {

@@ -1,13 +1,13 @@
-//! What each side can do about next edit suggestions. Only in older drafts; off unless somebody asks (NES-19).
+//! Capabilities for next edit suggestions. Only in older drafts; off by default (NES-19).
 //!
-//! Like all capabilities these are read leniently: what is malformed is absent (INIT-20).
+//! Like all capabilities these are read leniently: malformed means absent (INIT-20).
 
 use crate::shape::*;
 
 closed_enum! {
-    /// What the `character` of a position counts (NES-09, NES-10).
+    /// The unit of `character` in a position (NES-09, NES-10).
     pub enum PositionEncodingKind {
-        /// UTF-16 code units; what everybody supports and what holds if nothing is said.
+        /// UTF-16 code units; the default, which every peer supports.
         Utf16 = "utf-16",
         /// Unicode code points.
         Utf32 = "utf-32",
@@ -17,7 +17,7 @@ closed_enum! {
 }
 
 closed_enum! {
-    /// How changes of a document are told (NES-11).
+    /// The form of document changes (NES-11).
     pub enum TextDocumentSyncKind {
         /// The whole text every time.
         Full = "full",
@@ -27,7 +27,7 @@ closed_enum! {
 }
 
 object! {
-    /// Which kinds of suggestion the client takes besides edits (NES-04).
+    /// Kinds of suggestions that the client supports besides edits (NES-04).
     pub struct ClientNesCapabilities {
         optional {
             /// Jumps to another place.
@@ -41,10 +41,10 @@ object! {
 }
 
 object! {
-    /// What the agent wants to know to suggest edits (NES-01).
+    /// Information that the agent needs for edit suggestions (NES-01).
     pub struct NesCapabilities {
         optional {
-            /// Which events it wants to be told.
+            /// Events that it subscribes to.
             events "events": Option<NesEventCapabilities> [Lenient],
             /// Which context it wants with a request.
             context "context": Option<NesContextCapabilities> [Lenient],
@@ -53,7 +53,7 @@ object! {
 }
 
 object! {
-    /// Which events the agent wants to be told.
+    /// Events that the agent subscribes to.
     pub struct NesEventCapabilities {
         optional {
             /// Events of documents.
@@ -63,7 +63,7 @@ object! {
 }
 
 object! {
-    /// Which events of documents the agent wants to be told (NES-02).
+    /// Document events that the agent subscribes to (NES-02).
     pub struct NesDocumentEventCapabilities {
         optional {
             /// `document/didOpen`.
@@ -84,7 +84,7 @@ object! {
     /// The agent wants `document/didChange`.
     pub struct NesDocumentDidChangeCapabilities {
         required {
-            /// How changes are told.
+            /// The form of changes.
             sync_kind "syncKind": TextDocumentSyncKind [Required],
         }
     }
@@ -100,7 +100,7 @@ object! {
             related_snippets "relatedSnippets": Option<NesRelatedSnippetsCapabilities> [Lenient],
             /// The last edits.
             edit_history "editHistory": Option<NesEditHistoryCapabilities> [Lenient],
-            /// The person's last actions.
+            /// The user's last actions.
             user_actions "userActions": Option<NesUserActionsCapabilities> [Lenient],
             /// Files that are open.
             open_files "openFiles": Option<NesOpenFilesCapabilities> [Lenient],
@@ -131,7 +131,7 @@ object! {
 }
 
 object! {
-    /// The agent wants the person's last actions.
+    /// The agent wants the user's last actions.
     pub struct NesUserActionsCapabilities {
         optional {
             /// How many at most (NES-18).
@@ -140,7 +140,7 @@ object! {
     }
 }
 
-markers! {
+empty_objects! {
     /// The client takes suggestions to jump.
     NesJumpCapabilities,
     /// The client takes suggestions to rename a symbol.

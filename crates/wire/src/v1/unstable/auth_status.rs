@@ -2,34 +2,34 @@
 
 use crate::shape::*;
 
-markers! {
+empty_objects! {
     /// The agent has `auth/status` and sends `auth/status_update`.
     AuthStatusCapabilities,
 }
 
 open_enum! {
-    /// Whether somebody is logged in. Unstable.
+    /// The login state of the agent.
     pub enum AuthState {
-        /// Somebody is.
+        /// A user is logged in.
         Authenticated = "authenticated",
-        /// Nobody is.
+        /// No user is logged in.
         Unauthenticated = "unauthenticated",
-        /// Nobody has to be.
+        /// No login is needed.
         NotRequired = "not_required",
-        /// The agent cannot tell.
+        /// The agent does not know.
         Unknown = "unknown",
     }
 }
 
 impl AuthState {
-    /// Whether the state tells nothing. AUTH-23: values that are not listed count as `unknown`.
+    /// Whether the state is unknown. AUTH-23: unlisted values count as `unknown`.
     pub fn is_unknown(&self) -> bool {
         matches!(self, AuthState::Unknown | AuthState::Other(_))
     }
 }
 
 object! {
-    /// An account. AUTH-25: for display only, never to identify anybody. Unstable.
+    /// An account. AUTH-25: for display only, not for identification.
     pub struct AuthAccount {
         required {
             /// A name to show for the account.
@@ -38,26 +38,27 @@ object! {
         optional {
             /// Whether it is in effect (AUTH-26).
             active "active": Option<bool> [Lenient],
-            /// The person's name.
+            /// The user's name.
             name "name": Option<String> [LenientText],
-            /// The person's mail address.
+            /// The user's mail address.
             email "email": Option<String> [LenientText],
-            /// The person's organization.
+            /// The user's organization.
             organization "organization": Option<String> [LenientText],
         }
     }
 }
 
-object! {
-    /// Asks who is logged in (AUTH-22). Unstable.
-    pub struct AuthStatusRequest [nullable] {}
+empty_objects! {
+    [nullable]
+    /// Requests the login state (AUTH-22).
+    AuthStatusRequest,
 }
 
 object! {
-    /// Says who is logged in. Unstable.
+    /// The login state.
     pub struct AuthStatusResponse {
         required {
-            /// Whether somebody is.
+            /// The login state.
             state "state": AuthState [Required],
         }
         optional {
@@ -68,10 +69,10 @@ object! {
 }
 
 object! {
-    /// Says that [`AuthStatusResponse`] would be another one now (AUTH-24). Unstable.
+    /// Reports a change of the login state (AUTH-24).
     pub struct AuthStatusUpdateNotification {
         required {
-            /// Whether somebody is logged in.
+            /// The login state.
             state "state": AuthState [Required],
         }
         optional {

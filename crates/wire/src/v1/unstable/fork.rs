@@ -5,13 +5,13 @@ use crate::shape::*;
 use crate::v1::SessionModelState;
 use crate::v1::{McpServer, SessionConfigOption, SessionId, SessionModeState, SystemPrompt};
 
-markers! {
+empty_objects! {
     /// The agent has `session/fork`.
     SessionForkCapabilities,
 }
 
 object! {
-    /// Begins a session with the history of another one (unstable; FORK-01 to FORK-05).
+    /// Begins a session with the history of another one (FORK-01 to FORK-05).
     pub struct ForkSessionRequest {
         required {
             /// The other session, which stays as it is.
@@ -34,7 +34,7 @@ object! {
     /// The session has begun (FORK-02).
     pub struct ForkSessionResponse {
         required {
-            /// Names the new session.
+            /// Id of the new session.
             session_id "sessionId": SessionId [Required],
         }
         optional {

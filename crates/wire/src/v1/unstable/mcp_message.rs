@@ -1,7 +1,7 @@
-//! MCP over this connection: the agent talks to servers that the client offers. Unstable.
+//! MCP over this connection: the agent uses servers that the client provides. Unstable.
 //!
-//! There are two forms. The newer one has no connections: every message names its server and the MCP request it
-//! belongs to (MCPA-04). In the older draft a connection is opened first (MCPA-03); those types are at the end.
+//! There are no connections: every message names its server and the MCP request it belongs to (MCPA-04). An older
+//! draft opened a connection first; the feature `drafts` has those types.
 
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -9,23 +9,20 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use crate::shape::*;
 use crate::{Json, Meta};
 
-id! {
-    /// Names an MCP server that is reached through this connection.
-    McpServerAcpId
-}
-
-id! {
-    /// Names an MCP request within its server.
-    McpRequestId
+ids! {
+    /// Id of an MCP server that is reached through this connection.
+    McpServerAcpId,
+    /// Id of an MCP request within its server.
+    McpRequestId,
 }
 
 object! {
-    /// A server behind this connection (unstable; MCPA-02, MCPA-06).
+    /// A server that is reached through this connection (MCPA-02, MCPA-06).
     pub struct McpServerAcp {
         required {
             /// A name to show.
             name "name": String [Required],
-            /// Names the server in `mcp/message`.
+            /// Id of the server, for `mcp/message`.
             server_id "serverId": McpServerAcpId [Required],
         }
     }
@@ -37,7 +34,7 @@ object! {
         required {
             /// The server.
             server_id "serverId": McpServerAcpId [Required],
-            /// Names the MCP request; the caller makes it.
+            /// Id of the MCP request, assigned by the caller.
             request_id "requestId": McpRequestId [Required],
             /// The MCP method.
             method "method": String [Required],
@@ -67,13 +64,13 @@ object! {
     }
 }
 
-/// How an MCP request ended (MCPA-05). Trouble with reaching the server is an error of the outer request instead.
+/// The outcome of an MCP request (MCPA-05). A server that cannot be reached is an error of the outer request.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct MessageMcpResponse {
     /// The MCP result, which may be `null`, or the MCP error.
     pub outcome: Result<Json, McpError>,
-    /// What extensions attach (`_meta`).
+    /// Custom metadata of extensions (`_meta`).
     pub meta: Option<Meta>,
 }
 
@@ -88,7 +85,7 @@ impl MessageMcpResponse {
         MessageMcpResponse { outcome: Err(error), meta: None }
     }
 
-    /// What extensions attach (`_meta`).
+    /// Custom metadata of extensions (`_meta`).
     pub fn meta(mut self, meta: impl crate::IntoField<Option<Meta>>) -> Self {
         self.meta = meta.into_field();
         self
@@ -125,17 +122,17 @@ impl Serialize for MessageMcpResponse {
     }
 }
 
-/// An error of MCP, handed through as it came.
+/// An error of MCP, passed through unchanged.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct McpError {
     /// The code; never one of this protocol.
     pub code: i32,
-    /// What went wrong.
+    /// The error message.
     pub message: String,
-    /// Anything else; `null` is kept.
+    /// Details of the error; `null` is kept.
     pub data: Option<Json>,
-    /// Members that are not ours to know.
+    /// Unknown members.
     pub more: Vec<(String, Json)>,
 }
 
@@ -145,7 +142,7 @@ impl McpError {
         McpError { code, message: message.into(), data: None, more: Vec::new() }
     }
 
-    /// Anything else.
+    /// Details of the error.
     pub fn data(mut self, data: impl crate::IntoField<Option<Json>>) -> Self {
         self.data = data.into_field();
         self

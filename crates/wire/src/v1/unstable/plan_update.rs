@@ -3,14 +3,14 @@
 use crate::shape::*;
 use crate::v1::PlanEntry;
 
-markers! {
+empty_objects! {
     /// The client takes plans by id.
     PlanCapabilities,
 }
 
-id! {
-    /// Names a plan, where a session can have several.
-    PlanId
+ids! {
+    /// Id of one of a session's plans.
+    PlanId,
 }
 
 object! {
@@ -50,7 +50,7 @@ object! {
 }
 
 tagged! {
-    /// What a plan is made of (PLAN-09).
+    /// The content of a plan (PLAN-09).
     pub enum PlanUpdateContent by "type" {
         /// Entries.
         Items(PlanItems) = "items",
@@ -62,7 +62,7 @@ tagged! {
 }
 
 object! {
-    /// Sets one of a session's plans (unstable). PLAN-09: each plan id is tracked alone.
+    /// Sets one of a session's plans. PLAN-09: each plan id is tracked separately.
     pub struct PlanUpdate {
         required {
             /// The plan.
@@ -72,7 +72,7 @@ object! {
 }
 
 object! {
-    /// Takes a plan away (unstable).
+    /// Removes a plan.
     pub struct PlanRemoved {
         required {
             /// The plan.

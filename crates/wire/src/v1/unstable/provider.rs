@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use crate::shape::*;
 
-id! {
-    /// Names a model provider.
-    ProviderId
+ids! {
+    /// Id of a model provider.
+    ProviderId,
 }
 
-markers! {
+empty_objects! {
     /// The agent has `providers/*`.
     ProvidersCapabilities,
 }
@@ -36,7 +36,7 @@ object! {
         required {
             /// The protocol.
             api_type "apiType": LlmProtocol [Required],
-            /// Where it is.
+            /// The base URL.
             base_url "baseUrl": String [Required],
         }
     }
@@ -46,7 +46,7 @@ object! {
     /// A provider (PROV-03).
     pub struct ProviderInfo {
         required {
-            /// Names the provider.
+            /// Id of the provider.
             provider_id "providerId": ProviderId [Required],
             /// The protocols that the agent can use with it.
             supported "supported": Vec<LlmProtocol> [SkipInvalid],
@@ -60,9 +60,10 @@ object! {
     }
 }
 
-object! {
+empty_objects! {
+    [nullable]
     /// Lists the providers (PROV-02).
-    pub struct ListProvidersRequest [nullable] {}
+    ListProvidersRequest,
 }
 
 object! {
@@ -77,26 +78,27 @@ object! {
 }
 
 object! {
-    /// Sets up a provider anew, as a whole (PROV-05, PROV-12).
+    /// Replaces the configuration of a provider (PROV-05, PROV-12).
     pub struct SetProviderRequest {
         required {
             /// The provider.
             provider_id "providerId": ProviderId [Required],
             /// One of the protocols that it supports.
             api_type "apiType": LlmProtocol [Required],
-            /// Where it is.
+            /// The base URL.
             base_url "baseUrl": String [Required],
         }
         optional {
-            /// What to send with every request; absent means nothing (PROV-05).
+            /// Headers of every request; absent means none (PROV-05).
             headers "headers": BTreeMap<String, String> [StrictOrDefault],
         }
     }
 }
 
-object! {
+empty_objects! {
+    [nullable]
     /// The provider is set up.
-    pub struct SetProviderResponse [nullable] {}
+    SetProviderResponse,
 }
 
 object! {
@@ -109,9 +111,10 @@ object! {
     }
 }
 
-object! {
+empty_objects! {
+    [nullable]
     /// The provider is disabled.
-    pub struct DisableProviderResponse [nullable] {}
+    DisableProviderResponse,
 }
 
 crate::methods! {

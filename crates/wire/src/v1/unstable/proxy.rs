@@ -1,4 +1,4 @@
-//! Proxies between client and agent: `proxy/*` (unstable, PROXY-01 to PROXY-08).
+//! Proxies between client and agent: `proxy/*` (PROXY-01 to PROXY-08).
 
 use crate::Json;
 use crate::shape::*;
@@ -7,7 +7,7 @@ use crate::v1::{InitializeRequest, InitializeResponse};
 transparent! {
     /// Initializes a component that has a successor (PROXY-01).
     InitializeProxyRequest(InitializeRequest),
-    /// What the component and its successors can do (PROXY-02, PROXY-03).
+    /// Capabilities of the component and its successors (PROXY-02, PROXY-03).
     InitializeProxyResponse(InitializeResponse),
 }
 

@@ -3,7 +3,7 @@
 use crate::shape::*;
 use crate::v1::SessionId;
 
-markers! {
+empty_objects! {
     /// The agent has `session/archive` and `session/unarchive`.
     SessionArchiveCapabilities,
     /// The agent has `session/status`.
@@ -13,19 +13,19 @@ markers! {
 }
 
 open_enum! {
-    /// Which sessions to list. SSTAT-06: a value that is not listed is refused by the agent. Unstable.
+    /// Filter by archive state. SSTAT-06: agents refuse unlisted values.
     pub enum SessionArchiveFilter {
-        /// Those that are not archived.
+        /// Sessions that are not archived.
         Exclude = "exclude",
-        /// All.
+        /// All sessions.
         Include = "include",
-        /// Those that are archived.
+        /// Archived sessions.
         Only = "only",
     }
 }
 
 object! {
-    /// Puts a session away (SSTAT-04). Unstable.
+    /// Archives a session (SSTAT-04).
     pub struct ArchiveSessionRequest {
         required {
             /// The session.
@@ -34,13 +34,14 @@ object! {
     }
 }
 
-object! {
-    /// The session is put away (SSTAT-07). Unstable.
-    pub struct ArchiveSessionResponse [nullable] {}
+empty_objects! {
+    [nullable]
+    /// The session is archived (SSTAT-07).
+    ArchiveSessionResponse,
 }
 
 object! {
-    /// Takes a session out again (SSTAT-10). Unstable.
+    /// Restores an archived session (SSTAT-10).
     pub struct UnarchiveSessionRequest {
         required {
             /// The session.
@@ -49,13 +50,14 @@ object! {
     }
 }
 
-object! {
-    /// The session is out again (SSTAT-07). Unstable.
-    pub struct UnarchiveSessionResponse [nullable] {}
+empty_objects! {
+    [nullable]
+    /// The session is restored (SSTAT-07).
+    UnarchiveSessionResponse,
 }
 
 open_enum! {
-    /// Where a session is. Unstable.
+    /// The status of a session.
     pub enum SessionStatus {
         /// In the agent's memory; this client still has to load or resume it (SSTAT-03).
         Open = "open",
@@ -65,14 +67,14 @@ open_enum! {
 }
 
 impl SessionStatus {
-    /// Whether the session is in the agent's memory. SSTAT-02: values that are not listed count as `saved`.
+    /// Whether the session is in the agent's memory. SSTAT-02: unlisted values count as `saved`.
     pub fn is_open(&self) -> bool {
         matches!(self, SessionStatus::Open)
     }
 }
 
 object! {
-    /// Asks where a session is, without touching it (SSTAT-01). Unstable.
+    /// Requests the status of a session without changing it (SSTAT-01).
     pub struct SessionStatusRequest {
         required {
             /// The session.
@@ -82,17 +84,17 @@ object! {
 }
 
 object! {
-    /// Says where a session is. Unstable.
+    /// The status of a session.
     pub struct SessionStatusResponse {
         required {
-            /// Where it is.
+            /// The status.
             status "status": SessionStatus [Required],
         }
     }
 }
 
 object! {
-    /// Gives a session a title (SSTAT-08, SSTAT-09). Unstable.
+    /// Sets the title of a session (SSTAT-08, SSTAT-09).
     pub struct SetSessionTitleRequest {
         required {
             /// The session.
@@ -104,7 +106,7 @@ object! {
 }
 
 object! {
-    /// The session has a title. Unstable.
+    /// The title is set.
     pub struct SetSessionTitleResponse {
         required {
             /// The title as the agent keeps it, which is the one to show (SSTAT-11).

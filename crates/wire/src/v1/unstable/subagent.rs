@@ -1,4 +1,4 @@
-//! Subagents: sessions that another session started, and messages between them (unstable, SUBA-01 to SUBA-07).
+//! Subagents: sessions that another session started, and messages between them (SUBA-01 to SUBA-07).
 
 use serde::de::MapAccess;
 use serde::ser::SerializeMap;
@@ -7,18 +7,18 @@ use crate::shape::*;
 use crate::v1::{ContentBlock, Error, MessageId, SessionId, Usage};
 use crate::{Json, Meta, Patch};
 
-markers! {
+empty_objects! {
     /// The client shows subagents.
     SubagentCapabilities,
 }
 
-object! {
+empty_objects! {
     /// The child's turn can be cancelled.
-    pub struct SessionCancelCapabilities {}
+    SessionCancelCapabilities,
 }
 
 object! {
-    /// What may be done to a child session; nothing else may (SUBA-03).
+    /// Operations on a child session that the client may request (SUBA-03).
     pub struct SubagentSessionCapabilities {
         optional {
             /// Its turn can be cancelled.
@@ -27,26 +27,20 @@ object! {
     }
 }
 
-object! {
+empty_objects! {
     /// The session works.
-    pub struct RunningStateUpdate {}
-}
-
-object! {
-    /// The session waits for a person.
-    pub struct RequiresActionStateUpdate {}
-}
-
-object! {
-    /// Nobody knows what the session does. SUBA-07: the state before is no longer confirmed.
-    pub struct UnknownStateUpdate {}
+    RunningStateUpdate,
+    /// The session waits for the user.
+    RequiresActionStateUpdate,
+    /// The state is unknown. SUBA-07: the previous state is no longer confirmed.
+    UnknownStateUpdate,
 }
 
 object! {
     /// The turn failed (SUBA-06).
     pub struct ErrorStopReason {
         optional {
-            /// With what.
+            /// The error.
             error "error": Option<Error> [Lenient],
         }
         no_meta!
@@ -63,7 +57,7 @@ pub enum IdleStopReason {
     MaxTokens,
     /// The turn reached its limit of model requests.
     MaxTurnRequests,
-    /// The agent refused to go on.
+    /// The agent refused to continue.
     Refusal,
     /// The turn was cancelled.
     Cancelled,
@@ -73,7 +67,7 @@ pub enum IdleStopReason {
     Other {
         /// The reason.
         stop_reason: String,
-        /// Members that nobody here knows.
+        /// Unknown members.
         members: Vec<(String, Json)>,
     },
 }
@@ -114,9 +108,9 @@ impl IdleStopReason {
 pub struct IdleStateUpdate {
     /// Why, if that is known.
     pub stop_reason: Option<IdleStopReason>,
-    /// What the turn took.
+    /// Tokens that the turn used.
     pub usage: Option<Usage>,
-    /// What extensions attach (`_meta`).
+    /// Custom metadata of extensions (`_meta`).
     pub meta: Option<Meta>,
 }
 
@@ -164,22 +158,22 @@ impl ToMap for IdleStateUpdate {
 }
 
 tagged! {
-    /// What a session is doing. SUBA-04: a state that is not listed, or none, is not idle.
+    /// The state of a session. SUBA-04: an unlisted or absent state is not idle.
     pub enum StateUpdate by "state" {
         /// It works.
         Running(RunningStateUpdate) = "running",
         /// It has nothing to do.
         Idle(IdleStateUpdate) = "idle",
-        /// It waits for a person.
+        /// It waits for the user.
         RequiresAction(RequiresActionStateUpdate) = "requires_action",
-        /// Nobody knows.
+        /// The state is unknown.
         Unknown(UnknownStateUpdate) = "unknown",
     }
     other Other
 }
 
 object! {
-    /// Announces a child session, or changes what is known of it (SUBA-02). SUBA-05: what is absent stays,
+    /// Announces or changes a child session (SUBA-02). SUBA-05: absent members stay,
     /// `null` clears.
     pub struct SubagentUpdate {
         required {
@@ -187,19 +181,19 @@ object! {
             session_id "sessionId": SessionId [Required],
         }
         optional {
-            /// What to call it.
+            /// A title to show.
             title "title": Patch<String> [PatchLenient],
-            /// What it is for.
+            /// A description to show.
             description "description": Patch<String> [PatchLenient],
-            /// What may be done to it.
+            /// Operations that the client may request.
             capabilities "capabilities": Patch<SubagentSessionCapabilities> [PatchLenient],
-            /// What it is doing.
+            /// The state of its turn.
             state "state": Patch<StateUpdate> [PatchLenient],
             /// Where it works.
             cwd "cwd": Patch<String> [PatchStrict],
             /// Where else it may work.
             additional_directories "additionalDirectories": Patch<Vec<String>> [PatchStrict],
-            /// What extensions attach (`_meta`).
+            /// Custom metadata of extensions (`_meta`).
             meta "_meta": Patch<Meta> [PatchMeta],
         }
         no_meta!
@@ -207,24 +201,24 @@ object! {
 }
 
 object! {
-    /// A message from one session to another. SUBA-05: what is absent stays, `null` clears.
+    /// A message from one session to another. SUBA-05: absent members stay, `null` clears.
     pub struct SessionMessage {
         required {
             /// The message, as this session names it.
             message_id "messageId": MessageId [Required],
         }
         optional {
-            /// Who wrote it.
+            /// The sender.
             sender_session_id "senderSessionId": Patch<SessionId> [PatchLenient],
-            /// Who is to read it.
+            /// The recipient.
             recipient_session_id "recipientSessionId": Patch<SessionId> [PatchLenient],
             /// Its name in the sender's session.
             sender_message_id "senderMessageId": Patch<MessageId> [PatchLenient],
             /// Its name in the recipient's session.
             recipient_message_id "recipientMessageId": Patch<MessageId> [PatchLenient],
-            /// What it says.
+            /// The content.
             content "content": Patch<Vec<ContentBlock>> [PatchSkipInvalid],
-            /// What extensions attach (`_meta`).
+            /// Custom metadata of extensions (`_meta`).
             meta "_meta": Patch<Meta> [PatchMeta],
         }
         no_meta!

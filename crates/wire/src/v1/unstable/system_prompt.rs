@@ -7,7 +7,7 @@ object! {
     /// The agent takes a system prompt from the client; appending always works.
     pub struct SessionSystemPromptCapabilities {
         optional {
-            /// Which modes it takes besides `append`.
+            /// Supported modes besides `append`.
             mode "mode": Option<SessionSystemPromptModeCapabilities> [Lenient],
         }
     }
@@ -23,13 +23,13 @@ object! {
     }
 }
 
-markers! {
+empty_objects! {
     /// The agent lets the client replace its system prompt.
     SessionSystemPromptOverrideCapabilities,
 }
 
 open_enum! {
-    /// What happens to the agent's own system prompt.
+    /// How the prompt is combined with the agent's own.
     pub enum SystemPromptMode {
         /// It stays, and this is added (SYSP-05).
         Append = "append",
@@ -42,7 +42,7 @@ object! {
     /// A system prompt from the client. SYSP-02: it is read strictly, so that no part of it is lost unnoticed.
     pub struct SystemPrompt {
         required {
-            /// What happens to the agent's own. SYSP-02: a mode that is not listed is refused by the agent.
+            /// How the prompt is combined with the agent's own. SYSP-02: agents refuse unlisted modes.
             mode "mode": SystemPromptMode [Required],
             /// The prompt: text blocks, at least one (SYSP-03).
             content "content": Vec<ContentBlock> [RequiredList],

@@ -1,32 +1,32 @@
-//! Whether an example behaves as it says it should, as far as envelope and types can tell.
+//! Verification of an example against envelope and types.
 
 use attache_rpc::{Event, Frame, Id, Limits, Machine, encode};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::catalogue::Catalogue;
-use crate::line::Line;
+use crate::example::Example;
 use crate::registry::{Reader, reader};
 
-/// What came of one line.
+/// The result of one example.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It behaves as it should.
-    Good,
-    /// It does not.
-    Bad(String),
-    /// Not for these crates.
+    /// The crates behave as the example expects.
+    Pass,
+    /// They do not, with the difference.
+    Fail(String),
+    /// The example is about another part of the protocol.
     OutOfScope(&'static str),
 }
 
 impl From<Result<(), String>> for Verdict {
     fn from(result: Result<(), String>) -> Self {
-        result.map_or_else(Verdict::Bad, |()| Verdict::Good)
+        result.map_or_else(Verdict::Fail, |()| Verdict::Pass)
     }
 }
 
-/// Judges one line; `semantic` is asked about lines whose error lies in the context.
-pub fn judge(line: &Line, semantic: impl FnOnce(&Line) -> Verdict) -> Verdict {
+/// Verifies one example; `semantic` verifies examples whose error depends on the context.
+pub fn verify(line: &Example, semantic: impl FnOnce(&Example) -> Verdict) -> Verdict {
     if line.version != 1 {
         return Verdict::OutOfScope("protocol version 2");
     }
@@ -36,11 +36,11 @@ pub fn judge(line: &Line, semantic: impl FnOnce(&Line) -> Verdict) -> Verdict {
         Some("schema" | "lenient") => payload(line).into(),
         Some("semantic") => semantic(line),
         Some("transport") => Verdict::OutOfScope("HTTP transport"),
-        Some(_) => Verdict::Bad("a class of examples that is not known here".to_owned()),
+        Some(_) => Verdict::Fail("an unknown class of examples".to_owned()),
     }
 }
 
-/// How the payload of a line is read: strictly, or, for the forms of earlier drafts, as a tolerant receiver would.
+/// The payload of an example and its reader: strict, or tolerant for the forms of earlier drafts.
 struct Payload {
     /// The type's name in the catalogue.
     name: String,
@@ -48,11 +48,11 @@ struct Payload {
 }
 
 impl Payload {
-    fn of(line: &Line) -> Result<Payload, String> {
+    fn of(line: &Example) -> Result<Payload, String> {
         let drafts = ["aug", "seed000", "seed001", "seed003"];
         let draft = drafts.contains(&line.tier.as_str());
         let named = match (line.tier.as_str(), line.ty.as_str()) {
-            // What travelled as `mcp/message` in August is a type of its own here.
+            // The `mcp/message` of August is a separate type.
             ("aug", "MessageMcpRequest") => "ConnectedMcpRequest",
             ("aug", "MessageMcpNotification") => "ConnectedMcpNotification",
             ("aug", "MessageMcpResponse") => "ExtResponse",
@@ -69,27 +69,27 @@ impl Payload {
         Ok(Payload { name: shape.name.clone(), read })
     }
 
-    /// Reads the payload, writes it, and gives both as JSON.
-    fn read(&self, line: &Line) -> Result<Value, String> {
+    /// Reads the payload, writes it, and returns it as JSON.
+    fn read(&self, line: &Example) -> Result<Value, String> {
         let text = (self.read)(&line.payload())?;
         serde_json::from_str(&text).map_err(|error| error.to_string())
     }
 }
 
-/// A valid line is read, loses nothing, and is written again as an equal message.
-fn valid(line: &Line) -> Result<(), String> {
+/// Checks that a valid example is read, loses nothing, and is written as an equal message.
+fn valid(line: &Example) -> Result<(), String> {
     let catalogue = Catalogue::v1();
     let payload = Payload::of(line)?;
-    let came: Value = serde_json::from_str(&line.payload()).map_err(|error| error.to_string())?;
-    let came = as_today(&payload.name, came);
+    let original: Value = serde_json::from_str(&line.payload()).map_err(|error| error.to_string())?;
+    let original = with_current_names(&payload.name, original);
     let written = payload.read(line).map_err(|error| format!("refused: {error}"))?;
-    catalogue.same(&payload.name, &came, &written)?;
-    catalogue.says_no_nulls(&payload.name, &written)?;
+    catalogue.same(&payload.name, &original, &written)?;
+    catalogue.check_no_nulls(&payload.name, &written)?;
     whole_message(line, &payload.name, &written)
 }
 
-/// The key of providers was `id` once; it is read so and written as `providerId`.
-fn as_today(name: &str, mut value: Value) -> Value {
+/// Renames `id` of providers, the key in earlier drafts, to `providerId`.
+fn with_current_names(name: &str, mut value: Value) -> Value {
     let rename = |object: &mut Value| {
         if let Some(object) = object.as_object_mut()
             && !object.contains_key("providerId")
@@ -106,8 +106,8 @@ fn as_today(name: &str, mut value: Value) -> Value {
     value
 }
 
-/// The envelope is opened, the payload put into a new one, and that compared with the message that came.
-fn whole_message(line: &Line, name: &str, written: &Value) -> Result<(), String> {
+/// Compares the example with a message that is encoded from its parsed envelope and payload.
+fn whole_message(line: &Example, name: &str, written: &Value) -> Result<(), String> {
     let mut out = Vec::new();
     let encoded = match Frame::parse(line.text.as_bytes(), 1024) {
         Frame::Request { id, method, .. } if line.kind == "request" => {
@@ -126,11 +126,11 @@ fn whole_message(line: &Line, name: &str, written: &Value) -> Result<(), String>
     };
     encoded.map_err(|error| error.to_string())?;
     let mut again: Value = serde_json::from_slice(&out).map_err(|error| error.to_string())?;
-    let mut came = line.message.clone();
-    for message in [&mut again, &mut came] {
+    let mut original = line.message.clone();
+    for message in [&mut again, &mut original] {
         for member in ["params", "result", "error"] {
             if let Some(payload) = message.get_mut(member) {
-                *payload = Catalogue::v1().normal(name, &as_today(name, payload.take()));
+                *payload = Catalogue::v1().normal(name, &with_current_names(name, payload.take()));
             }
         }
         // RPC-21: absent params are empty params.
@@ -140,10 +140,10 @@ fn whole_message(line: &Line, name: &str, written: &Value) -> Result<(), String>
             message.remove("params");
         }
     }
-    if again == came { Ok(()) } else { Err(format!("the message {came} is written as {again}")) }
+    if again == original { Ok(()) } else { Err(format!("the message {original} is written as {again}")) }
 }
 
-/// One end of a connection that waits for answers to the ids 0 and 1.
+/// One end of a connection with two open requests, whose ids are 0 and 1.
 fn machine(answer_noise: bool) -> Machine<(), ()> {
     let mut machine = Machine::new(Limits { answer_noise, ..Limits::default() });
     let mut out = Vec::new();
@@ -154,8 +154,8 @@ fn machine(answer_noise: bool) -> Machine<(), ()> {
     machine
 }
 
-/// What a receiver of the line answers by itself, and what it hands on.
-pub fn envelope(line: &Line) -> Result<(), String> {
+/// Checks the response to an invalid envelope, for both sides.
+pub fn envelope(line: &Example) -> Result<(), String> {
     let log = matches!(
         Frame::parse(line.text.as_bytes(), 1024),
         Frame::Malformed(malformed) if malformed.fault == attache_rpc::Fault::Log
@@ -167,15 +167,15 @@ pub fn envelope(line: &Line) -> Result<(), String> {
     })
 }
 
-fn envelope_of(line: &Line, expect: &Value, answer_noise: bool) -> Result<(), String> {
+fn envelope_of(line: &Example, expect: &Value, answer_noise: bool) -> Result<(), String> {
     let mut machine = machine(answer_noise);
     let mut out = Vec::new();
     let event = machine.receive(line.text.as_bytes(), &mut out, || ());
     if let Event::Request { .. } | Event::Notification { .. } = event {
-        return Err("it is handed on as a message".to_owned());
+        return Err("it is dispatched as a message".to_owned());
     }
     answered(expect, &out)?;
-    // The connection goes on.
+    // The connection still works.
     out.clear();
     let next = br#"{"jsonrpc":"2.0","id":"next","method":"session/list"}"#;
     match machine.receive(next, &mut out, || ()) {
@@ -184,7 +184,7 @@ fn envelope_of(line: &Line, expect: &Value, answer_noise: bool) -> Result<(), St
     }
 }
 
-/// Compares what was written with what should have been.
+/// Compares the written lines with the expected response.
 pub fn answered(expect: &Value, out: &[u8]) -> Result<(), String> {
     let written = String::from_utf8_lossy(out);
     let lines: Vec<&str> = written.split('\n').filter(|line| !line.is_empty()).collect();
@@ -192,7 +192,7 @@ pub fn answered(expect: &Value, out: &[u8]) -> Result<(), String> {
         return if lines.is_empty() { Ok(()) } else { Err(format!("answered: {written}")) };
     }
     let Some(code) = expect["code"].as_i64() else {
-        return Err(format!("an expectation that is not known here: {expect}"));
+        return Err(format!("an unknown expectation: {expect}"));
     };
     let [line] = lines[..] else { return Err(format!("{} answers instead of one", lines.len())) };
     let answer: Value = serde_json::from_str(line).map_err(|error| format!("{line}: {error}"))?;
@@ -216,8 +216,8 @@ pub fn expect_any(expect: &Value, mut test: impl FnMut(&Value) -> Result<(), Str
     Err(failures.join("; "))
 }
 
-/// A payload that does not fit its type, or fits only for a lenient reader.
-pub fn payload(line: &Line) -> Result<(), String> {
+/// Checks a payload that is invalid, or valid only for a lenient reader.
+pub fn payload(line: &Example) -> Result<(), String> {
     let mut machine = machine(true);
     let mut out = Vec::new();
     let event = machine.receive(line.text.as_bytes(), &mut out, || ());
@@ -231,18 +231,18 @@ pub fn payload(line: &Line) -> Result<(), String> {
     })
 }
 
-/// Whether what the type made of the payload is what was expected.
-fn fits(line: &Line, expect: &Value, read: Result<Value, String>) -> Result<(), String> {
+/// Compares the value that was read with the expectation.
+fn fits(line: &Example, expect: &Value, read: Result<Value, String>) -> Result<(), String> {
     let catalogue = Catalogue::v1();
     let lenient = line.class.as_deref() == Some("lenient");
     let name = &Payload::of(line)?.name;
     if expect["accept"] == true {
         let written = read.map_err(|error| format!("refused: {error}"))?;
-        catalogue.says_no_nulls(name, &written)?;
+        catalogue.check_no_nulls(name, &written)?;
         return line.reads_as.as_ref().map_or(Ok(()), |other| catalogue.same(name, &written, other));
     }
     if expect.get("code").is_some() {
-        // Invalid params are all that a type can find; for a lenient line refusing and tolerating are both right.
+        // A type can only find invalid params; a lenient example may be refused or accepted.
         let code = expect["code"] == -32602;
         return match read {
             Err(_) if code => Ok(()),
@@ -252,7 +252,7 @@ fn fits(line: &Line, expect: &Value, read: Result<Value, String>) -> Result<(), 
         };
     }
     if expect["ignored"] == true {
-        // A notification is dropped, or kept whole as something unknown; half of it is never taken.
+        // A notification is dropped or kept unchanged as an unknown one, never read in part.
         return match read {
             Err(_) => Ok(()),
             Ok(written) if line.kind == "notification" && written == line.message["params"] => Ok(()),
@@ -271,11 +271,11 @@ fn fits(line: &Line, expect: &Value, read: Result<Value, String>) -> Result<(), 
         (Some("failed request" | "not approved" | "cancel"), Ok(written)) => {
             Err(format!("read as {written}"))
         }
-        (_, _) => Err(format!("an expectation that is not known here: {expect}")),
+        (_, _) => Err(format!("an unknown expectation: {expect}")),
     }
 }
 
-/// The id of a message, for those who answer it by hand.
+/// Returns the id of a message.
 pub fn id_of(text: &str) -> Option<Id> {
     let members: std::collections::HashMap<String, Box<RawValue>> = serde_json::from_str(text).ok()?;
     Id::from_raw(members.get("id")?)

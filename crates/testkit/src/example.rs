@@ -5,14 +5,14 @@ use serde_json::{Map, Value};
 
 /// One line of an example file.
 #[derive(Debug, Clone)]
-pub struct Line {
+pub struct Example {
     /// Its id, unique in its file.
     pub id: String,
     /// The protocol version it belongs to.
     pub version: u64,
-    /// Where the form comes from: `stable`, `unstable`, `proxy`, or the name of an earlier draft.
+    /// The source of the form: `stable`, `unstable`, `proxy`, or the name of an earlier draft.
     pub tier: String,
-    /// Who sends it: `c2a`, `a2c`, `both`, `cond`.
+    /// The direction: `c2a`, `a2c`, `both`, `cond`.
     pub dir: String,
     /// `request`, `response`, `error`, `notification`, `envelope`, `raw`, `http`.
     pub kind: String,
@@ -20,15 +20,15 @@ pub struct Line {
     pub method: String,
     /// The type of params, result or error.
     pub ty: String,
-    /// The rule it is about (invalid lines).
+    /// The rule that it breaks (invalid examples).
     pub rule: String,
     /// The class of an invalid line; `None` for a valid one.
     pub class: Option<String>,
-    /// What must happen (invalid lines).
+    /// The expected behaviour (invalid examples).
     pub expect: Value,
-    /// Why it is wrong.
+    /// The reason why it is invalid.
     pub why: String,
-    /// What another reader makes of it (class `lenient`).
+    /// The value that another reader returns (class `lenient`).
     pub reads_as: Option<Value>,
     /// The message as JSON.
     pub message: Value,
@@ -37,7 +37,7 @@ pub struct Line {
 }
 
 /// Reads a whole file.
-pub fn read(bytes: &[u8]) -> Result<Vec<Line>, String> {
+pub fn read(bytes: &[u8]) -> Result<Vec<Example>, String> {
     let lines = bytes.split(|byte| *byte == b'\n').enumerate();
     lines
         .filter(|(_, line)| !line.trim_ascii().is_empty())
@@ -45,7 +45,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Line>, String> {
         .collect()
 }
 
-fn parse(line: &[u8], place: usize) -> Result<Line, String> {
+fn parse(line: &[u8], place: usize) -> Result<Example, String> {
     let fail = |error: serde_json::Error| format!("line {place}: {error}");
     let entry: Map<String, Value> = serde_json::from_slice(line).map_err(fail)?;
     // The message is taken as text too: a number beyond 64 bits does not survive a `Value`.
@@ -56,7 +56,7 @@ fn parse(line: &[u8], place: usize) -> Result<Line, String> {
         (_, Some(message)) => message.get().to_owned(),
         _ => String::new(),
     };
-    Ok(Line {
+    Ok(Example {
         id: text("id"),
         version: entry.get("v").and_then(Value::as_u64).unwrap_or(1),
         tier: text("tier"),
@@ -74,7 +74,7 @@ fn parse(line: &[u8], place: usize) -> Result<Line, String> {
     })
 }
 
-impl Line {
+impl Example {
     /// The params, result or error of the message, as text; `null` if there is none.
     pub fn payload(&self) -> String {
         let members: std::collections::HashMap<String, Box<RawValue>> =
@@ -83,7 +83,7 @@ impl Line {
         payload.map_or_else(|| "null".to_owned(), |raw| raw.get().to_owned())
     }
 
-    /// Whether the message is an answer.
+    /// Whether the message is a response.
     pub fn is_answer(&self) -> bool {
         matches!(self.kind.as_str(), "response" | "error")
     }
