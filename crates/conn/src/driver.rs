@@ -14,8 +14,10 @@ use std::io;
 use std::ops::Range;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
+use tracing::{Span, debug, trace};
 
 /// Handler of the peer's messages.
 ///
@@ -45,13 +47,18 @@ pub trait Dispatch: Send + 'static {
 #[must_use = "a connection makes progress only while its driver is polled"]
 pub struct Driver {
     shared: Arc<Shared>,
+    span: Span,
     run: Pin<Box<dyn Future<Output = Closed> + Send>>,
 }
 
 impl Driver {
     pub(crate) fn new(shared: Arc<Shared>, link: Link, dispatch: Box<dyn Dispatch>) -> Self {
+        static CONNECTIONS: AtomicU64 = AtomicU64::new(1);
+        let id = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
+        let span = tracing::info_span!("connection", id, peer = shared.side.peer());
+        span.in_scope(|| debug!(?link, "connection opened"));
         let run = Box::pin(run(Arc::clone(&shared), link, dispatch));
-        Driver { shared, run }
+        Driver { shared, span, run }
     }
 }
 
@@ -59,13 +66,16 @@ impl Future for Driver {
     type Output = Closed;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Closed> {
-        self.run.as_mut().poll(cx)
+        let Driver { span, run, .. } = &mut *self;
+        let _entered = span.enter();
+        run.as_mut().poll(cx)
     }
 }
 
 impl Drop for Driver {
     fn drop(&mut self) {
         if self.shared.ended().is_none() {
+            self.span.in_scope(|| debug!("driver dropped"));
             self.shared.end(&self.shared.closed(Reason::Dropped));
         }
     }
@@ -203,6 +213,7 @@ impl Connection {
         if let Some(tap) = &mut self.tap {
             tap(Flow::In, line);
         }
+        trace!(bytes = line.len(), "line received");
         let mut inbound = Inbound { shared: &self.shared, dispatch: &mut *self.dispatch, line };
         match Scan::line(line, self.shared.limits.depth) {
             Scan::Call(call) => {
@@ -222,6 +233,7 @@ impl Connection {
         {
             waiter.complete(outcome.map_err(CallError::Refused));
         }
+        debug!(bytes = size, "line too long");
         self.dispatch.noise(head, &why);
     }
 
@@ -277,6 +289,7 @@ impl Connection {
             false => self.finish_link(closed, local).await,
         };
         shared.end(&closed);
+        debug!(reason = ?closed.reason, exit = ?closed.exit, "connection closed");
         closed
     }
 
@@ -382,6 +395,7 @@ impl<'a> Inbound<'a> {
 
     /// Dispatches a request or a notification.
     fn call(&mut self, id: Option<Id>, method: Cow<'a, str>, params: Params<'a>) -> usize {
+        trace!(%method, id = id.as_ref().map(tracing::field::display), "message received");
         let mut disposition = Disposition::default();
         let is_request = id.is_some();
         match id {
@@ -398,7 +412,7 @@ impl<'a> Inbound<'a> {
         match disposition {
             Disposition::Consumed if is_request => return REQUEST_COST,
             Disposition::Consumed => {}
-            Disposition::Refused(reason) => self.dispatch.noise(self.line, reason),
+            Disposition::Refused(reason) => self.noise(self.line, reason),
             Disposition::Dropped if params.is_valid() => self.dropped(is_request),
             Disposition::Dropped | Disposition::Invalid => return self.frame(self.parse()),
         }
@@ -414,21 +428,30 @@ impl<'a> Inbound<'a> {
         if is_request && let Frame::Request { id, .. } = self.parse() {
             match self.shared.open_request(&id, self.line.len()) {
                 Ok(token) => drop(Responder::new(self.shared, id, token, self.line.len())),
-                Err(reason) => self.dispatch.noise(self.line, reason),
+                Err(reason) => self.noise(self.line, reason),
             }
         }
+    }
+
+    fn noise(&mut self, line: &[u8], reason: &str) {
+        debug!(bytes = line.len(), reason, "message refused");
+        self.dispatch.noise(line, reason);
     }
 
     /// Handles a frame that is not for the dispatch.
     fn event(&mut self, frame: Frame<'a>) -> usize {
         match self.shared.accept(frame, self.line) {
-            Event::Response { waiter, outcome, .. } => waiter.complete(outcome.map_err(CallError::Refused)),
+            Event::Response { waiter, id, outcome } => {
+                trace!(id, ok = outcome.is_ok(), "response received");
+                waiter.complete(outcome.map_err(CallError::Refused));
+            }
             Event::CancelRequest { token } => {
                 let token = self.shared.lock().tokens.get(token);
                 token.cancel();
             }
-            Event::Noise { line, reason } => self.dispatch.noise(line, &reason),
-            Event::Request { .. } | Event::Notification { .. } | Event::Ignored { .. } => {}
+            Event::Noise { line, reason } => self.noise(line, &reason),
+            Event::Ignored { reason } => trace!(reason, "message ignored"),
+            _ => {}
         }
         0
     }

@@ -8,6 +8,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use tracing::trace;
 
 /// A producer yields each time it has filled this many bytes, however much room there is.
 const STREAK: usize = 128 << 10;
@@ -64,12 +65,14 @@ impl<'a, P: Serialize + ?Sized> Notify<'a, P> {
         let before = state.out.len();
         let state_ref = &mut *state;
         let written = state_ref.machine.notify(self.method, self.params, &mut state_ref.out);
+        let bytes = state.out.len().saturating_sub(before);
         let yields = before / STREAK != state.out.len() / STREAK;
         let next = if state.out.len() < shared.limits.write_buffer { state.room.first() } else { None };
         let driver = state.writer_to_wake();
         drop(state);
         wake(driver);
         wake(next);
+        trace!(method = self.method, bytes, "notification sent");
         match written {
             Err(error) => Poll::Ready(Err(CallError::Encode(RequestError::Encode(error)))),
             Ok(()) if yields => {

@@ -22,6 +22,7 @@ pub struct ChildGuard {
 
 impl ChildGuard {
     pub(super) fn new(pid: u32, control: Arc<Control>, exit_sender: &ExitSender, sink: &OutputSink) -> Self {
+        tracing::debug!(pid, "child started");
         Self { pid, control, exit: exit_sender.0.subscribe(), tail: sink.tail.clone() }
     }
 

@@ -230,6 +230,7 @@ impl Watcher {
         }
         let status = self.end();
         self.sink.finish_with(status);
+        tracing::debug!(pid = self.program, %status, "child ended");
         self.exit_sender.publish(status);
     }
 

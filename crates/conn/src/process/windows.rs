@@ -148,6 +148,7 @@ impl Watcher {
         }
         // Ends when stderr has, or when a process outside of the job holds it open for too long.
         let _ = stderr_done.recv_timeout(Duration::from_millis(500));
+        tracing::debug!(%status, "child ended");
         exit_sender.publish(status);
     }
 }

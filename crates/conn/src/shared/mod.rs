@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
 use tokio::sync::Notify;
+use tracing::trace;
 
 /// A flag that forbids a message once it is set. It is read under the lock, in the same step in which the
 /// message is encoded.
@@ -134,14 +135,18 @@ impl Shared {
                 // Without this, calls that are made and dropped in a loop would have no bound.
                 return Err(CallError::Encode(RequestError::TooMany));
             }
+            let before = state.out.len();
             let id = state.machine.send(method, params, &mut state.out).map_err(CallError::Encode)?;
             if let Some(waiter) = waiter.take() {
                 state.machine.wait(id, waiter);
             }
-            Ok(id)
+            Ok((id, state.out.len() - before))
         });
         match (sent, waiter) {
-            (Ok(id), _) => CallId(Some(id)),
+            (Ok((id, bytes)), _) => {
+                trace!(method, id, bytes, "request sent");
+                CallId(Some(id))
+            }
             (Err(error), Some(waiter)) => {
                 waiter.complete(Err(error));
                 CallId(None)
@@ -163,12 +168,14 @@ impl Shared {
 
     /// Sends a notification without waiting for room. Returns whether it was sent.
     pub(crate) fn notify_now<P: Serialize + ?Sized>(&self, method: &str, params: &P, over: Over<'_>) -> bool {
-        self.write(|state| {
+        let sent = self.write(|state| {
             self.send_refusal(state).is_none()
                 && !is_over(over)
                 && state.out.len() <= OWN_UNSENT
                 && state.machine.notify(method, params, &mut state.out).is_ok()
-        })
+        });
+        trace!(method, sent, "notification sent");
+        sent
     }
 
     /// Processes a frame that no handler takes: responses, `$/` methods and malformed lines.
@@ -201,13 +208,17 @@ impl Shared {
         bytes: usize,
         outcome: Result<&T, &ErrorObject>,
     ) {
-        self.write(|state| {
+        let ok = outcome.is_ok();
+        let sent = self.write(|state| {
             state.tokens.forget(token);
             state.open_bytes -= bytes;
+            let before = state.out.len();
             if state.write_closed.is_none() {
                 state.machine.respond(id, outcome, &mut state.out);
             }
+            state.out.len() - before
         });
+        trace!(%id, ok, bytes = sent, "response sent");
     }
 
     /// The cancel tokens of all open requests of the peer.

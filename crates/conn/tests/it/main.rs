@@ -9,6 +9,7 @@ mod incoming;
 mod kit;
 mod lines;
 mod links;
+mod logs;
 mod pressure;
 mod room;
 mod slots;
