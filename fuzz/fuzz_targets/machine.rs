@@ -61,7 +61,7 @@ struct Side {
 
 impl Side {
     fn new() -> Self {
-        let limits = Limits { depth: 32, ..Limits::default() };
+        let limits = Limits::default().depth(32);
         Side {
             machine: Machine::new(limits),
             inbound: VecDeque::new(),

@@ -451,7 +451,7 @@ impl<'a> Inbound<'a> {
             }
             Event::Noise { line, reason } => self.noise(line, &reason),
             Event::Ignored { reason } => trace!(reason, "message ignored"),
-            _ => {}
+            Event::Request { .. } | Event::Notification { .. } => {}
         }
         0
     }

@@ -9,6 +9,7 @@ use std::fmt;
 
 /// A parsed line.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Frame<'a> {
     /// A request.
     Request {
@@ -40,6 +41,7 @@ pub enum Frame<'a> {
 
 /// A line that is not a valid message.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Malformed<'a> {
     /// The line without its line end.
     pub line: &'a [u8],

@@ -12,6 +12,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 /// Limits of a [`Machine`].
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Limits {
     /// Levels of objects and arrays in one message.
     pub depth: usize,
@@ -23,6 +24,29 @@ pub struct Limits {
     /// that program would not remove the log line from it.
     // RPC-09
     pub answer_noise: bool,
+}
+
+impl Limits {
+    /// Sets [`depth`](#structfield.depth).
+    #[must_use]
+    pub fn depth(mut self, depth: usize) -> Self {
+        self.depth = depth;
+        self
+    }
+
+    /// Sets [`open_requests`](#structfield.open_requests).
+    #[must_use]
+    pub fn open_requests(mut self, open_requests: usize) -> Self {
+        self.open_requests = open_requests;
+        self
+    }
+
+    /// Sets [`answer_noise`](#structfield.answer_noise).
+    #[must_use]
+    pub fn answer_noise(mut self, answer_noise: bool) -> Self {
+        self.answer_noise = answer_noise;
+        self
+    }
 }
 
 impl Default for Limits {

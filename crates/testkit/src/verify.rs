@@ -145,7 +145,7 @@ fn whole_message(line: &Example, name: &str, written: &Value) -> Result<(), Stri
 
 /// One end of a connection with two open requests, whose ids are 0 and 1.
 fn machine(answer_noise: bool) -> Machine<(), ()> {
-    let mut machine = Machine::new(Limits { answer_noise, ..Limits::default() });
+    let mut machine = Machine::new(Limits::default().answer_noise(answer_noise));
     let mut out = Vec::new();
     for _ in 0..2 {
         let sent = machine.request("session/list", &serde_json::json!({}), (), &mut out);

@@ -40,6 +40,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 use std::process::ExitStatus;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub use ancestry::guardians;
@@ -86,8 +87,8 @@ pub fn return_freed_memory() {
     crate::sys::malloc::return_large_blocks();
 }
 
-/// Callback for each line of the child's stderr, without its line end.
-type OnLine = Box<dyn FnMut(&str) + Send>;
+/// Callback for each line of the child's stderr, without its line end. Clones of a command share it.
+type OnLine = Arc<Mutex<dyn FnMut(&str) + Send>>;
 
 /// Callback for events of a child's terminal.
 #[cfg(unix)]
@@ -112,6 +113,7 @@ struct GracePeriods {
 /// ```
 pub struct Command {
     inner: std::process::Command,
+    env_clear: bool,
     stderr: Stderr,
     on_line: Option<OnLine>,
     periods: GracePeriods,
@@ -122,6 +124,7 @@ impl Command {
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         Self {
             inner: std::process::Command::new(os::resolve(program.as_ref())),
+            env_clear: false,
             stderr: Stderr::Capture,
             on_line: None,
             periods: GracePeriods { grace: Duration::from_secs(2), term_grace: Duration::from_secs(2) },
@@ -167,6 +170,7 @@ impl Command {
     #[must_use]
     pub fn env_clear(mut self) -> Self {
         self.inner.env_clear();
+        self.env_clear = true;
         self
     }
 
@@ -188,7 +192,7 @@ impl Command {
     /// read. Lines longer than 64 KiB come in pieces; bytes that are not UTF-8 are replaced.
     #[must_use]
     pub fn on_stderr_line(mut self, f: impl FnMut(&str) + Send + 'static) -> Self {
-        self.on_line = Some(Box::new(f));
+        self.on_line = Some(Arc::new(Mutex::new(f)));
         self
     }
 
@@ -234,6 +238,27 @@ impl Command {
             None => error.to_string(),
         };
         io::Error::new(error.kind(), format!("cannot start `{}`: {why}", program.display()))
+    }
+}
+
+impl Clone for Command {
+    fn clone(&self) -> Self {
+        let mut inner = std::process::Command::new(self.inner.get_program());
+        inner.args(self.inner.get_args());
+        if self.env_clear {
+            inner.env_clear();
+        }
+        for (key, value) in self.inner.get_envs() {
+            match value {
+                Some(value) => inner.env(key, value),
+                None => inner.env_remove(key),
+            };
+        }
+        if let Some(dir) = self.inner.get_current_dir() {
+            inner.current_dir(dir);
+        }
+        let Self { env_clear, stderr, on_line, periods, .. } = self;
+        Self { inner, env_clear: *env_clear, stderr: *stderr, on_line: on_line.clone(), periods: *periods }
     }
 }
 

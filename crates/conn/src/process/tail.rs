@@ -1,6 +1,7 @@
 //! The recorded end of a child's stderr, and its split into lines.
 
 use std::collections::VecDeque;
+use std::sync::PoisonError;
 
 use super::OnLine;
 
@@ -77,14 +78,16 @@ impl Lines {
 
     fn flush(&mut self) {
         let line = self.line.strip_suffix(b"\r").unwrap_or(&self.line);
-        (self.on_line)(&String::from_utf8_lossy(line));
+        let mut on_line = self.on_line.lock().unwrap_or_else(PoisonError::into_inner);
+        on_line(&String::from_utf8_lossy(line));
+        drop(on_line);
         self.line.clear();
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc;
+    use std::sync::{Arc, Mutex, mpsc};
 
     use super::*;
 
@@ -116,7 +119,7 @@ mod tests {
     #[test]
     fn lines_come_whole_in_pieces_and_at_the_end() {
         let (tx, rx) = mpsc::channel();
-        let mut lines = Lines::new(Box::new(move |line| drop(tx.send(line.to_owned()))));
+        let mut lines = Lines::new(Arc::new(Mutex::new(move |line: &str| drop(tx.send(line.to_owned())))));
         lines.push(b"on");
         lines.push(b"e\r\ntwo\n\nthr");
         lines.push(&vec![b'e'; KEPT]);

@@ -68,11 +68,12 @@ pub(crate) struct State {
 
 impl Shared {
     pub(crate) fn new(limits: Limits, side: Side) -> Self {
-        let machine = Machine::new(attache_rpc::Limits {
-            depth: limits.depth,
-            open_requests: limits.open_requests,
-            answer_noise: side == Side::Agent,
-        });
+        let machine = Machine::new(
+            attache_rpc::Limits::default()
+                .depth(limits.depth)
+                .open_requests(limits.open_requests)
+                .answer_noise(side == Side::Agent),
+        );
         let state = State {
             machine,
             tokens: Tokens::default(),

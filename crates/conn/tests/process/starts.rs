@@ -232,3 +232,20 @@ async fn everything_below_a_guardian_is_known_to_be() {
     mark.await_none();
     assert!(guardians(gone).is_err());
 }
+
+#[tokio::test]
+async fn a_clone_starts_the_same_program() {
+    let (sender, lines) = std::sync::mpsc::channel();
+    let command = Command::new("/bin/sh")
+        .args(["-c", "echo $KEY $HOME; pwd; echo done >&2"])
+        .env_clear()
+        .env("KEY", "value")
+        .current_dir("/")
+        .on_stderr_line(move |line| drop(sender.send(line.to_owned())));
+    for command in [command.clone(), command] {
+        let mut child = command.spawn().unwrap();
+        heard(&mut child, &["value", "/"]).await;
+        assert!(child.guard.wait().await.success());
+        assert_eq!(lines.recv().unwrap(), "done");
+    }
+}

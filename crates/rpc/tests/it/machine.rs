@@ -107,7 +107,7 @@ fn an_id_in_use_is_refused_without_naming_it() {
 
 #[test]
 fn open_requests_are_capped_both_ways() {
-    let mut machine = Plain::new(Limits { open_requests: 2, ..Limits::default() });
+    let mut machine = Plain::new(Limits::default().open_requests(2));
     let mut out = Vec::new();
     for id in 0..3 {
         let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"a"}}"#);
