@@ -274,7 +274,7 @@ impl Filters {
                     attache_rpc::encode::result(out, id, result)
                 })
             }
-            Frame::Malformed(_) => None,
+            _ => None,
         }
     }
 }

@@ -104,7 +104,7 @@ async fn an_observer_sees_everything_as_it_came() {
             let kind = match frame {
                 Frame::Request { method, .. } | Frame::Notification { method, .. } => method.to_string(),
                 Frame::Response { id, .. } => format!("answer {id}"),
-                Frame::Malformed(_) => String::from_utf8_lossy(line).into_owned(),
+                _ => String::from_utf8_lossy(line).into_owned(),
             };
             sink.lock().unwrap().push((direction, kind));
         })
