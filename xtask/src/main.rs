@@ -4,6 +4,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people: it prints")]
 
+mod api;
 mod attacks;
 mod coverage;
 mod examples;
@@ -18,6 +19,7 @@ use attache_rigs::{bench, interop, program_bench, real_model, repo, sandbox_benc
 type Chore = (&'static str, &'static str, fn(&[String]) -> Result<(), String>);
 
 const CHORES: &[Chore] = &[
+    ("api", "write the public API of the libraries to docs/api; --check compares", api::run),
     (
         "attacks",
         "attack the program with hostile repositories, models, agents and servers (--help says how)",
