@@ -97,7 +97,7 @@ fn an_agent_that_ends_at_once() {
 fn an_agent_that_prints_and_ends() {
     let world = World::new().agent("on initialize\n  raw usage: agent [options]\n  exit 64\n");
     let report = examine(&world, &[], 1);
-    says(&report, "initialize", "failed", "it ended before it answered: the agent ended (exit code 64)");
+    says(&report, "initialize", "failed", "it ended before it answered (exit code 64)");
     says(&report, "initialize", "failed", "stdout: usage: agent [options]");
 }
 

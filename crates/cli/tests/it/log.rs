@@ -1,5 +1,8 @@
 //! Logs: `ATTACHE_LOG` and `--log`.
 
+use serde_json::json;
+
+use super::agent_wire::{AgentWire, Fault};
 use super::world::World;
 
 /// An agent that needs a credential and repeats it.
@@ -50,4 +53,18 @@ fn commands_without_a_prompt_log_their_messages_too() {
         assert!(run.stderr.contains("\"method\":\"initialize\""), "{args:?}: {}", run.stderr);
         assert!(!run.stderr.contains(SECRET), "{args:?}: {}", run.stderr);
     }
+}
+
+#[test]
+fn a_failed_handler_is_found_by_its_id() {
+    let world = World::new().env("ATTACHE_LOG", "error");
+    std::fs::create_dir_all(world.home()).unwrap();
+    std::fs::write(world.home().join("agent-keys.json"), "not a list of keys").unwrap();
+    let mut agent = AgentWire::start(&world, &[]);
+    let Err(Fault::Refused(error)) = agent.call("logout", json!({})) else { panic!("the keys were read") };
+    let id = error["data"]["errorId"].as_str().unwrap_or_else(|| panic!("{error}")).to_owned();
+    assert!(!error.to_string().contains("agent-keys"), "{error}");
+    let log = agent.end();
+    let line = log.lines().find(|line| line.contains(&id)).unwrap_or_else(|| panic!("{id}: {log}"));
+    assert!(line.contains("handler failed") && line.contains("logout"), "{line}");
 }
