@@ -13,6 +13,10 @@
 //! What never happens here: a panic on any input, recursion on the depth of the input, a copy of
 //! `params` or `result`, a second response to one request, a response to a notification or a response.
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub mod encode;
 mod error;
 mod frame;

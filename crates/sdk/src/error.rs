@@ -175,6 +175,7 @@ impl StdError for Error {
     }
 }
 
+#[doc(hidden)]
 impl From<CallError> for Error {
     fn from(error: CallError) -> Self {
         match error {

@@ -74,6 +74,10 @@
 //! [rules of the protocol](https://github.com/attache-acp/attache/blob/main/docs/rules.md) say where each is kept and tested,
 //! and [docs/api.md](https://github.com/attache-acp/attache/blob/main/docs/api.md) explains the names.
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub mod agent;
 mod check;
 pub mod client;
