@@ -40,8 +40,8 @@ async fn it_is_said_why_and_enter_starts_it_again() {
     let mut chat = fail(start, &agent).await;
     chat.keys(ENTER);
     chat.sees("restarting the agent").await;
-    chat.sees("the agent does not remember what was said").await;
-    chat.sees_no_more("the agent has ended").await;
+    chat.sees("the agent has forgotten the conversation").await;
+    chat.sees_no_more("the agent has exited").await;
     chat.say("again");
     chat.sees("all is well again").await;
     chat.keys(CTRL_D);
@@ -58,7 +58,7 @@ async fn a_prompt_starts_it_again_and_the_conversation_goes_on() {
     let mut chat = fail(start, &agent).await;
     chat.say("once more");
     chat.sees("answer to once more").await;
-    assert!(!chat.text().contains("does not remember"), "{}", chat.text());
+    assert!(!chat.text().contains("has forgotten"), "{}", chat.text());
     chat.say("/restart");
     chat.until("a second start", |screen| screen.contents().matches("restarting the agent").count() == 2)
         .await;

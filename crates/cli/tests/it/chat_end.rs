@@ -117,7 +117,7 @@ async fn an_agent_that_ends_says_why_and_the_chat_does_not_end() {
     chat.until("a second error", |screen| screen.contents().matches("out of order").count() == 2).await;
     chat.hang_up().await;
     chat.sees("the agent closed the connection").await;
-    chat.sees("the agent has ended; Enter starts it again").await;
+    chat.sees("the agent has exited; Enter restarts it").await;
     chat.keys(CTRL_D);
     assert_eq!(chat.exit().await.code(), Some(1));
     restored(&chat);

@@ -84,7 +84,7 @@ async fn one_block_is_shown_in_full_by_its_number() {
     chat.sees("\"pattern\": \"needle\"").await;
     chat.sees("\"file\": \"hay.txt\"").await;
     chat.say("/show 7");
-    chat.sees("there is nothing of that number").await;
+    chat.sees("no such block").await;
     chat.say("/show x");
     chat.sees("/show takes a number").await;
 }

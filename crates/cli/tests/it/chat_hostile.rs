@@ -108,7 +108,7 @@ async fn visit(start: Start) -> Chat {
     chat.keys("/do\t\x15\x0f\x0f");
     chat.prompts("").await;
     chat.say("again");
-    chat.sees("the agent has ended").await;
+    chat.sees("the agent has exited").await;
     chat.sees("last words").await;
     chat
 }

@@ -292,7 +292,7 @@ async fn options_are_set() {
     chat.say("/set");
     chat.sees("effort = high").await;
     chat.say("/set nope 1");
-    chat.sees("the agent has no option `nope`").await;
+    chat.sees("no option `nope`").await;
     assert_eq!(echo.changes.lock().unwrap().len(), 2);
 }
 

@@ -85,10 +85,10 @@ async fn the_wire_is_shown_and_logged_when_somebody_wants_to_see_it() {
                wait session/cancel"#,
         ))
         .await;
-    chat.sees("what goes over the wire is in").await;
+    chat.sees("the wire log is in").await;
     chat.say("go");
     chat.sees("something unknown: _hologram").await;
-    chat.sees("not a message: this is no JSON").await;
+    chat.sees("invalid message: this is no JSON").await;
     chat.sees("!! careful").await;
     chat.sees("<- {\"jsonrpc\":\"2.0\",\"method\":\"session/update\"").await;
     assert!(chat.cell_of("<- {").dim());
