@@ -326,6 +326,7 @@ pages! {
     checking "checking.md"
     recordings "recordings.md"
     files "files.md"
+    sdk "sdk.md"
 }
 
 #[test]
