@@ -65,7 +65,7 @@ pub(crate) fn prompt(cx: &Cx) -> Result<()> {
             model,
             wait: !cx.flags.prompt.no_wait,
             attended: local.is_attended(),
-            ttl: (*cx.config.source(&keys::TTL) != Source::Default).then(|| cx.config.settings.ttl),
+            ttl: (*cx.config.source(&keys::TTL) != Source::Default).then_some(cx.config.settings.ttl),
         };
         let result = submit(cx, &record, &setup, prompt, &mut local).await;
         let mut renderer = Renderer::Local(Box::new(local));
