@@ -3,6 +3,7 @@
 //! A line that breaks one on purpose says so: `tidy: allow(sleep) because …`.
 
 mod cycles;
+mod packages;
 mod paths;
 mod streams;
 
@@ -26,6 +27,7 @@ pub(crate) fn run(_args: &[String]) -> Result<(), String> {
     let mut exceptions = Vec::new();
     let files = repo::files()?;
     problems.extend(cycles::check(&files));
+    problems.extend(packages::check(&files));
     let known_paths: BTreeSet<&str> = files.iter().map(String::as_str).collect();
     for path in &files {
         let Ok(bytes) = std::fs::read(repo::root().join(path)) else { continue };

@@ -14,6 +14,7 @@
 
 pub mod agent;
 pub mod client;
+pub mod programs;
 
 pub use agent::agent;
 pub use client::client;
