@@ -6,7 +6,6 @@ use std::sync::Arc;
 use attache::agent::{Agent, OpenRequest, OpenedSession};
 use attache::wire::v1::{
     ListSessionsRequest, ListSessionsResponse, SessionArchiveFilter, SessionId, SessionInfo, SessionStatus,
-    SessionUpdate,
 };
 use attache::{Error, Result};
 
@@ -62,8 +61,6 @@ impl Sessions {
     async fn load(self, request: OpenRequest) -> Result<OpenedSession<Session>> {
         let log = self.agent.store.read(request.id.as_str())?;
         for update in log.replay() {
-            // An update that this version cannot read must not make the whole session unreadable.
-            let Ok(update) = serde_json::from_value::<SessionUpdate>(update) else { continue };
             match request.session.send(update).await {
                 Ok(()) | Err(Error::Unsupported(_)) => {}
                 Err(error) => return Err(error),

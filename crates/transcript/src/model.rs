@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use attache_wire::v1::{
     AvailableCommand, CompactionStatus, CompactionUpdate, ContentBlock, CreateElicitationRequest, Diff,
-    MessageId, Notice, PermissionOptionId, PlanEntry, PlanId, RequestPermissionRequest, SessionConfigOption,
-    SessionId, SessionMessage, SessionMode, SessionModeId, StopReason, SubagentUpdate, ToolCallContent,
-    ToolCallId, ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolKind, Usage, UsageUpdate,
+    EmbeddedResourceResource, MessageId, Notice, PermissionOptionId, PlanEntry, PlanId,
+    RequestPermissionRequest, SessionConfigOption, SessionId, SessionMessage, SessionMode, SessionModeId,
+    StopReason, SubagentUpdate, ToolCallContent, ToolCallId, ToolCallLocation, ToolCallStatus,
+    ToolCallUpdate, ToolKind, Usage, UsageUpdate,
 };
 use attache_wire::{Json, Meta, Patch};
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,30 @@ pub struct Item {
     pub session: Option<SessionId>,
     /// The content.
     pub kind: ItemKind,
+}
+
+impl Item {
+    /// Returns the approximate size of the contents in bytes, for owners that bound their memory.
+    pub fn size(&self) -> usize {
+        let blocks = |blocks: &[ContentBlock]| blocks.iter().map(block_size).sum();
+        match &self.kind {
+            ItemKind::Message(message) => blocks(&message.content),
+            ItemKind::ToolCall(call) => call.size(),
+            ItemKind::Notice(notice) => {
+                notice.title.len() + notice.description.as_ref().map_or(0, String::len)
+            }
+            ItemKind::Compaction(compaction) => match &compaction.summary {
+                Patch::Set(summary) => blocks(summary),
+                _ => SMALL,
+            },
+            ItemKind::SessionMessage(message) => match &message.content {
+                Patch::Set(content) => blocks(content),
+                _ => SMALL,
+            },
+            ItemKind::Unknown(unknown) => unknown.update.get().len(),
+            _ => SMALL,
+        }
+    }
 }
 
 /// The kinds of items.
@@ -178,6 +203,23 @@ impl ToolCall {
         })
     }
 
+    /// Returns the approximate size of the contents in bytes.
+    pub fn size(&self) -> usize {
+        let content = |content: &ToolCallContent| match content {
+            ToolCallContent::Diff(diff) => {
+                diff.path.len() + diff.new_text.len() + diff.old_text.as_ref().map_or(0, String::len)
+            }
+            ToolCallContent::Content(content) => block_size(&content.content),
+            _ => SMALL,
+        };
+        let json = |json: &Option<Json>| json.as_ref().map_or(0, |json| json.get().len());
+        self.title().len()
+            + self.content().iter().map(content).sum::<usize>()
+            + self.locations().iter().map(|location| location.path.len() + SMALL).sum::<usize>()
+            + json(&self.state.raw_input)
+            + json(&self.state.raw_output)
+    }
+
     /// Whether the agent reported that the call completed or failed.
     pub fn is_final(&self) -> bool {
         is_final(self.status())
@@ -241,6 +283,8 @@ pub enum TurnEnd {
     },
     /// The turn ended with an error.
     Failed(String),
+    /// The end was not reported, as at the end of a replayed history.
+    Unreported,
 }
 
 /// A plan.
@@ -283,6 +327,11 @@ impl Transcript {
         self.items.iter().enumerate().map(|(at, item)| (self.first + at as u64, item))
     }
 
+    /// Returns the index of the first item that was not dropped.
+    pub fn start(&self) -> u64 {
+        self.first
+    }
+
     /// Returns the number of items so far, dropped ones included: the index of the next item.
     pub fn end(&self) -> u64 {
         self.first + self.items.len() as u64
@@ -318,6 +367,11 @@ impl Transcript {
         })
     }
 
+    /// Returns the number of tool calls that were retired and have not ended.
+    pub fn retired(&self) -> usize {
+        self.retired.len()
+    }
+
     /// Returns the tool calls that were not dropped.
     pub fn tool_calls(&self) -> impl DoubleEndedIterator<Item = &ToolCall> {
         self.items.iter().filter_map(|item| match &item.kind {
@@ -341,6 +395,23 @@ impl Transcript {
 
 pub(crate) fn is_final(status: ToolCallStatus) -> bool {
     matches!(status, ToolCallStatus::Completed | ToolCallStatus::Failed)
+}
+
+/// The size of parts that are not worth counting.
+const SMALL: usize = 64;
+
+fn block_size(block: &ContentBlock) -> usize {
+    match block {
+        ContentBlock::Text(text) => text.text.len(),
+        ContentBlock::Image(image) => image.data.len(),
+        ContentBlock::Audio(audio) => audio.data.len(),
+        ContentBlock::Resource(resource) => match &resource.resource {
+            EmbeddedResourceResource::Text(text) => text.text.len(),
+            EmbeddedResourceResource::Blob(blob) => blob.blob.len(),
+            _ => SMALL,
+        },
+        _ => SMALL,
+    }
 }
 
 /// Merges a member with three states: an absent one keeps the earlier value.

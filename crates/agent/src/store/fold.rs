@@ -3,7 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use attache::wire::v1::{CompactionStatus, CompactionUpdate, SessionUpdate, ToolCallStatus, ToolCallUpdate};
+use attache_transcript::{ItemKind, Transcript, join_chunks};
+use serde::Deserialize as _;
+use serde_json::Value;
 
 use super::{Entry, Log, Logged, Mark};
 use crate::model::{Message, Role, complete_calls};
@@ -18,9 +21,9 @@ impl Log {
         conversation(self)
     }
 
-    /// Every update that the client had seen, in order, for `session/load`. Chunks of text are
-    /// joined; unfinished tool calls are closed.
-    pub fn replay(&self) -> Vec<Value> {
+    /// Returns every update that the client had seen, in order, for `session/load`. Chunks of one
+    /// text are joined; unfinished tool calls and compactions are closed.
+    pub fn replay(&self) -> Vec<SessionUpdate> {
         updates(self)
     }
 
@@ -94,70 +97,54 @@ fn break_off(messages: &mut Vec<Message>, spoken: &mut String) {
     }
 }
 
-/// The updates of a log, for a client.
-fn updates(log: &[Logged]) -> Vec<Value> {
-    let mut seen: Vec<Value> = Vec::new();
-    let mut open: Vec<Value> = Vec::new();
+/// Returns the updates of a log as a client is to see them again.
+fn updates(log: &[Logged]) -> Vec<SessionUpdate> {
+    let mut replay: Vec<SessionUpdate> = Vec::new();
+    let mut transcript = Transcript::default();
     for logged in log {
         match &logged.entry {
             Entry::Update(update) => {
-                follow(update, &mut open);
-                if !seen.last_mut().is_some_and(|last| joined(last, update)) {
-                    seen.push(update.clone());
+                // An update that this version cannot read must not make the whole session unreadable.
+                let Ok(update) = SessionUpdate::deserialize(update) else { continue };
+                // Only these can be left open.
+                if matches!(
+                    update,
+                    SessionUpdate::ToolCall(_)
+                        | SessionUpdate::ToolCallUpdate(_)
+                        | SessionUpdate::CompactionUpdate(_)
+                ) {
+                    transcript.fold(update.clone().into());
+                }
+                let last =
+                    replay.last_mut().filter(|_| !matches!(update, SessionUpdate::UserMessageChunk(_)));
+                if !last.is_some_and(|last| join_chunks(last, &update)) {
+                    replay.push(update);
                 }
             }
-            Entry::Mark(Mark::Began) => seen.append(&mut open),
+            Entry::Mark(Mark::Began) => replay.extend(close(&mut transcript)),
             _ => {}
         }
     }
-    seen.append(&mut open);
-    seen
+    replay.extend(close(&mut transcript));
+    replay
 }
 
-/// Tracks unfinished calls and compactions by the update that would end them (NOTE-08).
-fn follow(update: &Value, open: &mut Vec<Value>) {
-    let (name, end) = match kind(update) {
-        Some("tool_call" | "tool_call_update") => ("toolCallId", "tool_call_update"),
-        Some("compaction_update") => ("compactionId", "compaction_update"),
-        _ => return,
-    };
-    let Some(id) = update.get(name).filter(|id| id.is_string()) else { return };
-    let is_it = |known: &Value| known.get(name) == Some(id);
-    match update.get("status").and_then(Value::as_str) {
-        Some("completed" | "failed" | "cancelled") => open.retain(|known| !is_it(known)),
-        // An update without a status does not reopen a closed one.
-        status if !open.iter().any(is_it) && (status.is_some() || kind(update) == Some("tool_call")) => {
-            open.push(json!({ "sessionUpdate": end, name: id, "status": "failed" }));
-        }
-        _ => {}
-    }
-}
-
-/// Joins `next` to `last` if it continues the same text. Returns whether it did.
-fn joined(last: &mut Value, next: &Value) -> bool {
-    let same = |name: &str| last.get(name) == next.get(name);
-    let Some(of) = kind(next).filter(|kind| matches!(*kind, "agent_message_chunk" | "agent_thought_chunk"))
-    else {
-        return false;
-    };
-    let plain = |update: &Value| {
-        update.get("_meta").is_none()
-            && update.as_object().is_some_and(|members| {
-                members.keys().all(|name| matches!(name.as_str(), "sessionUpdate" | "content" | "messageId"))
-            })
-            && update.get("content").and_then(Value::as_object).is_some_and(|content| content.len() == 2)
-    };
-    if !same("sessionUpdate") || !same("messageId") || !plain(last) || !plain(next) {
-        return false;
-    }
-    let Some(more) = text_of(next, of) else { return false };
-    match last.get_mut("content").and_then(|content| content.get_mut("text")) {
-        Some(Value::String(text)) => {
-            text.push_str(more);
-            true
-        }
-        _ => false,
-    }
+/// Ends everything that is still open (NOTE-08) and returns the updates that do so.
+fn close(transcript: &mut Transcript) -> Vec<SessionUpdate> {
+    let open = transcript.items().filter(|(at, _)| transcript.is_open(*at));
+    let ends: Vec<SessionUpdate> = open
+        .filter_map(|(_, item)| match &item.kind {
+            ItemKind::ToolCall(call) => {
+                Some(ToolCallUpdate::new(call.id().clone()).status(ToolCallStatus::Failed).into())
+            }
+            ItemKind::Compaction(known) => {
+                Some(CompactionUpdate::new(known.compaction_id.clone(), CompactionStatus::Failed).into())
+            }
+            _ => None,
+        })
+        .collect();
+    ends.iter().cloned().for_each(|end| transcript.fold(end.into()));
+    ends
 }
 
 fn kind(update: &Value) -> Option<&str> {

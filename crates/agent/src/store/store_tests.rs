@@ -48,6 +48,10 @@ impl Store {
     }
 }
 
+fn replay(store: &Store) -> Vec<Value> {
+    store.read("s").unwrap().replay().iter().map(|update| serde_json::to_value(update).unwrap()).collect()
+}
+
 fn chunk(text: &str) -> Entry {
     Entry::Update(
         json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } }),
@@ -100,7 +104,7 @@ fn what_one_process_wrote_another_reads() {
     one.append("s", &[chunk("c")]).unwrap();
     let order: Vec<i64> = two.read("s").unwrap().iter().map(|logged| logged.seq).collect();
     assert_eq!(order, [1, 2, 3]);
-    assert_eq!(two.read("s").unwrap().replay()[0]["content"]["text"], "abc");
+    assert_eq!(replay(&two)[0]["content"]["text"], "abc");
 }
 
 #[test]
@@ -290,7 +294,7 @@ fn a_replay_joins_text_and_closes_what_nobody_finished() {
         Entry::Mark(Mark::Began),
         chunk("d"),
     ]);
-    let replay = store.read("s").unwrap().replay();
+    let replay = replay(&store);
     let brief: Vec<String> = replay
         .iter()
         .map(|u| {
@@ -410,7 +414,7 @@ fn a_compaction_that_broke_off_has_an_end() {
     let store = session();
     let begun = json!({ "sessionUpdate": "compaction_update", "compactionId": "c", "status": "in_progress" });
     store.log(&[Entry::Update(begun)]);
-    let replay = store.read("s").unwrap().replay();
+    let replay = replay(&store);
     assert_eq!(
         replay.last().unwrap(),
         &json!({ "sessionUpdate": "compaction_update", "compactionId": "c", "status": "failed" })

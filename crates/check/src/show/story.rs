@@ -1,8 +1,11 @@
-//! What happened in a recording.
+//! The events of a recording: sessions, requests and their times.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use attache_transcript::{Change, ItemKind, Plan, Transcript};
+use attache_wire::v1::{ContentBlock, SessionUpdate, ToolCallStatus};
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::Role;
@@ -47,53 +50,43 @@ pub struct Answered {
 pub struct SessionStory {
     /// Its id.
     pub id: String,
-    /// What happened in it, with its time.
+    /// The conversation.
+    pub transcript: Transcript,
+    /// The events, with their times.
     pub events: Vec<(Duration, Event)>,
-    /// Its tool calls.
+    /// The times of its tool calls.
     pub tools: Vec<ToolTime>,
 }
 
-/// Something in a session.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// An event of a session.
+#[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// The user's words.
-    User(String),
-    /// The agent's words.
-    Agent(String),
-    /// The agent's thoughts.
-    Thought(String),
-    /// A tool call: its place in [`SessionStory::tools`].
-    Tool(usize),
-    /// The plan: entries with their status.
-    Plan(Vec<(String, String)>),
-    /// A request to the client, and what came of it.
+    /// A message or a tool call began: its index in [`SessionStory::transcript`].
+    Item(u64),
+    /// The plan.
+    Plan(Plan),
+    /// A request to the client, and its result.
     Request {
         /// The method.
         method: String,
-        /// What about.
+        /// The subject.
         about: String,
         /// The answer in short.
         answer: Option<String>,
     },
     /// The client cancelled.
     Cancelled,
-    /// A turn ended so.
+    /// A turn ended with this reason or error.
     Ended(String),
     /// Another kind of update.
     Other(String),
 }
 
-/// One tool call over time.
-#[derive(Clone, Debug, Default)]
+/// The times of one tool call.
+#[derive(Clone, Debug)]
 pub struct ToolTime {
-    /// Its id.
-    pub id: String,
-    /// Its last title.
-    pub title: String,
-    /// Its kind.
-    pub kind: String,
-    /// Its last status.
-    pub status: String,
+    /// Its index in [`SessionStory::transcript`].
+    pub item: u64,
     /// When it was first seen.
     pub at: Duration,
     /// When work began.
@@ -178,7 +171,11 @@ impl Fold {
                 update(story, at, params.get("update").unwrap_or(&Value::Null));
                 return None;
             }
-            "session/prompt" => Event::User(blocks(params.get("prompt").unwrap_or(&Value::Null))),
+            "session/prompt" => {
+                story.events.push((at, Event::Item(story.transcript.end())));
+                story.transcript.fold(attache_transcript::Event::Prompt(blocks(&params["prompt"])));
+                return None;
+            }
             "session/cancel" => Event::Cancelled,
             "session/request_permission" | "elicitation/create" => {
                 Event::Request { method: method.to_owned(), about: about(params), answer: None }
@@ -230,80 +227,49 @@ impl Fold {
 }
 
 fn update(story: &mut SessionStory, at: Duration, update: &Value) {
-    let content = || update.get("content").map(block).unwrap_or_default();
-    match update["sessionUpdate"].as_str().unwrap_or_default() {
-        "agent_message_chunk" => grow(story, at, content(), Event::Agent, |event| {
-            if let Event::Agent(text) = event { Some(text) } else { None }
-        }),
-        "agent_thought_chunk" => grow(story, at, content(), Event::Thought, |event| {
-            if let Event::Thought(text) = event { Some(text) } else { None }
-        }),
-        "user_message_chunk" => grow(story, at, content(), Event::User, |event| {
-            if let Event::User(text) = event { Some(text) } else { None }
-        }),
-        "tool_call" | "tool_call_update" => tool(story, at, update),
-        "plan" => {
-            let entries = update["entries"].as_array().into_iter().flatten();
-            let text = |entry: &Value, name: &str| entry[name].as_str().unwrap_or_default().to_owned();
-            let plan =
-                Event::Plan(entries.map(|entry| (text(entry, "content"), text(entry, "status"))).collect());
-            story.events.push((at, plan));
-        }
-        kind => story.events.push((at, Event::Other(kind.to_owned()))),
+    let kind = update["sessionUpdate"].as_str().unwrap_or_default();
+    let Ok(update) = SessionUpdate::deserialize(update) else {
+        return story.events.push((at, Event::Other(format!("{kind} (malformed)"))));
+    };
+    let next = story.transcript.end();
+    let change = story.transcript.change(update.into());
+    match &change {
+        Some(Change::Push(item)) => match &item.kind {
+            ItemKind::Message(_) => story.events.push((at, Event::Item(next))),
+            ItemKind::ToolCall(_) => {
+                story.events.push((at, Event::Item(next)));
+                story.tools.push(ToolTime { item: next, at, began: None, ended: None });
+            }
+            _ => story.events.push((at, Event::Other(kind.to_owned()))),
+        },
+        Some(Change::AppendText(..) | Change::AppendBlock(..) | Change::ToolCall(..)) => {}
+        Some(Change::Plan(plan)) => story.events.push((at, Event::Plan(plan.clone()))),
+        _ => story.events.push((at, Event::Other(kind.to_owned()))),
+    }
+    if let Some(change) = change {
+        let item = if let Change::ToolCall(item, _) = &change { *item } else { next };
+        story.transcript.apply(change);
+        note_time(story, at, item);
     }
 }
 
-/// Text that goes on where the last event of its kind ended.
-fn grow(
-    story: &mut SessionStory,
-    at: Duration,
-    text: String,
-    new: fn(String) -> Event,
-    of: fn(&mut Event) -> Option<&mut String>,
-) {
-    match story.events.last_mut().and_then(|(_, event)| of(event)) {
-        Some(so_far) => so_far.push_str(&text),
-        None => story.events.push((at, new(text))),
-    }
-}
-
-fn tool(story: &mut SessionStory, at: Duration, update: &Value) {
-    let Some(id) = update["toolCallId"].as_str() else { return };
-    let index = story.tools.iter().position(|tool| tool.id == id).unwrap_or_else(|| {
-        story.events.push((at, Event::Tool(story.tools.len())));
-        story.tools.push(ToolTime { id: id.to_owned(), at, status: "pending".into(), ..ToolTime::default() });
-        story.tools.len() - 1
-    });
-    let tool = &mut story.tools[index];
-    for (name, member) in [("title", &mut tool.title), ("kind", &mut tool.kind), ("status", &mut tool.status)]
-    {
-        if let Some(text) = update[name].as_str() {
-            text.clone_into(member);
-        }
-    }
-    match tool.status.as_str() {
-        "in_progress" => _ = tool.began.get_or_insert(at),
-        "completed" | "failed" => _ = tool.ended.get_or_insert(at),
+/// Notes the time if the item is a tool call that has begun or ended.
+fn note_time(story: &mut SessionStory, at: Duration, item: u64) {
+    let Some(ItemKind::ToolCall(call)) = story.transcript.get(item).map(|item| &item.kind) else { return };
+    let Some(time) = story.tools.iter_mut().rev().find(|time| time.item == item) else { return };
+    match call.status() {
+        ToolCallStatus::InProgress => _ = time.began.get_or_insert(at),
+        ToolCallStatus::Completed | ToolCallStatus::Failed => _ = time.ended.get_or_insert(at),
         _ => {}
     }
 }
 
-/// Content blocks as text.
-fn blocks(value: &Value) -> String {
-    match value {
-        Value::Array(items) => items.iter().map(block).collect::<Vec<_>>().join("\n"),
-        Value::String(text) => text.clone(),
-        other => block(other),
-    }
-}
-
-fn block(value: &Value) -> String {
-    let text = |name: &str| value[name].as_str().unwrap_or_default();
-    match text("type") {
-        "text" => text("text").to_owned(),
-        "resource_link" => format!("[{}]", text("uri")),
-        "resource" => format!("[{}]", value["resource"]["uri"].as_str().unwrap_or("resource")),
-        kind => format!("[{kind}]"),
+/// Reads the content blocks of a prompt; some clients send a text.
+fn blocks(prompt: &Value) -> Vec<ContentBlock> {
+    match prompt {
+        Value::Array(items) => items.iter().filter_map(|item| ContentBlock::deserialize(item).ok()).collect(),
+        Value::String(text) => vec![text.as_str().into()],
+        other => ContentBlock::deserialize(other).into_iter().collect(),
     }
 }
 

@@ -1,7 +1,11 @@
 //! A story as text.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::time::Duration;
+
+use attache_transcript::{ItemKind, PlanBody, Role};
+use attache_wire::v1::{ContentBlock, EmbeddedResourceResource, PlanEntryStatus};
 
 use super::story::{Event, SessionStory, Story};
 use super::{span, visible};
@@ -93,33 +97,44 @@ pub fn conversation(trace: &Trace, only: Option<&str>) -> String {
 fn tell(out: &mut String, at: Duration, event: &Event, session: &SessionStory) {
     let at = span(at);
     match event {
-        Event::User(text) => block(out, &at, "user", text),
-        Event::Agent(text) => block(out, &at, "agent", text),
-        Event::Thought(text) => block(out, &at, "thought", text),
-        Event::Tool(index) => {
-            let tool = &session.tools[*index];
-            let took = tool
-                .ended
-                .map(|ended| format!(", {}", span(ended.saturating_sub(tool.at))))
-                .unwrap_or_default();
-            let kind = if tool.kind.is_empty() { "tool" } else { &tool.kind };
-            let _ = writeln!(
-                out,
-                "{at:>10}  {:<8} {} ({}{took})",
-                visible(kind),
-                visible(&tool.title),
-                visible(&tool.status)
-            );
-        }
-        Event::Plan(entries) => {
-            let _ = writeln!(out, "{at:>10}  plan");
-            for (content, status) in entries {
-                let mark = match status.as_str() {
-                    "completed" => "x",
-                    "in_progress" => ">",
-                    _ => " ",
+        Event::Item(index) => match session.transcript.get(*index).map(|item| &item.kind) {
+            Some(ItemKind::Message(message)) => {
+                let author = match message.role {
+                    Role::User => "user",
+                    Role::Agent => "agent",
+                    Role::Thought => "thought",
                 };
-                let _ = writeln!(out, "{:>12}[{mark}] {}", "", visible(content));
+                let separator = if message.prompt { "\n" } else { "" };
+                let text: Vec<_> = message.content.iter().map(describe).collect();
+                block(out, &at, author, &text.join(separator));
+            }
+            Some(ItemKind::ToolCall(call)) => {
+                let time = session.tools.iter().find(|time| time.item == *index);
+                let took = time
+                    .and_then(|time| Some(format!(", {}", span(time.ended?.saturating_sub(time.at)))))
+                    .unwrap_or_default();
+                let kind = call.state.kind.map_or("tool", |kind| kind.as_str());
+                let (title, status) = (visible(call.title()), call.status().as_str());
+                let _ = writeln!(out, "{at:>10}  {kind:<8} {title} ({status}{took})");
+            }
+            _ => {}
+        },
+        Event::Plan(plan) => {
+            let _ = writeln!(out, "{at:>10}  plan");
+            match &plan.body {
+                PlanBody::Entries(entries) => {
+                    for entry in entries {
+                        let mark = match entry.status {
+                            PlanEntryStatus::Completed => "x",
+                            PlanEntryStatus::InProgress => ">",
+                            _ => " ",
+                        };
+                        let _ = writeln!(out, "{:>12}[{mark}] {}", "", visible(&entry.content));
+                    }
+                }
+                PlanBody::Markdown(text) | PlanBody::File(text) => {
+                    let _ = writeln!(out, "{:>12}{}", "", visible(text));
+                }
             }
         }
         Event::Request { method, about, answer } => {
@@ -132,7 +147,23 @@ fn tell(out: &mut String, at: Duration, event: &Event, session: &SessionStory) {
     }
 }
 
-/// Text under its speaker, indented.
+/// Returns the text of a content block, or its address or type.
+fn describe(block: &ContentBlock) -> Cow<'_, str> {
+    match block {
+        ContentBlock::Text(text) => Cow::Borrowed(&text.text),
+        ContentBlock::ResourceLink(link) => Cow::Owned(format!("[{}]", link.uri)),
+        ContentBlock::Resource(resource) => match &resource.resource {
+            EmbeddedResourceResource::Text(text) => Cow::Owned(format!("[{}]", text.uri)),
+            EmbeddedResourceResource::Blob(blob) => Cow::Owned(format!("[{}]", blob.uri)),
+            _ => Cow::Borrowed("[resource]"),
+        },
+        ContentBlock::Image(_) => Cow::Borrowed("[image]"),
+        ContentBlock::Audio(_) => Cow::Borrowed("[audio]"),
+        _ => Cow::Borrowed("[content]"),
+    }
+}
+
+/// Text under its author, indented.
 fn block(out: &mut String, at: &str, who: &str, text: &str) {
     let mut lines = visible(text);
     while lines.ends_with('\n') {
@@ -160,13 +191,11 @@ pub fn timing(trace: &Trace) -> String {
                 || "open".to_owned(),
                 |ended| span(ended.saturating_sub(tool.began.unwrap_or(tool.at))),
             );
-            let _ = writeln!(
-                out,
-                "{:>10} {waited:>10} {worked:>10}  {} ({})",
-                span(tool.at),
-                visible(&tool.title),
-                visible(&tool.status)
-            );
+            if let Some(ItemKind::ToolCall(call)) = session.transcript.get(tool.item).map(|item| &item.kind) {
+                let (title, status) = (visible(call.title()), call.status().as_str());
+                let at = span(tool.at);
+                let _ = writeln!(out, "{at:>10} {waited:>10} {worked:>10}  {title} ({status})");
+            }
         }
     }
     if !story.answered.is_empty() {

@@ -31,8 +31,10 @@ impl SavedSession {
 
     /// Returns speaker and text of the recorded messages, the oldest first.
     pub(crate) fn messages(&self) -> Vec<(&'static str, String)> {
-        let entries = self.store.history(&self.id).entries().unwrap_or_default();
-        entries.into_iter().map(|entry| (entry.role, entry.text)).collect()
+        let mut all = Vec::new();
+        // A history that cannot be read to its end is shown up to there.
+        let _ = self.store.history(&self.id).read(|message| all.push((message.role, message.text)));
+        all
     }
 
     /// Changes the record. An error does not end the conversation.

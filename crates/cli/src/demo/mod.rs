@@ -18,7 +18,7 @@ use attache_host::Host;
 use attache_host::policy::{Mode, Policy};
 use attache_host::terminals::PtyTerminals;
 
-use self::show::Show;
+use self::show::Printer;
 use crate::connect::remembers_answers;
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
@@ -110,7 +110,7 @@ async fn play(out: &Output, project: &Path, script: &Path) -> Result<()> {
     let model = format!("script:{}", script.display());
     let agent = Command::new(&program).args(["agent", "--no-store", "--model", &model]);
     let link = Link::command(agent).context("starting the agent")?;
-    let show = Show::new(out.clone());
+    let show = Printer::new(out.clone());
     // The jail of the host keeps the agent inside of the project; what else it does, it asks for.
     let host = Host::new(Policy::new(Mode::APPROVE_ALL));
     let watch = show.clone();
@@ -140,7 +140,7 @@ async fn play(out: &Output, project: &Path, script: &Path) -> Result<()> {
 }
 
 /// Asks the person at the terminal, or follows the policy that it prints.
-async fn decide(out: &Output, show: &Show, ask: PermissionAsk) -> Result<()> {
+async fn decide(out: &Output, show: &Printer, ask: PermissionAsk) -> Result<()> {
     show.question(ask.tool_call());
     if !(std::io::stdin().is_terminal() && std::io::stdout().is_terminal()) {
         let kind = ask.tool_call().kind;

@@ -1,32 +1,33 @@
-//! What the demo prints of a turn.
+//! The output of the demo.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use attache::client::Event;
-use attache::wire::v1::{PlanEntryStatus, ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdate};
+use attache::wire::v1::{PlanEntryStatus, SessionUpdate, ToolCallContent, ToolCallStatus, ToolCallUpdate};
 use attache_host::terminals::TerminalEvent;
 
 use crate::output::{Channel, Document, Mark, Output};
 use attache_term::render::style::Line;
+use attache_transcript::Transcript;
 
-/// The screen. Terminals print from threads of their own, so what is printed is one line at a time.
+/// Printer of the demo. Terminals print from their own threads, so it is shared and prints line by line.
 #[derive(Clone)]
-pub(super) struct Show(Arc<Mutex<State>>);
+pub(super) struct Printer(Arc<Mutex<State>>);
 
 struct State {
     out: Channel,
-    /// Whose text is on the present line, if any is.
+    /// Author of the text on the current line, if there is any.
     open: Option<&'static str>,
-    titles: HashMap<ToolCallId, String>,
+    /// The tool calls so far.
+    transcript: Transcript,
 }
 
-impl Show {
+impl Printer {
     pub(super) fn new(out: Output) -> Self {
-        Show(Arc::new(Mutex::new(State {
+        Printer(Arc::new(Mutex::new(State {
             out: Channel::new(out.stdout),
             open: None,
-            titles: HashMap::new(),
+            transcript: Transcript::default(),
         })))
     }
 
@@ -38,7 +39,7 @@ impl Show {
         self.state().line(&format!("\nyou> {text}\n"));
     }
 
-    /// The end of the turn: whatever follows begins on a line of its own.
+    /// Ends the turn: the next text begins on its own line.
     pub(super) fn end(&self) {
         self.state().line("");
     }
@@ -65,7 +66,7 @@ impl Show {
         }
     }
 
-    /// A question, with what it is about.
+    /// Prints a question with the diffs of its tool call.
     pub(super) fn question(&self, call: &ToolCallUpdate) {
         let mut state = self.state();
         let title = state.title(call);
@@ -81,7 +82,7 @@ impl Show {
         let _ = state.out.write();
     }
 
-    /// What happens on a terminal that the agent was lent.
+    /// Prints an event of a client terminal.
     pub(super) fn terminal(&self, event: TerminalEvent<'_>) {
         let mut state = self.state();
         match event {
@@ -122,11 +123,11 @@ impl State {
         let _ = self.out.write();
     }
 
+    /// Folds an update and returns the title of its call.
     fn title(&mut self, call: &ToolCallUpdate) -> String {
-        if let Some(title) = &call.title {
-            self.titles.insert(call.tool_call_id.clone(), title.clone());
-        }
-        self.titles.get(&call.tool_call_id).cloned().unwrap_or_default()
+        self.transcript.fold(SessionUpdate::from(call.clone()).into());
+        let known = self.transcript.tool_call(None, &call.tool_call_id);
+        known.map_or(String::new(), |(_, call)| call.title().to_owned())
     }
 
     fn call(&mut self, call: &ToolCallUpdate) {
@@ -139,7 +140,7 @@ impl State {
     }
 }
 
-/// A line of a command's output, without the carriage return that terminals want.
+/// Returns a line of output without its carriage return.
 fn inline(line: &str) -> &str {
     line.trim_end_matches('\r')
 }

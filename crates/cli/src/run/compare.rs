@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::{Duration, Instant};
 
-use attache::wire::v1::PermissionOption;
+use attache::wire::v1::{PermissionOption, SessionNotification, SessionUpdate};
 use attache::{ContentBlock, Flow};
 use attache_rpc::Frame;
 use serde_json::{Value, json};
@@ -238,11 +238,9 @@ impl Heard {
         let read = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
         match Frame::parse(line, 1024) {
             Frame::Notification { method, params: Some(params) } if method == "session/update" => {
-                let params = read(params.get());
-                let is_message = params.pointer("/update/sessionUpdate").and_then(Value::as_str)
-                    == Some("agent_message_chunk");
-                if let Some(text) = params.pointer("/update/content/text").and_then(Value::as_str)
-                    && is_message
+                if let Ok(SessionNotification { update: SessionUpdate::AgentMessageChunk(chunk), .. }) =
+                    serde_json::from_str(params.get())
+                    && let Some(text) = chunk.content.as_text()
                 {
                     push_bounded(&mut self.text, text, 64 * PREVIEW);
                 }

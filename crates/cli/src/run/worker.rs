@@ -134,7 +134,7 @@ impl Worker {
         let deadline = work.permits.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut recorder = self.recorder.take();
         if let Some(recorder) = &mut recorder {
-            recorder.called(work.request.clone());
+            recorder.set_request(work.request.clone());
         }
         let mut view = View::new(renderer, recorder.as_mut(), self.wire.clone());
         let result = async {

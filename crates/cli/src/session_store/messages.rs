@@ -1,143 +1,126 @@
-//! The conversation of a session as one value, in the shape in which records of acpx hold it: who said what, which tools were used,
-//! what it cost.
+//! The conversation of a session as one value, in the format of acpx: messages, tool calls, usage and cost.
 
+use std::collections::HashMap;
+
+use attache::wire::v1::{ContentBlock, SessionUpdate, ToolCallContent, ToolCallStatus};
+use attache_transcript::{Event, ItemKind, Role, ToolCall, Transcript};
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
-/// Puts the messages together from the raw lines.
+/// Folds the raw lines of a history.
 pub(super) fn messages(lines: &[Value]) -> Value {
-    let mut thread = Thread::default();
+    let mut transcript = Transcript::default();
+    let mut ids: HashMap<u64, Value> = HashMap::new();
+    let mut usage = None;
     for line in lines {
         match line.get("method").and_then(Value::as_str) {
-            Some("session/prompt") => thread.prompt(line),
+            Some("session/prompt") => {
+                let id = line.get("request").or_else(|| line.get("at")).cloned().unwrap_or_default();
+                ids.insert(transcript.end(), id);
+                let blocks = line.pointer("/params/prompt").and_then(Value::as_array);
+                let blocks =
+                    blocks.into_iter().flatten().filter_map(|block| ContentBlock::deserialize(block).ok());
+                transcript.fold(Event::Prompt(blocks.collect()));
+            }
             Some("session/update") => {
-                if let Some(update) = line.pointer("/params/update") {
-                    thread.update(update);
+                let update = line.pointer("/params/update").map(SessionUpdate::deserialize);
+                if let Some(Ok(update)) = update {
+                    transcript.fold(update.into());
                 }
             }
             _ => {
-                if let Some(usage) = line.pointer("/result/usage") {
-                    thread.usage = tokens(usage);
+                if let Some(counts) = line.pointer("/result/usage") {
+                    usage = tokens(counts);
                 }
             }
         }
     }
-    thread.end();
-    let mut value = Map::from_iter([("messages".to_owned(), json!(thread.messages))]);
-    if let Some(usage) = thread.usage {
+    let mut value = Map::from_iter([("messages".to_owned(), json!(turns(&transcript, &ids)))]);
+    if let Some(usage) = usage {
         value.insert("cumulative_token_usage".to_owned(), usage);
     }
-    if let Some(cost) = thread.cost {
-        value.insert("cumulative_cost".to_owned(), cost);
+    if let Some(cost) = transcript.usage.and_then(|usage| usage.cost) {
+        value.insert("cumulative_cost".to_owned(), json!(cost));
     }
     Value::Object(value)
 }
 
-#[derive(Default)]
-struct Thread {
-    messages: Vec<Value>,
-    /// What the agent is saying.
-    content: Vec<Value>,
-    results: Map<String, Value>,
-    usage: Option<Value>,
-    cost: Option<Value>,
-}
-
-impl Thread {
-    fn prompt(&mut self, line: &Value) {
-        self.end();
-        let blocks = line.pointer("/params/prompt").and_then(Value::as_array);
-        let content: Vec<Value> = blocks.into_iter().flatten().map(block).collect();
-        let id = line.get("request").or_else(|| line.get("at")).cloned().unwrap_or_default();
-        self.messages.push(json!({ "User": { "id": id, "content": content } }));
-    }
-
-    fn update(&mut self, update: &Value) {
-        match update.get("sessionUpdate").and_then(Value::as_str) {
-            Some("agent_message_chunk") => self.piece(update, "Text"),
-            Some("agent_thought_chunk") => self.piece(update, "Thinking"),
-            Some("tool_call" | "tool_call_update") => self.tool(update),
-            Some("usage_update") => {
-                self.cost = update.get("cost").filter(|cost| cost.is_object()).cloned().or(self.cost.take());
+/// Returns the prompts, each followed by one message with all that the agent did in its turn.
+fn turns(transcript: &Transcript, ids: &HashMap<u64, Value>) -> Vec<Value> {
+    let mut all: Vec<Value> = Vec::new();
+    let mut content: Vec<Value> = Vec::new();
+    let mut results = Map::new();
+    let end_turn = |all: &mut Vec<Value>, content: &mut Vec<Value>, results: &mut Map<String, Value>| {
+        if !content.is_empty() {
+            let (content, results) = (std::mem::take(content), std::mem::take(results));
+            all.push(json!({ "Agent": { "content": content, "tool_results": results } }));
+        }
+    };
+    for (at, item) in transcript.items() {
+        match &item.kind {
+            ItemKind::Message(message) if message.prompt => {
+                end_turn(&mut all, &mut content, &mut results);
+                let blocks: Vec<Value> = message.content.iter().map(block).collect();
+                all.push(json!({ "User": { "id": ids.get(&at), "content": blocks } }));
+            }
+            ItemKind::Message(message) => {
+                let text: String = message.texts().collect();
+                match message.role {
+                    Role::Agent => content.push(json!({ "Text": text })),
+                    Role::Thought => content.push(json!({ "Thinking": { "text": text, "signature": null } })),
+                    Role::User => {}
+                }
+            }
+            ItemKind::ToolCall(call) => {
+                content.push(tool_use(call));
+                if call.is_final() {
+                    results.insert(call.id().to_string(), tool_result(call));
+                }
             }
             _ => {}
         }
     }
-
-    /// Pieces of one kind that follow each other are one text.
-    fn piece(&mut self, update: &Value, kind: &str) {
-        let Some(text) = update.pointer("/content/text").and_then(Value::as_str) else { return };
-        let place = match kind {
-            "Text" => "/Text",
-            _ => "/Thinking/text",
-        };
-        if let Some(Value::String(last)) = self.content.last_mut().and_then(|last| last.pointer_mut(place)) {
-            last.push_str(text);
-            return;
-        }
-        self.content.push(match kind {
-            "Text" => json!({ "Text": text }),
-            _ => json!({ "Thinking": { "text": text, "signature": null } }),
-        });
-    }
-
-    fn tool(&mut self, update: &Value) {
-        let Some(id) = update.get("toolCallId").and_then(Value::as_str) else { return };
-        let known = self.content.iter_mut().find(|part| part.pointer("/ToolUse/id") == Some(&json!(id)));
-        let part = match known {
-            Some(part) => part,
-            None => {
-                self.content.push(json!({ "ToolUse": {
-                    "id": id, "name": id, "raw_input": "{}", "input": {}, "is_input_complete": true, "thought_signature": null,
-                } }));
-                let Some(part) = self.content.last_mut() else { return };
-                part
-            }
-        };
-        if let Some(title) = update.get("title").filter(|title| title.is_string()) {
-            part["ToolUse"]["name"] = title.clone();
-        }
-        if let Some(input) = update.get("rawInput").filter(|input| !input.is_null()) {
-            part["ToolUse"]["raw_input"] = json!(input.to_string());
-            part["ToolUse"]["input"] = input.clone();
-        }
-        let status = update.get("status").and_then(Value::as_str);
-        if let Some(status @ ("completed" | "failed")) = status {
-            let text: String = update
-                .get("content")
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten()
-                .filter_map(|content| content.pointer("/content/text")?.as_str())
-                .collect();
-            let result = json!({
-                "tool_use_id": id,
-                "tool_name": part["ToolUse"]["name"],
-                "is_error": status == "failed",
-                "content": { "Text": text },
-            });
-            self.results.insert(id.to_owned(), result);
-        }
-    }
-
-    /// The agent has had its say.
-    fn end(&mut self) {
-        if self.content.is_empty() {
-            return;
-        }
-        let (content, results) = (std::mem::take(&mut self.content), std::mem::take(&mut self.results));
-        self.messages.push(json!({ "Agent": { "content": content, "tool_results": results } }));
-    }
+    end_turn(&mut all, &mut content, &mut results);
+    all
 }
 
-fn block(block: &Value) -> Value {
-    match block.get("text").and_then(Value::as_str) {
-        Some(text) => json!({ "Text": text }),
-        None => match block.get("uri").and_then(Value::as_str) {
-            Some(uri) => json!({ "Mention": { "uri": uri, "content": block.get("name") } }),
-            None => {
-                json!({ "Text": format!("[{}]", block.get("type").and_then(Value::as_str).unwrap_or("content")) })
-            }
+fn tool_use(call: &ToolCall) -> Value {
+    let input: Value =
+        call.state.raw_input.as_ref().and_then(|input| input.parse().ok()).unwrap_or_else(|| json!({}));
+    json!({ "ToolUse": {
+        "id": call.id(), "name": tool_name(call), "raw_input": input.to_string(), "input": input,
+        "is_input_complete": true, "thought_signature": null,
+    } })
+}
+
+fn tool_result(call: &ToolCall) -> Value {
+    let texts = call.content().iter().filter_map(|content| match content {
+        ToolCallContent::Content(content) => content.content.as_text(),
+        _ => None,
+    });
+    json!({
+        "tool_use_id": call.id(),
+        "tool_name": tool_name(call),
+        "is_error": call.status() == ToolCallStatus::Failed,
+        "content": { "Text": texts.collect::<String>() },
+    })
+}
+
+fn tool_name(call: &ToolCall) -> &str {
+    call.state.title.as_deref().unwrap_or(call.id().as_str())
+}
+
+fn block(block: &ContentBlock) -> Value {
+    let mention = |uri: &str, name: Option<&str>| json!({ "Mention": { "uri": uri, "content": name } });
+    match block {
+        ContentBlock::Text(text) => json!({ "Text": text.text }),
+        ContentBlock::ResourceLink(link) => mention(&link.uri, Some(&link.name)),
+        ContentBlock::Image(image) => match &image.uri {
+            Some(uri) => mention(uri, None),
+            None => json!({ "Text": "[image]" }),
         },
+        ContentBlock::Audio(_) => json!({ "Text": "[audio]" }),
+        _ => json!({ "Text": "[resource]" }),
     }
 }
 

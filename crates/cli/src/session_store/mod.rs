@@ -4,10 +4,11 @@
 //! lock of the store, which the system gives back when a process dies. The history is a file of raw messages, one per
 //! line, to which only the process that owns the session appends.
 //!
-//! `record.rs` is a record, `store.rs` finds and changes them, `history.rs` is what was said, `recorder.rs` writes
-//! it without secrets, `archive.rs` moves a session elsewhere.
+//! `record.rs` is a record, `store.rs` finds and changes them, `history.rs` is the history, which `recorder.rs` writes
+//! without secrets and `conversation.rs` and `messages.rs` read; `archive.rs` moves a session elsewhere.
 
 mod archive;
+mod conversation;
 mod history;
 mod messages;
 mod record;
@@ -15,7 +16,7 @@ mod recorder;
 mod store;
 
 pub(crate) use archive::{export, import};
-pub(crate) use history::block_text;
+pub(crate) use conversation::Message;
 pub(crate) use record::Record;
 pub(crate) use recorder::Recorder;
 pub(crate) use store::{Scope, Store, boundary};

@@ -12,64 +12,64 @@ use serde_json::Value;
 #[derive(Debug)]
 pub(crate) struct Recorder {
     file: File,
-    /// The open prompt: only what belongs to turns is kept.
+    /// The open prompt: only messages of turns are kept.
     prompt: Option<Id>,
-    /// What the next prompt is called.
+    /// Id of the next prompt's request, from the caller.
     request: Option<String>,
     buffer: Vec<u8>,
     mask: Mask,
-    /// The text of the message whose pieces come in, which may hold a secret in several of them.
-    pieces: StreamMask,
-    /// Which message that is: the session and the kind.
+    /// The text of the open message, whose chunks may hold parts of one secret.
+    masker: StreamMask,
+    /// The session and the kind of the open message.
     message: Option<(Value, Value)>,
-    /// The last piece, if the end of its text is held back.
-    held: Option<Piece>,
+    /// The last chunk, if the end of its text is held back.
+    held: Option<Chunk>,
 }
 
-/// A piece of a message.
+/// A chunk of a message.
 #[derive(Debug)]
-struct Piece {
+struct Chunk {
     line: Value,
     text: String,
 }
 
 const TEXT: &str = "/params/update/content/text";
 
-impl Piece {
-    /// The piece, and the session and the kind of its message. `None` if the line is something else.
-    fn read(line: &[u8]) -> Option<(Piece, (Value, Value))> {
-        // Most lines that are not pieces need not be parsed.
+impl Chunk {
+    /// Returns the chunk, and the session and kind of its message. `None` for other lines.
+    fn read(line: &[u8]) -> Option<(Chunk, (Value, Value))> {
+        // Most other lines need not be parsed.
         line.windows(7).find(|part| part == b"_chunk\"")?;
         let line: Value = serde_json::from_slice(line).ok()?;
         let kind = line.pointer("/params/update/sessionUpdate")?.clone();
         kind.as_str().filter(|kind| kind.ends_with("_chunk"))?;
         let text = line.pointer(TEXT)?.as_str()?.to_owned();
         let session = line.pointer("/params/sessionId").cloned().unwrap_or_default();
-        Some((Piece { line, text }, (session, kind)))
+        Some((Chunk { line, text }, (session, kind)))
     }
 }
 
 impl Recorder {
     pub(super) fn new(file: File, mask: Mask) -> Recorder {
-        let pieces = StreamMask::new(mask.clone());
+        let masker = StreamMask::new(mask.clone());
         Recorder {
             file,
             prompt: None,
             request: None,
             buffer: Vec::new(),
             mask,
-            pieces,
+            masker,
             message: None,
             held: None,
         }
     }
 
-    /// What the next prompt is called by those who asked for it.
-    pub(crate) fn called(&mut self, request: Option<String>) {
+    /// Sets the id of the next prompt's request.
+    pub(crate) fn set_request(&mut self, request: Option<String>) {
         self.request = request;
     }
 
-    /// A line went over the wire. The prompt's line gets the time.
+    /// Records a line of the wire. Prompts and their answers get the time.
     pub(crate) fn line(&mut self, flow: Flow, line: &[u8], now: impl FnOnce() -> String) {
         match (flow, Frame::parse(line, 1024)) {
             (Flow::Out, Frame::Request { id, method, .. }) if method == "session/prompt" => {
@@ -81,15 +81,15 @@ impl Recorder {
                 self.prompt = None;
             }
             (_, Frame::Malformed(_)) => {}
-            _ if self.prompt.is_some() => match Piece::read(line) {
-                Some((piece, message)) => self.put_piece(piece, message),
+            _ if self.prompt.is_some() => match Chunk::read(line) {
+                Some((chunk, message)) => self.put_chunk(chunk, message),
                 None => self.put(line),
             },
             _ => {}
         }
     }
 
-    /// The line with the member `at`, and `request` if there is a name for it; messages have no members of these names.
+    /// Writes a line with the members `at` and `request`, which no message has.
     fn stamp(&mut self, line: &[u8], now: String) {
         let Some(open) = line.trim_ascii_end().strip_suffix(b"}") else { return self.put(line) };
         let request =
@@ -105,33 +105,33 @@ impl Recorder {
         self.buffer.push(b'\n');
     }
 
-    fn put_piece(&mut self, mut piece: Piece, message: (Value, Value)) {
+    fn put_chunk(&mut self, mut chunk: Chunk, message: (Value, Value)) {
         if self.message.as_ref() != Some(&message) {
             self.end_message();
             self.message = Some(message);
         }
-        piece.text = self.pieces.push(&piece.text);
+        chunk.text = self.masker.push(&chunk.text);
         if let Some(held) = self.held.take() {
-            self.write_piece(held);
+            self.write_chunk(held);
         }
-        match self.pieces.is_empty() {
-            true => self.write_piece(piece),
-            false => self.held = Some(piece),
+        match self.masker.is_empty() {
+            true => self.write_chunk(chunk),
+            false => self.held = Some(chunk),
         }
     }
 
-    /// Writes what was held back of a message.
+    /// Writes the text that was held back.
     fn end_message(&mut self) {
         self.message = None;
-        let rest = self.pieces.finish();
+        let rest = self.masker.finish();
         if let Some(mut held) = self.held.take() {
             held.text.push_str(&rest);
-            self.write_piece(held);
+            self.write_chunk(held);
         }
     }
 
-    fn write_piece(&mut self, piece: Piece) {
-        let Piece { mut line, text, .. } = piece;
+    fn write_chunk(&mut self, chunk: Chunk) {
+        let Chunk { mut line, text, .. } = chunk;
         if let Some(place) = line.pointer_mut(TEXT) {
             *place = Value::String(text);
         }
@@ -139,7 +139,7 @@ impl Recorder {
         self.buffer.push(b'\n');
     }
 
-    /// Hands over what has gathered to the system.
+    /// Writes the buffer to the file.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         if self.buffer.is_empty() {
             return Ok(());
@@ -170,7 +170,7 @@ mod tests {
 
     const KEY: &str = "sk-ant-REDACTED0123456789abcdef";
 
-    /// What a recorder with a mask for `plain-secret-1` writes of these lines of a turn.
+    /// Returns the lines that a recorder with a mask for `plain-secret-1` writes of a turn.
     fn recorded(lines: &[Value]) -> Vec<Value> {
         let dir = TempDir::new("attache-recorder").unwrap();
         let path = dir.path().join("history");
@@ -187,7 +187,7 @@ mod tests {
         text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    fn piece(session: &str, kind: &str, text: &str) -> Value {
+    fn chunk(session: &str, kind: &str, text: &str) -> Value {
         json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": session, "update": {
             "sessionUpdate": kind, "content": { "type": "text", "text": text },
         } } })
@@ -198,13 +198,13 @@ mod tests {
     }
 
     #[test]
-    fn a_key_in_several_pieces_is_hidden() {
+    fn a_key_in_several_chunks_is_hidden() {
         for width in [1, 2, 3, 5, 40] {
             let said = format!("your key {KEY} and plain-secret-1, é");
             let letters: Vec<char> = said.chars().collect();
             let lines: Vec<Value> = letters
                 .chunks(width)
-                .map(|part| piece("s", "agent_message_chunk", &part.iter().collect::<String>()))
+                .map(|part| chunk("s", "agent_message_chunk", &part.iter().collect::<String>()))
                 .collect();
             let written = recorded(&lines);
             assert_eq!(text_of(&written), "your key *** and ***, é");
@@ -215,12 +215,12 @@ mod tests {
     #[test]
     fn messages_do_not_mix_and_nothing_is_lost() {
         let lines = [
-            piece("s", "agent_thought_chunk", "hm"),
-            piece("s", "agent_message_chunk", "one "),
-            piece("other", "agent_message_chunk", "two"),
+            chunk("s", "agent_thought_chunk", "hm"),
+            chunk("s", "agent_message_chunk", "one "),
+            chunk("other", "agent_message_chunk", "two"),
             json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "update": {
                 "sessionUpdate": "tool_call_update", "toolCallId": "t", "rawOutput": format!("KEY={KEY}") } } }),
-            piece("s", "agent_message_chunk", "three"),
+            chunk("s", "agent_message_chunk", "three"),
             json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": -32603, "message": format!("bad key {KEY}") } }),
         ];
         let written = recorded(&lines);

@@ -1,7 +1,6 @@
 //! `attache sessions …`: start, list, show, move and delete sessions.
 
 mod change;
-mod conversation;
 mod list;
 mod show;
 mod start;

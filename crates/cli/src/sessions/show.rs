@@ -2,12 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::conversation::{self, Message};
 use super::find;
 use crate::cx::Cx;
 use crate::error::{Context as _, Result};
 use crate::output::Format;
-use crate::session_store::{Record, Store};
+use crate::session_store::{Message, Record, Store};
 
 /// Shows the record of a session.
 pub(crate) fn show(cx: &Cx) -> Result<()> {
@@ -121,8 +120,7 @@ fn messages(
     mut wanted: impl FnMut(&Message) -> bool,
     mut each: impl FnMut(Message),
 ) -> Result<()> {
-    let history = store.history(&record.id);
-    let read = conversation::read(history.path(), |message| {
+    let read = store.history(&record.id).read(|message| {
         if wanted(&message) {
             each(message);
         }

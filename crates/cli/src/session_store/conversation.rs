@@ -1,5 +1,7 @@
-//! Reads a history message by message. A history may be larger than the memory, so it is never read
-//! as a whole.
+//! Reads a history message by message.
+//!
+//! A history may be larger than the memory, so it is neither read as a whole nor folded into a
+//! transcript, which keeps everything.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader};
@@ -8,21 +10,20 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::output::push_bounded;
-use crate::session_store::block_text;
 
 /// Bytes of a message that are shown.
 const LONGEST: usize = 1 << 20;
 
 /// A message of the user or the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Message {
-    pub(super) role: &'static str,
-    pub(super) at: Option<String>,
-    pub(super) text: String,
+pub(crate) struct Message {
+    pub(crate) role: &'static str,
+    pub(crate) at: Option<String>,
+    pub(crate) text: String,
 }
 
 /// Calls `each` with the messages of a history, in order. A missing history has none.
-pub(super) fn read(path: &Path, mut each: impl FnMut(Message)) -> io::Result<()> {
+pub(crate) fn read(path: &Path, mut each: impl FnMut(Message)) -> io::Result<()> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -36,7 +37,7 @@ pub(super) fn read(path: &Path, mut each: impl FnMut(Message)) -> io::Result<()>
         message.filter(|message| !message.text.trim().is_empty()).into_iter().for_each(&mut each);
     };
     while reader.read_until(b'\n', &mut line)? > 0 {
-        // A half-written line is passed over.
+        // A half-written line is skipped.
         if let Ok(value) = serde_json::from_slice::<Value>(&line) {
             let method = value.get("method").and_then(Value::as_str);
             if method == Some("session/prompt") {
@@ -54,7 +55,7 @@ pub(super) fn read(path: &Path, mut each: impl FnMut(Message)) -> io::Result<()>
                 && update.get("sessionUpdate").and_then(Value::as_str) == Some("agent_message_chunk")
                 && let Some(text) = update.get("content").and_then(block_text)
             {
-                // MSG-04: another kind of piece begins a new message.
+                // MSG-04: another kind of chunk begins a new message.
                 let open = open.get_or_insert_with(|| Message {
                     role: "assistant",
                     at: at.clone(),
@@ -68,6 +69,17 @@ pub(super) fn read(path: &Path, mut each: impl FnMut(Message)) -> io::Result<()>
     }
     done(open);
     Ok(())
+}
+
+/// Returns the text of a content block, or a word for what it is. Blocks are read as they were recorded, complete or not.
+fn block_text(block: &Value) -> Option<&str> {
+    match block.get("type")?.as_str()? {
+        "text" => block.get("text")?.as_str(),
+        "resource_link" => block.get("title").or_else(|| block.get("name"))?.as_str(),
+        "image" => Some("[image]"),
+        "audio" => Some("[audio]"),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
