@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use attache::client::{ElicitationAsk, Event, PermissionAsk, RequestedInput, Speaker};
+use attache::client::{ElicitationAsk, Event, PermissionAsk, RequestedInput};
 use attache::wire::v1::{ElicitationId, SessionId, SessionInfo, StopReason, Usage};
 use attache_host::budget::Budget;
 use attache_host::policy::{Decision, Notice, Policy};
@@ -16,7 +16,7 @@ use super::ask::url::Page;
 use super::state::{SessionState, Target};
 use super::transcript::{Severity, Transcript};
 use super::view::{Canvas, View};
-use crate::tool_call::ToolState;
+use crate::tool_call::complete_request;
 use attache_term::editor::Editor;
 use attache_term::render::style::Line;
 
@@ -139,9 +139,9 @@ impl App {
     /// Switches to another session.
     pub(crate) fn opened(&mut self, state: SessionState) {
         self.state = state;
-        self.transcript.plans.clear();
+        self.transcript.model.plans.clear();
+        self.transcript.model.subagents.clear();
         self.transcript.changes.clear();
-        self.transcript.subagents = super::subagents::Subagents::default();
         self.usage = None;
     }
 
@@ -178,27 +178,23 @@ impl App {
 
     /// PERM-05, PERM-07: the policy decides first, the user decides the rest.
     fn permission(&mut self, ask: PermissionAsk) {
-        let id = ask.tool_call().tool_call_id.clone();
-        let known = self.transcript.find_tool(&id);
-        let mut tool = known.map_or_else(|| ToolState::new(id), |tool| tool.clone());
-        tool.merge(ask.tool_call().clone());
-        let request = tool.complete(ask.request());
+        let known = self.transcript.find_tool(&ask.tool_call().tool_call_id);
+        let request = complete_request(ask.request(), known.map(|(_, call)| &call.state));
+        let title = request.tool_call.title.clone().unwrap_or_default();
         match self.policy.decide(&request) {
             Decision::Choose(selected) => {
                 if selected.allows {
-                    self.transcript.allowed(&tool.id, &selected.reason.text);
+                    self.transcript.allow(&request.tool_call.tool_call_id, &selected.reason.text);
                 } else {
-                    self.notice(Severity::Warning, format!("denied: {} ({})", tool.title, selected.reason));
+                    self.notice(Severity::Warning, format!("denied: {title} ({})", selected.reason));
                 }
                 let _ = ask.choose(&selected.option);
             }
             Decision::Deny(reason) | Decision::Fail(reason) => {
-                self.notice(Severity::Warning, format!("denied: {} ({reason})", tool.title));
+                self.notice(Severity::Warning, format!("denied: {title} ({reason})"));
             }
             Decision::Ask(question) => {
-                if let Some(known) = self.transcript.find_tool(&tool.id) {
-                    known.shown = true;
-                }
+                self.transcript.asked(&request);
                 let choice = Choice::permission(ask, request, question, self.policy.clone());
                 self.ask(Question::Choice(Box::new(choice)));
             }
@@ -259,7 +255,7 @@ impl App {
     pub(crate) fn guard_notice(&mut self, notice: &Notice) {
         if !notice.allowed {
             self.notice(Severity::Warning, format!("denied: {} ({})", notice.effect, notice.reason));
-        } else if notice.reason.is_automatic() && !self.transcript.allowed_now(&notice.reason.text) {
+        } else if notice.reason.is_automatic() && !self.transcript.allow_running(&notice.reason.text) {
             self.notice(Severity::Info, format!("{}: allowed by {}", notice.effect, notice.reason));
         }
     }
@@ -289,9 +285,8 @@ impl App {
     pub(crate) fn turn_started(&mut self, text: &str, attached: &[String], now: Instant) {
         self.sent = text.to_owned();
         self.phase = Phase::Running { since: now, cancelling: false };
-        self.transcript.plans.clear();
-        self.transcript.say(Speaker::User, None, text, false);
-        self.transcript.end_message();
+        self.transcript.model.plans.clear();
+        self.transcript.prompt(text);
         if !attached.is_empty() {
             self.notice(Severity::Info, format!("attached: {}", attached.join(", ")));
         }
@@ -312,13 +307,13 @@ impl App {
         }
         self.prune();
         // An unfinished plan goes to the scrollback; a finished one has been seen.
-        if self.transcript.plan_open() {
+        if self.transcript.has_open_plan() {
             let plan = super::view::plans(&self.transcript, &self.canvas);
             self.transcript.end_turn();
             self.settle();
             self.aside(plan);
         }
-        self.transcript.plans.clear();
+        self.transcript.model.plans.clear();
         self.transcript.end_turn();
         match end {
             Ok(Some(StopReason::EndTurn)) => {}

@@ -179,7 +179,7 @@ fn every_size_has_room_for_the_prompt() {
             ));
             let tool =
                 ToolCallUpdate::new("t").title("Some tool".to_owned()).status(ToolCallStatus::InProgress);
-            app.transcript.tool(true, tool);
+            app.transcript.tool(None, true, tool);
             app.editor.set("typed text 日本\nand more");
             app.queue.push_back("waiting".to_owned());
             let frame = app.frame(Instant::now());
@@ -213,7 +213,11 @@ fn whatever_the_size_everything_fits() {
             app.event(text("# Heading\n\n- 😀 item\n\n| a | b |\n|--|--|\n| long cell | 日本語 |\n\n```rust\nfn main() {}\n```\n\nrest"));
             let output: String = (0..20).map(|n| format!("output line {n} 日本語日本語日本語\n")).collect();
             let update = ToolCallUpdate::new("t").title("A tool with a long title 日本語".to_owned());
-            app.transcript.tool(true, update.status(ToolCallStatus::Completed).content(vec![output.into()]));
+            app.transcript.tool(
+                None,
+                true,
+                update.status(ToolCallStatus::Completed).content(vec![output.into()]),
+            );
             app.queue.push_back("a prompt that waits in line".to_owned());
             say(&mut app, "/help");
             press(&mut app, KeyCode::Char('/'), KeyModifiers::NONE);

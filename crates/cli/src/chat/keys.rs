@@ -7,9 +7,9 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::app::{App, Effect, OpenTarget, Phase};
 use super::ask::Step;
-use super::block::echo_prompt;
 use super::commands::{self, Command, Input};
 use super::help;
+use super::item::echo_prompt;
 use super::state::Setting;
 use super::transcript::Severity;
 use attache_term::editor::ActionResult;
@@ -234,11 +234,8 @@ impl App {
                 }
             }
             Command::Show(Some(number)) => {
-                let shown = self.view.scrollback.whole(
-                    number,
-                    &self.transcript.terminal_outputs.lock(),
-                    &self.canvas,
-                );
+                let shown =
+                    self.view.scrollback.show(number, &self.transcript.terminal_outputs.lock(), &self.canvas);
                 match shown {
                     Ok(lines) => self.aside(lines),
                     Err(why) => self.notice(Severity::Warning, why),

@@ -6,6 +6,7 @@ use attache_host::policy::Mode;
 
 use super::app::{App, Phase};
 use super::state::{money, tokens};
+use super::subagents;
 use super::view::plans;
 use attache_term::render::style::{Colour, Line, Style};
 use attache_term::render::text::{clean, cut_line, width};
@@ -77,7 +78,7 @@ impl App {
             plan.push(Line::styled(format!("  {} {hidden} more", canvas.look.pick("…", "...")), Style::DIM));
         }
         lines.extend(plan);
-        lines.extend(self.transcript.subagents.lines(canvas));
+        lines.extend(subagents::rows(&self.transcript.model, canvas));
         for (at, waiting) in self.queue.iter().enumerate() {
             let last = at + 1 == self.queue.len() && self.editor.is_empty();
             let how = if last { " (Up takes it back)" } else { "" };

@@ -2,12 +2,12 @@
 //!
 //! Layers, each of which can be tested without the ones below:
 //!
-//! - `transcript` folds events into blocks.
+//! - `transcript` is the model of the conversation with what the chat adds to it; `subagents` belongs to it.
 //! - `view` turns blocks into styled lines and decides which of them are finished.
 //! - `ask` holds questions of the agent and of our own guards; `commands` parses slash commands, `help`
 //!   prints their output.
 //! - `app` is the whole state: events and keys in, lines and effects out. `keys` handles keys, `layout` draws.
-//! - `scrollback` keeps blocks that may be drawn again, `block` renders them.
+//! - `item` draws one item, `scrollback` keeps those that may be drawn again.
 //! - `ui` waits for input and decides when to draw, `drive` is the main loop, `open` opens sessions,
 //!   `saved_session` keeps a named one, `traffic` receives the wire. [`run`] is the entry point.
 //!
@@ -18,10 +18,10 @@
 mod app;
 mod ask;
 mod attach;
-mod block;
 mod commands;
 mod drive;
 mod help;
+mod item;
 mod keys;
 mod layout;
 mod open;

@@ -48,7 +48,7 @@ impl Driver<'_> {
     fn recall(&mut self) {
         for (role, text) in self.saved.as_ref().map_or(Vec::new(), |saved| saved.messages()) {
             let speaker = if role == "user" { Speaker::User } else { Speaker::Agent };
-            self.app.transcript.say(speaker, None, &text, false);
+            self.app.transcript.say(speaker, &text);
             self.app.transcript.end_turn();
         }
     }

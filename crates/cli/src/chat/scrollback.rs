@@ -1,112 +1,116 @@
-//! Blocks in the terminal's scrollback that may be drawn again: in another width, or in full.
+//! Items that went up into the terminal's scrollback and can be drawn again, in another width or in full.
 //!
-//! The terminal's own history cannot be changed, but its last screen can be redrawn, and blocks that are
-//! still kept can be shown again below.
+//! The terminal's own scrollback cannot be changed. But its last screen can be redrawn, and `/show` draws items again below.
 
 use std::collections::VecDeque;
 
-use attache::client::Speaker;
-use attache::wire::v1::ToolCallContent;
+use attache::wire::Patch;
+use attache_transcript::{Item, ItemKind, Role};
 
-use super::block::{self, Extent};
-use super::transcript::{Block, describe};
+use super::item::{self, Extent};
+use super::transcript::message_text;
 use super::view::{Above, Canvas};
 use crate::client_services::terminals::Outputs;
 use attache_term::render::style::{Colour, Line, Style};
 use attache_term::render::text::{clean, cut_line, wrap};
 
-/// Most pieces and bytes that are kept; the oldest are dropped.
-const PIECES: usize = 400;
-const BYTES: usize = 2 << 20;
-/// A larger piece is kept only as its drawn lines.
-const LARGEST: usize = 1 << 20;
-/// Pieces that `/show` lists.
-const LISTED: usize = 20;
+/// Bounds of the entries by number and bytes; the oldest are forgotten.
+const MAX_ENTRIES: usize = 400;
+const MAX_BYTES: usize = 2 << 20;
+/// A larger item is kept as it was drawn.
+const MAX_ITEM: usize = 1 << 20;
+/// Bytes of an item beside its content.
+const ITEM_SIZE: usize = 256;
+/// Entries that `/show` lists.
+const MAX_LISTED: usize = 20;
 
 #[derive(Debug)]
-enum What {
-    Block(Block),
-    /// Lines without a block behind them.
+enum Drawable {
+    Item(Item),
+    /// Lines whose source is gone.
     Lines(Vec<Line>),
 }
 
 #[derive(Debug)]
-struct Piece {
-    /// The number for `/show`.
+struct Entry {
+    /// Number for `/show`.
     number: Option<usize>,
-    what: What,
-    /// Decides about an empty line before the next piece.
+    content: Drawable,
+    /// The kind of its lines.
     above: Above,
     size: usize,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Scrollback {
-    pieces: VecDeque<Piece>,
+    entries: VecDeque<Entry>,
     size: usize,
     numbered: usize,
 }
 
 impl Scrollback {
-    /// Numbers a block if it is of a kind that can be shown in full.
-    pub(crate) fn number(&mut self, block: &Block) -> Option<usize> {
-        let showable = match block {
-            Block::Message(message) => match message.speaker {
-                Speaker::Thought => true,
+    /// Returns the number of an item that is about to be kept, if `/show` can show it.
+    pub(crate) fn next_number(&mut self, item: &Item) -> Option<usize> {
+        let showable = match &item.kind {
+            ItemKind::Message(message) => match message.role {
+                Role::Thought => true,
                 // A prompt that may be folded.
-                Speaker::User => message.text.len() > 1_000 || message.text.lines().nth(9).is_some(),
-                _ => false,
+                Role::User => {
+                    let text = message_text(message);
+                    text.len() > 1_000 || text.lines().nth(9).is_some()
+                }
+                Role::Agent => false,
             },
-            Block::Tool(_) | Block::Terminal(_) => true,
-            Block::Notice(..) => false,
+            ItemKind::Compaction(compaction) => matches!(compaction.summary, Patch::Set(_)),
+            kind => matches!(kind, ItemKind::ToolCall(_) | ItemKind::Terminal(_)),
         };
         self.numbered += usize::from(showable);
         showable.then_some(self.numbered)
     }
 
-    /// Keeps a block and, if it is too large, only its drawn `lines`.
-    pub(crate) fn keep(&mut self, number: Option<usize>, block: Block, lines: &[Line], above: Above) {
-        let size = weight(&block);
-        if size > LARGEST {
+    /// Keeps an item that was drawn as `lines`.
+    pub(crate) fn keep(&mut self, number: Option<usize>, item: Item, lines: &[Line], above: Above) {
+        let size = ITEM_SIZE + item.size();
+        if size > MAX_ITEM {
             return self.keep_lines(lines.to_vec(), above);
         }
-        self.push(Piece { number, what: What::Block(block), above, size });
+        self.push(Entry { number, content: Drawable::Item(item), above, size });
     }
 
     pub(crate) fn keep_lines(&mut self, lines: Vec<Line>, above: Above) {
         let size = lines.iter().flat_map(|line| &line.spans).map(|span| span.text.len() + 64).sum();
-        self.push(Piece { number: None, what: What::Lines(lines), above, size });
+        self.push(Entry { number: None, content: Drawable::Lines(lines), above, size });
     }
 
-    fn push(&mut self, piece: Piece) {
-        self.size += piece.size;
-        self.pieces.push_back(piece);
-        while self.pieces.len() > PIECES || (self.size > BYTES && self.pieces.len() > 1) {
-            self.size -= self.pieces.pop_front().map_or(0, |piece| piece.size);
+    fn push(&mut self, entry: Entry) {
+        self.size += entry.size;
+        self.entries.push_back(entry);
+        while self.entries.len() > MAX_ENTRIES || (self.size > MAX_BYTES && self.entries.len() > 1) {
+            self.size -= self.entries.pop_front().map_or(0, |entry| entry.size);
         }
     }
 
-    /// Draws the last pieces for this canvas, as many lines as fit into `rows`. Unfolded, a piece that begins
-    /// on the screen is drawn to its end.
+    /// Draws the last entries for this canvas, as many lines as fit into `rows`. Unfolded, an entry that begins on the screen is
+    /// drawn to its end.
     pub(crate) fn last(&self, rows: usize, outputs: &Outputs, canvas: &Canvas) -> Vec<Line> {
         let folded = Canvas { unfold: false, ..canvas.clone() };
-        let (mut from, mut count) = (self.pieces.len(), 0);
-        for (at, piece) in self.pieces.iter().enumerate().rev() {
+        let (mut from, mut count) = (self.entries.len(), 0);
+        for (at, entry) in self.entries.iter().enumerate().rev() {
             if count >= rows {
                 break;
             }
-            count += piece.lines(outputs, &folded).len() + 1;
+            count += entry.lines(outputs, &folded).len() + 1;
             from = at;
         }
         let mut lines = Vec::new();
         let mut above = Above::Nothing;
-        for piece in self.pieces.iter().skip(from) {
-            let next = piece.lines(outputs, canvas);
-            if above.is_apart(piece.above) && !next.is_empty() {
+        for entry in self.entries.iter().skip(from) {
+            let next = entry.lines(outputs, canvas);
+            if above.is_apart(entry.above) && !next.is_empty() {
                 lines.push(Line::new());
             }
             lines.extend(next);
-            above = piece.above;
+            above = entry.above;
         }
         if !canvas.unfold {
             lines.drain(..lines.len().saturating_sub(rows));
@@ -114,90 +118,70 @@ impl Scrollback {
         lines
     }
 
-    /// Draws a block in full. The error is a message for the user.
-    pub(crate) fn whole(
+    /// Draws an item with all its details. The error is for the user.
+    pub(crate) fn show(
         &self,
         number: usize,
         outputs: &Outputs,
         canvas: &Canvas,
     ) -> Result<Vec<Line>, &'static str> {
-        let piece = self.pieces.iter().find(|piece| piece.number == Some(number));
-        match piece.map(|piece| &piece.what) {
-            Some(What::Block(block)) => Ok(block::render(block, Extent::Whole, outputs, canvas)),
+        let entry = self.entries.iter().find(|entry| entry.number == Some(number));
+        match entry.map(|entry| &entry.content) {
+            Some(Drawable::Item(item)) => Ok(item::render(item, Extent::Details, outputs, canvas)),
             _ if number > 0 && number <= self.numbered => Err("too old, no longer kept"),
             _ => Err("no such block; /show lists them"),
         }
     }
 
-    /// Lists the blocks that can be shown in full, the newest last.
+    /// Lists the items that `/show` can show, the newest last.
     pub(crate) fn list(&self, outputs: &Outputs, canvas: &Canvas) -> Vec<Line> {
-        let numbered = self.pieces.iter().rev().filter_map(|piece| match (&piece.what, piece.number) {
-            (What::Block(block), Some(number)) => Some((number, block)),
+        let numbered = self.entries.iter().rev().filter_map(|entry| match (&entry.content, entry.number) {
+            (Drawable::Item(item), Some(number)) => Some((number, item)),
             _ => None,
         });
-        let row = |(number, block): (usize, &Block)| {
+        let row = |(number, item): (usize, &Item)| {
             let mut line = Line::styled(format!("  {number} "), Style::of(Colour::Cyan));
-            match block {
-                Block::Tool(tool) => line.append(&block::tool_row(tool, canvas)),
-                Block::Terminal(number) => {
+            match &item.kind {
+                ItemKind::ToolCall(call) => line.append(&item::tool_row(call, false, canvas)),
+                ItemKind::Terminal(number) => {
                     let command = outputs.by_number(*number).map_or("", |output| &output.command);
                     line.push(format!("$ {}", clean(command, canvas.look).replace('\n', " ")), Style::PLAIN);
                 }
-                Block::Message(message) => {
-                    let text = clean(&message.text, canvas.look).replace('\n', " ");
-                    let who = if message.speaker == Speaker::User { "prompt" } else { "thought" };
+                ItemKind::Message(message) => {
+                    let text = clean(&message_text(message), canvas.look).replace('\n', " ");
+                    let who = if message.role == Role::User { "prompt" } else { "thought" };
                     line.push(format!("{who}: {text}"), Style::DIM);
                 }
-                Block::Notice(..) => {}
+                ItemKind::Compaction(_) => line.push("compaction", Style::DIM),
+                _ => {}
             }
             cut_line(&line, canvas.columns, canvas.look)
         };
-        let mut lines: Vec<Line> = numbered.take(LISTED).map(row).collect();
+        let mut lines: Vec<Line> = numbered.take(MAX_LISTED).map(row).collect();
         lines.reverse();
         lines
     }
 }
 
-impl Piece {
+impl Entry {
     fn lines(&self, outputs: &Outputs, canvas: &Canvas) -> Vec<Line> {
-        match &self.what {
-            What::Block(block) => {
+        match &self.content {
+            Drawable::Item(item) => {
                 let extent = if canvas.unfold { Extent::Open } else { Extent::Folded(self.number) };
-                block::render(block, extent, outputs, canvas)
+                item::render(item, extent, outputs, canvas)
             }
-            What::Lines(lines) => lines.iter().flat_map(|line| again(line, canvas)).collect(),
+            Drawable::Lines(lines) => lines.iter().flat_map(|line| rewrap(line, canvas)).collect(),
         }
     }
 }
 
 /// Wraps a line that was drawn for another width.
-fn again(line: &Line, canvas: &Canvas) -> Vec<Line> {
+fn rewrap(line: &Line, canvas: &Canvas) -> Vec<Line> {
     if line.width() <= canvas.columns {
         return vec![line.clone()];
     }
-    // The indent stays, if there is room.
+    // The indent stays if there is room.
     let text = line.plain();
     let indent = (text.len() - text.trim_start_matches(' ').len()).min(canvas.columns / 4);
     wrap(line, canvas.columns, &Line::new(), &Line::from(" ".repeat(indent)))
-}
-
-/// Estimates the bytes of a block.
-fn weight(block: &Block) -> usize {
-    const BASE: usize = 256;
-    BASE + match block {
-        Block::Message(message) => message.text.len(),
-        Block::Notice(_, text) => text.len(),
-        Block::Terminal(_) => 0,
-        Block::Tool(tool) => {
-            let content = tool.content.iter().map(|content| match content {
-                ToolCallContent::Diff(diff) => {
-                    diff.new_text.len() + diff.old_text.as_ref().map_or(0, String::len)
-                }
-                ToolCallContent::Content(content) => describe(&content.content).len(),
-                _ => BASE,
-            });
-            let raw = [&tool.raw_input, &tool.raw_output];
-            content.sum::<usize>() + raw.iter().copied().flatten().map(|json| json.get().len()).sum::<usize>()
-        }
-    }
 }

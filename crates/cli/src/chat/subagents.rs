@@ -1,146 +1,108 @@
-//! The subagents of a session: names, states, and messages between sessions.
+//! The subagents of a session: notices about them, their names, and the rows of those that work.
 
 use attache::wire::Patch;
 use attache::wire::v1::{IdleStopReason, SessionId, SessionMessage, StateUpdate, SubagentUpdate};
-
-use super::transcript::{Severity, describe};
-use super::view::Canvas;
 use attache_term::render::style::{Colour, Line, Style};
 use attache_term::render::text::{clean, cut_line};
+use attache_transcript::Transcript;
 
-/// Most subagents that are tracked.
-const MOST: usize = 64;
-/// Most rows on the screen.
-const ROWS: usize = 4;
+use super::transcript::Severity;
+use super::view::Canvas;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum State {
-    Running,
-    /// It waits for an answer.
-    Waiting,
-    Done,
-    /// SUBA-04, SUBA-07: an unknown state is neither idle nor the previous one.
-    Unknown,
+/// Subagents that are remembered.
+const MAX_SUBAGENTS: usize = 64;
+/// Rows that report about them.
+const MAX_ROWS: usize = 4;
+
+/// Returns the notice about an update that is about to be applied, if the user needs one.
+pub(crate) fn notice(model: &Transcript, update: &SubagentUpdate) -> Option<(Severity, String)> {
+    let known = model.subagents.iter().find(|known| known.session_id == update.session_id);
+    let title = match (&update.title, known) {
+        (Patch::Keep, Some(known)) => title(known),
+        _ => title(update),
+    };
+    if let Patch::Set(StateUpdate::Idle(idle)) = &update.state
+        && !known.is_some_and(is_done)
+    {
+        let (severity, end) = describe_end(idle.stop_reason.as_ref());
+        return Some((severity, format!("subagent {title} {end}")));
+    }
+    known.is_none().then(|| {
+        let about = match &update.description {
+            Patch::Set(about) => format!(": {about}"),
+            _ => String::new(),
+        };
+        (Severity::Info, format!("subagent {title}{about}"))
+    })
 }
 
-#[derive(Debug)]
-struct Child {
-    id: SessionId,
-    title: Option<String>,
-    state: State,
+/// Forgets a subagent if there are too many, preferably one that is done.
+pub(crate) fn forget_old(model: &mut Transcript) {
+    if model.subagents.len() >= MAX_SUBAGENTS {
+        let oldest = model.subagents.iter().position(is_done).unwrap_or(0);
+        model.subagents.remove(oldest);
+    }
 }
 
-#[derive(Debug, Default)]
-pub(crate) struct Subagents {
-    children: Vec<Child>,
-    /// The speaker of the last message in the transcript.
-    speaking: Option<SessionId>,
+/// Returns the title of a subagent, or its id.
+pub(crate) fn name(model: &Transcript, id: &SessionId) -> String {
+    let known = model.subagents.iter().find(|known| known.session_id == *id);
+    known.map_or(id.as_str(), title).to_owned()
 }
 
-impl Subagents {
-    /// Applies an update (SUBA-05). Returns a notice for the user.
-    pub(crate) fn update(&mut self, update: SubagentUpdate) -> Option<(Severity, String)> {
-        let known = self.children.iter().position(|child| child.id == update.session_id);
-        let at = known.unwrap_or_else(|| {
-            if self.children.len() >= MOST {
-                let oldest = self.children.iter().position(|child| child.state == State::Done).unwrap_or(0);
-                self.children.remove(oldest);
-            }
-            let id = update.session_id.clone();
-            self.children.push(Child { id, title: None, state: State::Unknown });
-            self.children.len() - 1
-        });
-        let child = self.children.get_mut(at)?;
-        update.title.apply(&mut child.title);
-        let before = child.state.clone();
-        let mut ended = None;
-        match update.state {
-            Patch::Keep => {}
-            Patch::Set(StateUpdate::Running(_)) => child.state = State::Running,
-            Patch::Set(StateUpdate::RequiresAction(_)) => child.state = State::Waiting,
-            Patch::Set(StateUpdate::Idle(idle)) => {
-                child.state = State::Done;
-                ended = Some(how(idle.stop_reason.as_ref()));
-            }
-            _ => child.state = State::Unknown,
-        }
-        let name = child.title.clone().unwrap_or_else(|| child.id.to_string());
-        if let Some((severity, how)) = ended.filter(|_| before != State::Done || known.is_none()) {
-            return Some((severity, format!("subagent {name} {how}")));
-        }
-        known.is_none().then(|| {
-            let about = match update.description {
-                Patch::Set(about) => format!(": {about}"),
-                _ => String::new(),
+/// Returns the line above a message between sessions.
+pub(crate) fn message_head(model: &Transcript, message: &SessionMessage) -> String {
+    let who = |id: &Patch<SessionId>, word: &str| match id {
+        Patch::Set(id) => format!(" {word} {}", name(model, id)),
+        _ => String::new(),
+    };
+    format!("message{}{}", who(&message.sender_session_id, "from"), who(&message.recipient_session_id, "to"))
+}
+
+/// Returns a row for each subagent that is not done.
+pub(crate) fn rows(model: &Transcript, canvas: &Canvas) -> Vec<Line> {
+    let busy: Vec<&SubagentUpdate> = model.subagents.iter().filter(|known| !is_done(known)).collect();
+    let shown = if busy.len() > MAX_ROWS { MAX_ROWS - 1 } else { busy.len() };
+    let mut lines: Vec<Line> = busy
+        .iter()
+        .take(shown)
+        .map(|subagent| {
+            // SUBA-04, SUBA-07: an unknown state is not idle, and not the state before.
+            let (word, style) = match &subagent.state {
+                Patch::Set(StateUpdate::Running(_)) => ("works", Style::DIM),
+                Patch::Set(StateUpdate::RequiresAction(_)) => {
+                    ("waits for an answer", Style::of(Colour::Yellow))
+                }
+                _ => ("working", Style::DIM),
             };
-            (Severity::Info, format!("subagent {name}{about}"))
+            let name = clean(title(subagent), canvas.look).replace('\n', " ");
+            let line = Line::styled(canvas.look.pick("▸ ", "> "), style)
+                .with(format!("subagent {name} "), Style::PLAIN)
+                .with(word, style);
+            cut_line(&line, canvas.columns, canvas.look)
         })
+        .collect();
+    if busy.len() > shown {
+        let more = format!("  {} more subagents", busy.len() - shown);
+        lines.push(Line::styled(more, Style::DIM));
     }
+    lines
+}
 
-    /// Returns the name of a session.
-    pub(crate) fn name(&self, id: &SessionId) -> String {
-        let child = self.children.iter().find(|child| child.id == *id);
-        child.and_then(|child| child.title.clone()).unwrap_or_else(|| id.to_string())
-    }
+fn is_done(subagent: &SubagentUpdate) -> bool {
+    matches!(subagent.state, Patch::Set(StateUpdate::Idle(_)))
+}
 
-    /// Notes the speaker of a message. Returns its name if the speaker changed.
-    pub(crate) fn speaks(&mut self, id: Option<&SessionId>) -> Option<String> {
-        if self.speaking.as_ref() == id {
-            return None;
-        }
-        self.speaking = id.cloned();
-        id.map(|id| self.name(id))
-    }
-
-    /// Returns head and text of a message between sessions.
-    pub(crate) fn letter(&self, letter: SessionMessage) -> (String, String) {
-        let who = |id: Patch<SessionId>, word: &str| match id {
-            Patch::Set(id) => format!(" {word} {}", self.name(&id)),
-            _ => String::new(),
-        };
-        let head = format!(
-            "message{}{}",
-            who(letter.sender_session_id, "from"),
-            who(letter.recipient_session_id, "to")
-        );
-        let text = match letter.content {
-            Patch::Set(blocks) => blocks.iter().map(describe).collect::<Vec<_>>().join("\n"),
-            _ => String::new(),
-        };
-        (head, text)
-    }
-
-    /// Renders the unfinished subagents, a line each.
-    pub(crate) fn lines(&self, canvas: &Canvas) -> Vec<Line> {
-        let busy: Vec<&Child> = self.children.iter().filter(|child| child.state != State::Done).collect();
-        let shown = busy.len().min(ROWS);
-        let mut lines: Vec<Line> = busy
-            .iter()
-            .take(if busy.len() > ROWS { ROWS - 1 } else { shown })
-            .map(|child| {
-                let (word, style) = match child.state {
-                    State::Running => ("works", Style::DIM),
-                    State::Waiting => ("waits for an answer", Style::of(Colour::Yellow)),
-                    _ => ("working", Style::DIM),
-                };
-                let name = child.title.as_deref().unwrap_or(child.id.as_str());
-                let name = clean(name, canvas.look).replace('\n', " ");
-                let line = Line::styled(canvas.look.pick("▸ ", "> "), style)
-                    .with(format!("subagent {name} "), Style::PLAIN)
-                    .with(word, style);
-                cut_line(&line, canvas.columns, canvas.look)
-            })
-            .collect();
-        if busy.len() > ROWS {
-            let more = format!("  {} more subagents", busy.len() - lines.len());
-            lines.push(Line::styled(more, Style::DIM));
-        }
-        lines
+fn title(subagent: &SubagentUpdate) -> &str {
+    match &subagent.title {
+        Patch::Set(title) => title,
+        _ => subagent.session_id.as_str(),
     }
 }
 
-/// Describes the end of a subagent (SUBA-06).
-fn how(reason: Option<&IdleStopReason>) -> (Severity, String) {
+/// Describes the end of a subagent.
+// SUBA-06
+fn describe_end(reason: Option<&IdleStopReason>) -> (Severity, String) {
     match reason {
         None | Some(IdleStopReason::EndTurn) => (Severity::Info, "is done".to_owned()),
         Some(IdleStopReason::Cancelled) => (Severity::Warning, "was cancelled".to_owned()),

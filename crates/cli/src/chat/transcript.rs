@@ -1,52 +1,27 @@
-//! What was said and done, as blocks: a plain fold over the events of a session. Nothing here knows how it looks.
+//! The conversation on the screen: the model of the session, and what the chat adds to it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
-use attache::client::{Event, Speaker};
+use attache::client::{ContentPiece, Event, Speaker, TextChunk};
 use attache::wire::Patch;
+pub(crate) use attache::wire::v1::NoticeSeverity as Severity;
 use attache::wire::v1::{
-    CompactionId, CompactionStatus, CompactionUpdate, ContentBlock, EmbeddedResourceResource, MessageId,
-    NoticeSeverity, PlanEntry, PlanEntryStatus, PlanUpdateContent, ToolCallId, ToolCallStatus,
-    ToolCallUpdate,
+    CompactionStatus, CompactionUpdate, ContentBlock, ContentChunk, EmbeddedResourceResource, Notice,
+    PlanEntryStatus, RequestPermissionRequest, SessionId, SessionUpdate, TextContent, ToolCallId,
+    ToolCallStatus, ToolCallUpdate,
+};
+use attache_transcript::{
+    Change, Event as ModelEvent, ItemKind, Message, PlanBody, QuestionKind, ToolCall, Transcript as Model,
+    TurnEnd,
 };
 
-use super::subagents::Subagents;
+use super::subagents;
 use crate::client_services::TerminalOutputs;
-use crate::tool_call::ToolState;
 
-/// Tool calls that left the transcript before their end and may still be heard of.
-const AWAY: usize = 64;
+/// Tool calls that may leave the screen before their end and come back with it.
+const MAX_RETIRED: usize = 64;
 /// Changes of files that `/diff` can show, in bytes of text; the oldest are forgotten.
-const CHANGES: usize = 8 << 20;
-
-/// How serious a notice is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Severity {
-    Info,
-    Warning,
-    Error,
-}
-
-/// A piece of a conversation.
-#[derive(Debug)]
-pub(crate) enum Block {
-    Message(Message),
-    Tool(Box<ToolState>),
-    /// Output of a terminal that belongs to no tool call.
-    Terminal(u64),
-    Notice(Severity, String),
-}
-
-/// A message, or what of it has not been taken out yet.
-#[derive(Debug)]
-pub(crate) struct Message {
-    pub(crate) speaker: Speaker,
-    pub(crate) id: Option<MessageId>,
-    pub(crate) text: String,
-    /// Part of a subagent's conversation.
-    pub(crate) inner: bool,
-    pub(crate) done: bool,
-}
+const MAX_CHANGES: usize = 8 << 20;
 
 /// A change of a file: the text before the first change and after the last one.
 #[derive(Debug)]
@@ -56,282 +31,258 @@ pub(crate) struct FileChange {
     pub(crate) new: String,
 }
 
-/// What a plan is made of.
-#[derive(Debug, PartialEq)]
-pub(crate) enum PlanBody {
-    Entries(Vec<PlanEntry>),
-    Text(String),
-}
-
 #[derive(Debug, Default)]
 pub(crate) struct Transcript {
-    pub(crate) blocks: VecDeque<Block>,
-    /// The plans by their id; the one without an id comes first.
-    pub(crate) plans: Vec<(String, PlanBody)>,
+    /// The items that have not gone up into the terminal's history, and the plans and subagents.
+    pub(crate) model: Model,
     pub(crate) terminal_outputs: TerminalOutputs,
     pub(crate) changes: VecDeque<FileChange>,
-    pub(crate) subagents: Subagents,
-    /// Tell also what nobody knows what to do with.
+    /// Report updates of unknown kinds.
     pub(crate) verbose: bool,
-    /// What was told last about a compaction, and whether its summary has come in pieces.
-    compaction: Option<(CompactionId, CompactionStatus, bool)>,
-    away: HashMap<ToolCallId, Box<ToolState>>,
+    /// The subagent whose text is the last on the screen.
+    speaking: Option<SessionId>,
 }
 
 impl Transcript {
-    /// Takes in an event. Questions and what is a state of the session are not for here and do nothing.
+    /// Folds an event. Questions and state of the session are handled elsewhere and have no effect here.
     pub(crate) fn event(&mut self, event: Event) {
-        // Whose words they are is said when somebody else begins to speak.
-        if let Event::FromSubagent(id, _) = &event {
-            if let Some(name) = self.subagents.speaks(Some(id)) {
+        let (session, event) = match event {
+            Event::FromSubagent(id, event) => (Some(id), *event),
+            event => (None, event),
+        };
+        let speaks =
+            matches!(event, Event::Text(_) | Event::Thought(_) | Event::User(_) | Event::ToolCall(_));
+        if (session.is_some() || speaks) && self.speaking != session {
+            if let Some(id) = &session {
+                let name = subagents::name(&self.model, id);
                 self.notice(Severity::Info, format!("subagent {name}"));
             }
-        } else if matches!(event, Event::Text(_) | Event::Thought(_) | Event::User(_) | Event::ToolCall(_)) {
-            self.subagents.speaks(None);
+            self.speaking.clone_from(&session);
         }
-        self.fold(event, false);
+        match event {
+            Event::ToolCall(change) => self.tool(session, change.created, *change.update),
+            event => {
+                if let Some(update) = to_update(event) {
+                    self.update(session, update);
+                }
+            }
+        }
     }
 
-    fn fold(&mut self, event: Event, inner: bool) {
-        match event {
-            Event::Text(chunk) => self.say(Speaker::Agent, chunk.message_id, &chunk.text, inner),
-            Event::Thought(chunk) => self.say(Speaker::Thought, chunk.message_id, &chunk.text, inner),
-            Event::User(chunk) => self.say(Speaker::User, chunk.message_id, &chunk.text, inner),
-            Event::Content(piece) => {
-                self.say(piece.speaker, piece.message_id, &describe(&piece.block), inner)
-            }
-            Event::ToolCall(change) => {
-                let id = change.update.tool_call_id.clone();
-                self.tool(change.created, *change.update);
-                if inner && let Some(tool) = self.find_tool(&id) {
-                    tool.inner = true;
+    fn update(&mut self, session: Option<SessionId>, update: SessionUpdate) {
+        let Some(change) = self.model.change(ModelEvent::Update(session, update)) else { return };
+        match &change {
+            Change::Push(item) => match &item.kind {
+                ItemKind::Compaction(update) => self.compaction_notice(update),
+                ItemKind::SessionMessage(message) => {
+                    let head = subagents::message_head(&self.model, message);
+                    self.notice(Severity::Info, head);
                 }
-            }
-            Event::Plan(plan) => self.set_plan(String::new(), PlanBody::Entries(plan.entries)),
-            Event::PlanUpdate(update) => match update.plan {
-                PlanUpdateContent::Items(plan) => {
-                    self.set_plan(plan.plan_id.to_string(), PlanBody::Entries(plan.entries));
-                }
-                PlanUpdateContent::Markdown(plan) => {
-                    self.set_plan(plan.plan_id.to_string(), PlanBody::Text(plan.content));
-                }
-                PlanUpdateContent::File(plan) => {
-                    self.set_plan(plan.plan_id.to_string(), PlanBody::Text(format!("see {}", plan.uri)));
+                // PROMPT-16: unknown kinds are skipped, and reported to users who want to know.
+                ItemKind::Unknown(unknown) if self.verbose => {
+                    let text = format!("unknown update from the agent: {}", unknown.tag);
+                    self.notice(Severity::Info, text);
                 }
                 _ => {}
             },
-            Event::PlanRemoved(removed) => self.plans.retain(|(id, _)| id != removed.plan_id.as_str()),
-            Event::Notice(notice) => {
-                let severity = match notice.severity {
-                    NoticeSeverity::Warning => Severity::Warning,
-                    NoticeSeverity::Error => Severity::Error,
-                    _ => Severity::Info,
-                };
-                let text = match notice.description {
-                    Some(more) => format!("{}\n{more}", notice.title),
-                    None => notice.title,
-                };
-                self.notice(severity, text);
-            }
-            Event::Compaction(update) => self.compacted(*update),
-            Event::CompactionSummary(chunk) => {
-                if let Some((id, _, in_pieces)) = &mut self.compaction
-                    && *id == chunk.compaction_id
-                {
-                    *in_pieces = true;
-                }
-                let id = MessageId::from(chunk.compaction_id.as_str());
-                self.say(Speaker::Thought, Some(id), &describe(&chunk.content), inner);
-            }
-            Event::Subagent(update) => {
-                if let Some((severity, text)) = self.subagents.update(*update) {
+            Change::Subagent(update) => {
+                if let Some((severity, text)) = subagents::notice(&self.model, update) {
                     self.notice(severity, text);
                 }
-            }
-            Event::SessionMessage(letter) => {
-                let id = letter.message_id.clone();
-                let (head, text) = self.subagents.letter(*letter);
-                self.notice(Severity::Info, head);
-                if !text.is_empty() {
-                    self.say(Speaker::Agent, Some(id), &text, true);
-                }
-            }
-            Event::SessionMessageChunk(chunk) => {
-                self.say(Speaker::Agent, Some(chunk.message_id), &describe(&chunk.content), true);
-            }
-            Event::FromSubagent(_, event) => self.fold(*event, true),
-            // PROMPT-16: what is not known is passed over; who wants to know is told.
-            Event::Other(unknown) if self.verbose => {
-                self.notice(Severity::Info, format!("unknown update from the agent: {}", unknown.tag));
+                subagents::forget_old(&mut self.model);
             }
             _ => {}
         }
+        // A notice that was added meanwhile moves the end, but no item.
+        let ended = match &change {
+            Change::Compaction(at, update) => match self.model.get(*at).map(|item| &item.kind) {
+                Some(ItemKind::Compaction(known)) if known.status != update.status => Some(update.clone()),
+                _ => None,
+            },
+            _ => None,
+        };
+        self.model.apply(change);
+        if let Some(update) = ended {
+            self.compaction_notice(&update);
+        }
     }
 
-    fn compacted(&mut self, update: CompactionUpdate) {
-        let same = self.compaction.as_ref().filter(|(id, ..)| *id == update.compaction_id);
-        let in_pieces = same.is_some_and(|(_, _, in_pieces)| *in_pieces);
-        if same.is_none_or(|(_, status, _)| *status != update.status) {
-            let why = match &update.error {
-                Patch::Set(why) => format!(": {why}"),
-                _ => String::new(),
-            };
-            let (severity, text) = match &update.status {
-                CompactionStatus::InProgress => (Severity::Info, "the conversation is being compacted"),
-                CompactionStatus::Completed => (Severity::Info, "the conversation was compacted"),
-                CompactionStatus::Failed => (Severity::Warning, "the conversation could not be compacted"),
-                CompactionStatus::Cancelled => (Severity::Warning, "the conversation was not compacted"),
-                _ => (Severity::Info, "unknown compaction state"),
-            };
-            self.notice(severity, format!("{text}{why}"));
-        }
-        if let (Patch::Set(summary), false) = (&update.summary, in_pieces) {
-            let text: Vec<String> = summary.iter().map(describe).collect();
-            let id = MessageId::from(update.compaction_id.as_str());
-            self.say(Speaker::Thought, Some(id), &text.join("\n\n"), false);
-        }
-        self.compaction = Some((update.compaction_id, update.status, in_pieces));
+    fn compaction_notice(&mut self, update: &CompactionUpdate) {
+        let cause = match &update.error {
+            Patch::Set(error) => format!(": {error}"),
+            _ => String::new(),
+        };
+        let (severity, text) = match &update.status {
+            CompactionStatus::InProgress => (Severity::Info, "the conversation is being compacted"),
+            CompactionStatus::Completed => (Severity::Info, "the conversation was compacted"),
+            CompactionStatus::Failed => (Severity::Warning, "the conversation could not be compacted"),
+            CompactionStatus::Cancelled => (Severity::Warning, "the conversation was not compacted"),
+            _ => (Severity::Info, "unknown compaction state"),
+        };
+        self.notice(severity, format!("{text}{cause}"));
     }
 
-    /// MSG-01, MSG-04: pieces of one message follow each other; another id or another kind starts the next.
-    pub(crate) fn say(&mut self, speaker: Speaker, id: Option<MessageId>, text: &str, inner: bool) {
-        if let Some(Block::Message(last)) = self.blocks.back_mut()
-            && last.speaker == speaker
-            && last.id == id
-            && last.inner == inner
-            && !last.done
-        {
-            last.text.push_str(text);
-            return;
-        }
-        self.push(Block::Message(Message { speaker, id, text: text.to_owned(), inner, done: false }));
+    /// Adds a chunk of text of the session itself.
+    pub(crate) fn say(&mut self, speaker: Speaker, text: &str) {
+        self.update(None, chunk(speaker, ContentChunk::new(text)));
+    }
+
+    pub(crate) fn prompt(&mut self, text: &str) {
+        self.model.fold(ModelEvent::Prompt(vec![text.into()]));
     }
 
     pub(crate) fn notice(&mut self, severity: Severity, text: impl Into<String>) {
-        self.push(Block::Notice(severity, text.into()));
+        self.model.fold(SessionUpdate::from(Notice::new(severity, text.into())).into());
     }
 
-    /// A new block ends the message before it.
-    pub(crate) fn push(&mut self, block: Block) {
-        self.end_message();
-        self.blocks.push_back(block);
-    }
-
-    /// What was being said is said: whatever comes next is another message.
+    /// Ends the last message: whatever comes next is another one.
     pub(crate) fn end_message(&mut self) {
-        if let Some(Block::Message(last)) = self.blocks.back_mut() {
-            last.done = true;
-        }
+        self.model.fold(ModelEvent::MessageEnded);
     }
 
-    pub(crate) fn tool(&mut self, created: bool, update: ToolCallUpdate) {
+    /// Folds an update of a tool call. One without a title is ignored if the call is unknown (TOOL-21).
+    pub(crate) fn tool(&mut self, session: Option<SessionId>, created: bool, update: ToolCallUpdate) {
         let id = update.tool_call_id.clone();
-        if let Some(tool) = self.find_tool(&id) {
-            tool.merge(update);
-        } else if let Some(mut tool) = self.away.remove(&id) {
-            tool.merge(update);
-            // It is told again when there is something new to tell: how it ended.
-            if tool.finished() {
-                self.push(Block::Tool(tool));
-            } else {
-                self.away.insert(id.clone(), tool);
-            }
-        } else if created || update.title.is_some() {
-            let mut tool = Box::new(ToolState::new(id.clone()));
-            tool.merge(update);
-            self.push(Block::Tool(tool));
+        let creates = created || update.title.is_some();
+        let event = ModelEvent::Update(session.clone(), SessionUpdate::from(update));
+        match self.model.change(event) {
+            Some(Change::Push(_)) if !creates => {}
+            Some(change) => self.model.apply(change),
+            None => {}
         }
-        self.remember_changes(&id);
+        self.remember_changes(session.as_ref(), &id);
     }
 
     /// Marks a tool call as allowed without a question.
-    pub(crate) fn allowed(&mut self, id: &ToolCallId, by: &str) {
-        if let Some(tool) = self.find_tool(id) {
-            tool.allowed_by = Some(by.to_owned());
+    pub(crate) fn allow(&mut self, id: &ToolCallId, by: &str) {
+        if let Some((session, _)) = self.find_tool(id) {
+            self.model.fold(ModelEvent::Allowed { session, id: id.clone(), by: by.to_owned() });
         }
     }
 
     /// Marks the tool call that runs as allowed without a question. Returns whether there is one.
-    pub(crate) fn allowed_now(&mut self, by: &str) -> bool {
-        let running = self.blocks.iter_mut().rev().find_map(|block| match block {
-            Block::Tool(tool) if !tool.finished() => Some(tool),
-            _ => None,
-        });
-        match running {
-            Some(tool) => {
-                tool.allowed_by.get_or_insert_with(|| by.to_owned());
-                true
-            }
-            None => false,
+    pub(crate) fn allow_running(&mut self, by: &str) -> bool {
+        let running = self.model.tool_calls().rev().find(|call| !call.is_finished());
+        let Some(id) = running.map(|call| call.id().clone()) else { return false };
+        if running.is_some_and(|call| call.allowed_by.is_none()) {
+            self.allow(&id, by);
+        }
+        true
+    }
+
+    /// Records that the user is asked about a tool call.
+    pub(crate) fn asked(&mut self, request: &RequestPermissionRequest) {
+        let call = &request.tool_call.tool_call_id;
+        if let Some((session, _)) = self.find_tool(call) {
+            let kind = QuestionKind::Permission(Box::new(request.clone()));
+            self.model.fold(ModelEvent::Asked { session, id: call.to_string(), kind });
         }
     }
 
-    pub(crate) fn find_tool(&mut self, id: &ToolCallId) -> Option<&mut ToolState> {
-        self.blocks.iter_mut().rev().find_map(|block| match block {
-            Block::Tool(tool) if tool.id == *id => Some(&mut **tool),
+    /// Returns a tool call of the session or of a subagent.
+    pub(crate) fn find_tool(&self, id: &ToolCallId) -> Option<(Option<SessionId>, &ToolCall)> {
+        self.model.items().rev().find_map(|(_, item)| match &item.kind {
+            ItemKind::ToolCall(call) if call.id() == id => Some((item.session.clone(), &**call)),
             _ => None,
         })
     }
 
-    fn remember_changes(&mut self, id: &ToolCallId) {
-        let done = |tool: &&mut ToolState| tool.status == ToolCallStatus::Completed;
-        let Some(tool) = self.find_tool(id).filter(done) else { return };
-        let diffs: Vec<_> = tool.diffs().cloned().collect();
-        for diff in diffs {
+    fn remember_changes(&mut self, session: Option<&SessionId>, id: &ToolCallId) {
+        let Some((_, call)) = self.model.tool_call(session, id) else { return };
+        if call.status() != ToolCallStatus::Completed {
+            return;
+        }
+        for diff in call.diffs() {
             match self.changes.iter_mut().find(|change| change.path == diff.path) {
-                Some(change) => change.new = diff.new_text,
+                Some(change) => change.new.clone_from(&diff.new_text),
                 None => self.changes.push_back(FileChange {
-                    path: diff.path,
-                    old: diff.old_text,
-                    new: diff.new_text,
+                    path: diff.path.clone(),
+                    old: diff.old_text.clone(),
+                    new: diff.new_text.clone(),
                 }),
             }
         }
         let size = |change: &FileChange| change.new.len() + change.old.as_ref().map_or(0, String::len);
-        while self.changes.len() > 1 && self.changes.iter().map(size).sum::<usize>() > CHANGES {
+        while self.changes.len() > 1 && self.changes.iter().map(size).sum::<usize>() > MAX_CHANGES {
             self.changes.pop_front();
         }
     }
 
-    /// Keeps a tool call in mind that left the transcript before its end.
-    pub(crate) fn send_away(&mut self, tool: Box<ToolState>) {
-        if self.away.len() < AWAY {
-            self.away.insert(tool.id.clone(), tool);
+    /// Drops the tool call in front, which has not ended. If it can be kept in mind, it comes back with its end.
+    pub(crate) fn retire_front(&mut self) {
+        if self.model.retired() < MAX_RETIRED {
+            self.model.retire_front();
+        } else {
+            self.model.pop_front();
         }
     }
 
-    fn set_plan(&mut self, id: String, body: PlanBody) {
-        match self.plans.iter_mut().find(|(known, _)| *known == id) {
-            Some((_, plan)) => *plan = body,
-            None => self.plans.push((id, body)),
-        }
-    }
-
-    /// Whether there are steps that are not done.
-    pub(crate) fn plan_open(&self) -> bool {
-        self.plans.iter().any(|(_, body)| match body {
+    /// Whether a plan has steps that are not done.
+    pub(crate) fn has_open_plan(&self) -> bool {
+        self.model.plans.iter().any(|plan| match &plan.body {
             PlanBody::Entries(entries) => {
                 entries.iter().any(|entry| entry.status != PlanEntryStatus::Completed)
             }
-            PlanBody::Text(_) => true,
+            PlanBody::Markdown(_) | PlanBody::File(_) => true,
         })
     }
 
-    /// The turn is over: nothing in the transcript changes any more.
+    /// Ends the turn: no item changes any more.
     pub(crate) fn end_turn(&mut self) {
-        self.end_message();
-        for block in &mut self.blocks {
-            if let Block::Tool(tool) = block {
-                tool.over = true;
-            }
-        }
-        self.away.clear();
+        self.model.fold(ModelEvent::TurnEnded(TurnEnd::Unreported));
         let unshown = self.terminal_outputs.lock().take_unshown();
-        self.blocks.extend(unshown.into_iter().map(Block::Terminal));
+        unshown.into_iter().for_each(|number| self.model.fold(ModelEvent::Terminal(number)));
     }
 }
 
-/// Content that is not text, in words.
+/// Turns an event back into the update that it came from. `None` for questions and for state of the session.
+fn to_update(event: Event) -> Option<SessionUpdate> {
+    Some(match event {
+        Event::Text(text) => text_chunk(Speaker::Agent, text),
+        Event::Thought(text) => text_chunk(Speaker::Thought, text),
+        Event::User(text) => text_chunk(Speaker::User, text),
+        Event::Content(ContentPiece { speaker, block, message_id, .. }) => {
+            let mut content = ContentChunk::new(*block);
+            content.message_id = message_id;
+            chunk(speaker, content)
+        }
+        Event::ToolCall(change) => SessionUpdate::ToolCallUpdate(change.update),
+        Event::Plan(plan) => plan.into(),
+        Event::PlanUpdate(update) => (*update).into(),
+        Event::PlanRemoved(removed) => removed.into(),
+        Event::Notice(notice) => (*notice).into(),
+        Event::Compaction(update) => SessionUpdate::CompactionUpdate(update),
+        Event::CompactionSummary(chunk) => (*chunk).into(),
+        Event::Subagent(update) => SessionUpdate::SubagentUpdate(update),
+        Event::SessionMessage(message) => SessionUpdate::SessionMessage(message),
+        Event::SessionMessageChunk(chunk) => (*chunk).into(),
+        Event::Other(unknown) => SessionUpdate::Other(unknown),
+        _ => return None,
+    })
+}
+
+fn text_chunk(speaker: Speaker, text: TextChunk) -> SessionUpdate {
+    let mut block = TextContent::new(text.text);
+    (block.annotations, block.meta) = (text.annotations, text.meta);
+    let mut content = ContentChunk::new(block);
+    content.message_id = text.message_id;
+    chunk(speaker, content)
+}
+
+fn chunk(speaker: Speaker, chunk: ContentChunk) -> SessionUpdate {
+    match speaker {
+        Speaker::Thought => SessionUpdate::AgentThoughtChunk(chunk),
+        Speaker::User => SessionUpdate::UserMessageChunk(chunk),
+        _ => SessionUpdate::AgentMessageChunk(chunk),
+    }
+}
+
+/// Returns the text of a message, with content that is not text in words.
+pub(crate) fn message_text(message: &Message) -> String {
+    message.content.iter().map(describe).collect()
+}
+
+/// Returns the text of a block, or a description of content that is not text.
 pub(crate) fn describe(block: &ContentBlock) -> String {
     // Base64 has four characters for three bytes.
     let size = |data: &str| {

@@ -1,7 +1,8 @@
 #![allow(clippy::unwrap_used)]
 
 use attache::client::TextChunk;
-use attache::wire::v1::{Diff, Plan, PlanEntry, PlanEntryPriority, ToolKind};
+use attache::wire::v1::{Diff, MessageId, Plan, PlanEntry, PlanEntryPriority, ToolKind};
+use attache_transcript::Item;
 
 use super::*;
 
@@ -16,15 +17,17 @@ fn update(id: &str) -> ToolCallUpdate {
     ToolCallUpdate::new(id)
 }
 
-/// The blocks in a few words each.
+/// The items in a few words each.
 fn told(transcript: &Transcript) -> Vec<String> {
-    let tell = |block: &Block| match block {
-        Block::Message(message) => format!("{:?} {:?}", message.speaker, message.text),
-        Block::Tool(tool) => format!("{} {:?} {}", tool.title, tool.status, tool.content.len()),
-        Block::Terminal(number) => format!("terminal {number}"),
-        Block::Notice(severity, text) => format!("{severity:?} {text}"),
+    let tell = |(_, item): (u64, &Item)| match &item.kind {
+        ItemKind::Message(message) => Some(format!("{:?} {:?}", message.role, message_text(message))),
+        ItemKind::ToolCall(call) => {
+            Some(format!("{} {:?} {}", call.title(), call.status(), call.content().len()))
+        }
+        ItemKind::Terminal(number) => Some(format!("terminal {number}")),
+        _ => None,
     };
-    transcript.blocks.iter().map(tell).collect()
+    transcript.model.items().filter_map(tell).collect()
 }
 
 #[test]
@@ -49,15 +52,16 @@ fn pieces_make_messages_until_another_kind_or_id_comes() {
 fn a_tool_call_stays_one_block_and_keeps_what_is_not_mentioned() {
     // shows TOOL-05, TOOL-06
     let mut transcript = Transcript::default();
-    transcript.tool(true, update("t").title("Edit".to_owned()).kind(ToolKind::Edit));
+    transcript.tool(None, true, update("t").title("Edit".to_owned()).kind(ToolKind::Edit));
     transcript.event(Event::Text(chunk("meanwhile", None)));
     let diff = |new: &str| vec![Diff::new("/a", new).old_text("old\n".to_owned()).into()];
-    transcript.tool(false, update("t").content(diff("one\n")));
+    transcript.tool(None, false, update("t").content(diff("one\n")));
     assert!(transcript.changes.is_empty(), "not done yet");
-    transcript.tool(false, update("t").status(ToolCallStatus::Completed));
+    transcript.tool(None, false, update("t").status(ToolCallStatus::Completed));
     assert_eq!(told(&transcript), ["Edit Completed 1", "Agent \"meanwhile\""]);
     // The same file again: the change is from the first text to the last.
     transcript.tool(
+        None,
         true,
         update("u").title("Again".to_owned()).content(diff("two\n")).status(ToolCallStatus::Completed),
     );
@@ -69,16 +73,15 @@ fn a_tool_call_stays_one_block_and_keeps_what_is_not_mentioned() {
 #[test]
 fn a_tool_call_that_left_comes_back_with_its_end() {
     let mut transcript = Transcript::default();
-    transcript.tool(true, update("t").title("Long".to_owned()));
-    let Some(Block::Tool(tool)) = transcript.blocks.pop_front() else { panic!() };
-    transcript.send_away(tool);
-    transcript.tool(false, update("t").status(ToolCallStatus::InProgress));
+    transcript.tool(None, true, update("t").title("Long".to_owned()));
+    transcript.retire_front();
+    transcript.tool(None, false, update("t").status(ToolCallStatus::InProgress));
     assert!(told(&transcript).is_empty());
-    transcript.tool(false, update("t").status(ToolCallStatus::Failed));
+    transcript.tool(None, false, update("t").status(ToolCallStatus::Failed));
     assert_eq!(told(&transcript), ["Long Failed 0"]);
     // An update of something that was never heard of is nothing.
-    transcript.tool(false, update("ghost"));
-    assert_eq!(transcript.blocks.len(), 1);
+    transcript.tool(None, false, update("ghost"));
+    assert_eq!(told(&transcript).len(), 1);
 }
 
 #[test]
@@ -87,22 +90,21 @@ fn a_plan_replaces_the_one_before() {
     let entry = |status| PlanEntry::new("x", PlanEntryPriority::Low, status);
     let mut transcript = Transcript::default();
     transcript.event(Event::Plan(Plan::new([entry(PlanEntryStatus::Pending)])));
-    assert!(transcript.plan_open());
+    assert!(transcript.has_open_plan());
     transcript.event(Event::Plan(Plan::new([entry(PlanEntryStatus::Completed)])));
-    assert!(!transcript.plan_open());
-    assert_eq!(transcript.plans.len(), 1);
+    assert!(!transcript.has_open_plan());
+    assert_eq!(transcript.model.plans.len(), 1);
 }
 
 #[test]
 fn the_end_of_a_turn_ends_everything_and_shows_what_nothing_showed() {
     let mut transcript = Transcript::default();
     transcript.event(Event::Text(chunk("a", None)));
-    transcript.tool(true, update("t").title("Open".to_owned()));
+    transcript.tool(None, true, update("t").title("Open".to_owned()));
     transcript.terminal_outputs.started(7, "make");
     transcript.end_turn();
     assert_eq!(told(&transcript), ["Agent \"a\"", "Open Pending 0", "terminal 7"]);
-    let Some(Block::Tool(tool)) = transcript.blocks.get(1) else { panic!() };
-    assert!(tool.finished());
+    assert!(transcript.model.tool_calls().all(ToolCall::is_finished));
     transcript.event(Event::Text(chunk("b", None)));
-    assert_eq!(transcript.blocks.len(), 4);
+    assert_eq!(told(&transcript).len(), 4);
 }

@@ -1,33 +1,33 @@
-//! From blocks to lines: what is finished goes up into the terminal's own history, what still changes stays below and is
-//! drawn again and again.
+//! From items to lines. Finished items go up into the terminal's own scrollback; items that still change stay below and
+//! are redrawn.
 
 use std::path::{Path, PathBuf};
 
-use attache::client::Speaker;
-use attache::wire::v1::{PlanEntryPriority, PlanEntryStatus};
+use attache::wire::v1::{PlanEntry, PlanEntryPriority, PlanEntryStatus};
+use attache_transcript::{Item, ItemKind, Message, PlanBody, Role};
 
-use super::block::{self, Extent, indented};
+use super::item::{self, Extent, indented};
 use super::scrollback::Scrollback;
-use super::transcript::{Block, Message, PlanBody, Transcript};
+use super::transcript::{Transcript, message_text};
 use crate::client_services::terminals::Outputs;
 use attache_term::render::markdown;
 use attache_term::render::style::{Colour, Line, Style};
 use attache_term::render::text::{Look, clean, width, wrap};
 
-/// A part of a message that does not end is taken out at this length, so that drawing stays cheap and memory flat.
-const LONGEST: usize = 16 << 10;
+/// A message that does not end is split at this length, so that drawing stays cheap and memory bounded.
+const MAX_OPEN_TEXT: usize = 16 << 10;
 
-/// What lines are made for.
+/// Size and look of the terminal that lines are drawn for.
 #[derive(Debug, Clone)]
 pub(crate) struct Canvas {
     pub(crate) columns: usize,
     pub(crate) rows: usize,
     pub(crate) look: Look,
-    /// Paths below it are shown without it.
+    /// Working directory; paths inside are shown relative to it.
     pub(crate) cwd: PathBuf,
-    /// Which picture of the spinner.
+    /// Frame of the spinner.
     pub(crate) beat: usize,
-    /// What is long is shown to its end.
+    /// Show long texts to their end.
     pub(crate) unfold: bool,
 }
 
@@ -45,12 +45,12 @@ impl Canvas {
     }
 }
 
-/// What stands above, as far as it matters for what comes next.
+/// The kind of the lines above, which decides whether an empty line follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Above {
     #[default]
     Nothing,
-    /// A block that wants an empty line below it.
+    /// Lines with an empty line below.
     Block,
     /// A tool call of one line; another may follow at once.
     Row,
@@ -58,12 +58,12 @@ pub(crate) enum Above {
     Note,
     /// Code whose fence is still open: nothing may come between.
     Fence,
-    /// The answer to what stands above it.
+    /// The answer to the lines above.
     Answer,
 }
 
 impl Above {
-    /// Whether an empty line comes between this and what follows.
+    /// Whether an empty line comes between this kind and the next.
     pub(crate) fn is_apart(self, next: Above) -> bool {
         match (self, next) {
             (Above::Nothing | Above::Fence, _)
@@ -75,7 +75,7 @@ impl Above {
     }
 }
 
-/// Decides what goes up and what stays.
+/// Decides which items go up and which stay.
 #[derive(Debug, Default)]
 pub(crate) struct View {
     above: Above,
@@ -83,136 +83,137 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// Takes what is finished out of the transcript, as lines. If more than `room` lines would stay, what stands above the
-    /// last block goes too, finished or not.
+    /// Takes the finished items out of the transcript and returns their lines. If more than `room` lines would stay, the
+    /// items above the last one go too, finished or not.
     pub(crate) fn settle(&mut self, transcript: &mut Transcript, canvas: &Canvas, room: usize) -> Vec<Line> {
         let mut lines = Vec::new();
-        while let Some(front) = transcript.blocks.front_mut() {
-            let ready = match front {
-                Block::Message(message) if !message.done => {
-                    self.take_part(message, &transcript.terminal_outputs.lock(), canvas, &mut lines);
-                    false
-                }
-                Block::Tool(tool) => tool.finished(),
-                Block::Message(_) | Block::Terminal(_) | Block::Notice(..) => true,
+        loop {
+            let ready = match transcript.model.front().map(|item| &item.kind) {
+                None => break,
+                // The question itself is drawn elsewhere.
+                Some(ItemKind::Question(_)) => true,
+                Some(_) => !transcript.model.is_open(transcript.model.start()),
             };
-            let full = !ready && transcript.blocks.len() > 1 && self.live(transcript, canvas).len() > room;
+            if !ready {
+                self.take_part(transcript, canvas, &mut lines);
+            }
+            let full =
+                !ready && transcript.model.items().len() > 1 && self.live(transcript, canvas).len() > room;
             if !ready && !full {
                 break;
             }
-            let Some(block) = transcript.blocks.pop_front() else { break };
-            if let Block::Tool(tool) = &block {
+            if let Some(item) = transcript.model.front()
+                && let ItemKind::ToolCall(call) = &item.kind
+            {
                 let mut outputs = transcript.terminal_outputs.lock();
-                tool.terminals().for_each(|id| outputs.mark_shown(id));
-            }
-            match block {
-                Block::Tool(tool) if !tool.finished() => {
-                    let block = Block::Tool(tool);
-                    let drawn =
-                        block::render(&block, Extent::Live, &transcript.terminal_outputs.lock(), canvas);
-                    let above = above(&block, &drawn);
+                call.terminals().for_each(|id| outputs.mark_shown(id));
+                if !call.is_finished() {
+                    let drawn = item::render(item, Extent::Live, &outputs, canvas);
+                    drop(outputs);
+                    let above = above(item, &drawn);
                     self.add(&mut lines, drawn.clone(), above);
                     self.scrollback.keep_lines(drawn, above);
-                    if let Block::Tool(tool) = block {
-                        transcript.send_away(tool);
-                    }
+                    transcript.retire_front();
+                    continue;
                 }
-                block => self.finish(block, None, &transcript.terminal_outputs.lock(), canvas, &mut lines),
+            }
+            if let Some(item) = transcript.model.pop_front() {
+                self.finish(item, None, &transcript.terminal_outputs.lock(), canvas, &mut lines);
             }
         }
         lines
     }
 
-    /// A block, or a part of one, will not change any more.
+    /// Draws an item, or a part of one, that does not change any more.
     fn finish(
         &mut self,
-        block: Block,
+        item: Item,
         after: Option<Above>,
         outputs: &Outputs,
         canvas: &Canvas,
         lines: &mut Vec<Line>,
     ) {
-        let number = self.scrollback.number(&block);
+        let number = self.scrollback.next_number(&item);
         let extent = if canvas.unfold { Extent::Open } else { Extent::Folded(number) };
-        let drawn = block::render(&block, extent, outputs, canvas);
+        let drawn = item::render(&item, extent, outputs, canvas);
         if drawn.is_empty() {
             return;
         }
-        let above = after.unwrap_or_else(|| above(&block, &drawn));
-        self.scrollback.keep(number, block, &drawn, above);
+        let above = after.unwrap_or_else(|| above(&item, &drawn));
+        self.scrollback.keep(number, item, &drawn, above);
         self.add(lines, drawn, above);
     }
 
-    /// Lines that stand for themselves, between the blocks.
-    pub(crate) fn aside(&mut self, block: Vec<Line>) -> Vec<Line> {
-        self.place(block, Above::Block)
+    /// Places lines between the items.
+    pub(crate) fn aside(&mut self, new: Vec<Line>) -> Vec<Line> {
+        self.place(new, Above::Block)
     }
 
-    /// Lines that answer what stands above them.
-    pub(crate) fn answer(&mut self, block: Vec<Line>) -> Vec<Line> {
-        self.place(block, Above::Answer)
+    /// Places lines that answer the lines above.
+    pub(crate) fn answer(&mut self, new: Vec<Line>) -> Vec<Line> {
+        self.place(new, Above::Answer)
     }
 
-    fn place(&mut self, block: Vec<Line>, above: Above) -> Vec<Line> {
+    fn place(&mut self, new: Vec<Line>, above: Above) -> Vec<Line> {
         let mut lines = Vec::new();
-        self.scrollback.keep_lines(block.clone(), above);
-        self.add(&mut lines, block, above);
+        self.scrollback.keep_lines(new.clone(), above);
+        self.add(&mut lines, new, above);
         lines
     }
 
-    fn add(&mut self, lines: &mut Vec<Line>, block: Vec<Line>, above: Above) {
-        if block.is_empty() {
+    fn add(&mut self, lines: &mut Vec<Line>, new: Vec<Line>, above: Above) {
+        if new.is_empty() {
             return;
         }
         if self.above.is_apart(above) {
             lines.push(Line::new());
         }
-        lines.extend(block);
+        lines.extend(new);
         self.above = above;
     }
 
-    /// What of a growing message will not change any more. A thought stays together: it is folded when it is over.
-    fn take_part(
-        &mut self,
-        message: &mut Message,
-        outputs: &Outputs,
-        canvas: &Canvas,
-        lines: &mut Vec<Line>,
-    ) {
-        let mut at = match message.speaker {
-            Speaker::Thought => 0,
-            _ => markdown::settled(&message.text),
+    /// Takes out the part of the message in front that does not change any more. A thought stays together, because it is
+    /// folded when it is complete.
+    fn take_part(&mut self, transcript: &mut Transcript, canvas: &Canvas, lines: &mut Vec<Line>) {
+        let Some(Item { session, kind: ItemKind::Message(message) }) = transcript.model.front_mut() else {
+            return;
+        };
+        let mut text = message_text(message);
+        let mut at = match message.role {
+            Role::Thought => 0,
+            _ => markdown::settled(&text),
         };
         let mut fence = None;
-        if message.text.len() - at > LONGEST {
-            at = forced_split(&message.text, at);
-            fence = message.text.get(..at).and_then(markdown::open_fence).map(str::to_owned);
+        if text.len() - at > MAX_OPEN_TEXT {
+            at = forced_split(&text, at);
+            fence = text.get(..at).and_then(markdown::open_fence).map(str::to_owned);
         }
         if at == 0 {
             return;
         }
-        let rest = message.text.split_off(at);
-        let text = std::mem::replace(&mut message.text, rest);
-        let part = Message { text, id: None, done: true, ..*message };
-        let after = if fence.is_some() { Above::Fence } else { Above::Block };
-        self.finish(Block::Message(part), Some(after), outputs, canvas, lines);
-        if let Some(fence) = fence {
-            // The rest is read as code too.
-            message.text.insert_str(0, &format!("{fence}\n"));
+        let mut rest = text.split_off(at);
+        if let Some(fence) = &fence {
+            // The rest is code too.
+            rest.insert_str(0, &format!("{fence}\n"));
         }
+        message.content = vec![rest.into()];
+        let part = Message { id: None, content: vec![text.into()], ..*message };
+        let part = Item { session: session.clone(), kind: ItemKind::Message(part) };
+        let after = if fence.is_some() { Above::Fence } else { Above::Block };
+        self.finish(part, Some(after), &transcript.terminal_outputs.lock(), canvas, lines);
     }
 
-    /// What stays: blocks that still change, and what follows them.
+    /// Draws the items that stay: those that still change, and those after them.
     pub(crate) fn live(&self, transcript: &Transcript, canvas: &Canvas) -> Vec<Line> {
         let mut lines = Vec::new();
         let mut standing = self.above;
         let outputs = transcript.terminal_outputs.lock();
-        for block in &transcript.blocks {
-            let drawn = block::render(block, Extent::Live, &outputs, canvas);
+        for (_, item) in transcript.model.items() {
+            let drawn = item::render(item, Extent::Live, &outputs, canvas);
             if drawn.is_empty() {
                 continue;
             }
-            let next = above(block, &drawn);
+            let next = above(item, &drawn);
             if standing.is_apart(next) {
                 lines.push(Line::new());
             }
@@ -223,48 +224,45 @@ impl View {
     }
 }
 
-/// Where to cut a text that is too long: behind a line if there is one, else behind a word.
+/// Returns where to split a text that is too long: after a line if there is one, else after a word.
 fn forced_split(text: &str, from: usize) -> usize {
     let tail = text.get(from..).unwrap_or_default();
     let cut = tail.rfind('\n').or_else(|| tail.rfind(' ')).map_or(tail.len(), |at| at + 1);
     from + cut
 }
 
-/// What a block is to the one below it.
-fn above(block: &Block, lines: &[Line]) -> Above {
-    match block {
-        Block::Tool(_) if lines.len() == 1 => Above::Row,
-        Block::Notice(..) => Above::Note,
+/// Returns the kind of an item's lines.
+fn above(item: &Item, lines: &[Line]) -> Above {
+    match item.kind {
+        ItemKind::ToolCall(_) if lines.len() == 1 => Above::Row,
+        ItemKind::Notice(_) => Above::Note,
         _ => Above::Block,
     }
 }
 
-/// The plans as check lists.
+/// Draws the plans as check lists.
 pub(crate) fn plans(transcript: &Transcript, canvas: &Canvas) -> Vec<Line> {
     let mut lines = Vec::new();
-    for (_, body) in &transcript.plans {
-        match body {
-            PlanBody::Entries(entries) if entries.is_empty() => {}
+    for plan in &transcript.model.plans {
+        let text = match &plan.body {
+            PlanBody::Entries(entries) if entries.is_empty() => continue,
             PlanBody::Entries(entries) => {
                 let done = entries.iter().filter(|entry| entry.status == PlanEntryStatus::Completed).count();
                 lines.push(Line::styled(format!("Plan {done}/{}", entries.len()), Style::BOLD));
-                for entry in entries {
-                    lines.extend(plan_entry(entry, canvas));
-                }
+                lines.extend(entries.iter().flat_map(|entry| plan_entry(entry, canvas)));
+                continue;
             }
-            PlanBody::Text(text) => {
-                lines.push(Line::styled("Plan", Style::BOLD));
-                lines.extend(indented(
-                    markdown::render(text, canvas.columns.saturating_sub(2), Style::PLAIN, canvas.look),
-                    2,
-                ));
-            }
-        }
+            PlanBody::Markdown(text) => text.clone(),
+            PlanBody::File(uri) => format!("see {uri}"),
+        };
+        lines.push(Line::styled("Plan", Style::BOLD));
+        let text = markdown::render(&text, canvas.columns.saturating_sub(2), Style::PLAIN, canvas.look);
+        lines.extend(indented(text, 2));
     }
     lines
 }
 
-fn plan_entry(entry: &attache::wire::v1::PlanEntry, canvas: &Canvas) -> Vec<Line> {
+fn plan_entry(entry: &PlanEntry, canvas: &Canvas) -> Vec<Line> {
     let look = canvas.look;
     let (mark, style) = match entry.status {
         PlanEntryStatus::Completed => (look.pick("  ☑ ", "  [x] "), Style::DIM.strike()),

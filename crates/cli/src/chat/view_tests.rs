@@ -4,6 +4,7 @@ use attache::wire::v1::{Plan, PlanEntry, ToolCallStatus, ToolCallUpdate, ToolKin
 
 use super::super::transcript::Severity;
 use super::*;
+use attache::client::Speaker;
 use attache_term::render::style::plain;
 
 fn canvas() -> Canvas {
@@ -12,12 +13,12 @@ fn canvas() -> Canvas {
 }
 
 fn say(transcript: &mut Transcript, text: &str) {
-    transcript.say(Speaker::Agent, None, text, false);
+    transcript.say(Speaker::Agent, text);
 }
 
 fn tool(transcript: &mut Transcript, id: &str, status: ToolCallStatus) {
     let update = ToolCallUpdate::new(id).title(format!("Tool {id}")).kind(ToolKind::Read).status(status);
-    transcript.tool(true, update);
+    transcript.tool(None, true, update);
 }
 
 fn settle(view: &mut View, transcript: &mut Transcript, room: usize) -> String {
@@ -66,8 +67,10 @@ fn a_block_without_end_does_not_grow() {
         say(&mut transcript, &format!("let a{number} = 1;\n"));
         if number % 50 == 0 {
             out += &settle(&mut view, &mut transcript, 10);
-            let Some(Block::Message(message)) = transcript.blocks.front() else { panic!() };
-            assert!(message.text.len() < LONGEST + 2_000);
+            let Some(ItemKind::Message(message)) = transcript.model.front().map(|item| &item.kind) else {
+                panic!()
+            };
+            assert!(message_text(message).len() < MAX_OPEN_TEXT + 2_000);
         }
     }
     say(&mut transcript, "```\n");
@@ -80,8 +83,8 @@ fn a_block_without_end_does_not_grow() {
         say(&mut transcript, "word ");
     }
     settle(&mut view, &mut transcript, 10);
-    let Some(Block::Message(message)) = transcript.blocks.front() else { panic!() };
-    assert!(message.text.len() < LONGEST);
+    let Some(ItemKind::Message(message)) = transcript.model.front().map(|item| &item.kind) else { panic!() };
+    assert!(message_text(message).len() < MAX_OPEN_TEXT);
 }
 
 #[test]
@@ -97,7 +100,7 @@ fn a_running_tool_holds_what_follows_until_there_is_no_room() {
         "⠋ read Tool a\n✓ read Tool b\n\n".to_owned() + "x\n\n".repeat(9).trim_end() + "\n"
     );
     // Its end is told when it comes.
-    transcript.tool(false, ToolCallUpdate::new("a").status(ToolCallStatus::Failed));
+    transcript.tool(None, false, ToolCallUpdate::new("a").status(ToolCallStatus::Failed));
     transcript.end_turn();
     assert_eq!(settle(&mut view, &mut transcript, 10), "\nx\n\n✗ read Tool a (failed)\n");
 }
@@ -121,7 +124,7 @@ fn rows_of_tools_and_notices_stand_together() {
 fn long_titles_are_cut_and_the_end_stays_readable() {
     let (mut view, mut transcript) = (View::default(), Transcript::default());
     let update = ToolCallUpdate::new("t").title("word ".repeat(40)).status(ToolCallStatus::Failed);
-    transcript.tool(true, update);
+    transcript.tool(None, true, update);
     let line = settle(&mut view, &mut transcript, 10);
     assert!(line.trim_end().ends_with("… (failed)"), "{line}");
     assert_eq!(width(line.trim_end()), 60);
@@ -132,7 +135,7 @@ fn output_is_folded() {
     let (mut view, mut transcript) = (View::default(), Transcript::default());
     let text: String = (1..=20).map(|number| format!("line {number}\n")).collect();
     let update = ToolCallUpdate::new("t").title("Run".to_owned()).content(vec![text.into()]);
-    transcript.tool(true, update.status(ToolCallStatus::Completed));
+    transcript.tool(None, true, update.status(ToolCallStatus::Completed));
     let shown = settle(&mut view, &mut transcript, 10);
     assert!(shown.starts_with("✓ tool Run\n  │ … 12 lines (Ctrl-O, /show 1)\n  │ line 13\n"), "{shown}");
     assert!(shown.ends_with("  │ line 20\n"), "{shown}");

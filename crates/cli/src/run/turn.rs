@@ -8,6 +8,7 @@ use attache::wire::v1::{RequestPermissionRequest, ToolCallId, ToolCallUpdate};
 use attache::{ContentBlock, ErrorObject, Meta, Prompt, StopReason, code};
 use attache_host::budget::{Budget, Exceeded, Meter};
 use attache_host::policy::{Answer, Decision, Mode, Policy, Question, Reason, Silence, Source, Tally};
+use attache_transcript::ToolCall;
 use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, watch};
 
@@ -17,7 +18,7 @@ use super::renderer::View;
 use crate::client_services::GuardEvent;
 use crate::error::{Failure, Kind, Result};
 use crate::forms::{self, Outcome};
-use crate::tool_call::ToolState;
+use crate::tool_call::complete_request;
 
 /// The cause to stop a turn early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,7 +125,7 @@ struct Running<'a, 's> {
     /// The agent has done something that must not be done twice.
     touched: bool,
     /// Tool calls that have not ended, for questions about them.
-    tools: HashMap<ToolCallId, ToolState>,
+    tools: HashMap<ToolCallId, ToolCall>,
 }
 
 /// The most open tool calls that are remembered, and the largest. A question about another call
@@ -296,18 +297,21 @@ impl Running<'_, '_> {
     /// The request with everything that is known about its tool call, so that the question shows
     /// all of it.
     fn completed(&self, ask: &PermissionAsk) -> RequestPermissionRequest {
-        let id = &ask.tool_call().tool_call_id;
-        let mut tool = self.tools.get(id).cloned().unwrap_or_else(|| ToolState::new(id.clone()));
-        tool.merge(ask.tool_call().clone());
-        tool.complete(ask.request())
+        let known = self.tools.get(&ask.tool_call().tool_call_id);
+        complete_request(ask.request(), known.map(|call| &call.state))
     }
 
     fn note_tool(&mut self, update: ToolCallUpdate) {
         let id = update.tool_call_id.clone();
-        let mut tool = self.tools.remove(&id).unwrap_or_else(|| ToolState::new(id.clone()));
-        tool.merge(update);
-        if !tool.finished() && tool.size() <= LARGEST_TOOL && self.tools.len() < MOST_TOOLS {
-            self.tools.insert(id, tool);
+        let call = match self.tools.remove(&id) {
+            Some(mut call) => {
+                call.state.merge(update);
+                call
+            }
+            None => ToolCall::new(update),
+        };
+        if !call.is_final() && call.size() <= LARGEST_TOOL && self.tools.len() < MOST_TOOLS {
+            self.tools.insert(id, call);
         }
     }
 

@@ -9,7 +9,7 @@ use attache_host::policy::{self, Answer, Decision, Policy, Section, Silence};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use tokio::sync::oneshot;
 
-use super::super::block::in_full;
+use super::super::item::in_full;
 use super::super::view::Canvas;
 use super::{QuestionView, Step};
 use attache_term::render::diff;

@@ -1,14 +1,15 @@
-//! How a block looks: a message, a tool call, a command's output, a notice.
+//! The look of an item: a message, a tool call, the output of a command, a notice.
 
 use std::path::Path;
 
-use attache::client::Speaker;
-use attache::wire::v1::{ToolCallContent, ToolCallStatus};
+use attache::wire::v1::{Notice, ToolCallContent, ToolCallStatus, ToolKind};
+use attache::wire::{Json, Patch};
+use attache_transcript::{Item, ItemKind, Role, ToolCall};
+use serde_json::Value;
 
-use super::transcript::{Block, Message, Severity, describe};
+use super::transcript::{Severity, describe, message_text};
 use super::view::Canvas;
 use crate::client_services::terminals::{Outputs, TerminalOutput};
-use crate::tool_call::{ToolState, kind_name};
 use attache_term::render::style::{Colour, Line, Style};
 use attache_term::render::text::{clean, cut, cut_line, reveal, width, wrap, wrap_hard};
 use attache_term::render::{diff, markdown};
@@ -17,67 +18,83 @@ use attache_term::render::{diff, markdown};
 const DIFF_ROWS: usize = 24;
 /// Lines of output under a finished tool call.
 const OUTPUT_ROWS: usize = 8;
-/// Lines of what still goes on.
+/// Lines of output of a running command.
 const LIVE_ROWS: usize = 6;
 /// Lines of a thought, and of a long prompt.
 const THOUGHT_ROWS: usize = 6;
-const SAID_ROWS: usize = 20;
+const PROMPT_ROWS: usize = 20;
 
-/// How much of a block is shown.
+/// How much of an item is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// It still changes: the end of it.
+    /// The end of an item that still changes.
     Live,
-    /// What is long is folded; the number opens it.
+    /// Long texts are folded; `/show` with the number unfolds them.
     Folded(Option<usize>),
     /// Nothing is folded.
     Open,
-    /// Nothing is folded, and what tools were given and gave back is there as they had it.
-    Whole,
+    /// Nothing is folded, and the raw input and output of tools are shown.
+    Details,
 }
 
 impl Extent {
     fn is_open(self) -> bool {
-        matches!(self, Extent::Open | Extent::Whole)
+        matches!(self, Extent::Open | Extent::Details)
     }
 }
 
-/// The lines of a block.
-pub(crate) fn render(block: &Block, extent: Extent, outputs: &Outputs, canvas: &Canvas) -> Vec<Line> {
-    match block {
-        Block::Message(message) => message_lines(message, extent, canvas),
-        Block::Tool(tool) => tool_lines(tool, extent, outputs, canvas),
-        Block::Terminal(number) => {
+/// Draws an item.
+pub(crate) fn render(item: &Item, extent: Extent, outputs: &Outputs, canvas: &Canvas) -> Vec<Line> {
+    let is_inner = item.session.is_some();
+    match &item.kind {
+        ItemKind::Message(message) => text_of(message.role, &message_text(message), is_inner, extent, canvas),
+        ItemKind::ToolCall(call) => tool_lines(call, is_inner, extent, outputs, canvas),
+        ItemKind::Terminal(number) => {
             outputs.by_number(*number).map_or(Vec::new(), |output| terminal(output, extent, canvas))
         }
-        Block::Notice(severity, text) => notice(*severity, text, canvas),
+        ItemKind::Notice(notice) => notice_lines(notice, canvas),
+        // A notice above them says what they are.
+        ItemKind::Compaction(compaction) => match &compaction.summary {
+            Patch::Set(summary) => {
+                let text: Vec<String> = summary.iter().map(describe).collect();
+                text_of(Role::Thought, &text.join("\n\n"), is_inner, extent, canvas)
+            }
+            _ => Vec::new(),
+        },
+        ItemKind::SessionMessage(message) => match &message.content {
+            Patch::Set(content) => {
+                let text: Vec<String> = content.iter().map(describe).collect();
+                text_of(Role::Agent, &text.join("\n"), true, extent, canvas)
+            }
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
     }
 }
 
-fn message_lines(message: &Message, extent: Extent, canvas: &Canvas) -> Vec<Line> {
-    let indent = usize::from(message.inner) * 2;
-    let text = &message.text;
-    match message.speaker {
-        Speaker::User => {
+fn text_of(role: Role, text: &str, is_inner: bool, extent: Extent, canvas: &Canvas) -> Vec<Line> {
+    let indent = usize::from(is_inner) * 2;
+    match role {
+        Role::User => {
             let lines = echo_prompt(text, canvas);
-            if lines.len() <= SAID_ROWS || extent.is_open() {
+            if lines.len() <= PROMPT_ROWS || extent.is_open() {
                 return lines;
             }
-            fold_end(lines, SAID_ROWS / 2, extent, canvas.columns, canvas)
+            fold_end(lines, PROMPT_ROWS / 2, extent, canvas.columns, canvas)
         }
-        Speaker::Thought => {
+        Role::Thought => {
             let columns = canvas.columns.saturating_sub(2 + indent);
             let lines = markdown::render(text, columns, Style::DIM.italic(), canvas.look);
             indented(fold_thought(lines, extent, columns, canvas), 2 + indent)
         }
-        _ => {
-            let base = if message.inner { Style::DIM } else { Style::PLAIN };
+        Role::Agent => {
+            let base = if is_inner { Style::DIM } else { Style::PLAIN };
             indented(markdown::render(text, canvas.columns.saturating_sub(indent), base, canvas.look), indent)
         }
     }
 }
 
-/// Of a long thought the end is shown while it grows, and the beginning when it is over.
+/// Folds a long thought: its beginning while it grows, its end when it is complete.
 fn fold_thought(mut lines: Vec<Line>, extent: Extent, columns: usize, canvas: &Canvas) -> Vec<Line> {
     // One line more or less is not worth a fold.
     let over = lines.len().saturating_sub(THOUGHT_ROWS);
@@ -94,7 +111,7 @@ fn fold_thought(mut lines: Vec<Line>, extent: Extent, columns: usize, canvas: &C
     lines
 }
 
-/// The beginning of something, and how much more there is.
+/// Folds the end of a long text.
 fn fold_end(mut lines: Vec<Line>, kept: usize, extent: Extent, columns: usize, canvas: &Canvas) -> Vec<Line> {
     let over = lines.len().saturating_sub(kept);
     lines.truncate(kept);
@@ -102,14 +119,14 @@ fn fold_end(mut lines: Vec<Line>, kept: usize, extent: Extent, columns: usize, c
     lines
 }
 
-/// Says how much is not shown, and what shows it.
+/// Returns the line in place of folded ones.
 fn fold_line(count: usize, extent: Extent, canvas: &Canvas) -> Line {
     let dots = canvas.look.pick("…", "...");
     let how = match extent {
         Extent::Folded(Some(number)) => format!(" (Ctrl-O, /show {number})"),
         Extent::Live | Extent::Folded(None) => " (Ctrl-O)".to_owned(),
-        // They were too many to be kept.
-        Extent::Open | Extent::Whole => " before, which are gone".to_owned(),
+        // They were dropped to bound the memory.
+        Extent::Open | Extent::Details => " before, no longer available".to_owned(),
     };
     Line::styled(format!("{dots} {count} lines{how}"), Style::DIM)
 }
@@ -124,7 +141,7 @@ pub(crate) fn indented(mut lines: Vec<Line>, by: usize) -> Vec<Line> {
     lines
 }
 
-/// What the user said.
+/// Draws a prompt.
 pub(crate) fn echo_prompt(text: &str, canvas: &Canvas) -> Vec<Line> {
     let mark = Line::styled("> ", Style::BOLD.colour(Colour::Cyan));
     let rest = Line::from("  ");
@@ -136,38 +153,41 @@ pub(crate) fn echo_prompt(text: &str, canvas: &Canvas) -> Vec<Line> {
     lines
 }
 
-pub(crate) fn notice(severity: Severity, text: &str, canvas: &Canvas) -> Vec<Line> {
-    let (mark, style) = match severity {
-        Severity::Info => (canvas.look.pick("· ", "* "), Style::DIM),
+fn notice_lines(notice: &Notice, canvas: &Canvas) -> Vec<Line> {
+    let (mark, style) = match notice.severity {
         Severity::Warning => ("! ", Style::of(Colour::Yellow)),
         Severity::Error => (canvas.look.pick("✗ ", "x "), Style::of(Colour::Red)),
+        // NOTE-03: an unknown severity gets a plain presentation.
+        _ => (canvas.look.pick("· ", "* "), Style::DIM),
     };
     let (first, rest) = (Line::styled(mark, style), Line::from("  "));
     let mut lines: Vec<Line> = Vec::new();
-    for line in clean(text, canvas.look).lines() {
+    let texts = std::iter::once(&notice.title).chain(&notice.description);
+    for line in texts.flat_map(|text| clean(text, canvas.look).lines().map(str::to_owned).collect::<Vec<_>>())
+    {
         let before = if lines.is_empty() { &first } else { &rest };
         lines.extend(wrap(&Line::styled(line, style), canvas.columns, before, &rest));
     }
     lines
 }
 
-/// The one line of a tool call: how far it is, what kind, what it does.
-pub(crate) fn tool_row(tool: &ToolState, canvas: &Canvas) -> Line {
+/// Draws the first line of a tool call: status, kind and title.
+pub(crate) fn tool_row(tool: &ToolCall, is_inner: bool, canvas: &Canvas) -> Line {
     let look = canvas.look;
-    let (mark, style, word) = match tool.status {
+    let (mark, style, word) = match tool.status() {
         ToolCallStatus::Completed => (look.pick("✓", "+"), Style::of(Colour::Green), ""),
         ToolCallStatus::Failed => (look.pick("✗", "x"), Style::of(Colour::Red), " (failed)"),
-        _ if tool.over => (look.pick("○", "o"), Style::DIM, " (not finished)"),
+        _ if tool.interrupted => (look.pick("○", "o"), Style::DIM, " (not finished)"),
         ToolCallStatus::InProgress => (canvas.spinner(), Style::of(Colour::Yellow), ""),
         _ => (canvas.spinner(), Style::DIM, " (waiting)"),
     };
-    let mut line = Line::from(if tool.inner { "  " } else { "" });
+    let mut line = Line::from(if is_inner { "  " } else { "" });
     line.push(mark, style);
-    line.push(format!(" {} ", kind_name(tool.kind)), Style::DIM);
-    let title = clean(&tool.title, look);
+    line.push(format!(" {} ", kind_name(tool.kind())), Style::DIM);
+    let title = clean(tool.title(), look);
     let title = title.lines().next().unwrap_or_default();
-    line.push(if title.is_empty() { tool.id.as_str() } else { title }, Style::PLAIN);
-    if let Some(place) = tool.locations.first() {
+    line.push(if title.is_empty() { tool.id().as_str() } else { title }, Style::PLAIN);
+    if let Some(place) = tool.locations().first() {
         let path = canvas.short(&place.path);
         let name = Path::new(path).file_name().and_then(|name| name.to_str()).unwrap_or(path);
         if !title.contains(name) {
@@ -178,7 +198,7 @@ pub(crate) fn tool_row(tool: &ToolState, canvas: &Canvas) -> Line {
     let allowed = tool.allowed_by.as_ref().map_or(String::new(), |by| {
         format!("{}allowed by {}", look.pick(" · ", " - "), clean(by, look).replace('\n', " "))
     });
-    // How it ended, and who allowed it, stay readable however long the title is.
+    // The status and the reason stay readable however long the title is.
     let allowed = cut(&allowed, canvas.columns / 2, look);
     let mut line = cut_line(&line, canvas.columns.saturating_sub(width(word) + width(&allowed)), look);
     line.push(word, style);
@@ -186,25 +206,31 @@ pub(crate) fn tool_row(tool: &ToolState, canvas: &Canvas) -> Line {
     line
 }
 
-fn tool_lines(tool: &ToolState, extent: Extent, outputs: &Outputs, canvas: &Canvas) -> Vec<Line> {
-    let mut lines = vec![tool_row(tool, canvas)];
+fn tool_lines(
+    tool: &ToolCall,
+    is_inner: bool,
+    extent: Extent,
+    outputs: &Outputs,
+    canvas: &Canvas,
+) -> Vec<Line> {
+    let mut lines = vec![tool_row(tool, is_inner, canvas)];
     if extent == Extent::Live {
         for output in tool.terminals().filter_map(|id| outputs.get(id)) {
             output_lines(output, extent, canvas, &mut lines);
         }
         return lines;
     }
-    if extent == Extent::Whole {
-        for place in &tool.locations {
+    if extent == Extent::Details {
+        for place in tool.locations() {
             let at = place.line.map_or(String::new(), |line| format!(":{line}"));
             let place = Line::styled(format!("{}{at}", reveal(&place.path, canvas.look)), Style::DIM);
             lines.extend(wrap_hard(&place, canvas.columns, &Line::from("  "), &Line::from("  ")));
         }
-        raw("input", tool.raw_input.as_ref(), canvas, &mut lines);
+        raw("input", tool.state.raw_input.as_ref(), canvas, &mut lines);
     }
-    for content in &tool.content {
+    for content in tool.content() {
         match content {
-            ToolCallContent::Diff(_) if tool.shown && extent != Extent::Whole => {}
+            ToolCallContent::Diff(_) if tool.asked && extent != Extent::Details => {}
             ToolCallContent::Diff(change) => {
                 let most = (!extent.is_open()).then_some(DIFF_ROWS);
                 let columns = canvas.columns.saturating_sub(2);
@@ -225,22 +251,40 @@ fn tool_lines(tool: &ToolState, extent: Extent, outputs: &Outputs, canvas: &Canv
             _ => {}
         }
     }
-    if extent == Extent::Whole {
-        raw("output", tool.raw_output.as_ref(), canvas, &mut lines);
-    } else if tool.content.is_empty()
-        && let Some(text) = tool.raw_text()
+    if extent == Extent::Details {
+        raw("output", tool.state.raw_output.as_ref(), canvas, &mut lines);
+    } else if tool.content().is_empty()
+        && let Some(text) = raw_text(tool)
     {
         text_lines(&text, extent, canvas, &mut lines);
     }
     lines
 }
 
-/// What a tool was given, or gave back, as JSON that can be read.
-fn raw(name: &str, json: Option<&attache::wire::Json>, canvas: &Canvas, lines: &mut Vec<Line>) {
+/// Returns the output as one text, for agents that provide it only in raw form.
+fn raw_text(tool: &ToolCall) -> Option<String> {
+    let output: Value = tool.state.raw_output.as_ref()?.parse().ok()?;
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    text(&output)
+        .or_else(|| ["output", "stdout", "content", "error"].iter().find_map(|name| text(output.get(name)?)))
+}
+
+/// Returns the word for a kind of tool.
+fn kind_name(kind: ToolKind) -> &'static str {
+    match kind {
+        ToolKind::Execute => "run",
+        ToolKind::SwitchMode => "mode",
+        ToolKind::Other => "tool",
+        kind => kind.as_str(),
+    }
+}
+
+/// Draws the raw input or output of a tool as indented JSON.
+fn raw(name: &str, json: Option<&Json>, canvas: &Canvas, lines: &mut Vec<Line>) {
     let Some(json) = json else { return };
-    let value = json.parse::<serde_json::Value>();
+    let value = json.parse::<Value>();
     let text = match &value {
-        Ok(serde_json::Value::String(text)) => text.clone(),
+        Ok(Value::String(text)) => text.clone(),
         Ok(value) => format!("{value:#}"),
         Err(_) => json.get().to_owned(),
     };
@@ -248,7 +292,7 @@ fn raw(name: &str, json: Option<&attache::wire::Json>, canvas: &Canvas, lines: &
     text_lines(&text, Extent::Open, canvas, lines);
 }
 
-/// Text under a tool call; of a long one the end is shown.
+/// Draws text under a tool call; of a long one the end is shown.
 fn text_lines(text: &str, extent: Extent, canvas: &Canvas, lines: &mut Vec<Line>) {
     let all: Vec<&str> = text.trim_end().lines().collect();
     let over = if extent.is_open() { 0 } else { all.len().saturating_sub(OUTPUT_ROWS) };
@@ -260,13 +304,13 @@ fn output_lines(output: &TerminalOutput, extent: Extent, canvas: &Canvas, lines:
         Extent::Live if canvas.unfold => canvas.rows,
         Extent::Live => LIVE_ROWS,
         Extent::Folded(_) => OUTPUT_ROWS,
-        Extent::Open | Extent::Whole => usize::MAX,
+        Extent::Open | Extent::Details => usize::MAX,
     };
     let (over, tail) = output.tail(most);
     barred(over, &tail, extent, canvas, lines);
 }
 
-/// Lines behind a bar, under one that says how many come before them.
+/// Draws lines with a bar on the left, below a line that counts the folded ones.
 fn barred(over: usize, tail: &[&str], extent: Extent, canvas: &Canvas, lines: &mut Vec<Line>) {
     let bar = Line::styled(canvas.look.pick("  │ ", "  | "), Style::DIM);
     if over > 0 {
@@ -279,7 +323,7 @@ fn barred(over: usize, tail: &[&str], extent: Extent, canvas: &Canvas, lines: &m
         if extent.is_open() {
             lines.extend(wrap_hard(&text, canvas.columns, &bar, &bar));
         } else {
-            // For a glance: what does not fit is cut, not wrapped.
+            // An overview: long lines are cut, not wrapped.
             let mut line = bar.clone();
             line.append(&text);
             lines.push(cut_line(&line, canvas.columns, canvas.look));
@@ -306,7 +350,7 @@ fn terminal(output: &TerminalOutput, extent: Extent, canvas: &Canvas) -> Vec<Lin
     lines
 }
 
-/// Text that somebody decides about, in full.
+/// Draws text that the user decides about, in full.
 pub(crate) fn in_full(text: &str, canvas: &Canvas) -> Vec<Line> {
     let prefix = Line::from("  ");
     let shown = reveal(text, canvas.look);
