@@ -8,6 +8,7 @@ use super::app::{App, Phase};
 use super::state::{money, tokens};
 use super::subagents;
 use super::view::plans;
+use crate::output::count;
 use attache_term::render::style::{Colour, Line, Style};
 use attache_term::render::text::{clean, cut_line, width};
 use attache_term::screen::Frame;
@@ -93,7 +94,7 @@ impl App {
             let top = lines.len();
             lines.extend(face.lines);
             if self.questions.len() > 1 {
-                let more = format!("{} more questions", self.questions.len() - 1);
+                let more = count(self.questions.len() as u64 - 1, "more question");
                 lines.push(Line::styled(more, Style::DIM));
             }
             if !self.writing {

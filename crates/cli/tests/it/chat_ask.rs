@@ -261,7 +261,7 @@ async fn several_questions_wait_in_line() {
     // shows PERM-12
     let (mut chat, _) = start(Start::new()).await;
     chat.say("two");
-    chat.sees("1 more questions wait").await;
+    chat.sees("1 more question").await;
     chat.sees("│ first").await;
     chat.asks("do this?").await;
     // Keys that come too soon answer nothing, neither this question nor the next.

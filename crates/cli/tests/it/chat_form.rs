@@ -168,5 +168,5 @@ async fn a_page_that_is_done_needs_no_answer() {
     chat.keys("m");
     chat.sees("answer:").await;
     chat.sees("the agent's request is complete").await;
-    assert_eq!(chat.text().matches("is done").count(), 1, "{}", chat.text());
+    assert_eq!(chat.text().matches("request is complete").count(), 1, "{}", chat.text());
 }

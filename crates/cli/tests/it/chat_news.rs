@@ -87,7 +87,7 @@ async fn the_wire_is_shown_and_logged_when_somebody_wants_to_see_it() {
         .await;
     chat.sees("the wire log is in").await;
     chat.say("go");
-    chat.sees("something unknown: _hologram").await;
+    chat.sees("unknown update from the agent: _hologram").await;
     chat.sees("invalid message: this is no JSON").await;
     chat.sees("!! careful").await;
     chat.sees("<- {\"jsonrpc\":\"2.0\",\"method\":\"session/update\"").await;
