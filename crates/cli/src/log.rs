@@ -96,7 +96,11 @@ impl Write for MaskedWriter {
         let masked = MASK.read().unwrap_or_else(PoisonError::into_inner).text(&text).into_owned();
         let _ = match &mut self.0 {
             Some(file) => file.write_all(masked.as_bytes()),
-            None => io::stderr().lock().write_all(masked.as_bytes()),
+            // An event may quote the agent: a terminal gets it without control characters.
+            None => {
+                Output::plain().tell_row(masked.trim_end_matches('\n'));
+                Ok(())
+            }
         };
         Ok(event.len())
     }
