@@ -1,6 +1,8 @@
 //! The client that `cargo xtask interop --real` puts before agents that people use.
 //!
-//!     real_client [--auth METHOD] [--mode MODE] [--again SESSION] STEP… -- AGENT ARGS…
+//! ```text
+//! real_client [--auth METHOD] [--mode MODE] [--again SESSION] STEP… -- AGENT ARGS…
+//! ```
 //!
 //! A step is `NAME:HOW:TEXT`: TEXT is the prompt of a turn in a session of its own, or in session SESSION of an earlier
 //! process, which is loaded or resumed. HOW says what happens in the turn: `allow` and `deny` answer the questions,
