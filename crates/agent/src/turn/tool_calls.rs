@@ -109,8 +109,9 @@ async fn report_end(cx: &TurnContext, report: &Call, outcome: &Result<Output>) {
             output.failed
         }
         Err(error) => {
-            // A denied call keeps showing what the user has just read.
-            change.content = (*error != ToolError::Denied).then(|| vec![error.to_string().into()]);
+            // A denied or cancelled call keeps showing what the user has just read.
+            let failed = !matches!(error, ToolError::Denied | ToolError::Cancelled);
+            change.content = failed.then(|| vec![error.to_string().into()]);
             change.raw_output = Some(Value::from(error.to_string()).into());
             true
         }

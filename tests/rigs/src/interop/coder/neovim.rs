@@ -118,7 +118,7 @@ const SCENES: &[Scene] = &[
         judge: |played| {
             vec![
                 ("the file is made", played.file("new.txt") == "hello"),
-                ("the answer is shown", played.shows("made new.txt")),
+                ("the answer is shown", played.shows("created new.txt")),
             ]
         },
     },
