@@ -23,10 +23,11 @@ fuzz_target!(|line: &[u8]| {
             }
             None => return,
         },
+        other => panic!("a kind of frame that is not tested: {other:?}"),
     };
     written.expect("what was read can be written");
     let again = Frame::parse(body(&out), 64);
-    assert_eq!(told(&frame), told(&again));
+    assert_eq!(describe(&frame), describe(&again));
 });
 
 fn body(out: &[u8]) -> &[u8] {
@@ -37,7 +38,7 @@ fn body(out: &[u8]) -> &[u8] {
 }
 
 /// Everything of a frame, comparable. Line breaks between tokens become blanks when written.
-fn told(frame: &Frame<'_>) -> String {
+fn describe(frame: &Frame<'_>) -> String {
     let text = |raw: &serde_json::value::RawValue| raw.get().replace(['\n', '\r'], " ");
     match frame {
         Frame::Request { id, method, params } => format!("request {id} {method} {:?}", params.map(text)),
@@ -47,5 +48,6 @@ fn told(frame: &Frame<'_>) -> String {
             format!("error {id} {} {} {:?}", error.code, error.message, error.data.as_deref().map(text))
         }
         Frame::Malformed(malformed) => format!("malformed {malformed:?}"),
+        other => panic!("a kind of frame that is not tested: {other:?}"),
     }
 }

@@ -94,8 +94,8 @@ impl Side {
         let id = self.open.remove(pick % self.open.len());
         let error = ErrorObject::cancelled();
         let outcome = if fails { Err(&error) } else { Ok("done") };
-        assert!(self.machine.answer(&id, outcome, out), "it was open");
-        assert!(!self.machine.answer(&id, Ok("again"), &mut Vec::new()), "it is answered once");
+        assert!(self.machine.respond(&id, outcome, out), "it was open");
+        assert!(!self.machine.respond(&id, Ok("again"), &mut Vec::new()), "it is answered once");
     }
 
     fn give_up(&mut self, pick: usize, out: &mut Vec<u8>) {
@@ -115,7 +115,7 @@ impl Side {
                 self.open.push(id);
             }
             Event::Notification { method, params } => self.in_order(&method, params),
-            Event::Answer { waiter, id, .. } => {
+            Event::Response { waiter, id, .. } => {
                 assert_eq!(waiter, id);
                 assert!(self.waiting.remove(&id), "answered once");
             }
@@ -138,10 +138,10 @@ impl Side {
         let before = out.len();
         match self.machine.receive(line, out, || token) {
             Event::Request { id, .. } => {
-                assert!(self.machine.answer(&id, Ok(&()), out));
+                assert!(self.machine.respond(&id, Ok(&()), out));
                 out.truncate(before);
             }
-            Event::Answer { waiter, .. } => assert!(self.waiting.remove(&waiter)),
+            Event::Response { waiter, .. } => assert!(self.waiting.remove(&waiter)),
             Event::Notification { .. } | Event::CancelRequest { .. } | Event::Ignored { .. } => {}
             Event::Noise { .. } => {
                 let lines = out.iter().filter(|byte| **byte == b'\n').count();
