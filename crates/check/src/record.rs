@@ -168,22 +168,22 @@ pub async fn relay(
     recorder: &Recorder,
 ) -> ExitStatus {
     let Child { stdin, stdout, guard } = child;
-    let told = async {
+    let sent = async {
         let mut lines = Lines { recorder, from: Role::Client, held: Vec::new() };
         // An agent that no longer reads is not the end: it may still have something to say.
         let _ = carry(input, stdin, &mut lines).await;
         lines.end();
     };
-    let heard = async {
+    let received = async {
         let mut lines = Lines { recorder, from: Role::Agent, held: Vec::new() };
         let carried = carry(stdout, output, &mut lines).await;
         lines.end();
         carried
     };
-    tokio::pin!(told, heard);
+    tokio::pin!(sent, received);
     tokio::select! {
-        _ = &mut heard => {}
-        () = &mut told => finish(&mut heard, recorder).await,
+        _ = &mut received => {}
+        () = &mut sent => finish(&mut received, recorder).await,
     }
     let status = guard.shutdown().await;
     recorder.note(exit(status));
@@ -192,11 +192,11 @@ pub async fn relay(
 
 /// The client has closed its side: the agent finishes what it does, and is ended if it goes silent
 /// instead.
-async fn finish(heard: &mut (impl Future<Output = io::Result<()>> + Unpin), recorder: &Recorder) {
+async fn finish(received: &mut (impl Future<Output = io::Result<()>> + Unpin), recorder: &Recorder) {
     let written = |recorder: &Recorder| recorder.out.lock().unwrap_or_else(PoisonError::into_inner).count;
     loop {
         let before = written(recorder);
-        match tokio::time::timeout(SILENCE, &mut *heard).await {
+        match tokio::time::timeout(SILENCE, &mut *received).await {
             Ok(_) => return,
             Err(_) if written(recorder) == before => {
                 return recorder.note(EntryKind::Note("the agent did not end after its input did".into()));

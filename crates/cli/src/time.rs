@@ -2,21 +2,14 @@
 
 use std::time::{Duration, SystemTime};
 
+pub(crate) use attache_host::timestamp as format;
+use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
 
 /// The current time.
 pub(crate) fn now() -> String {
     format(SystemTime::now())
-}
-
-/// `2026-11-15T10:05:59.538Z`
-pub(crate) fn format(time: SystemTime) -> String {
-    let time = Timestamp::try_from(time).unwrap_or_default();
-    // Rounded down, as a clock shows it.
-    let millis = SignedDuration::from_millis(time.as_millisecond());
-    format!("{:.3}", Timestamp::from_duration(millis).unwrap_or(time))
 }
 
 /// Parses such a time, a time with an offset, or a time or date without a zone, which is UTC. Times

@@ -56,7 +56,9 @@ pub mod survey;
 mod sys;
 #[cfg(unix)]
 pub mod terminals;
+mod time;
 pub mod trust;
 
 #[cfg(unix)]
 pub use host::Host;
+pub use time::timestamp;

@@ -16,7 +16,7 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 
 use crate::bounded::{FinalLink, read_bounded};
-use crate::policy::timestamp;
+use crate::time::timestamp;
 
 /// The name of a project's settings.
 pub const SETTINGS: &str = ".attache.toml";

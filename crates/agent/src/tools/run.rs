@@ -47,7 +47,7 @@ impl Tool for Run {
             ToolKind::Execute,
             "run",
             "Runs a command line with `sh` in the working directory and returns its output and exit code. Each call starts a new \
-             shell. Nobody can type: pass flags that answer questions. To look at files use the other tools.",
+             shell. There is no input: pass flags that answer questions. To look at files use the other tools.",
             &[
                 ("command", text("the command line"), true),
                 ("cwd", text("another directory to run it in"), false),

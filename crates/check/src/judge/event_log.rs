@@ -164,8 +164,8 @@ impl EventLog {
 
     /// INIT-28: whether capabilities of either role announce extensions in `_meta`.
     pub fn announces_extensions(&self) -> bool {
-        let told = |role| self.capabilities(role).to_string().contains("\"_meta\"");
-        told(Role::Agent) || told(Role::Client)
+        let announces = |role| self.capabilities(role).to_string().contains("\"_meta\"");
+        announces(Role::Agent) || announces(Role::Client)
     }
 
     /// Whether a later version was negotiated, whose messages have other shapes.

@@ -162,9 +162,9 @@ impl Stage {
 
     /// Makes a running client act now.
     pub fn act(&mut self, act: &str) -> Step {
-        let told = self.process.as_mut().map_or(Ok(()), |process| process.act(act));
+        let acted = self.process.as_mut().map_or(Ok(()), |process| process.act(act));
         self.note(format!("the client is told to {act}"));
-        told.map_err(|error| Stop::NotExercised(format!("the client cannot be told to {act}: {error}")))
+        acted.map_err(|error| Stop::NotExercised(format!("the client cannot be told to {act}: {error}")))
     }
 
     async fn wait(

@@ -19,11 +19,11 @@ async fn run(cx: &Cx) -> Result<()> {
     let spec = cx.agent()?;
     let agent = reach(cx, &spec, login_client(cx, &spec), given_credentials(cx, &spec)).await?;
     // AUTH-22: where the agent can tell, nothing has to be tried.
-    let told = match agent.auth_status() {
+    let status = match agent.auth_status() {
         Some(status) => status.get().await.ok(),
         None => None,
     };
-    let standing = match told.as_ref().map(|told| &told.state) {
+    let standing = match status.as_ref().map(|status| &status.state) {
         Some(AuthState::Authenticated) => Standing::LoggedIn,
         Some(AuthState::Unauthenticated) => Standing::LoginNeeded,
         Some(AuthState::NotRequired) => Standing::NotNeeded,
@@ -41,7 +41,7 @@ async fn run(cx: &Cx) -> Result<()> {
             "action": "auth_status",
             "agent": spec.name,
             "state": standing.name(),
-            "accounts": told.as_ref().map(accounts_json),
+            "accounts": status.as_ref().map(accounts_json),
             "methods": agent.auth_methods().iter().map(method_json).collect::<Vec<_>>(),
             "canLogout": agent.logout().is_some(),
             "keptVariables": kept,
@@ -57,7 +57,7 @@ async fn run(cx: &Cx) -> Result<()> {
                 }
             });
             // AUTH-25: to be shown, and nothing else.
-            for account in told.iter().flat_map(|told| told.accounts.iter().flatten()) {
+            for account in status.iter().flat_map(|status| status.accounts.iter().flatten()) {
                 let parts = [&account.name, &account.email, &account.organization];
                 let about: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
                 let about = if about.is_empty() { String::new() } else { format!(" ({})", about.join(", ")) };
@@ -89,8 +89,8 @@ async fn run(cx: &Cx) -> Result<()> {
     }
 }
 
-fn accounts_json(told: &AuthStatusResponse) -> Value {
-    serde_json::to_value(&told.accounts).unwrap_or(Value::Null)
+fn accounts_json(status: &AuthStatusResponse) -> Value {
+    serde_json::to_value(&status.accounts).unwrap_or(Value::Null)
 }
 
 /// Logs out and deletes saved credentials.

@@ -48,20 +48,20 @@ pub(super) async fn login(spec: &AgentSpec, cwd: &Path, method: &AuthMethodTermi
     })?;
     // Keys like Ctrl-C reach the program as well as us, and it is the program that they are meant
     // for.
-    let mut told: Option<Instant> = None;
+    let mut interrupted_at: Option<Instant> = None;
     let status = loop {
         if let Some(status) = child.try_wait().context("the login")? {
             break status;
         }
-        if told.is_some_and(|told| told.elapsed() > PATIENCE) {
+        if interrupted_at.is_some_and(|interrupted_at| interrupted_at.elapsed() > PATIENCE) {
             let _ = child.kill();
         }
         tokio::select! {
             () = tokio::time::sleep(EVERY) => {}
-            () = interrupted() => told = told.or(Some(Instant::now())),
+            () = interrupted() => interrupted_at = interrupted_at.or(Some(Instant::now())),
         }
     };
-    if told.is_some() && !status.success() {
+    if interrupted_at.is_some() && !status.success() {
         return Err(Failure::interrupted());
     }
     if status.success() { Ok(()) } else { Err(failed(spec, status)) }

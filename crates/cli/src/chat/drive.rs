@@ -52,7 +52,7 @@ pub(crate) struct Driver<'a> {
     pub(crate) saved: Option<SavedSession>,
     pub(crate) meter: Meter,
     /// Whether the exit of the agent was reported.
-    pub(crate) told: bool,
+    pub(crate) end_shown: bool,
 }
 
 impl Driver<'_> {
@@ -142,7 +142,7 @@ impl Driver<'_> {
 
     /// Handles the exit of the agent, which can be restarted.
     async fn gone(&mut self) {
-        if !std::mem::take(&mut self.told) {
+        if !std::mem::take(&mut self.end_shown) {
             let closed = self.connection.agent.closed().await;
             self.tell(Error::Closed(closed));
         }
@@ -179,7 +179,7 @@ impl Driver<'_> {
                     }
                     Err(error) => {
                         self.tell(error);
-                        self.told = true;
+                        self.end_shown = true;
                         self.gone().await;
                     }
                 },
@@ -286,7 +286,7 @@ impl Driver<'_> {
     }
 
     fn turn_ended(&mut self, end: &End, usage: Option<&attache::wire::v1::Usage>) {
-        self.told = matches!(end, Err(Error::Closed(_)));
+        self.end_shown = matches!(end, Err(Error::Closed(_)));
         let (mask, connection) = (self.starter.mask.clone(), self.connection.clone());
         self.app.turn_ended(end, usage, |error| {
             let failure = connection.with_cause(Failure::from(error.clone()));

@@ -216,7 +216,7 @@ pub(crate) async fn run(mut setup: Setup<'_>) -> Result<u8> {
         starter: setup.starter,
         saved: setup.saved,
         meter: setup.meter,
-        told: false,
+        end_shown: false,
     };
     let ended = driver.begin_and_run(setup.first).await;
     let _ = driver.finish();

@@ -105,7 +105,7 @@ impl Driver<'_> {
         self.app.policy = opener.policy.clone();
         self.opener = opener;
         self.connection = connection.into();
-        self.told = false;
+        self.end_shown = false;
         if let Some(kept) = &mut self.saved
             && kept.is(old.id())
         {

@@ -44,7 +44,7 @@ pub(crate) fn delete(cx: &Cx) -> Result<()> {
     let record = find(cx, &setup.spec, cx.args.word(0), true)?;
     close_record(cx, &record)?;
     let setup = setup.with_record(&record);
-    let told = runtime(async {
+    let notified = runtime(async {
         with_agent(cx, setup, async |connection, _| match connection.agent.deleter() {
             None => Ok(false),
             Some(deleting) => {
@@ -54,13 +54,13 @@ pub(crate) fn delete(cx: &Cx) -> Result<()> {
         })
         .await
     });
-    let told = told.unwrap_or_else(|failure| {
+    let notified = notified.unwrap_or_else(|failure| {
         cx.output.warn(format_args!("the agent keeps its copy: {failure}"));
         false
     });
     Store::new(&cx.paths).delete(&record.id, true)?;
     match cx.output.format {
-        Format::Json => cx.output.json(&result("session_deleted", &record, &[("agent", json!(told))])),
+        Format::Json => cx.output.json(&result("session_deleted", &record, &[("agent", json!(notified))])),
         Format::Text => cx.output.row(&record.id),
         Format::Quiet => {}
     }

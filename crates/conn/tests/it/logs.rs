@@ -47,8 +47,25 @@ impl Subscriber for Log {
     fn exit(&self, _: &Id) {}
 }
 
+/// `tracing` decides once per process whether a callsite has a subscriber, and the other tests have none, so that this one
+/// runs in a process of its own.
 #[test]
 fn messages_are_logged_without_their_contents() {
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "--ignored", "--nocapture", "logs::alone"])
+        .output()
+        .unwrap();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && stdout.contains("1 passed"),
+        "{stdout}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+#[ignore = "is started by the test above, as a process of its own"]
+fn alone() {
     let log = Log::default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     tracing::subscriber::with_default(log.clone(), || {

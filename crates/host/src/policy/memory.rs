@@ -10,8 +10,8 @@ use std::time::SystemTime;
 use attache::wire::v1::SessionId;
 use serde::{Deserialize, Serialize};
 
-use super::audit::timestamp;
 use super::{Effect, Scope};
+use crate::time::timestamp;
 
 /// One remembered answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

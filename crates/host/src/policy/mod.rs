@@ -42,7 +42,6 @@ use std::time::Duration;
 use attache::wire::v1::{PermissionOptionId, SessionId};
 
 pub use audit::Audit;
-pub(crate) use audit::timestamp;
 pub use command::{CommandLine, is_harmless_variable, quote};
 pub use effect::{Class, Confined, Content, Destination, Effect, Run, ToolUse};
 pub use glob::Glob;

@@ -141,17 +141,7 @@ fn percent_decoded(text: &str) -> Vec<u8> {
 }
 
 fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for chunk in bytes.chunks(3) {
-        let part = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
-        let bits = part(0) << 16 | part(1) << 8 | part(2);
-        for index in 0..4 {
-            let digit = DIGITS[(bits >> (18 - 6 * index)) as usize & 63];
-            text.push(if index <= chunk.len() { char::from(digit) } else { '=' });
-        }
-    }
-    text
+    base64::Engine::encode(&base64::engine::general_purpose::STANDARD, bytes)
 }
 
 #[cfg(test)]

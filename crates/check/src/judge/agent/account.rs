@@ -9,8 +9,8 @@ use crate::Role;
 /// AUTH-24, AUTH-26.
 #[derive(Default)]
 pub(super) struct Account {
-    /// What was told last, unasked.
-    told: Option<Value>,
+    /// The status that the agent reported last.
+    reported: Option<Value>,
 }
 
 impl Watcher for Account {
@@ -21,14 +21,14 @@ impl Watcher for Account {
     fn observe(&mut self, log: &EventLog, message: &Message, out: &mut Findings) {
         if let Some((_, result)) = log.result_of(message, "auth/status") {
             accounts(message, result, out);
-            self.told = Some(result.clone());
+            self.reported = Some(result.clone());
         }
         if let Some(("auth/status_update", params)) = message.call(Role::Agent) {
             accounts(message, params, out);
-            out.check("AUTH-24", message, self.told.as_ref() != Some(params), || {
+            out.check("AUTH-24", message, self.reported.as_ref() != Some(params), || {
                 "nothing has changed since the last report".to_owned()
             });
-            self.told = Some(params.clone());
+            self.reported = Some(params.clone());
         }
     }
 }

@@ -70,8 +70,8 @@ impl Lists {
         out.check("LIST-10", message, whole, || format!("a session is {info}"));
         // LIST-12: only what contradicts the meaning of null and of absence is judged; a title may
         // be shortened or made anew.
-        let Some(told) = info["sessionId"].as_str().and_then(|id| self.titles.get(id)) else { return };
-        out.check("LIST-12", message, told.is_some() != title.is_null(), || match told {
+        let Some(sent) = info["sessionId"].as_str().and_then(|id| self.titles.get(id)) else { return };
+        out.check("LIST-12", message, sent.is_some() != title.is_null(), || match sent {
             Some(_) => "no update cleared the title, and the list has none".to_owned(),
             None => format!("the title was cleared, and the list says {title}"),
         });

@@ -47,7 +47,7 @@ impl Watcher for Notes {
                 let state = &update["state"];
                 if state["stopReason"] == "error" {
                     out.check("SUBA-06", message, state["error"]["code"].is_i64(), || {
-                        "a child ended with an error that is not told".to_owned()
+                        "a child ended with an error that is not reported".to_owned()
                     });
                 }
             }

@@ -53,9 +53,9 @@ impl Watcher for Setup {
         // INIT-28, EXT-09: whoever calls by a name of its own has told of it in `_meta` of a
         // capability.
         if let Some((method, _)) = message.call(Role::Agent).filter(|(method, _)| method.starts_with('_')) {
-            let told = log.announces_extensions();
+            let announced = log.announces_extensions();
             for rule in ["INIT-28", "EXT-09"] {
-                out.check(rule, message, told, || {
+                out.check(rule, message, announced, || {
                     format!("{method} is called, and no `_meta` of a capability announces anything")
                 });
             }

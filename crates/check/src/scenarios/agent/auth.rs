@@ -10,7 +10,7 @@ scenario_table! { Agent:
     "auth": "a session is refused until the client authenticates",
         ["AUTH-01", "AUTH-05", "AUTH-06", "AUTH-07", "AUTH-17", "AUTH-22", "AUTH-24", "AUTH-26"] => auth;
     "auth-unknown": "an authentication method that was not offered", ["AUTH-04"] => unknown;
-    "auth-status": "how authentication stands is told and not changed",
+    "auth-status": "the authentication status is reported and not changed",
         ["AUTH-22"] needs [Need::Agent("auth.status")] => status;
     "auth-terminal": "a login in a terminal is offered only to those who can", ["AUTH-08"] => terminal;
 }

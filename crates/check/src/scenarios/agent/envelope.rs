@@ -76,7 +76,7 @@ async fn notifications(stage: &mut Stage) -> Step {
         let message = match stage.probe().await {
             Ok(message) => message,
             Err(Stop::PeerGone) => {
-                stage.fail(rule, format!("the agent ended when it was told {method} {params}"));
+                stage.fail(rule, format!("the agent ended after the notification {method} {params}"));
                 return Err(Stop::PeerGone);
             }
             Err(stop) => return Err(stop),

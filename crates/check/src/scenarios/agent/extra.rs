@@ -5,7 +5,7 @@ use crate::scenarios::scenario_table;
 use crate::{Stage, Step};
 
 scenario_table! { Agent:
-    "notice": "the agent tells something as a notice", ["NOTE-01", "NOTE-02"]
+    "notice": "the agent sends a notice", ["NOTE-01", "NOTE-02"]
         => wish("Notice: tell me something as a notice of the session, not as a message.");
     "compact": "the agent makes room in its context, twice",
         ["NOTE-06", "NOTE-07", "NOTE-08", "NOTE-09", "NOTE-10"]

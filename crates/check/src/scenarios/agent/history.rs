@@ -14,7 +14,7 @@ use crate::stage::Id;
 use crate::{Need, Stage, Step, Stop};
 
 scenario_table! { Agent:
-    "load": "a loaded session tells all that was said, and then is open",
+    "load": "a loaded session replays its history and is open afterwards",
         ["SESS-11", "SESS-12", "SESS-15", "SESS-16", "SESS-17", "TOOL-06", "MSG-06"]
         needs [Need::Agent("loadSession")] => load;
     "load-unknown": "a session that does not exist is loaded",
@@ -150,16 +150,17 @@ fn contents(stage: &Stage, session: &str, mark: usize) -> Contents {
 /// replay, where the call ends with all contents.
 fn replaced(stage: &mut Stage, live: &Contents, again: &Contents) {
     for (id, parts) in live.iter().filter(|(_, parts)| parts.len() > 1) {
-        let (Some(last), Some(told)) = (parts.last(), again.get(id).and_then(|parts| parts.last())) else {
+        let (Some(last), Some(replayed)) = (parts.last(), again.get(id).and_then(|parts| parts.last()))
+        else {
             continue;
         };
         let all = parts.concat();
-        if told == last {
+        if replayed == last {
             stage.pass("TOOL-06");
-        } else if *told == all {
+        } else if *replayed == all {
             stage.fail(
                 "TOOL-06",
-                format!("told again, the tool call {id:?} has the content of all its updates together"),
+                format!("replayed, the tool call {id:?} has the content of all its updates together"),
             );
         }
     }
@@ -194,7 +195,7 @@ async fn resume(stage: &mut Stage) -> Step {
         replay(stage, &session, mark).next().map(|(message, kind, _)| (message.index, kind.to_owned()));
     match early {
         Some((at, kind)) => {
-            stage.fail_at("SESS-23", &[at], format!("`{kind}` is told before the answer to session/resume"))
+            stage.fail_at("SESS-23", &[at], format!("`{kind}` is sent before the answer to session/resume"))
         }
         None => stage.pass("SESS-23"),
     }

@@ -18,7 +18,7 @@ scenario_table! { Agent:
         ["LIST-03", "LIST-05", "LIST-07", "LIST-09", "LIST-10", "LIST-11", "LIST-14", "RPC-21", "SSTAT-05"]
         needs [LIST] => list;
     "list-nothing": "nothing fits", ["LIST-04"] needs [LIST] => nothing;
-    "list-title": "what updates and the list say of a session", ["LIST-12", "LIST-13"] needs [LIST] => told;
+    "list-title": "the title in updates and in the list", ["LIST-12", "LIST-13"] needs [LIST] => title;
     "list-archived": "an unknown filter",
         ["SSTAT-06"] needs [Need::Agent("sessionCapabilities.archive")] => filter;
     "delete": "a deleted session is gone",
@@ -118,7 +118,7 @@ async fn nothing(stage: &mut Stage) -> Step {
     Ok(())
 }
 
-async fn told(stage: &mut Stage) -> Step {
+async fn title(stage: &mut Stage) -> Step {
     let session = begin(stage).await?;
     turn(stage, &session, "Title this session with a name of your own.").await?.ok();
     stage.call("session/list", json!({})).await?.ok();

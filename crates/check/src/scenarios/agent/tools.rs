@@ -43,9 +43,10 @@ scenario_table! { Agent:
 fn reported(stage: &mut Stage, mark: usize, did: impl Fn(&Message) -> bool) {
     let message = stage.received(mark);
     let used = message.iter().any(|message| did(message));
-    let told = message.iter().any(|message| message.update().is_some_and(|(_, kind, _)| kind == "tool_call"));
+    let reported =
+        message.iter().any(|message| message.update().is_some_and(|(_, kind, _)| kind == "tool_call"));
     if used {
-        stage.check("TOOL-01", told, "a tool was used and no `tool_call` reports it");
+        stage.check("TOOL-01", reported, "a tool was used and no `tool_call` reports it");
     }
 }
 

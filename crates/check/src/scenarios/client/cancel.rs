@@ -26,14 +26,14 @@ scenario_table! { Client:
 /// Makes the client cancel its turn and waits until it says so.
 async fn cancelled(stage: &mut Stage) -> Result<Value, Stop> {
     stage.act("cancel")?;
-    let told =
+    let cancel =
         soon(stage.deadline(), stage.until_told("session/cancel")).await.map_err(|stop| match stop {
             Stop::Deadline(_) | Stop::PeerGone => {
                 Stop::NotExercised("the client was told to cancel and did not".to_owned())
             }
             stop => stop,
         })?;
-    Ok(told.params()["sessionId"].clone())
+    Ok(cancel.params()["sessionId"].clone())
 }
 
 async fn end_cancelled(stage: &mut Stage, turn: &Turn) -> Step {

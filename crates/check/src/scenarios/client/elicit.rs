@@ -4,7 +4,7 @@ use std::net::TcpListener;
 
 use serde_json::{Value, json};
 
-use super::steps::{Turn, answer_to, end, leaves, lives, open_turn, probe, told};
+use super::steps::{Turn, answer_to, describe_answer, end, leaves, lives, open_turn, probe};
 use crate::scenarios::scenario_table;
 use crate::{Need, Stage, Step, Stop};
 
@@ -102,7 +102,10 @@ async fn mode_missing(stage: &mut Stage) -> Step {
     stage.check(
         "ELIC-02",
         answer == Err(-32602),
-        format!("the mode {mode}, which was not offered, was answered {answer}", answer = told(&answer)),
+        format!(
+            "the mode {mode}, which was not offered, was answered {answer}",
+            answer = describe_answer(&answer)
+        ),
     );
     end(stage, &turn).await
 }
@@ -131,7 +134,7 @@ async fn url(stage: &mut Stage) -> Step {
         Ok(answer) => stage.check(
             "ELIC-22",
             answer.is_ok(),
-            format!("the elicitation id {odd:?} was refused: {answer}", answer = told(&answer)),
+            format!("the elicitation id {odd:?} was refused: {answer}", answer = describe_answer(&answer)),
         ),
         Err(Stop::NotExercised(_)) => {}
         Err(stop) => return Err(stop),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::steps::{Turn, end, everything, find, open_turn, serve_rest, told};
+use super::steps::{Turn, describe_answer, end, everything, find, open_turn, serve_rest};
 use crate::scenarios::scenario_table;
 use crate::{Need, Stage, Step, Stop};
 
@@ -42,7 +42,10 @@ async fn ignores(stage: &mut Stage, turn: &Turn, rule: &'static str, name: &str,
             stage.check(
                 rule,
                 kept,
-                format!("with `{name}` of {shown} {method} is answered {after}", after = told(&after)),
+                format!(
+                    "with `{name}` of {shown} {method} is answered {after}",
+                    after = describe_answer(&after)
+                ),
             );
             Ok(())
         }

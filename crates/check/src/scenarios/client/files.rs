@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::steps::{Turn, end, everything, open_turn, open_turn_with, told};
+use super::steps::{Turn, describe_answer, end, everything, open_turn, open_turn_with};
 use crate::scenarios::scenario_table;
 use crate::{Need, Stage, Step, Stop};
 
@@ -60,7 +60,7 @@ async fn read_lines(stage: &mut Stage) -> Step {
     reads_the_disk(stage, &turn).await?;
     let first = read(stage, &turn, "lines.txt", json!({ "line": 1 })).await?;
     let whole = is_text(&first, "one\ntwo\nthree\nfour\nfive\n");
-    let why = format!("from line 1 on the file reads {first}", first = told(&first));
+    let why = format!("from line 1 on the file reads {first}", first = describe_answer(&first));
     stage.check("FS-05", whole, why.clone());
     stage.check("ROOT-05", whole, why);
     if whole {
@@ -69,15 +69,19 @@ async fn read_lines(stage: &mut Stage) -> Step {
         stage.check(
             "FS-06",
             is_text(&part, "three\nfour\n"),
-            format!("two lines from line 3 on read {part}", part = told(&part)),
+            format!("two lines from line 3 on read {part}", part = describe_answer(&part)),
         );
     }
     let beyond = read(stage, &turn, "lines.txt", json!({ "line": 99 })).await?;
     let kept = beyond.as_ref().is_ok_and(String::is_empty);
-    stage.check("FS-14", kept, format!("a line past the end reads {beyond}", beyond = told(&beyond)));
+    stage.check(
+        "FS-14",
+        kept,
+        format!("a line past the end reads {beyond}", beyond = describe_answer(&beyond)),
+    );
     let zero = read(stage, &turn, "lines.txt", json!({ "line": 0 })).await?;
     let kept = zero == Err(-32602) || is_text(&zero, "one\ntwo\nthree\nfour\nfive\n");
-    stage.check("FS-14", kept, format!("line 0 reads {zero}", zero = told(&zero)));
+    stage.check("FS-14", kept, format!("line 0 reads {zero}", zero = describe_answer(&zero)));
     end(stage, &turn).await
 }
 
@@ -89,22 +93,26 @@ async fn read_odd(stage: &mut Stage) -> Step {
     stage.check(
         "FS-13",
         missing == Err(-32002),
-        format!("a missing file reads {missing}", missing = told(&missing)),
+        format!("a missing file reads {missing}", missing = describe_answer(&missing)),
     );
     reads_the_disk(stage, &turn).await?;
     let crlf = read(stage, &turn, "crlf.txt", json!({})).await?;
     stage.check(
         "FS-16",
         crlf.as_deref() == Ok("one\r\ntwo"),
-        format!("line ends were changed: {crlf}", crlf = told(&crlf)),
+        format!("line ends were changed: {crlf}", crlf = describe_answer(&crlf)),
     );
     let picture = read(stage, &turn, "picture.png", json!({})).await?;
-    stage.check("FS-17", picture.is_err(), format!("a picture reads {picture}", picture = told(&picture)));
+    stage.check(
+        "FS-17",
+        picture.is_err(),
+        format!("a picture reads {picture}", picture = describe_answer(&picture)),
+    );
     let ranged = read(stage, &turn, "crlf.txt", json!({ "startLine": 2, "endLine": 2 })).await?;
     stage.check(
         "FS-08",
         ranged == crlf || ranged.is_err(),
-        format!("members that no schema has made it {ranged}", ranged = told(&ranged)),
+        format!("members that no schema has made it {ranged}", ranged = describe_answer(&ranged)),
     );
     end(stage, &turn).await
 }
@@ -117,7 +125,7 @@ async fn write_new(stage: &mut Stage) -> Step {
     stage.check(
         "FS-10",
         written.is_ok() && there,
-        format!("a new file was not made: {written}", written = told(&written)),
+        format!("a new file was not made: {written}", written = describe_answer(&written)),
     );
     if let Ok(result) = &written {
         let fits = result.is_null() || result.is_object();
@@ -145,7 +153,7 @@ async fn write_read(stage: &mut Stage) -> Step {
         stage.check(
             "STDIO-01",
             is_text(&found, text),
-            format!("{text:?} came back as {found}", found = told(&found)),
+            format!("{text:?} came back as {found}", found = describe_answer(&found)),
         );
     }
     end(stage, &turn).await
@@ -173,7 +181,10 @@ async fn not_lent(stage: &mut Stage) -> Step {
         stage.check(
             rule,
             kept,
-            format!("{method}, which is not offered, was answered {answer}", answer = told(&answer)),
+            format!(
+                "{method}, which is not offered, was answered {answer}",
+                answer = describe_answer(&answer)
+            ),
         );
     }
     end(stage, &turn).await

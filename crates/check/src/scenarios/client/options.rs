@@ -66,7 +66,7 @@ fn select(id: &str, category: Option<&str>) -> Value {
     option
 }
 
-fn told(what: &str) -> Stop {
+fn not_changed(what: &str) -> Stop {
     Stop::NotExercised(format!("the client was told to change {what} and did not"))
 }
 
@@ -74,7 +74,7 @@ async fn mode(stage: &mut Stage) -> Step {
     // Watchers look at the request; the answer is null.
     let asked = change(stage, json!({ "modes": modes() }), "session/set_mode").await?;
     stage.check("MODE-12", asked.is_some(), "there are modes and no options, and the mode was not changed");
-    asked.ok_or_else(|| told("the mode"))?;
+    asked.ok_or_else(|| not_changed("the mode"))?;
     let prompted = stage.received(0).iter().any(|message| message.asks("session/prompt"));
     if prompted {
         stage.pass("MODE-11");
@@ -88,7 +88,7 @@ async fn mode_or_option(stage: &mut Stage) -> Step {
     let old = change(stage, session, "session/set_mode").await?;
     let new = stage.received(0).iter().any(|message| message.asks("session/set_config_option"));
     if old.is_none() && !new {
-        return Err(told("the mode"));
+        return Err(not_changed("the mode"));
     }
     for rule in ["MODE-09", "CONF-02"] {
         stage.check(rule, new, "session/set_mode was used although there are config options");
@@ -115,7 +115,7 @@ async fn unknown(stage: &mut Stage) -> Step {
     let slider = json!({ "id": "attache-slider", "name": "A slider", "type": "slider", "currentValue": 5, "min": 0, "max": 9 });
     let options = json!([slider, select(EFFORT, Some("thought_level"))]);
     let asked = change(stage, json!({ "configOptions": options }), "session/set_config_option").await?;
-    let asked = asked.ok_or_else(|| told("an option"))?;
+    let asked = asked.ok_or_else(|| not_changed("an option"))?;
     let kept = asked.params()["configId"] != "attache-slider";
     stage.check("CONF-06", kept, "an option of an unknown type was set");
     Ok(())
@@ -136,14 +136,14 @@ async fn groups(stage: &mut Stage) -> Step {
 async fn boolean(stage: &mut Stage) -> Step {
     let option = json!({ "id": "attache-brave", "name": "Brave", "type": "boolean", "currentValue": false });
     let asked = change(stage, json!({ "configOptions": [option] }), "session/set_config_option").await?;
-    asked.map(drop).ok_or_else(|| told("an option"))
+    asked.map(drop).ok_or_else(|| not_changed("an option"))
 }
 
 async fn model(stage: &mut Stage) -> Step {
     let model = |id: &str| json!({ "modelId": id, "name": id });
     let models = json!({ "currentModelId": "attache-small", "availableModels": [model("attache-small"), model("attache-big")] });
     let asked = change(stage, json!({ "models": models }), "session/set_model").await?;
-    let asked = asked.ok_or_else(|| told("the model"))?;
+    let asked = asked.ok_or_else(|| not_changed("the model"))?;
     let named = &asked.params()["modelId"];
     let kept = *named == "attache-small" || *named == "attache-big";
     stage.check("MODEL-02", kept, format!("session/set_model names {named}"));

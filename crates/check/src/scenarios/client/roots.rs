@@ -6,7 +6,7 @@ use attache_conn::private::TempDir;
 use serde_json::{Value, json};
 
 use super::files::reads_the_disk;
-use super::steps::{Turn, end, everything, find, open_turn, told, whole_act, without};
+use super::steps::{Turn, describe_answer, end, everything, find, open_turn, whole_act, without};
 use crate::scenarios::scenario_table;
 use crate::{Need, Stage, Step, Stop};
 
@@ -209,7 +209,7 @@ async fn with_acp(stage: &mut Stage) -> Step {
         stage.check(
             "MCPA-05",
             kept,
-            format!("mcp/message for `{method}` was answered {answer}", answer = told(&answer)),
+            format!("mcp/message for `{method}` was answered {answer}", answer = describe_answer(&answer)),
         );
     }
     end(stage, &turn).await

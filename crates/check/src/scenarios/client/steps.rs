@@ -301,7 +301,7 @@ pub(crate) fn find<'a>(said: &'a [Rc<Message>], method: &str) -> Option<&'a Rc<M
 }
 
 /// Describes an answer for a report.
-pub(super) fn told<T: Clone + Into<Value>, E: std::fmt::Display>(answer: &Result<T, E>) -> String {
+pub(super) fn describe_answer<T: Clone + Into<Value>, E: std::fmt::Display>(answer: &Result<T, E>) -> String {
     const MOST: usize = 200;
     match answer {
         Ok(value) => {

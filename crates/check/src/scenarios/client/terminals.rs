@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::steps::{Turn, answer_to, end, open_turn, told};
+use super::steps::{Turn, answer_to, describe_answer, end, open_turn};
 use crate::scenarios::scenario_table;
 use crate::{Need, Stage, Step, Stop};
 
@@ -33,7 +33,10 @@ pub(super) async fn start(stage: &mut Stage, turn: &Turn, script: &str, more: Va
     let answer = stage.call("terminal/create", params).await?;
     let id = answer.as_ref().ok().and_then(|result| result["terminalId"].as_str());
     id.map(str::to_owned).ok_or_else(|| {
-        Stop::NotExercised(format!("the client starts no terminal: {answer}", answer = told(&answer)))
+        Stop::NotExercised(format!(
+            "the client starts no terminal: {answer}",
+            answer = describe_answer(&answer)
+        ))
     })
 }
 
@@ -172,9 +175,9 @@ async fn kill(stage: &mut Stage) -> Step {
         kept,
         format!(
             "kill, wait_for_exit and output answered {killed}, {status}, {output}",
-            killed = told(&killed),
-            status = told(&status),
-            output = told(&output)
+            killed = describe_answer(&killed),
+            status = describe_answer(&status),
+            output = describe_answer(&output)
         ),
     );
     if let Ok(status) = &status {
@@ -192,14 +195,17 @@ async fn release(stage: &mut Stage) -> Step {
     stage.check(
         "TERM-11",
         released.is_ok(),
-        format!("terminal/release answered {released}", released = told(&released)),
+        format!("terminal/release answered {released}", released = describe_answer(&released)),
     );
     for method in ["output", "wait_for_exit", "kill"] {
         match ask(stage, &turn, method, &terminal).await {
             Ok(answer) => stage.check(
                 "TERM-11",
                 answer.is_err(),
-                format!("terminal/{method} works after the release: {answer}", answer = told(&answer)),
+                format!(
+                    "terminal/{method} works after the release: {answer}",
+                    answer = describe_answer(&answer)
+                ),
             ),
             Err(Stop::Deadline(_)) => {
                 stage.fail("TERM-11", format!("terminal/{method} waits on a released terminal"))
@@ -209,7 +215,11 @@ async fn release(stage: &mut Stage) -> Step {
     }
     let again = ask(stage, &turn, "release", &terminal).await?;
     let kept = again.is_ok() || again == Err(-32002);
-    stage.check("TERM-21", kept, format!("a second release answered {again}", again = told(&again)));
+    stage.check(
+        "TERM-21",
+        kept,
+        format!("a second release answered {again}", again = describe_answer(&again)),
+    );
     end(stage, &turn).await
 }
 
