@@ -15,7 +15,7 @@ use crate::repo;
 const RULES: &str = "crates/check/rules.jsonl";
 const NOTES: &str = "docs/rules-notes.jsonl";
 const TABLE: &str = "docs/rules.md";
-const EXAMPLES: &[&str] = &["crates/wire/tests/data/invalid.jsonl", "crates/testkit/tests/data/more.jsonl"];
+const EXAMPLES: &[&str] = &["crates/wire/tests/data/invalid.jsonl", "tests/testkit/tests/data/more.jsonl"];
 
 /// The parts of the protocol, in the order of the list.
 const SECTIONS: &[(&str, &str)] = &[
@@ -221,7 +221,7 @@ fn places() -> Result<BTreeMap<String, Places>, String> {
     for path in repo::files()?.into_iter().filter(|path| path.ends_with(".rs") && !path.starts_with("xtask/"))
     {
         // These crates name rules to judge them or to break them.
-        if path.starts_with("crates/check/") || path.starts_with("crates/mutants/") {
+        if path.starts_with("crates/check/") || path.starts_with("tests/mutants/") {
             continue;
         }
         let Ok(text) = repo::read(&path) else { continue };
@@ -260,7 +260,7 @@ fn table(rules: &[Rule], notes: &BTreeMap<String, String>, places: &BTreeMap<Str
          the notes in [rules-notes.jsonl](rules-notes.jsonl). Each rule has an anchor: `rules.md#perm-05`.\n\n\
          Side: A agent, C client, B both, T transport, P proxy. *Kept in* lists the code that names the rule's id,\n\
          *shown by* the tests and example messages (`I-…` in crates/wire/tests/data/invalid.jsonl,\n\
-         `X-…` in crates/testkit/tests/data/more.jsonl).\n",
+         `X-…` in tests/testkit/tests/data/more.jsonl).\n",
     );
     for (section, title) in SECTIONS {
         let _ = write!(

@@ -17,7 +17,7 @@ type Token = (usize, String);
 /// Source files of a crate by their path below `src/`.
 type Sources = BTreeMap<String, String>;
 
-/// Returns one line per cycle found in `crates/*/src` and `xtask/src`.
+/// Returns one line per cycle found in the sources of any crate.
 pub(super) fn check(files: &[String]) -> Vec<String> {
     let mut crates: BTreeMap<String, Sources> = BTreeMap::new();
     for path in files.iter().filter(|path| path.ends_with(".rs") && !repo::is_test_file(path)) {

@@ -399,7 +399,7 @@ impl Client {
 
     async fn initialize(&self, agent: &AgentHandle) -> Result<()> {
         let core = &agent.0;
-        // INIT-04: the newest version that we speak.
+        // INIT-01: the first request. INIT-04: the newest version that we speak.
         let request = InitializeRequest::new(ProtocolVersion::V1)
             .client_capabilities(self.0.capabilities())
             .client_info(self.0.info.clone());

@@ -27,7 +27,7 @@ fn run(bytes: &[u8], at_least: usize) {
 
 #[test]
 fn examples_that_need_a_peer_behave_as_they_should() {
-    run(include_bytes!("../../../wire/tests/data/invalid.jsonl"), 47);
+    run(include_bytes!("../../../../crates/wire/tests/data/invalid.jsonl"), 47);
 }
 
 /// The same for contexts that the catalogue's sample leaves out: logins, closed sessions, released terminals, …
@@ -43,8 +43,8 @@ const ELSEWHERE: &[&str] = &["V-033", "V-053", "V-188", "V-214"];
 /// Refusing for reasons of its own is a peer's right; calling a valid message malformed is not.
 #[test]
 fn no_valid_message_is_called_malformed() {
-    let lines =
-        example::read(include_bytes!("../../../wire/tests/data/valid.jsonl")).expect("an example file");
+    let lines = example::read(include_bytes!("../../../../crates/wire/tests/data/valid.jsonl"))
+        .expect("an example file");
     let mut failures = Vec::new();
     let mut asked = 0;
     for line in lines.iter().filter(|line| line.version == 1 && !line.is_answer() && line.dir != "cond") {
