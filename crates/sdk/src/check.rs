@@ -7,9 +7,9 @@ use attache_wire::v1::{ContentBlock, SystemPrompt};
 use crate::{Error, Result};
 
 /// The text of a path, which must be absolute to mean the same to both sides.
-pub(crate) fn absolute(path: &Path) -> Result<String> {
+pub(crate) fn absolute(path: &Path) -> Result<&str> {
     match path.to_str() {
-        Some(text) if path.is_absolute() => Ok(text.to_owned()),
+        Some(text) if path.is_absolute() => Ok(text),
         Some(text) => Err(Error::Invalid(format!("not an absolute path: `{text}`"))),
         None => Err(Error::Invalid(format!("not a UTF-8 path: `{}`", path.display()))),
     }

@@ -79,7 +79,7 @@ impl ErrorReporter {
         if gone || !error.is_hidden() {
             return response;
         }
-        let error_id = unique_id("err");
+        let error_id: String = unique_id("err");
         let failure = HandlerError { method, session_id, error, error_id: &error_id };
         tracing::error!(
             method,

@@ -182,7 +182,7 @@ impl NesTable {
         request: StartNesRequest,
         client: ClientHandle,
     ) -> Result<StartNesResponse> {
-        let id = unique_id("sess").into();
+        let id = unique_id("sess");
         service.start(&id, request, client).await?;
         lock(&self.0).insert(id.clone(), Arc::default());
         Ok(StartNesResponse::new(id))

@@ -239,7 +239,7 @@ pub(super) fn new(core: &Arc<Core>, client: ClientHandle, request: NewSessionReq
     let respond = |responder: Responder, shown: OpenReply| {
         responder.ok(&with_settings!(NewSessionResponse::new(shown.id), shown.settings));
     };
-    let handle = SessionHandle::shut(client, unique_id("sess").into());
+    let handle = SessionHandle::shut(client, unique_id("sess"));
     let request_of_client = open_request!(request, request.mcp_servers, handle);
     let make =
         |services: &Services, request_of_client, start| Some((services.open)(request_of_client, start));
@@ -313,7 +313,7 @@ pub(super) fn fork(
         responder.ok(&with_settings!(ForkSessionResponse::new(shown.id), shown.settings));
     };
     // FORK-02: a session of its own, with an id of its own.
-    let handle = SessionHandle::shut(client, unique_id("sess").into());
+    let handle = SessionHandle::shut(client, unique_id("sess"));
     let request_of_client = open_request!(request, request.mcp_servers.unwrap_or_default(), handle);
     let source = request.session_id;
     let make = |services: &Services, request_of_client, _| {

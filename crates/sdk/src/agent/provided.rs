@@ -145,7 +145,7 @@ impl TerminalBuilder {
     // TERM-13
     pub fn cwd(mut self, cwd: impl AsRef<Path>) -> Self {
         match absolute(cwd.as_ref()) {
-            Ok(cwd) => self.request.cwd = Some(cwd),
+            Ok(cwd) => self.request.cwd = Some(cwd.to_owned()),
             Err(error) => self.bad_cwd = Some(error),
         }
         self

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -194,18 +195,53 @@ impl Drop for QueuePosition {
     }
 }
 
-/// All open sessions of one connection. Clients choose the ids that they load, so ids are hashed with random keys.
+/// All open sessions of one connection.
 #[derive(Default)]
-pub(super) struct SessionTable(Mutex<HashMap<SessionId, Arc<SessionEntry>>>);
+pub(super) struct SessionTable {
+    open: Mutex<HashMap<HashedId, Arc<SessionEntry>, BuildHasherDefault<StoredHash>>>,
+    /// Clients choose the ids that they load, so ids are hashed with random keys.
+    keys: RandomState,
+}
+
+/// An id with its hash, so that a table that grows does not hash every id again.
+#[derive(PartialEq, Eq)]
+struct HashedId {
+    hash: u64,
+    id: SessionId,
+}
+
+impl Hash for HashedId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
+/// Returns the stored hash of a [`HashedId`].
+#[derive(Default)]
+struct StoredHash(u64);
+
+impl Hasher for StoredHash {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, _: &[u8]) {}
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
 
 impl SessionTable {
+    fn key(&self, id: &SessionId) -> HashedId {
+        HashedId { hash: self.keys.hash_one(id.as_str()), id: id.clone() }
+    }
+
     pub(super) fn get(&self, id: &SessionId) -> Option<Arc<SessionEntry>> {
-        lock(&self.0).get(id).cloned()
+        lock(&self.open).get(&self.key(id)).cloned()
     }
 
     /// Adds a session unless one of the same id is open.
     pub(super) fn add(&self, entry: &Arc<SessionEntry>) -> bool {
-        match lock(&self.0).entry(entry.id.clone()) {
+        match lock(&self.open).entry(self.key(&entry.id)) {
             Entry::Occupied(_) => false,
             Entry::Vacant(free) => {
                 free.insert(entry.clone());
@@ -216,18 +252,18 @@ impl SessionTable {
 
     /// Adds a session and returns an open one of the same id.
     pub(super) fn replace(&self, entry: &Arc<SessionEntry>) -> Option<Arc<SessionEntry>> {
-        lock(&self.0).insert(entry.id.clone(), entry.clone())
+        lock(&self.open).insert(self.key(&entry.id), entry.clone())
     }
 
     pub(super) fn remove(&self, id: &SessionId) -> Option<Arc<SessionEntry>> {
-        lock(&self.0).remove(id)
+        lock(&self.open).remove(&self.key(id))
     }
 
     pub(super) fn all(&self) -> Vec<Arc<SessionEntry>> {
-        lock(&self.0).values().cloned().collect()
+        lock(&self.open).values().cloned().collect()
     }
 
     pub(super) fn take_all(&self) -> Vec<Arc<SessionEntry>> {
-        lock(&self.0).drain().map(|(_, entry)| entry).collect()
+        lock(&self.open).drain().map(|(_, entry)| entry).collect()
     }
 }

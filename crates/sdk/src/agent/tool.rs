@@ -25,7 +25,7 @@ pub struct ToolBuilder {
 impl ToolBuilder {
     pub(super) fn new(turn: Arc<Inner>, title: String) -> Self {
         // TOOL-02: unique within the session, even after it was loaded again.
-        let call = ToolCall::new(unique_id("call"), title).status(ToolCallStatus::Pending);
+        let call = ToolCall::new(unique_id::<ToolCallId>("call"), title).status(ToolCallStatus::Pending);
         ToolBuilder { turn, call }
     }
 

@@ -64,8 +64,8 @@ impl SessionOptions {
         // ROOT-01, ROOT-09: all of them are absolute.
         let mut paths =
             roots.iter().map(|root| check::absolute(root)).collect::<Result<Vec<_>>>()?.into_iter();
-        let cwd = paths.next().unwrap_or_default();
-        let directories: Vec<String> = paths.collect();
+        let cwd = paths.next().unwrap_or_default().to_owned();
+        let directories: Vec<String> = paths.map(str::to_owned).collect();
         // ROOT-08
         if !directories.is_empty() && agent.session_capabilities.additional_directories.is_none() {
             return Err(Error::Unsupported("additional directories"));
