@@ -1,5 +1,6 @@
 //! Free JSON, `_meta`, and members with three states.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::{DeserializeOwned, Error as _};
@@ -161,6 +162,32 @@ impl<T> Patch<T> {
     }
 }
 
+impl Patch<Meta> {
+    /// Applies the patch of an update to stored metadata, key by key: a key that is `null` is removed, any other
+    /// replaces the stored key whole, and keys that are not named stay. Version 2 patches metadata in this way.
+    // V2-18
+    pub fn apply_by_key(self, stored: &mut Option<Meta>) {
+        let patch = match self {
+            Patch::Keep => return,
+            Patch::Clear => {
+                *stored = None;
+                return;
+            }
+            Patch::Set(patch) => patch,
+        };
+        let members = |meta: &Meta| meta.0.parse::<BTreeMap<String, Json>>().unwrap_or_default();
+        let mut merged = stored.as_ref().map(members).unwrap_or_default();
+        for (key, value) in members(&patch) {
+            if value.get() == "null" {
+                merged.remove(&key);
+            } else {
+                merged.insert(key, value);
+            }
+        }
+        *stored = Meta::new(&merged).ok().filter(|_| !merged.is_empty());
+    }
+}
+
 impl<T> From<Option<T>> for Patch<T> {
     fn from(value: Option<T>) -> Self {
         value.map_or(Patch::Clear, Patch::Set)
@@ -185,5 +212,31 @@ impl<T: Serialize> Serialize for Patch<T> {
             Patch::Keep | Patch::Clear => serializer.serialize_none(),
             Patch::Set(value) => value.serialize(serializer),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn metadata_is_patched_key_by_key() {
+        // shows V2-18
+        let meta = |text: &str| Meta::from_json(Json::from_text(text).unwrap()).unwrap();
+        let mut stored = None;
+        Patch::Set(meta(r#"{"a":1,"b":{"x":1},"gone":null}"#)).apply_by_key(&mut stored);
+        assert_eq!(stored, Some(meta(r#"{"a":1,"b":{"x":1}}"#)));
+        Patch::Set(meta(r#"{"a":null,"b":{"y":null},"c":[]}"#)).apply_by_key(&mut stored);
+        assert_eq!(stored, Some(meta(r#"{"b":{"y":null},"c":[]}"#)));
+        Patch::Keep.apply_by_key(&mut stored);
+        Patch::Set(meta("{}")).apply_by_key(&mut stored);
+        assert_eq!(stored, Some(meta(r#"{"b":{"y":null},"c":[]}"#)));
+        Patch::Set(meta(r#"{"b":null,"c":null}"#)).apply_by_key(&mut stored);
+        assert_eq!(stored, None);
+        stored = Some(meta(r#"{"a":1}"#));
+        Patch::Clear.apply_by_key(&mut stored);
+        assert_eq!(stored, None);
     }
 }

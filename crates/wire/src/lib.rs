@@ -4,6 +4,7 @@
 //! strict where a wrong guess would start a process or lose data. Written messages are minimal and always valid.
 //!
 //! - [`v1`]: protocol version 1, in files by topic.
+//! - [`v2`]: protocol version 2, a draft, in the same files.
 //! - [`Json`], [`Meta`], [`Patch`]: free JSON, metadata, and members with three states.
 //! - [`Request`], [`Notification`]: the methods of the types.
 //! - [`IntoField`]: the conversions that setters accept.
@@ -31,6 +32,7 @@ mod json;
 mod shape;
 mod type_list;
 pub mod v1;
+pub mod v2;
 
 pub use fields::Fields;
 pub use into_field::IntoField;

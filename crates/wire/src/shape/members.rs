@@ -10,6 +10,7 @@ use crate::Json;
 use crate::fields::MAX_MEMBERS;
 
 /// The undecoded members of one object, in their order on the wire.
+#[derive(Default)]
 pub(crate) struct Members<'de>(Vec<(String, Raw<'de>)>);
 
 impl<'de> Members<'de> {

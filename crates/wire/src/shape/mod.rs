@@ -2,12 +2,13 @@
 //!
 //! A table has one line per member, with its wire name and its *mode*: the handling of an absent, `null` or malformed
 //! value. Reading order: [`object`](mod@object) (structs), [`modes`], [`tagged`](mod@tagged) (unions with a tag),
-//! [`text`](mod@text) (string enums and ids), [`transparent`](mod@transparent) (newtypes), [`members`] (objects
+//! [`flattened`](mod@flattened) (objects with unions inside), [`text`](mod@text) (string enums and ids), [`transparent`](mod@transparent) (newtypes), [`members`] (objects
 //! that fit no table), [`raw`] (values that are read later).
 //!
 //! `serde_derive` is not used: derived structs accept positional arrays, which the protocol refuses (RPC-25), and
 //! buffer whole objects to find a tag.
 
+pub(crate) mod flattened;
 pub(crate) mod members;
 pub(crate) mod modes;
 pub(crate) mod object;
@@ -16,6 +17,7 @@ pub(crate) mod tagged;
 pub(crate) mod text;
 pub(crate) mod transparent;
 
+pub(crate) use flattened::{Flat, flattened};
 pub(crate) use members::Members;
 pub(crate) use modes::*;
 pub(crate) use object::{FromMap, ToMap, empty_objects, object};

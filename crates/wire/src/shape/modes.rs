@@ -129,6 +129,28 @@ mode! {
 }
 
 mode! {
+    /// `req; null ✗; bad ✗; bad item skipped`: a list that must be one, while malformed entries are skipped.
+    ListSkipInvalid, [T: DeserializeOwned] Vec<T>,
+    |deserializer| {
+        let list = deserializer.deserialize_any(ListVisitor(PhantomData))?;
+        list.ok_or_else(|| D::Error::custom("expected a list"))
+    }
+}
+
+mode! {
+    /// `opt; null=absent; bad ✗`: launch data where an absent list is an empty one, left out while it is empty.
+    OptionalList, [T: DeserializeOwned] Vec<T>,
+    |deserializer| Ok(Option::<Vec<T>>::deserialize(deserializer)?.unwrap_or_default()),
+    absent: Vec::new(), skip: Vec::is_empty
+}
+
+mode! {
+    /// [`Lenient`] for a number that counts from 1; 0 is the same as absent.
+    LenientPositive, [] Option<u32>, |deserializer| Ok(Lenient::read(deserializer)?.filter(|number| *number != 0)),
+    absent: None, skip: |number| number.is_none_or(|number| number == 0)
+}
+
+mode! {
     /// Any JSON value; `null` is the same as absent.
     AnyJson, [] Option<Json>,
     |deserializer| Ok(Some(Json::deserialize(deserializer)?).filter(|json| json.get() != "null")),

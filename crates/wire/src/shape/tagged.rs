@@ -4,13 +4,17 @@
 //! it are kept as raw text and replayed; nothing is parsed into a tree.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::value::StrDeserializer;
-use serde::de::{DeserializeSeed, Deserializer, Error, IntoDeserializer, MapAccess, Visitor};
-use serde::ser::{Serialize, Serializer};
+use serde::de::{
+    DeserializeOwned, DeserializeSeed, Deserializer, Error, IntoDeserializer, MapAccess, Visitor,
+};
+use serde::ser::{Error as _, Serialize, SerializeMap, Serializer};
 
+use super::object::ToMap;
 use super::raw::Raw;
 use crate::Json;
 
@@ -41,6 +45,27 @@ impl Unknown {
         }
         object.push('}');
         Ok(Unknown { tag: tag.to_owned(), object: Json::from_text(object).map_err(A::Error::custom)? })
+    }
+
+    /// Refuses the object unless it has all of these members as strings.
+    pub(crate) fn with_texts<E: Error>(self, names: &[&'static str]) -> Result<Self, E> {
+        match names.iter().find(|name| self.get::<String>(name).is_none()) {
+            Some(name) => Err(E::missing_field(name)),
+            None => Ok(self),
+        }
+    }
+
+    /// Reads one member; `None` if it is absent or of another type.
+    pub fn get<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
+        let members: BTreeMap<String, Json> = self.object.parse().ok()?;
+        members.get(name)?.parse().ok()
+    }
+}
+
+impl ToMap for Unknown {
+    fn to_map<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        let members: BTreeMap<String, Json> = self.object.parse().map_err(M::Error::custom)?;
+        members.iter().try_for_each(|(name, value)| map.serialize_entry(name, value))
     }
 }
 
@@ -194,7 +219,8 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Replay<'de, A> {
 ///     [untagged                  objects without a tag, or with the one after `or`; written without
 ///      /// Doc.
 ///      Variant(Type) [or "tag_value"]]
-///     [other Variant]            unknown tags are kept as `Unknown`; without this line they are refused
+///     [other Variant ["name" …]] unknown tags are kept as `Unknown`, whose listed members must be texts; without
+///                                this line unknown tags are refused
 /// }
 /// ```
 macro_rules! tagged {
@@ -202,7 +228,7 @@ macro_rules! tagged {
         $($(#[doc = $vdoc:literal])* $(#[cfg($vcfg:meta)])? $variant:ident($ty:ty) = $value:literal),+ $(,)?
     }
     $(untagged $(#[$udoc:meta])* $uvariant:ident($uty:ty) $(or $uvalue:literal)?)?
-    $(other $(#[$kdoc:meta])* $kvariant:ident)?
+    $(other $(#[$kdoc:meta])* $kvariant:ident $([$($needed:literal)+])?)?
     ) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq)]
@@ -228,7 +254,9 @@ macro_rules! tagged {
                 match tag {
                     $($(#[cfg($vcfg)])? $value => <$ty as $crate::shape::FromMap>::from_map(map).map($name::$variant),)+
                     $($($uvalue => <$uty as $crate::shape::FromMap>::from_map(map).map($name::$uvariant),)?)?
-                    $(other => $crate::Unknown::collect($tag, other, map).map($name::$kvariant),)?
+                    $(other => $crate::Unknown::collect($tag, other, map)
+                        $(.and_then(|unknown| unknown.with_texts(&[$($needed),+])))?
+                        .map($name::$kvariant),)?
                     #[allow(unreachable_patterns, reason = "only unions without a catch-all get here")]
                     other => Err(<A::Error as serde::de::Error>::unknown_variant(other, &[$($(#[cfg($vcfg)])? $value),+])),
                 }
@@ -244,18 +272,37 @@ macro_rules! tagged {
             }
         }
 
+        impl $crate::shape::FromMap for $name {
+            const NAME: &'static str = stringify!($name);
+            fn from_map<'de, A: serde::de::MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
+                $crate::shape::tagged::from_members(map)
+            }
+        }
+
+        impl $crate::shape::ToMap for $name {
+            fn to_map<M: serde::ser::SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+                match self {
+                    $($(#[cfg($vcfg)])? $name::$variant(value) => {
+                        map.serialize_entry($tag, $value)?;
+                        $crate::shape::ToMap::to_map(value, map)
+                    })+
+                    $($name::$uvariant(value) => $crate::shape::ToMap::to_map(value, map),)?
+                    $($name::$kvariant(unknown) => $crate::shape::ToMap::to_map(unknown, map),)?
+                }
+            }
+        }
+
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 use serde::ser::SerializeMap;
                 match self {
-                    $($(#[cfg($vcfg)])? $name::$variant(value) => {
-                        let mut map = serializer.serialize_map(None)?;
-                        map.serialize_entry($tag, $value)?;
-                        $crate::shape::ToMap::to_map(value, &mut map)?;
-                        map.end()
-                    })+
-                    $($name::$uvariant(value) => serde::Serialize::serialize(value, serializer),)?
                     $($name::$kvariant(unknown) => serde::Serialize::serialize(unknown, serializer),)?
+                    #[allow(unreachable_patterns, reason = "not every union has a catch-all")]
+                    known => {
+                        let mut map = serializer.serialize_map(None)?;
+                        $crate::shape::ToMap::to_map(known, &mut map)?;
+                        map.end()
+                    }
                 }
             }
         }

@@ -124,18 +124,21 @@ macro_rules! closed_enum {
     };
 }
 
-/// Declares a string enum that keeps unlisted values.
+/// Declares a string enum that keeps unlisted values in `Other`, or in `Variant` with `other Variant`.
 macro_rules! open_enum {
+    ($(#[$doc:meta])* pub enum $name:ident { $($values:tt)+ }) => {
+        $crate::shape::open_enum! { $(#[$doc])* pub enum $name { $($values)+ } other Other }
+    };
     ($(#[$doc:meta])* pub enum $name:ident {
         $($(#[$vdoc:meta])* $variant:ident = $value:literal),+ $(,)?
-    }) => {
+    } other $unlisted:ident) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum $name {
             $($(#[$vdoc])* $variant,)+
             /// An unlisted value, kept unchanged.
-            Other(String),
+            $unlisted(String),
         }
 
         impl $name {
@@ -143,7 +146,7 @@ macro_rules! open_enum {
             pub fn as_str(&self) -> &str {
                 match self {
                     $($name::$variant => $value,)+
-                    $name::Other(other) => other,
+                    $name::$unlisted(other) => other,
                 }
             }
         }
@@ -151,7 +154,7 @@ macro_rules! open_enum {
             fn from(text: &str) -> Self {
                 match text {
                     $($value => $name::$variant,)+
-                    other => $name::Other(other.to_owned()),
+                    other => $name::$unlisted(other.to_owned()),
                 }
             }
         }

@@ -41,6 +41,8 @@ impl ErrorCode {
     pub const AUTH_REQUIRED: ErrorCode = ErrorCode(-32000);
     /// A session, file or terminal does not exist.
     pub const RESOURCE_NOT_FOUND: ErrorCode = ErrorCode(-32002);
+    /// The protocol version that was asked for is not supported (version 2).
+    pub const UNSUPPORTED_PROTOCOL_VERSION: ErrorCode = ErrorCode(-32022);
 }
 
 object! {

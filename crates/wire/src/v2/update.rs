@@ -1,0 +1,178 @@
+//! `session/update`: progress and changes of a session.
+
+use crate::shape::*;
+use crate::v2::{
+    AgentMessage, AgentThought, AvailableCommandsUpdate, CompactionSummaryChunk, CompactionUpdate,
+    ConfigOptionUpdate, ContentBlock, ContentChunk, MessageId, Notice, PlanUpdate, SessionId, StateUpdate,
+    TerminalOutputChunk, TerminalUpdate, ToolCallContentChunk, ToolCallUpdate, UsageUpdate, UserMessage,
+};
+#[cfg(feature = "unstable")]
+use crate::v2::{PlanRemoved, SessionMessage, SessionMessageChunk, SubagentUpdate};
+use crate::{Meta, Patch};
+
+object! {
+    /// Changes the title or time of a session. V2-17: absent members stay, `null` clears.
+    pub struct SessionInfoUpdate {
+        optional {
+            /// Its title.
+            title "title": Patch<String> [PatchLenient],
+            /// When it was last active, as RFC 3339 text.
+            updated_at "updatedAt": Patch<String> [PatchLenient],
+            /// Custom metadata of extensions (`_meta`), patched by key (V2-18).
+            meta "_meta": Patch<Meta> [PatchMeta],
+        }
+        no_meta!
+    }
+}
+
+tagged! {
+    /// One update of a session. V2-21: unlisted kinds are kept for relays and shown generically or not at all.
+    pub enum SessionUpdate by "sessionUpdate" [no_from] {
+        /// A piece of the user's message.
+        UserMessageChunk(ContentChunk) = "user_message_chunk",
+        /// The user's message.
+        UserMessage(UserMessage) = "user_message",
+        /// A piece of the agent's message.
+        AgentMessageChunk(ContentChunk) = "agent_message_chunk",
+        /// The agent's message.
+        AgentMessage(AgentMessage) = "agent_message",
+        /// A piece of the agent's thoughts.
+        AgentThoughtChunk(ContentChunk) = "agent_thought_chunk",
+        /// A thought of the agent.
+        AgentThought(AgentThought) = "agent_thought",
+        /// The state.
+        StateUpdate(StateUpdate) = "state_update",
+        /// Content that is appended to a tool call.
+        ToolCallContentChunk(ToolCallContentChunk) = "tool_call_content_chunk",
+        /// A tool call.
+        ToolCallUpdate(Box<ToolCallUpdate>) = "tool_call_update",
+        /// A terminal.
+        TerminalUpdate(Box<TerminalUpdate>) = "terminal_update",
+        /// Output that is appended to a terminal.
+        TerminalOutputChunk(TerminalOutputChunk) = "terminal_output_chunk",
+        /// A plan.
+        PlanUpdate(PlanUpdate) = "plan_update",
+        /// A plan was removed.
+        #[cfg(feature = "unstable")]
+        PlanRemoved(PlanRemoved) = "plan_removed",
+        /// The slash commands.
+        AvailableCommandsUpdate(AvailableCommandsUpdate) = "available_commands_update",
+        /// The config options.
+        ConfigOptionUpdate(ConfigOptionUpdate) = "config_option_update",
+        /// Title and time.
+        SessionInfoUpdate(SessionInfoUpdate) = "session_info_update",
+        /// How full the context window is.
+        UsageUpdate(UsageUpdate) = "usage_update",
+        /// A message to show once.
+        Notice(Notice) = "notice",
+        /// A compaction.
+        CompactionUpdate(Box<CompactionUpdate>) = "compaction_update",
+        /// A piece of a compaction's summary.
+        CompactionSummaryChunk(CompactionSummaryChunk) = "compaction_summary_chunk",
+        /// A child session.
+        #[cfg(feature = "unstable")]
+        SubagentUpdate(Box<SubagentUpdate>) = "subagent_update",
+        /// A message between sessions.
+        #[cfg(feature = "unstable")]
+        SessionMessage(Box<SessionMessage>) = "session_message",
+        /// A piece of a message between sessions.
+        #[cfg(feature = "unstable")]
+        SessionMessageChunk(SessionMessageChunk) = "session_message_chunk",
+    }
+    other Other
+}
+
+/// Converts payloads to updates. Chunks are left out, because three variants have that type.
+macro_rules! from_payloads {
+    ($($payload:ident $(($boxed:ident))?),+ $(,)?) => {
+        $(impl From<$payload> for SessionUpdate {
+            fn from(payload: $payload) -> Self {
+                SessionUpdate::$payload($($boxed::new)?(payload))
+            }
+        })+
+    };
+}
+
+from_payloads! {
+    UserMessage, AgentMessage, AgentThought, StateUpdate, ToolCallContentChunk, ToolCallUpdate(Box),
+    TerminalUpdate(Box), TerminalOutputChunk, PlanUpdate, AvailableCommandsUpdate, ConfigOptionUpdate,
+    SessionInfoUpdate, UsageUpdate, Notice, CompactionUpdate(Box), CompactionSummaryChunk,
+}
+
+#[cfg(feature = "unstable")]
+from_payloads! {
+    PlanRemoved, SubagentUpdate(Box), SessionMessage(Box), SessionMessageChunk,
+}
+
+impl SessionUpdate {
+    /// A piece of the agent's message.
+    pub fn agent_message(message_id: impl Into<MessageId>, content: impl Into<ContentBlock>) -> Self {
+        SessionUpdate::AgentMessageChunk(ContentChunk::new(message_id, content))
+    }
+
+    /// A piece of the agent's thoughts.
+    pub fn agent_thought(message_id: impl Into<MessageId>, content: impl Into<ContentBlock>) -> Self {
+        SessionUpdate::AgentThoughtChunk(ContentChunk::new(message_id, content))
+    }
+
+    /// A piece of the user's message.
+    pub fn user_message(message_id: impl Into<MessageId>, content: impl Into<ContentBlock>) -> Self {
+        SessionUpdate::UserMessageChunk(ContentChunk::new(message_id, content))
+    }
+}
+
+object! {
+    /// Reports an update of a session.
+    pub struct UpdateSessionNotification {
+        required {
+            /// The session.
+            session_id "sessionId": SessionId [Required],
+            /// The update.
+            update "update": SessionUpdate [Required],
+        }
+    }
+}
+
+crate::notifications! {
+    "session/update": UpdateSessionNotification,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn same(text: &str) -> SessionUpdate {
+        let update: SessionUpdate = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&update).unwrap(), text);
+        update
+    }
+
+    #[test]
+    fn unlisted_kinds_are_kept_and_listed_ones_must_be_right() {
+        // shows V2-16, V2-20, V2-21
+        assert!(matches!(same(r#"{"sessionUpdate":"_x","a":[1,null]}"#), SessionUpdate::Other(_)));
+        for bad in [
+            "{}",
+            r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}"#,
+            r#"{"sessionUpdate":"terminal_output_chunk","terminalId":"t"}"#,
+            r#"{"sessionUpdate":"state_update"}"#,
+            r#"{"sessionUpdate":"config_option_update","configOptions":null}"#,
+        ] {
+            assert!(serde_json::from_str::<SessionUpdate>(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_state_shares_the_object_of_its_update() {
+        // shows V2-11, V2-21
+        let update = same(r#"{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}"#);
+        assert!(matches!(update, SessionUpdate::StateUpdate(StateUpdate::Idle(_))));
+        let text = r#"{"until":5,"sessionUpdate":"state_update","state":"_sleeping"}"#;
+        let update: SessionUpdate = serde_json::from_str(text).unwrap();
+        let again: SessionUpdate = serde_json::from_str(&serde_json::to_string(&update).unwrap()).unwrap();
+        let SessionUpdate::StateUpdate(StateUpdate::Other(state)) = again else { panic!("{again:?}") };
+        assert_eq!((state.tag.as_str(), state.get("until")), ("_sleeping", Some(5)));
+    }
+}
