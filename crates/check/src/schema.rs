@@ -22,10 +22,83 @@ use crate::Role;
 pub struct Fault {
     /// The place: `update.content.type`; empty for the value itself.
     pub path: String,
-    /// The reason.
-    pub why: String,
+    /// The cause.
+    pub kind: FaultKind,
     /// The definitions around the place, outermost first.
     pub within: Vec<&'static str>,
+}
+
+/// The reason why a value does not fit. `Display` gives it in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FaultKind {
+    /// The value has another type.
+    Type {
+        /// The types of the schema.
+        expected: Vec<&'static str>,
+        /// The type of the value.
+        actual: JsonType,
+    },
+    /// A required member is missing.
+    Missing(&'static str),
+    /// A constraint of the schema is violated: a constant, a list of values, a bound, a union.
+    Constraint(String),
+}
+
+impl std::fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            FaultKind::Type { expected, actual } => {
+                write!(f, "{actual} where {} is wanted", expected.join(" or "))
+            }
+            FaultKind::Missing(name) => write!(f, "`{name}` is missing"),
+            FaultKind::Constraint(why) => f.write_str(why),
+        }
+    }
+}
+
+/// The type of a JSON value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JsonType {
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Boolean,
+    /// A number.
+    Number,
+    /// A string.
+    String,
+    /// An array.
+    Array,
+    /// An object.
+    Object,
+}
+
+impl JsonType {
+    /// Returns the type of a value.
+    pub fn of(value: &Value) -> JsonType {
+        match value {
+            Value::Null => JsonType::Null,
+            Value::Bool(_) => JsonType::Boolean,
+            Value::Number(_) => JsonType::Number,
+            Value::String(_) => JsonType::String,
+            Value::Array(_) => JsonType::Array,
+            Value::Object(_) => JsonType::Object,
+        }
+    }
+}
+
+impl std::fmt::Display for JsonType {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            JsonType::Null => "null",
+            JsonType::Boolean => "a boolean",
+            JsonType::Number => "a number",
+            JsonType::String => "a string",
+            JsonType::Array => "an array",
+            JsonType::Object => "an object",
+        })
+    }
 }
 
 /// An unknown member.

@@ -13,7 +13,7 @@ use attache::{Command, Link, Meta};
 use crate::agents::{Address, AgentSpec, BUILTIN, builtin};
 use crate::args::nearest;
 use crate::cx::Cx;
-use crate::error::{Failure, Result};
+use crate::error::{DetailCode, Failure, Result};
 use crate::wire::Wire;
 
 /// Called with each line of stderr.
@@ -147,7 +147,7 @@ pub(crate) async fn connect(spec: &AgentSpec, options: ConnectOptions) -> Result
         client.connect(link).await.map_err(|error| unwilling(spec, error))
     };
     let agent = match attempt(spec).await {
-        Err(failure) => match older(spec).filter(|_| is_about_arguments(&failure)) {
+        Err(failure) => match older(spec).filter(|_| rejects_arguments(&failure)) {
             Some(older) => attempt(&older).await?,
             None => return Err(failure),
         },
@@ -166,8 +166,12 @@ fn older(spec: &AgentSpec) -> Option<AgentSpec> {
     Some(AgentSpec { env: spec.env.clone(), cwd: spec.cwd.clone(), ..known.older_spec()? })
 }
 
-/// Whether the agent ended because it does not know its arguments. Only its output tells.
-fn is_about_arguments(failure: &Failure) -> bool {
+/// Whether the agent ended because it does not know its arguments.
+fn rejects_arguments(failure: &Failure) -> bool {
+    if failure.detail != Some(DetailCode::AgentDisconnected) {
+        return false;
+    }
+    // No exit status is agreed on for wrong arguments: the foreign program's output is the only source.
     let text = format!("{}\n{}", failure.message, failure.stderr.join("\n")).to_lowercase();
     let words = [
         "unknown argument",
@@ -212,16 +216,16 @@ async fn link(
 fn not_reached(spec: &AgentSpec, error: &io::Error) -> Failure {
     let Some(program) = spec.program() else {
         return Failure::runtime(format_args!("cannot reach the agent at {}: {error}", spec.address))
-            .detail("AGENT_UNREACHABLE")
+            .detail(DetailCode::AgentUnreachable)
             .hint("is it running, and is the address right?");
     };
     if error.kind() != io::ErrorKind::NotFound {
         return Failure::runtime(error)
-            .detail("AGENT_SPAWN_FAILED")
+            .detail(DetailCode::AgentSpawnFailed)
             .hint(format!("the command is: {}", spec.address));
     }
     let failure = Failure::runtime(format_args!("the agent `{}` cannot be started: {error}", spec.name))
-        .detail("AGENT_SPAWN_ENOENT");
+        .detail(DetailCode::AgentSpawnEnoent);
     match builtin(&spec.name).filter(|_| spec.known) {
         Some(known) => failure.hint(format!("install it: {}", known.install)),
         None => match nearest(&spec.name, BUILTIN.iter().map(|agent| agent.name)) {
@@ -242,7 +246,7 @@ fn unwilling(spec: &AgentSpec, error: attache::Error) -> Failure {
     let timed_out = matches!(error, attache::Error::Timeout { .. });
     let mut failure = Failure::from(error).context(format_args!("the agent `{}`", spec.name));
     if timed_out {
-        failure.detail = Some("AGENT_SILENT".to_owned());
+        failure.detail = Some(DetailCode::AgentSilent);
         failure = failure
             .hint("it may wait for input in a terminal, or not speak ACP with these arguments")
             .hint("an agent that is downloaded first can take longer: set `start_timeout`");
@@ -267,13 +271,13 @@ async fn authenticate(
         Some(id) => agent.authenticate(id.clone()).await.map_err(|error| {
             Failure::from(error)
                 .context(format_args!("the agent `{}` does not accept the credential for `{id}`", spec.name))
-                .detail("AUTH_FAILED")
+                .detail(DetailCode::AuthFailed)
         }),
         None if must && !agent.auth_methods().is_empty() => {
             let ids: Vec<&str> =
                 agent.auth_methods().iter().filter_map(|method| method.id().map(|id| id.as_str())).collect();
             Err(Failure::runtime(format_args!("no credential for any of: {}", ids.join(", ")))
-                .detail("AUTH_REQUIRED")
+                .detail(DetailCode::AuthRequired)
                 .hint(match spec.known {
                     true => {
                         format!("set `auth.{}.METHOD` in the settings, or ATTACHE_AUTH_METHOD", spec.name)
@@ -287,7 +291,7 @@ async fn authenticate(
 
 /// Adds hints for a login to a failure that requires one.
 pub(crate) fn explain_auth(failure: Failure, spec: &AgentSpec, agent: &AgentHandle) -> Failure {
-    if failure.detail.as_deref() != Some("AUTH_REQUIRED") {
+    if failure.detail != Some(DetailCode::AuthRequired) {
         return failure;
     }
     let names: Vec<String> = agent

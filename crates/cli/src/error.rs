@@ -67,12 +67,55 @@ impl Kind {
     }
 }
 
+/// The cause of a failure, finer than its kind. Scripts read the name, and commands act on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub(crate) enum DetailCode {
+    AgentDisconnected,
+    AgentSilent,
+    AgentSpawnEnoent,
+    AgentSpawnFailed,
+    AgentUnreachable,
+    AuthFailed,
+    AuthRequired,
+    BudgetExceeded,
+    Cancelled,
+    ChecksumMismatch,
+    ExecDisabled,
+    ForkUnsupported,
+    ModelUnsupported,
+    /// Our own agent has no model.
+    NoModel,
+    OptionUnknown,
+    OutputClosed,
+    OwnerGone,
+    QueueFull,
+    ResumeUnsupported,
+    SessionBusy,
+    SessionInChat,
+    /// The session's process has narrower limits than the command.
+    SessionNeedsRestart,
+    SessionResumeRequired,
+    WatchCursorForeign,
+    WatchCursorFuture,
+    WatchCursorInvalid,
+    WatchOutcomeUnknown,
+}
+
+impl DetailCode {
+    /// The name in JSON and in messages.
+    pub(crate) fn name(self) -> String {
+        serde_json::to_value(self).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
+    }
+}
+
 /// A failure, as it is shown.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Failure {
     pub(crate) kind: Kind,
-    /// A finer name for scripts, for example `AGENT_SPAWN_ENOENT`.
-    pub(crate) detail: Option<String>,
+    /// The cause. Unknown if another version of this program reported it.
+    #[serde(default, deserialize_with = "crate::lenient::lenient")]
+    pub(crate) detail: Option<DetailCode>,
     pub(crate) message: String,
     /// The last lines that the agent printed on its stderr.
     pub(crate) stderr: Vec<String>,
@@ -85,13 +128,10 @@ pub(crate) struct Failure {
     pub(crate) shown: bool,
 }
 
-/// The detail of the failure that our own agent has no model.
-pub(crate) const NO_MODEL: &str = "NO_MODEL";
-
 impl Failure {
     /// Whether our own agent has no model.
     pub(crate) fn is_missing_model(&self) -> bool {
-        self.detail.as_deref() == Some(NO_MODEL)
+        self.detail == Some(DetailCode::NoModel)
     }
 
     pub(crate) fn new(kind: Kind, message: impl fmt::Display) -> Self {
@@ -120,20 +160,20 @@ impl Failure {
 
     /// The output cannot be written. A closed pipe is not reported.
     pub(crate) fn write_error(error: &std::io::Error) -> Self {
-        let mut failure =
-            Failure::runtime(format_args!("cannot write the output: {error}")).detail("OUTPUT_CLOSED");
+        let mut failure = Failure::runtime(format_args!("cannot write the output: {error}"))
+            .detail(DetailCode::OutputClosed);
         failure.shown = error.kind() == std::io::ErrorKind::BrokenPipe;
         failure
     }
 
-    /// Whether it is about the output itself.
+    /// Whether the output could not be written.
     pub(crate) fn is_write_error(&self) -> bool {
-        self.detail.as_deref() == Some("OUTPUT_CLOSED")
+        self.detail == Some(DetailCode::OutputClosed)
     }
 
     #[must_use]
-    pub(crate) fn detail(mut self, detail: &str) -> Self {
-        self.detail = Some(detail.to_owned());
+    pub(crate) fn detail(mut self, detail: DetailCode) -> Self {
+        self.detail = Some(detail);
         self
     }
 
@@ -185,7 +225,7 @@ impl From<attache_registry::Error> for Failure {
         use attache_registry::ErrorKind;
         let mut failure = match error.kind() {
             ErrorKind::Settings => Failure::usage(&error),
-            ErrorKind::ChecksumMismatch => Failure::runtime(&error).detail("CHECKSUM_MISMATCH"),
+            ErrorKind::ChecksumMismatch => Failure::runtime(&error).detail(DetailCode::ChecksumMismatch),
             _ => Failure::runtime(&error),
         };
         failure.hints.extend_from_slice(error.hints());
@@ -199,13 +239,13 @@ impl From<attache::Error> for Failure {
             attache::Error::Refused(answer) => {
                 let mut failure = Failure::runtime(reason(&answer));
                 if answer.code == attache::code::AUTH_REQUIRED {
-                    failure.detail = Some("AUTH_REQUIRED".to_owned());
+                    failure.detail = Some(DetailCode::AuthRequired);
                 }
                 failure.answered = Some(answer);
                 failure
             }
             attache::Error::Closed(closed) => Failure::runtime(closed.cause())
-                .detail("AGENT_DISCONNECTED")
+                .detail(DetailCode::AgentDisconnected)
                 .stderr(closed.stderr_tail.lines()),
             attache::Error::Cancelled => Failure::interrupted(),
             error => Failure::runtime(error),

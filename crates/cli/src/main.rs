@@ -34,6 +34,7 @@ mod doctor;
 mod error;
 mod forms;
 mod import;
+mod lenient;
 mod log;
 mod model_setup;
 mod output;

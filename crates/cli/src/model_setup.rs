@@ -6,7 +6,7 @@ use attache::wire::v1::AuthState;
 use crate::agents::{AgentSpec, BUILTIN, OWN, on_path};
 use crate::auth::ask;
 use crate::cx::Cx;
-use crate::error::{Failure, Result};
+use crate::error::{DetailCode, Failure, Result};
 
 /// Whether the agent is ours and has no model to work with.
 pub(crate) async fn is_missing(spec: &AgentSpec, agent: &AgentHandle) -> bool {
@@ -17,7 +17,7 @@ pub(crate) async fn is_missing(spec: &AgentSpec, agent: &AgentHandle) -> bool {
 /// The failure, with the ways to a model.
 pub(crate) fn failure() -> Failure {
     let failure = Failure::runtime("no model: no API key is set, and no model server answers on this machine")
-        .detail(crate::error::NO_MODEL)
+        .detail(DetailCode::NoModel)
         .hint("set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or save a key: attache agent --login anthropic")
         .hint("or start a model server on this machine: ollama serve, LM Studio, llama-server or vLLM");
     match installed().as_slice() {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use attache_check::record::{Mask, Recorder, relay};
 use attache_check::replay::{self, Options, Outcome};
 use attache_check::report::{page, sequence};
-use attache_check::show::{self, Filter, Wanted};
+use attache_check::show::{self, Filter, Selection};
 use attache_check::trace::{Entry, EntryKind, Header, Trace};
 use attache_check::{Role, report};
 use attache_conn::process::Command;
@@ -158,17 +158,19 @@ pub(crate) fn trace(cx: &Cx) -> Result<()> {
     let Some(file) = cx.args.word(0) else {
         return Err(Failure::usage("provide a recording: attache trace FILE"));
     };
-    let wanted = Wanted {
+    let selection = Selection {
         session: cx.flags.trace.session.clone(),
         method: cx.flags.trace.method.clone(),
         kind: cx.flags.trace.kind.clone(),
         from: cx.flags.trace.from.as_deref().and_then(Role::of),
     };
-    let by_line =
-        cx.flags.trace.lines || wanted.method.is_some() || wanted.kind.is_some() || wanted.from.is_some();
+    let by_line = cx.flags.trace.lines
+        || selection.method.is_some()
+        || selection.kind.is_some()
+        || selection.from.is_some();
     // As wide as the terminal; without one, whole.
     let width = cx.output.stdout.columns().map_or(usize::MAX, |columns| columns.max(20));
-    let mut lines = Lines { filter: Filter::new(wanted.clone()), output: &cx.output, width };
+    let mut lines = Lines { filter: Filter::new(selection.clone()), output: &cx.output, width };
     if cx.flags.trace.follow {
         return follow(cx, file, &mut lines);
     }
@@ -190,14 +192,14 @@ pub(crate) fn trace(cx: &Cx) -> Result<()> {
     }
     let (summary, timing) = (cx.flags.trace.summary, cx.flags.trace.timing);
     let mut parts = Vec::new();
-    if summary || (!timing && wanted.session.is_none()) {
+    if summary || (!timing && selection.session.is_none()) {
         parts.push(show::summary(&trace));
     }
     if timing {
         parts.push(show::timing(&trace));
     }
     if !summary && !timing {
-        parts.push(show::conversation(&trace, wanted.session.as_deref()));
+        parts.push(show::conversation(&trace, selection.session.as_deref()));
     }
     parts.retain(|part| !part.is_empty());
     if parts.is_empty() {
@@ -244,7 +246,7 @@ struct Lines<'a> {
 
 impl Lines<'_> {
     fn show(&mut self, entry: &Entry) {
-        if !self.filter.takes(entry) {
+        if !self.filter.matches(entry) {
             return;
         }
         if self.output.format == Format::Json {

@@ -21,7 +21,7 @@
 //! The crate has no I/O, no clock and no limits. Every item has an index that never changes, so an owner can keep times
 //! and other annotations beside the model. An owner with bounded memory drops items from the front
 //! ([`Transcript::pop_front`]); [`Transcript::retire_front`] drops a tool call that still runs and brings it back when it
-//! ends.
+//! ends. An owner that needs only the beginning of a text keeps a [`BoundedText`] instead.
 //!
 //! Read `model.rs`, then `v1.rs` (from version 1 of the protocol to changes), then `change.rs`. The items use the types of
 //! [`attache_wire::v1`] for content blocks and other leaves; another version needs a module like `v1.rs`. Changes already
@@ -29,6 +29,7 @@
 
 mod change;
 mod model;
+mod text;
 mod v1;
 
 pub use change::Change;
@@ -36,4 +37,5 @@ pub use model::{
     Answer, Item, ItemKind, Message, Plan, PlanBody, Question, QuestionKind, Role, ToolCall, Transcript,
     TurnEnd, UnknownUpdate,
 };
+pub use text::{BoundedText, push_bounded};
 pub use v1::{Event, join_chunks};

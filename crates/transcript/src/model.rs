@@ -213,11 +213,13 @@ impl ToolCall {
             _ => SMALL,
         };
         let json = |json: &Option<Json>| json.as_ref().map_or(0, |json| json.get().len());
-        self.title().len()
+        self.id().as_str().len()
+            + self.title().len()
             + self.content().iter().map(content).sum::<usize>()
             + self.locations().iter().map(|location| location.path.len() + SMALL).sum::<usize>()
             + json(&self.state.raw_input)
             + json(&self.state.raw_output)
+            + self.state.meta.as_ref().map_or(0, |meta| meta.as_json().get().len())
     }
 
     /// Whether the agent reported that the call completed or failed.

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use attache_transcript::{
-    Answer, Change, Event, Item, ItemKind, Message, QuestionKind, Role, ToolCall, Transcript, TurnEnd,
-    join_chunks,
+    Answer, BoundedText, Change, Event, Item, ItemKind, Message, QuestionKind, Role, ToolCall, Transcript,
+    TurnEnd, join_chunks,
 };
 use attache_wire::v1::{
     ContentBlock, RequestPermissionRequest, SessionId, SessionUpdate, StopReason, ToolCallId, ToolCallStatus,
@@ -135,6 +135,23 @@ fn messages(transcript: &Transcript) -> Vec<(Role, String)> {
 }
 
 proptest! {
+    #[test]
+    fn a_bounded_text_is_the_beginning_of_the_messages_of_its_role(
+        updates in prop::collection::vec(update(), 0..60), limit in 0usize..40,
+        role in prop::sample::select(vec![Role::User, Role::Agent, Role::Thought]),
+    ) {
+        let mut bounded = BoundedText::new(role, limit);
+        let mut whole = String::new();
+        for update in &updates {
+            bounded.fold(update, ContentBlock::as_text);
+        }
+        for (_, text) in messages(&folded(updates.into_iter().map(Event::from))).iter().filter(|(of, _)| *of == role) {
+            whole.push_str(text);
+        }
+        let end = (0..=limit.min(whole.len())).rev().find(|at| whole.is_char_boundary(*at)).unwrap();
+        prop_assert_eq!(bounded.as_str(), &whole[..end]);
+    }
+
     #[test]
     fn a_mirror_that_joins_at_any_time_and_applies_the_changes_is_equal(
         steps in prop::collection::vec(step(), 0..60), joins in 0usize..60,

@@ -6,7 +6,7 @@
 use super::event_log::is_later;
 use super::{EventLog, Findings, Kind, Message, Watcher};
 use crate::rules;
-use crate::schema::{Fault, Fits, Method};
+use crate::schema::{Fault, FaultKind, Fits, JsonType, Method};
 
 /// The rule about a definition. The innermost definition that is listed counts.
 const ABOUT: &[(&str, &str)] = &[
@@ -209,7 +209,7 @@ fn fitted(message: &Message, what: &str, fits: Result<Fits, Fault>, out: &mut Fi
         Err(fault) => {
             let place =
                 if fault.path.is_empty() { what.to_owned() } else { format!("{what}, `{}`", fault.path) };
-            return out.fail(rule_of(message, &fault), message, format!("{place}: {}", fault.why));
+            return out.fail(rule_of(message, &fault), message, format!("{place}: {}", fault.kind));
         }
     };
     out.pass("INIT-10", message);
@@ -237,17 +237,21 @@ fn fitted(message: &Message, what: &str, fits: Result<Fits, Fault>, out: &mut Fi
 
 /// The rule that a fault breaks.
 fn rule_of(message: &Message, fault: &Fault) -> &'static str {
-    if fault.why.starts_with("an array where object") && fault.path.is_empty() {
+    if let FaultKind::Type { expected, actual: JsonType::Array } = &fault.kind
+        && fault.path.is_empty()
+        && expected.first() == Some(&"object")
+    {
         return "RPC-25";
     }
+    let is_missing = |name| fault.kind == FaultKind::Missing(name);
     let last = fault.path.rsplit('.').next().unwrap_or_default();
     let about = |name: &&'static str| ABOUT.iter().find(|(known, _)| known == name).map(|(_, rule)| *rule);
     let rule = fault.within.iter().rev().find_map(about);
     match rule {
         // Of these two types the rule is about one member each.
         Some("FS-07") if last == "line" => "FS-05",
-        Some("FS-07") if !fault.why.contains("`sessionId`") && last != "sessionId" => "INIT-10",
-        Some("CONF-05") if !fault.why.contains("urrentValue") && last != "currentValue" => "INIT-10",
+        Some("FS-07") if !is_missing("sessionId") && last != "sessionId" => "INIT-10",
+        Some("CONF-05") if !is_missing("currentValue") && last != "currentValue" => "INIT-10",
         Some(rule) if binds(rule, message) => rule,
         _ => "INIT-10",
     }

@@ -9,11 +9,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{Extra, Fault, Fits};
+use super::{Extra, Fault, FaultKind, Fits, JsonType};
 
 type Schema = &'static Value;
 
-/// What a schema that fits says about an object.
+/// The result of a schema that an object fits.
 #[derive(Default)]
 struct Fit {
     known: BTreeSet<&'static str>,
@@ -51,10 +51,15 @@ pub(super) fn validate(
 }
 
 impl Place<'_> {
+    /// Returns the violation of a constraint.
     fn fault(&self, why: impl Into<String>) -> Fault {
+        self.fault_of(FaultKind::Constraint(why.into()))
+    }
+
+    fn fault_of(&self, kind: FaultKind) -> Fault {
         let mut within: Vec<&'static str> = self.ways().filter_map(Step::definition).collect();
         within.reverse();
-        Fault { path: self.path(), why: why.into(), within }
+        Fault { path: self.path(), kind, within }
     }
 
     /// The steps from here outwards.
@@ -141,7 +146,7 @@ impl Place<'_> {
             }
             _ => true,
         };
-        let wanted: Vec<&str> = match &schema["type"] {
+        let wanted: Vec<&'static str> = match &schema["type"] {
             Value::String(wanted) => vec![wanted],
             Value::Array(list) => list.iter().filter_map(Value::as_str).collect(),
             _ => return Ok(()),
@@ -149,7 +154,7 @@ impl Place<'_> {
         if wanted.iter().any(|wanted| is(wanted)) {
             return Ok(());
         }
-        Err(self.fault(format!("{} where {} is wanted", kind_of(value), wanted.join(" or "))))
+        Err(self.fault_of(FaultKind::Type { expected: wanted, actual: JsonType::of(value) }))
     }
 
     fn check_values(&self, schema: Schema, value: &Value) -> Result<(), Fault> {
@@ -191,7 +196,7 @@ impl Place<'_> {
     ) -> Result<(), Fault> {
         for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             if !members.contains_key(name) {
-                return Err(self.fault(format!("`{name}` is missing")));
+                return Err(self.fault_of(FaultKind::Missing(name)));
             }
         }
         let properties = schema["properties"].as_object();
@@ -299,17 +304,6 @@ fn is_tagged(branches: &[Value]) -> bool {
     branches.iter().any(|branch| {
         branch["properties"].as_object().is_some_and(|all| all.values().any(|one| one.get("const").is_some()))
     })
-}
-
-fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
-    }
 }
 
 /// The value in short.

@@ -9,12 +9,12 @@ use super::{span, visible};
 use crate::Role;
 use crate::trace::{Entry, EntryKind};
 
-/// Which entries are shown.
+/// Selects entries by their members; absent members select all.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted {
+pub struct Selection {
     /// Only of this session.
     pub session: Option<String>,
-    /// Only this method, its answers too; a `*` at the end stands for anything.
+    /// Only this method and its responses; a `*` at the end matches anything.
     pub method: Option<String>,
     /// Only this kind of update.
     pub kind: Option<String>,
@@ -22,30 +22,30 @@ pub struct Wanted {
     pub from: Option<Role>,
 }
 
-/// Looks at entries in order.
+/// Selects entries in the order of the recording.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    wanted: Wanted,
-    /// Requests that passed, so that their answers pass.
-    asked: HashSet<(Role, String)>,
+    selection: Selection,
+    /// Selected requests, whose responses are selected too.
+    requests: HashSet<(Role, String)>,
 }
 
-impl Wanted {
-    /// Whether everything is shown.
+impl Selection {
+    /// Whether all entries are selected.
     pub fn is_everything(&self) -> bool {
         self.session.is_none() && self.method.is_none() && self.kind.is_none() && self.from.is_none()
     }
 }
 
 impl Filter {
-    /// Takes what is wanted.
-    pub fn new(wanted: Wanted) -> Filter {
-        Filter { wanted, asked: HashSet::new() }
+    /// Creates a filter.
+    pub fn new(selection: Selection) -> Filter {
+        Filter { selection, requests: HashSet::new() }
     }
 
-    /// Whether this entry is shown.
-    pub fn takes(&mut self, entry: &Entry) -> bool {
-        if self.wanted.is_everything() {
+    /// Whether an entry is selected.
+    pub fn matches(&mut self, entry: &Entry) -> bool {
+        if self.selection.is_everything() {
             return true;
         }
         let EntryKind::Line { from, text, .. } = &entry.kind else { return false };
@@ -53,27 +53,27 @@ impl Filter {
         let (method, id) =
             (message.get("method").and_then(Value::as_str), message.get("id").map(Value::to_string));
         let passes = match (method, &id) {
-            (None, Some(id)) => self.asked.remove(&(from.other(), id.clone())),
+            (None, Some(id)) => self.requests.remove(&(from.other(), id.clone())),
             (None, None) => false,
-            (Some(method), _) => self.takes_call(method, &message["params"]),
+            (Some(method), _) => self.matches_call(method, &message["params"]),
         };
         if let (true, Some(_), Some(id)) = (passes, method, id) {
-            self.asked.insert((*from, id));
+            self.requests.insert((*from, id));
         }
-        passes && self.wanted.from.is_none_or(|wanted| wanted == *from)
+        passes && self.selection.from.is_none_or(|wanted| wanted == *from)
     }
 
-    fn takes_call(&self, method: &str, params: &Value) -> bool {
+    fn matches_call(&self, method: &str, params: &Value) -> bool {
         let named = |wanted: &str| {
             wanted.strip_suffix('*').map_or(wanted == method, |start| method.starts_with(start))
         };
-        self.wanted.method.as_deref().is_none_or(named)
-            && self.wanted.session.as_deref().is_none_or(|wanted| params["sessionId"] == wanted)
-            && self.wanted.kind.as_deref().is_none_or(|wanted| params["update"]["sessionUpdate"] == wanted)
+        self.selection.method.as_deref().is_none_or(named)
+            && self.selection.session.as_deref().is_none_or(|wanted| params["sessionId"] == wanted)
+            && self.selection.kind.as_deref().is_none_or(|wanted| params["update"]["sessionUpdate"] == wanted)
     }
 }
 
-/// An entry on one line of at most `width` characters.
+/// Returns an entry as one line of at most `width` characters.
 pub fn line(entry: &Entry, width: usize) -> String {
     let mut line = format!("{:>10}  ", span(entry.at));
     match &entry.kind {

@@ -1,23 +1,23 @@
-//! A recording for people: in short, as a conversation, by time, or line by line.
+//! A recording for people: as a summary, as a conversation, by time, or line by line.
 //!
-//! `story.rs` folds a trace into what happened, `text.rs` writes that down, `lines.rs` shows single entries, as `--follow` does while they are
-//! written. Whatever both sides said is shown with its control characters made visible: a recording must not move the reader's cursor.
+//! `summary.rs` folds a trace, `text.rs` formats the result, `lines.rs` formats single entries, as
+//! `--follow` does. Control characters are made visible: a recording must not move the cursor.
 
 mod lines;
-mod story;
+mod summary;
 mod text;
 
-pub use lines::{Filter, Wanted, line};
-pub use story::{Answered, Event, SessionStory, Story, ToolTime};
+pub use lines::{Filter, Selection, line};
+pub use summary::{Event, Request, SessionEvents, Summary, ToolTime};
 pub use text::{conversation, summary, timing};
 
-/// Text that can be printed on a terminal: line feeds and tabs stay, other control characters are shown as `\u{…}`.
+/// Returns text that can be printed on a terminal: line feeds and tabs stay, other control characters are shown as `\u{…}`.
 pub fn visible(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
             '\n' | '\t' => clean.push(c),
-            // Marks that turn the direction of writing hide what a line says.
+            // Marks that change the direction of writing can hide a part of a line.
             c if c.is_control()
                 || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') =>
             {
@@ -29,7 +29,7 @@ pub fn visible(text: &str) -> String {
     clean
 }
 
-/// A length of time: `12 µs`, `3.4 ms`, `1.25 s`, `2 min 5 s`.
+/// Formats a duration: `12 µs`, `3.4 ms`, `1.25 s`, `2 min 5 s`.
 pub fn span(time: std::time::Duration) -> String {
     let micros = time.as_micros();
     match micros {

@@ -106,18 +106,22 @@ fn times_are_those_of_tools_and_requests() {
 
 #[test]
 fn a_filter_takes_calls_with_their_answers() {
-    let count = |wanted: Wanted| {
+    let count = |wanted: Selection| {
         let mut filter = Filter::new(wanted);
-        trace().entries.iter().filter(|entry| filter.takes(entry)).count()
+        trace().entries.iter().filter(|entry| filter.matches(entry)).count()
     };
-    assert_eq!(count(Wanted::default()), 16);
-    assert_eq!(count(Wanted { method: Some("session/prompt".into()), ..Wanted::default() }), 3);
+    assert_eq!(count(Selection::default()), 16);
+    assert_eq!(count(Selection { method: Some("session/prompt".into()), ..Selection::default() }), 3);
     assert_eq!(
-        count(Wanted { method: Some("session/*".into()), from: Some(Role::Client), ..Wanted::default() }),
+        count(Selection {
+            method: Some("session/*".into()),
+            from: Some(Role::Client),
+            ..Selection::default()
+        }),
         5
     );
-    assert_eq!(count(Wanted { kind: Some("plan".into()), ..Wanted::default() }), 1);
-    assert_eq!(count(Wanted { session: Some("s1".into()), ..Wanted::default() }), 11);
+    assert_eq!(count(Selection { kind: Some("plan".into()), ..Selection::default() }), 1);
+    assert_eq!(count(Selection { session: Some("s1".into()), ..Selection::default() }), 11);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A story as text.
+//! A recording as text.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -7,13 +7,13 @@ use std::time::Duration;
 use attache_transcript::{ItemKind, PlanBody, Role};
 use attache_wire::v1::{ContentBlock, EmbeddedResourceResource, PlanEntryStatus};
 
-use super::story::{Event, SessionStory, Story};
+use super::summary::{Event, SessionEvents, Summary};
 use super::{span, visible};
 use crate::trace::Trace;
 
-/// The recording in short.
+/// Returns a summary of the recording.
 pub fn summary(trace: &Trace) -> String {
-    let story = Story::of(trace);
+    let summary = Summary::new(trace);
     let mut out = String::new();
     let head = &trace.head;
     if !head.command.is_empty() {
@@ -21,21 +21,22 @@ pub fn summary(trace: &Trace) -> String {
     }
     let _ =
         writeln!(out, "started   {}{}", head.started, if head.masked { ", secrets taken out" } else { "" });
-    let _ = writeln!(out, "lasted    {}", span(story.lasted));
-    let _ = writeln!(out, "bytes     {} from the client, {} from the agent", story.bytes.1, story.bytes.0);
-    if story.noise > 0 {
+    let _ = writeln!(out, "lasted    {}", span(summary.duration));
+    let _ =
+        writeln!(out, "bytes     {} from the client, {} from the agent", summary.bytes.1, summary.bytes.0);
+    if summary.noise > 0 {
         let _ = writeln!(
             out,
             "noise     {}",
-            counted(story.noise, "line that is no message", "lines that are no messages")
+            counted(summary.noise, "line that is no message", "lines that are no messages")
         );
     }
-    match story.exit {
+    match summary.exit {
         Some((Some(code), _)) => _ = writeln!(out, "ended     with {code}"),
         Some((None, signal)) => _ = writeln!(out, "ended     by signal {}", signal.unwrap_or(0)),
         None => {}
     }
-    for session in &story.sessions {
+    for session in &summary.sessions {
         let turns = session.events.iter().filter(|(_, event)| matches!(event, Event::Ended(_))).count();
         let tools = session.tools.len();
         let _ = writeln!(
@@ -47,54 +48,54 @@ pub fn summary(trace: &Trace) -> String {
         );
     }
     let _ = writeln!(out, "\nmessages");
-    for ((from, method), count) in &story.counts {
+    for ((from, method), count) in &summary.counts {
         let _ = writeln!(out, "{count:>8}  {:<7} {}", from.name(), visible(method));
     }
     let failed: Vec<_> =
-        story.answered.iter().filter_map(|asked| Some((asked, asked.error.as_deref()?))).collect();
+        summary.requests.iter().filter_map(|request| Some((request, request.error.as_deref()?))).collect();
     if !failed.is_empty() {
         let _ = writeln!(out, "\nerrors");
-        for (asked, error) in failed {
+        for (request, error) in failed {
             let _ = writeln!(
                 out,
                 "{:>10}  {} of the {}: {}",
-                span(asked.at),
-                visible(&asked.method),
-                asked.from,
+                span(request.at),
+                visible(&request.method),
+                request.from,
                 visible(error)
             );
         }
     }
-    let open = story.answered.iter().filter(|asked| asked.took.is_none());
-    for asked in open {
+    let open = summary.requests.iter().filter(|request| request.took.is_none());
+    for request in open {
         let _ = writeln!(
             out,
             "\nnever answered: {} of the {} at {}",
-            visible(&asked.method),
-            asked.from,
-            span(asked.at)
+            visible(&request.method),
+            request.from,
+            span(request.at)
         );
     }
     out
 }
 
-/// What was said and done, session by session. `only` takes one of them.
+/// Returns the conversations, session by session; only that of `only` if given.
 pub fn conversation(trace: &Trace, only: Option<&str>) -> String {
-    let story = Story::of(trace);
+    let summary = Summary::new(trace);
     let mut out = String::new();
-    for session in story.sessions.iter().filter(|session| only.is_none_or(|id| session.id == id)) {
+    for session in summary.sessions.iter().filter(|session| only.is_none_or(|id| session.id == id)) {
         if !out.is_empty() {
             out.push('\n');
         }
         let _ = writeln!(out, "── session {} ──", visible(&session.id));
         for (at, event) in &session.events {
-            tell(&mut out, *at, event, session);
+            write_event(&mut out, *at, event, session);
         }
     }
     out
 }
 
-fn tell(out: &mut String, at: Duration, event: &Event, session: &SessionStory) {
+fn write_event(out: &mut String, at: Duration, event: &Event, session: &SessionEvents) {
     let at = span(at);
     match event {
         Event::Item(index) => match session.transcript.get(*index).map(|item| &item.kind) {
@@ -163,7 +164,7 @@ fn describe(block: &ContentBlock) -> Cow<'_, str> {
     }
 }
 
-/// Text under its author, indented.
+/// Writes a text after its author, indented.
 fn block(out: &mut String, at: &str, who: &str, text: &str) {
     let mut lines = visible(text);
     while lines.ends_with('\n') {
@@ -176,16 +177,16 @@ fn block(out: &mut String, at: &str, who: &str, text: &str) {
     }
 }
 
-/// How long everything took: tool calls, then requests.
+/// Returns the durations of tool calls, then of requests.
 pub fn timing(trace: &Trace) -> String {
-    let story = Story::of(trace);
+    let summary = Summary::new(trace);
     let mut out = String::new();
-    for session in &story.sessions {
+    for session in &summary.sessions {
         for tool in &session.tools {
             if out.is_empty() {
                 let _ = writeln!(out, "tool calls\n{:>10} {:>10} {:>10}", "at", "waited", "worked");
             }
-            // A tool that never said that it began has waited for nothing.
+            // A call that was never in progress did not wait.
             let waited = tool.began.map(|began| span(began.saturating_sub(tool.at))).unwrap_or_default();
             let worked = tool.ended.map_or_else(
                 || "open".to_owned(),
@@ -198,18 +199,18 @@ pub fn timing(trace: &Trace) -> String {
             }
         }
     }
-    if !story.answered.is_empty() {
+    if !summary.requests.is_empty() {
         let _ =
             writeln!(out, "{}requests\n{:>10} {:>10}", if out.is_empty() { "" } else { "\n" }, "at", "took");
     }
-    for asked in &story.answered {
-        let took = asked.took.map_or_else(|| "open".to_owned(), span);
+    for request in &summary.requests {
+        let took = request.took.map_or_else(|| "open".to_owned(), span);
         let _ = writeln!(
             out,
             "{:>10} {took:>10}  {} of the {}",
-            span(asked.at),
-            visible(&asked.method),
-            asked.from
+            span(request.at),
+            visible(&request.method),
+            request.from
         );
     }
     out

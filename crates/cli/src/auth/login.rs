@@ -13,7 +13,7 @@ use super::{
 use crate::agents::AgentSpec;
 use crate::credentials;
 use crate::cx::Cx;
-use crate::error::{Failure, Result};
+use crate::error::{DetailCode, Failure, Result};
 use crate::output::Format;
 
 /// Logs in.
@@ -72,7 +72,7 @@ async fn run(cx: &Cx, spec: AgentSpec) -> Result<()> {
     if standing == Standing::LoginNeeded {
         let id = method.id().map(AuthMethodId::as_str).unwrap_or_default();
         return Err(Failure::runtime(format_args!("`{}` still requires a login after `{id}`", spec.name))
-            .detail("AUTH_FAILED"));
+            .detail(DetailCode::AuthFailed));
     }
     Ok(())
 }
@@ -86,7 +86,7 @@ async fn with_credentials(cx: &Cx, spec: &AgentSpec, credentials: BTreeMap<Strin
     match standing {
         Standing::LoginNeeded => {
             Err(Failure::runtime(format_args!("`{}` does not accept the credentials", spec.name))
-                .detail("AUTH_FAILED")
+                .detail(DetailCode::AuthFailed)
                 .hint(format!(
                     "log in in another way: attache auth login {} --method METHOD",
                     spec.argument()
@@ -180,7 +180,7 @@ async fn by_agent(cx: &Cx, spec: &AgentSpec, agent: &AgentHandle, id: &AuthMetho
     outcome.map_err(|error| {
         let required = error.is_auth_required();
         let failure = Failure::from(error).context(format_args!("`{}` does not accept the login", spec.name));
-        if required { failure } else { failure.detail("AUTH_FAILED") }
+        if required { failure } else { failure.detail(DetailCode::AuthFailed) }
     })?;
     drop(events);
     let standing = probe(cx, agent).await?;
@@ -237,7 +237,7 @@ async fn by_variables(cx: &Cx, mut spec: AgentSpec, method: &AuthMethodEnvVar) -
             spec.name,
             missing.join(", ")
         ))
-        .detail("AUTH_REQUIRED")
+        .detail(DetailCode::AuthRequired)
         .hint(format!("set them, or run `attache auth login {}` in a terminal", spec.argument())));
     }
     // With --save, variables of --env are saved as well.

@@ -7,7 +7,7 @@ use super::{Standing, clean, login_client, method_json, method_text, probe, reac
 use crate::connect::credentials as given_credentials;
 use crate::credentials;
 use crate::cx::Cx;
-use crate::error::{Failure, Result};
+use crate::error::{DetailCode, Failure, Result};
 use crate::output::Format;
 
 /// Shows the login status. The exit code is 1 if a login is needed.
@@ -79,7 +79,7 @@ async fn run(cx: &Cx) -> Result<()> {
     match standing {
         Standing::LoginNeeded => {
             let mut failure = Failure::runtime(format_args!("`{}` needs a login", spec.name))
-                .detail("AUTH_REQUIRED")
+                .detail(DetailCode::AuthRequired)
                 .hint(format!("attache auth login {}", spec.argument()));
             // The answer has been printed; only the exit code and the hint are left to say.
             failure.shown = cx.output.format != Format::Text;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use attache::wire::v1::AuthMethodTerminal;
 
 use crate::agents::{Address, AgentSpec};
-use crate::error::{Context as _, Failure, Result};
+use crate::error::{Context as _, DetailCode, Failure, Result};
 use crate::runtime::interrupted;
 
 /// How often the program is looked at.
@@ -73,7 +73,7 @@ fn failed(spec: &AgentSpec, status: ExitStatus) -> Failure {
         None => status.to_string(),
     };
     Failure::runtime(format_args!("the login of `{}` did not succeed ({how})", spec.name))
-        .detail("AUTH_FAILED")
+        .detail(DetailCode::AuthFailed)
 }
 
 /// AUTH-11: the program and the arguments that the agent is started with, then the method's; its

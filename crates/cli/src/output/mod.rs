@@ -23,7 +23,6 @@ pub(crate) use attache_term::output::{
     locale_is_unicode, quoted, revealed, show_pages, wait_unanswered, wait_unanswered_blocking,
 };
 pub(crate) use renderer::TurnRenderer;
-pub(crate) use tool::push_bounded;
 
 use crate::error::{Failure, Kind};
 use attache_term::render::style::{Colour, Line, Style};
@@ -237,7 +236,7 @@ pub(crate) fn without_secrets(failure: &Failure) -> Failure {
 
 /// Renders a failure as one line for `--format quiet`.
 fn quiet_line(failure: &Failure) -> Line {
-    let detail = failure.detail.as_ref().map(|detail| format!(" {detail}")).unwrap_or_default();
+    let detail = failure.detail.map(|detail| format!(" {}", detail.name())).unwrap_or_default();
     let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut message = one_line(&failure.message);
     if !failure.stderr.is_empty() {
@@ -253,7 +252,7 @@ fn failure_json(failure: &Failure, session: Option<&str>) -> Value {
         "origin": if failure.answered.is_some() { "acp" } else { "cli" },
         "sessionId": session.unwrap_or("unknown"),
     });
-    if let (Some(object), Some(detail)) = (data.as_object_mut(), &failure.detail) {
+    if let (Some(object), Some(detail)) = (data.as_object_mut(), failure.detail) {
         object.insert("detailCode".to_owned(), json!(detail));
     }
     if let Some(object) = data.as_object_mut().filter(|_| !failure.stderr.is_empty()) {

@@ -1,17 +1,17 @@
-//! `--format quiet`: the answer and nothing else; what it cost on stderr.
+//! `--format quiet`: only the answer; its cost on stderr.
 
 use attache::Flow;
 use attache::wire::v1::{ContentBlock, SessionNotification, SessionUpdate};
 use attache_rpc::Frame;
-use serde_json::Value;
 
 use super::renderer::Seen;
 use super::{Mark, Written};
+use crate::lenient::{Cost, PromptResult};
 use attache_term::render::style::Line;
 
 #[derive(Default)]
 pub(super) struct Quiet {
-    /// Something of the answer was printed.
+    /// Whether a part of the answer was printed.
     begun: bool,
 }
 
@@ -32,13 +32,11 @@ impl Quiet {
                 if seen.flow == Flow::In && seen.answers == Some("session/prompt") =>
             {
                 if !std::mem::take(&mut self.begun) {
-                    // Also an empty answer is a line.
+                    // An empty answer is a line, too.
                     out.stdout.line(&Line::new());
                 }
                 self.flush(out);
-                if let Ok(result) = serde_json::from_str::<Value>(result.get()) {
-                    costs(&result, out);
-                }
+                costs(PromptResult::parse(result.get()), out);
             }
             _ => {}
         }
@@ -49,24 +47,22 @@ impl Quiet {
     }
 }
 
-fn costs(result: &Value, out: &mut Written) {
-    const COUNTS: [(&str, &str); 5] = [
-        ("input", "inputTokens"),
-        ("output", "outputTokens"),
-        ("cache_read", "cachedReadTokens"),
-        ("cache_write", "cachedWriteTokens"),
-        ("total", "totalTokens"),
+fn costs(result: PromptResult, out: &mut Written) {
+    let usage = result.usage.unwrap_or_default();
+    let counts = [
+        ("input", usage.input_tokens),
+        ("output", usage.output_tokens),
+        ("cache_read", usage.cached_read_tokens),
+        ("cache_write", usage.cached_write_tokens),
+        ("total", usage.total_tokens),
     ];
-    let count = |(name, key): &(&str, &str)| {
-        let value = result.pointer(&format!("/usage/{key}")).filter(|value| value.is_number())?;
-        Some(format!("{name}={value}"))
-    };
-    let counts: Vec<String> = COUNTS.iter().filter_map(count).collect();
+    let counts = counts.into_iter().filter_map(|(name, count)| Some(format!("{name}={}", count?)));
+    let counts: Vec<String> = counts.collect();
     if !counts.is_empty() {
         out.stderr.line(&Mark::Note.then(format!("tokens: {}", counts.join(" "))));
     }
-    if let Some(amount) = result.pointer("/cost/amount").filter(|amount| amount.is_number()) {
-        let currency = result.pointer("/cost/currency").and_then(Value::as_str).unwrap_or_default();
+    if let Some(Cost { amount: Some(amount), currency }) = result.cost {
+        let currency = currency.unwrap_or_default();
         out.stderr.line(&Mark::Note.then(format!("cost: {amount} {currency}").trim_end()));
     }
 }

@@ -3,27 +3,30 @@
 use attache::Flow;
 use attache::wire::v1::{ContentBlock, SessionNotification, SessionUpdate, ToolCallUpdate};
 use attache_rpc::Frame;
-use serde_json::Value;
 
-use super::tool::{Status, Tools, block, cut, push_bounded};
+use super::tool::{Status, Tools, block, cut};
 use super::{Mark, Written, failure_document, renderer::Seen};
 use crate::error::Failure;
+use crate::lenient::PromptResult;
 use attache_term::render::style::{Colour, Line, Style};
+use attache_transcript::{BoundedText, Role};
 
-/// How much of a thought is shown.
+/// Characters of a thought that are shown.
 const THOUGHT: usize = 900;
 
 pub(super) struct Text {
     suppress_reads: bool,
     tools: Tools,
-    thought: String,
-    /// Something was written, so that a section needs a blank line before it.
+    thought: BoundedText,
+    /// Whether something was written, so that a section needs a blank line before it.
     begun: bool,
 }
 
 impl Text {
     pub(super) fn new(suppress_reads: bool) -> Self {
-        Text { suppress_reads, tools: Tools::default(), thought: String::new(), begun: false }
+        // A thought is longer in bytes than in characters, and its whitespace is trimmed.
+        let thought = BoundedText::new(Role::Thought, 8 * THOUGHT);
+        Text { suppress_reads, tools: Tools::default(), thought, begun: false }
     }
 
     pub(super) fn message(&mut self, seen: &Seen<'_>, out: &mut Written) {
@@ -33,7 +36,7 @@ impl Text {
                     self.update(notification.update, out);
                 }
             }
-            // What the agent wants from this side.
+            // Requests of the agent to this client.
             Frame::Request { method, params, .. }
                 if seen.flow == Flow::In && (method.starts_with("fs/") || method == "terminal/create") =>
             {
@@ -43,8 +46,8 @@ impl Text {
             }
             Frame::Response { outcome: Ok(result), .. } if seen.answers == Some("session/prompt") => {
                 self.flush(out);
-                let result = serde_json::from_str::<Value>(result.get()).unwrap_or_default();
-                let reason = result.get("stopReason").and_then(Value::as_str).unwrap_or("unknown");
+                let reason = PromptResult::parse(result.get()).stop_reason;
+                let reason = reason.as_deref().unwrap_or("unknown");
                 let line = Mark::Done.line(Style::DIM).with(format!(" {}", cut(reason, 80)), Style::DIM);
                 self.section(&line, out);
             }
@@ -53,20 +56,15 @@ impl Text {
     }
 
     fn update(&mut self, update: SessionUpdate, out: &mut Written) {
-        if !matches!(update, SessionUpdate::AgentThoughtChunk(_)) {
-            self.thought_over(out);
+        if self.thought.fold(&update, ContentBlock::as_text) {
+            return;
         }
+        self.thought_over(out);
         match update {
             SessionUpdate::AgentMessageChunk(chunk) => match &chunk.content {
                 ContentBlock::Text(text) => self.said(&text.text, out),
                 other => self.said(&block(other), out),
             },
-            SessionUpdate::AgentThoughtChunk(chunk) => {
-                if let ContentBlock::Text(text) = &chunk.content {
-                    // More is never shown; a long thought is not kept.
-                    push_bounded(&mut self.thought, &text.text, 8 * THOUGHT);
-                }
-            }
             SessionUpdate::ToolCall(call) => self.tool((*call).into(), out),
             SessionUpdate::ToolCallUpdate(update) => self.tool(*update, out),
             SessionUpdate::Plan(plan) => {
@@ -123,7 +121,7 @@ impl Text {
     }
 
     fn thought_over(&mut self, out: &mut Written) {
-        let thought = std::mem::take(&mut self.thought);
+        let thought = self.thought.take();
         let thought = cut(thought.replace("\r\n", "\n").trim(), THOUGHT);
         let mut lines = thought.lines();
         let Some(first) = lines.next() else { return };

@@ -1,19 +1,22 @@
-//! Tool calls in words.
+//! Tool calls as text.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, VecDeque};
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, DefaultHasher, Hash as _, Hasher as _, RandomState};
 
 use attache::Meta;
+use attache::wire::Json;
 use attache::wire::v1::{
-    ContentBlock, EmbeddedResourceResource, ToolCallContent, ToolCallLocation, ToolCallStatus,
-    ToolCallUpdate, ToolKind,
+    ContentBlock, EmbeddedResourceResource, SessionUpdate, ToolCallContent, ToolCallLocation, ToolCallStatus,
+    ToolCallUpdate,
 };
 use attache_host::policy::CommandLine;
 use attache_host::sandbox::Confinement;
+use attache_transcript::{Change, ItemKind, ToolCall, Transcript, push_bounded};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Stands for what was read and is not to be printed.
+/// Replaces output of a reading tool that is not to be printed.
 pub(super) const SUPPRESSED: &str = "[read output suppressed]";
 
 const INLINE: usize = 220;
@@ -22,7 +25,9 @@ const OUTPUT_LINES: usize = 28;
 const LOCATIONS: usize = 5;
 /// Calls that are remembered.
 const CALLS: usize = 256;
-/// Bytes of JSON that are read as such. Of more, the text is shown.
+/// Older calls that still run and are remembered until they end.
+const RETIRED: usize = 64;
+/// Most bytes of JSON that are parsed; longer JSON is shown as text.
 const PARSED: usize = 4 << 20;
 
 /// Whether a tool reads: by its kind, or, if it has none, by the first word of its title.
@@ -35,7 +40,7 @@ pub(super) fn is_read(kind: Option<&str>, title: Option<&str>) -> bool {
     head.is_some_and(|head| ["read", "cat", "open", "view"].contains(&head.to_lowercase().as_str()))
 }
 
-/// How far a call is, as it is shown.
+/// The printed status of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Status {
     Pending,
@@ -53,6 +58,10 @@ impl Status {
             Status::Failed => "failed",
         }
     }
+
+    fn is_final(self) -> bool {
+        matches!(self, Status::Completed | Status::Failed)
+    }
 }
 
 /// The printed form of a call.
@@ -64,160 +73,165 @@ pub(super) struct ToolView {
     pub(super) details: String,
 }
 
-/// The calls of a turn. Only the parts that may still be printed are kept, and only of the last calls.
+/// The calls of a turn. Updates are reduced to their printed parts, so the model stays small.
 #[derive(Default)]
 pub(super) struct Tools {
     hasher: RandomState,
-    /// Calls by the hash of their id; an id may be as long as a message.
-    calls: HashMap<u64, Tool>,
-    order: VecDeque<u64>,
+    transcript: Transcript,
+    /// Output so far, by the index of the call.
+    printed: BTreeMap<u64, Printed>,
 }
 
-impl Tools {
-    /// Applies an update. Returns what to print, if that is new.
-    pub(super) fn update(&mut self, update: ToolCallUpdate, suppress_reads: bool) -> Option<ToolView> {
-        let key = self.hasher.hash_one(update.tool_call_id.as_str());
-        if !self.calls.contains_key(&key) {
-            if self.order.len() >= CALLS {
-                self.forget_one();
-            }
-            self.order.push_back(key);
-            let title = inline(update.tool_call_id.as_str());
-            self.calls.insert(key, Tool { title, ..Tool::default() });
-        }
-        let tool = self.calls.get_mut(&key)?;
-        tool.update(update);
-        let (title, status, details) = (tool.title.clone(), tool.status(), tool.details(suppress_reads));
-        let is_new = if tool.is_final() {
-            let now = self.hasher.hash_one((&title, status.name(), &details));
-            tool.ended.replace(now) != Some(now)
-        } else {
-            !std::mem::replace(&mut tool.begun, true)
-        };
-        is_new.then_some(ToolView { title, status, details })
-    }
-
-    /// Forgets an old call, preferably one that has ended.
-    fn forget_one(&mut self) {
-        for tries in (0..8).rev() {
-            let Some(key) = self.order.pop_front() else { return };
-            if tries > 0 && self.calls.get(&key).is_some_and(|tool| !tool.is_final()) {
-                self.order.push_back(key);
-                continue;
-            }
-            self.calls.remove(&key);
-            return;
-        }
-    }
-}
-
-/// The parts of a call that may still be printed. Each part is bounded.
+/// The printed output of a call.
 #[derive(Default)]
-struct Tool {
-    title: String,
-    kind: Option<ToolKind>,
-    status: Option<ToolCallStatus>,
-    files: Option<String>,
-    input: Option<String>,
-    output: Option<Excerpt>,
-    content: Vec<Excerpt>,
-    /// What its command has printed so far, as some agents tell it beside the protocol.
+struct Printed {
+    /// Output of the call's command, which some agents report beside the protocol.
     streamed: String,
-    /// Whether it was printed when it began, and the hash of what was printed when it ended.
+    /// Whether the beginning was printed.
     begun: bool,
+    /// Hash of the end that was printed.
     ended: Option<u64>,
 }
 
-impl Tool {
-    /// TOOL-05: what is absent stays as it was.
-    fn update(&mut self, update: ToolCallUpdate) {
-        if let Some(title) = update.title.map(|title| inline(&title)).filter(|title| !title.is_empty()) {
-            self.title = title;
+impl Tools {
+    /// Applies an update. Returns the view to print, if it is new.
+    pub(super) fn update(&mut self, update: ToolCallUpdate, suppress_reads: bool) -> Option<ToolView> {
+        let streamed = update.meta.as_ref().and_then(streamed);
+        let id = inline(update.tool_call_id.as_str());
+        let update = self.reduce(update);
+        let mut change = self.transcript.change(SessionUpdate::from(update).into())?;
+        let at = match &mut change {
+            Change::ToolCall(at, _) => *at,
+            Change::ReturnToolCall(before, _) => {
+                let at = self.transcript.end();
+                if let Some(printed) = self.printed.remove(before) {
+                    self.printed.insert(at, printed);
+                }
+                at
+            }
+            Change::Push(item) => {
+                if let ItemKind::ToolCall(call) = &mut item.kind {
+                    call.state.title.get_or_insert(id);
+                }
+                self.transcript.end()
+            }
+            _ => return None,
+        };
+        self.transcript.apply(change);
+        let printed = self.printed.entry(at).or_default();
+        if let Some(text) = streamed {
+            // Only the beginning of the output is shown.
+            push_bounded(&mut printed.streamed, &text, 8 * OUTPUT_CHARS);
         }
-        self.kind = update.kind.or(self.kind);
-        self.status = update.status.or(self.status);
-        if let Some(locations) = update.locations {
-            self.files = files(&locations);
+        let view = match self.transcript.get(at).map(|item| &item.kind) {
+            Some(ItemKind::ToolCall(call)) => view(call, &printed.streamed, suppress_reads),
+            // A retired call is shown again when it ends.
+            _ => return None,
+        };
+        let is_new = if view.status.is_final() {
+            let now = self.hasher.hash_one((&view.title, view.status.name(), &view.details));
+            printed.ended.replace(now) != Some(now)
+        } else {
+            !std::mem::replace(&mut printed.begun, true)
+        };
+        self.forget();
+        is_new.then_some(view)
+    }
+
+    /// Forgets old calls. Some of those that still run are retired instead.
+    fn forget(&mut self) {
+        while self.transcript.items().len() > CALLS {
+            let is_running = matches!(self.transcript.front().map(|item| &item.kind),
+                Some(ItemKind::ToolCall(call)) if !call.is_final());
+            if is_running && self.transcript.retired() < RETIRED {
+                self.transcript.retire_front();
+            } else {
+                self.printed.remove(&self.transcript.start());
+                self.transcript.pop_front();
+            }
         }
-        if let Some(content) = update.content {
-            self.content = excerpts(&content);
+    }
+
+    /// Reduces an update to the parts that may be printed. Every part is bounded.
+    fn reduce(&self, mut update: ToolCallUpdate) -> ToolCallUpdate {
+        // An id may be as long as a message.
+        if update.tool_call_id.as_str().len() > INLINE {
+            let hash = self.hasher.hash_one(update.tool_call_id.as_str());
+            update.tool_call_id = format!("{hash:x}").into();
         }
-        if let Some(input) = update.raw_input {
-            self.input = summary(input.get());
-        }
-        if let Some(output) = update.raw_output {
-            self.output = match parsed(output.get()) {
+        update.title = update.title.map(|title| inline(&title)).filter(|title| !title.is_empty());
+        update.locations =
+            update.locations.map(|all| files(&all).map(ToolCallLocation::new).into_iter().collect());
+        update.content =
+            update.content.map(|content| excerpts(&content).iter().map(Excerpt::to_content).collect());
+        update.raw_input = update.raw_input.and_then(|input| Json::new(&summary(input.get())).ok());
+        update.raw_output = update.raw_output.and_then(|output| {
+            let excerpt = match parsed(output.get()) {
                 Some(output) => words(&output, 0).map(|text| Excerpt::new(&text)),
                 None => Some(Excerpt::new(output.get())),
             };
-        }
-        if let Some(text) = update.meta.as_ref().and_then(streamed) {
-            // Of what is printed only the beginning is shown.
-            push_bounded(&mut self.streamed, &text, 8 * OUTPUT_CHARS);
-        }
-    }
-
-    fn is_final(&self) -> bool {
-        matches!(self.status(), Status::Completed | Status::Failed)
-    }
-
-    fn status(&self) -> Status {
-        match self.status {
-            Some(ToolCallStatus::Completed) => Status::Completed,
-            Some(ToolCallStatus::Failed) => Status::Failed,
-            Some(ToolCallStatus::Pending) => Status::Pending,
-            _ => Status::Running,
-        }
-    }
-
-    /// The lines below the title.
-    fn details(&self, suppress_reads: bool) -> String {
-        let mut text = String::new();
-        let mut add = |label: &str, value: &str| {
-            text.push_str(&format!("  {label}: {value}\n"));
-        };
-        let kind = self.kind.map(|kind| kind.as_str());
-        if let Some(kind) = kind.filter(|_| self.is_final()) {
-            add("kind", kind);
-        }
-        if let Some(input) = &self.input {
-            add("input", input);
-        }
-        if let Some(files) = &self.files {
-            add("files", files);
-        }
-        if self.is_final() {
-            let output = if suppress_reads && is_read(kind, Some(&self.title)) {
-                SUPPRESSED.to_owned()
-            } else {
-                self.results()
-            };
-            if !output.is_empty() {
-                text.push_str("  output:\n");
-                for line in output.lines() {
-                    text.push_str(format!("    {line}").trim_end());
-                    text.push('\n');
-                }
-            }
-        }
-        text
-    }
-
-    /// What the call made: its output, then its content, nothing twice.
-    fn results(&self) -> String {
-        let streamed = Excerpt::new(&self.streamed);
-        let mut parts: Vec<&Excerpt> = Vec::new();
-        for part in std::iter::once(self.output.as_ref().unwrap_or(&streamed)).chain(&self.content) {
-            if part.lines > 0 && !parts.iter().any(|known| known.hash == part.hash) {
-                parts.push(part);
-            }
-        }
-        joined(&parts)
+            Json::new(&excerpt).ok()
+        });
+        update.meta = None;
+        update
     }
 }
 
+fn view(call: &ToolCall, streamed: &str, suppress_reads: bool) -> ToolView {
+    let status = match call.state.status {
+        Some(ToolCallStatus::Completed) => Status::Completed,
+        Some(ToolCallStatus::Failed) => Status::Failed,
+        Some(ToolCallStatus::Pending) => Status::Pending,
+        _ => Status::Running,
+    };
+    let title = call.title().to_owned();
+    let mut details = String::new();
+    let mut add = |label: &str, value: &str| {
+        details.push_str(&format!("  {label}: {value}\n"));
+    };
+    let kind = call.state.kind.map(|kind| kind.as_str());
+    if let Some(kind) = kind.filter(|_| status.is_final()) {
+        add("kind", kind);
+    }
+    let input = call.state.raw_input.as_ref().and_then(|input| input.parse::<Option<String>>().ok()?);
+    if let Some(input) = input {
+        add("input", &input);
+    }
+    if let Some(files) = call.locations().first() {
+        add("files", &files.path);
+    }
+    if status.is_final() {
+        let output = if suppress_reads && is_read(kind, Some(&title)) {
+            SUPPRESSED.to_owned()
+        } else {
+            results(call, streamed)
+        };
+        if !output.is_empty() {
+            details.push_str("  output:\n");
+            for line in output.lines() {
+                details.push_str(format!("    {line}").trim_end());
+                details.push('\n');
+            }
+        }
+    }
+    ToolView { title, status, details }
+}
+
+/// Returns the results of a call: its output, then its content, nothing twice.
+fn results(call: &ToolCall, streamed: &str) -> String {
+    let output = call.state.raw_output.as_ref().and_then(|output| output.parse::<Option<Excerpt>>().ok()?);
+    let mut parts: Vec<Excerpt> = Vec::new();
+    let content = call.content().iter().filter_map(Excerpt::from_content);
+    for part in std::iter::once(output.unwrap_or_else(|| Excerpt::new(streamed))).chain(content) {
+        if part.lines > 0 && !parts.iter().any(|known| known.hash == part.hash) {
+            parts.push(part);
+        }
+    }
+    joined(&parts)
+}
+
 /// The beginning of a text, as far as it can ever be shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Excerpt {
     head: String,
     /// Lines of all of it.
@@ -240,6 +254,18 @@ impl Excerpt {
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);
         Excerpt { head, lines: text.lines().count(), hash: hasher.finish() }
+    }
+
+    /// Stores the excerpt as the content of a tool call.
+    fn to_content(&self) -> ToolCallContent {
+        ContentBlock::from(serde_json::to_string(self).unwrap_or_default()).into()
+    }
+
+    fn from_content(content: &ToolCallContent) -> Option<Excerpt> {
+        match content {
+            ToolCallContent::Content(content) => serde_json::from_str(content.content.as_text()?).ok(),
+            _ => None,
+        }
     }
 }
 
@@ -264,7 +290,7 @@ fn excerpts(content: &[ToolCallContent]) -> Vec<Excerpt> {
 }
 
 /// Joins the parts with an empty line between them and cuts the result.
-fn joined(parts: &[&Excerpt]) -> String {
+fn joined(parts: &[Excerpt]) -> String {
     let lines = parts.iter().map(|part| part.lines + 1).sum::<usize>().saturating_sub(1);
     let heads: Vec<&str> = parts.iter().map(|part| part.head.as_str()).collect();
     let mut shown: String = heads.join("\n\n").lines().take(OUTPUT_LINES).collect::<Vec<_>>().join("\n");
@@ -272,15 +298,6 @@ fn joined(parts: &[&Excerpt]) -> String {
         shown.push_str(&format!("\n... ({} more lines)", lines - OUTPUT_LINES));
     }
     cut(&shown, OUTPUT_CHARS)
-}
-
-/// Appends text up to a total of `most` bytes.
-pub(crate) fn push_bounded(text: &mut String, more: &str, most: usize) {
-    let mut room = most.saturating_sub(text.len()).min(more.len());
-    while !more.is_char_boundary(room) {
-        room -= 1;
-    }
-    text.push_str(more.get(..room).unwrap_or_default());
 }
 
 fn files(locations: &[ToolCallLocation]) -> Option<String> {
@@ -307,10 +324,13 @@ fn files(locations: &[ToolCallLocation]) -> Option<String> {
     (!files.is_empty()).then(|| files.join(", "))
 }
 
-/// What a command has printed since the last update, in the words of codex-acp: `_meta.terminal_output_delta.data`.
+/// Returns the output of a command since the last update, in the format of codex-acp.
 fn streamed(meta: &Meta) -> Option<String> {
-    let delta: Value = meta.get("terminal_output_delta")?;
-    delta.get("data")?.as_str().map(str::to_owned)
+    #[derive(Deserialize)]
+    struct Delta {
+        data: String,
+    }
+    meta.get::<Delta>("terminal_output_delta").map(|delta| delta.data)
 }
 
 /// Parses JSON unless it is too large.

@@ -14,12 +14,8 @@ fn text(text: &str) -> Value {
 
 /// Bytes that are kept of all calls.
 fn kept(tools: &Tools) -> usize {
-    let of = |tool: &Tool| {
-        let excerpts = tool.content.iter().chain(&tool.output).map(|excerpt| excerpt.head.capacity());
-        let texts = [&tool.files, &tool.input].into_iter().flatten().map(String::capacity);
-        tool.title.capacity() + tool.streamed.capacity() + excerpts.chain(texts).sum::<usize>()
-    };
-    tools.calls.values().map(of).sum()
+    let calls: usize = tools.transcript.tool_calls().map(ToolCall::size).sum();
+    calls + tools.printed.values().map(|printed| printed.streamed.capacity()).sum::<usize>()
 }
 
 #[test]
@@ -40,15 +36,16 @@ fn huge_calls_and_many_calls_do_not_grow() {
         assert!(shown.unwrap().details.len() < 16 << 10);
     }
     assert!(kept(&tools) < 60 * (48 << 10), "{}", kept(&tools));
-    for number in 0..100_000 {
+    for number in 0..10_000 {
         let id = format!("call {number}");
         assert!(tools.update(update(json!({ "toolCallId": id, "title": "Read a" })), false).is_some());
     }
-    assert_eq!((tools.calls.len(), tools.order.len()), (CALLS, CALLS));
+    assert_eq!((tools.transcript.items().len(), tools.transcript.retired()), (CALLS, RETIRED));
+    assert_eq!(tools.printed.len(), CALLS + RETIRED);
 }
 
 #[test]
-fn a_call_that_goes_on_is_not_forgotten_for_those_that_are_over() {
+fn a_running_call_is_kept_longer_than_finished_ones() {
     let mut tools = Tools::default();
     tools.update(update(json!({ "toolCallId": "long", "title": "Build", "status": "in_progress" })), false);
     for number in 0..2 * CALLS {

@@ -3,10 +3,13 @@
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::{Duration, Instant};
 
-use attache::wire::v1::{PermissionOption, SessionNotification, SessionUpdate};
+use attache::wire::v1::{
+    PermissionOption, RequestPermissionOutcome, RequestPermissionResponse, SessionNotification,
+};
 use attache::{ContentBlock, Flow};
 use attache_rpc::Frame;
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::{Number, Value, json};
 
 use super::exec::{may_exec, one_shot, stoppable};
 use super::input;
@@ -15,14 +18,16 @@ use super::renderer::Renderer;
 use super::setup::SessionSetup;
 use crate::cx::Cx;
 use crate::error::{Failure, Kind, Result};
-use crate::output::{Format, push_bounded};
+use crate::lenient::{PromptResult, TokenCounts};
+use crate::output::Format;
 use crate::runtime::runtime;
 use crate::wire::Lines;
 use attache_term::render::text::{Look, inline, width};
+use attache_transcript::{BoundedText, Role};
 
-/// An agent that says nothing for this long is given up, unless something else is said.
+/// Default time limit of an agent.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// How much of an answer is shown.
+/// Characters of an answer that are shown.
 const PREVIEW: usize = 200;
 
 /// Sends one prompt to several agents.
@@ -89,24 +94,24 @@ struct Row {
     kind: Option<Kind>,
     stop_reason: Option<String>,
     time: Duration,
-    heard: Heard,
+    summary: Summary,
     error: Option<String>,
 }
 
 async fn ask(cx: &Cx, agent: &str, setup: SessionSetup, permits: &Permits, prompt: &[ContentBlock]) -> Row {
     let start = Instant::now();
-    let mut renderer = Renderer::Heard(Box::default());
+    let mut renderer = Renderer::Summary(Box::default());
     let shot = |stop| one_shot(cx, setup, permits.clone(), Vec::new(), prompt.to_vec(), &mut renderer, stop);
     let result = stoppable(shot).await;
-    let heard = match renderer {
-        Renderer::Heard(heard) => *heard,
-        _ => Heard::default(),
+    let summary = match renderer {
+        Renderer::Summary(summary) => *summary,
+        _ => Summary::default(),
     };
     let (status, kind, stop_reason, error) = match result {
         Ok(ended) => {
             let status = match ended.reason.as_str() {
                 "cancelled" => "cancelled",
-                _ if heard.denied > 0 => "permission_denied",
+                _ if summary.denied > 0 => "permission_denied",
                 _ => "ok",
             };
             (status, None, Some(ended.reason.as_str().to_owned()), None)
@@ -120,7 +125,7 @@ async fn ask(cx: &Cx, agent: &str, setup: SessionSetup, permits: &Permits, promp
             (status, Some(failure.kind), None, Some(crate::output::without_secrets(&failure).message))
         }
     };
-    Row { agent: agent.to_owned(), status, kind, stop_reason, time: start.elapsed(), heard, error }
+    Row { agent: agent.to_owned(), status, kind, stop_reason, time: start.elapsed(), summary, error }
 }
 
 fn print(cx: &Cx, rows: &[Row]) {
@@ -140,13 +145,13 @@ impl Row {
             "status": self.status,
             "stop_reason": self.stop_reason,
             "wall_ms": u64::try_from(self.time.as_millis()).unwrap_or(u64::MAX),
-            "input_tokens": self.heard.tokens("inputTokens"),
-            "output_tokens": self.heard.tokens("outputTokens"),
-            "total_tokens": self.heard.tokens("totalTokens"),
-            "final_message": preview(&self.heard.text),
+            "input_tokens": self.summary.usage.input_tokens,
+            "output_tokens": self.summary.usage.output_tokens,
+            "total_tokens": self.summary.usage.total_tokens,
+            "final_message": preview(self.summary.text.as_str()),
             "error": self.error.as_deref().map(preview),
-            "permission_requests": self.heard.asked,
-            "permission_denied": self.heard.denied,
+            "permission_requests": self.summary.asked,
+            "permission_denied": self.summary.denied,
         })
     }
 }
@@ -167,17 +172,18 @@ fn table(rows: &[Row]) -> String {
     let cells = |row: &Row| {
         let text =
             |value: Option<String>| value.filter(|value| !value.is_empty()).unwrap_or_else(|| "-".to_owned());
-        let tokens = |name: &str| text(row.heard.tokens(name).map(|count| count.to_string()));
+        let usage = &row.summary.usage;
+        let tokens = |count: &Option<Number>| text(count.as_ref().map(Number::to_string));
         vec![
             row.agent.clone(),
             row.status.to_owned(),
             row.time.as_millis().to_string(),
-            tokens("inputTokens"),
-            tokens("outputTokens"),
-            tokens("totalTokens"),
-            format!("{}/{}", row.heard.denied, row.heard.asked),
+            tokens(&usage.input_tokens),
+            tokens(&usage.output_tokens),
+            tokens(&usage.total_tokens),
+            format!("{}/{}", row.summary.denied, row.summary.asked),
             text(row.stop_reason.clone()),
-            text(Some(preview(&row.heard.text))),
+            text(Some(preview(row.summary.text.as_str()))),
             text(row.error.as_deref().map(preview)),
         ]
     };
@@ -211,23 +217,32 @@ fn preview(text: &str) -> String {
     }
 }
 
-/// Token counts that are compared.
-const COUNTS: [&str; 3] = ["inputTokens", "outputTokens", "totalTokens"];
-
 /// The result of an agent without a screen. Only hashes and beginnings of the agent's texts are
 /// kept.
-#[derive(Default)]
-pub(crate) struct Heard {
-    text: String,
-    usage: [Option<u64>; 3],
+pub(crate) struct Summary {
+    text: BoundedText,
+    usage: TokenCounts,
     asked: usize,
     denied: usize,
     hasher: RandomState,
-    /// The questions that are open, each with the options that allow what is asked for.
+    /// The open questions, each with the options that allow the action.
     open: Vec<(u64, Vec<u64>)>,
 }
 
-impl Heard {
+impl Default for Summary {
+    fn default() -> Summary {
+        Summary {
+            text: BoundedText::new(Role::Agent, 64 * PREVIEW),
+            usage: TokenCounts::default(),
+            asked: 0,
+            denied: 0,
+            hasher: RandomState::new(),
+            open: Vec::new(),
+        }
+    }
+}
+
+impl Summary {
     pub(super) fn lines(&mut self, lines: &Lines) {
         for (flow, line) in lines.iter() {
             self.line(flow, line);
@@ -235,48 +250,48 @@ impl Heard {
     }
 
     fn line(&mut self, flow: Flow, line: &[u8]) {
-        let read = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
         match Frame::parse(line, 1024) {
             Frame::Notification { method, params: Some(params) } if method == "session/update" => {
-                if let Ok(SessionNotification { update: SessionUpdate::AgentMessageChunk(chunk), .. }) =
-                    serde_json::from_str(params.get())
-                    && let Some(text) = chunk.content.as_text()
-                {
-                    push_bounded(&mut self.text, text, 64 * PREVIEW);
+                if let Ok(notification) = serde_json::from_str::<SessionNotification>(params.get()) {
+                    self.text.fold(&notification.update, ContentBlock::as_text);
                 }
             }
             Frame::Request { id, method, params: Some(params) }
                 if flow == Flow::In && method == "session/request_permission" =>
             {
                 self.asked += 1;
-                let options = read(params.get()).get("options").cloned().unwrap_or_default();
-                let options: Vec<PermissionOption> = serde_json::from_value(options).unwrap_or_default();
-                let allowing = options.iter().filter(|option| option.kind.allows());
+                let request = serde_json::from_str::<Options>(params.get()).unwrap_or_default();
+                let allowing = request.options.iter().filter(|option| option.kind.allows());
                 let allowing = allowing.map(|option| self.hasher.hash_one(option.option_id.as_str()));
                 self.open.push((self.hasher.hash_one(&id), allowing.collect()));
             }
             Frame::Response { id, outcome: Ok(result) } => {
-                let result = read(result.get());
                 let id = self.hasher.hash_one(&id);
                 if flow == Flow::In {
-                    if result.get("stopReason").is_some() {
-                        let count = |name| result.get("usage")?.get(name)?.as_u64();
-                        self.usage = COUNTS.map(count);
+                    let result = PromptResult::parse(result.get());
+                    if result.stop_reason.is_some() {
+                        self.usage = result.usage.unwrap_or_default();
                     }
                 } else if let Some(at) = self.open.iter().position(|(open, _)| *open == id) {
                     let (_, allowing) = self.open.swap_remove(at);
-                    let chosen = result.pointer("/outcome/optionId").and_then(Value::as_str);
-                    let chosen = chosen.map(|option| self.hasher.hash_one(option));
-                    let allowed = chosen.is_some_and(|chosen| allowing.contains(&chosen));
+                    let response = serde_json::from_str::<RequestPermissionResponse>(result.get());
+                    let allowed = match response.map(|response| response.outcome) {
+                        Ok(RequestPermissionOutcome::Selected(selected)) => {
+                            allowing.contains(&self.hasher.hash_one(selected.option_id.as_str()))
+                        }
+                        _ => false,
+                    };
                     self.denied += usize::from(!allowed);
                 }
             }
             _ => {}
         }
     }
+}
 
-    fn tokens(&self, name: &str) -> Option<u64> {
-        let at = COUNTS.iter().position(|known| *known == name)?;
-        self.usage.get(at).copied().flatten()
-    }
+/// The options of a permission request.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Options {
+    options: Vec<PermissionOption>,
 }

@@ -8,7 +8,7 @@ use super::protocol::SetResult;
 use super::setup::SessionSetup;
 use super::worker::Setting;
 use crate::cx::Cx;
-use crate::error::{Kind, Result};
+use crate::error::{DetailCode, Kind, Result};
 use crate::output::{Format, count};
 use crate::runtime::runtime;
 use crate::session_store::{Record, Store};
@@ -46,7 +46,7 @@ async fn send_cancel(cx: &Cx, record: &Record) -> Result<bool> {
         Ok(Reply::Cancelled(cancelled)) => Ok(cancelled),
         Ok(_) => Err(unexpected_reply()),
         // It has just ended, and its prompt with it.
-        Err(failure) if failure.detail.as_deref() == Some("OWNER_GONE") => Ok(false),
+        Err(failure) if failure.detail == Some(DetailCode::OwnerGone) => Ok(false),
         Err(failure) => Err(failure),
     }
 }

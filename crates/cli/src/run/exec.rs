@@ -20,7 +20,7 @@ use crate::client_services::ClientServices;
 use crate::config::keys;
 use crate::connect::OnStderr;
 use crate::cx::Cx;
-use crate::error::{Failure, Result};
+use crate::error::{DetailCode, Failure, Result};
 use crate::log::WireLog;
 use crate::output::{Mark, Output};
 use crate::runtime::{interrupted, runtime};
@@ -50,7 +50,7 @@ pub(super) fn may_exec(cx: &Cx) -> Result<()> {
     }
     let source = cx.config.source(&keys::EXEC);
     Err(Failure::runtime(format_args!("prompts without a session are disabled (`exec = false`, {source})"))
-        .detail("EXEC_DISABLED")
+        .detail(DetailCode::ExecDisabled)
         .hint("use a session: attache sessions new, then attache prompt"))
 }
 

@@ -12,7 +12,7 @@ use super::setup::SessionSetup;
 use super::tail::StderrTail;
 use crate::client_services::{ClientServices, GuardEvent};
 use crate::connect::{ConnectOptions, OnStderr, client, connect, explain_auth};
-use crate::error::{Context as _, Failure, Result};
+use crate::error::{Context as _, DetailCode, Failure, Result};
 use crate::session_store::Record;
 use crate::wire::Wire;
 
@@ -105,7 +105,7 @@ impl Connection {
 
     /// Adds the stderr of the agent and a hint to a failure of the agent.
     pub(crate) fn with_cause(&self, failure: Failure) -> Failure {
-        let closed = failure.detail.as_deref() == Some("AGENT_DISCONNECTED");
+        let closed = failure.detail == Some(DetailCode::AgentDisconnected);
         let failed = failure.answered.as_ref().is_some_and(|answer| answer.code == code::INTERNAL_ERROR);
         if !(closed || failed) {
             return failure;
@@ -166,7 +166,7 @@ impl Connection {
                 "the session {} cannot be restored: {reason}",
                 record.label()
             ))
-            .detail("SESSION_RESUME_REQUIRED")
+            .detail(DetailCode::SessionResumeRequired)
             .hint(
                 "it was imported, so a new one would not be the same; start one with `attache sessions new`",
             ));

@@ -25,7 +25,7 @@ use super::turn::StopCause;
 use super::worker::{PromptJob, RunningSession, Setting, Worker, note_setting};
 use crate::args::LONGEST_TIME;
 use crate::config::MOST_RETRIES;
-use crate::error::{Context as _, Failure, Result};
+use crate::error::{Context as _, DetailCode, Failure, Result};
 use crate::paths::Paths;
 use crate::runtime::{interrupted, runtime};
 use crate::session_store::{Record, Store};
@@ -150,7 +150,7 @@ async fn do_job(worker: &mut Worker, job: Job, shared: &Arc<Shared>) {
                     () = signals => Err(Failure::interrupted()),
                 }
             } else {
-                Err(Failure::runtime("cancelled before it was run").detail("CANCELLED"))
+                Err(Failure::runtime("cancelled before it was run").detail(DetailCode::Cancelled))
             };
             shared.done(&running.request);
             if let Renderer::Remote(remote) = &mut renderer {
@@ -244,7 +244,8 @@ async fn serve_prompt(
     let (tell, stop) = watch::channel(None);
     let running = Running { request: request.clone(), size, tell: Arc::new(tell), control: Arc::default() };
     let Some((place, ahead)) = shared.enqueue(&running) else {
-        let failure = Failure::runtime("too many prompts are queued in this session").detail("QUEUE_FULL");
+        let failure =
+            Failure::runtime("too many prompts are queued in this session").detail(DetailCode::QueueFull);
         return replies.refuse(failure).await;
     };
     let _ = replies.send(&Reply::Queued { request: request.clone(), ahead: ahead as u64 }).await;

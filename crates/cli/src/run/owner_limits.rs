@@ -8,10 +8,7 @@
 use attache_conn::process::guardians;
 
 use super::permits::Permits;
-use crate::error::Failure;
-
-/// Marks a refusal that a new owner would not give.
-pub(super) const NEEDS_NEW_OWNER: &str = "SESSION_NEEDS_RESTART";
+use crate::error::{DetailCode, Failure};
 
 /// The bounds of an owner.
 pub(super) struct OwnerLimits {
@@ -43,10 +40,10 @@ impl OwnerLimits {
             Ok(above) if above.iter().all(|guardian| self.guardians.contains(guardian)) => Ok(()),
             Ok(_) => {
                 Err(Failure::runtime("a command of an agent cannot use a session that it has not started")
-                    .detail(NEEDS_NEW_OWNER))
+                    .detail(DetailCode::SessionNeedsRestart))
             }
             Err(error) => Err(Failure::runtime(format_args!("the command cannot be identified: {error}"))
-                .detail(NEEDS_NEW_OWNER)),
+                .detail(DetailCode::SessionNeedsRestart)),
         }
     }
 
@@ -82,7 +79,7 @@ impl OwnerLimits {
             return Ok(());
         };
         Err(Failure::runtime(format_args!("the session's process was not started for {exceeding}"))
-            .detail(NEEDS_NEW_OWNER))
+            .detail(DetailCode::SessionNeedsRestart))
     }
 }
 
@@ -125,7 +122,7 @@ mod tests {
         assert!(own.check_permits(&with(Some(r#"{"autoDeny":[{"path":".env"}]}"#))).is_ok());
         for rules in [None, Some(r#"{"autoApprove":[{"tool":"edit"}]}"#)] {
             let refused = own.check_permits(&with(rules)).unwrap_err();
-            assert_eq!(refused.detail.as_deref(), Some(NEEDS_NEW_OWNER));
+            assert_eq!(refused.detail, Some(DetailCode::SessionNeedsRestart));
         }
     }
 

@@ -14,7 +14,7 @@ use super::renderer::{Local, Renderer};
 use super::setup::SessionSetup;
 use crate::config::{Source, keys};
 use crate::cx::Cx;
-use crate::error::{Failure, Kind, Result};
+use crate::error::{DetailCode, Failure, Kind, Result};
 use crate::output::{Format, Mark, count};
 use crate::runtime::runtime;
 use crate::session_store::{Record, Scope, Store, boundary};
@@ -143,7 +143,7 @@ async fn submit(
             _ => {}
         }
     }
-    Err(Failure::runtime("the session's process does not accept the prompt").detail("OWNER_GONE"))
+    Err(Failure::runtime("the session's process does not accept the prompt").detail(DetailCode::OwnerGone))
 }
 
 /// Shows a prompt until it ends.
@@ -182,7 +182,7 @@ async fn follow(
                 Ok(None) | Err(_) => {
                     let log = super::reach::log_file(&cx.paths, &record.id);
                     return Err(Failure::runtime("the session's process ended before the prompt did")
-                        .detail("OWNER_GONE")
+                        .detail(DetailCode::OwnerGone)
                         .hint(format!("its log: {}", log.display())));
                 }
             },

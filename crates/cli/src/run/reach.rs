@@ -8,12 +8,11 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::owner::OwnerStart;
-use super::owner_limits::NEEDS_NEW_OWNER;
 use super::permits::Permits;
 use super::protocol::{Incoming, RemoteCommand, Reply, Request};
 use super::setup::SessionSetup;
 use super::socket::{OwnerConnection, socket_path};
-use crate::error::{Context as _, Failure, Result};
+use crate::error::{Context as _, DetailCode, Failure, Result};
 use crate::paths::{Paths, private_dir};
 use crate::session_store::{Record, Store, file_name};
 use attache_conn::private;
@@ -82,7 +81,7 @@ pub(super) async fn reach_owner(
 
 /// Whether a new owner would not give this refusal.
 pub(super) fn needs_new_owner(failure: &Failure) -> bool {
-    failure.detail.as_deref() == Some(NEEDS_NEW_OWNER)
+    failure.detail == Some(DetailCode::SessionNeedsRestart)
 }
 
 /// Ends the owner if it is idle.
@@ -111,7 +110,7 @@ pub(super) async fn dismiss_idle(paths: &Paths, record: &Record) -> Result<()> {
 pub(super) async fn replace_owner(paths: &Paths, record: &Record, refusal: &Failure) -> Result<()> {
     dismiss_idle(paths, record).await.map_err(|busy| {
         let mut failure = Failure::runtime(format_args!("{}; {}", refusal.message, busy.message));
-        failure.detail = Some("SESSION_BUSY".to_owned());
+        failure.detail = Some(DetailCode::SessionBusy);
         failure.hints = busy.hints;
         failure
     })
@@ -195,7 +194,7 @@ pub(super) async fn request(link: &mut OwnerConnection, id: &str, command: Remot
             Some(Incoming::Wire(..)) => {}
             Some(Incoming::Reply(Reply::Failure(failure))) => return Err(failure),
             Some(Incoming::Reply(reply)) => return Ok(reply),
-            None => return Err(Failure::runtime("the session's process ended").detail("OWNER_GONE")),
+            None => return Err(Failure::runtime("the session's process ended").detail(DetailCode::OwnerGone)),
         }
     }
 }

@@ -28,7 +28,7 @@ pub(crate) enum Renderer {
     #[cfg(unix)]
     Remote(super::socket::RemoteRenderer),
     /// Collects the answer.
-    Heard(Box<super::compare::Heard>),
+    Summary(Box<super::compare::Summary>),
     /// Drops everything.
     #[cfg_attr(not(unix), expect(dead_code, reason = "there is no owner process here"))]
     Discard,
@@ -136,7 +136,7 @@ impl Renderer {
             Renderer::Local(local) => local.is_attended(),
             #[cfg(unix)]
             Renderer::Remote(remote) => remote.is_attended(),
-            Renderer::Heard(_) | Renderer::Discard => false,
+            Renderer::Summary(_) | Renderer::Discard => false,
         }
     }
 
@@ -151,8 +151,8 @@ impl Renderer {
             }
             #[cfg(unix)]
             Renderer::Remote(remote) => remote.lines(lines).await,
-            Renderer::Heard(heard) => {
-                heard.lines(lines);
+            Renderer::Summary(summary) => {
+                summary.lines(lines);
                 Ok(())
             }
             Renderer::Discard => Ok(()),
@@ -165,7 +165,7 @@ impl Renderer {
             Renderer::Local(local) => local.ask(ask).await,
             #[cfg(unix)]
             Renderer::Remote(remote) => remote.ask(ask).await,
-            Renderer::Heard(_) | Renderer::Discard => None,
+            Renderer::Summary(_) | Renderer::Discard => None,
         }
     }
 
@@ -175,7 +175,7 @@ impl Renderer {
             Renderer::Local(local) => local.note(text).await,
             #[cfg(unix)]
             Renderer::Remote(remote) => remote.send(Reply::Note(text.to_owned())).await,
-            Renderer::Heard(_) | Renderer::Discard => {}
+            Renderer::Summary(_) | Renderer::Discard => {}
         }
     }
 
@@ -188,7 +188,7 @@ impl Renderer {
             }
             #[cfg(unix)]
             Renderer::Remote(remote) => remote.send(Reply::Permission(notice.to_owned())).await,
-            Renderer::Heard(_) | Renderer::Discard => {}
+            Renderer::Summary(_) | Renderer::Discard => {}
         }
     }
 }
@@ -199,7 +199,7 @@ impl Person for Renderer {
             Renderer::Local(local) => local.tell(text).await,
             #[cfg(unix)]
             Renderer::Remote(remote) => remote.send(Reply::Tell(text.to_owned())).await,
-            Renderer::Heard(_) | Renderer::Discard => {}
+            Renderer::Summary(_) | Renderer::Discard => {}
         }
     }
 
@@ -208,7 +208,7 @@ impl Person for Renderer {
             Renderer::Local(local) => local.pause().await,
             #[cfg(unix)]
             Renderer::Remote(remote) => remote.send(Reply::Pause).await,
-            Renderer::Heard(_) | Renderer::Discard => {}
+            Renderer::Summary(_) | Renderer::Discard => {}
         }
     }
 
@@ -217,7 +217,7 @@ impl Person for Renderer {
             Renderer::Local(local) => local.line_for(question).await,
             #[cfg(unix)]
             Renderer::Remote(remote) => remote.line_for(question).await,
-            Renderer::Heard(_) | Renderer::Discard => None,
+            Renderer::Summary(_) | Renderer::Discard => None,
         }
     }
 
@@ -226,7 +226,7 @@ impl Person for Renderer {
             Renderer::Local(local) => local.open(url).await,
             #[cfg(unix)]
             Renderer::Remote(remote) => remote.send(Reply::Open(url.to_owned())).await,
-            Renderer::Heard(_) | Renderer::Discard => {}
+            Renderer::Summary(_) | Renderer::Discard => {}
         }
     }
 }

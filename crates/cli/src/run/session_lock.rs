@@ -7,7 +7,7 @@ use std::fs::File;
 
 use tokio::sync::mpsc;
 
-use crate::error::{Failure, Result};
+use crate::error::{DetailCode, Failure, Result};
 use crate::paths::Paths;
 use crate::session_store::{Record, Store};
 
@@ -122,7 +122,7 @@ mod unix {
                         "the session {} is open in a chat (process {pid})",
                         self.label
                     ))
-                    .detail("SESSION_IN_CHAT")
+                    .detail(DetailCode::SessionInChat)
                     .hint("prompt there, or leave the chat first"),
                 ),
             };

@@ -12,7 +12,7 @@ use attache::wire::v1::{
 };
 use attache::{Error, code};
 
-use crate::error::{Failure, Result};
+use crate::error::{DetailCode, Failure, Result};
 
 /// Switches the mode.
 pub(crate) async fn set_mode(session: &Session, mode: &str) -> Result<()> {
@@ -59,7 +59,7 @@ pub(super) async fn switch_model(
             let request = SetSessionModelRequest::new(control.id().clone(), model);
             let set = agent.request(&request).await;
             set.map(|_| ()).map_err(|error| {
-                unknown(error, "the agent offers no choice of models").detail("MODEL_UNSUPPORTED")
+                unknown(error, "the agent offers no choice of models").detail(DetailCode::ModelUnsupported)
             })
         }
         set => set.map_err(Failure::from),
@@ -90,7 +90,7 @@ pub(crate) async fn set_option(
     let Some(option) = options.iter().find(|option| option.id.as_str() == key) else {
         let known: Vec<&str> = options.iter().map(|option| option.id.as_str()).collect();
         return Err(Failure::runtime(format_args!("the agent does not offer the option `{key}`"))
-            .detail("OPTION_UNKNOWN")
+            .detail(DetailCode::OptionUnknown)
             .hint(format!("it offers: {}", known.join(", "))));
     };
     let offered: Vec<String> = match &option.kind {
@@ -157,7 +157,7 @@ async fn send_option(
         SetSessionConfigOptionRequest::new(control.id().clone(), SessionConfigId::from(key), wanted);
     let set = agent.request(&request).await;
     let set = set.map_err(|error| unknown(error, "this agent offers no options"));
-    Ok(set.map_err(|failure| failure.detail("OPTION_UNKNOWN"))?.config_options.into())
+    Ok(set.map_err(|failure| failure.detail(DetailCode::OptionUnknown))?.config_options.into())
 }
 
 /// An agent that does not know the method has nothing to choose from; anything else it says itself.

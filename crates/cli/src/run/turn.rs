@@ -16,7 +16,7 @@ use super::ask::Ask;
 use super::permits::Permits;
 use super::renderer::View;
 use crate::client_services::GuardEvent;
-use crate::error::{Failure, Kind, Result};
+use crate::error::{DetailCode, Failure, Kind, Result};
 use crate::forms::{self, Outcome};
 use crate::tool_call::complete_request;
 
@@ -215,7 +215,7 @@ impl Running<'_, '_> {
             (Some(Cause::Unattended(why)), _) => Err(Failure::new(Kind::PromptUnavailable, why)
                 .hint("run in a terminal to be asked, or allow it beforehand with --approve-reads, --approve-all or --permission-policy")),
             (Some(Cause::Budget(exceeded)), _) => {
-                Err(Failure::runtime(format_args!("the turn was cancelled: {exceeded}")).detail("BUDGET_EXCEEDED"))
+                Err(Failure::runtime(format_args!("the turn was cancelled: {exceeded}")).detail(DetailCode::BudgetExceeded))
             }
             // A turn that ended in time counts.
             (Some(Cause::Time(limit)), _) if !finished => {

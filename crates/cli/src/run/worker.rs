@@ -18,7 +18,7 @@ use super::settings::{model_option_id, set_mode, set_model, set_option};
 use super::setup::SessionSetup;
 use super::turn::{Ended, Stop, Task, late, run, stopped, timed_out};
 use crate::client_services::ClientServices;
-use crate::error::{Failure, Result};
+use crate::error::{DetailCode, Failure, Result};
 use crate::paths::Paths;
 use crate::session_store::{Record, Recorder, Store};
 use crate::time::now;
@@ -128,7 +128,7 @@ impl Worker {
                 "the session has had {}; the limit is {limit}",
                 crate::output::count(record.turns, "turn")
             ))
-            .detail("BUDGET_EXCEEDED"));
+            .detail(DetailCode::BudgetExceeded));
         }
         let limit = work.permits.timeout.unwrap_or_default();
         let deadline = work.permits.timeout.and_then(|timeout| Instant::now().checked_add(timeout));

@@ -1,73 +1,131 @@
-//! A session as one file, to be taken up on another machine.
+//! A session as one file, for another machine.
 
 use std::path::{Path, PathBuf};
 
 use attache_conn::private;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Record, Scope, Store};
+use super::{HistoryLine, Record, Scope, Store};
 use crate::error::{Context as _, Failure, Result};
 use crate::paths::home;
 use crate::time::now;
 
 const FORMAT: &str = "attache-session";
 
-/// An archive that acpx wrote, in the shape of ours: the same members by other names.
-fn from_acpx(archive: &Value) -> Option<Value> {
-    if archive.get("format_version")?.as_u64()? != 1 {
-        return None;
-    }
-    let session = archive.get("session")?;
-    let state = session.get("state")?;
-    let mut record = Map::new();
-    let mut put = |ours: &str, value: Option<&Value>| {
-        if let Some(value) = value.filter(|value| !value.is_null()) {
-            record.insert(ours.to_owned(), value.clone());
-        }
-    };
-    for (ours, theirs) in [
-        ("acpxRecordId", "/acpx_record_id"),
-        ("acpSessionId", "/acp_session_id"),
-        ("agentSessionId", "/agent_session_id"),
-        ("agentCommand", "/agent_command"),
-        ("cwd", "/cwd"),
-        ("name", "/name"),
-        ("title", "/title"),
-        ("createdAt", "/created_at"),
-        ("lastUsedAt", "/last_used_at"),
-        ("lastPromptAt", "/last_prompt_at"),
-        ("desiredModeId", "/acpx/desired_mode_id"),
-        ("desiredModelId", "/acpx/desired_model_id"),
-        ("desiredConfigOptions", "/acpx/desired_config_options"),
-    ] {
-        put(ours, state.pointer(theirs));
-    }
-    // A word is the name of an agent, anything else its command.
-    let agent = session.get("agent").and_then(Value::as_str);
-    let known = agent.filter(|name| !name.contains(|letter: char| letter.is_whitespace() || letter == '/'));
-    put("agentName", known.map(Value::from).as_ref());
-    // Relative to the home directory, unless the session was elsewhere.
-    let relative =
-        session.get("cwd_relative").filter(|cwd| cwd.as_str().is_some_and(|cwd| !cwd.starts_with('/')));
-    put("cwdFromHome", relative);
-    let history: Vec<Value> = archive.get("history")?.as_array()?.iter().map(stamped).collect();
-    let turns = history.iter().filter(|line| line.get("method") == Some(&json!("session/prompt"))).count();
-    record.insert("turns".to_owned(), json!(turns));
-    Some(json!({ "format": FORMAT, "session": record, "history": history }))
+/// An archive of this program.
+#[derive(Deserialize)]
+struct Archive {
+    format: String,
+    #[serde(default)]
+    session: Value,
+    #[serde(default)]
+    history: Vec<Value>,
 }
 
-/// Our histories mark a prompt and its answer by when they were sent; acpx does not say.
-fn stamped(line: &Value) -> Value {
-    let mut line = line.clone();
-    let ends =
-        line.get("method") == Some(&json!("session/prompt")) || line.pointer("/result/stopReason").is_some();
-    if let Some(map) = line.as_object_mut().filter(|_| ends) {
+/// An archive of acpx, version 1.
+#[derive(Deserialize)]
+struct AcpxArchive {
+    format_version: u64,
+    session: AcpxSession,
+    history: Vec<Value>,
+}
+
+#[derive(Deserialize)]
+struct AcpxSession {
+    /// The name of an agent or its command.
+    agent: Option<String>,
+    /// Relative to the home directory, unless the session was elsewhere.
+    cwd_relative: Option<String>,
+    state: Value,
+}
+
+#[derive(Deserialize)]
+struct AcpxState {
+    acpx_record_id: String,
+    acp_session_id: String,
+    agent_session_id: Option<String>,
+    agent_command: String,
+    cwd: PathBuf,
+    name: Option<String>,
+    title: Option<String>,
+    created_at: String,
+    last_used_at: String,
+    last_prompt_at: Option<String>,
+    #[serde(default)]
+    acpx: AcpxSettings,
+}
+
+#[derive(Default, Deserialize)]
+struct AcpxSettings {
+    desired_mode_id: Option<String>,
+    desired_model_id: Option<String>,
+    desired_config_options: Option<Map<String, Value>>,
+}
+
+/// A session to be imported.
+struct Imported {
+    /// `None` if the record is incomplete.
+    record: Option<Record>,
+    cwd_from_home: Option<String>,
+    history: Vec<Value>,
+}
+
+impl Imported {
+    /// Reads an archive of either program; `None` if it is not one.
+    fn read(archive: &Value) -> Option<Imported> {
+        match AcpxArchive::deserialize(archive) {
+            Ok(acpx) if acpx.format_version == 1 => return Some(Imported::from_acpx(acpx)),
+            _ => {}
+        }
+        let Archive { format, mut session, history } = Archive::deserialize(archive).ok()?;
+        if format != FORMAT {
+            return None;
+        }
+        let relative = session.as_object_mut().and_then(|map| map.remove("cwdFromHome"));
+        let cwd_from_home = relative.and_then(|relative| relative.as_str().map(str::to_owned));
+        Some(Imported { record: Record::from_json(session), cwd_from_home, history })
+    }
+
+    fn from_acpx(archive: AcpxArchive) -> Imported {
+        let AcpxArchive { session, mut history, .. } = archive;
+        let turns = history.iter_mut().map(stamp).filter(|is_prompt| *is_prompt).count();
+        let is_name = |name: &String| !name.contains(|letter: char| letter.is_whitespace() || letter == '/');
+        let record = AcpxState::deserialize(session.state).ok().map(|state| Record {
+            id: state.acpx_record_id,
+            session_id: state.acp_session_id,
+            agent_session: state.agent_session_id,
+            agent: session.agent.filter(is_name),
+            agent_command: state.agent_command,
+            cwd: state.cwd,
+            name: state.name,
+            title: state.title,
+            created_at: state.created_at,
+            last_used_at: state.last_used_at,
+            last_prompt_at: state.last_prompt_at,
+            turns: turns as u64,
+            mode: state.acpx.desired_mode_id,
+            model: state.acpx.desired_model_id,
+            options: state.acpx.desired_config_options.unwrap_or_default(),
+            ..Record::default()
+        });
+        let cwd_from_home = session.cwd_relative.filter(|cwd| !cwd.starts_with('/'));
+        Imported { record, cwd_from_home, history }
+    }
+}
+
+/// Marks a prompt and its response, whose times acpx does not record. Returns whether the line is a prompt.
+fn stamp(line: &mut Value) -> bool {
+    let read = HistoryLine::deserialize(&*line).unwrap_or_default();
+    let is_prompt = read.method.as_deref() == Some("session/prompt");
+    if let Some(map) = line.as_object_mut().filter(|_| is_prompt || read.stop_reason().is_some()) {
         map.entry("at").or_insert(Value::Null);
     }
-    line
+    is_prompt
 }
 
-/// Writes a session to a file, also while it is in use: what was said so far. The directory is written relative to the user's home, so that it fits another machine.
+/// Writes a session to a file, even while it is in use. The directory is written relative to the
+/// user's home, so that it fits another machine.
 pub(crate) fn export(store: &Store, record: &Record, output: &Path) -> Result<()> {
     let history = store.history(&record.id).lines().context("the history")?;
     let mut copy = record.to_json();
@@ -88,7 +146,7 @@ pub(crate) fn export(store: &Store, record: &Record, output: &Path) -> Result<()
     private::write(output, format!("{archive:#}\n").as_bytes()).context("the archive")
 }
 
-/// Takes a session over from a file.
+/// Imports a session from a file.
 pub(crate) fn import(
     store: &Store,
     archive: &Path,
@@ -97,26 +155,17 @@ pub(crate) fn import(
     cwd: Option<PathBuf>,
 ) -> Result<Record> {
     let text = std::fs::read(archive).context(archive.display())?;
-    let mut value: Value = serde_json::from_slice(&text)
+    let value: Value = serde_json::from_slice(&text)
         .map_err(|error| Failure::usage(format_args!("{} is not an archive: {error}", archive.display())))?;
-    if let Some(theirs) = from_acpx(&value) {
-        value = theirs;
-    }
-    if value.get("format").and_then(Value::as_str) != Some(FORMAT) {
+    let Some(Imported { record, cwd_from_home, history }) = Imported::read(&value) else {
         return Err(Failure::usage(format_args!("{} is not an archive of a session", archive.display())));
-    }
-    let mut session = value.get_mut("session").map(Value::take).unwrap_or_default();
-    let relative = session.as_object_mut().and_then(|map| map.remove("cwdFromHome"));
-    let history = match value.get_mut("history").map(Value::take) {
-        Some(Value::Array(history)) => history,
-        _ => Vec::new(),
     };
-    let Some(mut record) = Record::from_json(session) else {
+    let Some(mut record) = record else {
         return Err(Failure::usage(format_args!("the session in {} is incomplete", archive.display())));
     };
     if let Some(cwd) = cwd {
         record.cwd = cwd;
-    } else if let Some(relative) = relative.as_ref().and_then(Value::as_str) {
+    } else if let Some(relative) = cwd_from_home {
         record.cwd = home().join(relative);
     }
     if let Some(name) = name {
@@ -139,7 +188,7 @@ pub(crate) fn import(
         ))
         .hint("give another name with --name, or another directory with --cwd"));
     }
-    // The history first: a session is found when all of it is there.
+    // The history first: a session must not be found before it is complete.
     store.history(&record.id).write(&history, &store.mask()).context("the history")?;
     store.add(&record, &scope, &now)?;
     Ok(record)

@@ -1,15 +1,16 @@
 //! Reads a history message by message.
 //!
-//! A history may be larger than the memory, so it is neither read as a whole nor folded into a
-//! transcript, which keeps everything.
+//! A history may be larger than the memory, so only the beginning of each message is kept.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader};
 use std::path::Path;
 
+use attache::wire::v1::ContentBlock;
+use attache_transcript::{BoundedText, Role, push_bounded};
 use serde_json::Value;
 
-use crate::output::push_bounded;
+use super::line::{Entry, HistoryLine};
 
 /// Bytes of a message that are shown.
 const LONGEST: usize = 1 << 20;
@@ -31,53 +32,46 @@ pub(crate) fn read(path: &Path, mut each: impl FnMut(Message)) -> io::Result<()>
     };
     let mut reader = BufReader::new(file);
     let mut line = Vec::new();
-    let mut open: Option<Message> = None;
+    // MSG-04: the messages of the agent in one turn are shown as one.
+    let mut answer = BoundedText::new(Role::Agent, LONGEST);
     let mut at = None;
-    let mut done = |message: Option<Message>| {
-        message.filter(|message| !message.text.trim().is_empty()).into_iter().for_each(&mut each);
+    let mut done = |role, at: &Option<String>, text: String| {
+        if !text.trim().is_empty() {
+            each(Message { role, at: at.clone(), text });
+        }
     };
     while reader.read_until(b'\n', &mut line)? > 0 {
         // A half-written line is skipped.
-        if let Ok(value) = serde_json::from_slice::<Value>(&line) {
-            let method = value.get("method").and_then(Value::as_str);
-            if method == Some("session/prompt") {
-                done(open.take());
-                at = value.get("at").and_then(Value::as_str).map(str::to_owned);
-                let blocks = value.pointer("/params/prompt").and_then(Value::as_array);
-                let mut text = String::new();
-                for (number, part) in blocks.into_iter().flatten().filter_map(block_text).enumerate() {
-                    push_bounded(&mut text, if number > 0 { " " } else { "" }, LONGEST);
-                    push_bounded(&mut text, part, LONGEST);
+        if let Some(line) = HistoryLine::parse(&line) {
+            match line.entry() {
+                Entry::Prompt(blocks) => {
+                    done("assistant", &at, answer.take());
+                    at = line.at.as_ref().and_then(Value::as_str).map(str::to_owned);
+                    let mut text = String::new();
+                    for (number, part) in blocks.iter().filter_map(block_text).enumerate() {
+                        push_bounded(&mut text, if number > 0 { " " } else { "" }, LONGEST);
+                        push_bounded(&mut text, part, LONGEST);
+                    }
+                    done("user", &at, text);
                 }
-                done(Some(Message { role: "user", at: at.clone(), text }));
-            } else if method == Some("session/update")
-                && let Some(update) = value.pointer("/params/update")
-                && update.get("sessionUpdate").and_then(Value::as_str) == Some("agent_message_chunk")
-                && let Some(text) = update.get("content").and_then(block_text)
-            {
-                // MSG-04: another kind of chunk begins a new message.
-                let open = open.get_or_insert_with(|| Message {
-                    role: "assistant",
-                    at: at.clone(),
-                    text: String::new(),
-                });
-                push_bounded(&mut open.text, text, LONGEST);
+                Entry::Update(update) => _ = answer.fold(&update, block_text),
+                Entry::Other => {}
             }
         }
         line.clear();
         line.shrink_to(LONGEST);
     }
-    done(open);
+    done("assistant", &at, answer.take());
     Ok(())
 }
 
-/// Returns the text of a content block, or a word for what it is. Blocks are read as they were recorded, complete or not.
-fn block_text(block: &Value) -> Option<&str> {
-    match block.get("type")?.as_str()? {
-        "text" => block.get("text")?.as_str(),
-        "resource_link" => block.get("title").or_else(|| block.get("name"))?.as_str(),
-        "image" => Some("[image]"),
-        "audio" => Some("[audio]"),
+/// Returns the text of a content block, or a word for its type.
+fn block_text(block: &ContentBlock) -> Option<&str> {
+    match block {
+        ContentBlock::Text(text) => Some(&text.text),
+        ContentBlock::ResourceLink(link) => Some(link.title.as_ref().unwrap_or(&link.name)),
+        ContentBlock::Image(_) => Some("[image]"),
+        ContentBlock::Audio(_) => Some("[audio]"),
         _ => None,
     }
 }
@@ -90,8 +84,8 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn messages_are_put_together_and_none_is_kept_whole() {
-        let prompt = |text: &str| json!({ "method": "session/prompt", "at": "now", "params": { "prompt": [{ "type": "text", "text": text }, { "type": "image" }] } });
+    fn chunks_become_messages_of_bounded_length() {
+        let prompt = |text: &str| json!({ "method": "session/prompt", "at": "now", "params": { "prompt": [{ "type": "text", "text": text }, { "type": "image", "data": "", "mimeType": "image/png" }] } });
         let chunk = |kind: &str, text: &str| json!({ "method": "session/update", "params": { "update": { "sessionUpdate": kind, "content": { "type": "text", "text": text } } } });
         let huge = "y".repeat(LONGEST);
         let lines = [

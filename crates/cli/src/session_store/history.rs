@@ -9,6 +9,7 @@ use attache_host::secrets::Mask;
 use serde_json::Value;
 
 use super::conversation::Message;
+use super::line::HistoryLine;
 use super::recorder::Recorder;
 
 /// The history file of a session.
@@ -41,6 +42,11 @@ impl History {
 
     /// Returns the raw lines as JSON.
     pub(crate) fn lines(&self) -> io::Result<Vec<Value>> {
+        self.parsed(|line| serde_json::from_slice(line).ok())
+    }
+
+    /// Returns the lines that `parse` can read.
+    fn parsed<T>(&self, parse: impl Fn(&[u8]) -> Option<T>) -> io::Result<Vec<T>> {
         let file = match File::open(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -51,9 +57,7 @@ impl History {
         let mut line = Vec::new();
         while reader.read_until(b'\n', &mut line)? > 0 {
             // A half-written line is skipped.
-            if let Ok(value) = serde_json::from_slice(&line) {
-                all.push(value);
-            }
+            all.extend(parse(&line));
             line.clear();
         }
         Ok(all)
@@ -71,7 +75,7 @@ impl History {
 
     /// Returns the conversation in the format of acpx.
     pub(crate) fn messages(&self) -> io::Result<Value> {
-        Ok(super::messages::messages(&self.lines()?))
+        Ok(super::messages::messages(self.parsed(HistoryLine::parse)?.into_iter()))
     }
 
     /// Calls `each` with the messages of the user and the agent, in order.

@@ -2,34 +2,27 @@
 
 use std::collections::HashMap;
 
-use attache::wire::v1::{ContentBlock, SessionUpdate, ToolCallContent, ToolCallStatus};
+use attache::wire::v1::{ContentBlock, ToolCallContent, ToolCallStatus};
 use attache_transcript::{Event, ItemKind, Role, ToolCall, Transcript};
-use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
-/// Folds the raw lines of a history.
-pub(super) fn messages(lines: &[Value]) -> Value {
+use super::line::{Entry, HistoryLine};
+use crate::lenient::TokenCounts;
+
+/// Folds the lines of a history.
+pub(super) fn messages(lines: impl Iterator<Item = HistoryLine>) -> Value {
     let mut transcript = Transcript::default();
     let mut ids: HashMap<u64, Value> = HashMap::new();
     let mut usage = None;
     for line in lines {
-        match line.get("method").and_then(Value::as_str) {
-            Some("session/prompt") => {
-                let id = line.get("request").or_else(|| line.get("at")).cloned().unwrap_or_default();
-                ids.insert(transcript.end(), id);
-                let blocks = line.pointer("/params/prompt").and_then(Value::as_array);
-                let blocks =
-                    blocks.into_iter().flatten().filter_map(|block| ContentBlock::deserialize(block).ok());
-                transcript.fold(Event::Prompt(blocks.collect()));
+        match line.entry() {
+            Entry::Prompt(blocks) => {
+                ids.insert(transcript.end(), line.request.or(line.at).unwrap_or_default());
+                transcript.fold(Event::Prompt(blocks));
             }
-            Some("session/update") => {
-                let update = line.pointer("/params/update").map(SessionUpdate::deserialize);
-                if let Some(Ok(update)) = update {
-                    transcript.fold(update.into());
-                }
-            }
-            _ => {
-                if let Some(counts) = line.pointer("/result/usage") {
+            Entry::Update(update) => transcript.fold((*update).into()),
+            Entry::Other => {
+                if let Some(counts) = line.result().and_then(|result| result.usage) {
                     usage = tokens(counts);
                 }
             }
@@ -124,18 +117,16 @@ fn block(block: &ContentBlock) -> Value {
     }
 }
 
-fn tokens(usage: &Value) -> Option<Value> {
-    let names = [
-        ("inputTokens", "input_tokens"),
-        ("outputTokens", "output_tokens"),
-        ("cachedReadTokens", "cache_read_input_tokens"),
-        ("cachedWriteTokens", "cache_creation_input_tokens"),
-        ("totalTokens", "total_tokens"),
+fn tokens(usage: TokenCounts) -> Option<Value> {
+    let counts = [
+        ("input_tokens", usage.input_tokens),
+        ("output_tokens", usage.output_tokens),
+        ("cache_read_input_tokens", usage.cached_read_tokens),
+        ("cache_creation_input_tokens", usage.cached_write_tokens),
+        ("total_tokens", usage.total_tokens),
     ];
-    let members = names.iter().filter_map(|(theirs, ours)| {
-        let count = usage.get(theirs).filter(|count| count.is_number())?;
-        Some(((*ours).to_owned(), count.clone()))
-    });
+    let members =
+        counts.into_iter().filter_map(|(name, count)| Some((name.to_owned(), Value::Number(count?))));
     let members: Map<String, Value> = members.collect();
     (!members.is_empty()).then_some(Value::Object(members))
 }
@@ -163,7 +154,8 @@ mod tests {
             chunk("agent_message_chunk", "llo"),
             json!({ "id": 1, "result": { "stopReason": "end_turn", "usage": { "totalTokens": 5 } } }),
         ];
-        let value = messages(&lines);
+        let lines = lines.iter().filter_map(|line| HistoryLine::parse(line.to_string().as_bytes()));
+        let value = messages(lines);
         assert_eq!(value["messages"][0], json!({ "User": { "id": "r1", "content": [{ "Text": "hi" }] } }));
         let agent = &value["messages"][1]["Agent"];
         assert_eq!(agent["content"][0]["Thinking"]["text"], "let me see");

@@ -5,11 +5,13 @@
 //! line, to which only the process that owns the session appends.
 //!
 //! `record.rs` is a record, `store.rs` finds and changes them, `history.rs` is the history, which `recorder.rs` writes
-//! without secrets and `conversation.rs` and `messages.rs` read; `archive.rs` moves a session elsewhere.
+//! without secrets and `conversation.rs` and `messages.rs` read line by line (`line.rs`); `archive.rs` moves a session
+//! elsewhere.
 
 mod archive;
 mod conversation;
 mod history;
+mod line;
 mod messages;
 mod record;
 mod recorder;
@@ -17,6 +19,7 @@ mod store;
 
 pub(crate) use archive::{export, import};
 pub(crate) use conversation::Message;
+pub(crate) use line::{HistoryLine, without_stamps};
 pub(crate) use record::Record;
 pub(crate) use recorder::Recorder;
 pub(crate) use store::{Scope, Store, boundary};

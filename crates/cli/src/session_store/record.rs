@@ -70,7 +70,7 @@ pub(crate) struct Record {
     pub(crate) disconnect_reason: Option<String>,
     /// Members that a newer version wrote.
     #[serde(flatten)]
-    rest: Map<String, Value>,
+    pub(super) rest: Map<String, Value>,
 }
 
 impl Record {

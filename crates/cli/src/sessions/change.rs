@@ -8,7 +8,7 @@ use serde_json::json;
 use super::start::{note, with_agent};
 use super::{find, result};
 use crate::cx::{Cx, absolute};
-use crate::error::{Failure, Result};
+use crate::error::{DetailCode, Failure, Result};
 use crate::output::{Format, count as plural};
 use crate::run::SessionSetup;
 use crate::runtime::runtime;
@@ -82,7 +82,9 @@ pub(crate) fn fork(cx: &Cx) -> Result<()> {
     let mut copy = runtime(async {
         with_agent(cx, setup, async |connection, _| {
             let Some(forking) = connection.agent.forker() else {
-                return Err(Failure::runtime("this agent cannot copy sessions").detail("FORK_UNSUPPORTED"));
+                return Err(
+                    Failure::runtime("this agent cannot copy sessions").detail(DetailCode::ForkUnsupported)
+                );
             };
             // FORK-02: the agent must know the session, so it is restored first.
             let session =

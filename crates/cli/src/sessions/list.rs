@@ -1,11 +1,15 @@
 //! `sessions list`
 
-use attache::wire::v1::ListSessionsRequest;
-use serde_json::{Value, json};
+use std::path::PathBuf;
+
+use attache::Meta;
+use attache::wire::v1::{ListSessionsRequest, ListSessionsResponse, SessionInfo};
+use serde::Serialize;
+use serde_json::json;
 
 use super::start::{as_json, with_agent};
 use crate::cx::{Cx, absolute};
-use crate::error::{Failure, Result};
+use crate::error::{DetailCode, Failure, Result};
 use crate::output::Format;
 use crate::run::SessionSetup;
 use crate::runtime::runtime;
@@ -45,7 +49,7 @@ pub(crate) fn list(cx: &Cx) -> Result<()> {
         .await
     });
     match answer {
-        Ok(Some(page)) => print_page(cx, &json!(page), cursor, filter.map(|dir| json!(dir))),
+        Ok(Some(page)) => print_page(cx, &page, cursor, filter),
         Ok(None) if filtered => {
             return Err(Failure::runtime(
                 "this agent cannot list its sessions, so there is nothing to filter",
@@ -53,8 +57,13 @@ pub(crate) fn list(cx: &Cx) -> Result<()> {
             .hint("`attache sessions list --local` lists the recorded sessions"));
         }
         Ok(None) => print_records(cx, &store.of_agent(&scope)?),
-        // An agent that is not installed any more has records all the same.
-        Err(failure) if failure.detail.as_deref().is_some_and(|detail| detail.starts_with("AGENT_SPAWN")) => {
+        // An agent that is not installed any more still has records.
+        Err(failure)
+            if matches!(
+                failure.detail,
+                Some(DetailCode::AgentSpawnEnoent | DetailCode::AgentSpawnFailed)
+            ) =>
+        {
             cx.output.note(format_args!("{failure}; these are the records"));
             print_records(cx, &store.of_agent(&scope)?);
         }
@@ -83,40 +92,43 @@ fn print_records(cx: &Cx, records: &[Record]) {
     }
 }
 
-fn print_page(cx: &Cx, page: &Value, cursor: Option<String>, cwd: Option<Value>) {
-    let sessions = page.get("sessions").and_then(Value::as_array).cloned().unwrap_or_default();
-    let next = page.get("nextCursor").and_then(Value::as_str);
-    let text =
-        |session: &Value, key: &str| session.get(key).and_then(Value::as_str).unwrap_or("-").to_owned();
+/// A page of an agent's sessions as JSON.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Page<'a> {
+    source: &'static str,
+    sessions: &'a [SessionInfo],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cwd: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<&'a str>,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<&'a Meta>,
+}
+
+fn print_page(cx: &Cx, page: &ListSessionsResponse, cursor: Option<String>, cwd: Option<PathBuf>) {
+    let sessions = &page.sessions;
+    let next_cursor = page.next_cursor.as_deref();
     match cx.output.format {
         Format::Json => {
-            let mut value = json!({ "source": "agent", "sessions": sessions });
-            if let Some(object) = value.as_object_mut() {
-                let meta = page.get("_meta").cloned();
-                let more = [
-                    ("cursor", cursor.map(Value::from)),
-                    ("cwd", cwd),
-                    ("nextCursor", next.map(Value::from)),
-                    ("_meta", meta),
-                ];
-                for (key, value) in more {
-                    object.extend(value.map(|value| (key.to_owned(), value)));
-                }
-            }
-            cx.output.json(&value);
+            let page = Page { source: "agent", sessions, cursor, cwd, next_cursor, meta: page.meta.as_ref() };
+            cx.output.json(&json!(page));
         }
-        Format::Quiet => sessions.iter().for_each(|session| cx.output.row(text(session, "sessionId"))),
+        Format::Quiet => sessions.iter().for_each(|session| cx.output.row(&session.session_id)),
         Format::Text => {
             if sessions.is_empty() {
                 cx.output.line("No sessions");
             }
-            for session in &sessions {
-                let meta = session.get("_meta").map_or_else(|| "-".to_owned(), Value::to_string);
-                let [id, title, cwd, at] =
-                    ["sessionId", "title", "cwd", "updatedAt"].map(|key| text(session, key));
+            for session in sessions {
+                let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+                let meta = session.meta.as_ref().map_or("-", |meta| meta.as_json().get());
+                let (id, title) = (&session.session_id, or_dash(&session.title));
+                let (cwd, at) = (&session.cwd, or_dash(&session.updated_at));
                 cx.output.row(format_args!("{id}\t{title}\t{cwd}\t{at}\t{meta}"));
             }
-            if let Some(next) = next {
+            if let Some(next) = next_cursor {
                 cx.output.line(format_args!("Next cursor: {next}"));
             }
         }

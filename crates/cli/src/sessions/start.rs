@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::result;
 use crate::client_services::ClientServices;
 use crate::cx::Cx;
-use crate::error::{Failure, Result};
+use crate::error::{DetailCode, Failure, Result};
 use crate::output::Format;
 use crate::run::{Connection, Permits, Restored, SessionSetup, note_session};
 use crate::runtime::{interrupted, runtime};
@@ -112,9 +112,8 @@ pub(crate) fn add(store: &Store, record: &mut Record, scope: &Scope, again: bool
 async fn take_over(connection: &Connection, id: &str) -> Result<Session> {
     match connection.find_session(id).await {
         Some(Ok((session, Restored::Resumed | Restored::Loaded))) => Ok(session),
-        Some(Ok(_)) | None => {
-            Err(Failure::runtime("this agent cannot resume stored sessions").detail("RESUME_UNSUPPORTED"))
-        }
+        Some(Ok(_)) | None => Err(Failure::runtime("this agent cannot resume stored sessions")
+            .detail(DetailCode::ResumeUnsupported)),
         Some(Err(error)) => {
             Err(Failure::from(error).context(format_args!("the session `{id}` cannot be resumed")))
         }

@@ -1,24 +1,25 @@
 //! `sessions watch`: follows a session without taking part in it.
 //!
 //! All of it comes from the history, which the process that owns the session appends to. Every
-//! event has a cursor, from which watching can go on later.
+//! event has a cursor, from which watching can resume later.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
 use std::time::Duration;
 
 use attache::Flow;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 
 use super::find;
 use crate::cx::Cx;
-use crate::error::{Context as _, Failure, Result};
+use crate::error::{Context as _, DetailCode, Failure, Result};
 use crate::output::{Format, TurnRenderer};
 use crate::runtime::{interrupted, runtime};
-use crate::session_store::{Record, Store, hash};
+use crate::session_store::{HistoryLine, Record, Store, hash, without_stamps};
 use attache_term::render::style::Line;
 
-/// How often the history is looked at.
+/// Interval of reading the history.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Requests that are remembered until their answer comes; a connection has no more open.
@@ -48,12 +49,14 @@ fn cursor(record: &str, sequence: u64) -> String {
 fn place(text: &str, record: &Record) -> Result<u64> {
     let wrong = || {
         Failure::usage(format_args!("`{text}` is not a cursor of this command"))
-            .detail("WATCH_CURSOR_INVALID")
+            .detail(DetailCode::WatchCursorInvalid)
     };
     let (session, sequence) = text.rsplit_once('-').ok_or_else(wrong)?;
     let sequence = sequence.parse().map_err(|_| wrong())?;
     if session != format!("{:016x}", hash(&record.id)) {
-        return Err(Failure::usage("the cursor belongs to another session").detail("WATCH_CURSOR_FOREIGN"));
+        return Err(
+            Failure::usage("the cursor belongs to another session").detail(DetailCode::WatchCursorForeign)
+        );
     }
     Ok(sequence)
 }
@@ -62,7 +65,7 @@ struct Watch<'a> {
     cx: &'a Cx,
     store: Store,
     id: String,
-    /// As far as the history was read.
+    /// Bytes of the history that were read.
     offset: u64,
     sequence: u64,
     /// Events up to this one are known already.
@@ -99,7 +102,7 @@ impl<'a> Watch<'a> {
             }
             if first && self.after > self.sequence {
                 return Err(Failure::usage("the cursor is beyond the end of this session")
-                    .detail("WATCH_CURSOR_FUTURE"));
+                    .detail(DetailCode::WatchCursorFuture));
             }
             first = false;
             let Some(record) = self.store.get(&self.id) else { return Ok(()) };
@@ -110,7 +113,7 @@ impl<'a> Watch<'a> {
                     return Err(Failure::runtime(format_args!(
                         "the session's process ended without a response to {request}"
                     ))
-                    .detail("WATCH_OUTCOME_UNKNOWN")
+                    .detail(DetailCode::WatchOutcomeUnknown)
                     .hint("its result is unknown; check before you prompt again"));
                 }
                 request => alone = request.is_some() && !self.store.is_owned(&self.id),
@@ -138,39 +141,44 @@ impl<'a> Watch<'a> {
                 return Ok(self.flush());
             }
             self.offset += count as u64;
-            if let Ok(value) = serde_json::from_slice::<Value>(&line) {
-                self.line(value);
-            }
+            self.line(&line);
             if !self.flush() {
                 return Ok(false);
             }
         }
     }
 
-    fn line(&mut self, mut message: Value) {
-        let stamped = message.get("at").is_some();
-        let request = message.get("request").and_then(Value::as_str).map(str::to_owned);
-        if let Some(map) = message.as_object_mut() {
-            map.remove("at");
-            map.remove("request");
-        }
-        let method = message.get("method").and_then(Value::as_str).map(str::to_owned);
-        let id = message.get("id").cloned();
-        if method.as_deref() == Some("session/prompt") {
+    fn line(&mut self, line: &[u8]) {
+        let (Some(line), Ok(mut message)) = (HistoryLine::parse(line), serde_json::from_slice(line)) else {
+            return;
+        };
+        without_stamps(&mut message);
+        let stop_reason = line.stop_reason();
+        let is_stamped = line.is_stamped();
+        let method = line.method.as_deref();
+        if method == Some("session/prompt") {
             if self.request.is_some() {
-                self.over(&json!({ "status": "failed", "error": { "message": "the turn ended without a response" } }));
+                self.over(&TurnResult::failed("the turn ended without a response"));
             }
-            self.request = Some(request.or_else(|| id.as_ref().map(Value::to_string)).unwrap_or_default());
+            let request = line.request.as_ref().and_then(Value::as_str).map(str::to_owned);
+            let request = request.or_else(|| line.id.as_ref().map(Value::to_string));
+            self.request = Some(request.unwrap_or_default());
             self.flush();
             self.screen = TurnRenderer::new(&self.cx.output);
             self.event("turn_started", None);
-            self.say(&message, Flow::Out);
-        } else if method.is_none() && stamped {
-            self.say(&message, Flow::In);
-            self.over(&result(&message));
+            self.say(message, Flow::Out, false);
+        } else if method.is_none() && is_stamped {
+            self.say(message, Flow::In, stop_reason.is_some());
+            self.over(&match stop_reason {
+                Some(reason) => TurnResult::stopped(reason),
+                None => {
+                    let error = line.error.and_then(|error| error.message);
+                    TurnResult::failed(error.as_deref().unwrap_or("the agent answered with an error"))
+                }
+            });
         } else {
-            let flow = self.flow(method.as_deref(), id);
-            self.say(&message, flow);
+            let flow = self.flow(method, line.id);
+            self.say(message, flow, stop_reason.is_some());
         }
     }
 
@@ -196,7 +204,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    fn over(&mut self, result: &Value) {
+    fn over(&mut self, result: &TurnResult) {
         self.event("turn_result", Some(result));
         self.request = None;
         self.asked.clear();
@@ -207,11 +215,12 @@ impl<'a> Watch<'a> {
         self.sequence > self.after
     }
 
-    fn say(&mut self, message: &Value, flow: Flow) {
+    /// Prints a message. `ends` says that it ends the turn.
+    fn say(&mut self, message: Map<String, Value>, flow: Flow, ends: bool) {
         if !self.is_news() {
             return;
         }
-        let ends = message.pointer("/result/stopReason").is_some();
+        let message = Value::Object(message);
         match self.cx.output.format {
             Format::Json => {
                 let event = json!({
@@ -228,7 +237,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    fn event(&mut self, kind: &str, result: Option<&Value>) {
+    fn event(&mut self, kind: &str, result: Option<&TurnResult>) {
         if !self.is_news() {
             return;
         }
@@ -238,20 +247,20 @@ impl<'a> Watch<'a> {
             Format::Json => {
                 let mut event = json!({ "cursor": cursor, "type": kind, "requestId": request });
                 if let (Some(map), Some(result)) = (event.as_object_mut(), result) {
-                    map.insert("result".to_owned(), result.clone());
+                    map.insert("result".to_owned(), json!(result));
                 }
                 self.screen.out.stdout.json(event.to_string().as_bytes());
             }
             Format::Quiet => self.screen.finish(),
             Format::Text => {
                 self.screen.finish();
-                let text = |key: &str| result.and_then(|result| result.pointer(key)?.as_str());
-                let line = match text("/status") {
+                let line = match result {
                     None => format!("[{request}] started cursor={cursor}"),
-                    Some(status) => {
-                        let detail = text("/stopReason").or_else(|| text("/error/message"));
+                    Some(result) => {
+                        let error = result.error.as_ref().map(|error| &error.message);
+                        let detail = result.stop_reason.as_ref().or(error);
                         let detail = detail.map(|detail| format!(": {detail}")).unwrap_or_default();
-                        format!("[{request}] {status}{detail} cursor={cursor}")
+                        format!("[{request}] {}{detail} cursor={cursor}", result.status)
                     }
                 };
                 self.screen.out.stdout.line(&Line::new());
@@ -268,16 +277,30 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// How a turn ended, from the answer to its prompt.
-fn result(answer: &Value) -> Value {
-    match answer.pointer("/result/stopReason").and_then(Value::as_str) {
-        Some(reason) => {
-            let status = if reason == "cancelled" { "cancelled" } else { "completed" };
-            json!({ "status": status, "stopReason": reason })
-        }
-        None => {
-            let message = answer.pointer("/error/message").and_then(Value::as_str);
-            json!({ "status": "failed", "error": { "message": message.unwrap_or("the agent answered with an error") } })
-        }
+/// The end of a turn.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TurnResult {
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop_reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<TurnError>,
+}
+
+#[derive(Serialize)]
+struct TurnError {
+    message: String,
+}
+
+impl TurnResult {
+    fn stopped(reason: String) -> TurnResult {
+        let status = if reason == "cancelled" { "cancelled" } else { "completed" };
+        TurnResult { status, stop_reason: Some(reason), error: None }
+    }
+
+    fn failed(message: &str) -> TurnResult {
+        let error = TurnError { message: message.to_owned() };
+        TurnResult { status: "failed", stop_reason: None, error: Some(error) }
     }
 }

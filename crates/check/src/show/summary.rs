@@ -11,43 +11,43 @@ use serde_json::Value;
 use crate::Role;
 use crate::trace::{EntryKind, Trace};
 
-/// Everything that happened, put in order.
+/// The contents of a recording, by session and by request.
 #[derive(Clone, Debug, Default)]
-pub struct Story {
-    /// From the first entry to the last.
-    pub lasted: Duration,
-    /// How many messages of which method came from whom.
+pub struct Summary {
+    /// The time from the first entry to the last.
+    pub duration: Duration,
+    /// The number of messages by sender and method.
     pub counts: BTreeMap<(Role, String), usize>,
     /// Bytes of the agent and of the client.
     pub bytes: (u64, u64),
     /// The sessions, in the order in which they were named first.
-    pub sessions: Vec<SessionStory>,
-    /// Requests and how long they took.
-    pub answered: Vec<Answered>,
-    /// Lines that are no messages.
+    pub sessions: Vec<SessionEvents>,
+    /// The requests.
+    pub requests: Vec<Request>,
+    /// The number of lines that are no messages.
     pub noise: usize,
-    /// How the program ended: code and signal.
+    /// Exit code and signal of the program.
     pub exit: Option<(Option<i32>, Option<i32>)>,
 }
 
 /// One request.
 #[derive(Clone, Debug)]
-pub struct Answered {
-    /// Who asked.
+pub struct Request {
+    /// The sender.
     pub from: Role,
-    /// What for.
+    /// The method.
     pub method: String,
-    /// When.
+    /// The time of the request.
     pub at: Duration,
-    /// When the answer came, if it did.
+    /// The time until the response; `None` if there was none.
     pub took: Option<Duration>,
-    /// The error's message, if it was one.
+    /// The message of an error response.
     pub error: Option<String>,
 }
 
-/// One session.
+/// The events of one session.
 #[derive(Clone, Debug, Default)]
-pub struct SessionStory {
+pub struct SessionEvents {
     /// Its id.
     pub id: String,
     /// The conversation.
@@ -61,7 +61,7 @@ pub struct SessionStory {
 /// An event of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// A message or a tool call began: its index in [`SessionStory::transcript`].
+    /// A message or a tool call began: its index in [`SessionEvents::transcript`].
     Item(u64),
     /// The plan.
     Plan(Plan),
@@ -85,41 +85,43 @@ pub enum Event {
 /// The times of one tool call.
 #[derive(Clone, Debug)]
 pub struct ToolTime {
-    /// Its index in [`SessionStory::transcript`].
+    /// Its index in [`SessionEvents::transcript`].
     pub item: u64,
-    /// When it was first seen.
+    /// The time of the first update.
     pub at: Duration,
-    /// When work began.
+    /// The time when it was in progress.
     pub began: Option<Duration>,
-    /// When it was completed or failed.
+    /// The time when it was completed or failed.
     pub ended: Option<Duration>,
 }
 
-impl Story {
-    /// Folds a trace.
-    pub fn of(trace: &Trace) -> Story {
+impl Summary {
+    /// Reads a trace.
+    pub fn new(trace: &Trace) -> Summary {
         let mut fold = Fold::default();
         for entry in &trace.entries {
-            fold.story.lasted = entry.at;
+            fold.summary.duration = entry.at;
             match &entry.kind {
                 EntryKind::Line { from, text, .. } => fold.line(entry.at, *from, text),
-                EntryKind::Exit { code, signal } => fold.story.exit = Some((*code, *signal)),
+                EntryKind::Exit { code, signal } => fold.summary.exit = Some((*code, *signal)),
                 _ => {}
             }
         }
-        fold.story
+        fold.summary
     }
 }
 
 #[derive(Default)]
 struct Fold {
-    story: Story,
-    /// Open requests: place in `answered`, and where the question stands in a session.
+    summary: Summary,
+    /// The open requests.
     open: HashMap<(Role, String), Open>,
 }
 
 struct Open {
-    answered: usize,
+    /// Index in [`Summary::requests`].
+    request: usize,
+    /// Session and index of the event that the response completes.
     event: Option<(usize, usize)>,
     session: Option<usize>,
 }
@@ -128,11 +130,11 @@ impl Fold {
     fn line(&mut self, at: Duration, from: Role, text: &[u8]) {
         let size = text.len() as u64 + 1;
         match from {
-            Role::Agent => self.story.bytes.0 += size,
-            Role::Client => self.story.bytes.1 += size,
+            Role::Agent => self.summary.bytes.0 += size,
+            Role::Client => self.summary.bytes.1 += size,
         }
         let Ok(message) = serde_json::from_slice::<Value>(text) else {
-            self.story.noise += usize::from(!text.trim_ascii().is_empty());
+            self.summary.noise += usize::from(!text.trim_ascii().is_empty());
             return;
         };
         match (message.get("method").and_then(Value::as_str), message.get("id")) {
@@ -140,20 +142,20 @@ impl Fold {
                 self.call(at, from, method, id, message.get("params").unwrap_or(&Value::Null))
             }
             (None, Some(id)) => self.answer(at, from, id, &message),
-            (None, None) => self.story.noise += 1,
+            (None, None) => self.summary.noise += 1,
         }
     }
 
     fn call(&mut self, at: Duration, from: Role, method: &str, id: Option<&Value>, params: &Value) {
-        *self.story.counts.entry((from, method.to_owned())).or_default() += 1;
+        *self.summary.counts.entry((from, method.to_owned())).or_default() += 1;
         let session = params.get("sessionId").and_then(Value::as_str).map(|id| self.session(id));
         let event = session.and_then(|session| self.event(at, session, method, params));
         if let Some(id) = id {
             self.open.insert(
                 (from, id.to_string()),
-                Open { answered: self.story.answered.len(), event: session.zip(event), session },
+                Open { request: self.summary.requests.len(), event: session.zip(event), session },
             );
-            self.story.answered.push(Answered {
+            self.summary.requests.push(Request {
                 from,
                 method: method.to_owned(),
                 at,
@@ -163,17 +165,17 @@ impl Fold {
         }
     }
 
-    /// Notes what a message means to its session; gives its place if an answer belongs to it.
+    /// Adds an event to a session. Returns its index if a response completes it.
     fn event(&mut self, at: Duration, session: usize, method: &str, params: &Value) -> Option<usize> {
-        let story = &mut self.story.sessions[session];
+        let session = &mut self.summary.sessions[session];
         let event = match method {
             "session/update" => {
-                update(story, at, params.get("update").unwrap_or(&Value::Null));
+                update(session, at, params.get("update").unwrap_or(&Value::Null));
                 return None;
             }
             "session/prompt" => {
-                story.events.push((at, Event::Item(story.transcript.end())));
-                story.transcript.fold(attache_transcript::Event::Prompt(blocks(&params["prompt"])));
+                session.events.push((at, Event::Item(session.transcript.end())));
+                session.transcript.fold(attache_transcript::Event::Prompt(blocks(&params["prompt"])));
                 return None;
             }
             "session/cancel" => Event::Cancelled,
@@ -185,21 +187,21 @@ impl Fold {
             }
             _ => return None,
         };
-        story.events.push((at, event));
-        Some(story.events.len() - 1)
+        session.events.push((at, event));
+        Some(session.events.len() - 1)
     }
 
     fn answer(&mut self, at: Duration, from: Role, id: &Value, message: &Value) {
         let Some(open) = self.open.remove(&(from.other(), id.to_string())) else {
-            self.story.noise += 1;
+            self.summary.noise += 1;
             return;
         };
         let error =
             message.get("error").map(|error| error["message"].as_str().unwrap_or("an error").to_owned());
-        let answered = &mut self.story.answered[open.answered];
-        answered.took = Some(at.saturating_sub(answered.at));
-        answered.error.clone_from(&error);
-        let method = answered.method.clone();
+        let request = &mut self.summary.requests[open.request];
+        request.took = Some(at.saturating_sub(request.at));
+        request.error.clone_from(&error);
+        let method = request.method.clone();
         let result = message.get("result").unwrap_or(&Value::Null);
         if let Some(id) = result.get("sessionId").and_then(Value::as_str) {
             self.session(id);
@@ -209,54 +211,54 @@ impl Fold {
                 || result["stopReason"].as_str().unwrap_or("?").to_owned(),
                 |error| format!("error: {error}"),
             );
-            self.story.sessions[session].events.push((at, Event::Ended(stop)));
+            self.summary.sessions[session].events.push((at, Event::Ended(stop)));
         } else if let Some((session, event)) = open.event
-            && let (_, Event::Request { answer, .. }) = &mut self.story.sessions[session].events[event]
+            && let (_, Event::Request { answer, .. }) = &mut self.summary.sessions[session].events[event]
         {
             *answer = Some(error.map_or_else(|| outcome(result), |error| format!("error: {error}")));
         }
     }
 
     fn session(&mut self, id: &str) -> usize {
-        let sessions = &mut self.story.sessions;
+        let sessions = &mut self.summary.sessions;
         sessions.iter().position(|session| session.id == id).unwrap_or_else(|| {
-            sessions.push(SessionStory { id: id.to_owned(), ..SessionStory::default() });
+            sessions.push(SessionEvents { id: id.to_owned(), ..SessionEvents::default() });
             sessions.len() - 1
         })
     }
 }
 
-fn update(story: &mut SessionStory, at: Duration, update: &Value) {
+fn update(session: &mut SessionEvents, at: Duration, update: &Value) {
     let kind = update["sessionUpdate"].as_str().unwrap_or_default();
     let Ok(update) = SessionUpdate::deserialize(update) else {
-        return story.events.push((at, Event::Other(format!("{kind} (malformed)"))));
+        return session.events.push((at, Event::Other(format!("{kind} (malformed)"))));
     };
-    let next = story.transcript.end();
-    let change = story.transcript.change(update.into());
+    let next = session.transcript.end();
+    let change = session.transcript.change(update.into());
     match &change {
         Some(Change::Push(item)) => match &item.kind {
-            ItemKind::Message(_) => story.events.push((at, Event::Item(next))),
+            ItemKind::Message(_) => session.events.push((at, Event::Item(next))),
             ItemKind::ToolCall(_) => {
-                story.events.push((at, Event::Item(next)));
-                story.tools.push(ToolTime { item: next, at, began: None, ended: None });
+                session.events.push((at, Event::Item(next)));
+                session.tools.push(ToolTime { item: next, at, began: None, ended: None });
             }
-            _ => story.events.push((at, Event::Other(kind.to_owned()))),
+            _ => session.events.push((at, Event::Other(kind.to_owned()))),
         },
         Some(Change::AppendText(..) | Change::AppendBlock(..) | Change::ToolCall(..)) => {}
-        Some(Change::Plan(plan)) => story.events.push((at, Event::Plan(plan.clone()))),
-        _ => story.events.push((at, Event::Other(kind.to_owned()))),
+        Some(Change::Plan(plan)) => session.events.push((at, Event::Plan(plan.clone()))),
+        _ => session.events.push((at, Event::Other(kind.to_owned()))),
     }
     if let Some(change) = change {
         let item = if let Change::ToolCall(item, _) = &change { *item } else { next };
-        story.transcript.apply(change);
-        note_time(story, at, item);
+        session.transcript.apply(change);
+        note_time(session, at, item);
     }
 }
 
 /// Notes the time if the item is a tool call that has begun or ended.
-fn note_time(story: &mut SessionStory, at: Duration, item: u64) {
-    let Some(ItemKind::ToolCall(call)) = story.transcript.get(item).map(|item| &item.kind) else { return };
-    let Some(time) = story.tools.iter_mut().rev().find(|time| time.item == item) else { return };
+fn note_time(session: &mut SessionEvents, at: Duration, item: u64) {
+    let Some(ItemKind::ToolCall(call)) = session.transcript.get(item).map(|item| &item.kind) else { return };
+    let Some(time) = session.tools.iter_mut().rev().find(|time| time.item == item) else { return };
     match call.status() {
         ToolCallStatus::InProgress => _ = time.began.get_or_insert(at),
         ToolCallStatus::Completed | ToolCallStatus::Failed => _ = time.ended.get_or_insert(at),
@@ -273,7 +275,7 @@ fn blocks(prompt: &Value) -> Vec<ContentBlock> {
     }
 }
 
-/// What a request is about, in a few words.
+/// Returns the subject of a request.
 fn about(params: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     if let Some(command) = params["command"].as_str() {
@@ -287,7 +289,7 @@ fn about(params: &Value) -> String {
         .unwrap_or_default()
 }
 
-/// An answer in a few words.
+/// Returns a short form of a result.
 fn outcome(result: &Value) -> String {
     if let Some(option) = result["outcome"]["optionId"].as_str() {
         return format!("chose {option}");
