@@ -77,7 +77,7 @@ fn a_fault_names_its_place() {
     let unknown = serde_json::json!({ "sessionId": "s", "update": { "sessionUpdate": "shout" } });
     let fault = schema::validate("SessionNotification", &unknown).unwrap_err();
     assert_eq!(
-        (fault.path.as_str(), fault.why.as_str()),
+        (fault.path.as_str(), fault.kind.to_string().as_str()),
         ("update", "an object with sessionUpdate \"shout\" is none of the known forms")
     );
 }

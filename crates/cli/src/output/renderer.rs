@@ -42,7 +42,7 @@ pub(crate) struct TurnRenderer {
 }
 
 enum FormatRenderer {
-    Text(Text),
+    Text(Box<Text>),
     Json(Json),
     Quiet(Quiet),
 }
@@ -50,7 +50,7 @@ enum FormatRenderer {
 impl TurnRenderer {
     pub(crate) fn new(output: &Output) -> TurnRenderer {
         let kind = match output.format {
-            Format::Text => FormatRenderer::Text(Text::new(output.suppress_reads)),
+            Format::Text => FormatRenderer::Text(Box::new(Text::new(output.suppress_reads))),
             Format::Json => FormatRenderer::Json(Json::new(output.suppress_reads)),
             Format::Quiet => FormatRenderer::Quiet(Quiet::default()),
         };
