@@ -1,7 +1,8 @@
-//! The types of version 1 as data: one line of `data/types.jsonl` per type.
+//! The types of both versions as data: one line of `data/types.jsonl` (version 1) or `data/types.v2.jsonl` per type.
 //!
 //! A line holds `type`, `kind` and, by kind, `fields`, `tag` with `variants`, or `values`. A field says whether it is
-//! required and what a `null`, a malformed value or a malformed list entry does to it. `old` marks members that only
+//! required and what a `null`, a malformed value or a malformed list entry does to it. `other` lists the members that
+//! an unknown variant must have. `old` marks members that only
 //! earlier drafts had, `drop` those of them that are read and forgotten. `stability` is `unstable` or `draft`; a type
 //! without it is stable.
 
@@ -123,6 +124,8 @@ pub enum Kind {
         untagged: Option<String>,
         /// The variants.
         variants: Vec<Variant>,
+        /// Members that an unknown variant must have.
+        other: Vec<Field>,
     },
     /// A union told apart by its shape.
     Untagged(Vec<Variant>),
@@ -166,10 +169,16 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// The catalogue that comes with the crate.
+    /// The catalogue of version 1.
     pub fn v1() -> &'static Catalogue {
         static CATALOGUE: OnceLock<Catalogue> = OnceLock::new();
         CATALOGUE.get_or_init(|| Catalogue::parse(include_str!("../data/types.jsonl")))
+    }
+
+    /// The catalogue of version 2.
+    pub fn v2() -> &'static Catalogue {
+        static CATALOGUE: OnceLock<Catalogue> = OnceLock::new();
+        CATALOGUE.get_or_init(|| Catalogue::parse(include_str!("../data/types.v2.jsonl")))
     }
 
     fn parse(text: &str) -> Catalogue {
@@ -213,6 +222,7 @@ fn shape(entry: &Value) -> Shape {
             unknown: handling(&entry["unknown"]),
             untagged: entry["untagged"].as_str().filter(|name| *name != "bad").map(str::to_owned),
             variants: variants(entry),
+            other: listed(&entry["other"]),
         },
         Some("untagged") => Kind::Untagged(variants(entry)),
         Some("enum") => Kind::Enum { values: texts(&entry["values"]), unknown: handling(&entry["unknown"]) },
@@ -251,6 +261,10 @@ fn variants(entry: &Value) -> Vec<Variant> {
 }
 
 fn fields(entry: &Value) -> Vec<Field> {
+    listed(&entry["fields"])
+}
+
+fn listed(fields: &Value) -> Vec<Field> {
     let field = |field: &Value| {
         let required = field["req"] == true;
         let ty = ty(&text(&field["ty"]));
@@ -270,7 +284,7 @@ fn fields(entry: &Value) -> Vec<Field> {
             ty,
         }
     };
-    entry["fields"].as_array().map(|list| list.iter().map(field).collect()).unwrap_or_default()
+    fields.as_array().map(|list| list.iter().map(field).collect()).unwrap_or_default()
 }
 
 fn handling(value: &Value) -> Handling {
@@ -302,6 +316,8 @@ fn ty(name: &str) -> Type {
         "int64" => Type::Int(i64::MIN.into(), i64::MAX.into()),
         "uint16" => Type::Int(0, u16::MAX.into()),
         "uint32" => Type::Int(0, u32::MAX.into()),
+        // A number that counts from 1.
+        "uint32+" => Type::Int(1, u32::MAX.into()),
         "uint64" => Type::Int(0, u64::MAX.into()),
         named => Type::Named(named.to_owned()),
     }

@@ -1,6 +1,6 @@
 //! Shared parts of Attaché's tests: the protocol as data, and the verification of example messages.
 //!
-//! - [`catalogue`]: every version 1 type with the presence rules of its members, read from `data/types.jsonl`.
+//! - [`catalogue`]: every type with the presence rules of its members, read from `data/`.
 //! - [`normal`]: the normal form of a JSON value, for comparisons.
 //! - [`sample`]: minimal and random values of a type.
 //! - [`registry`]: readers of the types of `attache-wire` by name.

@@ -1,9 +1,11 @@
 //! Readers of the types of `attache-wire` by their names in the catalogue.
 
-use attache_wire::{Request, v1};
+use attache_wire::{Request, v1, v2};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
+
+use crate::catalogue::Catalogue;
 
 /// Reads a text as a type and writes it again; the error says why it was refused.
 pub type Reader = fn(&str) -> Result<String, String>;
@@ -13,26 +15,62 @@ pub fn read_and_write<T: Serialize + DeserializeOwned>(text: &str) -> Result<Str
     written(serde_json::from_str::<T>(text))
 }
 
-macro_rules! readers {
+/// The types of one protocol version.
+#[derive(Debug, Clone, Copy)]
+pub struct Version {
+    /// Every type in groups: `stable`, `unstable`, `proxy` (unstable, too) and, in version 1, `drafts`.
+    pub groups: &'static [(&'static str, &'static [(&'static str, Reader)])],
+    /// Types that only occur inside of a union and share its object.
+    pub inner: &'static [&'static str],
+    /// The types as data.
+    pub catalogue: fn() -> &'static Catalogue,
+}
+
+macro_rules! readers_of_v1 {
     ($($group:ident [$($name:ident,)+])+) => {
         &[$((stringify!($group), &[$((stringify!($name), read_and_write::<v1::$name> as Reader)),+])),+]
     };
 }
 
-/// Every type of version 1 in groups: `stable`, `unstable`, `proxy` (unstable, too) and `drafts`.
-pub const GROUPS: &[(&str, &[(&str, Reader)])] = attache_wire::for_each_v1_type!(readers);
-
-/// Every type of version 1.
-pub fn readers() -> impl Iterator<Item = (&'static str, Reader)> {
-    GROUPS.iter().flat_map(|(_, readers)| readers.iter().copied())
+macro_rules! readers_of_v2 {
+    ($($group:ident [$($name:ident,)+])+) => {
+        &[$((stringify!($group), &[$((stringify!($name), read_and_write::<v2::$name> as Reader)),+])),+]
+    };
 }
 
-/// Types that only occur inside of a union and share its object.
-pub const INNER: &[&str] = &["ElicitationFormMode", "ElicitationUrlMode", "IdleStateUpdate"];
+/// Version 1.
+pub const V1: Version = Version {
+    groups: attache_wire::for_each_v1_type!(readers_of_v1),
+    inner: &["ElicitationFormMode", "ElicitationUrlMode", "IdleStateUpdate"],
+    catalogue: Catalogue::v1,
+};
 
-/// The reader of a type by its name in the catalogue.
-pub fn reader(name: &str) -> Option<Reader> {
-    readers().find(|(known, _)| *known == name).map(|(_, reader)| reader)
+/// Version 2.
+pub const V2: Version = Version {
+    groups: attache_wire::for_each_v2_type!(readers_of_v2),
+    inner: &["ElicitationFormMode", "ElicitationUrlMode"],
+    catalogue: Catalogue::v2,
+};
+
+impl Version {
+    /// The version by its number.
+    pub fn of(number: u64) -> Option<Version> {
+        match number {
+            1 => Some(V1),
+            2 => Some(V2),
+            _ => None,
+        }
+    }
+
+    /// Every type.
+    pub fn readers(self) -> impl Iterator<Item = (&'static str, Reader)> {
+        self.groups.iter().flat_map(|(_, readers)| readers.iter().copied())
+    }
+
+    /// The reader of a type by its name in the catalogue.
+    pub fn reader(self, name: &str) -> Option<Reader> {
+        self.readers().find(|(known, _)| *known == name).map(|(_, reader)| reader)
+    }
 }
 
 /// Returns the tolerant reader for the params of a method, if there is one.

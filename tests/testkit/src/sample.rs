@@ -75,7 +75,7 @@ impl Catalogue {
             Type::Any => Vec::new(),
             Type::Int(low, high) => {
                 let mut list = vec![json!("1"), json!(1.5), json!({})];
-                list.extend((*low == 0).then(|| json!(-1)));
+                list.extend((*low >= 0).then(|| int(low - 1)));
                 list.extend(i64::try_from(high + 1).ok().map(Value::from));
                 list
             }
@@ -133,7 +133,7 @@ impl Maker<'_> {
                     None => self.fields(&variant.fields, &mut map),
                 }
             }
-            Kind::Tagged { tag, unknown, variants, .. } => {
+            Kind::Tagged { tag, unknown, variants, other, .. } => {
                 if *unknown == Handling::Kept
                     && let Some(rng) = &mut self.rng
                     && rng.one_in(8)
@@ -142,6 +142,7 @@ impl Maker<'_> {
                     // An elicitation of an unknown mode still needs its scope; elsewhere it is one more member.
                     map.insert("sessionId".to_owned(), json!("s"));
                     map.insert("payload".to_owned(), json!({ "deep": [null, 1, { "x": "\u{2028}" }] }));
+                    self.fields(other, &mut map);
                 } else {
                     let variant = self.choose(variants);
                     map.extend(variant.tag.as_ref().map(|value| (tag.clone(), json!(value))));
@@ -219,7 +220,7 @@ impl Maker<'_> {
                 None => json!(1),
             },
             Type::Int(low, high) => match &mut self.rng {
-                Some(rng) => int(*rng.pick(&[*low, *high, 0, 1, 42])),
+                Some(rng) => int(*rng.pick(&[*low, *high, 0.max(*low), 1, 42])),
                 None => json!(1),
             },
             Type::Object => json!({ "k": { "n": null } }),

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::catalogue::Catalogue;
 use crate::example::Example;
-use crate::registry::{Reader, reader};
+use crate::registry::{Reader, Version};
 
 /// The result of one example.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,17 +27,26 @@ impl From<Result<(), String>> for Verdict {
 
 /// Verifies one example; `semantic` verifies examples whose error depends on the context.
 pub fn verify(line: &Example, semantic: impl FnOnce(&Example) -> Verdict) -> Verdict {
-    if line.version != 1 {
-        return Verdict::OutOfScope("protocol version 2");
-    }
+    let Some(version) = Version::of(line.version) else {
+        return Verdict::Fail(format!("an unknown protocol version: {}", line.version));
+    };
     match line.class.as_deref() {
-        None => valid(line).into(),
+        None => valid(line, version).into(),
         Some("raw" | "envelope") => envelope(line).into(),
-        Some("schema" | "lenient") => payload(line).into(),
+        Some("schema" | "lenient") => payload(line, version).into(),
+        Some("semantic") if line.version != 1 => semantic_of_v2(line, version),
         Some("semantic") => semantic(line),
         Some("transport") => Verdict::OutOfScope("HTTP transport"),
         Some(_) => Verdict::Fail("an unknown class of examples".to_owned()),
     }
+}
+
+/// Verifies the examples of version 2 that the types alone decide.
+fn semantic_of_v2(line: &Example, version: Version) -> Verdict {
+    if line.expect["accept"] == true || line.expect["treat_as"] == "not approved" {
+        return payload(line, version).into();
+    }
+    Verdict::OutOfScope("needs a running peer of version 2")
 }
 
 /// The payload of an example and its reader: strict, or tolerant for the forms of earlier drafts.
@@ -45,10 +54,11 @@ struct Payload {
     /// The type's name in the catalogue.
     name: String,
     read: Reader,
+    catalogue: &'static Catalogue,
 }
 
 impl Payload {
-    fn of(line: &Example) -> Result<Payload, String> {
+    fn of(line: &Example, version: Version) -> Result<Payload, String> {
         let drafts = ["aug", "seed000", "seed001", "seed003"];
         let draft = drafts.contains(&line.tier.as_str());
         let named = match (line.tier.as_str(), line.ty.as_str()) {
@@ -58,15 +68,16 @@ impl Payload {
             ("aug", "MessageMcpResponse") => "ExtResponse",
             (_, name) => name,
         };
-        let shape = Catalogue::v1().get(named).ok_or_else(|| format!("the catalogue has no type {named}"))?;
+        let catalogue = (version.catalogue)();
+        let shape = catalogue.get(named).ok_or_else(|| format!("the catalogue has no type {named}"))?;
         let tolerant = match line.kind.as_str() {
             "request" if draft => crate::registry::tolerant(&line.method),
             "response" if draft => crate::registry::tolerant_result(&line.method),
             _ => None,
         };
-        let read = tolerant.or_else(|| reader(&shape.name));
+        let read = tolerant.or_else(|| version.reader(&shape.name));
         let read = read.ok_or_else(|| format!("no wire type for {}", shape.name))?;
-        Ok(Payload { name: shape.name.clone(), read })
+        Ok(Payload { name: shape.name.clone(), read, catalogue })
     }
 
     /// Reads the payload, writes it, and returns it as JSON.
@@ -77,15 +88,14 @@ impl Payload {
 }
 
 /// Checks that a valid example is read, loses nothing, and is written as an equal message.
-fn valid(line: &Example) -> Result<(), String> {
-    let catalogue = Catalogue::v1();
-    let payload = Payload::of(line)?;
+fn valid(line: &Example, version: Version) -> Result<(), String> {
+    let payload = Payload::of(line, version)?;
     let original: Value = serde_json::from_str(&line.payload()).map_err(|error| error.to_string())?;
     let original = with_current_names(&payload.name, original);
     let written = payload.read(line).map_err(|error| format!("refused: {error}"))?;
-    catalogue.same(&payload.name, &original, &written)?;
-    catalogue.check_no_nulls(&payload.name, &written)?;
-    whole_message(line, &payload.name, &written)
+    payload.catalogue.same(&payload.name, &original, &written)?;
+    payload.catalogue.check_no_nulls(&payload.name, &written)?;
+    whole_message(line, &payload, &written)
 }
 
 /// Renames `id` of providers, the key in earlier drafts, to `providerId`.
@@ -107,7 +117,11 @@ fn with_current_names(name: &str, mut value: Value) -> Value {
 }
 
 /// Compares the example with a message that is encoded from its parsed envelope and payload.
-fn whole_message(line: &Example, name: &str, written: &Value) -> Result<(), String> {
+fn whole_message(
+    line: &Example,
+    Payload { name, catalogue, .. }: &Payload,
+    written: &Value,
+) -> Result<(), String> {
     let mut out = Vec::new();
     let encoded = match Frame::parse(line.text.as_bytes(), 1024) {
         Frame::Request { id, method, .. } if line.kind == "request" => {
@@ -130,7 +144,7 @@ fn whole_message(line: &Example, name: &str, written: &Value) -> Result<(), Stri
     for message in [&mut again, &mut original] {
         for member in ["params", "result", "error"] {
             if let Some(payload) = message.get_mut(member) {
-                *payload = Catalogue::v1().normal(name, &with_current_names(name, payload.take()));
+                *payload = catalogue.normal(name, &with_current_names(name, payload.take()));
             }
         }
         // RPC-21: absent params are empty params.
@@ -217,7 +231,7 @@ pub fn expect_any(expect: &Value, mut test: impl FnMut(&Value) -> Result<(), Str
 }
 
 /// Checks a payload that is invalid, or valid only for a lenient reader.
-pub fn payload(line: &Example) -> Result<(), String> {
+pub fn payload(line: &Example, version: Version) -> Result<(), String> {
     let mut machine = machine(true);
     let mut out = Vec::new();
     let event = machine.receive(line.text.as_bytes(), &mut out, || ());
@@ -226,16 +240,20 @@ pub fn payload(line: &Example) -> Result<(), String> {
         if refused {
             return answered(expect, &out);
         }
-        let read = Payload::of(line)?.read(line);
-        fits(line, expect, read)
+        let payload = Payload::of(line, version)?;
+        fits(line, expect, &payload, payload.read(line))
     })
 }
 
 /// Compares the value that was read with the expectation.
-fn fits(line: &Example, expect: &Value, read: Result<Value, String>) -> Result<(), String> {
-    let catalogue = Catalogue::v1();
+fn fits(
+    line: &Example,
+    expect: &Value,
+    payload: &Payload,
+    read: Result<Value, String>,
+) -> Result<(), String> {
+    let Payload { name, catalogue, .. } = payload;
     let lenient = line.class.as_deref() == Some("lenient");
-    let name = &Payload::of(line)?.name;
     if expect["accept"] == true {
         let written = read.map_err(|error| format!("refused: {error}"))?;
         catalogue.check_no_nulls(name, &written)?;

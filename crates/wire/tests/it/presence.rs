@@ -1,49 +1,72 @@
 //! What happens when a member is missing, `null`, or malformed, for every member of every type of the catalogue.
 
-use attache_testkit::catalogue::{Catalogue, Field, Handling, Kind, MetaRule, Shape, Stability, Type};
-use attache_testkit::registry::{GROUPS, INNER, reader};
+use attache_testkit::catalogue::{
+    Catalogue, Field, Handling, Kind, MetaRule, Shape, Stability, Type, Variant,
+};
+use attache_testkit::registry::{Reader, V1, V2, Version};
 use serde_json::{Map, Value, json};
 
 #[test]
 fn the_registry_has_every_type() {
-    let names = Catalogue::v1().shapes().map(|shape| shape.name.as_str());
-    let missing: Vec<&str> = names.filter(|name| reader(name).is_none() && !INNER.contains(name)).collect();
-    assert!(missing.is_empty(), "{missing:?}");
+    for version in [V1, V2] {
+        let names = (version.catalogue)().shapes().map(|shape| shape.name.as_str());
+        let missing: Vec<&str> =
+            names.filter(|name| version.reader(name).is_none() && !version.inner.contains(name)).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
 }
 
 #[test]
 fn features_follow_the_stability_of_the_catalogue() {
-    for (group, readers) in GROUPS {
-        let expected = match *group {
-            "stable" => Stability::Stable,
-            "drafts" => Stability::Draft,
-            _ => Stability::Unstable,
-        };
-        for (name, _) in *readers {
-            assert_eq!(Catalogue::v1().named(name).stability, expected, "{name}");
+    for version in [V1, V2] {
+        for (group, readers) in version.groups {
+            let expected = match *group {
+                "stable" => Stability::Stable,
+                "drafts" => Stability::Draft,
+                _ => Stability::Unstable,
+            };
+            for (name, _) in *readers {
+                assert_eq!((version.catalogue)().named(name).stability, expected, "{name}");
+            }
         }
     }
 }
 
 #[test]
-fn members_behave_as_the_catalogue_says() {
+fn members_of_version_1_behave_as_the_catalogue_says() {
+    members_behave(V1);
+}
+
+#[test]
+fn members_of_version_2_behave_as_the_catalogue_says() {
+    // shows V2-17, V2-20, V2-21, V2-44
+    members_behave(V2);
+}
+
+fn members_behave(version: Version) {
     let mut failures = Vec::new();
-    for shape in Catalogue::v1().shapes() {
-        for base in bases(shape) {
-            probe(shape, &base, &mut failures);
+    let catalogue = (version.catalogue)();
+    for shape in catalogue.shapes() {
+        for base in bases(catalogue, shape) {
+            let Some(read) = version.reader(&shape.name) else { continue };
+            probe(catalogue, shape, read, &base, &mut failures);
         }
     }
     assert!(failures.is_empty(), "{}:\n{}", failures.len(), failures.join("\n"));
 }
 
 /// One minimal value per variant, because each has members of its own.
-fn bases(shape: &Shape) -> Vec<Value> {
-    let catalogue = Catalogue::v1();
+fn bases(catalogue: &Catalogue, shape: &Shape) -> Vec<Value> {
     let minimal = catalogue.minimal(&shape.name);
     match &shape.kind {
-        Kind::Tagged { tag, variants, .. } => variants
-            .iter()
-            .map(|variant| {
+        Kind::Tagged { tag, variants, other, .. } => {
+            let with_required = |mut map: Map<String, Value>, fields: &[Field]| {
+                for field in shape.fields.iter().chain(fields).filter(|field| field.required) {
+                    map.insert(field.name.clone(), value_of(catalogue, &field.ty));
+                }
+                Value::Object(map)
+            };
+            let variant = |variant: &Variant| {
                 let mut map = Map::new();
                 map.extend(variant.tag.as_ref().map(|value| (tag.clone(), json!(value))));
                 if let Some(Type::Named(name)) = &variant.body
@@ -51,23 +74,25 @@ fn bases(shape: &Shape) -> Vec<Value> {
                 {
                     map.extend(members);
                 }
-                for field in shape.fields.iter().chain(&variant.fields).filter(|field| field.required) {
-                    map.insert(field.name.clone(), value_of(&field.ty));
-                }
-                Value::Object(map)
-            })
-            .collect(),
+                with_required(map, &variant.fields)
+            };
+            let mut bases: Vec<Value> = variants.iter().map(variant).collect();
+            if !other.is_empty() {
+                bases.push(with_required(Map::from_iter([(tag.clone(), json!("_vendor"))]), other));
+            }
+            bases
+        }
         Kind::Object | Kind::Untagged(_) => vec![minimal],
         _ => Vec::new(),
     }
 }
 
 /// A small but not empty value.
-fn value_of(ty: &Type) -> Value {
+fn value_of(catalogue: &Catalogue, ty: &Type) -> Value {
     match ty {
-        Type::Named(name) => Catalogue::v1().minimal(name),
-        Type::List(item) => json!([value_of(item)]),
-        Type::Map(item) => json!({ "k": value_of(item) }),
+        Type::Named(name) => catalogue.minimal(name),
+        Type::List(item) => json!([value_of(catalogue, item)]),
+        Type::Map(item) => json!({ "k": value_of(catalogue, item) }),
         Type::Text => json!("x"),
         Type::Bool => json!(true),
         Type::Number | Type::Int(..) => json!(1),
@@ -75,12 +100,16 @@ fn value_of(ty: &Type) -> Value {
     }
 }
 
-fn probe(shape: &Shape, base: &Value, failures: &mut Vec<String>) {
+fn probe(catalogue: &Catalogue, shape: &Shape, read: Reader, base: &Value, failures: &mut Vec<String>) {
     let Some(map) = base.as_object() else { return };
     let mut members = attache_testkit::normal::Members::default();
-    let catalogue = Catalogue::v1();
     catalogue.members(shape, map, &mut members);
-    let mut probe = Probe { shape, map, failures };
+    if let Kind::Tagged { tag, other, .. } = &shape.kind
+        && map.get(tag) == Some(&json!("_vendor"))
+    {
+        members.fields.extend(other);
+    }
+    let mut probe = Probe { catalogue, shape, read, map, failures };
     probe.expect("minimal", map, Ok(base));
     if shape.nullable {
         probe.expect_value("null payload", &Value::Null, Ok(&json!({})));
@@ -111,6 +140,8 @@ fn probe(shape: &Shape, base: &Value, failures: &mut Vec<String>) {
 }
 
 struct Probe<'a> {
+    catalogue: &'a Catalogue,
+    read: Reader,
     shape: &'a Shape,
     map: &'a Map<String, Value>,
     failures: &'a mut Vec<String>,
@@ -128,21 +159,22 @@ impl Probe<'_> {
         } else {
             self.expect(&format!("`{name}` missing"), &without, Ok(&absent));
         }
-        let full = value_of(&field.ty);
+        let full = value_of(self.catalogue, &field.ty);
         self.with(name, &full, Ok(Some(full.clone())));
         self.handling(field, &Value::Null, field.null);
-        for wrong in Catalogue::v1().wrong(&field.ty) {
+        for wrong in self.catalogue.wrong(&field.ty) {
             if !wrong.is_null() {
                 self.handling(field, &wrong, field.bad);
             }
         }
         let Type::List(item) = &field.ty else { return };
-        let good = value_of(item);
-        for wrong in Catalogue::v1().wrong(item) {
+        let good = value_of(self.catalogue, item);
+        for wrong in self.catalogue.wrong(item) {
             let list = json!([wrong, good]);
             match field.item {
                 Handling::Refused => self.with(name, &list, Err(())),
                 Handling::Skipped => self.with(name, &list, Ok(Some(json!([good])))),
+                Handling::Absent => self.with(name, &list, Ok(None)),
                 _ => {}
             }
         }
@@ -178,16 +210,18 @@ impl Probe<'_> {
 
     fn expect_value(&mut self, what: &str, value: &Value, expected: Result<&Value, ()>) {
         let name = &self.shape.name;
-        let Some(read) = reader(name) else { return };
-        let got = read(&value.to_string());
+        let got = (self.read)(&value.to_string());
         let failure = match (got, expected) {
             (Err(_), Err(())) => return,
             (Err(error), Ok(_)) => format!("refused: {error}"),
             (Ok(text), Err(())) => format!("read as {text}"),
             (Ok(text), Ok(expected)) => {
                 let written: Value = serde_json::from_str(&text).unwrap();
-                let catalogue = Catalogue::v1();
-                match catalogue.same(name, &written, expected).and(catalogue.check_no_nulls(name, &written)) {
+                let (same, minimal) = (
+                    self.catalogue.same(name, &written, expected),
+                    self.catalogue.check_no_nulls(name, &written),
+                );
+                match same.and(minimal) {
                     Ok(()) => return,
                     Err(failure) => failure,
                 }

@@ -1,7 +1,6 @@
 //! Random valid values of every type are read, lose nothing, and are written the same way ever after.
 
-use attache_testkit::catalogue::Catalogue;
-use attache_testkit::registry::readers;
+use attache_testkit::registry::{V1, V2, Version};
 use attache_testkit::sample::{Rng, shuffled};
 use serde_json::Value;
 
@@ -9,10 +8,19 @@ use serde_json::Value;
 const SEEDS: u64 = 60;
 
 #[test]
-fn values_survive_in_any_order_of_members() {
-    let catalogue = Catalogue::v1();
+fn values_of_version_1_survive_in_any_order_of_members() {
+    values_survive(V1);
+}
+
+#[test]
+fn values_of_version_2_survive_in_any_order_of_members() {
+    values_survive(V2);
+}
+
+fn values_survive(version: Version) {
+    let catalogue = (version.catalogue)();
     let mut failures = Vec::new();
-    for (name, read) in readers() {
+    for (name, read) in version.readers() {
         for seed in 0..SEEDS {
             let mut rng = Rng::new(seed);
             let value = catalogue.random(name, &mut rng);

@@ -25,7 +25,7 @@ pub(super) async fn verify(line: &Example) -> Verdict {
         "fs/write_text_file" => asked(line, "write").await,
         "terminal/create" => asked(line, "terminal").await,
         // Of the others the type tells all there is to tell.
-        _ => return verify::payload(line).into(),
+        _ => return verify::payload(line, crate::registry::V1).into(),
     };
     made.and_then(|made| expect_any(&line.expect, |expect| fits(expect, &made))).into()
 }
