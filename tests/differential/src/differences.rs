@@ -7,6 +7,8 @@ use crate::mutation::Mutation;
 /// The results of both for one mutated value.
 #[derive(Debug)]
 pub struct Case<'a> {
+    /// The protocol version.
+    pub version: u8,
     /// The type.
     pub name: &'a str,
     /// The change.
@@ -19,6 +21,8 @@ pub struct Case<'a> {
 
 /// One documented difference.
 pub struct Difference {
+    /// The protocol versions that it concerns.
+    pub versions: &'static [u8],
     /// The rule that asks for it.
     pub rule: &'static str,
     /// The difference.
@@ -30,16 +34,25 @@ pub struct Difference {
 /// All documented differences.
 pub const DIFFERENCES: &[Difference] = &[
     Difference {
+        versions: &[1, 2],
         rule: "RPC-25",
         summary: "objects are not read from positional arrays",
         matches: |case| case.official.is_ok() && case.mutation.after.as_ref().is_some_and(Value::is_array),
     },
     Difference {
+        versions: &[1, 2],
         rule: "RPC-25",
         summary: "a number is not the index of a variant",
-        matches: |case| case.changes("stopReason") && case.mutation.after.as_ref().is_some_and(Value::is_number),
+        matches: |case| {
+            let tags =
+                ["stopReason", "sessionUpdate", "type", "state", "operation", "outcome", "mode", "action"];
+            tags.iter().any(|tag| case.changes(tag))
+                && case.official.is_ok()
+                && case.mutation.after.as_ref().is_some_and(Value::is_number)
+        },
     },
     Difference {
+        versions: &[1],
         rule: "AUTH-21",
         summary: "an auth method of an unknown type is not an agent method",
         matches: |case| {
@@ -49,6 +62,7 @@ pub const DIFFERENCES: &[Difference] = &[
         },
     },
     Difference {
+        versions: &[1],
         rule: "MCP-08",
         summary: "a server of an unknown type is refused and never becomes a process",
         matches: |case| {
@@ -56,11 +70,13 @@ pub const DIFFERENCES: &[Difference] = &[
         },
     },
     Difference {
+        versions: &[1],
         rule: "PROMPT-16",
         summary: "an update of an unknown kind is kept",
         matches: |case| case.official.is_err() && case.changes("sessionUpdate"),
     },
     Difference {
+        versions: &[1],
         rule: "CONF-19",
         summary: "a boolean value is not read as the id of a value",
         matches: |case| {
@@ -83,5 +99,6 @@ impl Case<'_> {
 
 /// Returns the difference that explains a case.
 pub fn documented(case: &Case<'_>) -> Option<&'static Difference> {
-    DIFFERENCES.iter().find(|difference| (difference.matches)(case))
+    let concerns = |difference: &&Difference| difference.versions.contains(&case.version);
+    DIFFERENCES.iter().filter(concerns).find(|difference| (difference.matches)(case))
 }

@@ -18,24 +18,31 @@ const TEXTS: &[&str] =
 
 impl Schema {
     /// The schema of version 1, with its unstable part.
-    ///
-    /// # Panics
-    /// If the file that comes with the crate is not a schema.
     pub fn v1() -> &'static Schema {
         static SCHEMA: OnceLock<Schema> = OnceLock::new();
-        SCHEMA.get_or_init(|| {
-            let root: Value = serde_json::from_str(include_str!("../data/schema.v1.json")).expect("JSON");
-            let names = root["$defs"].as_object().expect("definitions").keys().cloned();
-            let validators = names
-                .map(|name| {
-                    let mut schema = root.clone();
-                    schema["$ref"] = json!(format!("#/$defs/{name}"));
-                    let validator = jsonschema::validator_for(&schema).expect("a schema");
-                    (name, validator)
-                })
-                .collect();
-            Schema { root, validators }
-        })
+        SCHEMA.get_or_init(|| Schema::parse(include_str!("../data/schema.v1.json")))
+    }
+
+    /// The schema of version 2, with its unstable part.
+    pub fn v2() -> &'static Schema {
+        static SCHEMA: OnceLock<Schema> = OnceLock::new();
+        SCHEMA.get_or_init(|| Schema::parse(include_str!("../data/schema.v2.json")))
+    }
+
+    /// # Panics
+    /// If a file that comes with the crate is not a schema.
+    fn parse(text: &str) -> Schema {
+        let root: Value = serde_json::from_str(text).expect("JSON");
+        let names = root["$defs"].as_object().expect("definitions").keys().cloned();
+        let validators = names
+            .map(|name| {
+                let mut schema = root.clone();
+                schema["$ref"] = json!(format!("#/$defs/{name}"));
+                let validator = jsonschema::validator_for(&schema).expect("a schema");
+                (name, validator)
+            })
+            .collect();
+        Schema { root, validators }
     }
 
     /// Whether a value is valid for a type.
@@ -72,9 +79,7 @@ impl Schema {
                 made = merged(made, self.make(rng.pick(alternatives), rng));
             }
         }
-        made.unwrap_or_else(|| {
-            rng.pick(&[json!({ "a": [null] }), json!("any"), json!(0), json!([])]).clone()
-        })
+        made.unwrap_or_else(|| rng.pick(&[json!({ "a": [null] }), json!("any"), json!(0), json!([])]).clone())
     }
 
     fn referred(&self, path: &str) -> &Value {

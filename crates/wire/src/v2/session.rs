@@ -30,7 +30,7 @@ object! {
 }
 
 object! {
-    /// The session has begun. V2-44: a list that is `null` is absent, and absent lists are not written.
+    /// The session has begun. V2-44: a list that is `null` is absent, and empty lists are not written.
     pub struct NewSessionResponse {
         required {
             /// Id of the session.
@@ -38,9 +38,9 @@ object! {
         }
         optional {
             /// Config options.
-            config_options "configOptions": Option<Vec<SessionConfigOption>> [SkipInvalid],
+            config_options "configOptions": Vec<SessionConfigOption> [SkipInvalidOrEmpty],
             /// Slash commands.
-            available_commands "availableCommands": Option<Vec<AvailableCommand>> [SkipInvalid],
+            available_commands "availableCommands": Vec<AvailableCommand> [SkipInvalidOrEmpty],
         }
     }
 }
@@ -87,9 +87,9 @@ object! {
     pub struct ResumeSessionResponse [nullable] {
         optional {
             /// Config options.
-            config_options "configOptions": Option<Vec<SessionConfigOption>> [SkipInvalid],
+            config_options "configOptions": Vec<SessionConfigOption> [SkipInvalidOrEmpty],
             /// Slash commands.
-            available_commands "availableCommands": Option<Vec<AvailableCommand>> [SkipInvalid],
+            available_commands "availableCommands": Vec<AvailableCommand> [SkipInvalidOrEmpty],
         }
     }
 }

@@ -14,10 +14,42 @@ fn seeds() -> u64 {
     std::env::var("DIFFERENTIAL_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(40)
 }
 
-/// Every type that both have, with both readers.
-fn types() -> Vec<(&'static str, Reader, Reader)> {
-    let pair = |(name, official): &(&'static str, Reader)| Some((*name, *official, registry::reader(name)?));
-    official::READERS.iter().filter_map(pair).collect()
+/// One protocol version: ours, the official crate's types, and the schema.
+struct Version {
+    number: u8,
+    ours: registry::Version,
+    official: &'static [(&'static str, Reader)],
+    schema: &'static Schema,
+    catalogue: &'static Catalogue,
+}
+
+impl Version {
+    fn v1() -> Version {
+        Version {
+            number: 1,
+            ours: registry::V1,
+            official: official::V1,
+            schema: Schema::v1(),
+            catalogue: Catalogue::v1(),
+        }
+    }
+
+    fn v2() -> Version {
+        Version {
+            number: 2,
+            ours: registry::V2,
+            official: official::V2,
+            schema: Schema::v2(),
+            catalogue: Catalogue::v2(),
+        }
+    }
+
+    /// Every type that both have, with both readers.
+    fn types(&self) -> Vec<(&'static str, Reader, Reader)> {
+        let pair =
+            |(name, official): &(&'static str, Reader)| Some((*name, *official, self.ours.reader(name)?));
+        self.official.iter().filter_map(pair).collect()
+    }
 }
 
 fn json(text: &str) -> Value {
@@ -30,21 +62,38 @@ fn report(failures: &[String]) {
 
 #[test]
 fn both_have_the_same_types() {
-    let inner = registry::INNER;
-    let missing: Vec<&str> = official::READERS
-        .iter()
-        .map(|(name, _)| *name)
-        .filter(|name| registry::reader(name).is_none())
-        .collect();
-    assert!(missing.iter().all(|name| inner.contains(name)), "{missing:?}");
-    assert!(types().len() > 200, "{} types", types().len());
+    for version in [Version::v1(), Version::v2()] {
+        let names = version.official.iter().map(|(name, _)| *name);
+        let missing: Vec<&str> = names.filter(|name| version.ours.reader(name).is_none()).collect();
+        assert!(missing.iter().all(|name| version.ours.inner.contains(name)), "{missing:?}");
+        assert!(version.types().len() > 200, "{} types", version.types().len());
+    }
 }
 
 #[test]
-fn what_it_emits_we_read_and_emit_and_it_reads_again() {
-    let (schema, catalogue) = (Schema::v1(), Catalogue::v1());
+fn we_read_and_emit_all_that_it_emits_in_version_1() {
+    round_trip(&Version::v1());
+}
+
+#[test]
+fn we_read_and_emit_all_that_it_emits_in_version_2() {
+    round_trip(&Version::v2());
+}
+
+#[test]
+fn values_that_are_wrong_in_version_1_are_wrong_for_both() {
+    wrong_values(&Version::v1());
+}
+
+#[test]
+fn values_that_are_wrong_in_version_2_are_wrong_for_both() {
+    wrong_values(&Version::v2());
+}
+
+fn round_trip(version: &Version) {
+    let (schema, catalogue) = (version.schema, version.catalogue);
     let mut failures = Vec::new();
-    for (name, official, ours) in types() {
+    for (name, official, ours) in version.types() {
         for seed in 0..seeds() {
             let value = schema.random(name, &mut Rng::new(seed));
             // The crate refuses some values that its schema allows; those are skipped.
@@ -68,17 +117,17 @@ fn what_it_emits_we_read_and_emit_and_it_reads_again() {
     report(&failures);
 }
 
-#[test]
-fn what_is_wrong_is_wrong_for_both() {
-    let (schema, catalogue) = (Schema::v1(), Catalogue::v1());
+fn wrong_values(version: &Version) {
+    let (schema, catalogue) = (version.schema, version.catalogue);
     let mut failures = Vec::new();
-    for (name, official, ours) in types() {
+    for (name, official, ours) in version.types() {
         for seed in 0..seeds() * 5 {
             let mut rng = Rng::new(seed);
             let value = schema.random(name, &mut rng);
             let Some(mutation) = mutate(&value, &mut rng) else { continue };
             let text = mutation.value.to_string();
             let case = Case {
+                version: version.number,
                 name,
                 mutation: &mutation,
                 official: official(&text).map(|text| json(&text)),

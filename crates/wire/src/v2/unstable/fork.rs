@@ -32,9 +32,9 @@ object! {
         }
         optional {
             /// Config options.
-            config_options "configOptions": Option<Vec<SessionConfigOption>> [SkipInvalid],
+            config_options "configOptions": Vec<SessionConfigOption> [SkipInvalidOrEmpty],
             /// Slash commands.
-            available_commands "availableCommands": Option<Vec<AvailableCommand>> [SkipInvalid],
+            available_commands "availableCommands": Vec<AvailableCommand> [SkipInvalidOrEmpty],
         }
     }
 }
