@@ -6,7 +6,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use attache::wire::v1::{Cost, Usage, UsageUpdate};
+use attache::wire::v1::{Cost, UsageUpdate};
 
 /// Limits of a run. `None` means no limit.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -160,12 +160,12 @@ impl Meter {
         self.check_usage()
     }
 
-    /// Counts the usage in a prompt response: tokens of the session so far (PROMPT-19).
+    /// Counts the tokens of the session so far: `total_tokens` in a prompt response (PROMPT-19).
     ///
     /// # Errors
     /// When a limit is reached.
-    pub fn counted(&mut self, usage: &Usage) -> Result<(), Exceeded> {
-        self.counted = self.counted.max(usage.total_tokens);
+    pub fn counted(&mut self, tokens: u64) -> Result<(), Exceeded> {
+        self.counted = self.counted.max(tokens);
         self.check_usage()
     }
 

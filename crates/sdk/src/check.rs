@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use attache_wire::v1::{ContentBlock, SystemPrompt};
-
 use crate::{Error, Result};
 
 /// The text of a path, which must be absolute to mean the same to both sides.
@@ -16,7 +14,9 @@ pub(crate) fn absolute(path: &Path) -> Result<&str> {
 }
 
 /// SYSP-03: a system prompt holds text, at least one block of it.
-pub(crate) fn system_prompt_content(prompt: &SystemPrompt) -> Result<()> {
+#[cfg(feature = "unstable")]
+pub(crate) fn system_prompt_content(prompt: &attache_wire::v1::SystemPrompt) -> Result<()> {
+    use attache_wire::v1::ContentBlock;
     let text = prompt.content.iter().all(|block| matches!(block, ContentBlock::Text(_)));
     match text && !prompt.content.is_empty() {
         true => Ok(()),

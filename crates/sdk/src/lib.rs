@@ -69,10 +69,25 @@
 //! - [`Error`] has a variant for each failure that a caller can act on. Handlers that fail are reported through `on_error`
 //!   ([`HandlerError`]) and as [`tracing`](https://docs.rs/tracing) events, with spans for sessions, turns and tool calls.
 //!
+//! # Features
+//!
+//! None is on by default.
+//!
+//! - `unstable`: parts that the specification marks as unstable and may change with any release: forks, archives, titles,
+//!   status, model providers, system prompts, several plans, subagents.
+//! - `drafts`: parts of older drafts that some agents and clients still use: models, next-edit suggestions. Implies `unstable`.
+//!
+//! Without a feature its methods are answered "method not found", and its updates are
+//! [`Event::Other`](client::Event::Other).
+//!
+//! # Guarantees
+//!
 //! This crate guarantees what a user cannot break: the order of messages, one answer per request, cancelled turns that end as
 //! cancelled, permissions that are answered, capabilities that are advertised exactly when they are served. The
 //! [rules of the protocol](https://github.com/attache-acp/attache/blob/main/docs/rules.md) say where each is kept and tested,
 //! and [docs/api.md](https://github.com/attache-acp/attache/blob/main/docs/api.md) explains the names.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

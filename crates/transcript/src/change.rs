@@ -2,9 +2,11 @@
 
 use attache_wire::Patch;
 use attache_wire::v1::{
-    AvailableCommand, CompactionUpdate, ContentBlock, PlanId, SessionConfigOption, SessionInfoUpdate,
-    SessionMessage, SessionMode, SessionModeId, SubagentUpdate, ToolCallUpdate, UsageUpdate,
+    AvailableCommand, CompactionUpdate, ContentBlock, SessionConfigOption, SessionInfoUpdate, SessionMode,
+    SessionModeId, ToolCallUpdate, UsageUpdate,
 };
+#[cfg(feature = "unstable")]
+use attache_wire::v1::{PlanId, SessionMessage, SubagentUpdate};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Answer, Item, ItemKind, Plan, QuestionKind, ToolCall, Transcript, TurnEnd, merge_patch};
@@ -31,6 +33,7 @@ pub enum Change {
     /// Merges an update into a compaction.
     Compaction(u64, Box<CompactionUpdate>),
     /// Merges an update into a message between sessions.
+    #[cfg(feature = "unstable")]
     SessionMessage(u64, Box<SessionMessage>),
     /// Answers a question.
     Answer(u64, Answer),
@@ -41,6 +44,7 @@ pub enum Change {
     /// Adds a plan or replaces the one with the same id (PLAN-04).
     Plan(Plan),
     /// Removes a plan.
+    #[cfg(feature = "unstable")]
     RemovePlan(Option<PlanId>),
     /// Replaces the current mode.
     Mode(SessionModeId),
@@ -55,6 +59,7 @@ pub enum Change {
     /// Replaces the usage.
     Usage(Box<UsageUpdate>),
     /// Adds a subagent or merges an update into it.
+    #[cfg(feature = "unstable")]
     Subagent(Box<SubagentUpdate>),
     /// Drops the first item.
     PopFront,
@@ -128,16 +133,6 @@ impl Transcript {
                     merge_patch(&mut known.meta, update.meta);
                 }
             }
-            Change::SessionMessage(at, update) => {
-                if let Some(ItemKind::SessionMessage(known)) = self.get_mut(at).map(|item| &mut item.kind) {
-                    merge_patch(&mut known.sender_session_id, update.sender_session_id);
-                    merge_patch(&mut known.recipient_session_id, update.recipient_session_id);
-                    merge_patch(&mut known.sender_message_id, update.sender_message_id);
-                    merge_patch(&mut known.recipient_message_id, update.recipient_message_id);
-                    merge_patch(&mut known.content, update.content);
-                    merge_patch(&mut known.meta, update.meta);
-                }
-            }
             Change::Answer(at, answer) => {
                 if let Some(ItemKind::Question(question)) = self.get_mut(at).map(|item| &mut item.kind) {
                     question.answer = Some(answer);
@@ -151,11 +146,10 @@ impl Transcript {
                 self.retired.clear();
                 self.push(Item { session: None, kind: ItemKind::TurnEnd(end) });
             }
-            Change::Plan(plan) => match self.plans.iter_mut().find(|known| known.id == plan.id) {
+            Change::Plan(plan) => match self.plans.iter_mut().find(|known| known.is_replaced_by(&plan)) {
                 Some(known) => *known = plan,
                 None => self.plans.push(plan),
             },
-            Change::RemovePlan(id) => self.plans.retain(|plan| plan.id != id),
             Change::Mode(mode) => self.mode = Some(mode),
             Change::Modes(modes, current) => (self.modes, self.mode) = (modes, Some(current)),
             Change::ConfigOptions(options) => self.config_options = options,
@@ -166,9 +160,10 @@ impl Transcript {
                 info.updated_at.apply(&mut self.updated_at);
             }
             Change::Usage(usage) => self.usage = Some(*usage),
-            Change::Subagent(update) => self.merge_subagent(*update),
             Change::PopFront => drop(self.pop_front()),
             Change::RetireFront => self.retire_front(),
+            #[cfg(feature = "unstable")]
+            change => self.apply_unstable(change),
         }
     }
 
@@ -184,26 +179,12 @@ impl Transcript {
         self.sealed = false;
     }
 
-    /// SUBA-05: what is absent stays.
-    fn merge_subagent(&mut self, update: SubagentUpdate) {
-        let Some(known) = self.subagents.iter_mut().find(|known| known.session_id == update.session_id)
-        else {
-            return self.subagents.push(update);
-        };
-        merge_patch(&mut known.title, update.title);
-        merge_patch(&mut known.description, update.description);
-        merge_patch(&mut known.capabilities, update.capabilities);
-        merge_patch(&mut known.state, update.state);
-        merge_patch(&mut known.cwd, update.cwd);
-        merge_patch(&mut known.additional_directories, update.additional_directories);
-        merge_patch(&mut known.meta, update.meta);
-    }
-
     /// Returns the blocks of an item that grows by chunks.
     fn content_mut(&mut self, at: u64) -> Option<&mut Vec<ContentBlock>> {
         let patch = match &mut self.get_mut(at)?.kind {
             ItemKind::Message(message) => return Some(&mut message.content),
             ItemKind::Compaction(compaction) => &mut compaction.summary,
+            #[cfg(feature = "unstable")]
             ItemKind::SessionMessage(message) => &mut message.content,
             _ => return None,
         };

@@ -23,13 +23,21 @@
 //! ([`Transcript::pop_front`]); [`Transcript::retire_front`] drops a tool call that still runs and brings it back when it
 //! ends. An owner that needs only the beginning of a text keeps a [`BoundedText`] instead.
 //!
+//! The feature `unstable` adds updates that the specification marks as unstable: several plans, subagents, and messages
+//! between sessions. Without it they are kept as unknown updates. The feature `drafts` adds members of older drafts. A model
+//! that was serialised with a feature is read with the same feature.
+//!
 //! Read `model.rs`, then `v1.rs` (from version 1 of the protocol to changes), then `change.rs`. The items use the types of
 //! [`attache_wire::v1`] for content blocks and other leaves; another version needs a module like `v1.rs`. Changes already
 //! express its operations: append to and replace a message by index, patch a tool call.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod change;
 mod model;
 mod text;
+#[cfg(feature = "unstable")]
+mod unstable;
 mod v1;
 
 pub use change::Change;

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 use attache_wire::v1::{
     AvailableCommand, CompactionStatus, CompactionUpdate, ContentBlock, CreateElicitationRequest, Diff,
-    EmbeddedResourceResource, MessageId, Notice, PermissionOptionId, PlanEntry, PlanId,
-    RequestPermissionRequest, SessionConfigOption, SessionId, SessionMessage, SessionMode, SessionModeId,
-    StopReason, SubagentUpdate, ToolCallContent, ToolCallId, ToolCallLocation, ToolCallStatus,
-    ToolCallUpdate, ToolKind, Usage, UsageUpdate,
+    EmbeddedResourceResource, MessageId, Notice, PermissionOptionId, PlanEntry, RequestPermissionRequest,
+    SessionConfigOption, SessionId, SessionMode, SessionModeId, StopReason, ToolCallContent, ToolCallId,
+    ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolKind, UsageUpdate,
 };
+#[cfg(feature = "unstable")]
+use attache_wire::v1::{PlanId, SessionMessage, SubagentUpdate, Usage};
 use attache_wire::{Json, Meta, Patch};
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +40,7 @@ pub struct Transcript {
     /// The fill level of the context window and the cost so far.
     pub usage: Option<UsageUpdate>,
     /// The subagents, each with all that was reported about it.
+    #[cfg(feature = "unstable")]
     pub subagents: Vec<SubagentUpdate>,
 }
 
@@ -66,6 +68,7 @@ impl Item {
                 Patch::Set(summary) => blocks(summary),
                 _ => SMALL,
             },
+            #[cfg(feature = "unstable")]
             ItemKind::SessionMessage(message) => match &message.content {
                 Patch::Set(content) => blocks(content),
                 _ => SMALL,
@@ -92,6 +95,7 @@ pub enum ItemKind {
     /// A compaction of the context, with all that was reported about it.
     Compaction(Box<CompactionUpdate>),
     /// A message between sessions, with all that was reported about it.
+    #[cfg(feature = "unstable")]
     SessionMessage(Box<SessionMessage>),
     /// A terminal that no tool call shows, by the owner's number.
     Terminal(u64),
@@ -281,6 +285,7 @@ pub enum TurnEnd {
         reason: StopReason,
         /// The tokens that the agent counted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg(feature = "unstable")]
         usage: Option<Usage>,
     },
     /// The turn ended with an error.
@@ -294,12 +299,25 @@ pub enum TurnEnd {
 pub struct Plan {
     /// The id; `None` for the plan of agents that have only one. PLAN-09: each id is tracked alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg(feature = "unstable")]
     pub id: Option<PlanId>,
     /// The content.
     pub body: PlanBody,
     /// The `_meta` of the update.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
+}
+
+impl Plan {
+    /// Whether `other` is a later state of this plan.
+    pub(crate) fn is_replaced_by(&self, other: &Plan) -> bool {
+        match other {
+            #[cfg(feature = "unstable")]
+            other => self.id == other.id,
+            #[cfg(not(feature = "unstable"))]
+            _ => true,
+        }
+    }
 }
 
 /// The content of a plan.
@@ -386,6 +404,7 @@ impl Transcript {
     pub fn is_open(&self, at: u64) -> bool {
         match self.get(at).map(|item| &item.kind) {
             Some(ItemKind::Message(message)) => at + 1 == self.end() && !self.sealed && !message.prompt,
+            #[cfg(feature = "unstable")]
             Some(ItemKind::SessionMessage(_)) => at + 1 == self.end() && !self.sealed,
             Some(ItemKind::ToolCall(call)) => !call.is_finished(),
             Some(ItemKind::Question(question)) => question.answer.is_none(),

@@ -1,8 +1,8 @@
 //! From events of protocol version 1 to changes.
 
 use attache_wire::v1::{
-    CompactionStatus, CompactionUpdate, ContentBlock, ContentChunk, MessageId, PlanUpdateContent,
-    SessionConfigOption, SessionId, SessionModeState, SessionUpdate, ToolCallId, ToolCallUpdate,
+    CompactionStatus, CompactionUpdate, ContentBlock, ContentChunk, SessionConfigOption, SessionId,
+    SessionModeState, SessionUpdate, ToolCallId, ToolCallUpdate,
 };
 use attache_wire::{Meta, Patch};
 
@@ -96,25 +96,18 @@ impl Transcript {
     }
 
     fn update(&self, session: Option<SessionId>, update: SessionUpdate) -> Option<Change> {
-        let plan = |id, body, meta| Change::Plan(Plan { id, body, meta });
         Some(match update {
             SessionUpdate::AgentMessageChunk(chunk) => self.chunk(session, Role::Agent, chunk),
             SessionUpdate::AgentThoughtChunk(chunk) => self.chunk(session, Role::Thought, chunk),
             SessionUpdate::UserMessageChunk(chunk) => self.chunk(session, Role::User, chunk),
             SessionUpdate::ToolCall(call) => self.tool_update(session, (*call).into()),
             SessionUpdate::ToolCallUpdate(update) => self.tool_update(session, *update),
-            SessionUpdate::Plan(new) => plan(None, PlanBody::Entries(new.entries), new.meta),
-            SessionUpdate::PlanUpdate(update) => match update.plan {
-                PlanUpdateContent::Items(new) => {
-                    plan(Some(new.plan_id), PlanBody::Entries(new.entries), new.meta)
-                }
-                PlanUpdateContent::Markdown(new) => {
-                    plan(Some(new.plan_id), PlanBody::Markdown(new.content), new.meta)
-                }
-                PlanUpdateContent::File(new) => plan(Some(new.plan_id), PlanBody::File(new.uri), new.meta),
-                _ => return None,
-            },
-            SessionUpdate::PlanRemoved(removed) => Change::RemovePlan(Some(removed.plan_id)),
+            SessionUpdate::Plan(new) => Change::Plan(Plan {
+                #[cfg(feature = "unstable")]
+                id: None,
+                body: PlanBody::Entries(new.entries),
+                meta: new.meta,
+            }),
             // State of a subagent is not state of the session.
             SessionUpdate::AvailableCommandsUpdate(_)
             | SessionUpdate::CurrentModeUpdate(_)
@@ -157,28 +150,14 @@ impl Transcript {
                     }
                 }
             }
-            SessionUpdate::SubagentUpdate(update) => Change::Subagent(update),
-            SessionUpdate::SessionMessage(message) => {
-                match self.session_message(&session, &message.message_id) {
-                    Some((at, _)) => Change::SessionMessage(at, message),
-                    None => Change::Push(Item { session, kind: ItemKind::SessionMessage(message) }),
-                }
-            }
-            SessionUpdate::SessionMessageChunk(chunk) => {
-                match self.session_message(&session, &chunk.message_id) {
-                    Some((at, known)) => append(at, known, with_meta(chunk.content, chunk.meta)),
-                    None => {
-                        let mut first = attache_wire::v1::SessionMessage::new(chunk.message_id);
-                        first.content = Patch::Set(vec![with_meta(chunk.content, chunk.meta)]);
-                        Change::Push(Item { session, kind: ItemKind::SessionMessage(Box::new(first)) })
-                    }
-                }
-            }
             // PROMPT-16: kept, never fatal.
             SessionUpdate::Other(unknown) => {
                 let unknown = UnknownUpdate { tag: unknown.tag, update: unknown.object };
                 Change::Push(Item { session, kind: ItemKind::Unknown(unknown) })
             }
+            #[cfg(feature = "unstable")]
+            update => return self.unstable_update(session, update),
+            #[cfg(not(feature = "unstable"))]
             _ => return None,
         })
     }
@@ -216,15 +195,7 @@ impl Transcript {
         }
     }
 
-    fn session_message(&self, session: &Option<SessionId>, id: &MessageId) -> Option<(u64, &[ContentBlock])> {
-        let of = |kind: &ItemKind| matches!(kind, ItemKind::SessionMessage(known) if known.message_id == *id);
-        match self.find(session, of)? {
-            (at, ItemKind::SessionMessage(known)) => Some((at, set(&known.content))),
-            _ => None,
-        }
-    }
-
-    fn find(
+    pub(crate) fn find(
         &self,
         session: &Option<SessionId>,
         is_wanted: impl Fn(&ItemKind) -> bool,
@@ -260,7 +231,7 @@ pub fn join_chunks(last: &mut SessionUpdate, next: &SessionUpdate) -> bool {
     }
 }
 
-fn append(at: u64, content: &[ContentBlock], block: ContentBlock) -> Change {
+pub(crate) fn append(at: u64, content: &[ContentBlock], block: ContentBlock) -> Change {
     match block {
         ContentBlock::Text(text)
             if text.annotations.is_none()
@@ -282,7 +253,7 @@ fn plain_text(block: &ContentBlock) -> Option<&str> {
 }
 
 /// Moves the `_meta` of a chunk to its block, unless the block has its own.
-fn with_meta(mut block: ContentBlock, meta: Option<Meta>) -> ContentBlock {
+pub(crate) fn with_meta(mut block: ContentBlock, meta: Option<Meta>) -> ContentBlock {
     let own = match &mut block {
         ContentBlock::Text(block) => &mut block.meta,
         ContentBlock::Image(block) => &mut block.meta,
@@ -297,7 +268,7 @@ fn with_meta(mut block: ContentBlock, meta: Option<Meta>) -> ContentBlock {
     block
 }
 
-fn set(patch: &Patch<Vec<ContentBlock>>) -> &[ContentBlock] {
+pub(crate) fn set(patch: &Patch<Vec<ContentBlock>>) -> &[ContentBlock] {
     match patch {
         Patch::Set(content) => content,
         _ => &[],

@@ -273,7 +273,7 @@ impl Driver<'_> {
         if let Some(kept) = &self.saved {
             kept.turn_ended(session);
         }
-        if let Some(Err(exceeded)) = usage.as_ref().map(|usage| self.meter.counted(usage)) {
+        if let Some(Err(exceeded)) = usage.as_ref().map(|usage| self.meter.counted(usage.total_tokens)) {
             self.app.notice(Severity::Warning, exceeded.to_string());
         }
         self.app.used = self.meter.tokens();

@@ -185,7 +185,7 @@ impl Running<'_, '_> {
         let _ = self.view.drain().await;
         let reason = turn.stop_reason();
         if let Some(usage) = turn.usage()
-            && let Err(exceeded) = self.meter.counted(usage)
+            && let Err(exceeded) = self.meter.counted(usage.total_tokens)
             && self.cause.is_none()
         {
             self.cause = Some(Cause::Budget(exceeded));

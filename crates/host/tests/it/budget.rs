@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use attache::wire::v1::{Cost, Usage, UsageUpdate};
+use attache::wire::v1::{Cost, UsageUpdate};
 use attache_host::budget::{Budget, Exceeded, Meter};
 
 fn costing(amount: f64) -> UsageUpdate {
@@ -40,8 +40,8 @@ fn tokens() {
     meter.usage(&UsageUpdate::new(80_u64, 200_u64)).unwrap();
     meter.usage(&UsageUpdate::new(20_u64, 200_u64)).unwrap();
     assert_eq!(meter.tokens(), 80, "a compacted window gives nothing back");
-    meter.counted(&Usage::new(100_u64, 90_u64, 10_u64)).unwrap();
-    let over = meter.counted(&Usage::new(101_u64, 91_u64, 10_u64)).unwrap_err();
+    meter.counted(100).unwrap();
+    let over = meter.counted(101).unwrap_err();
     assert_eq!(over, Exceeded::Tokens { used: 101, limit: 100 });
     assert_eq!(over.to_string(), "101 tokens are used, the limit is 100");
     assert!(meter.usage(&UsageUpdate::new(1_u64, 200_u64)).is_err(), "over is over");
@@ -65,5 +65,5 @@ fn without_limits_nothing_ends() {
         meter.turn(Instant::now()).unwrap();
     }
     meter.usage(&costing(1e9)).unwrap();
-    meter.counted(&Usage::new(u64::MAX, 0_u64, 0_u64)).unwrap();
+    meter.counted(u64::MAX).unwrap();
 }

@@ -6,16 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use attache_wire::v1::{
-    AuthStatusResponse, Implementation, ListSessionsRequest, ListSessionsResponse, McpCapabilities,
-    PromptCapabilities, SessionId, SessionStatus, SessionUpdate,
+    Implementation, ListSessionsRequest, ListSessionsResponse, McpCapabilities, PromptCapabilities,
+    SessionId, SessionUpdate,
 };
 use attache_wire::{Notification, Request};
 use serde_json::value::RawValue;
 
 use super::auth::{Auth, DynAuth};
 use super::client::ClientHandle;
-use super::nes::{DynNextEdits, NextEdits};
-use super::providers::{DynProviders, Providers};
 use super::record::RecordHook;
 use super::session::{BoxFuture, ErasedSession, IntoOpenedSession, OpenRequest};
 use crate::report::{ErrorHook, HandlerError, NoiseHook};
@@ -50,12 +48,9 @@ pub struct Agent {
 
 pub(super) type OpenFn =
     Arc<dyn Fn(OpenRequest, Start) -> BoxFuture<'static, Result<ErasedSession>> + Send + Sync>;
-pub(super) type ForkFn =
-    Arc<dyn Fn(SessionId, OpenRequest) -> BoxFuture<'static, Result<ErasedSession>> + Send + Sync>;
 pub(super) type IdFn<T> = Arc<dyn Fn(SessionId) -> BoxFuture<'static, Result<T>> + Send + Sync>;
 pub(super) type ListFn =
     Arc<dyn Fn(ListSessionsRequest) -> BoxFuture<'static, Result<ListSessionsResponse>> + Send + Sync>;
-pub(super) type TitleFn = Arc<dyn Fn(SessionId, String) -> BoxFuture<'static, Result<String>> + Send + Sync>;
 pub(super) type PlainFn<T> = Arc<dyn Fn() -> BoxFuture<'static, Result<T>> + Send + Sync>;
 pub(super) type RequestFn = Arc<
     dyn Fn(Option<&RawValue>, ClientHandle) -> Result<BoxFuture<'static, Result<Box<RawValue>>>>
@@ -78,37 +73,23 @@ pub(super) struct Services {
     pub(super) prompt: PromptCapabilities,
     pub(super) mcp: McpCapabilities,
     pub(super) additional_directories: bool,
-    pub(super) system_prompt: Option<SystemPromptSupport>,
     pub(super) cancel_grace: Duration,
     pub(super) open: OpenFn,
     pub(super) load: Option<OpenFn>,
     pub(super) resume: Option<OpenFn>,
-    pub(super) fork: Option<ForkFn>,
     pub(super) list: Option<ListFn>,
     pub(super) delete: Option<IdFn<()>>,
-    pub(super) archive: Option<(IdFn<()>, IdFn<()>)>,
-    pub(super) title: Option<TitleFn>,
-    pub(super) status: Option<IdFn<SessionStatus>>,
     pub(super) auth: Option<Arc<dyn DynAuth>>,
     pub(super) logout: Option<PlainFn<()>>,
-    pub(super) auth_status: Option<PlainFn<AuthStatusResponse>>,
-    pub(super) providers: Option<Arc<dyn DynProviders>>,
-    pub(super) next_edits: Option<Arc<dyn DynNextEdits>>,
+    #[cfg(feature = "unstable")]
+    pub(super) unstable: super::unstable::UnstableServices,
+    #[cfg(feature = "drafts")]
+    pub(super) drafts: super::drafts::DraftServices,
     pub(super) requests: HashMap<&'static str, RequestFn>,
     pub(super) notifications: HashMap<&'static str, NotificationFn>,
     pub(super) on_error: Option<ErrorHook>,
     pub(super) on_noise: Option<NoiseHook>,
     pub(super) record: Option<RecordHook>,
-}
-
-/// The system prompts that an agent accepts from a client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SystemPromptSupport {
-    /// Text that is appended to the agent's own prompt.
-    Append,
-    /// Text that is appended to the agent's own prompt or replaces it.
-    AppendOrOverride,
 }
 
 impl Agent {
@@ -125,22 +106,18 @@ impl Agent {
             prompt: PromptCapabilities::new(),
             mcp: McpCapabilities::new(),
             additional_directories: false,
-            system_prompt: None,
             cancel_grace: Duration::from_secs(2),
             open: opener(open),
             load: None,
             resume: None,
-            fork: None,
             list: None,
             delete: None,
-            archive: None,
-            title: None,
-            status: None,
             auth: None,
             logout: None,
-            auth_status: None,
-            providers: None,
-            next_edits: None,
+            #[cfg(feature = "unstable")]
+            unstable: Default::default(),
+            #[cfg(feature = "drafts")]
+            drafts: Default::default(),
             requests: HashMap::new(),
             notifications: HashMap::new(),
             on_error: None,
@@ -193,21 +170,9 @@ impl Agent {
         self
     }
 
-    /// Accepts MCP servers that are reached through the client (unstable).
-    pub fn mcp_over_acp(mut self) -> Self {
-        self.services.mcp.acp = true;
-        self
-    }
-
     /// Accepts further roots beside the session's directory.
     pub fn additional_directories(mut self) -> Self {
         self.services.additional_directories = true;
-        self
-    }
-
-    /// Accepts system prompts from the client (unstable).
-    pub fn system_prompts(mut self, which: SystemPromptSupport) -> Self {
-        self.services.system_prompt = Some(which);
         self
     }
 
@@ -236,23 +201,6 @@ impl Agent {
         self
     }
 
-    /// Copies a session (unstable). The handler gets the id of the source and the request for the new session, whose roots
-    /// count.
-    // FORK-05
-    pub fn fork<F, Fut, O>(mut self, fork: F) -> Self
-    where
-        F: Fn(SessionId, OpenRequest) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<O>> + Send + 'static,
-        O: IntoOpenedSession + 'static,
-    {
-        let fork = Arc::new(fork);
-        self.services.fork = Some(Arc::new(move |source, request| {
-            let fork = fork.clone();
-            Box::pin(async move { Ok(ErasedSession::from(fork(source, request).await?.into_opened())) })
-        }));
-        self
-    }
-
     /// Lists stored sessions, page by page. The handler refuses unknown cursors.
     // LIST-07
     pub fn list<F, Fut>(mut self, list: F) -> Self
@@ -275,42 +223,6 @@ impl Agent {
         self
     }
 
-    /// Archives and restores sessions (unstable). Advertised only together with [`list`](Agent::list).
-    // SSTAT-05
-    pub fn archive<A, AFut, U, UFut>(mut self, archive: A, unarchive: U) -> Self
-    where
-        A: Fn(SessionId) -> AFut + Send + Sync + 'static,
-        AFut: Future<Output = Result<()>> + Send + 'static,
-        U: Fn(SessionId) -> UFut + Send + Sync + 'static,
-        UFut: Future<Output = Result<()>> + Send + 'static,
-    {
-        let archive: IdFn<()> = Arc::new(move |id| Box::pin(archive(id)));
-        let unarchive: IdFn<()> = Arc::new(move |id| Box::pin(unarchive(id)));
-        self.services.archive = Some((archive, unarchive));
-        self
-    }
-
-    /// Renames sessions (unstable). The handler gets a title that is trimmed and not empty, and returns it as stored.
-    // SSTAT-08
-    pub fn titles<F, Fut>(mut self, set_title: F) -> Self
-    where
-        F: Fn(SessionId, String) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<String>> + Send + 'static,
-    {
-        self.services.title = Some(Arc::new(move |id, title| Box::pin(set_title(id, title))));
-        self
-    }
-
-    /// Reports the status of sessions that are not open on this connection (unstable).
-    pub fn status<F, Fut>(mut self, status: F) -> Self
-    where
-        F: Fn(SessionId) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<SessionStatus>> + Send + 'static,
-    {
-        self.services.status = Some(Arc::new(move |id| Box::pin(status(id))));
-        self
-    }
-
     /// Requires a login: until then, sessions are refused with `auth_required`. A login counts for one connection.
     // AUTH-05
     pub fn auth(mut self, auth: impl Auth) -> Self {
@@ -326,29 +238,6 @@ impl Agent {
         Fut: Future<Output = Result<()>> + Send + 'static,
     {
         self.services.logout = Some(Arc::new(move || Box::pin(logout())));
-        self
-    }
-
-    /// Reports who is logged in (unstable). Needs no login itself.
-    // AUTH-22
-    pub fn auth_status<F, Fut>(mut self, status: F) -> Self
-    where
-        F: Fn() -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<AuthStatusResponse>> + Send + 'static,
-    {
-        self.services.auth_status = Some(Arc::new(move || Box::pin(status())));
-        self
-    }
-
-    /// Lets the client configure model providers (unstable).
-    pub fn providers(mut self, providers: impl Providers) -> Self {
-        self.services.providers = Some(Arc::new(providers));
-        self
-    }
-
-    /// Suggests next edits while the user types (older drafts).
-    pub fn next_edits(mut self, next_edits: impl NextEdits) -> Self {
-        self.services.next_edits = Some(Arc::new(next_edits));
         self
     }
 
@@ -456,31 +345,4 @@ where
             Box::pin(async move { Ok(ErasedSession::from(open(request).await?.into_opened())) })
         }
     })
-}
-
-impl Services {
-    /// SSTAT-05: agents that archive also list.
-    pub(super) fn archives(&self) -> bool {
-        self.archive.is_some() && self.list.is_some()
-    }
-
-    /// Whether a method is served.
-    pub(super) fn provides(&self, method: &str) -> bool {
-        match method {
-            "session/load" => self.load.is_some(), // SESS-09
-            "session/resume" => self.resume.is_some(),
-            "session/fork" => self.fork.is_some(),
-            "session/list" => self.list.is_some(),
-            "session/delete" => self.delete.is_some(),
-            "session/archive" | "session/unarchive" => self.archives(),
-            "session/set_title" => self.title.is_some(),
-            "session/status" => self.status.is_some(),
-            "authenticate" => self.auth.is_some(),
-            "logout" => self.logout.is_some(),
-            "auth/status" => self.auth_status.is_some(),
-            "providers/list" | "providers/set" | "providers/disable" => self.providers.is_some(), // PROV-01
-            "nes/start" | "nes/suggest" | "nes/close" => self.next_edits.is_some(),               // NES-01
-            _ => true,
-        }
-    }
 }

@@ -4,9 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use attache_conn::Peer;
-use attache_wire::v1::{
-    ClientCapabilities, ContentChunk, Implementation, Plan, PlanUpdateContent, SessionId, SessionUpdate,
-};
+use attache_wire::v1::{ClientCapabilities, ContentChunk, Implementation, SessionId, SessionUpdate};
 use attache_wire::{Notification, Request};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
@@ -82,42 +80,28 @@ impl ClientHandle {
 
     /// An update as this client understands it, or why it does not.
     pub(super) fn adapt(&self, update: SessionUpdate) -> Result<SessionUpdate> {
-        let capabilities = self.capabilities();
-        let session = capabilities.session.as_ref();
-        let (fits, what) = match &update {
-            // NOTE-01
-            SessionUpdate::Notice(_) => (session.is_some_and(|s| s.notices.is_some()), "notices"),
-            // NOTE-06
-            SessionUpdate::CompactionUpdate(_) | SessionUpdate::CompactionSummaryChunk(_) => {
-                (session.is_some_and(|s| s.compaction.is_some()), "compaction updates")
-            }
-            // PLAN-07
-            SessionUpdate::PlanUpdate(_) | SessionUpdate::PlanRemoved(_) => {
-                (capabilities.plan.is_some(), "plan updates")
-            }
-            // SUBA-01
-            SessionUpdate::SubagentUpdate(_)
-            | SessionUpdate::SessionMessage(_)
-            | SessionUpdate::SessionMessageChunk(_) => (capabilities.subagents.is_some(), "subagents"),
-            _ => (true, ""),
-        };
+        #[cfg(feature = "unstable")]
+        let update = super::unstable::adapt(update, self.capabilities())?;
+        let session = self.capabilities().session.as_ref();
         match update {
             SessionUpdate::Notice(notice) if notice.title.trim().is_empty() => {
                 Err(Error::Invalid("a notice needs a title".to_owned())) // NOTE-02
             }
-            // PLAN-08: a client that knows one plan only is shown that one.
-            SessionUpdate::PlanUpdate(plan) if !fits => match plan.plan {
-                PlanUpdateContent::Items(items) => Ok(SessionUpdate::Plan(Plan::new(items.entries))),
-                _ => Err(Error::Unsupported(what)),
-            },
-            SessionUpdate::PlanRemoved(_) if !fits => Ok(SessionUpdate::Plan(Plan::new(Vec::new()))),
+            SessionUpdate::Notice(_) if session.is_none_or(|session| session.notices.is_none()) => {
+                Err(Error::Unsupported("notices")) // NOTE-01
+            }
+            // NOTE-06
+            SessionUpdate::CompactionUpdate(_) | SessionUpdate::CompactionSummaryChunk(_)
+                if session.is_none_or(|session| session.compaction.is_none()) =>
+            {
+                Err(Error::Unsupported("compaction updates"))
+            }
             // CONF-07
             SessionUpdate::ConfigOptionUpdate(mut update) => {
                 update.config_options.retain(|option| options::is_visible(option, self));
                 Ok(SessionUpdate::ConfigOptionUpdate(update))
             }
-            update if fits => Ok(update),
-            _ => Err(Error::Unsupported(what)),
+            update => Ok(update),
         }
     }
 }

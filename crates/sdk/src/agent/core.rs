@@ -18,7 +18,6 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use super::builder::{Services, Start};
 use super::client::{ClientHandle, ClientInfo};
-use super::nes::NesTable;
 use super::options;
 use super::record::Recorder;
 use super::session::BoxFuture;
@@ -34,7 +33,8 @@ pub(super) struct Core {
     pub(super) services: Services,
     pub(super) errors: ErrorReporter,
     pub(super) sessions: SessionTable,
-    pub(super) nes: NesTable,
+    #[cfg(feature = "drafts")]
+    pub(super) nes: super::drafts::NesTable,
     pub(super) logged_in: AtomicBool,
     client: Mutex<Option<ClientHandle>>,
     /// `Here` on a runtime with one thread, where a task would block the reader just as long.
@@ -63,7 +63,8 @@ impl Core {
             services,
             errors,
             sessions: SessionTable::default(),
-            nes: NesTable::default(),
+            #[cfg(feature = "drafts")]
+            nes: Default::default(),
             logged_in: AtomicBool::new(logged_in),
             client: Mutex::new(None),
             start: match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
@@ -196,7 +197,8 @@ impl Core {
         self.tasks.abort.cancel();
         // Handlers that block cannot be dropped and are left behind.
         let _ = tokio::time::timeout(grace, self.until_no_tasks()).await;
-        if let Some(service) = &self.services.next_edits {
+        #[cfg(feature = "drafts")]
+        if let Some(service) = &self.services.drafts.next_edits {
             self.nes.close_all(&**service);
         }
         let mut closing = JoinSet::new();

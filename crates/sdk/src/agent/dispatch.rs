@@ -6,15 +6,19 @@ use std::sync::Arc;
 
 use attache_conn::{Dispatch, IncomingNotification, IncomingRequest, Peer, Reason, Responder, Side};
 use attache_rpc::ErrorObject;
-use attache_wire::v1::{CancelNotification, InitializeRequest, PromptRequest};
+use attache_wire::v1::{
+    CancelNotification, CloseSessionRequest, InitializeRequest, LoadSessionRequest, NewSessionRequest,
+    PromptRequest, ResumeSessionRequest,
+};
 use attache_wire::{Notification, Request};
 
 use super::builder::Agent;
 use super::client::ClientHandle;
 use super::core::{Answer, Core, Failing};
+use super::method::Method;
 use super::table::{BeginError, TurnSlot};
 use super::turn::{self, TurnTask};
-use super::{initialize, manage, nes, open, providers};
+use super::{initialize, manage, open};
 use crate::task::catch_handler_panic;
 use crate::{Error, Link, Prompt, Result};
 
@@ -73,73 +77,62 @@ impl Router {
             }
             return;
         }
-        match self.admit(request.method()) {
-            Ok(client) => route(&self.core, client.clone(), request),
-            Err(error) => request.reject(error),
-        }
-    }
-
-    /// Returns the client if it may call `method` now.
-    fn admit(&self, method: &str) -> Result<&ClientHandle, ErrorObject> {
-        match &self.client {
+        let Some(client) = &self.client else {
             // INIT-03: nothing before initialize.
-            None => Err(ErrorObject::invalid_request("`initialize` comes first")),
-            Some(_) if !self.core.services.provides(method) => Err(ErrorObject::method_not_found(method)),
-            Some(_) if needs_login(method) && !self.core.is_logged_in() => Err(ErrorObject::auth_required()),
-            Some(client) => Ok(client),
+            return request.reject(ErrorObject::invalid_request("`initialize` comes first"));
+        };
+        match find(request.method()) {
+            None => extension(&self.core, client.clone(), request),
+            Some(method) if !(method.is_installed)(&self.core.services) => {
+                request.reject(ErrorObject::method_not_found(method.name));
+            }
+            Some(method) if method.needs_login && !self.core.is_logged_in() => {
+                request.reject(ErrorObject::auth_required());
+            }
+            Some(method) => (method.serve)(&self.core, client.clone(), request),
         }
     }
 }
 
-fn route(core: &Arc<Core>, client: ClientHandle, request: IncomingRequest<'_>) {
-    match request.method() {
-        "session/prompt" => prompt(core, client, request),
-        "session/new" => with(request, |request, responder| open::new(core, client, request, responder)),
-        "session/load" => with(request, |request, responder| open::load(core, client, request, responder)),
-        "session/resume" => {
-            with(request, |request, responder| open::resume(core, client, request, responder))
-        }
-        "session/fork" => with(request, |request, responder| open::fork(core, client, request, responder)),
-        "session/close" => with(request, |request, responder| open::close(core, request, responder)),
-        "session/set_mode" => core.answer(request, manage::set_mode),
-        "session/set_model" => core.answer(request, manage::set_model),
-        "session/set_config_option" => core.answer(request, manage::set_config_option),
-        "session/list" => core.answer(request, manage::list),
-        "session/delete" => core.answer(request, manage::delete),
-        "session/archive" => core.answer(request, manage::archive),
-        "session/unarchive" => core.answer(request, manage::unarchive),
-        "session/set_title" => core.answer(request, manage::set_title),
-        "session/status" => core.answer(request, manage::status),
-        "authenticate" => core.answer(request, initialize::authenticate),
-        "logout" => core.answer(request, initialize::logout),
-        "auth/status" => core.answer(request, initialize::auth_status),
-        "providers/list" => core.answer(request, providers::list),
-        "providers/set" => core.answer(request, providers::set),
-        "providers/disable" => core.answer(request, providers::disable),
-        "nes/start" => core.answer(request, |core, request| nes::start(core, request, client)),
-        "nes/suggest" => core.answer(request, |core, request| nes::suggest(core, request, client)),
-        "nes/close" => core.answer(request, nes::close),
-        _ => extension(core, client, request),
-    }
-}
+/// The stable methods, the frequent ones first.
+static METHODS: &[Method] = &[
+    Method::new("session/prompt", prompt),
+    Method::new("session/new", open::serve::<NewSessionRequest>).after_login(),
+    Method::new("session/load", open::serve::<LoadSessionRequest>)
+        .if_installed(|services| services.load.is_some()) // SESS-09
+        .after_login(),
+    Method::new("session/resume", open::serve::<ResumeSessionRequest>)
+        .if_installed(|services| services.resume.is_some())
+        .after_login(),
+    Method::new("session/close", |core, _, request| {
+        with(request, |request: CloseSessionRequest, responder| open::close(core, request, responder));
+    }),
+    Method::new("session/set_mode", |core, _, request| core.answer(request, manage::set_mode)),
+    Method::new("session/set_config_option", |core, _, request| {
+        core.answer(request, manage::set_config_option);
+    }),
+    Method::new("session/list", |core, _, request| core.answer(request, manage::list))
+        .if_installed(|services| services.list.is_some())
+        .after_login(),
+    Method::new("session/delete", |core, _, request| core.answer(request, manage::delete))
+        .if_installed(|services| services.delete.is_some())
+        .after_login(),
+    Method::new("authenticate", |core, _, request| core.answer(request, initialize::authenticate))
+        .if_installed(|services| services.auth.is_some()),
+    Method::new("logout", |core, _, request| core.answer(request, initialize::logout))
+        .if_installed(|services| services.logout.is_some()),
+];
 
-/// AUTH-05: methods that start or inspect sessions. AUTH-18: open sessions go on after a logout.
-/// AUTH-22: `auth/status` is not among them.
-fn needs_login(method: &str) -> bool {
-    matches!(
-        method,
-        "session/new"
-            | "session/load"
-            | "session/resume"
-            | "session/fork"
-            | "session/list"
-            | "session/delete"
-            | "session/archive"
-            | "session/unarchive"
-            | "session/set_title"
-            | "session/status"
-            | "nes/start"
-    )
+/// The method of a name; `None` for extensions and unknown ones.
+fn find(name: &str) -> Option<&'static Method> {
+    let tables = [
+        METHODS,
+        #[cfg(feature = "unstable")]
+        super::unstable::METHODS,
+        #[cfg(feature = "drafts")]
+        super::drafts::METHODS,
+    ];
+    tables.into_iter().flatten().find(|method| method.name == name)
 }
 
 fn note(core: &Core, notification: IncomingNotification<'_>) {
@@ -154,8 +147,10 @@ fn note(core: &Core, notification: IncomingNotification<'_>) {
     let method = notification.method().to_owned();
     let (Some(params), Some(client)) = (notification.open(), core.client()) else { return };
     if let Some(take) = core.services.notifications.get(method.as_str()) {
-        take(params, &client);
-    } else if let Some(service) = &core.services.next_edits {
+        return take(params, &client);
+    }
+    #[cfg(feature = "drafts")]
+    if let Some(service) = &core.services.drafts.next_edits {
         core.nes.notification(&**service, &method, params);
     }
     // EXT-08: unknown notifications are ignored.

@@ -8,7 +8,7 @@ use attache_conn::CallError;
 use attache_wire::Patch;
 use attache_wire::v1::{
     AvailableCommand, AvailableCommandsUpdate, ConfigOptionUpdate, CurrentModeUpdate, SessionConfigId,
-    SessionConfigOption, SessionId, SessionInfoUpdate, SessionModeId, SessionModelState, SessionUpdate,
+    SessionConfigOption, SessionId, SessionInfoUpdate, SessionModeId, SessionUpdate,
 };
 
 use super::client::ClientHandle;
@@ -103,7 +103,7 @@ impl SessionHandle {
     }
 
     /// The open session.
-    fn entry(&self) -> Result<Arc<SessionEntry>> {
+    pub(super) fn entry(&self) -> Result<Arc<SessionEntry>> {
         match &*lock(&self.0.gate) {
             Gate::Open(entry) => {
                 let entry = entry.upgrade().filter(|entry| !entry.over.load(Ordering::SeqCst));
@@ -185,19 +185,6 @@ impl SessionHandle {
         options::check_options(&options)?;
         self.entry()?.state().settings().options = Some(options);
         self.send_options().await
-    }
-
-    /// Replaces the list of models for older clients, which cannot be notified. Newer ones need [`set_options`](Self::set_options).
-    // MODEL-01, MODEL-02
-    pub fn set_models(&self, models: SessionModelState) -> Result<()> {
-        let entry = self.entry()?;
-        let mut state = entry.state();
-        let before = state.settings().models.replace(models);
-        let checked = options::check_settings(state.settings());
-        if checked.is_err() {
-            state.settings().models = before;
-        }
-        checked
     }
 
     /// Sends the complete list of options, if there is one.

@@ -7,7 +7,7 @@ use attache_conn::Responder;
 use attache_rpc::ErrorObject;
 use attache_wire::v1::*;
 
-use super::builder::{Services, SystemPromptSupport};
+use super::builder::Services;
 use super::client::ClientInfo;
 use super::core::Core;
 use super::open::method_not_found;
@@ -22,46 +22,34 @@ pub(super) fn initialize(core: &Core, request: InitializeRequest, responder: Res
 
 /// INIT-06, INIT-07: version 1 is the newest supported one.
 fn initialize_response(services: &Services, client: &ClientCapabilities) -> InitializeResponse {
+    let capabilities = capabilities(services);
+    #[cfg(feature = "unstable")]
+    let capabilities = super::unstable::advertise(services, capabilities);
+    #[cfg(feature = "drafts")]
+    let capabilities = super::drafts::advertise(services, client, capabilities);
     InitializeResponse::new(ProtocolVersion::V1)
-        .agent_capabilities(capabilities(services, client))
+        .agent_capabilities(capabilities)
         .auth_methods(auth_methods(services, client))
         .agent_info(services.info.clone())
 }
 
 /// The capabilities of the installed services.
-fn capabilities(services: &Services, client: &ClientCapabilities) -> AgentCapabilities {
+fn capabilities(services: &Services) -> AgentCapabilities {
     let session = SessionCapabilities::new()
         .close(SessionCloseCapabilities::new())
         .resume(services.resume.is_some().then(SessionResumeCapabilities::new))
         .list(services.list.is_some().then(SessionListCapabilities::new))
         .delete(services.delete.is_some().then(SessionDeleteCapabilities::new))
-        .fork(services.fork.is_some().then(SessionForkCapabilities::new))
-        .archive(services.archives().then(SessionArchiveCapabilities::new))
-        .status(services.status.is_some().then(SessionStatusCapabilities::new))
-        .title(services.title.is_some().then(SessionTitleCapabilities::new))
         .additional_directories(
             services.additional_directories.then(SessionAdditionalDirectoriesCapabilities::new),
-        )
-        .system_prompt(services.system_prompt.map(|which| {
-            let overriding = (which == SystemPromptSupport::AppendOrOverride).then(|| {
-                SessionSystemPromptModeCapabilities::new()
-                    .overriding(SessionSystemPromptOverrideCapabilities::new())
-            });
-            SessionSystemPromptCapabilities::new().mode(overriding)
-        }));
-    let auth = AgentAuthCapabilities::new()
-        .logout(services.logout.is_some().then(LogoutCapabilities::new))
-        .status(services.auth_status.is_some().then(AuthStatusCapabilities::new));
-    let next_edits = services.next_edits.as_deref();
+        );
+    let auth = AgentAuthCapabilities::new().logout(services.logout.is_some().then(LogoutCapabilities::new));
     AgentCapabilities::new()
         .load_session(services.load.is_some())
         .prompt_capabilities(services.prompt.clone())
         .mcp_capabilities(services.mcp.clone())
         .session_capabilities(session)
         .auth(auth)
-        .providers(services.providers.is_some().then(ProvidersCapabilities::new))
-        .nes(next_edits.map(|service| service.capabilities()))
-        .position_encoding(next_edits.map(|service| service.encoding_for(client)))
 }
 
 /// AUTH-08: terminal logins only for clients that can run them.
@@ -97,11 +85,6 @@ pub(super) async fn logout(core: Arc<Core>, _: LogoutRequest) -> Result<LogoutRe
     core.services.logout.as_ref().ok_or_else(|| method_not_found("logout"))?().await?;
     core.logged_in.store(core.services.auth.is_none(), Ordering::Release); // AUTH-17
     Ok(LogoutResponse::new())
-}
-
-/// AUTH-22: needs no login and changes nothing.
-pub(super) async fn auth_status(core: Arc<Core>, _: AuthStatusRequest) -> Result<AuthStatusResponse> {
-    core.services.auth_status.as_ref().ok_or_else(|| method_not_found("auth/status"))?().await
 }
 
 /// PROMPT-04, CONT-03: blocks that were not advertised, and invalid base64, start no turn.

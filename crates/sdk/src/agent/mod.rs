@@ -44,20 +44,23 @@ mod builder;
 mod client;
 mod core;
 mod dispatch;
+#[cfg(feature = "drafts")]
+mod drafts;
 mod handle;
 mod initialize;
 mod manage;
-mod nes;
+mod method;
 mod open;
 mod options;
 mod provided;
-mod providers;
 mod record;
 mod session;
 mod state;
 mod table;
 mod tool;
 mod turn;
+#[cfg(feature = "unstable")]
+mod unstable;
 
 use std::future::Future;
 
@@ -68,16 +71,18 @@ use serde_json::value::RawValue;
 
 pub use ask::{Choice, Forms, Links, usual_options};
 pub use auth::Auth;
-pub use builder::{Agent, SystemPromptSupport};
+pub use builder::Agent;
 pub use client::ClientHandle;
+#[cfg(feature = "drafts")]
+pub use drafts::{DocumentEvent, NextEdits};
 pub use handle::SessionHandle;
-pub use nes::{DocumentEvent, NextEdits};
 pub use provided::{ClientTerminal, ClientTerminals, FileReader, FileWriter, TerminalBuilder};
-pub use providers::Providers;
 pub use session::{AgentSession, IntoOpenedSession, OpenRequest, OpenedSession, OptionValue};
 pub use state::StatefulAgent;
 pub use tool::{Tool, ToolBuilder, block, diff};
 pub use turn::{DetachedTurn, Turn};
+#[cfg(feature = "unstable")]
+pub use unstable::{Providers, SystemPromptSupport};
 
 use crate::{Link, Result};
 

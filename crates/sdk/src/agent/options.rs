@@ -2,7 +2,7 @@
 
 use attache_rpc::ErrorObject;
 use attache_wire::v1::{
-    ModelId, SessionConfigId, SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory,
+    SessionConfigId, SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory,
     SessionConfigSelectOptions, SessionConfigValueId, SessionModeId,
 };
 
@@ -27,16 +27,6 @@ pub(super) fn check_mode(settings: &Settings, mode: &SessionModeId) -> Result<()
     Err(Error::invalid_params(unknown("mode", mode.as_str(), available)))
 }
 
-/// MODEL-02: the model must be available.
-pub(super) fn check_model(settings: &Settings, model: &ModelId) -> Result<()> {
-    let models = settings.models.as_ref().ok_or_else(|| not_offered("session/set_model"))?;
-    if models.available_models.iter().any(|offered| offered.model_id == *model) {
-        return Ok(());
-    }
-    let available = models.available_models.iter().map(|model| model.model_id.as_str());
-    Err(Error::invalid_params(unknown("model", model.as_str(), available)))
-}
-
 /// CONF-15, CONF-19: the option must exist and the value must fit.
 pub(super) fn check_option(settings: &Settings, id: &SessionConfigId, value: &OptionValue) -> Result<()> {
     let options = settings.options.as_ref().ok_or_else(|| not_offered("session/set_config_option"))?;
@@ -55,7 +45,7 @@ pub(super) fn check_option(settings: &Settings, id: &SessionConfigId, value: &Op
     if fits { Ok(()) } else { Err(Error::invalid_params(format!("`{id}` does not take this value"))) }
 }
 
-fn not_offered(method: &str) -> Error {
+pub(super) fn not_offered(method: &str) -> Error {
     Error::Refused(ErrorObject::method_not_found(method))
 }
 
@@ -78,17 +68,12 @@ pub(super) fn put_mode(settings: &mut Settings, mode: &SessionModeId) -> Result<
     Ok(put_category(settings, &SessionConfigOptionCategory::Mode, mode.as_str()))
 }
 
-/// Changes the model; returns whether an option changed with it.
-pub(super) fn put_model(settings: &mut Settings, model: &ModelId) -> Result<bool> {
-    check_model(settings, model)?;
-    if let Some(models) = &mut settings.models {
-        models.current_model_id = model.clone();
-    }
-    Ok(put_category(settings, &SessionConfigOptionCategory::Model, model.as_str()))
-}
-
 /// Sets the select option of a category, if there is one that has the value.
-fn put_category(settings: &mut Settings, category: &SessionConfigOptionCategory, value: &str) -> bool {
+pub(super) fn put_category(
+    settings: &mut Settings,
+    category: &SessionConfigOptionCategory,
+    value: &str,
+) -> bool {
     for option in settings.options.iter_mut().flatten() {
         if option.category.as_ref() == Some(category)
             && let SessionConfigKind::Select(select) = &mut option.kind
@@ -129,17 +114,21 @@ pub(super) fn put_option(
                     changed.mode = Some(modes.current_mode_id.clone());
                 }
             }
-            Some(SessionConfigOptionCategory::Model) => {
-                if let Some(models) = &mut settings.models
-                    && models.available_models.iter().any(|model| model.model_id == *choice.as_str())
-                {
-                    models.current_model_id = ModelId::from(choice.as_str());
-                }
-            }
+            #[cfg(feature = "drafts")]
+            Some(SessionConfigOptionCategory::Model) => super::drafts::follow_option(settings, choice),
             _ => {}
         }
     }
     Ok(changed)
+}
+
+/// The settings that the client supports.
+pub(super) fn visible_settings(settings: &Settings, client: &ClientHandle) -> Settings {
+    let mut visible = settings.clone();
+    if let Some(options) = &mut visible.options {
+        options.retain(|option| is_visible(option, client));
+    }
+    visible
 }
 
 /// The options that the client supports.
@@ -163,11 +152,8 @@ pub(super) fn check_settings(settings: &Settings) -> Result<()> {
     {
         return Err(unusable(format_args!("mode `{}` is not one of its modes", modes.current_mode_id)));
     }
-    if let Some(models) = &settings.models
-        && !models.available_models.iter().any(|model| model.model_id == models.current_model_id)
-    {
-        return Err(unusable(format_args!("model `{}` is not one of its models", models.current_model_id)));
-    }
+    #[cfg(feature = "drafts")]
+    super::drafts::check_settings(settings)?;
     settings.options.as_deref().map_or(Ok(()), check_options)
 }
 
@@ -185,6 +171,6 @@ pub(super) fn check_options(options: &[SessionConfigOption]) -> Result<()> {
     }
 }
 
-fn unusable(what: std::fmt::Arguments<'_>) -> Error {
+pub(super) fn unusable(what: std::fmt::Arguments<'_>) -> Error {
     Error::Refused(ErrorObject::internal(format!("the session's current {what}")))
 }

@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use attache_wire::Meta;
 use attache_wire::v1::{
-    AvailableCommand, McpServer, ModelId, SessionConfigId, SessionConfigOption, SessionId, SessionModeId,
-    SessionModeState, SessionModelState, StopReason, SystemPrompt,
+    AvailableCommand, McpServer, SessionConfigId, SessionConfigOption, SessionId, SessionModeId,
+    SessionModeState, StopReason,
 };
+#[cfg(feature = "drafts")]
+use attache_wire::v1::{ModelId, SessionModelState};
 
 use super::{ClientHandle, SessionHandle, Turn};
 use crate::{Prompt, Result};
@@ -41,6 +43,7 @@ pub trait AgentSession: Send + Sync + 'static {
     }
 
     /// Handles a change of the model by the user, to one of [`OpenedSession::models`]. An error keeps the old model.
+    #[cfg(feature = "drafts")]
     fn model_changed(&self, model: &ModelId) -> impl Future<Output = Result<()>> + Send {
         let _ = model;
         ready(Ok(()))
@@ -67,6 +70,7 @@ impl<S: AgentSession> AgentSession for Arc<S> {
     ) -> impl Future<Output = Result<()>> + Send {
         S::option_changed(self, id, value)
     }
+    #[cfg(feature = "drafts")]
     fn model_changed(&self, model: &ModelId) -> impl Future<Output = Result<()>> + Send {
         S::model_changed(self, model)
     }
@@ -100,7 +104,8 @@ pub struct OpenRequest {
     // MCP-05
     pub mcp_servers: Vec<McpServer>,
     /// The system prompt; `None` unless [`Agent::system_prompts`](super::Agent::system_prompts) was called.
-    pub system_prompt: Option<SystemPrompt>,
+    #[cfg(feature = "unstable")]
+    pub system_prompt: Option<attache_wire::v1::SystemPrompt>,
     /// `_meta` of the request.
     pub meta: Option<Meta>,
     /// The client.
@@ -119,17 +124,12 @@ pub struct OpenedSession<S> {
 }
 
 /// Modes, models and options of a session.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct Settings {
     pub(super) modes: Option<SessionModeState>,
+    #[cfg(feature = "drafts")]
     pub(super) models: Option<SessionModelState>,
     pub(super) options: Option<Vec<SessionConfigOption>>,
-}
-
-impl Settings {
-    fn is_empty(&self) -> bool {
-        self.modes.is_none() && self.models.is_none() && self.options.is_none()
-    }
 }
 
 impl<S: AgentSession> OpenedSession<S> {
@@ -149,13 +149,6 @@ impl<S: AgentSession> OpenedSession<S> {
     // MODE-01
     pub fn modes(mut self, modes: SessionModeState) -> Self {
         self.settings.modes = Some(modes);
-        self
-    }
-
-    /// Sets the models for older clients; newer ones use options of category `model`.
-    // MODEL-01
-    pub fn models(mut self, models: SessionModelState) -> Self {
-        self.settings.models = Some(models);
         self
     }
 
@@ -207,6 +200,7 @@ pub(super) trait DynSession: Send + Sync {
         id: &'a SessionConfigId,
         value: &'a OptionValue,
     ) -> BoxFuture<'a, Result<()>>;
+    #[cfg(feature = "drafts")]
     fn model_changed<'a>(&'a self, model: &'a ModelId) -> BoxFuture<'a, Result<()>>;
     fn closed(&self) -> BoxFuture<'_, ()>;
 }
@@ -225,6 +219,7 @@ impl<S: AgentSession> DynSession for S {
     ) -> BoxFuture<'a, Result<()>> {
         Box::pin(AgentSession::option_changed(self, id, value))
     }
+    #[cfg(feature = "drafts")]
     fn model_changed<'a>(&'a self, model: &'a ModelId) -> BoxFuture<'a, Result<()>> {
         Box::pin(AgentSession::model_changed(self, model))
     }
@@ -245,7 +240,7 @@ pub(super) struct ErasedSession {
 impl<S: AgentSession> From<OpenedSession<S>> for ErasedSession {
     fn from(open: OpenedSession<S>) -> Self {
         let OpenedSession { session, id, settings, commands } = open;
-        let settings = (!settings.is_empty()).then(|| Box::new(settings));
+        let settings = (settings != Settings::default()).then(|| Box::new(settings));
         ErasedSession { session: Box::new(session), id, settings, commands }
     }
 }

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use attache_wire::v1::{ListSessionsRequest, ListSessionsResponse, SessionId, SessionStatus};
+use attache_wire::v1::{ListSessionsRequest, ListSessionsResponse, SessionId};
 use attache_wire::{Notification, Request};
 
 use super::builder::Agent;
@@ -41,8 +41,8 @@ use crate::{Link, Result};
 #[derive(Clone)]
 #[must_use = "an agent does nothing before `serve`"]
 pub struct StatefulAgent<T> {
-    agent: Agent,
-    state: Arc<T>,
+    pub(super) agent: Agent,
+    pub(super) state: Arc<T>,
 }
 
 impl Agent {
@@ -82,34 +82,35 @@ macro_rules! opening {
 
 /// Methods of [`Agent`] that install any other handler.
 macro_rules! handling {
-    ($($name:ident($($arg:ident: $type:ty),+) -> $output:ty;)+) => {
+    ($($name:ident($($arg:ident: $type:ty),*) -> $output:ty;)+) => {
         $(
             #[doc = concat!("Like [`Agent::", stringify!($name), "`], with the state as the first argument.")]
             pub fn $name<F, Fut>(mut self, handler: F) -> Self
             where
-                F: Fn(Arc<T>, $($type),+) -> Fut + Send + Sync + 'static,
+                F: Fn(Arc<T> $(, $type)*) -> Fut + Send + Sync + 'static,
                 Fut: Future<Output = Result<$output>> + Send + 'static,
             {
                 let state = self.state.clone();
-                self.agent = self.agent.$name(move |$($arg),+| handler(state.clone(), $($arg),+));
+                self.agent = self.agent.$name(move |$($arg),*| handler(state.clone() $(, $arg)*));
                 self
             }
         )+
     };
 }
 
+#[cfg(feature = "unstable")]
+pub(super) use {handling, opening};
+
 impl<T: Send + Sync + 'static> StatefulAgent<T> {
     opening! {
         load(request: OpenRequest);
         resume(request: OpenRequest);
-        fork(source: SessionId, request: OpenRequest);
     }
 
     handling! {
         list(request: ListSessionsRequest) -> ListSessionsResponse;
         delete(id: SessionId) -> ();
-        titles(id: SessionId, title: String) -> String;
-        status(id: SessionId) -> SessionStatus;
+        logout() -> ();
     }
 
     /// Like [`Agent::on_request`], with the state as the first argument.

@@ -12,7 +12,7 @@ use attache_wire::Meta;
 use attache_wire::Request;
 use attache_wire::v1::{
     ContentBlock, ContentChunk, Cost, Plan, PlanEntry, PromptRequest, PromptResponse, SessionId,
-    SessionUpdate, StopReason, ToolCallId, ToolCallStatus, ToolCallUpdate, Usage, UsageUpdate,
+    SessionUpdate, StopReason, ToolCallId, ToolCallStatus, ToolCallUpdate, UsageUpdate,
 };
 use tokio::sync::oneshot;
 use tracing::Instrument as _;
@@ -81,7 +81,8 @@ pub(super) struct Inner {
     over: AtomicBool,
     /// Tool calls that have not ended. Locked before the connection.
     tools: Mutex<Vec<ToolCallId>>,
-    usage: Mutex<Option<Usage>>,
+    /// The response so far; its stop reason is set at the end.
+    pub(super) response: Mutex<PromptResponse>,
     meta: Option<Meta>,
 }
 
@@ -110,12 +111,6 @@ impl Turn<'_> {
     /// Reports the used context and the cost of the session.
     pub async fn report_usage(&self, used: u64, size: u64, cost: Option<Cost>) -> Result<()> {
         self.send(SessionUpdate::UsageUpdate(UsageUpdate::new(used, size).cost(cost))).await
-    }
-
-    /// Sets the token counts of the response.
-    // PROMPT-19
-    pub fn set_usage(&self, usage: Usage) {
-        *lock(&self.inner.usage) = Some(usage);
     }
 
     /// Sends any update.
@@ -354,7 +349,7 @@ pub(super) async fn run(task: TurnTask) {
         token: token.clone(),
         over: AtomicBool::new(false),
         tools: Mutex::new(Vec::new()),
-        usage: Mutex::new(None),
+        response: Mutex::new(PromptResponse::new(StopReason::EndTurn)),
         meta,
     });
     let span = tracing::debug_span!(parent: &running.entry().span, "turn", session = %inner.session);
@@ -387,10 +382,13 @@ pub(super) async fn run(task: TurnTask) {
     // error, never an invented stop reason.
     let outcome = if token.is_cancelled() { Ok(StopReason::Cancelled) } else { outcome };
     drop(ending);
-    let usage = lock(&inner.usage).take();
     tracing::debug!(parent: &span, ok = outcome.is_ok(), "turn ended");
     running.finish(|| match outcome {
-        Ok(stop_reason) => responder.ok(&PromptResponse::new(stop_reason).usage(usage)),
+        Ok(stop_reason) => {
+            let mut response = lock(&inner.response);
+            response.stop_reason = stop_reason;
+            responder.ok(&*response);
+        }
         Err(error) => responder.err(errors.respond(PromptRequest::METHOD, Some(&inner.session), &error)),
     });
 }

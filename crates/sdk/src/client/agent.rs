@@ -12,13 +12,9 @@ use attache_wire::v1::{
 };
 use attache_wire::{Notification, Request};
 
-use super::capabilities::{
-    AuthStatusReader, Logout, ProviderSettings, SessionArchiver, SessionDeleter, SessionForker,
-    SessionLister, SessionLoader, SessionResumer, SessionStatusReader, SessionTitler,
-};
+use super::capabilities::{Logout, SessionDeleter, SessionLister, SessionLoader, SessionResumer};
 use super::connection::Core;
 use super::events::ConnectionEvents;
-use super::nes::Nes;
 use super::session_builder::{New, SessionBuilder};
 use crate::{Error, Result};
 
@@ -99,7 +95,7 @@ impl AgentHandle {
     /// When the directory is not absolute, or the agent refuses, for example because it requires authentication.
     // ROOT-01
     pub fn new_session(&self, cwd: impl Into<PathBuf>) -> SessionBuilder<New> {
-        SessionBuilder::new(self.clone(), cwd)
+        SessionBuilder::of(self.clone(), New(()), cwd)
     }
 
     /// Loads stored sessions with their history.
@@ -126,28 +122,7 @@ impl AgentHandle {
         self.session_capability(|can| can.delete.is_some()).map(SessionDeleter)
     }
 
-    /// Copies sessions.
-    // FORK-01
-    pub fn forker(&self) -> Option<SessionForker> {
-        self.session_capability(|can| can.fork.is_some()).map(SessionForker)
-    }
-
-    /// Archives and restores sessions.
-    pub fn archiver(&self) -> Option<SessionArchiver> {
-        self.session_capability(|can| can.archive.is_some()).map(SessionArchiver)
-    }
-
-    /// Renames sessions.
-    pub fn titler(&self) -> Option<SessionTitler> {
-        self.session_capability(|can| can.title.is_some()).map(SessionTitler)
-    }
-
-    /// Reads the status of sessions.
-    pub fn status_reader(&self) -> Option<SessionStatusReader> {
-        self.session_capability(|can| can.status.is_some()).map(SessionStatusReader)
-    }
-
-    fn session_capability(
+    pub(super) fn session_capability(
         &self,
         can: impl FnOnce(&attache_wire::v1::SessionCapabilities) -> bool,
     ) -> Option<AgentHandle> {
@@ -158,23 +133,6 @@ impl AgentHandle {
     // AUTH-16
     pub fn logout(&self) -> Option<Logout> {
         self.capabilities().auth.logout.is_some().then(|| Logout(self.clone()))
-    }
-
-    /// Reads who is logged in.
-    pub fn auth_status(&self) -> Option<AuthStatusReader> {
-        self.capabilities().auth.status.is_some().then(|| AuthStatusReader(self.clone()))
-    }
-
-    /// Configures model providers.
-    // PROV-02
-    pub fn providers(&self) -> Option<ProviderSettings> {
-        self.capabilities().providers.is_some().then(|| ProviderSettings(self.clone()))
-    }
-
-    /// Requests edit suggestions.
-    // NES-01
-    pub fn nes(&self) -> Option<Nes> {
-        self.capabilities().nes.is_some().then(|| Nes(self.clone()))
     }
 
     /// Connection-level events. `None` if already taken.

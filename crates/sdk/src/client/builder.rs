@@ -8,12 +8,11 @@ use std::time::Duration;
 use attache_conn::{Limits, Link, Responder, Side};
 use attache_rpc::ErrorObject;
 use attache_wire::v1::{
-    AuthCapabilities, BooleanConfigOptionCapabilities, ClientCapabilities, ClientNesCapabilities,
-    ClientSessionCapabilities, CompactionCapabilities, CreateElicitationRequest, CreateTerminalRequest,
-    ElicitationCapabilities, ElicitationFormCapabilities, ElicitationUrlCapabilities, FileSystemCapabilities,
-    Implementation, InitializeRequest, KillTerminalRequest, NoticeCapabilities, PlanCapabilities,
-    PositionEncodingKind, ProtocolVersion, ReadTextFileRequest, ReleaseTerminalRequest,
-    SessionConfigOptionsCapabilities, SubagentCapabilities, TerminalOutputRequest,
+    AuthCapabilities, BooleanConfigOptionCapabilities, ClientCapabilities, ClientSessionCapabilities,
+    CompactionCapabilities, CreateElicitationRequest, CreateTerminalRequest, ElicitationCapabilities,
+    ElicitationFormCapabilities, ElicitationUrlCapabilities, FileSystemCapabilities, Implementation,
+    InitializeRequest, KillTerminalRequest, NoticeCapabilities, ProtocolVersion, ReadTextFileRequest,
+    ReleaseTerminalRequest, SessionConfigOptionsCapabilities, TerminalOutputRequest,
     WaitForTerminalExitRequest, WriteTextFileRequest,
 };
 use attache_wire::{Meta, Notification, Request};
@@ -65,7 +64,7 @@ pub(crate) struct Services {
     pub(crate) missing_files_are_empty: Option<bool>,
     pub(crate) cancel_deadline: Duration,
     /// Capabilities without a handler.
-    more: ClientCapabilities,
+    pub(super) more: ClientCapabilities,
     initialize_timeout: Duration,
     limits: Limits,
 }
@@ -108,7 +107,7 @@ impl Services {
 ///
 /// The agent learns about exactly the installed services; calls of others are answered "method not found".
 #[derive(Clone)]
-pub struct Client(Services);
+pub struct Client(pub(super) Services);
 
 impl Default for Client {
     fn default() -> Self {
@@ -238,32 +237,6 @@ impl Client {
 
     fn session(&mut self) -> &mut ClientSessionCapabilities {
         self.0.more.session.get_or_insert_with(ClientSessionCapabilities::new)
-    }
-
-    /// Shows several plans in one session.
-    pub fn plans(mut self) -> Self {
-        self.0.more.plan = Some(PlanCapabilities::new());
-        self
-    }
-
-    /// Shows subagents and messages between sessions.
-    pub fn subagents(mut self) -> Self {
-        self.0.more.subagents = Some(SubagentCapabilities::new());
-        self
-    }
-
-    /// Supports these kinds of edit suggestions beside plain edits.
-    // NES-04
-    pub fn nes(mut self, kinds: ClientNesCapabilities) -> Self {
-        self.0.more.nes = Some(kinds);
-        self
-    }
-
-    /// Sets the supported position encodings, the best first; UTF-16 by default.
-    // NES-10
-    pub fn position_encodings(mut self, encodings: impl Into<Vec<PositionEncodingKind>>) -> Self {
-        self.0.more.position_encodings = Some(encodings.into());
-        self
     }
 
     /// Announces extensions in `_meta` of the capabilities.

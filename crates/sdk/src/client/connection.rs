@@ -45,12 +45,21 @@ pub(crate) struct Core {
 
 /// The lanes of sessions.
 #[derive(Default)]
-struct Routes {
-    lanes: HashMap<SessionId, Route>,
+pub(super) struct Routes {
+    pub(super) lanes: HashMap<SessionId, Route>,
     /// Sessions whose id is not known yet. Messages for unknown sessions may be theirs.
     opening: usize,
     early: HashMap<SessionId, Vec<EarlyMessage>>,
     early_bytes: usize,
+}
+
+impl Routes {
+    /// Removes an id if it belongs to `lane`.
+    fn remove(&mut self, id: &SessionId, lane: &Arc<Lane>) {
+        if self.lanes.get(id).is_some_and(|route| Arc::ptr_eq(&route.lane, lane)) {
+            self.lanes.remove(id);
+        }
+    }
 }
 
 /// A session, or a subagent whose events go to the session that started it.
@@ -105,7 +114,7 @@ impl Core {
         self.initialized.get().unwrap_or(&UNINITIALIZED)
     }
 
-    fn routes(&self) -> MutexGuard<'_, Routes> {
+    pub(super) fn routes(&self) -> MutexGuard<'_, Routes> {
         self.routes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -145,23 +154,14 @@ impl Core {
         }
     }
 
-    /// SUBA-02: routes messages of an announced subagent to its session, unless that has too many.
-    pub(crate) fn add_child(&self, id: &SessionId, lane: &Arc<Lane>) {
-        if lane.adopt_child(id) {
-            let route = Route { lane: lane.clone(), child: true };
-            self.routes().lanes.entry(id.clone()).or_insert(route);
-        }
-    }
-
     /// Removes a session and its subagents.
     pub(crate) fn unregister(&self, lane: &Arc<Lane>) {
-        let children = lane.children();
+        #[cfg(feature = "unstable")]
+        let children = lane.children(|children| children.ids());
         let mut routes = self.routes();
-        for id in children.iter().chain([&lane.id]) {
-            if routes.lanes.get(id).is_some_and(|route| Arc::ptr_eq(&route.lane, lane)) {
-                routes.lanes.remove(id);
-            }
-        }
+        routes.remove(&lane.id, lane);
+        #[cfg(feature = "unstable")]
+        children.iter().for_each(|id| routes.remove(id, lane));
         drop(routes);
         lane.close(None);
     }

@@ -8,8 +8,7 @@ use std::sync::{Arc, Weak};
 use attache_conn::{Closed, Dispatch, IncomingNotification, IncomingRequest};
 use attache_rpc::ErrorObject;
 use attache_wire::v1::{
-    AuthStatusUpdateNotification, CompleteElicitationNotification, SessionId, SessionNotification,
-    SessionUpdate, decode_tolerant,
+    CompleteElicitationNotification, SessionId, SessionNotification, SessionUpdate, decode_tolerant,
 };
 use attache_wire::{AnyStr, Json, Notification};
 use serde::de::{DeserializeOwned, Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -71,8 +70,9 @@ impl Core {
                     }
                 }
             }
-            AuthStatusUpdateNotification::METHOD => {
-                if let Some(status) = self.decode::<AuthStatusUpdateNotification>(notification) {
+            #[cfg(feature = "unstable")]
+            attache_wire::v1::AuthStatusUpdateNotification::METHOD => {
+                if let Some(status) = self.decode(notification) {
                     self.events.push(ConnectionEvent::AuthStatus(Box::new(status)), bytes);
                 }
             }
@@ -155,6 +155,7 @@ impl Core {
         update: SessionUpdate,
         bytes: usize,
     ) {
+        #[cfg(feature = "unstable")]
         if let SessionUpdate::SubagentUpdate(child) = &update {
             self.add_child(&child.session_id, &route.lane);
         }

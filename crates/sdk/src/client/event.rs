@@ -8,10 +8,11 @@ use attache_wire::Meta;
 use attache_wire::Unknown;
 use attache_wire::v1::{
     Annotations, AvailableCommand, CompactionSummaryChunk, CompactionUpdate, ContentBlock, ElicitationId,
-    MessageId, Notice, Plan, PlanRemoved, PlanUpdate, SessionConfigOption, SessionId, SessionInfoUpdate,
-    SessionMessage, SessionMessageChunk, SessionModeId, SubagentUpdate, ToolCallId, ToolCallUpdate,
-    UsageUpdate,
+    MessageId, Notice, Plan, SessionConfigOption, SessionId, SessionInfoUpdate, SessionModeId, ToolCallId,
+    ToolCallUpdate, UsageUpdate,
 };
+#[cfg(feature = "unstable")]
+use attache_wire::v1::{PlanRemoved, PlanUpdate, SessionMessage, SessionMessageChunk, SubagentUpdate};
 
 use super::{ElicitationAsk, PermissionAsk};
 
@@ -34,8 +35,10 @@ pub enum Event {
     // PLAN-04
     Plan(Plan),
     /// One of several plans, new or changed.
+    #[cfg(feature = "unstable")]
     PlanUpdate(Box<PlanUpdate>),
     /// One of several plans was removed.
+    #[cfg(feature = "unstable")]
     PlanRemoved(PlanRemoved),
     /// The slash commands, which replace the ones before.
     // CMD-02
@@ -57,12 +60,16 @@ pub enum Event {
     CompactionSummary(Box<CompactionSummaryChunk>),
     /// A new or changed subagent. A missing or unknown state is not idle and replaces the one before.
     // SUBA-04, SUBA-07
+    #[cfg(feature = "unstable")]
     Subagent(Box<SubagentUpdate>),
     /// An event in the session of a subagent.
+    #[cfg(feature = "unstable")]
     FromSubagent(SessionId, Box<Event>),
     /// A message between sessions.
+    #[cfg(feature = "unstable")]
     SessionMessage(Box<SessionMessage>),
     /// Text of a message between sessions.
+    #[cfg(feature = "unstable")]
     SessionMessageChunk(Box<SessionMessageChunk>),
     /// A permission request. Dropping it answers `cancelled`.
     Permission(PermissionAsk),
@@ -79,8 +86,18 @@ impl Event {
     pub(crate) fn is_ask(&self) -> bool {
         match self {
             Event::Permission(_) | Event::Elicitation(_) => true,
+            #[cfg(feature = "unstable")]
             Event::FromSubagent(_, event) => event.is_ask(),
             _ => false,
+        }
+    }
+
+    /// The event of a subagent, if `child` names one.
+    pub(crate) fn of_child(self, child: Option<SessionId>) -> Event {
+        match child {
+            #[cfg(feature = "unstable")]
+            Some(id) => Event::FromSubagent(id, Box::new(self)),
+            _ => self,
         }
     }
 }

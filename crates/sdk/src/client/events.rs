@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use attache_conn::{Backlog, Waiting};
 use attache_wire::Json;
-use attache_wire::v1::{AuthStatusUpdateNotification, ElicitationId, SessionId, SessionUpdate};
+use attache_wire::v1::{ElicitationId, SessionId, SessionUpdate};
 
 use futures_core::Stream;
 
@@ -24,7 +24,8 @@ const EVENT_BYTES: usize = 128;
 #[non_exhaustive]
 pub enum ConnectionEvent {
     /// A login or logout.
-    AuthStatus(Box<AuthStatusUpdateNotification>),
+    #[cfg(feature = "unstable")]
+    AuthStatus(Box<attache_wire::v1::AuthStatusUpdateNotification>),
     /// A request for input that belongs to no session, for example during a login.
     Elicitation(ElicitationAsk),
     /// The user has finished at the page of such a request.

@@ -7,17 +7,17 @@
 //! Invariants: nothing waits or sends under the lock; every queue is bounded (the turn's by the backlog of the connection, the
 //! other one by dropping the oldest); a question is in the list of open questions until it is answered.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use attache_conn::{Backlog, CallId, Closed, Peer};
+use attache_wire::Notification;
 use attache_wire::v1::{
-    CancelNotification, PromptResponse, SessionId, SessionUpdate, StopReason, SubagentUpdate, ToolCallUpdate,
+    CancelNotification, PromptResponse, SessionId, SessionUpdate, StopReason, ToolCallUpdate,
 };
-use attache_wire::{Notification, Patch};
 use tokio::time::Instant;
 
 use super::ask::PendingAnswer;
@@ -30,9 +30,6 @@ use crate::{Error, Result};
 const OUTSIDE_EVENTS: usize = 256;
 /// Bytes of them.
 const OUTSIDE_BYTES: usize = 64 << 10;
-/// Subagents of a session, and bytes of their ids.
-const CHILDREN: usize = 1_024;
-const CHILD_ID_BYTES: usize = 1 << 10;
 /// Bytes of an event beside its text.
 const EVENT_BYTES: usize = size_of::<Event>();
 
@@ -65,15 +62,9 @@ struct Inner {
     outside_waker: Option<Waker>,
     asks: Vec<Weak<PendingAnswer>>,
     state: State,
-    children: HashMap<SessionId, Child>,
+    #[cfg(feature = "unstable")]
+    children: super::unstable::Children,
     closed: Option<Closed>,
-}
-
-/// The session of a subagent.
-#[derive(Default)]
-struct Child {
-    /// SUBA-03: whether it supports cancelling.
-    cancel: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,12 +110,16 @@ impl Lane {
     /// Adds an update of the session or of a subagent.
     pub(crate) fn update(&self, child: Option<&str>, update: SessionUpdate, bytes: usize) {
         let mut inner = self.lock();
+        #[cfg(feature = "unstable")]
         if let SessionUpdate::SubagentUpdate(update) = &update {
-            inner.note_subagent(update);
+            inner.children.note(update);
         }
         let event = match child {
             None => inner.state.fold(update, bytes),
-            Some(id) => inner.fold_child(id, update, bytes),
+            Some(id) => {
+                let event = inner.state.fold_child(id, update, bytes);
+                event.map(|event| event.of_child(Some(SessionId::from(id))))
+            }
         };
         if let Some(event) = event {
             self.push(inner, event, bytes + EVENT_BYTES);
@@ -146,11 +141,7 @@ impl Lane {
             self.push(inner, Event::ToolCall(change), EVENT_BYTES);
             inner = self.lock();
         }
-        let event = match child {
-            Some(id) => Event::FromSubagent(id, Box::new(ask)),
-            None => ask,
-        };
-        self.push(inner, event, bytes + EVENT_BYTES);
+        self.push(inner, ask.of_child(child), bytes + EVENT_BYTES);
     }
 
     /// Registers a question that a handler answers, so that it is cancelled with the turn.
@@ -235,26 +226,10 @@ impl Lane {
         wakers.into_iter().flatten().for_each(Waker::wake);
     }
 
-    /// Adds a subagent. Returns `false` if there are too many or its id is too long.
-    pub(crate) fn adopt_child(&self, id: &SessionId) -> bool {
-        let mut inner = self.lock();
-        if !inner.children.contains_key(id)
-            && (inner.children.len() >= CHILDREN || id.as_str().len() > CHILD_ID_BYTES)
-        {
-            return false;
-        }
-        inner.children.entry(id.clone()).or_default();
-        true
-    }
-
-    /// The subagents.
-    pub(crate) fn children(&self) -> Vec<SessionId> {
-        self.lock().children.keys().cloned().collect()
-    }
-
-    /// SUBA-03: whether a subagent may be cancelled.
-    pub(crate) fn may_cancel(&self, child: &str) -> bool {
-        self.lock().children.get(child).is_some_and(|child| child.cancel)
+    /// Reads or changes the subagents.
+    #[cfg(feature = "unstable")]
+    pub(super) fn children<T>(&self, look: impl FnOnce(&mut super::unstable::Children) -> T) -> T {
+        look(&mut self.lock().children)
     }
 
     // Called by the owner.
@@ -509,22 +484,6 @@ impl Inner {
 
     fn take_asks(&mut self) -> Vec<Arc<PendingAnswer>> {
         std::mem::take(&mut self.asks).iter().filter_map(Weak::upgrade).collect()
-    }
-
-    /// SUBA-02: a subagent is announced before its other messages.
-    fn note_subagent(&mut self, update: &SubagentUpdate) {
-        let Some(child) = self.children.get_mut(&update.session_id) else { return };
-        match &update.capabilities {
-            Patch::Keep => {}
-            Patch::Clear => child.cancel = false,
-            Patch::Set(capabilities) => child.cancel = capabilities.cancel.is_some(),
-        }
-    }
-
-    fn fold_child(&mut self, id: &str, update: SessionUpdate, bytes: usize) -> Option<Event> {
-        self.children.get(id)?;
-        let event = self.state.fold_child(id, update, bytes)?;
-        Some(Event::FromSubagent(SessionId::from(id), Box::new(event)))
     }
 }
 

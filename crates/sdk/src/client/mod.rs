@@ -41,13 +41,13 @@ mod builder;
 mod capabilities;
 mod connection;
 mod dispatch;
+#[cfg(feature = "drafts")]
+mod drafts;
 mod elicitation;
 mod event;
-mod form;
-
 mod events;
+mod form;
 mod lane;
-mod nes;
 mod parts;
 mod quirks;
 mod replay;
@@ -58,21 +58,26 @@ mod session_builder;
 mod size;
 mod state;
 mod turn;
+#[cfg(feature = "unstable")]
+mod unstable;
 
 pub use agent::AgentHandle;
 pub use ask::PermissionAsk;
 pub use builder::Client;
-pub use capabilities::{
-    AuthStatusReader, Logout, ProviderSettings, SessionArchiver, SessionDeleter, SessionForker,
-    SessionLister, SessionLoader, SessionPages, SessionResumer, SessionStatusReader, SessionTitler,
-};
+pub use capabilities::{Logout, SessionDeleter, SessionLister, SessionLoader, SessionPages, SessionResumer};
+#[cfg(feature = "drafts")]
+pub use drafts::{Nes, NesSession, SuggestionPoint};
 pub use elicitation::{ElicitationAsk, FormProblem, InvalidForm, RequestedInput};
 pub use event::{ContentPiece, Event, Speaker, TextChunk, ToolCallChange};
 pub use events::{ConnectionEvent, ConnectionEvents};
-pub use nes::{Nes, NesSession, SuggestionPoint};
 pub use parts::{Prompter, SessionEvent, SessionEvents};
 pub use replay::SessionReplay;
 pub use serve::{ReadFiles, RequestContext, Terminal, Terminals, WriteFiles};
 pub use session::{Session, SessionControl};
-pub use session_builder::{Fork, Load, New, Resume, SessionBuilder};
+pub use session_builder::{Load, New, Resume, SessionBuilder};
 pub use turn::TurnEvents;
+#[cfg(feature = "unstable")]
+pub use unstable::{
+    AuthStatusReader, Fork, ProviderSettings, SessionArchiver, SessionForker, SessionStatusReader,
+    SessionTitler,
+};

@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::task::Poll;
 
+use attache_wire::Request;
 use attache_wire::v1::{
-    AgentCapabilities, AvailableCommand, CancelNotification, CloseSessionRequest, ContentBlock, ModelId,
-    PromptRequest, SessionConfigId, SessionConfigKind, SessionConfigOption, SessionConfigOptionValue,
-    SessionId, SessionModeId, SessionModeState, SessionModelState, SetSessionConfigOptionRequest,
-    SetSessionModeRequest, SetSessionModelRequest, UsageUpdate,
+    AgentCapabilities, AvailableCommand, CloseSessionRequest, ContentBlock, PromptRequest, SessionConfigId,
+    SessionConfigKind, SessionConfigOption, SessionConfigOptionValue, SessionId, SessionModeId,
+    SessionModeState, SetSessionConfigOptionRequest, SetSessionModeRequest, UsageUpdate,
 };
-use attache_wire::{Notification, Request};
 
 use super::agent::AgentHandle;
 use super::connection::answered;
@@ -202,11 +201,6 @@ impl Session {
         self.lane.state(|state| state.modes.clone())
     }
 
-    /// The models of older agents.
-    pub fn models(&self) -> Option<SessionModelState> {
-        self.lane.state(|state| state.models.clone())
-    }
-
     /// The title, if the agent gave one.
     pub fn title(&self) -> Option<String> {
         self.lane.state(|state| state.title.clone())
@@ -268,8 +262,8 @@ fn check_prompt(blocks: &[ContentBlock], agent: &AgentCapabilities) -> Result<()
 /// session open.
 #[derive(Clone)]
 pub struct SessionControl {
-    agent: AgentHandle,
-    lane: Arc<Lane>,
+    pub(super) agent: AgentHandle,
+    pub(super) lane: Arc<Lane>,
 }
 
 impl SessionControl {
@@ -333,39 +327,6 @@ impl SessionControl {
         });
         done.await?
     }
-
-    /// Changes the model of an older agent. Newer agents have a config option.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] if the model is unknown. Nothing is sent then.
-    // MODEL-02
-    pub async fn set_model(&self, model: impl Into<ModelId>) -> Result<()> {
-        let model = model.into();
-        self.lane.state(|state| {
-            let models = state.models.as_ref().ok_or(Error::Unsupported("session models"))?;
-            let available = models.available_models.iter().map(|offered| offered.model_id.as_str());
-            check_offered("model", model.as_str(), available)
-        })?;
-        let lane = self.lane.clone();
-        let request = SetSessionModelRequest::new(self.lane.id.clone(), model.clone());
-        let done = self.agent.0.in_order(&request, move |answer| {
-            answer.map(|_| {
-                lane.state(|state| {
-                    if let Some(models) = &mut state.models {
-                        models.current_model_id = model;
-                    }
-                });
-            })
-        });
-        done.await?
-    }
-
-    /// Cancels a subagent. Returns `false`, and sends nothing, if it does not support that.
-    // SUBA-03
-    pub fn cancel_subagent(&self, id: &SessionId) -> bool {
-        let may = self.lane.may_cancel(id.as_str());
-        may && self.lane.peer.notify_now(CancelNotification::METHOD, &CancelNotification::new(id.clone()))
-    }
 }
 
 impl std::fmt::Debug for SessionControl {
@@ -375,7 +336,7 @@ impl std::fmt::Debug for SessionControl {
 }
 
 /// An error that lists the alternatives, unless the value is among them.
-fn check_offered<'a>(
+pub(super) fn check_offered<'a>(
     what: &str,
     value: &str,
     available: impl Iterator<Item = &'a str> + Clone,

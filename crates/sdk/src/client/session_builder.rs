@@ -1,13 +1,13 @@
 //! How sessions are opened: new, loaded, resumed or forked, with the same options.
 
 use std::future::IntoFuture;
+use std::mem::take;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use attache_wire::v1::{
-    AgentCapabilities, ForkSessionRequest, ForkSessionResponse, LoadSessionRequest, LoadSessionResponse,
-    McpServer, NewSessionRequest, NewSessionResponse, ResumeSessionRequest, ResumeSessionResponse, SessionId,
-    SystemPrompt, SystemPromptMode,
+    AgentCapabilities, LoadSessionRequest, LoadSessionResponse, McpServer, NewSessionRequest,
+    NewSessionResponse, ResumeSessionRequest, ResumeSessionResponse, SessionId,
 };
 use attache_wire::{Meta, Request};
 
@@ -17,45 +17,36 @@ use super::lane::Lane;
 use super::replay::SessionReplay;
 use super::serve::BoxFuture;
 use super::session::Session;
-use super::state::ReplySettings;
+use super::state::State;
+#[cfg(feature = "unstable")]
+use super::unstable::Fork;
 use crate::check;
 use crate::{Error, Result};
 
 /// Options of the caller.
-#[derive(Debug, Clone)]
-struct SessionOptions {
+#[derive(Debug, Clone, Default)]
+pub(super) struct SessionOptions {
     cwd: PathBuf,
     directories: Vec<PathBuf>,
-    mcp_servers: Vec<McpServer>,
-    system_prompt: Option<SystemPrompt>,
-    meta: Option<Meta>,
+    pub(super) mcp_servers: Vec<McpServer>,
+    #[cfg(feature = "unstable")]
+    pub(super) system_prompt: Option<attache_wire::v1::SystemPrompt>,
+    pub(super) meta: Option<Meta>,
 }
 
-/// Checked options, as they are sent.
-struct CheckedOptions {
-    cwd: String,
-    directories: Option<Vec<String>>,
-    roots: Arc<[PathBuf]>,
-    mcp_servers: Vec<McpServer>,
-    system_prompt: Option<SystemPrompt>,
-    meta: Option<Meta>,
+/// Checked options, with paths as they are sent.
+pub(super) struct CheckedOptions {
+    pub(super) cwd: String,
+    pub(super) directories: Option<Vec<String>>,
+    pub(super) roots: Arc<[PathBuf]>,
+    pub(super) options: SessionOptions,
 }
 
 impl SessionOptions {
-    fn new(cwd: impl Into<PathBuf>) -> Self {
-        SessionOptions {
-            cwd: cwd.into(),
-            directories: Vec::new(),
-            mcp_servers: Vec::new(),
-            system_prompt: None,
-            meta: None,
-        }
-    }
-
     /// Checks the options against the capabilities of the agent.
-    fn check(self, agent: &AgentCapabilities) -> Result<CheckedOptions> {
-        let mut roots = vec![self.cwd];
-        for directory in self.directories {
+    pub(super) fn check(mut self, agent: &AgentCapabilities) -> Result<CheckedOptions> {
+        let mut roots = vec![take(&mut self.cwd)];
+        for directory in take(&mut self.directories) {
             // ROOT-19: duplicates, and the working directory itself, add nothing.
             if !roots.contains(&directory) {
                 roots.push(directory);
@@ -71,64 +62,32 @@ impl SessionOptions {
             return Err(Error::Unsupported("additional directories"));
         }
         check_servers(&self.mcp_servers, agent)?;
-        if let Some(prompt) = &self.system_prompt {
-            check_system_prompt(prompt, agent)?;
-        }
-        Ok(CheckedOptions {
-            cwd,
-            // ROOT-11: none is absent.
-            directories: (!directories.is_empty()).then_some(directories),
-            roots: roots.into(),
-            mcp_servers: self.mcp_servers,
-            system_prompt: self.system_prompt,
-            meta: self.meta,
-        })
+        #[cfg(feature = "unstable")]
+        super::unstable::check_options(&self, agent)?;
+        // ROOT-11: none is absent.
+        let directories = (!directories.is_empty()).then_some(directories);
+        Ok(CheckedOptions { cwd, directories, roots: roots.into(), options: self })
     }
 }
 
-/// MCP-03, MCPA-01: a server is passed only if the agent can reach it.
+/// MCP-03: a server is passed only if the agent can reach it.
 fn check_servers(servers: &[McpServer], agent: &AgentCapabilities) -> Result<()> {
     let can = &agent.mcp_capabilities;
-    for (at, server) in servers.iter().enumerate() {
+    for server in servers {
         match server {
             McpServer::Http(_) if !can.http => return Err(Error::Unsupported("MCP servers over http")),
             McpServer::Sse(_) if !can.sse => return Err(Error::Unsupported("MCP servers over sse")),
-            McpServer::Acp(_) if !can.acp => {
-                return Err(Error::Unsupported("MCP servers through this connection"));
-            }
-            // MCPA-02: one id, one server.
-            McpServer::Acp(server) => {
-                let same =
-                    |other: &McpServer| matches!(other, McpServer::Acp(o) if o.server_id == server.server_id);
-                if servers.iter().skip(at + 1).any(same) {
-                    let id = &server.server_id;
-                    return Err(Error::Invalid(format!("two MCP servers have the id `{id}`")));
-                }
-            }
             _ => {}
         }
     }
     Ok(())
 }
 
-/// SYSP-01, SYSP-03
-fn check_system_prompt(prompt: &SystemPrompt, agent: &AgentCapabilities) -> Result<()> {
-    let Some(can) = &agent.session_capabilities.system_prompt else {
-        return Err(Error::Unsupported("system prompts"));
-    };
-    let overriding = can.mode.as_ref().is_some_and(|mode| mode.overriding.is_some());
-    if prompt.mode != SystemPromptMode::Append && !overriding {
-        return Err(Error::Unsupported("system prompts that replace its own"));
-    }
-    check::system_prompt_content(prompt)
-}
-
 /// A session before it is opened: options first, then `.await`.
 ///
 /// Made by [`AgentHandle::new_session`], [`SessionLoader::load`](super::SessionLoader::load),
-/// [`SessionResumer::resume`](super::SessionResumer::resume) and [`SessionForker::fork`](super::SessionForker::fork). A loaded
-/// session comes as a [`SessionReplay`], the others as a [`Session`]. Options are the same for all, so a generic function can set
-/// them:
+/// [`SessionResumer::resume`](super::SessionResumer::resume) and `SessionForker::fork`. A loaded session comes as a
+/// [`SessionReplay`], the others as a [`Session`]. Options are the same for all, so a generic function can set them:
 ///
 /// ```
 /// use attache::client::{Client, SessionBuilder};
@@ -151,30 +110,26 @@ fn check_system_prompt(prompt: &SystemPrompt, agent: &AgentCapabilities) -> Resu
 #[derive(Debug, Clone)]
 #[must_use = "a session is opened when this is awaited"]
 pub struct SessionBuilder<K> {
-    agent: AgentHandle,
-    kind: K,
-    options: SessionOptions,
+    pub(super) agent: AgentHandle,
+    pub(super) kind: K,
+    pub(super) options: SessionOptions,
 }
 
 /// Kind of a [`SessionBuilder`] that opens a new session.
 #[derive(Debug, Clone)]
-pub struct New(());
+pub struct New(pub(super) ());
 
 /// Kind of a [`SessionBuilder`] that loads a stored session with its history.
 #[derive(Debug, Clone)]
-pub struct Load(SessionId);
+pub struct Load(pub(super) SessionId);
 
 /// Kind of a [`SessionBuilder`] that resumes a stored session without its history.
 #[derive(Debug, Clone)]
-pub struct Resume(SessionId);
-
-/// Kind of a [`SessionBuilder`] that copies a session.
-#[derive(Debug, Clone)]
-pub struct Fork(SessionId);
+pub struct Resume(pub(super) SessionId);
 
 impl<K> SessionBuilder<K> {
-    fn of(agent: AgentHandle, kind: K, cwd: impl Into<PathBuf>) -> Self {
-        SessionBuilder { agent, kind, options: SessionOptions::new(cwd) }
+    pub(super) fn of(agent: AgentHandle, kind: K, cwd: impl Into<PathBuf>) -> Self {
+        SessionBuilder { agent, kind, options: SessionOptions { cwd: cwd.into(), ..Default::default() } }
     }
 
     /// Adds an MCP server for the agent to use. One that is not a program needs the agent's capability.
@@ -198,12 +153,6 @@ impl<K> SessionBuilder<K> {
         self
     }
 
-    /// Sets or clears the system prompt; the agent must support that. Load, resume and fork repeat it.
-    pub fn system_prompt(mut self, prompt: impl Into<Option<SystemPrompt>>) -> Self {
-        self.options.system_prompt = prompt.into();
-        self
-    }
-
     /// Sets or clears the `_meta` of the request, for extensions.
     pub fn meta(mut self, meta: impl Into<Option<Meta>>) -> Self {
         self.options.meta = meta.into();
@@ -211,53 +160,68 @@ impl<K> SessionBuilder<K> {
     }
 }
 
-/// Fills in the members that the four requests have in common.
+/// Fills in the members that all requests have in common.
 macro_rules! with_options {
     ($request:expr, $checked:ident) => {{
         let mut request = $request;
         request.additional_directories = $checked.directories;
-        request.system_prompt = $checked.system_prompt;
-        request.meta = $checked.meta;
+        request.meta = $checked.options.meta;
+        #[cfg(feature = "unstable")]
+        (request.system_prompt = $checked.options.system_prompt);
         request
     }};
 }
+#[cfg(feature = "unstable")]
+pub(super) use with_options;
 
-/// Reads the members that the four responses have in common.
-macro_rules! settings_of {
+/// A response that opens a session.
+pub(super) trait OpenResponse {
+    /// Applies the settings, which are newer than all updates before them. Absent members stay.
+    fn apply(self, state: &mut State);
+}
+
+macro_rules! open_responses {
     ($($response:ident),+) => {
-        $(impl From<$response> for ReplySettings {
-            fn from(reply: $response) -> Self {
-                let $response { modes, models, config_options, .. } = reply;
-                ReplySettings { modes, models, config_options }
+        $(impl OpenResponse for $response {
+            fn apply(self, state: &mut State) {
+                if self.modes.is_some() {
+                    state.modes = self.modes;
+                }
+                if let Some(options) = self.config_options {
+                    state.config_options = options.into();
+                }
+                #[cfg(feature = "drafts")]
+                if self.models.is_some() {
+                    state.models = self.models;
+                }
             }
         })+
     };
 }
 
-settings_of!(NewSessionResponse, LoadSessionResponse, ResumeSessionResponse, ForkSessionResponse);
+open_responses!(NewSessionResponse, LoadSessionResponse, ResumeSessionResponse);
+#[cfg(feature = "unstable")]
+use attache_wire::v1::ForkSessionResponse;
+#[cfg(feature = "unstable")]
+open_responses!(ForkSessionResponse);
 
 impl SessionBuilder<New> {
-    pub(crate) fn new(agent: AgentHandle, cwd: impl Into<PathBuf>) -> Self {
-        SessionBuilder::of(agent, New(()), cwd)
-    }
-
     async fn open(self) -> Result<Session> {
         let checked = self.options.check(self.agent.capabilities())?;
-        let request = with_options!(NewSessionRequest::new(checked.cwd, checked.mcp_servers), checked);
-        open(self.agent, &request, checked.roots, |reply| (reply.session_id.clone(), reply.into())).await
+        let request =
+            with_options!(NewSessionRequest::new(checked.cwd, checked.options.mcp_servers), checked);
+        open(self.agent, &request, checked.roots, |reply| reply.session_id.clone()).await
     }
 }
 
 impl SessionBuilder<Load> {
-    pub(crate) fn load(agent: AgentHandle, id: SessionId, cwd: impl Into<PathBuf>) -> Self {
-        SessionBuilder::of(agent, Load(id), cwd)
-    }
-
     fn open(self) -> Result<SessionReplay> {
         let Load(id) = self.kind;
         let checked = self.options.check(self.agent.capabilities())?;
-        let request =
-            with_options!(LoadSessionRequest::new(id.clone(), checked.cwd, checked.mcp_servers), checked);
+        let request = with_options!(
+            LoadSessionRequest::new(id.clone(), checked.cwd, checked.options.mcp_servers),
+            checked
+        );
         let lane = Lane::new(id, checked.roots, self.agent.0.peer.clone());
         self.agent.0.register(&lane)?;
         let load = lane.begin_load();
@@ -265,7 +229,7 @@ impl SessionBuilder<Load> {
         let call = self.agent.0.peer.call_with(LoadSessionRequest::METHOD, &request, move |answer| {
             // SESS-13, RPC-22: `null` is an answer too.
             let answer = answered::<LoadSessionRequest>(answer).map(|reply| {
-                target.state(|state| state.apply_settings(reply.into()));
+                target.state(|state| reply.apply(state));
                 None
             });
             target.end(load, answer);
@@ -275,56 +239,43 @@ impl SessionBuilder<Load> {
 }
 
 impl SessionBuilder<Resume> {
-    pub(crate) fn resume(agent: AgentHandle, id: SessionId, cwd: impl Into<PathBuf>) -> Self {
-        SessionBuilder::of(agent, Resume(id), cwd)
-    }
-
     async fn open(self) -> Result<Session> {
         let Resume(id) = self.kind;
         let checked = self.options.check(self.agent.capabilities())?;
         // SESS-22: the servers are sent although the schema lets them be absent.
-        let request = ResumeSessionRequest::new(id.clone(), checked.cwd).mcp_servers(checked.mcp_servers);
+        let request =
+            ResumeSessionRequest::new(id.clone(), checked.cwd).mcp_servers(checked.options.mcp_servers);
         let request = with_options!(request, checked);
         let lane = Lane::new(id, checked.roots, self.agent.0.peer.clone());
         self.agent.0.register(&lane)?;
         // From here on the lane is unregistered when this value is dropped.
         let session = Session::new(self.agent, lane.clone());
-        let resumed = session.agent().0.in_order(&request, move |answer| {
-            answer.map(|reply| lane.state(|state| state.apply_settings(reply.into())))
-        });
+        let resumed = session
+            .agent()
+            .0
+            .in_order(&request, move |answer| answer.map(|reply| lane.state(|state| reply.apply(state))));
         resumed.await??;
         Ok(session)
     }
 }
 
-impl SessionBuilder<Fork> {
-    pub(crate) fn fork(agent: AgentHandle, id: SessionId, cwd: impl Into<PathBuf>) -> Self {
-        SessionBuilder::of(agent, Fork(id), cwd)
-    }
-
-    async fn open(self) -> Result<Session> {
-        let Fork(id) = self.kind;
-        let checked = self.options.check(self.agent.capabilities())?;
-        let request = ForkSessionRequest::new(id, checked.cwd).mcp_servers(checked.mcp_servers);
-        let request = with_options!(request, checked);
-        open(self.agent, &request, checked.roots, |reply| (reply.session_id.clone(), reply.into())).await
-    }
-}
-
-/// Opens a session whose id the agent makes. Messages that arrive for it before the answer are kept for it.
-async fn open<R: Request>(
+/// Opens a session whose id the agent chooses. Messages that arrive for it before the answer are kept for it.
+pub(super) async fn open<R: Request>(
     agent: AgentHandle,
     request: &R,
     roots: Arc<[PathBuf]>,
-    read: impl FnOnce(R::Response) -> (SessionId, ReplySettings) + Send + 'static,
-) -> Result<Session> {
+    id: fn(&R::Response) -> SessionId,
+) -> Result<Session>
+where
+    R::Response: OpenResponse,
+{
     let opening = agent.0.opening();
     let core = Arc::downgrade(&agent.0);
     let answer = agent.0.in_order(request, move |answer| {
-        let (id, settings) = answer.map(read)?;
+        let reply = answer?;
         let core = core.upgrade().ok_or(Error::Cancelled)?;
-        let lane = Lane::new(id, roots, core.peer.clone());
-        lane.state(|state| state.apply_settings(settings));
+        let lane = Lane::new(id(&reply), roots, core.peer.clone());
+        lane.state(|state| reply.apply(state));
         core.adopt(&lane);
         drop(opening);
         // A caller that no longer waits drops the session with the answer.
@@ -346,7 +297,9 @@ macro_rules! awaited {
     };
 }
 
-awaited!(New, Resume, Fork);
+awaited!(New, Resume);
+#[cfg(feature = "unstable")]
+awaited!(Fork);
 
 impl IntoFuture for SessionBuilder<Load> {
     type Output = Result<SessionReplay>;

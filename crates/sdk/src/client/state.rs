@@ -5,8 +5,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use attache_wire::v1::{
-    AvailableCommand, ContentBlock, ContentChunk, SessionConfigOption, SessionModeState, SessionModelState,
-    SessionUpdate, ToolCallId, ToolCallUpdate, UsageUpdate,
+    AvailableCommand, ContentBlock, ContentChunk, SessionConfigOption, SessionModeState, SessionUpdate,
+    ToolCallId, ToolCallUpdate, UsageUpdate,
 };
 
 use super::event::{ContentPiece, Event, Speaker, TextChunk, ToolCallChange};
@@ -17,19 +17,12 @@ const KNOWN_CALLS: usize = 65_536;
 const ORPHANS: usize = 64;
 const ORPHAN_BYTES: usize = 1 << 20;
 
-/// Settings in the responses of `session/new`, `load`, `resume` and `fork`.
-#[derive(Debug, Default)]
-pub(crate) struct ReplySettings {
-    pub(crate) modes: Option<SessionModeState>,
-    pub(crate) models: Option<SessionModelState>,
-    pub(crate) config_options: Option<Vec<SessionConfigOption>>,
-}
-
 /// The state of one session.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct State {
     pub(crate) modes: Option<SessionModeState>,
-    pub(crate) models: Option<SessionModelState>,
+    #[cfg(feature = "drafts")]
+    pub(crate) models: Option<attache_wire::v1::SessionModelState>,
     pub(crate) config_options: Arc<[SessionConfigOption]>,
     pub(crate) commands: Arc<[AvailableCommand]>,
     pub(crate) title: Option<String>,
@@ -38,35 +31,7 @@ pub(crate) struct State {
     tools: Tools,
 }
 
-impl Default for State {
-    fn default() -> Self {
-        State {
-            modes: None,
-            models: None,
-            config_options: Arc::new([]),
-            commands: Arc::new([]),
-            title: None,
-            updated_at: None,
-            usage: None,
-            tools: Tools::default(),
-        }
-    }
-}
-
 impl State {
-    /// Applies a response, which is newer than all updates before it. Absent members stay.
-    pub(crate) fn apply_settings(&mut self, settings: ReplySettings) {
-        if settings.modes.is_some() {
-            self.modes = settings.modes;
-        }
-        if settings.models.is_some() {
-            self.models = settings.models;
-        }
-        if let Some(options) = settings.config_options {
-            self.config_options = options.into();
-        }
-    }
-
     /// Folds an update of `bytes` on the wire. Returns `None` if there is no event.
     pub(crate) fn fold(&mut self, update: SessionUpdate, bytes: usize) -> Option<Event> {
         let event = self.tools.event("", update, bytes)?;
@@ -116,8 +81,6 @@ impl Tools {
             SessionUpdate::ToolCall(call) => Event::ToolCall(self.announced(child, (*call).into())),
             SessionUpdate::ToolCallUpdate(update) => Event::ToolCall(self.changed(child, update, bytes)?),
             SessionUpdate::Plan(plan) => Event::Plan(plan),
-            SessionUpdate::PlanUpdate(update) => Event::PlanUpdate(Box::new(update)),
-            SessionUpdate::PlanRemoved(removed) => Event::PlanRemoved(removed),
             SessionUpdate::AvailableCommandsUpdate(update) => {
                 Event::Commands(update.available_commands.into())
             }
@@ -128,11 +91,11 @@ impl Tools {
             SessionUpdate::Notice(notice) => Event::Notice(Box::new(notice)),
             SessionUpdate::CompactionUpdate(update) => Event::Compaction(update),
             SessionUpdate::CompactionSummaryChunk(chunk) => Event::CompactionSummary(Box::new(chunk)),
-            SessionUpdate::SubagentUpdate(update) => Event::Subagent(update),
-            SessionUpdate::SessionMessage(message) => Event::SessionMessage(message),
-            SessionUpdate::SessionMessageChunk(chunk) => Event::SessionMessageChunk(Box::new(chunk)),
             // PROMPT-16: unknown updates are delivered, never fatal.
             SessionUpdate::Other(unknown) => Event::Other(unknown),
+            #[cfg(feature = "unstable")]
+            update => return super::unstable::event(update),
+            #[cfg(not(feature = "unstable"))]
             _ => return None,
         })
     }

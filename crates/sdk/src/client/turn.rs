@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use attache_conn::Waiting;
-use attache_wire::v1::{PromptResponse, StopReason, Usage};
+use attache_wire::v1::{PromptResponse, StopReason};
 use futures_core::Stream;
 use tokio::time::{Sleep, sleep_until};
 
@@ -211,11 +211,6 @@ impl<'s> TurnEvents<'s> {
     /// The stop reason; `None` while the turn runs and if it failed.
     pub fn stop_reason(&self) -> Option<StopReason> {
         self.turn.response.as_ref().map(|response| response.stop_reason)
-    }
-
-    /// The token usage of the turn, if the agent reported it.
-    pub fn usage(&self) -> Option<&Usage> {
-        self.turn.response.as_ref()?.usage.as_ref()
     }
 
     /// The whole response to the prompt.

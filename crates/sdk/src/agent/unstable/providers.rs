@@ -1,4 +1,4 @@
-//! Model providers that the client configures (unstable).
+//! Model providers that the client configures.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use attache_wire::v1::{
     ProviderInfo, SetProviderRequest, SetProviderResponse,
 };
 
-use super::core::Core;
-use super::open::method_not_found;
-use super::session::BoxFuture;
+use crate::agent::core::Core;
+use crate::agent::open::method_not_found;
+use crate::agent::session::BoxFuture;
 use crate::{Error, Result};
 
-/// Model providers of an agent; installed with [`Agent::providers`](super::Agent::providers). The SDK checks requests against
+/// Model providers of an agent; installed with [`Agent::providers`](crate::agent::Agent::providers). The SDK checks requests against
 /// [`list`](Providers::list) first.
 pub trait Providers: Send + Sync + 'static {
     /// Lists all providers, disabled ones too, without secrets.
@@ -71,7 +71,7 @@ impl<P: Providers> DynProviders for P {
 }
 
 fn service(core: &Core) -> Result<&dyn DynProviders> {
-    core.services.providers.as_deref().ok_or_else(|| method_not_found("providers"))
+    core.services.unstable.providers.as_deref().ok_or_else(|| method_not_found("providers"))
 }
 
 pub(super) async fn list(core: Arc<Core>, _: ListProvidersRequest) -> Result<ListProvidersResponse> {

@@ -14,14 +14,12 @@ use attache_wire::v1::{
     PositionEncodingKind, RejectNesNotification, SessionId, StartNesRequest, StartNesResponse,
     SuggestNesRequest, SuggestNesResponse,
 };
-
 use serde_json::value::RawValue;
 
-use super::client::ClientHandle;
-use super::core::Core;
-use super::open::method_not_found;
-use super::session::BoxFuture;
-
+use crate::agent::client::ClientHandle;
+use crate::agent::core::Core;
+use crate::agent::open::method_not_found;
+use crate::agent::session::BoxFuture;
 use crate::id::unique_id;
 use crate::race::{First, race};
 use crate::task::lock;
@@ -56,7 +54,7 @@ impl DocumentEvent {
     }
 }
 
-/// A source of next-edit suggestions; installed with [`Agent::next_edits`](super::Agent::next_edits). Its sessions are no chat
+/// A source of next-edit suggestions; installed with [`Agent::next_edits`](crate::agent::Agent::next_edits). Its sessions are no chat
 /// sessions.
 // NES-05
 pub trait NextEdits: Send + Sync + 'static {
@@ -115,7 +113,7 @@ pub trait NextEdits: Send + Sync + 'static {
     }
 }
 
-pub(super) trait DynNextEdits: Send + Sync {
+pub(in crate::agent) trait DynNextEdits: Send + Sync {
     fn capabilities(&self) -> NesCapabilities;
     fn encoding_for(&self, client: &ClientCapabilities) -> PositionEncodingKind;
     fn start<'a>(
@@ -165,7 +163,7 @@ impl<N: NextEdits> DynNextEdits for N {
 
 /// The NES sessions of one connection.
 #[derive(Default)]
-pub(super) struct NesTable(Mutex<HashMap<SessionId, Arc<NesSession>>>);
+pub(in crate::agent) struct NesTable(Mutex<HashMap<SessionId, Arc<NesSession>>>);
 
 #[derive(Default)]
 struct NesSession {
@@ -207,7 +205,12 @@ impl NesTable {
     }
 
     /// Notifications about documents and suggestions, in wire order. One that cannot be read is dropped.
-    pub(super) fn notification(&self, service: &dyn DynNextEdits, method: &str, params: Option<&RawValue>) {
+    pub(in crate::agent) fn notification(
+        &self,
+        service: &dyn DynNextEdits,
+        method: &str,
+        params: Option<&RawValue>,
+    ) {
         let event = match method {
             DidOpenDocumentNotification::METHOD => attache_wire::decode(params).map(DocumentEvent::Opened),
             DidChangeDocumentNotification::METHOD => attache_wire::decode(params).map(DocumentEvent::Changed),
@@ -258,7 +261,7 @@ impl NesTable {
     }
 
     /// The connection is gone.
-    pub(super) fn close_all(&self, service: &dyn DynNextEdits) {
+    pub(in crate::agent) fn close_all(&self, service: &dyn DynNextEdits) {
         let sessions = std::mem::take(&mut *lock(&self.0));
         for (id, session) in sessions {
             session.token.cancel();
@@ -315,5 +318,5 @@ pub(super) fn close(
 }
 
 fn service(core: &Core) -> Result<&dyn DynNextEdits> {
-    core.services.next_edits.as_deref().ok_or_else(|| method_not_found("nes"))
+    core.services.drafts.next_edits.as_deref().ok_or_else(|| method_not_found("nes"))
 }

@@ -8,12 +8,12 @@ use attache_wire::v1::{
     SuggestNesRequest, TextDocumentContentChangeEvent, TextDocumentSyncKind,
 };
 
-use super::agent::AgentHandle;
 use crate::Result;
+use crate::client::AgentHandle;
 
 /// Edit suggestions; see [`AgentHandle::nes`].
 #[derive(Debug, Clone)]
-pub struct Nes(pub(crate) AgentHandle);
+pub struct Nes(pub(super) AgentHandle);
 
 impl Nes {
     /// Starts a session for suggestions, which takes no prompts.
