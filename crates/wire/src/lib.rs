@@ -4,8 +4,9 @@
 //! strict where a wrong guess would start a process or lose data. Written messages are minimal and always valid.
 //!
 //! - [`v1`]: protocol version 1, in files by topic.
-//! - [`v2`]: protocol version 2, a draft, in the same files.
+//! - [`v2`]: protocol version 2, in files of the same topics. A draft: any release may change it.
 //! - [`Json`], [`Meta`], [`Patch`]: free JSON, metadata, and members with three states.
+//! - [`Unknown`]: a variant of a union that is not in the list, kept unchanged for relays.
 //! - [`Request`], [`Notification`]: the methods of the types.
 //! - [`IntoField`]: the conversions that setters accept.
 //!
@@ -14,7 +15,7 @@
 //! - `unstable`: types and fields that the specification marks as unstable. They may change with any release.
 //! - `drafts`: types and fields that only earlier drafts had; implies `unstable`.
 //!
-//! Without a feature, its fields are ignored like unknown ones, and updates of its kinds are read as unknown updates.
+//! Without a feature, its fields are ignored like unknown ones, and variants of its kinds are read as unknown ones.
 //!
 //! Reading order: a topic such as `v1/content.rs`, then `shape/`.
 

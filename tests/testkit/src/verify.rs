@@ -32,6 +32,9 @@ pub fn verify(line: &Example, semantic: impl FnOnce(&Example) -> Verdict) -> Ver
     };
     match line.class.as_deref() {
         None => valid(line, version).into(),
+        Some("raw" | "envelope") if line.version != 1 && has_null_id(line) => {
+            Verdict::OutOfScope("needs a running peer of version 2")
+        }
         Some("raw" | "envelope") => envelope(line).into(),
         Some("schema" | "lenient") => payload(line, version).into(),
         Some("semantic") if line.version != 1 => semantic_of_v2(line, version),
@@ -39,6 +42,11 @@ pub fn verify(line: &Example, semantic: impl FnOnce(&Example) -> Verdict) -> Ver
         Some("transport") => Verdict::OutOfScope("HTTP transport"),
         Some(_) => Verdict::Fail("an unknown class of examples".to_owned()),
     }
+}
+
+/// Whether the line is a request with the id `null`, which is valid until version 2 is negotiated.
+fn has_null_id(line: &Example) -> bool {
+    matches!(Frame::parse(line.text.as_bytes(), 1024), Frame::Request { id: Id::Null, .. })
 }
 
 /// Verifies the examples of version 2 that the types alone decide.
