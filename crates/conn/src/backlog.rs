@@ -10,6 +10,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Waker};
 
 /// Counts bytes that are queued inside the program and tasks that wait for more. Clones share the counts.
+///
+/// Example: a [tap](crate::Link::tap) that queues lines adds their bytes, and the consumer of the queue removes them again:
+///
+/// ```
+/// use attache_conn::Backlog;
+///
+/// fn enqueue(backlog: &Backlog, queue: &mut Vec<Vec<u8>>, line: &[u8]) {
+///     backlog.add(line.len());
+///     queue.push(line.to_owned());
+/// }
+///
+/// fn dequeue(backlog: &Backlog, queue: &mut Vec<Vec<u8>>) -> Option<Vec<u8>> {
+///     queue.pop().inspect(|line| backlog.sub(line.len()))
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Backlog(Arc<Inner>);
 

@@ -7,6 +7,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// A flag that is set once and can be awaited. Clones share the flag.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let token = attache_conn::CancelToken::new();
+/// let waiting = tokio::spawn({
+///     let token = token.clone();
+///     async move { token.cancelled().await }
+/// });
+/// token.cancel();
+/// waiting.await.unwrap();
+/// # }
+/// ```
 #[derive(Clone, Default)]
 pub struct CancelToken(Arc<Inner>);
 

@@ -7,10 +7,23 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 
 /// The end of a connection, cheap to clone. Derefs to [`Ending`], which has the details.
+///
+/// ```
+/// use attache_conn::{Closed, Reason};
+///
+/// fn report(closed: &Closed) {
+///     match &closed.reason {
+///         Reason::Eof => println!("exit status {:?}, stderr: {}", closed.exit, closed.stderr_tail),
+///         reason => println!("{reason:?}"),
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Closed(Arc<Ending>);
 
 /// Details about the end of a connection.
+///
+/// Example: [`Closed`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Ending {
@@ -27,6 +40,8 @@ pub struct Ending {
 }
 
 /// Cause of the end of a connection.
+///
+/// Example: [`Closed`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {

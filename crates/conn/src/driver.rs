@@ -423,7 +423,7 @@ impl<'a> Inbound<'a> {
         Frame::parse(self.line, self.shared.limits.depth)
     }
 
-    /// RPC-24: a request that its handler dropped, perhaps by a panic, gets an error response.
+    // RPC-24: a request that its handler dropped, perhaps by a panic, gets an error response.
     fn dropped(&mut self, is_request: bool) {
         if is_request && let Frame::Request { id, .. } = self.parse() {
             match self.shared.open_request(&id, self.line.len()) {

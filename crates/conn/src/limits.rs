@@ -3,6 +3,11 @@
 use std::time::Duration;
 
 /// Limits of a connection. Every queue in it is bounded by one of them.
+///
+/// ```
+/// let limits = attache_conn::Limits::default().frame(16 << 20);
+/// assert_eq!(limits.frame, 16 << 20);
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Limits {

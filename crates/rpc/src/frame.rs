@@ -211,8 +211,9 @@ fn unusable(why: &str) -> ErrorObject {
     ErrorObject::internal(format!("the peer's answer cannot be used: {why}"))
 }
 
-/// Removes whitespace around the message, a carriage return before the line feed (STDIO-11) and a byte
-/// order mark, which some programs print first.
+/// Removes whitespace around the message, a carriage return before the line feed and a byte order
+/// mark, which some programs print first.
+// STDIO-11
 fn strip(line: &[u8]) -> &[u8] {
     let line = line.trim_ascii();
     line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)
@@ -222,12 +223,12 @@ fn malformed<'a>(line: &'a [u8], fault: Fault, answer: Option<(Id, ErrorObject)>
     Frame::Malformed(Malformed { line, fault, answer })
 }
 
-/// RPC-10: JSON that is not a message is answered with -32600 and id null.
+// RPC-10: JSON that is not a message is answered with -32600 and id null.
 fn refuse(line: &[u8], fault: Fault) -> Frame<'_> {
     malformed(line, fault, Some((Id::Null, ErrorObject::invalid_request(fault.to_string()))))
 }
 
-/// RPC-09: a line that is not JSON is answered with -32700 and id null.
+// RPC-09: a line that is not JSON is answered with -32700 and id null.
 fn not_json<'a>(line: &'a [u8], body: &[u8]) -> Frame<'a> {
     let fault = if looks_like_message(body) { Fault::NotJson } else { Fault::Log };
     malformed(line, fault, Some((Id::Null, ErrorObject::parse_error())))
@@ -295,8 +296,8 @@ impl<'a> Envelope<'a> {
         malformed(line, fault, id.map(|id| (id, ErrorObject::invalid_params(fault.to_string()))))
     }
 
-    /// RPC-10: a response is never answered. A broken one fails the request that it names, because no
-    /// better response will come; one that names no request is dropped.
+    // RPC-10: a response is never answered. A broken one fails the request that it names, because
+    // no better response will come; one that names no request is dropped.
     fn response(&self, line: &'a [u8], sound: bool, too_deep: bool) -> Frame<'a> {
         let Some(id) = self.id.and_then(Id::from_raw) else {
             return malformed(line, Fault::BadResponse, None);

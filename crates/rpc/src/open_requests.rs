@@ -109,7 +109,7 @@ mod tests {
     }
 
     proptest! {
-        /// shows RPC-08, RPC-24: an id is open once, whatever the order in which ids come and go
+        // shows RPC-08, RPC-24: an id is open once, whatever the order in which ids come and go
         #[test]
         fn it_is_a_map(steps in prop::collection::vec((any::<bool>(), id()), 0..300)) {
             let mut open = OpenRequests::default();

@@ -13,7 +13,7 @@ pub(crate) fn absolute(path: &Path) -> Result<&str> {
     }
 }
 
-/// SYSP-03: a system prompt holds text, at least one block of it.
+// SYSP-03: a system prompt holds text, at least one block of it.
 #[cfg(feature = "unstable")]
 pub(crate) fn system_prompt_content(prompt: &attache_wire::v1::SystemPrompt) -> Result<()> {
     use attache_wire::v1::ContentBlock;

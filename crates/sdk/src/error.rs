@@ -11,6 +11,8 @@ use attache_rpc::{ErrorObject, code};
 use attache_wire::v1::{ProtocolVersion, SessionNotFoundErrorData};
 
 /// The result of everything in this crate.
+///
+/// Example: [`attache`](crate).
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The reason why a call, a turn or a connection failed.

@@ -22,7 +22,7 @@ use attache_wire::v1::Implementation;
 /// # }
 /// ```
 ///
-/// `examples/extension.rs` serves and calls one.
+/// [`examples/extension.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/extension.rs) serves and calls one.
 #[macro_export]
 macro_rules! extension {
     ($(

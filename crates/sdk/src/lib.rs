@@ -107,9 +107,10 @@ mod task;
 
 #[cfg(unix)]
 pub use attache_conn::listen_unix;
-pub use attache_conn::process::{Command, Stderr};
+pub use attache_conn::process::{self, Command, Stderr};
 pub use attache_conn::{
-    Backlog, CancelToken, Closed, Ending, Flow, Limits, Link, Listener, Reason, listen_tcp,
+    Backlog, CancelToken, Closed, Ending, Flow, FrameReader, FrameWriter, Limits, Link, Listener, Reason,
+    Side, Waiting, listen_tcp,
 };
 pub use attache_rpc::{ErrorObject, code};
 pub use attache_wire as wire;

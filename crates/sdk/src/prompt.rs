@@ -1,5 +1,7 @@
 //! Prompts.
 
+use std::borrow::Cow;
+
 use attache_wire::v1::{
     AudioContent, BlobResourceContents, ContentBlock, EmbeddedResource, ImageContent, ResourceLink,
     TextResourceContents,
@@ -32,9 +34,15 @@ impl Prompt {
         self.0
     }
 
-    /// The text of all text blocks, concatenated.
-    pub fn text(&self) -> String {
-        self.0.iter().filter_map(ContentBlock::as_text).collect()
+    /// The text of all text blocks, concatenated. Borrowed if there is only one.
+    pub fn text(&self) -> Cow<'_, str> {
+        let mut texts = self.0.iter().filter_map(ContentBlock::as_text);
+        match (texts.next(), texts.next()) {
+            (Some(first), Some(second)) => {
+                [first, second].into_iter().chain(texts).collect::<String>().into()
+            }
+            (first, _) => first.unwrap_or_default().into(),
+        }
     }
 
     /// The slash command at the start of the prompt, and its input.

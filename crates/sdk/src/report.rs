@@ -15,6 +15,12 @@ use crate::{Error, SessionId};
 /// [`Agent::on_error`](crate::agent::Agent::on_error) and [`Client::on_error`](crate::client::Client::on_error).
 ///
 /// `Display` prints one line with the id and the whole chain of causes.
+///
+/// ```
+/// use attache::client::Client;
+///
+/// let client = Client::new().on_error(|failure| eprintln!("[{}] {failure}", failure.error_id));
+/// ```
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct HandlerError<'a> {

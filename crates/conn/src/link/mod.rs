@@ -28,6 +28,18 @@ use writer::Drain;
 /// A transport: standard streams, a child process, a socket, memory, or any other pair of streams.
 ///
 /// [`open`](crate::open) or [`Link::split`] start to use it.
+///
+/// ```
+/// use attache_conn::{Flow, Link};
+///
+/// // Two ends in memory, for tests. The tap prints every line of one of them.
+/// let (near, far) = Link::pair();
+/// let near = near.tap(|flow, line| {
+///     let mark = if flow == Flow::In { '<' } else { '>' };
+///     println!("{mark} {}", String::from_utf8_lossy(line));
+/// });
+/// # drop((near, far));
+/// ```
 // STDIO-12, STDIO-13: messages and their order are the same on every transport.
 pub struct Link {
     kind: Kind,
@@ -35,6 +47,8 @@ pub struct Link {
 }
 
 /// Direction of a line.
+///
+/// Example: [`Link`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
     /// The peer sent it.

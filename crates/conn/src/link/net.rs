@@ -46,6 +46,15 @@ impl From<UnixStream> for Link {
 }
 
 /// A listening socket.
+///
+/// ```
+/// # async fn run() -> std::io::Result<()> {
+/// let listener = attache_conn::listen_tcp("127.0.0.1:0").await?;
+/// println!("{:?}", listener.local_addr());
+/// let link = listener.accept().await?;
+/// # drop(link); Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Listener(Kind);
 
@@ -58,6 +67,8 @@ enum Kind {
 
 /// Listens on a TCP address; port 0 lets the system choose.
 ///
+/// Example: [`Listener`].
+///
 /// # Errors
 /// The address cannot be used.
 pub async fn listen_tcp(address: impl ToSocketAddrs) -> io::Result<Listener> {
@@ -66,6 +77,8 @@ pub async fn listen_tcp(address: impl ToSocketAddrs) -> io::Result<Listener> {
 
 /// Listens on a Unix socket. A stale socket file is replaced, and the file is removed when the listener is
 /// dropped.
+///
+/// Example: [`Listener`].
 ///
 /// # Errors
 /// The path cannot be used, or another process listens on it.

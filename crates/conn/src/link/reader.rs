@@ -142,7 +142,7 @@ impl FrameReader {
         }
     }
 
-    /// STDIO-04, STDIO-16: a line ends at 0x0A and nowhere else.
+    // STDIO-04, STDIO-16: a line ends at 0x0A and nowhere else.
     fn take_line(&mut self) -> Option<Received> {
         let unsearched = self.buffer.get(self.searched..).unwrap_or_default();
         let Some(at) = memchr::memchr(b'\n', unsearched) else {

@@ -53,7 +53,7 @@ mod unix {
         }
     }
 
-    /// STDIO-08: private descriptors for the streams; the public numbers lead elsewhere.
+    // STDIO-08: private descriptors for the streams; the public numbers lead elsewhere.
     fn take_over() -> io::Result<(OwnedFd, OwnedFd)> {
         let input = io::stdin().as_fd().try_clone_to_owned()?;
         let output = io::stdout().as_fd().try_clone_to_owned()?;

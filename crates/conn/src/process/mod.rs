@@ -55,6 +55,8 @@ use unix as os;
 use windows as os;
 
 /// Destination of the child's stderr.
+///
+/// Example: [`Command`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stderr {
     /// Read at all times; the last 64 KiB are kept for [`ChildGuard::stderr_tail`].
@@ -105,9 +107,9 @@ struct GracePeriods {
 ///
 /// ```no_run
 /// # async fn demo() -> std::io::Result<()> {
-/// use attache_conn::process::Command;
+/// use attache_conn::process::{Command, Stderr};
 ///
-/// let child = Command::new("my-agent").arg("--acp").spawn()?;
+/// let child = Command::new("my-agent").arg("--acp").stderr(Stderr::Inherit).spawn()?;
 /// let status = child.shutdown().await;
 /// # let _ = status; Ok(()) }
 /// ```

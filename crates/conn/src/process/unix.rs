@@ -284,7 +284,7 @@ impl Watcher {
         self.guardian.wait()
     }
 
-    /// STDIO-07: stderr is always read. The end of a terminal is an error.
+    // STDIO-07: stderr is always read. The end of a terminal is an error.
     fn drain(&mut self, buffer: &mut [u8]) {
         let Some(output) = &mut self.output else { return };
         match output.read(buffer) {

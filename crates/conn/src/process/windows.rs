@@ -113,7 +113,7 @@ fn spawn_thread(name: &str, f: impl FnOnce() + Send + 'static) -> io::Result<()>
     thread::Builder::new().name(name.into()).spawn(f).map(drop)
 }
 
-/// STDIO-07: stderr is always read.
+// STDIO-07: stderr is always read.
 fn drain(mut stderr: ChildStderr, mut sink: OutputSink) {
     let mut buffer = vec![0; 16 * 1024];
     loop {

@@ -156,7 +156,8 @@ impl Shared {
         }
     }
 
-    /// Cancels a request of ours. CANCEL-13: the peer is notified.
+    /// Cancels a request of ours.
+    // CANCEL-13: the peer is notified.
     pub(crate) fn abandon(&self, CallId(id): CallId) {
         let Some(id) = id else { return };
         let waiter = self.write(|state| match state.write_closed {

@@ -11,6 +11,8 @@ use super::turn::{DetachedTurn, Turn};
 use crate::{Error, Result};
 
 /// The answer to a permission request.
+///
+/// Example: [`examples/tool_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tool_agent.rs).
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Choice {
@@ -41,6 +43,8 @@ impl Choice {
 }
 
 /// The usual permission options: allow and reject, once and always.
+///
+/// Example: [`examples/tool_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tool_agent.rs).
 pub fn usual_options() -> Vec<PermissionOption> {
     vec![
         PermissionOption::new("allow", "Allow", PermissionOptionKind::AllowOnce),
@@ -95,6 +99,18 @@ impl Turn<'_> {
 }
 
 /// Asks the user to fill in forms. Use [`Links`] for secrets. Made by [`Turn::forms`].
+///
+/// ```
+/// use attache::agent::Turn;
+/// use attache::wire::v1::{ElicitationAction, ElicitationSchema, StringPropertySchema};
+///
+/// async fn ask_branch(turn: Turn<'_>) -> attache::Result<bool> {
+///     let Some(forms) = turn.forms() else { return Ok(false) };
+///     let schema = ElicitationSchema::new().field("branch", StringPropertySchema::new(), true);
+///     let answer = forms.ask("Which branch?", schema).await?;
+///     Ok(matches!(answer.action, ElicitationAction::Accept(_)))
+/// }
+/// ```
 // ELIC-14
 #[derive(Debug, Clone)]
 pub struct Forms {
@@ -122,6 +138,18 @@ impl Forms {
 }
 
 /// Asks the user to open links. Made by [`Turn::links`].
+///
+/// ```
+/// use attache::agent::Turn;
+///
+/// async fn ask_login(turn: Turn<'_>) -> attache::Result<()> {
+///     if let Some(links) = turn.links() {
+///         links.ask("Log in to the tracker", "login-1", "https://example.org/login").await?;
+///         links.complete("login-1").await?;
+///     }
+///     Ok(())
+/// }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Links {
     turn: DetachedTurn,
@@ -154,7 +182,7 @@ impl Links {
     }
 }
 
-/// ELIC-05: the session, and the tool call if there is one.
+// ELIC-05: the session, and the tool call if there is one.
 fn scope(turn: Turn<'_>, tool: &Option<ToolCallId>) -> ElicitationSessionScope {
     ElicitationSessionScope::new(turn.session_id().clone()).tool_call_id(tool.clone())
 }

@@ -9,6 +9,28 @@ use super::session::BoxFuture;
 use crate::Result;
 
 /// Logs users in; installed with [`Agent::auth`](super::Agent::auth).
+///
+/// ```
+/// use attache::agent::{Agent, Auth, ClientHandle};
+/// use attache::wire::v1::{AuthMethod, AuthMethodAgent, AuthMethodId};
+///
+/// struct Browser;
+///
+/// impl Auth for Browser {
+///     fn methods(&self) -> Vec<AuthMethod> {
+///         vec![AuthMethodAgent::new("browser", "Log in with a browser").into()]
+///     }
+///
+///     async fn login(&self, _: &AuthMethodId, client: &ClientHandle) -> attache::Result<()> {
+///         println!("login for {:?}", client.info());
+///         Ok(())
+///     }
+/// }
+///
+/// fn with_login(agent: Agent) -> Agent {
+///     agent.auth(Browser).logout(|| async { Ok(()) })
+/// }
+/// ```
 pub trait Auth: Send + Sync + 'static {
     /// The login methods. Those of type `terminal` are shown only to clients that can run them.
     fn methods(&self) -> Vec<AuthMethod>;

@@ -38,7 +38,7 @@ use crate::{Limits, Link, Result};
 /// # }
 /// ```
 ///
-/// To serve many clients, clone the agent for each connection, as `examples/tcp_agent.rs` does; clones share their services.
+/// To serve many clients, clone the agent for each connection, as [`examples/tcp_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tcp_agent.rs) does; clones share their services.
 #[derive(Clone)]
 #[must_use = "an agent does nothing before `serve`"]
 pub struct Agent {

@@ -20,6 +20,8 @@ pub(super) struct ClientInfo {
 }
 
 /// The client on the other side of the connection. Cheap to clone.
+///
+/// Example: [`Auth`](super::Auth).
 #[derive(Clone)]
 pub struct ClientHandle(Arc<Inner>);
 

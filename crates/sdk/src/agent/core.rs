@@ -85,7 +85,7 @@ impl Core {
         *lock(&self.client) = Some(ClientHandle::new(self.peer.clone(), hello, recorder));
     }
 
-    /// AUTH-05: without a login, sessions are refused.
+    // AUTH-05: without a login, sessions are refused.
     pub(super) fn is_logged_in(&self) -> bool {
         self.logged_in.load(Ordering::Acquire)
     }
@@ -141,8 +141,9 @@ impl Core {
         }
     }
 
-    /// Responds with the result of a handler, from a task of its own unless the result is ready. CANCEL-15, CANCEL-16: when the
-    /// peer cancels the request, the handler is dropped and the answer is `cancelled`.
+    /// Responds with the result of a handler, from a task of its own unless the result is ready.
+    // CANCEL-15, CANCEL-16: when the peer cancels the request, the handler is dropped and the
+    // answer is `cancelled`.
     pub(super) fn answer_later(
         self: &Arc<Self>,
         failing: Failing,
@@ -262,7 +263,7 @@ impl Core {
         client.flush_records();
     }
 
-    /// CONF-16: sends the complete list after a change.
+    // CONF-16: sends the complete list after a change.
     pub(super) fn send_options(&self, entry: &SessionEntry, changed: bool) {
         let Some(client) = self.client().filter(|_| changed) else { return };
         let options = options::visible(entry.state().settings(), &client);

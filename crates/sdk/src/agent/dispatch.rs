@@ -189,7 +189,7 @@ fn begin(core: &Core, request: &PromptRequest, responder: &Responder) -> Result<
     })
 }
 
-/// EXT-07, RPC-12: an extension's request is answered; one of an unknown method with -32601.
+// EXT-07, RPC-12: an extension's request is answered; one of an unknown method with -32601.
 fn extension(core: &Arc<Core>, client: ClientHandle, request: IncomingRequest<'_>) {
     let Some((&method, serve)) = core.services.requests.get_key_value(request.method()) else {
         let error = ErrorObject::method_not_found(request.method());

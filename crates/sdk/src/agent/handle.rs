@@ -23,6 +23,8 @@ const HELD: usize = 1024;
 
 /// Sends updates outside of turns: commands, modes, options, titles, replayed history. Part of [`OpenRequest`](super::OpenRequest).
 /// Cheap to clone; it does not keep the session alive and fails when the session is over.
+///
+/// Example: [`OpenedSession`](super::OpenedSession).
 #[derive(Clone)]
 pub struct SessionHandle(Arc<Inner>);
 
@@ -36,9 +38,9 @@ struct Inner {
 
 /// Whether updates may pass.
 enum Gate {
-    /// SESS-31: updates are held until the response that names the session is written.
+    // SESS-31: updates are held until the response that names the session is written.
     Shut(Vec<SessionUpdate>),
-    /// SESS-12: the client knows the id, so a replay is sent at once.
+    // SESS-12: the client knows the id, so a replay is sent at once.
     Replay,
     /// The session is open.
     Open(Weak<SessionEntry>),
@@ -86,7 +88,9 @@ impl SessionHandle {
         *lock(&self.0.gate) = Gate::Open(Weak::new());
     }
 
-    /// Ties the handle to the open session, and sends held updates and commands (CMD-01) before anything else.
+    /// Ties the handle to the open session, and sends held updates and commands before anything
+    /// else.
+    // CMD-01
     pub(super) fn opened(mut self, entry: &Arc<SessionEntry>, commands: Option<Vec<AvailableCommand>>) {
         // Without another handle nothing can be sent at the same time or later.
         if let Some(Inner { client, gate, .. }) = Arc::get_mut(&mut self.0) {

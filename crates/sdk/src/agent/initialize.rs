@@ -13,14 +13,15 @@ use super::core::Core;
 use super::open::method_not_found;
 use crate::{Error, Result};
 
-/// Responds within dispatch, so that later messages find the client. INIT-25: a second `initialize` keeps all sessions.
+/// Responds within dispatch, so that later messages find the client.
+// INIT-25: a second `initialize` keeps all sessions.
 pub(super) fn initialize(core: &Core, request: InitializeRequest, responder: Responder) {
     let response = initialize_response(&core.services, &request.client_capabilities);
     core.set_client(ClientInfo { info: request.client_info, capabilities: request.client_capabilities });
     responder.ok(&response);
 }
 
-/// INIT-06, INIT-07: version 1 is the newest supported one.
+// INIT-06, INIT-07: version 1 is the newest supported one.
 fn initialize_response(services: &Services, client: &ClientCapabilities) -> InitializeResponse {
     let capabilities = capabilities(services);
     #[cfg(feature = "unstable")]
@@ -52,7 +53,7 @@ fn capabilities(services: &Services) -> AgentCapabilities {
         .auth(auth)
 }
 
-/// AUTH-08: terminal logins only for clients that can run them.
+// AUTH-08: terminal logins only for clients that can run them.
 fn auth_methods(services: &Services, client: &ClientCapabilities) -> Vec<AuthMethod> {
     let mut methods = services.auth.as_ref().map(|auth| auth.methods()).unwrap_or_default();
     methods.retain(|method| client.auth.terminal || !matches!(method, AuthMethod::Terminal(_)));
@@ -87,7 +88,7 @@ pub(super) async fn logout(core: Arc<Core>, _: LogoutRequest) -> Result<LogoutRe
     Ok(LogoutResponse::new())
 }
 
-/// PROMPT-04, CONT-03: blocks that were not advertised, and invalid base64, start no turn.
+// PROMPT-04, CONT-03: blocks that were not advertised, and invalid base64, start no turn.
 pub(super) fn check_prompt(offered: &PromptCapabilities, prompt: &[ContentBlock]) -> Result<()> {
     for block in prompt {
         let (taken, kind, data) = match block {

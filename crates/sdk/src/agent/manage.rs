@@ -19,7 +19,7 @@ pub(super) fn changing(core: &Core, id: &SessionId) -> Result<(Arc<SessionEntry>
     Ok((entry, place))
 }
 
-/// MODE-06: at any time, also during a turn.
+// MODE-06: at any time, also during a turn.
 pub(super) fn set_mode(
     core: Arc<Core>,
     request: SetSessionModeRequest,
@@ -36,7 +36,7 @@ pub(super) fn set_mode(
     }
 }
 
-/// CONF-13: answered with the complete list. CONF-17: at any time.
+// CONF-13: answered with the complete list. CONF-17: at any time.
 pub(super) fn set_config_option(
     core: Arc<Core>,
     request: SetSessionConfigOptionRequest,

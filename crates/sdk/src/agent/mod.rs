@@ -23,7 +23,7 @@
 //!             return Ok(StopReason::EndTurn);
 //!         }
 //!         tool.run().await?;
-//!         let terminal = terminals.command("sh").args(["-c".to_owned(), prompt.text()]).start().await?;
+//!         let terminal = terminals.command("sh").args(["-c", &*prompt.text()]).start().await?;
 //!         tool.show_terminal(&terminal).await?;
 //!         terminal.wait().await?; // ends with `Err(Cancelled)` if the user cancels; the terminal is released by its drop
 //!         tool.complete([]).await?;
@@ -33,7 +33,7 @@
 //! ```
 //!
 //! The SDK owns the session table, cancel tokens, the order of messages, capability checks, the login gate and version
-//! negotiation. `examples/echo_agent.rs` and `examples/tool_agent.rs` are complete programs.
+//! negotiation. [`examples/echo_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/echo_agent.rs) and [`examples/tool_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tool_agent.rs) are complete programs.
 
 // Reading order: `builder`, `session`, `dispatch`, `turn`. What never happens: dispatch waits; an update of a turn follows its
 // response; an update of a session precedes the response that names it, or follows its end; user code runs under a lock.
@@ -86,7 +86,9 @@ pub use unstable::{Providers, SystemPromptSupport};
 
 use crate::{Link, Result};
 
-/// Serves one client over a link with sessions that `open` creates, and no further services. See `examples/echo_agent.rs`.
+/// Serves one client over a link with sessions that `open` creates, and no further services.
+///
+/// Example: [`examples/echo_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/echo_agent.rs).
 pub async fn serve<F, Fut, O>(open: F, link: Link) -> Result<()>
 where
     F: Fn(OpenRequest) -> Fut + Send + Sync + 'static,
@@ -101,7 +103,8 @@ fn read<R: Request>(request: IncomingRequest<'_>) -> Option<(R, Responder)> {
     request.decode(serde_json::from_str, decode::<R>)
 }
 
-/// Decodes params tolerantly. RPC-13: params that do not fit are refused.
+/// Decodes params tolerantly.
+// RPC-13: params that do not fit are refused.
 fn decode<R: Request>(params: Option<&RawValue>) -> Result<R, ErrorObject> {
     attache_wire::v1::decode_tolerant(R::METHOD, params)
         .map_err(|error| ErrorObject::invalid_params(error.to_string()))

@@ -256,7 +256,8 @@ impl PendingOpen {
         self.finish(opened);
     }
 
-    /// SESS-31: the response is written after the session is in the table and before its held updates.
+    // SESS-31: the response is written after the session is in the table and before its held
+    // updates.
     fn finish(self, opened: OpenedEntry) {
         let OpenedEntry { entry, reply, commands } = opened;
         (self.respond)(self.responder, reply);
@@ -276,7 +277,8 @@ struct OpenedEntry {
     commands: Option<Vec<AvailableCommand>>,
 }
 
-/// SESS-27: cancels the turn, waits for its response, then drops the session. SESS-30: later requests do not find the session.
+// SESS-27: cancels the turn, waits for its response, then drops the session. SESS-30: later
+// requests do not find the session.
 pub(super) fn close(core: &Arc<Core>, request: CloseSessionRequest, responder: Responder) {
     match core.sessions.remove(&request.session_id) {
         None => responder.err(Error::unknown_session(request.session_id.as_str()).to_wire()),

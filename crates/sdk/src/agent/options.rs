@@ -1,4 +1,6 @@
-//! Modes, models and config options: three views of one state that stay consistent (MODE-10, MODEL-03).
+//! Modes, models and config options: three views of one state that stay consistent.
+
+// MODE-10, MODEL-03
 
 use attache_rpc::ErrorObject;
 use attache_wire::v1::{
@@ -17,7 +19,7 @@ pub(super) struct Changed {
     pub(super) mode: Option<SessionModeId>,
 }
 
-/// MODE-04: the mode must be available.
+// MODE-04: the mode must be available.
 pub(super) fn check_mode(settings: &Settings, mode: &SessionModeId) -> Result<()> {
     let modes = settings.modes.as_ref().ok_or_else(|| not_offered("session/set_mode"))?;
     if modes.available_modes.iter().any(|offered| offered.id == *mode) {
@@ -27,7 +29,7 @@ pub(super) fn check_mode(settings: &Settings, mode: &SessionModeId) -> Result<()
     Err(Error::invalid_params(unknown("mode", mode.as_str(), available)))
 }
 
-/// CONF-15, CONF-19: the option must exist and the value must fit.
+// CONF-15, CONF-19: the option must exist and the value must fit.
 pub(super) fn check_option(settings: &Settings, id: &SessionConfigId, value: &OptionValue) -> Result<()> {
     let options = settings.options.as_ref().ok_or_else(|| not_offered("session/set_config_option"))?;
     let option = options.iter().find(|option| option.id == *id);
@@ -137,7 +139,7 @@ pub(super) fn visible(settings: &Settings, client: &ClientHandle) -> Option<Vec<
     Some(options.iter().filter(|option| is_visible(option, client)).cloned().collect())
 }
 
-/// CONF-07, CONF-08: booleans only for clients that support them.
+// CONF-07, CONF-08: booleans only for clients that support them.
 pub(super) fn is_visible(option: &SessionConfigOption, client: &ClientHandle) -> bool {
     let session = client.capabilities().session.as_ref();
     let known = session.and_then(|session| session.config_options.as_ref());
@@ -157,7 +159,7 @@ pub(super) fn check_settings(settings: &Settings) -> Result<()> {
     settings.options.as_deref().map_or(Ok(()), check_options)
 }
 
-/// CONF-05: every option has a usable current value.
+// CONF-05: every option has a usable current value.
 pub(super) fn check_options(options: &[SessionConfigOption]) -> Result<()> {
     let bad = options.iter().find(|option| match &option.kind {
         SessionConfigKind::Select(select) => !has_value(&select.options, select.current_value.as_str()),

@@ -1,5 +1,7 @@
-//! Files and terminals that a client provides. One that it does not provide is `None`, so it cannot be called (FS-01, FS-02,
-//! TERM-01, TERM-02).
+//! Files and terminals that a client provides. One that it does not provide is `None`, so it cannot
+//! be called.
+
+// FS-01, FS-02, TERM-01, TERM-02
 
 use std::fmt;
 use std::path::Path;
@@ -56,6 +58,8 @@ impl Turn<'_> {
 }
 
 /// Reads files through the client, with unsaved changes. Usable during its turn; made by [`Turn::read_files`].
+///
+/// Example: [`examples/tool_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tool_agent.rs).
 #[derive(Clone)]
 pub struct FileReader(Arc<Inner>);
 
@@ -95,6 +99,8 @@ impl FileReader {
 }
 
 /// Writes files through the client. Usable during its turn; made by [`Turn::write_files`].
+///
+/// Example: [`examples/tool_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tool_agent.rs).
 #[derive(Clone)]
 pub struct FileWriter(Arc<Inner>);
 
@@ -108,6 +114,8 @@ impl FileWriter {
 }
 
 /// Runs commands in terminals of the client. Usable during its turn; made by [`Turn::terminals`].
+///
+/// Example: [`agent`](crate::agent).
 #[derive(Clone)]
 pub struct ClientTerminals(Arc<Inner>);
 
@@ -121,6 +129,8 @@ impl ClientTerminals {
 }
 
 /// A command before it runs.
+///
+/// Example: [`agent`](crate::agent).
 #[must_use = "nothing runs before `start`"]
 pub struct TerminalBuilder {
     turn: Arc<Inner>,
@@ -178,6 +188,8 @@ impl TerminalBuilder {
 /// A command in a terminal of the client. Dropping it releases the terminal.
 ///
 /// It may be kept beyond its turn; see [`into_background`](ClientTerminal::into_background).
+///
+/// Example: [`agent`](crate::agent).
 // TERM-05
 pub struct ClientTerminal {
     client: ClientHandle,

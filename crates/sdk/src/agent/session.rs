@@ -16,7 +16,9 @@ use attache_wire::v1::{ModelId, SessionModelState};
 use super::{ClientHandle, SessionHandle, Turn};
 use crate::{Prompt, Result};
 
-/// A conversation of an agent. The SDK owns ids, cancel tokens, order and responses. See `examples/echo_agent.rs`.
+/// A conversation of an agent. The SDK owns ids, cancel tokens, order and responses.
+///
+/// Example: [`examples/echo_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/echo_agent.rs).
 pub trait AgentSession: Send + Sync + 'static {
     /// Answers one prompt. Messages sent through `turn` reach the client before the response; `turn` cannot outlive this call.
     ///
@@ -80,6 +82,8 @@ impl<S: AgentSession> AgentSession for Arc<S> {
 }
 
 /// The value of a config option.
+///
+/// Example: [`OpenedSession`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OptionValue {
@@ -90,6 +94,8 @@ pub enum OptionValue {
 }
 
 /// A request to open a session: new, loaded, resumed or forked.
+///
+/// Example: [`OpenedSession`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct OpenRequest {
@@ -115,6 +121,37 @@ pub struct OpenRequest {
 }
 
 /// A session with its modes, options and commands. Handlers that have none return their [`AgentSession`] itself.
+///
+/// ```
+/// use attache::agent::{AgentSession, OpenRequest, OpenedSession, OptionValue, SessionHandle, Turn};
+/// use attache::wire::v1::{AvailableCommand, SessionConfigId, SessionConfigOption, SessionMode, SessionModeState};
+/// use attache::{Prompt, Result, StopReason};
+///
+/// struct Coder {
+///     session: SessionHandle,
+/// }
+///
+/// impl AgentSession for Coder {
+///     async fn prompt(&self, _: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
+///         self.session.set_title(Some(prompt.text().into())).await?;
+///         Ok(StopReason::EndTurn)
+///     }
+///
+///     async fn option_changed(&self, id: &SessionConfigId, value: &OptionValue) -> Result<()> {
+///         println!("{id} is {value:?} now");
+///         Ok(())
+///     }
+/// }
+///
+/// /// A handler for `Agent::new` and `Agent::load`.
+/// async fn open(request: OpenRequest) -> Result<OpenedSession<Coder>> {
+///     let modes = vec![SessionMode::new("ask", "Ask"), SessionMode::new("code", "Code")];
+///     Ok(OpenedSession::new(Coder { session: request.session })
+///         .modes(SessionModeState::new("ask", modes))
+///         .options(vec![SessionConfigOption::boolean("fast", "Fast", false)])
+///         .commands(vec![AvailableCommand::new("test", "Runs the tests")]))
+/// }
+/// ```
 #[derive(Debug)]
 pub struct OpenedSession<S> {
     pub(super) session: S,
@@ -168,6 +205,8 @@ impl<S: AgentSession> OpenedSession<S> {
 }
 
 /// Conversion of the return value of a handler that opens a session.
+///
+/// Example: [`OpenedSession`].
 pub trait IntoOpenedSession: Send {
     /// The session's type.
     type Session: AgentSession;

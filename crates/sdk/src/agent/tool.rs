@@ -16,6 +16,8 @@ use crate::task::lock;
 use crate::{Error, Result};
 
 /// A tool call before it is reported. Made by [`Turn::tool`](super::Turn::tool).
+///
+/// Example: [`examples/tool_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tool_agent.rs).
 #[must_use = "nothing is reported before `start`"]
 pub struct ToolBuilder {
     turn: Arc<Inner>,
@@ -113,7 +115,9 @@ impl Drop for Unreported<'_> {
 }
 
 /// A reported tool call. End it with [`complete`](Tool::complete) or [`fail`](Tool::fail); otherwise the end of the turn
-/// reports it as failed. See `examples/tool_agent.rs`.
+/// reports it as failed.
+///
+/// Example: [`examples/tool_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tool_agent.rs).
 // TOOL-10
 pub struct Tool {
     id: ToolCallId,
@@ -183,7 +187,7 @@ impl Tool {
         }
     }
 
-    /// TOOL-05, TOOL-06: members of an update replace the known ones.
+    // TOOL-05, TOOL-06: members of an update replace the known ones.
     fn remember(&self, change: &ToolCallUpdate) {
         fn put<T: Clone>(known: &mut Option<T>, new: &Option<T>) {
             if new.is_some() {
@@ -216,11 +220,21 @@ impl fmt::Debug for Tool {
 }
 
 /// A change to a file as tool call content; `old` is `None` for a new file.
+///
+/// Example: [`examples/tool_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tool_agent.rs).
 pub fn diff(path: impl AsRef<Path>, old: Option<String>, new: impl Into<String>) -> ToolCallContent {
     ToolCallContent::Diff(Diff::new(text(path.as_ref().to_owned()), new.into()).old_text(old))
 }
 
 /// A content block as tool call content.
+///
+/// ```
+/// use attache::agent::{Tool, block};
+///
+/// async fn finish(tool: Tool) -> attache::Result<()> {
+///     tool.complete([block("3 files changed")]).await
+/// }
+/// ```
 pub fn block(block: impl Into<ContentBlock>) -> ToolCallContent {
     ToolCallContent::Content(Content::new(block))
 }
@@ -233,7 +247,7 @@ fn text(path: PathBuf) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// ROOT-04, TOOL-15, TOOL-18: paths are absolute.
+// ROOT-04, TOOL-15, TOOL-18: paths are absolute.
 fn check_paths(locations: Option<&[ToolCallLocation]>, content: Option<&[ToolCallContent]>) -> Result<()> {
     let locations = locations.into_iter().flatten().map(|location| location.path.as_str());
     let diffs = content.into_iter().flatten().filter_map(|content| match content {

@@ -66,6 +66,8 @@ pub struct Turn<'a> {
 
 /// A turn for background tasks. It does not borrow; instead, everything fails with [`Error::Cancelled`] once the turn has
 /// ended.
+///
+/// Example: [`Turn`].
 #[derive(Clone)]
 pub struct DetachedTurn {
     inner: Arc<Inner>,
@@ -122,7 +124,9 @@ impl Turn<'_> {
         self.inner.update(&update).await
     }
 
-    /// Describes a tool call; [`ToolBuilder::start`] reports it. See `examples/tool_agent.rs`.
+    /// Describes a tool call; [`ToolBuilder::start`] reports it.
+    ///
+    /// Example: [`examples/tool_agent.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tool_agent.rs).
     pub fn tool(&self, title: impl Into<String>) -> ToolBuilder {
         ToolBuilder::new(self.inner.clone(), title.into())
     }
@@ -196,7 +200,8 @@ impl Inner {
         self.update(&TextChunk { kind, text }).await
     }
 
-    /// Sends while the turn runs and is not cancelled. CANCEL-04: a handler that uses `?` stops here.
+    /// Sends while the turn runs and is not cancelled.
+    // CANCEL-04: a handler that uses `?` stops here.
     pub(super) async fn update<U: Recordable>(&self, update: &U) -> Result<()> {
         if self.token.is_cancelled() {
             return Err(Error::Cancelled);
@@ -277,8 +282,10 @@ impl Inner {
         lock(&self.tools).retain(|open| open != id);
     }
 
-    /// Reports the end of a tool call, even if the turn is cancelled (CANCEL-07), but not if it is over (CANCEL-08). Does not wait
-    /// for room, so that it happens in one step with the check and cannot cross the end of the turn.
+    /// Reports the end of a tool call, even if the turn is cancelled, but not if it is over. Does
+    /// not wait for room, so that it happens in one step with the check and cannot cross the end of
+    /// the turn.
+    // CANCEL-07, CANCEL-08
     pub(super) async fn tool_ends(&self, change: ToolCallUpdate) -> Result<()> {
         let peer = self.client.peer();
         let sent = {

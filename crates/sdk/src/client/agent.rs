@@ -28,6 +28,32 @@ use crate::{Error, Result};
 /// # Ok(())
 /// # }
 /// ```
+///
+/// ```
+/// # async fn run(agent: attache::client::AgentHandle) -> attache::Result<()> {
+/// if let Some(lister) = agent.lister() {
+///     for stored in lister.list().cwd("/work").all().await? {
+///         println!("{}", stored.session_id);
+///     }
+/// }
+/// if let Some(loader) = agent.loader() {
+///     let mut replay = loader.load("s-1", "/work").await?;
+///     while let Some(event) = replay.next().await? {
+///         println!("{event:?}");
+///     }
+///     replay.finish().await?.close().await?;
+/// } else if let Some(resumer) = agent.resumer() {
+///     resumer.resume("s-1", "/work").await?.close().await?;
+/// }
+/// if let Some(deleter) = agent.deleter() {
+///     deleter.delete("s-1").await?;
+/// }
+/// if let Some(logout) = agent.logout() {
+///     logout.send().await?;
+/// }
+/// # Ok(())
+/// # }
+/// ```
 // SESS-01, PROMPT-01, SESS-02, SESS-04, INIT-15, INIT-16
 #[derive(Clone)]
 pub struct AgentHandle(pub(crate) Arc<Core>);

@@ -86,7 +86,7 @@ impl Services {
         }
     }
 
-    /// INIT-17: what is installed is what is advertised.
+    // INIT-17: what is installed is what is advertised.
     fn capabilities(&self) -> ClientCapabilities {
         let mut all = self.more.clone();
         all.fs = FileSystemCapabilities::new()
@@ -103,7 +103,9 @@ impl Services {
     }
 }
 
-/// A client with the services that it provides. It can connect many times. See `examples/client.rs`.
+/// A client with the services that it provides. It can connect many times.
+///
+/// Example: [`examples/client.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/client.rs).
 ///
 /// The agent learns about exactly the installed services; calls of others are answered "method not found".
 #[derive(Clone)]

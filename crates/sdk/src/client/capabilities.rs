@@ -10,6 +10,8 @@ use super::session_builder::{Load, Resume, SessionBuilder};
 use crate::Result;
 
 /// Loads stored sessions; see [`AgentHandle::loader`].
+///
+/// Example: [`AgentHandle`].
 #[derive(Debug, Clone)]
 pub struct SessionLoader(pub(crate) AgentHandle);
 
@@ -22,6 +24,8 @@ impl SessionLoader {
 }
 
 /// Resumes stored sessions; see [`AgentHandle::resumer`].
+///
+/// Example: [`AgentHandle`].
 #[derive(Debug, Clone)]
 pub struct SessionResumer(pub(crate) AgentHandle);
 
@@ -33,6 +37,8 @@ impl SessionResumer {
 }
 
 /// Lists stored sessions; see [`AgentHandle::lister`].
+///
+/// Example: [`AgentHandle`].
 #[derive(Debug, Clone)]
 pub struct SessionLister(pub(crate) AgentHandle);
 
@@ -44,6 +50,8 @@ impl SessionLister {
 }
 
 /// The pages of a list of sessions.
+///
+/// Example: [`AgentHandle`].
 #[derive(Debug)]
 pub struct SessionPages {
     pub(super) agent: AgentHandle,
@@ -83,6 +91,8 @@ impl SessionPages {
 }
 
 /// Deletes stored sessions; see [`AgentHandle::deleter`].
+///
+/// Example: [`AgentHandle`].
 #[derive(Debug, Clone)]
 pub struct SessionDeleter(pub(crate) AgentHandle);
 
@@ -94,6 +104,8 @@ impl SessionDeleter {
 }
 
 /// Logs out; see [`AgentHandle::logout`].
+///
+/// Example: [`AgentHandle`].
 #[derive(Debug, Clone)]
 pub struct Logout(pub(crate) AgentHandle);
 

@@ -109,7 +109,8 @@ impl Core {
         })
     }
 
-    /// The response to `initialize`. INIT-15: before it, the agent has no capabilities.
+    /// The response to `initialize`.
+    // INIT-15: before it, the agent has no capabilities.
     pub(crate) fn initialized(&self) -> &InitializeResponse {
         self.initialized.get().unwrap_or(&UNINITIALIZED)
     }
@@ -184,7 +185,7 @@ impl Core {
         OpeningGuard(Arc::downgrade(self))
     }
 
-    /// SESS-32: reports an update of an unknown session.
+    // SESS-32: reports an update of an unknown session.
     pub(crate) fn stray(&self, session_id: SessionId, update: Box<SessionUpdate>, bytes: usize) {
         self.events.push(ConnectionEvent::Stray { session_id, update }, bytes);
     }
@@ -200,7 +201,8 @@ impl Core {
         }
     }
 
-    /// ELIC-25: `None` for an id that is unknown or finished. `Some(None)` if it belonged to no session.
+    // ELIC-25: `None` for an id that is unknown or finished. `Some(None)` if it belonged to no
+    // session.
     pub(crate) fn take_elicitation(&self, id: &ElicitationId) -> Option<Option<Arc<Lane>>> {
         let mut all = self.elicitations.lock().unwrap_or_else(PoisonError::into_inner);
         all.remove(id).map(|lane| lane.upgrade())

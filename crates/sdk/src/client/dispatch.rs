@@ -91,7 +91,7 @@ impl Core {
         }
     }
 
-    /// RPC-04: a notification that cannot be decoded is never answered; it is reported on this side.
+    // RPC-04: a notification that cannot be decoded is never answered; it is reported on this side.
     fn decode<N: Notification + DeserializeOwned>(
         &self,
         notification: IncomingNotification<'_>,

@@ -23,6 +23,24 @@ pub(crate) fn cancel_elicitation(responder: Responder) {
 ///
 /// Answer with [`accept`](Self::accept), [`agree`](Self::agree), [`decline`](Self::decline) or [`cancel`](Self::cancel). Dropping the question,
 /// or cancelling its turn, answers `cancel`.
+///
+/// ```
+/// use attache::client::{ElicitationAsk, RequestedInput};
+/// use attache::wire::v1::Fields;
+///
+/// fn answer(ask: ElicitationAsk, name: &str) {
+///     println!("{}", ask.message());
+///     match ask.requested() {
+///         Some(RequestedInput::Form(_)) => {
+///             if let Err(invalid) = ask.accept(Fields::from_iter([("name".to_owned(), name.into())])) {
+///                 println!("{:?}", invalid.problems);
+///                 invalid.ask.decline();
+///             }
+///         }
+///         _ => ask.decline(),
+///     }
+/// }
+/// ```
 // ELIC-07, ELIC-08, ELIC-13
 pub struct ElicitationAsk {
     slot: Arc<PendingAnswer>,
@@ -30,6 +48,8 @@ pub struct ElicitationAsk {
 }
 
 /// The input that an agent requests.
+///
+/// Example: [`ElicitationAsk`].
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum RequestedInput<'a> {
@@ -46,6 +66,8 @@ pub enum RequestedInput<'a> {
 }
 
 /// A form that does not fit its schema. The request is still open.
+///
+/// Example: [`ElicitationAsk`].
 // ELIC-11
 #[derive(Debug)]
 #[non_exhaustive]
@@ -57,6 +79,8 @@ pub struct InvalidForm {
 }
 
 /// A problem with one property of a form.
+///
+/// Example: [`ElicitationAsk`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FormProblem {

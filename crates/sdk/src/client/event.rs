@@ -18,6 +18,8 @@ use super::{ElicitationAsk, PermissionAsk};
 
 /// An event of a session, in wire order. Read from [`TurnEvents`](super::TurnEvents), [`SessionReplay`](super::SessionReplay) and
 /// [`SessionEvents`](super::SessionEvents).
+///
+/// Example: [`examples/tour.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tour.rs).
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event {
@@ -103,6 +105,8 @@ impl Event {
 }
 
 /// Text of a message; dereferences to `str`.
+///
+/// Example: [`examples/tour.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tour.rs).
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct TextChunk {
@@ -137,6 +141,8 @@ impl From<TextChunk> for String {
 }
 
 /// The author of a message.
+///
+/// Example: [`ContentPiece`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Speaker {
@@ -149,6 +155,17 @@ pub enum Speaker {
 }
 
 /// Content of a message that is not text.
+///
+/// ```
+/// use attache::ContentBlock;
+/// use attache::client::{ContentPiece, Speaker};
+///
+/// fn show(piece: &ContentPiece) {
+///     if let (Speaker::Agent, ContentBlock::Image(image)) = (piece.speaker, &*piece.block) {
+///         println!("an image of type {}", image.mime_type);
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ContentPiece {
@@ -161,6 +178,8 @@ pub struct ContentPiece {
 }
 
 /// A new or changed tool call. Absent members of `update` are unchanged; lists replace the whole list.
+///
+/// Example: [`examples/tour.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tour.rs).
 // TOOL-05, TOOL-07, TOOL-06
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]

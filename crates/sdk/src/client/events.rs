@@ -20,6 +20,8 @@ const KEPT: usize = 256 << 10;
 const EVENT_BYTES: usize = 128;
 
 /// An event that belongs to no session.
+///
+/// Example: [`ConnectionEvents`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ConnectionEvent {
@@ -141,6 +143,21 @@ impl Inner {
 }
 
 /// Connection-level events; also a [`Stream`]. Made by [`AgentHandle::events`](super::AgentHandle::events).
+///
+/// ```
+/// use attache::client::{AgentHandle, ConnectionEvent};
+///
+/// async fn watch(agent: AgentHandle) {
+///     let Some(mut events) = agent.events() else { return };
+///     while let Some(event) = events.next().await {
+///         match event {
+///             ConnectionEvent::Noise { line, why } => println!("not a message ({why}): {line}"),
+///             ConnectionEvent::Elicitation(ask) => ask.decline(),
+///             _ => {}
+///         }
+///     }
+/// }
+/// ```
 pub struct ConnectionEvents {
     queue: Arc<ConnectionEventQueue>,
     /// Held while a task polls the stream, so that the reader does not rest.

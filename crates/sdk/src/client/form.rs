@@ -1,4 +1,6 @@
-//! Whether a filled-in form fits its schema (ELIC-11, ELIC-19).
+//! Whether a filled-in form fits its schema.
+
+// ELIC-11, ELIC-19
 
 use attache_wire::v1::{
     ElicitationContentValue as Value, ElicitationPropertySchema as Property, ElicitationSchema, Fields,

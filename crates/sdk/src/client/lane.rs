@@ -36,7 +36,7 @@ const EVENT_BYTES: usize = size_of::<Event>();
 /// One session.
 pub(crate) struct Lane {
     pub(crate) id: SessionId,
-    /// ROOT-07: the working directory first, then the additional ones.
+    // ROOT-07: the working directory first, then the additional ones.
     pub(crate) roots: Arc<[PathBuf]>,
     pub(crate) terminals: TerminalTable,
     pub(crate) peer: Peer,
@@ -126,7 +126,8 @@ impl Lane {
         }
     }
 
-    /// Adds a question. CANCEL-03, PERM-08: in a cancelled turn it is answered at once.
+    /// Adds a question.
+    // CANCEL-03, PERM-08: in a cancelled turn it is answered at once.
     pub(crate) fn ask(&self, child: Option<SessionId>, slot: &Arc<PendingAnswer>, ask: Event, bytes: usize) {
         let mut inner = self.lock();
         if inner.cancelled_at.is_some() && inner.phase == Phase::Running {
@@ -212,7 +213,8 @@ impl Lane {
         }
     }
 
-    /// Closes the lane with the connection or the session. TERM-20: releases its terminals.
+    /// Closes the lane with the connection or the session.
+    // TERM-20: releases its terminals.
     pub(crate) fn close(&self, closed: Option<&Closed>) {
         let mut inner = self.lock();
         if let Some(closed) = closed {
@@ -297,7 +299,8 @@ impl Lane {
         }
     }
 
-    /// CANCEL-01: cancels the running turn. A late cancel does nothing and never affects the next turn.
+    // CANCEL-01: cancels the running turn. A late cancel does nothing and never affects the next
+    // turn.
     pub(crate) fn cancel(&self) {
         let mut inner = self.lock();
         if inner.phase != Phase::Running || inner.cancelled_at.is_some() {

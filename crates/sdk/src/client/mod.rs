@@ -29,7 +29,7 @@
 //! - [`PermissionAsk`], [`ElicitationAsk`]: questions as values; dropping one answers it.
 //! - [`SessionControl`]: cancels and changes settings from any task.
 //!
-//! `examples/client.rs` is a complete program.
+//! [`examples/client.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/client.rs) is a complete program.
 
 // `dispatch.rs` receives messages; `lane.rs` queues them in wire order for the owner of a session; `connection.rs` maps sessions to
 // lanes; `ask.rs` makes sure that each question has one answer. What never happens: dispatch waits; a lane's lock is held while

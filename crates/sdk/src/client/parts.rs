@@ -17,6 +17,8 @@ use super::turn::{Deadline, end_of_turn, poll_lane};
 use crate::{Prompt, Result};
 
 /// Starts and cancels the turns of a session, from any task. Made by [`Session::into_parts`]; cheap to clone.
+///
+/// Example: [`Session::into_parts`].
 #[derive(Debug, Clone)]
 pub struct Prompter(Arc<Session>);
 
@@ -52,6 +54,8 @@ impl Prompter {
 }
 
 /// One step of a session; see [`SessionEvents`].
+///
+/// Example: [`Session::into_parts`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SessionEvent {
@@ -62,6 +66,8 @@ pub enum SessionEvent {
 }
 
 /// All events of a session in wire order, inside and outside of turns. Made by [`Session::into_parts`]; also a [`Stream`].
+///
+/// Example: [`Session::into_parts`].
 pub struct SessionEvents {
     session: Arc<Session>,
     /// Events that were taken out of the lane and not yet returned.

@@ -17,6 +17,8 @@ use crate::{Error, Result};
 /// [`SessionLoader::load`](super::SessionLoader::load).
 ///
 /// Later events come through [`Session::next_update`]. Dropping the replay before its end drops the session.
+///
+/// Example: [`AgentHandle`].
 // SESS-12
 pub struct SessionReplay {
     /// `None` after the session was returned.

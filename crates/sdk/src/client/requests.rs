@@ -31,7 +31,7 @@ trait SessionRequest: Request + Send + 'static {
     /// The largest accepted params.
     const MAX_BYTES: usize;
     fn session_id(&self) -> &SessionId;
-    /// FS-04, TERM-13, ROOT-04: a path that must be absolute.
+    // FS-04, TERM-13, ROOT-04: a path that must be absolute.
     fn path(&self) -> Option<&str> {
         None
     }
@@ -137,8 +137,8 @@ impl Core {
         }
     }
 
-    /// Decodes a request of a session and serves it. RPC-13: params that do not fit are refused before
-    /// anything happens.
+    /// Decodes a request of a session and serves it.
+    // RPC-13: params that do not fit are refused before anything happens.
     fn session_request<R: SessionRequest>(
         self: &Arc<Self>,
         request: IncomingRequest<'_>,
@@ -345,8 +345,8 @@ fn terminal_output(core: &Arc<Core>, route: Route, request: TerminalOutputReques
     }
 }
 
-/// ELIC-28: an address that a person is asked to open is one of the web; `javascript:`, `file:` and the like would do
-/// something else than to show a page.
+// ELIC-28: an address that a person is asked to open is one of the web; `javascript:`, `file:` and
+// the like would do something else than to show a page.
 fn is_web_address(url: &str) -> bool {
     let Some((scheme, rest)) = url.split_once("://") else { return false };
     let known = scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http");

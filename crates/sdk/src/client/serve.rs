@@ -29,6 +29,8 @@ use crate::{Error, Result};
 pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Session and connection that a request of the agent belongs to.
+///
+/// Example: [`examples/tour.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tour.rs).
 #[derive(Clone)]
 pub struct RequestContext {
     core: Weak<Core>,
@@ -102,6 +104,8 @@ impl fmt::Debug for RequestContext {
 /// The path is absolute, and a line is at least 1. Implementations keep to [`RequestContext::roots`], prefer unsaved text, return
 /// [`Error::not_found`] for a missing file, refuse binary files and keep line ends. Closures
 /// `Fn(RequestContext, ReadTextFileRequest) -> impl Future` implement this trait. See `attache-host`.
+///
+/// Example: [`examples/tour.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tour.rs).
 // FS-04, FS-14, FS-15, FS-09, FS-13, FS-17, FS-16
 pub trait ReadFiles: Send + Sync + 'static {
     /// The text from `line` on, at most `limit` lines of it.
@@ -131,6 +135,8 @@ where
 ///
 /// The path is absolute. A missing file is created. Closures `Fn(RequestContext, WriteTextFileRequest) -> impl Future` implement
 /// this trait. See `attache-host`.
+///
+/// Example: [`examples/tour.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/tour.rs).
 // FS-04, FS-10, FS-11
 pub trait WriteFiles: Send + Sync + 'static {
     /// Writes the whole file.
@@ -156,6 +162,43 @@ where
 }
 
 /// Serves `terminal/create`. The SDK owns the ids of terminals. See `attache-host`.
+///
+/// ```
+/// use attache::Result;
+/// use attache::client::{RequestContext, Terminal, Terminals};
+/// use attache::wire::v1::{CreateTerminalRequest, TerminalExitStatus, TerminalOutputResponse};
+///
+/// /// Prints commands instead of running them.
+/// struct DryRun;
+///
+/// struct Printed(String);
+///
+/// impl Terminals for DryRun {
+///     type Terminal = Printed;
+///
+///     async fn create(&self, _: RequestContext, request: CreateTerminalRequest) -> Result<Printed> {
+///         Ok(Printed(request.command))
+///     }
+/// }
+///
+/// impl Terminal for Printed {
+///     async fn output(&self) -> Result<TerminalOutputResponse> {
+///         Ok(TerminalOutputResponse::new(self.0.clone(), false))
+///     }
+///
+///     async fn wait_for_exit(&self) -> Result<TerminalExitStatus> {
+///         Ok(TerminalExitStatus::new().exit_code(0))
+///     }
+///
+///     async fn kill(&self) -> Result<()> {
+///         Ok(())
+///     }
+///
+///     async fn release(&self) -> Result<()> {
+///         Ok(())
+///     }
+/// }
+/// ```
 pub trait Terminals: Send + Sync + 'static {
     /// A started command.
     type Terminal: Terminal;
@@ -171,6 +214,8 @@ pub trait Terminals: Send + Sync + 'static {
 }
 
 /// A running or ended command.
+///
+/// Example: [`Terminals`].
 pub trait Terminal: Send + Sync + 'static {
     /// The output of both streams so far, truncated at its start at a character boundary, and the exit status if the command has
     /// ended. Invalid UTF-8 is replaced.
@@ -261,7 +306,7 @@ impl TerminalTable {
         Ok(id)
     }
 
-    /// TERM-11: a terminal that does not exist, or not any more, is -32002.
+    // TERM-11: a terminal that does not exist, or not any more, is -32002.
     pub(crate) fn get(&self, id: &TerminalId) -> Result<Arc<dyn DynTerminal>> {
         self.lock().open.get(id).cloned().ok_or_else(|| unknown(id))
     }
@@ -270,7 +315,7 @@ impl TerminalTable {
         self.lock().open.remove(id).ok_or_else(|| unknown(id))
     }
 
-    /// TERM-20: the session is over, and so are its terminals.
+    // TERM-20: the session is over, and so are its terminals.
     pub(crate) fn release_all(&self) {
         let open = {
             let mut table = self.lock();
@@ -327,8 +372,8 @@ where
     tokio::spawn(finish(failing, work, responder));
 }
 
-/// Answers with the result of a handler. CANCEL-16: when the agent cancels the request, the handler is dropped and the answer
-/// says so.
+/// Answers with the result of a handler.
+// CANCEL-16: when the agent cancels the request, the handler is dropped and the answer says so.
 async fn finish<T, F>(failing: Failing, work: F, responder: Responder)
 where
     T: Serialize + Send,

@@ -25,6 +25,8 @@ use crate::{Error, Prompt, Result};
 /// A session with an agent. A turn borrows it; use [`control`](Self::control) during a turn.
 ///
 /// Dropping a session forgets it on this side and releases its terminals. [`close`](Self::close) notifies the agent too.
+///
+/// Example: [`examples/client.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/client.rs).
 // TERM-20
 pub struct Session {
     agent: AgentHandle,
@@ -242,7 +244,7 @@ impl std::fmt::Debug for Session {
     }
 }
 
-/// PROMPT-02, CONT-02: every agent accepts text and links; other content needs its capability.
+// PROMPT-02, CONT-02: every agent accepts text and links; other content needs its capability.
 fn check_prompt(blocks: &[ContentBlock], agent: &AgentCapabilities) -> Result<()> {
     let can = &agent.prompt_capabilities;
     for block in blocks {
@@ -260,6 +262,21 @@ fn check_prompt(blocks: &[ContentBlock], agent: &AgentCapabilities) -> Result<()
 
 /// Cancels turns and changes settings of a session from any task. Made by [`Session::control`]; cheap to clone, does not keep the
 /// session open.
+///
+/// ```
+/// # async fn run(mut session: attache::client::Session) -> attache::Result<()> {
+/// let control = session.control();
+/// control.set_mode("code").await?;
+/// control.set_config_option("fast", true).await?;
+/// let turn = session.prompt("Refactor everything").await?;
+/// tokio::spawn(async move {
+///     tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+///     control.cancel();
+/// });
+/// println!("{:?}", turn.finish().await?);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct SessionControl {
     pub(super) agent: AgentHandle,

@@ -70,7 +70,7 @@ impl SessionOptions {
     }
 }
 
-/// MCP-03: a server is passed only if the agent can reach it.
+// MCP-03: a server is passed only if the agent can reach it.
 fn check_servers(servers: &[McpServer], agent: &AgentCapabilities) -> Result<()> {
     let can = &agent.mcp_capabilities;
     for server in servers {
@@ -116,14 +116,20 @@ pub struct SessionBuilder<K> {
 }
 
 /// Kind of a [`SessionBuilder`] that opens a new session.
+///
+/// Example: [`SessionBuilder`].
 #[derive(Debug, Clone)]
 pub struct New(pub(super) ());
 
 /// Kind of a [`SessionBuilder`] that loads a stored session with its history.
+///
+/// Example: [`SessionBuilder`].
 #[derive(Debug, Clone)]
 pub struct Load(pub(super) SessionId);
 
 /// Kind of a [`SessionBuilder`] that resumes a stored session without its history.
+///
+/// Example: [`SessionBuilder`].
 #[derive(Debug, Clone)]
 pub struct Resume(pub(super) SessionId);
 

@@ -156,7 +156,8 @@ impl Tools {
         ToolCallChange { created, update: Box::new(call) }
     }
 
-    /// TOOL-21: a change of an unknown call creates it if it has a title; else it waits for the announcement.
+    // TOOL-21: a change of an unknown call creates it if it has a title; else it waits for the
+    // announcement.
     fn changed(
         &mut self,
         child: &str,

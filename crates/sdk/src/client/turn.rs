@@ -55,7 +55,9 @@ use crate::{Error, Result};
 /// ```
 ///
 /// Dropping a turn before its end cancels it; the next prompt waits until the agent has ended it. Programs that cannot
-/// borrow, such as user interfaces, use [`Session::into_parts`]. See `examples/client.rs`.
+/// borrow, such as user interfaces, use [`Session::into_parts`].
+///
+/// Example: [`examples/client.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/client.rs).
 #[must_use = "a turn that is dropped is cancelled"]
 pub struct TurnEvents<'s> {
     session: &'s mut Session,

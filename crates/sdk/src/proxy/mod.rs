@@ -17,7 +17,7 @@
 //!
 //! A frame without an edit passes byte for byte, with unknown members, `_meta`, its id and its blanks; so do lines that are
 //! not messages. Only methods with an edit are decoded, and only the members that changed are written again.
-//! `examples/proxy.rs` is a complete program.
+//! [`examples/proxy.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/proxy.rs) is a complete program.
 
 // EXT-13. `splice.rs` replaces one member of a line; this file moves lines.
 
@@ -33,8 +33,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use attache_conn::{FrameReader, FrameWriter, Limits, Link};
-pub use attache_rpc::Frame;
-use attache_rpc::Id;
+pub use attache_rpc::{Fault, Frame, Id, Malformed};
 use attache_wire::{Notification, Request};
 use serde_json::value::RawValue;
 
@@ -50,6 +49,8 @@ const REMEMBERED: usize = 4096;
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The direction of a frame.
+///
+/// Example: [`examples/proxy.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/proxy.rs).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// From the client to the agent.
@@ -72,6 +73,8 @@ type Edit = Box<dyn FnMut(Option<&RawValue>) -> Option<String> + Send>;
 type Observer = Box<dyn FnMut(Direction, &Frame<'_>, &[u8]) + Send>;
 
 /// A relay between two links.
+///
+/// Example: [`examples/proxy.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/proxy.rs).
 pub struct Relay {
     client: Link,
     agent: Link,
@@ -187,6 +190,8 @@ impl Relay {
 }
 
 /// How a [`Relay`] ended.
+///
+/// Example: [`examples/proxy.rs`](https://github.com/attache-acp/attache/blob/main/crates/sdk/examples/proxy.rs).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RelayEnd {

@@ -14,7 +14,7 @@ use crate::agent_rig::{Rig, agent, lender, prompt};
 fn player() -> Agent {
     agent(|turn, prompt| {
         Box::pin(async move {
-            match prompt.text().as_str() {
+            match &*prompt.text() {
                 "quick" => {}
                 "wait" => turn.until_cancelled(std::future::pending::<()>()).await?,
                 "say, wait" => {

@@ -148,7 +148,7 @@ async fn meta_and_unknown_members_do_no_harm() {
         Box::pin(async move {
             // shows EXT-10
             let trace: Option<String> = turn.meta().and_then(|meta| meta.get("traceparent"));
-            turn.say(if trace.is_some() { "traced".to_owned() } else { prompt.text() }).await?;
+            turn.say(if trace.is_some() { "traced".to_owned() } else { prompt.text().into_owned() }).await?;
             Ok(StopReason::EndTurn)
         })
     });

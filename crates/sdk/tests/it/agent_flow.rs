@@ -130,7 +130,7 @@ async fn a_permission_is_answered_while_the_agent_floods() {
         agent(move |turn, prompt| {
             let gate = gate.clone();
             Box::pin(async move {
-                match prompt.text().as_str() {
+                match &*prompt.text() {
                     "flood" => {
                         let stopped = gate.notified();
                         tokio::pin!(stopped);
@@ -245,7 +245,7 @@ impl AgentSession for Witness {
             }
         }
         let _left = Left(self.log.clone());
-        match prompt.text().as_str() {
+        match &*prompt.text() {
             "read" => drop(turn.read_files().unwrap().read("/x").await?),
             "stream" => loop {
                 turn.say("x".repeat(1000)).await?;

@@ -31,7 +31,7 @@ impl Switches {
 
 impl AgentSession for Switches {
     async fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
-        match prompt.text().as_str() {
+        match &*prompt.text() {
             "wait" => self.go.notified().await,
             "mode" => self.handle.set_mode("code").await?,
             "ghost mode" => assert!(self.handle.set_mode("ghost").await.is_err()),

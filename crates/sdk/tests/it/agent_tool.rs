@@ -363,7 +363,7 @@ async fn a_terminal_is_released_once_however_it_goes() {
         agent(|turn, prompt| {
             Box::pin(async move {
                 let terminal = turn.terminals().unwrap().command("x").start().await?;
-                match prompt.text().as_str() {
+                match &*prompt.text() {
                     "drop" => drop(terminal),
                     "error" => return Err(Error::internal("x")),
                     "panic" => panic!("x"),
@@ -452,7 +452,7 @@ fn elicitor() -> Agent {
     agent(|turn, prompt| {
         Box::pin(async move {
             let tool = turn.tool("t").id("t1").start().await?;
-            let asked = match prompt.text().as_str() {
+            let asked = match &*prompt.text() {
                 "form" => turn.forms().unwrap().ask("who?", ElicitationSchema::new()).await,
                 "form of a tool" => {
                     turn.forms().unwrap().about(&tool).ask("who?", ElicitationSchema::new()).await

@@ -46,7 +46,7 @@ async fn every_kind_of_end() {
         agent(|turn, prompt| {
             Box::pin(async move {
                 turn.set_usage(Usage::new(5_u64, 3_u64, 2_u64));
-                match prompt.text().as_str() {
+                match &*prompt.text() {
                     "max_tokens" => Ok(StopReason::MaxTokens),
                     "max_turn_requests" => Ok(StopReason::MaxTurnRequests),
                     "refusal" => Ok(StopReason::Refusal),
@@ -418,7 +418,7 @@ async fn a_turn_that_panics_is_answered_and_the_session_lives_on() {
     let keep = kept.clone();
     let mut rig = Rig::open(
         agent(move |turn, prompt| {
-            let text = prompt.text();
+            let text = prompt.text().into_owned();
             if text == "at once" {
                 panic!("before anything was awaited");
             }

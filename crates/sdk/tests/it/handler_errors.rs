@@ -42,7 +42,7 @@ async fn an_agent_reports_what_its_handlers_return() {
     let (seen, hook) = reports();
     let failing = agent(|_, prompt| {
         Box::pin(async move {
-            match prompt.text().as_str() {
+            match &*prompt.text() {
                 "panic" => panic!("as asked"),
                 "refuse" => Err(Error::invalid_params("not this")),
                 _ => Err(Error::internal(std::io::Error::other("disk on fire"))),

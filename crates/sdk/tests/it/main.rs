@@ -27,6 +27,7 @@ mod client_serve;
 mod client_session;
 mod client_stress;
 mod client_turn;
+mod docs;
 mod handler_errors;
 mod proxy_relay;
 mod script;

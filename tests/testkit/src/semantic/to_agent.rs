@@ -169,7 +169,7 @@ pub(super) struct Talker(mpsc::Sender<String>);
 
 impl AgentSession for Talker {
     async fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
-        let found = match prompt.text().as_str() {
+        let found = match &*prompt.text() {
             "wait" => {
                 turn.cancellation().cancelled().await;
                 return Err(Error::Cancelled);

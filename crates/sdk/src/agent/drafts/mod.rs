@@ -45,7 +45,7 @@ pub(super) static METHODS: &[Method] = &[
         .if_installed(has_next_edits),
 ];
 
-/// NES-01
+// NES-01
 fn has_next_edits(services: &Services) -> bool {
     services.drafts.next_edits.is_some()
 }
@@ -110,7 +110,7 @@ fn set_model(
     }
 }
 
-/// MODEL-02: the model must be available.
+// MODEL-02: the model must be available.
 fn check_model(settings: &Settings, model: &ModelId) -> Result<()> {
     let models = settings.models.as_ref().ok_or_else(|| not_offered("session/set_model"))?;
     if models.available_models.iter().any(|offered| offered.model_id == *model) {

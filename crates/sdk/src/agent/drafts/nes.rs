@@ -1,4 +1,6 @@
-//! Next-edit suggestions and document events (older drafts; NES-19).
+//! Next-edit suggestions and document events (older drafts).
+
+// NES-19
 
 use std::collections::HashMap;
 use std::future::{Future, ready};
@@ -26,6 +28,8 @@ use crate::task::lock;
 use crate::{Error, Result};
 
 /// An event of a document in the editor.
+///
+/// Example: [`NextEdits`].
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum DocumentEvent {
@@ -56,6 +60,29 @@ impl DocumentEvent {
 
 /// A source of next-edit suggestions; installed with [`Agent::next_edits`](crate::agent::Agent::next_edits). Its sessions are no chat
 /// sessions.
+///
+/// ```
+/// use attache::agent::{DocumentEvent, NextEdits};
+/// use attache::wire::v1::{NesCapabilities, NesEditSuggestion, NesSuggestion, SuggestNesRequest};
+///
+/// struct Completer;
+///
+/// impl NextEdits for Completer {
+///     fn capabilities(&self) -> NesCapabilities {
+///         NesCapabilities::new()
+///     }
+///
+///     async fn suggest(&self, request: SuggestNesRequest) -> attache::Result<Vec<NesSuggestion>> {
+///         Ok(vec![NesEditSuggestion::new("1", request.uri, vec![]).into()])
+///     }
+///
+///     fn document(&self, event: DocumentEvent) {
+///         if let DocumentEvent::Saved(saved) = event {
+///             println!("{} was saved", saved.uri);
+///         }
+///     }
+/// }
+/// ```
 // NES-05
 pub trait NextEdits: Send + Sync + 'static {
     /// The events and the context that it needs.
@@ -191,7 +218,7 @@ impl NesTable {
         lock(&self.0).get(id).cloned().ok_or_else(|| Error::unknown_session(id.as_str()))
     }
 
-    /// NES-08: what runs is cancelled.
+    // NES-08: what runs is cancelled.
     pub(super) fn close(
         &self,
         service: &dyn DynNextEdits,
@@ -240,7 +267,7 @@ impl NesTable {
         }
     }
 
-    /// NES-16: events of unknown sessions are ignored.
+    // NES-16: events of unknown sessions are ignored.
     fn document(&self, service: &dyn DynNextEdits, event: DocumentEvent) {
         let Ok(session) = self.get(event.session_id()) else { return };
         let mut versions = lock(&session.versions);

@@ -22,6 +22,14 @@ use providers::DynProviders;
 pub use providers::Providers;
 
 /// The system prompts that an agent accepts from a client.
+///
+/// ```
+/// use attache::agent::{Agent, SystemPromptSupport};
+///
+/// fn with_prompts(agent: Agent) -> Agent {
+///     agent.system_prompts(SystemPromptSupport::Append)
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SystemPromptSupport {
@@ -74,12 +82,12 @@ pub(super) static METHODS: &[Method] = &[
         .if_installed(has_providers),
 ];
 
-/// PROV-01
+// PROV-01
 fn has_providers(services: &Services) -> bool {
     services.unstable.providers.is_some()
 }
 
-/// SSTAT-05: agents that archive also list.
+// SSTAT-05: agents that archive also list.
 fn archives(services: &Services) -> bool {
     services.unstable.archive.is_some() && services.list.is_some()
 }
@@ -150,7 +158,7 @@ pub(super) fn adapt(update: SessionUpdate, client: &ClientCapabilities) -> Resul
     }
 }
 
-/// SSTAT-06: an unsupported filter is refused, never treated as another.
+// SSTAT-06: an unsupported filter is refused, never treated as another.
 pub(super) fn check_list(services: &Services, request: &ListSessionsRequest) -> Result<()> {
     let supported = match &request.archived {
         None => true,
@@ -165,7 +173,7 @@ pub(super) fn check_list(services: &Services, request: &ListSessionsRequest) -> 
     }
 }
 
-/// SSTAT-05: every entry states whether it is archived.
+// SSTAT-05: every entry states whether it is archived.
 pub(super) fn complete_list(services: &Services, mut list: ListSessionsResponse) -> ListSessionsResponse {
     if services.unstable.archive.is_some() {
         for session in &mut list.sessions {
@@ -183,7 +191,7 @@ impl Turn<'_> {
     }
 }
 
-/// SSTAT-04: an open session is closed first.
+// SSTAT-04: an open session is closed first.
 fn archive(
     core: Arc<Core>,
     request: ArchiveSessionRequest,
@@ -207,7 +215,7 @@ async fn unarchive(core: Arc<Core>, request: UnarchiveSessionRequest) -> Result<
     Ok(UnarchiveSessionResponse::new())
 }
 
-/// SSTAT-08: stored before it is answered, and never empty.
+// SSTAT-08: stored before it is answered, and never empty.
 async fn set_title(core: Arc<Core>, request: SetSessionTitleRequest) -> Result<SetSessionTitleResponse> {
     let set = core.services.unstable.title.as_ref().ok_or_else(|| method_not_found("session/set_title"))?;
     let title = request.title.trim();
@@ -217,7 +225,7 @@ async fn set_title(core: Arc<Core>, request: SetSessionTitleRequest) -> Result<S
     Ok(SetSessionTitleResponse::new(set(request.session_id, title.to_owned()).await?))
 }
 
-/// SSTAT-01: read-only.
+// SSTAT-01: read-only.
 async fn status(core: Arc<Core>, request: SessionStatusRequest) -> Result<SessionStatusResponse> {
     let status = core.services.unstable.status.as_ref().ok_or_else(|| method_not_found("session/status"))?;
     if core.sessions.get(&request.session_id).is_some() {
@@ -226,7 +234,7 @@ async fn status(core: Arc<Core>, request: SessionStatusRequest) -> Result<Sessio
     Ok(SessionStatusResponse::new(status(request.session_id).await?))
 }
 
-/// AUTH-22: changes nothing.
+// AUTH-22: changes nothing.
 async fn auth_status(core: Arc<Core>, _: AuthStatusRequest) -> Result<AuthStatusResponse> {
     core.services.unstable.auth_status.as_ref().ok_or_else(|| method_not_found("auth/status"))?().await
 }

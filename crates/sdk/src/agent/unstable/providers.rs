@@ -15,6 +15,29 @@ use crate::{Error, Result};
 
 /// Model providers of an agent; installed with [`Agent::providers`](crate::agent::Agent::providers). The SDK checks requests against
 /// [`list`](Providers::list) first.
+///
+/// ```
+/// use attache::Result;
+/// use attache::agent::Providers;
+/// use attache::wire::v1::{LlmProtocol, ProviderId, ProviderInfo, SetProviderRequest};
+///
+/// struct Routes;
+///
+/// impl Providers for Routes {
+///     async fn list(&self) -> Result<Vec<ProviderInfo>> {
+///         Ok(vec![ProviderInfo::new("main", vec![LlmProtocol::Anthropic], true)])
+///     }
+///
+///     async fn set(&self, request: SetProviderRequest) -> Result<()> {
+///         println!("{} is at {}", request.provider_id, request.base_url);
+///         Ok(())
+///     }
+///
+///     async fn disable(&self, _: ProviderId) -> Result<()> {
+///         Ok(())
+///     }
+/// }
+/// ```
 pub trait Providers: Send + Sync + 'static {
     /// Lists all providers, disabled ones too, without secrets.
     // PROV-09, PROV-03

@@ -1,4 +1,6 @@
-//! Edit suggestions of older agents (NES-19).
+//! Edit suggestions of older agents.
+
+// NES-19
 
 use attache_wire::v1::{
     AcceptNesNotification, CloseNesRequest, DidChangeDocumentNotification, DidCloseDocumentNotification,
@@ -12,6 +14,25 @@ use crate::Result;
 use crate::client::AgentHandle;
 
 /// Edit suggestions; see [`AgentHandle::nes`].
+///
+/// ```
+/// use attache::client::{Nes, SuggestionPoint};
+/// use attache::wire::v1::{NesSuggestContext, NesTriggerKind, Position, StartNesRequest};
+///
+/// async fn suggest(nes: Nes) -> attache::Result<()> {
+///     let session = nes.start(StartNesRequest::new()).await?;
+///     session.did_open("file:///a.rs", "rust", 1, "fn main() {}").await?;
+///     let point = SuggestionPoint {
+///         uri: "file:///a.rs".into(),
+///         version: 1,
+///         position: Position::new(0u32, 11u32),
+///         selection: None,
+///         trigger: NesTriggerKind::Manual,
+///     };
+///     println!("{:?}", session.suggest(point, NesSuggestContext::new()).await?);
+///     session.close().await
+/// }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Nes(pub(super) AgentHandle);
 
@@ -34,6 +55,8 @@ impl Nes {
 }
 
 /// A session for edit suggestions. Report every document; events that the agent did not ask for are not sent.
+///
+/// Example: [`Nes`].
 // NES-02
 #[derive(Debug)]
 pub struct NesSession {
@@ -42,6 +65,8 @@ pub struct NesSession {
 }
 
 /// The position and the reason of a request for suggestions.
+///
+/// Example: [`Nes`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct SuggestionPoint {
     /// The document.

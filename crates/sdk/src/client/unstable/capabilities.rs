@@ -63,6 +63,31 @@ impl SessionPages {
 }
 
 /// Copies sessions; see [`AgentHandle::forker`].
+///
+/// ```
+/// # async fn run(agent: attache::client::AgentHandle) -> attache::Result<()> {
+/// if let Some(forker) = agent.forker() {
+///     let copy = forker.fork("s-1", "/work").await?;
+///     println!("{} is a copy", copy.id());
+/// }
+/// if let Some(titler) = agent.titler() {
+///     titler.set_title("s-1", "Release notes").await?;
+/// }
+/// if let Some(status) = agent.status_reader() {
+///     println!("{:?}", status.get("s-1").await?);
+/// }
+/// if let Some(archiver) = agent.archiver() {
+///     archiver.archive("s-1").await?;
+/// }
+/// if let Some(login) = agent.auth_status() {
+///     println!("{:?}", login.get().await?);
+/// }
+/// if let Some(providers) = agent.providers() {
+///     println!("{:?}", providers.list().await?);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct SessionForker(pub(crate) AgentHandle);
 
@@ -74,6 +99,8 @@ impl SessionForker {
 }
 
 /// Archives sessions; see [`AgentHandle::archiver`].
+///
+/// Example: [`SessionForker`].
 #[derive(Debug, Clone)]
 pub struct SessionArchiver(pub(crate) AgentHandle);
 
@@ -91,6 +118,8 @@ impl SessionArchiver {
 }
 
 /// Renames sessions; see [`AgentHandle::titler`].
+///
+/// Example: [`SessionForker`].
 #[derive(Debug, Clone)]
 pub struct SessionTitler(pub(crate) AgentHandle);
 
@@ -103,6 +132,8 @@ impl SessionTitler {
 }
 
 /// Reads the status of sessions; see [`AgentHandle::status_reader`].
+///
+/// Example: [`SessionForker`].
 #[derive(Debug, Clone)]
 pub struct SessionStatusReader(pub(crate) AgentHandle);
 
@@ -116,6 +147,8 @@ impl SessionStatusReader {
 }
 
 /// Reads who is logged in; see [`AgentHandle::auth_status`].
+///
+/// Example: [`SessionForker`].
 #[derive(Debug, Clone)]
 pub struct AuthStatusReader(pub(crate) AgentHandle);
 
@@ -129,6 +162,8 @@ impl AuthStatusReader {
 }
 
 /// Configures model providers, before sessions are opened; see [`AgentHandle::providers`].
+///
+/// Example: [`SessionForker`].
 // PROV-02
 #[derive(Debug, Clone)]
 pub struct ProviderSettings(pub(crate) AgentHandle);

@@ -9,6 +9,8 @@ use crate::client::session_builder::{SessionBuilder, SessionOptions, open, with_
 use crate::{Error, Result, check};
 
 /// Kind of a [`SessionBuilder`] that copies a session.
+///
+/// Example: [`SessionForker`](super::SessionForker).
 #[derive(Debug, Clone)]
 pub struct Fork(pub(super) SessionId);
 
@@ -36,7 +38,7 @@ pub(in crate::client) fn check_options(options: &SessionOptions, agent: &AgentCa
     options.system_prompt.as_ref().map_or(Ok(()), |prompt| check_system_prompt(prompt, agent))
 }
 
-/// MCPA-01: a server in the client needs an agent that calls it.
+// MCPA-01: a server in the client needs an agent that calls it.
 fn check_servers(servers: &[McpServer], agent: &AgentCapabilities) -> Result<()> {
     let mut ids = Vec::new();
     for server in servers {
@@ -53,7 +55,7 @@ fn check_servers(servers: &[McpServer], agent: &AgentCapabilities) -> Result<()>
     Ok(())
 }
 
-/// SYSP-01, SYSP-03
+// SYSP-01, SYSP-03
 fn check_system_prompt(prompt: &SystemPrompt, agent: &AgentCapabilities) -> Result<()> {
     let Some(can) = &agent.session_capabilities.system_prompt else {
         return Err(Error::Unsupported("system prompts"));

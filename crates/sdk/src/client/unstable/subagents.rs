@@ -20,7 +20,7 @@ pub(in crate::client) struct Children(HashMap<SessionId, Child>);
 
 #[derive(Default)]
 struct Child {
-    /// SUBA-03: whether it supports cancelling.
+    // SUBA-03: whether it supports cancelling.
     cancel: bool,
 }
 
@@ -38,7 +38,7 @@ impl Children {
         self.0.keys().cloned().collect()
     }
 
-    /// SUBA-02: a subagent is announced before its other messages.
+    // SUBA-02: a subagent is announced before its other messages.
     pub(in crate::client) fn note(&mut self, update: &SubagentUpdate) {
         let Some(child) = self.0.get_mut(&update.session_id) else { return };
         match &update.capabilities {
@@ -50,7 +50,7 @@ impl Children {
 }
 
 impl Core {
-    /// SUBA-02: routes messages of an announced subagent to its session, unless that has too many.
+    // SUBA-02: routes messages of an announced subagent to its session, unless that has too many.
     pub(in crate::client) fn add_child(&self, id: &SessionId, lane: &Arc<Lane>) {
         if lane.children(|children| children.adopt(id)) {
             let route = Route { lane: lane.clone(), child: true };
