@@ -197,16 +197,26 @@ mode! {
 }
 
 mode! {
+    /// [`PatchLenient`] for texts and ids, which need no detour over the raw value.
+    PatchText, [T: for<'a> From<&'a str>] Patch<T>,
+    |deserializer| deserializer.deserialize_any(PatchVisitor(TextVisitor(PhantomData))),
+    absent: Patch::Keep, skip: Patch::is_keep
+}
+
+mode! {
+    /// Three states of any JSON: `null kept`.
+    PatchJson, [] Patch<Json>,
+    |deserializer| {
+        let json = Json::deserialize(deserializer)?;
+        Ok(if json.get() == "null" { Patch::Clear } else { Patch::Set(json) })
+    },
+    absent: Patch::Keep, skip: Patch::is_keep
+}
+
+mode! {
     /// Three states of a list: `null kept; bad=absent; bad item skipped`.
     PatchSkipInvalid, [T: DeserializeOwned] Patch<Vec<T>>,
-    |deserializer| {
-        let raw = Raw::deserialize(deserializer)?;
-        if raw.is_null() {
-            return Ok(Patch::Clear);
-        }
-        let list = serde_json::Deserializer::from_str(raw.get()).deserialize_any(ListVisitor(PhantomData));
-        Ok(list.unwrap_or_default().map_or(Patch::Keep, Patch::Set))
-    },
+    |deserializer| deserializer.deserialize_any(PatchVisitor(ListVisitor(PhantomData))),
     absent: Patch::Keep, skip: Patch::is_keep
 }
 
@@ -345,4 +355,43 @@ impl<'de, T: DeserializeOwned> Visitor<'de> for ListVisitor<T> {
         Ok(Some(list))
     }
     other_values_are_none!();
+}
+
+/// Adds the third state to a visitor: `null` clears, and a value that the visitor reads as `None` is absent.
+struct PatchVisitor<V>(V);
+
+/// The methods of a visitor that ask another one.
+macro_rules! ask_inner {
+    ($($method:ident($ty:ty)),+) => {
+        $(fn $method<E: serde::de::Error>(self, value: $ty) -> Result<Self::Value, E> {
+            self.0.$method(value).map(set_or_keep)
+        })+
+    };
+}
+
+fn set_or_keep<T>(value: Option<T>) -> Patch<T> {
+    value.map_or(Patch::Keep, Patch::Set)
+}
+
+impl<'de, T, V: Visitor<'de, Value = Option<T>>> Visitor<'de> for PatchVisitor<V> {
+    type Value = Patch<T>;
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.expecting(f)
+    }
+    ask_inner!(visit_bool(bool), visit_i64(i64), visit_u64(u64), visit_f64(f64), visit_str(&str));
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Patch::Clear)
+    }
+    fn visit_none<E>(self) -> Result<Self::Value, E> {
+        Ok(Patch::Clear)
+    }
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
+        self.0.visit_seq(seq).map(set_or_keep)
+    }
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        self.0.visit_map(map).map(set_or_keep)
+    }
 }

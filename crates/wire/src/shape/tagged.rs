@@ -251,6 +251,7 @@ macro_rules! tagged {
             const NAME: &'static str = stringify!($name);
             const TAG: &'static str = $tag;
             fn from_tag<'de, A: serde::de::MapAccess<'de>>(tag: &str, map: A) -> Result<Self, A::Error> {
+                // V2-20, V2-21: only an unlisted tag is kept as unknown; the payload of a listed one must be right.
                 match tag {
                     $($(#[cfg($vcfg)])? $value => <$ty as $crate::shape::FromMap>::from_map(map).map($name::$variant),)+
                     $($($uvalue => <$uty as $crate::shape::FromMap>::from_map(map).map($name::$uvariant),)?)?

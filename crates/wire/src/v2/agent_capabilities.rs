@@ -11,10 +11,11 @@ pub use crate::v1::{SessionAdditionalDirectoriesCapabilities, SessionDeleteCapab
 use crate::shape::*;
 
 object! {
-    /// Capabilities of the agent, sent once in the response to `initialize` (V2-04).
+    // V2-04
+    /// Capabilities of the agent, sent once in the response to `initialize`.
     pub struct AgentCapabilities {
         optional {
-            /// Sessions: `session/new`, `list`, `resume`, `close`, `prompt`, `cancel` and `update` (V2-05, V2-06).
+            /// Sessions: `session/new`, `list`, `resume`, `close`, `prompt`, `cancel` and `update`.
             session "session": Option<SessionCapabilities> [Lenient],
             /// Authentication besides login and logout.
             auth "auth": Option<AgentAuthCapabilities> [Lenient],
@@ -26,7 +27,7 @@ object! {
 }
 
 object! {
-    /// Session capabilities of the agent besides the baseline (V2-05).
+    /// Session capabilities of the agent besides the baseline.
     pub struct SessionCapabilities {
         optional {
             /// Kinds of content that prompts may contain besides text and resource links.
@@ -58,7 +59,7 @@ object! {
 }
 
 object! {
-    /// Kinds of content that prompts may contain besides text and resource links (V2-25).
+    /// Kinds of content that prompts may contain besides text and resource links.
     pub struct PromptCapabilities {
         optional {
             /// Images.
@@ -72,7 +73,7 @@ object! {
 }
 
 object! {
-    /// MCP transports that the agent supports (V2-25).
+    /// MCP transports that the agent supports.
     pub struct McpCapabilities {
         optional {
             /// Programs that the agent starts.
@@ -124,7 +125,6 @@ mod tests {
 
     #[test]
     fn an_object_means_yes_and_everything_else_no() {
-        // shows V2-05, V2-06
         let read = |text: &str| serde_json::from_str::<AgentCapabilities>(text).unwrap();
         let session = read(r#"{"session":{"prompt":{"image":{},"audio":true},"mcp":null}}"#).session.unwrap();
         let prompt = session.prompt.unwrap();

@@ -76,7 +76,7 @@ object! {
 }
 
 object! {
-    /// Logs in (V2-07).
+    /// Logs in.
     pub struct LoginAuthRequest {
         required {
             /// One of the announced methods.
@@ -89,7 +89,7 @@ empty_objects! {
     [nullable]
     /// Logged in.
     LoginAuthResponse,
-    /// Logs out (V2-07).
+    /// Logs out.
     LogoutAuthRequest,
     /// Logged out.
     LogoutAuthResponse,

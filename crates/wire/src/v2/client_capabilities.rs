@@ -5,7 +5,8 @@ pub use crate::v1::{ElicitationCapabilities, ElicitationFormCapabilities, Elicit
 use crate::shape::*;
 
 object! {
-    /// Capabilities of the client, sent once in `initialize` (V2-03).
+    // V2-03
+    /// Capabilities of the client, sent once in `initialize`.
     pub struct ClientCapabilities {
         optional {
             /// Authentication methods that need the client.

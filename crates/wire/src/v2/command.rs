@@ -25,7 +25,8 @@ object! {
     /// A command; it is run by a prompt whose text begins with `/name`.
     pub struct Command {
         required {
-            /// The name, without slash or blanks and unique in the list (V2-41).
+            // V2-41
+            /// The name, without slash or blanks and unique in the list.
             name "name": String [Required],
             /// A description to show.
             description "description": String [Required],
@@ -38,7 +39,8 @@ object! {
 }
 
 tagged! {
-    /// An entry of the list of commands. V2-41: every entry has a type, a name and a description.
+    // V2-41
+    /// An entry of the list of commands. Every entry has a type, a name and a description.
     pub enum AvailableCommand by "type" {
         /// A command.
         Command(Command) = "command",

@@ -19,13 +19,15 @@ open_enum! {
 open_enum! {
     /// The format of a patch.
     pub enum DiffPatchFormat {
-        /// The format of `git diff`, with absolute paths and without the prefixes `a/` and `b/` (V2-33).
+        // V2-33
+        /// The format of `git diff`, with absolute paths and without the prefixes `a/` and `b/`.
         GitPatch = "git_patch",
     }
 }
 
 object! {
-    /// The changes as a patch, which must agree with the list of changes (V2-33).
+    // V2-33
+    /// The changes as a patch, which must agree with the list of changes.
     pub struct DiffPatch {
         required {
             /// Its format.
@@ -61,7 +63,8 @@ object! {
 }
 
 tagged! {
-    /// The change of a file (V2-33).
+    // V2-33
+    /// The change of a file.
     pub enum DiffOperation by "operation" [no_from] {
         /// The file is new.
         Add(DiffPathChange) = "add",
@@ -128,7 +131,8 @@ object! {
             changes "changes": Vec<DiffChange> [ListSkipInvalid],
         }
         optional {
-            /// The changes as a patch. V2-34: it may be absent.
+            // V2-34
+            /// The changes as a patch. It may be absent.
             patch "patch": Option<DiffPatch> [Lenient],
         }
     }

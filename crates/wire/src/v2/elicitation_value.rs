@@ -19,7 +19,8 @@ pub enum ElicitationContentValue {
     Boolean(bool),
     /// The chosen values of a multiple choice.
     StringArray(Vec<String>),
-    /// Any other JSON, the value of a field of an unlisted type; kept unchanged (V2-21).
+    // V2-21
+    /// Any other JSON, the value of a field of an unlisted type; kept unchanged.
     Other(Json),
 }
 

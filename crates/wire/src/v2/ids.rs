@@ -19,7 +19,8 @@ ids! {
     TerminalId,
 }
 
-/// The id of a JSON-RPC request, where a message speaks about another one. V2-01: never `null`.
+// V2-01
+/// The id of a JSON-RPC request, where a message speaks about another one. Never `null`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[allow(clippy::exhaustive_enums, reason = "JSON-RPC has no other kinds")]
 pub enum RequestId {

@@ -8,7 +8,8 @@ use crate::shape::*;
 use crate::v2::{AgentCapabilities, AuthMethod, ClientCapabilities};
 
 object! {
-    /// The client's first message (V2-03).
+    // V2-03
+    /// The client's first message.
     pub struct InitializeRequest {
         required {
             /// The newest version that the client supports.
@@ -24,7 +25,8 @@ object! {
 }
 
 object! {
-    /// The agent's answer to `initialize` (V2-04).
+    // V2-04
+    /// The agent's answer to `initialize`.
     pub struct InitializeResponse {
         required {
             /// The version to use.
@@ -35,7 +37,7 @@ object! {
         optional {
             /// Capabilities of the agent.
             capabilities "capabilities": AgentCapabilities [AlwaysWritten],
-            /// Ways to log in; if there are any, `auth/login` and `auth/logout` work (V2-07).
+            /// Ways to log in; if there are any, `auth/login` and `auth/logout` work.
             auth_methods "authMethods": Vec<AuthMethod> [SkipInvalidOrEmpty],
         }
     }

@@ -13,7 +13,8 @@ object! {
         optional {
             /// Only sessions of this directory.
             cwd "cwd": Option<String> [Optional],
-            /// Where the last page ended; opaque. V2-45: an empty cursor is a cursor.
+            // V2-45
+            /// Where the last page ended; opaque. An empty cursor is a cursor.
             cursor "cursor": Option<String> [Optional],
             /// Whether archived ones are listed.
             #[cfg(feature = "unstable")]
@@ -30,7 +31,8 @@ object! {
             sessions "sessions": Vec<SessionInfo> [SkipInvalid],
         }
         optional {
-            /// Where the next page begins; absent on the last one. V2-45: an empty cursor is a cursor.
+            // V2-45
+            /// Where the next page begins; absent on the last one. An empty cursor is a cursor.
             next_cursor "nextCursor": Option<String> [Optional],
         }
     }

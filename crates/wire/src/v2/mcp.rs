@@ -10,7 +10,7 @@ pub use crate::v1::{
 use crate::shape::*;
 
 tagged! {
-    /// An MCP server to connect to. V2-25: agents refuse a transport that they do not support; an unknown one is kept
+    /// An MCP server to connect to. Agents refuse a transport that they do not support; an unknown one is kept
     /// for relays and never starts a process.
     pub enum McpServer by "type" {
         /// A server with streamable HTTP; needs the capability `mcp.http`.
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn launch_data_is_strict_and_unknown_transports_are_kept() {
-        // shows V2-20, V2-25
+        // shows V2-20
         let read = serde_json::from_str::<McpServer>;
         for bad in [
             r#"{"name":"x","command":"/x"}"#,

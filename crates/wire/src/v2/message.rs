@@ -5,10 +5,12 @@ use crate::v2::{ContentBlock, MessageId};
 use crate::{Meta, Patch};
 
 object! {
-    /// A piece that is appended to a message (V2-17). Pieces of several messages may interleave.
+    // V2-17
+    /// A piece that is appended to a message. Pieces of several messages may interleave.
     pub struct ContentChunk {
         required {
-            /// The message it belongs to (V2-16).
+            // V2-16
+            /// The message it belongs to.
             message_id "messageId": MessageId [Required],
             /// The piece.
             content "content": ContentBlock [Required],
@@ -23,13 +25,16 @@ macro_rules! messages {
             $(#[$doc])*
             pub struct $name {
                 required {
-                    /// The message (V2-16).
+                    // V2-16
+                    /// The message.
                     message_id "messageId": MessageId [Required],
                 }
                 optional {
-                    /// The content, which replaces all pieces so far (V2-17).
+                    // V2-17
+                    /// The content, which replaces all pieces so far.
                     content "content": Patch<Vec<ContentBlock>> [PatchSkipInvalid],
-                    /// Custom metadata of extensions (`_meta`), patched by key (V2-18).
+                    // V2-18
+                    /// Custom metadata of extensions (`_meta`), patched by key.
                     meta "_meta": Patch<Meta> [PatchMeta],
                 }
                 no_meta!
@@ -39,7 +44,7 @@ macro_rules! messages {
 }
 
 messages! {
-    /// Creates or changes a message of the user (V2-10).
+    /// Creates or changes a message of the user.
     UserMessage,
     /// Creates or changes a message of the agent.
     AgentMessage,

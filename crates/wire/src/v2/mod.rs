@@ -2,8 +2,8 @@
 //!
 //! Differences from [`v1`](crate::v1) that concern every type:
 //!
-//! - Enums and tagged unions are open: an unlisted value is kept and written back, in `Other` (V2-21). A listed tag
-//!   with a malformed payload is an error and never becomes `Other` (V2-20).
+//! - Enums and tagged unions are open: an unlisted value is kept and written back, in `Other`. A listed tag with a
+//!   malformed payload is an error and never becomes `Other`.
 //! - Updates of messages, tool calls, terminals and sessions have three states per member, as [`Patch`](crate::Patch):
 //!   absent stays, `null` clears, a value replaces. Their metadata is patched by key
 //!   ([`apply_by_key`](crate::Patch::apply_by_key)).

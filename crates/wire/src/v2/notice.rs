@@ -7,7 +7,8 @@ use crate::v2::{CompactionId, ContentBlock};
 use crate::{Meta, Patch};
 
 object! {
-    /// Progress of a compaction of the conversation. V2-17: absent members stay, `null` clears.
+    // V2-17
+    /// Progress of a compaction of the conversation. Absent members stay, `null` clears.
     pub struct CompactionUpdate {
         required {
             /// The compaction.
@@ -19,8 +20,9 @@ object! {
             /// The summary that replaces the conversation.
             summary "summary": Patch<Vec<ContentBlock>> [PatchSkipInvalid],
             /// The error message.
-            error "error": Patch<String> [PatchLenient],
-            /// Custom metadata of extensions (`_meta`), patched by key (V2-18).
+            error "error": Patch<String> [PatchText],
+            // V2-18
+            /// Custom metadata of extensions (`_meta`), patched by key.
             meta "_meta": Patch<Meta> [PatchMeta],
         }
         no_meta!

@@ -27,7 +27,8 @@ impl PermissionOptionKind {
 }
 
 object! {
-    /// An option that the user can choose (V2-24).
+    // V2-24
+    /// An option that the user can choose.
     pub struct PermissionOption {
         required {
             /// Id of the option, unique in the request.
@@ -86,7 +87,8 @@ impl From<ToolCallPermissionSubject> for RequestPermissionSubject {
 }
 
 object! {
-    /// Asks for permission (V2-24).
+    // V2-24
+    /// Asks for permission.
     pub struct RequestPermissionRequest {
         required {
             /// The session.
@@ -106,12 +108,13 @@ object! {
 }
 
 empty_objects! {
-    /// The request was cancelled before the user chose (V2-43).
+    /// The request was cancelled before the user chose.
     CancelledPermissionOutcome,
 }
 
 tagged! {
-    /// The outcome of a permission request. V2-23: only a selected option can be an approval.
+    // V2-23
+    /// The outcome of a permission request. Only a selected option can be an approval.
     pub enum RequestPermissionOutcome by "outcome" {
         /// The request was cancelled before the user chose.
         Cancelled(CancelledPermissionOutcome) = "cancelled",

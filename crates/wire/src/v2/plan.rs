@@ -58,7 +58,8 @@ object! {
 }
 
 tagged! {
-    /// The content of a plan. PLAN-09: content of an unlisted type names its plan too.
+    // PLAN-09
+    /// The content of a plan. Content of an unlisted type names its plan too.
     pub enum PlanUpdateContent by "type" {
         /// Entries.
         Items(PlanItems) = "items",

@@ -16,17 +16,18 @@ object! {
 }
 
 object! {
-    /// The message is inserted into the conversation. V2-08: the work on it is not done yet.
+    // V2-08
+    /// The message is inserted into the conversation. The work on it is not done yet.
     pub struct PromptResponse {
         required {
-            /// Id of the message, as its updates name it (V2-10).
+            /// Id of the message, as its updates name it.
             message_id "messageId": MessageId [Required],
         }
     }
 }
 
 object! {
-    /// Cancels foreground work and prompts that are not inserted yet (V2-14, V2-15).
+    /// Cancels foreground work and prompts that are not inserted yet.
     pub struct CancelSessionNotification {
         required {
             /// The session.
@@ -51,7 +52,7 @@ mod tests {
 
     #[test]
     fn the_answer_names_the_message() {
-        // shows V2-08, V2-10
+        // shows V2-08
         assert!(serde_json::from_str::<PromptResponse>("{}").is_err());
         assert!(serde_json::from_str::<PromptResponse>("null").is_err());
         assert_eq!(serde_json::from_str::<PromptResponse>(r#"{"messageId":"m"}"#).unwrap().message_id, "m");
@@ -59,7 +60,7 @@ mod tests {
 
     #[test]
     fn no_block_of_a_prompt_is_lost() {
-        // shows V2-20, V2-25
+        // shows V2-20
         let read = |prompt: &str| {
             serde_json::from_str::<PromptRequest>(&format!(r#"{{"sessionId":"s","prompt":{prompt}}}"#))
         };

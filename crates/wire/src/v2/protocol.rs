@@ -7,7 +7,7 @@ use crate::v1::ProtocolVersion;
 use crate::v2::RequestId;
 
 object! {
-    /// Cancels a request that the sender made. V2-42: ignored if the request is unknown or answered.
+    /// Cancels a request that the sender made. Ignored if the request is unknown or answered.
     pub struct CancelRequestNotification {
         required {
             /// The request.

@@ -30,7 +30,8 @@ object! {
 }
 
 object! {
-    /// The session has begun. V2-44: a list that is `null` is absent, and empty lists are not written.
+    // V2-44
+    /// The session has begun. A list that is `null` is absent, and empty lists are not written.
     pub struct NewSessionResponse {
         required {
             /// Id of the session.
@@ -51,7 +52,7 @@ empty_objects! {
 }
 
 tagged! {
-    /// The point from which a conversation is replayed. V2-25: agents refuse one that they do not support.
+    /// The point from which a conversation is replayed. Agents refuse one that they do not support.
     pub enum ReplayFrom by "type" {
         /// From the beginning.
         Start(ReplayFromStart) = "start",
@@ -60,7 +61,7 @@ tagged! {
 }
 
 object! {
-    /// Resumes a session (V2-26, V2-27).
+    /// Resumes a session.
     pub struct ResumeSessionRequest {
         required {
             /// The session.
@@ -107,7 +108,7 @@ mod tests {
 
     #[test]
     fn launch_data_is_strict() {
-        // shows V2-20, V2-25
+        // shows V2-20
         let read = |rest: &str| {
             serde_json::from_str::<ResumeSessionRequest>(&format!(
                 r#"{{"sessionId":"s","cwd":"/","mcpServers":null{rest}}}"#

@@ -8,7 +8,8 @@ use crate::shape::*;
 use crate::v2::{SessionConfigId, SessionConfigOption, SessionConfigValueId, SessionId};
 use crate::{Json, Unknown};
 
-/// The new value of an option. V2-40: the type is always named.
+// V2-40
+/// The new value of an option. The type is always named.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum SessionConfigOptionValue {
@@ -16,7 +17,7 @@ pub enum SessionConfigOptionValue {
     Id(SessionConfigValueId),
     /// For a switch.
     Boolean(bool),
-    /// A value of an unlisted type, kept unchanged. V2-25: agents refuse it.
+    /// A value of an unlisted type, kept unchanged. Agents refuse it.
     Other(Unknown),
 }
 

@@ -26,7 +26,8 @@ object! {
 }
 
 tagged! {
-    /// Work that outlives the foreground work of a session (V2-15, V2-36).
+    // V2-36
+    /// Work that outlives the foreground work of a session.
     pub enum BackgroundWork by "type" {
         /// A terminal.
         Terminal(BackgroundTerminal) = "terminal",
@@ -40,44 +41,48 @@ tagged! {
 }
 
 object! {
-    /// The session works (V2-11).
+    /// The session works.
     pub struct RunningStateUpdate {
         optional {
-            /// All background work; absent if it is not reported (V2-36).
+            // V2-36
+            /// All background work; absent if it is not reported.
             background "background": Option<Vec<BackgroundWork>> [Lenient],
         }
     }
 }
 
 object! {
-    /// All foreground work waits for the user (V2-13).
+    /// All foreground work waits for the user.
     pub struct RequiresActionStateUpdate {
         optional {
-            /// All background work; absent if it is not reported (V2-36).
+            // V2-36
+            /// All background work; absent if it is not reported.
             background "background": Option<Vec<BackgroundWork>> [Lenient],
         }
     }
 }
 
 flattened! {
-    /// The session has nothing to do in the foreground (V2-11, V2-37).
+    /// The session has nothing to do in the foreground.
     pub struct IdleStateUpdate {
         unions {
-            /// Why the work ended, if that is reported (V2-12).
+            /// Why the work ended, if that is reported.
             stop_reason: Option<StopReason>,
         }
         optional {
             /// Tokens that the finished work used.
             #[cfg(feature = "unstable")]
             usage "usage": Option<Usage> [Lenient],
-            /// All background work; absent if it is not reported (V2-36).
+            // V2-36
+            /// All background work; absent if it is not reported.
             background "background": Option<Vec<BackgroundWork>> [Lenient],
         }
     }
 }
 
 tagged! {
-    /// The state of a session. V2-35: an unlisted state is not idle.
+    // V2-35
+    /// The state of a session. An unlisted state is not idle.
     pub enum StateUpdate by "state" {
         /// It works.
         Running(RunningStateUpdate) = "running",
@@ -131,7 +136,6 @@ mod tests {
 
     #[test]
     fn an_idle_state_knows_its_reason() {
-        // shows V2-09, V2-12
         let text = r#"{"state":"idle","stopReason":"error","error":{"code":-32000,"message":"log in"}}"#;
         let StateUpdate::Idle(idle) = same(text) else { panic!() };
         let Some(StopReason::Error(reason)) = idle.stop_reason else { panic!() };

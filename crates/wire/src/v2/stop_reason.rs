@@ -7,7 +7,7 @@ use crate::shape::*;
 use crate::v2::Error;
 
 object! {
-    /// The work failed (V2-09).
+    /// The work failed.
     pub struct ErrorStopReason {
         optional {
             /// The error.

@@ -15,7 +15,7 @@ object! {
 }
 
 object! {
-    /// The whole output of a terminal. V2-32: it replaces all output so far.
+    /// The whole output of a terminal. It replaces all output so far.
     pub struct TerminalOutput {
         required {
             /// The bytes, as base64.
@@ -49,7 +49,7 @@ object! {
 }
 
 empty_objects! {
-    /// The command can be cancelled (V2-30).
+    /// The command can be cancelled.
     TerminalCancelCapabilities,
 }
 
@@ -57,14 +57,15 @@ object! {
     /// Operations on a terminal that the client may request.
     pub struct TerminalCapabilities {
         optional {
-            /// `terminal/cancel` (V2-30).
+            /// `terminal/cancel`.
             cancel "cancel": Option<TerminalCancelCapabilities> [Lenient],
         }
     }
 }
 
 object! {
-    /// Creates or changes a terminal. V2-17: absent members stay, `null` clears.
+    // V2-17
+    /// Creates or changes a terminal. Absent members stay, `null` clears.
     pub struct TerminalUpdate {
         required {
             /// The terminal.
@@ -72,9 +73,9 @@ object! {
         }
         optional {
             /// The command to show.
-            command "command": Patch<String> [PatchLenient],
+            command "command": Patch<String> [PatchText],
             /// The absolute path of its working directory.
-            cwd "cwd": Patch<String> [PatchLenient],
+            cwd "cwd": Patch<String> [PatchText],
             /// The whole output.
             output "output": Patch<TerminalOutput> [PatchLenient],
             /// The exit status, once the command ended.
@@ -83,7 +84,8 @@ object! {
             size "size": Patch<TerminalSize> [PatchLenient],
             /// Operations that the client may request.
             capabilities "capabilities": Patch<TerminalCapabilities> [PatchLenient],
-            /// Custom metadata of extensions (`_meta`), patched by key (V2-18).
+            // V2-18
+            /// Custom metadata of extensions (`_meta`), patched by key.
             meta "_meta": Patch<Meta> [PatchMeta],
         }
         no_meta!
@@ -91,7 +93,7 @@ object! {
 }
 
 object! {
-    /// Output that is appended. V2-32: each piece is decoded for itself, and may end inside of a character.
+    /// Output that is appended. Each piece is decoded for itself, and may end inside of a character.
     pub struct TerminalOutputChunk {
         required {
             /// The terminal.
@@ -103,7 +105,7 @@ object! {
 }
 
 object! {
-    /// Cancels the command of a terminal (V2-30, V2-31).
+    /// Cancels the command of a terminal.
     pub struct CancelTerminalRequest {
         required {
             /// The session.
@@ -116,7 +118,7 @@ object! {
 
 empty_objects! {
     [nullable]
-    /// The agent cancels the command; its exit status confirms it (V2-31).
+    /// The agent cancels the command; its exit status confirms it.
     CancelTerminalResponse,
 }
 
@@ -132,7 +134,7 @@ mod tests {
 
     #[test]
     fn an_update_has_three_states_per_member() {
-        // shows V2-17, V2-32
+        // shows V2-17
         let text = r#"{"terminalId":"t","command":null,"output":{"data":"aGk="},"exitStatus":{"exitCode":-1},"_meta":null}"#;
         let update: TerminalUpdate = serde_json::from_str(text).unwrap();
         assert_eq!((&update.command, &update.cwd), (&Patch::Clear, &Patch::Keep));

@@ -111,7 +111,7 @@ impl From<String> for ToolCallContent {
 }
 
 empty_objects! {
-    /// The call can be cancelled (V2-30).
+    /// The call can be cancelled.
     ToolCallCancelCapabilities,
 }
 
@@ -119,14 +119,15 @@ object! {
     /// Operations on a tool call that the client may request.
     pub struct ToolCallCapabilities {
         optional {
-            /// `tool_call/cancel` (V2-30).
+            /// `tool_call/cancel`.
             cancel "cancel": Option<ToolCallCancelCapabilities> [Lenient],
         }
     }
 }
 
 object! {
-    /// Creates or changes a tool call. V2-17, V2-19: absent members stay, `null` clears, and the first update of an
+    // V2-17
+    /// Creates or changes a tool call. Absent members stay, `null` clears, and the first update of an
     /// id creates the call.
     pub struct ToolCallUpdate {
         required {
@@ -135,24 +136,25 @@ object! {
         }
         optional {
             /// The name of the tool.
-            name "name": Patch<String> [PatchLenient],
+            name "name": Patch<String> [PatchText],
             /// A title to show.
-            title "title": Patch<String> [PatchLenient],
+            title "title": Patch<String> [PatchText],
             /// The kind of tool; `other` as long as none is given.
-            kind "kind": Patch<ToolKind> [PatchLenient],
+            kind "kind": Patch<ToolKind> [PatchText],
             /// The status; `pending` as long as none is given.
-            status "status": Patch<ToolCallStatus> [PatchLenient],
+            status "status": Patch<ToolCallStatus> [PatchText],
             /// The content that it produced.
             content "content": Patch<Vec<ToolCallContent>> [PatchSkipInvalid],
             /// The files it works on.
             locations "locations": Patch<Vec<ToolCallLocation>> [PatchSkipInvalid],
             /// The tool's input as the model wrote it: any JSON.
-            raw_input "rawInput": Patch<Json> [PatchLenient],
+            raw_input "rawInput": Patch<Json> [PatchJson],
             /// The tool's output as it came: any JSON.
-            raw_output "rawOutput": Patch<Json> [PatchLenient],
+            raw_output "rawOutput": Patch<Json> [PatchJson],
             /// Operations that the client may request.
             capabilities "capabilities": Patch<ToolCallCapabilities> [PatchLenient],
-            /// Custom metadata of extensions (`_meta`), patched by key (V2-18).
+            // V2-18
+            /// Custom metadata of extensions (`_meta`), patched by key.
             meta "_meta": Patch<Meta> [PatchMeta],
         }
         no_meta!
@@ -160,7 +162,8 @@ object! {
 }
 
 object! {
-    /// Content that is appended to a tool call (V2-17).
+    // V2-17
+    /// Content that is appended to a tool call.
     pub struct ToolCallContentChunk {
         required {
             /// The call.
@@ -172,7 +175,7 @@ object! {
 }
 
 object! {
-    /// Cancels a tool call (V2-30, V2-31).
+    /// Cancels a tool call.
     pub struct CancelToolCallRequest {
         required {
             /// The session.
@@ -185,7 +188,7 @@ object! {
 
 empty_objects! {
     [nullable]
-    /// The agent cancels the call; its final update confirms it (V2-31).
+    /// The agent cancels the call; its final update confirms it.
     CancelToolCallResponse,
 }
 

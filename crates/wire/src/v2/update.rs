@@ -11,14 +11,16 @@ use crate::v2::{PlanRemoved, SessionMessage, SessionMessageChunk, SubagentUpdate
 use crate::{Meta, Patch};
 
 object! {
-    /// Changes the title or time of a session. V2-17: absent members stay, `null` clears.
+    // V2-17
+    /// Changes the title or time of a session. Absent members stay, `null` clears.
     pub struct SessionInfoUpdate {
         optional {
             /// Its title.
-            title "title": Patch<String> [PatchLenient],
+            title "title": Patch<String> [PatchText],
             /// When it was last active, as RFC 3339 text.
-            updated_at "updatedAt": Patch<String> [PatchLenient],
-            /// Custom metadata of extensions (`_meta`), patched by key (V2-18).
+            updated_at "updatedAt": Patch<String> [PatchText],
+            // V2-18
+            /// Custom metadata of extensions (`_meta`), patched by key.
             meta "_meta": Patch<Meta> [PatchMeta],
         }
         no_meta!
@@ -26,7 +28,8 @@ object! {
 }
 
 tagged! {
-    /// One update of a session. V2-21: unlisted kinds are kept for relays and shown generically or not at all.
+    // V2-21
+    /// One update of a session. Unlisted kinds are kept for relays and shown generically or not at all.
     pub enum SessionUpdate by "sessionUpdate" [no_from] {
         /// A piece of the user's message.
         UserMessageChunk(ContentChunk) = "user_message_chunk",
@@ -166,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_state_shares_the_object_of_its_update() {
-        // shows V2-11, V2-21
+        // shows V2-21
         let update = same(r#"{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}"#);
         assert!(matches!(update, SessionUpdate::StateUpdate(StateUpdate::Idle(_))));
         let text = r#"{"until":5,"sessionUpdate":"state_update","state":"_sleeping"}"#;

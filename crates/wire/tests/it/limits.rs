@@ -1,6 +1,7 @@
 //! Bounds on the entries and members of one message.
 
 use attache_wire::v1::{SessionUpdate, ToolCallUpdate};
+use attache_wire::{Patch, v2};
 
 fn locations(count: usize) -> String {
     let list = vec![r#"{"path":"/"}"#; count].join(",");
@@ -14,6 +15,17 @@ fn lists_are_bounded_and_counted_separately() {
         assert!(read(16_384).is_ok_and(|call| call.locations.is_some_and(|list| list.len() == 16_384)));
         assert!(read(16_385).is_err_and(|error| error.to_string().contains("more than 16384 entries")));
     }
+}
+
+#[test]
+fn lists_with_three_states_are_bounded_too() {
+    let read = |count| serde_json::from_str::<v2::ToolCallUpdate>(&locations(count));
+    let count = |call: v2::ToolCallUpdate| match call.locations {
+        Patch::Set(list) => list.len(),
+        other => panic!("{other:?}"),
+    };
+    assert!(read(16_384).is_ok_and(|call| count(call) == 16_384));
+    assert!(read(16_385).is_err_and(|error| error.to_string().contains("more than 16384 entries")));
 }
 
 #[test]

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use attache_wire::Patch;
 use attache_wire::v1::{
     Annotations, ContentChunk, ElicitationSchema, IntegerPropertySchema, PromptRequest, Role,
     RunningStateUpdate, SessionInfoUpdate, StringMultiSelectItems, StringPropertySchema, SubagentUpdate,
     TextContent, ToolCallUpdate,
 };
+use attache_wire::{Patch, v2};
 use serde_json::json;
 
 fn written(value: &impl serde::Serialize) -> serde_json::Value {
@@ -75,4 +75,34 @@ fn a_form_is_built_field_by_field() {
     let names: Vec<&str> = form.properties.iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["name", "age"]);
     assert_eq!(form.field("age", IntegerPropertySchema::new(), false).required, None);
+}
+
+#[test]
+fn messages_of_version_2_are_built_in_the_same_way() {
+    let call = v2::ToolCallUpdate::new("c")
+        .title("Edit")
+        .kind(v2::ToolKind::Edit)
+        .status("_queued")
+        .content(["text"])
+        .raw_input(json!({"a": 1}))
+        .locations(None);
+    assert_eq!(
+        written(&v2::SessionUpdate::from(call)),
+        json!({"sessionUpdate": "tool_call_update", "toolCallId": "c", "title": "Edit", "kind": "edit",
+            "status": "_queued", "content": [{"type": "content", "content": {"type": "text", "text": "text"}}],
+            "rawInput": {"a": 1}, "locations": null})
+    );
+    let work = v2::BackgroundTerminal::new("t");
+    let idle = v2::IdleStateUpdate::new(v2::StopReason::EndTurn).background([work]);
+    assert_eq!(
+        written(&v2::SessionUpdate::from(v2::StateUpdate::from(idle))),
+        json!({"sessionUpdate": "state_update", "state": "idle", "stopReason": "end_turn",
+            "background": [{"type": "terminal", "terminalId": "t"}]})
+    );
+    let server = v2::McpServerStdio::new("x", "/bin/x").args(["-v"]);
+    let request = v2::NewSessionRequest::new("/work").mcp_servers([server]);
+    assert_eq!(
+        written(&request),
+        json!({"cwd": "/work", "mcpServers": [{"type": "stdio", "name": "x", "command": "/bin/x", "args": ["-v"]}]})
+    );
 }

@@ -20,14 +20,16 @@ object! {
     /// The state is unknown; the previous one is no longer confirmed.
     pub struct UnknownStateUpdate {
         optional {
-            /// All background work; absent if it is not reported (V2-36).
+            // V2-36
+            /// All background work; absent if it is not reported.
             background "background": Option<Vec<BackgroundWork>> [Lenient],
         }
     }
 }
 
 object! {
-    /// Announces or changes a child session. V2-17: absent members stay, `null` clears.
+    // V2-17
+    /// Announces or changes a child session. Absent members stay, `null` clears.
     pub struct SubagentUpdate {
         required {
             /// The child.
@@ -35,9 +37,9 @@ object! {
         }
         optional {
             /// A title to show.
-            title "title": Patch<String> [PatchLenient],
+            title "title": Patch<String> [PatchText],
             /// A description to show.
-            description "description": Patch<String> [PatchLenient],
+            description "description": Patch<String> [PatchText],
             /// Operations that the client may request.
             capabilities "capabilities": Patch<SubagentSessionCapabilities> [PatchLenient],
             /// Its state.
@@ -46,7 +48,8 @@ object! {
             cwd "cwd": Patch<String> [PatchStrict],
             /// Where else it may work.
             additional_directories "additionalDirectories": Patch<Vec<String>> [PatchStrict],
-            /// Custom metadata of extensions (`_meta`), patched by key (V2-18).
+            // V2-18
+            /// Custom metadata of extensions (`_meta`), patched by key.
             meta "_meta": Patch<Meta> [PatchMeta],
         }
         no_meta!
@@ -54,7 +57,8 @@ object! {
 }
 
 object! {
-    /// A message from one session to another. V2-17: absent members stay, `null` clears.
+    // V2-17
+    /// A message from one session to another. Absent members stay, `null` clears.
     pub struct SessionMessage {
         required {
             /// The message, as this session names it.
@@ -62,16 +66,17 @@ object! {
         }
         optional {
             /// The sender.
-            sender_session_id "senderSessionId": Patch<SessionId> [PatchLenient],
+            sender_session_id "senderSessionId": Patch<SessionId> [PatchText],
             /// The recipient.
-            recipient_session_id "recipientSessionId": Patch<SessionId> [PatchLenient],
+            recipient_session_id "recipientSessionId": Patch<SessionId> [PatchText],
             /// Its name in the sender's session.
-            sender_message_id "senderMessageId": Patch<MessageId> [PatchLenient],
+            sender_message_id "senderMessageId": Patch<MessageId> [PatchText],
             /// Its name in the recipient's session.
-            recipient_message_id "recipientMessageId": Patch<MessageId> [PatchLenient],
+            recipient_message_id "recipientMessageId": Patch<MessageId> [PatchText],
             /// The content.
             content "content": Patch<Vec<ContentBlock>> [PatchSkipInvalid],
-            /// Custom metadata of extensions (`_meta`), patched by key (V2-18).
+            // V2-18
+            /// Custom metadata of extensions (`_meta`), patched by key.
             meta "_meta": Patch<Meta> [PatchMeta],
         }
         no_meta!
