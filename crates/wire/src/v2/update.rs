@@ -29,7 +29,8 @@ object! {
 
 tagged! {
     // V2-21
-    /// One update of a session. Unlisted kinds are kept for relays and shown generically or not at all.
+    /// One update of a session. Unlisted kinds are kept for relays and shown generically or not at all. Large payloads
+    /// are boxed: most updates are pieces of text.
     pub enum SessionUpdate by "sessionUpdate" [no_from] {
         /// A piece of the user's message.
         UserMessageChunk(ContentChunk) = "user_message_chunk",
@@ -44,9 +45,9 @@ tagged! {
         /// A thought of the agent.
         AgentThought(AgentThought) = "agent_thought",
         /// The state.
-        StateUpdate(StateUpdate) = "state_update",
+        StateUpdate(Box<StateUpdate>) = "state_update",
         /// Content that is appended to a tool call.
-        ToolCallContentChunk(ToolCallContentChunk) = "tool_call_content_chunk",
+        ToolCallContentChunk(Box<ToolCallContentChunk>) = "tool_call_content_chunk",
         /// A tool call.
         ToolCallUpdate(Box<ToolCallUpdate>) = "tool_call_update",
         /// A terminal.
@@ -97,7 +98,7 @@ macro_rules! from_payloads {
 }
 
 from_payloads! {
-    UserMessage, AgentMessage, AgentThought, StateUpdate, ToolCallContentChunk, ToolCallUpdate(Box),
+    UserMessage, AgentMessage, AgentThought, StateUpdate(Box), ToolCallContentChunk(Box), ToolCallUpdate(Box),
     TerminalUpdate(Box), TerminalOutputChunk, PlanUpdate, AvailableCommandsUpdate, ConfigOptionUpdate,
     SessionInfoUpdate, UsageUpdate, Notice, CompactionUpdate(Box), CompactionSummaryChunk,
 }
@@ -171,11 +172,14 @@ mod tests {
     fn a_state_shares_the_object_of_its_update() {
         // shows V2-21
         let update = same(r#"{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}"#);
-        assert!(matches!(update, SessionUpdate::StateUpdate(StateUpdate::Idle(_))));
+        assert!(
+            matches!(update, SessionUpdate::StateUpdate(state) if matches!(*state, StateUpdate::Idle(_)))
+        );
         let text = r#"{"until":5,"sessionUpdate":"state_update","state":"_sleeping"}"#;
         let update: SessionUpdate = serde_json::from_str(text).unwrap();
         let again: SessionUpdate = serde_json::from_str(&serde_json::to_string(&update).unwrap()).unwrap();
-        let SessionUpdate::StateUpdate(StateUpdate::Other(state)) = again else { panic!("{again:?}") };
+        let SessionUpdate::StateUpdate(state) = again else { panic!("{again:?}") };
+        let StateUpdate::Other(state) = *state else { panic!("{state:?}") };
         assert_eq!((state.tag.as_str(), state.get("until")), ("_sleeping", Some(5)));
     }
 }
