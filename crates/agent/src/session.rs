@@ -1,10 +1,11 @@
 //! A session as the SDK sees it: opened, prompted and configured by the client.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use attache::agent::{self, OpenRequest, OpenedSession, OptionValue, Turn};
 use attache::wire::v1::{AvailableCommand, ModelId, NoticeSeverity, SessionConfigId, SessionModeId};
 use attache::{Error, Prompt, Result, StopReason};
+use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
 use crate::commands;
@@ -53,7 +54,7 @@ impl Session {
     async fn update_commands(&self) -> Result<()> {
         let commands = commands::available(&self.state);
         {
-            let mut known = self.commands.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut known = self.commands.lock();
             if *known == commands {
                 return Ok(());
             }

@@ -11,10 +11,10 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 use std::process::ExitStatus;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use attache_conn::process::Child;
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use crate::Role;
@@ -83,7 +83,7 @@ impl Recorder {
 
     /// Why the recording has stopped, if it has.
     pub fn failure(&self) -> Option<String> {
-        self.out.lock().unwrap_or_else(PoisonError::into_inner).failed.as_ref().map(ToString::to_string)
+        self.out.lock().failed.as_ref().map(ToString::to_string)
     }
 
     fn masked<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
@@ -101,7 +101,7 @@ impl Recorder {
     }
 
     fn write(&self, line: &str) {
-        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut out = self.out.lock();
         out.count += 1;
         if out.failed.is_none() {
             out.failed = out.file.write_all(format!("{line}\n").as_bytes()).err();
@@ -193,7 +193,7 @@ pub async fn relay(
 /// The client has closed its side: the agent finishes what it does, and is ended if it goes silent
 /// instead.
 async fn finish(received: &mut (impl Future<Output = io::Result<()>> + Unpin), recorder: &Recorder) {
-    let written = |recorder: &Recorder| recorder.out.lock().unwrap_or_else(PoisonError::into_inner).count;
+    let written = |recorder: &Recorder| recorder.out.lock().count;
     loop {
         let before = written(recorder);
         match tokio::time::timeout(SILENCE, &mut *received).await {

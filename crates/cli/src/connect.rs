@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use attache::client::{AgentHandle, Client};
 use attache::wire::v1::AuthMethod;
 use attache::{Command, Link, Meta};
+use parking_lot::Mutex;
 
 use crate::agents::{Address, AgentSpec, BUILTIN, builtin};
 use crate::args::nearest;
@@ -202,7 +203,7 @@ async fn link(
             };
             if let Some(on_stderr) = on_stderr {
                 command = command.on_stderr_line(move |line| {
-                    let mut on_stderr = on_stderr.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut on_stderr = on_stderr.lock();
                     on_stderr(line);
                 });
             }

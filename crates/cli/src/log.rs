@@ -4,11 +4,12 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{LazyLock, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{LazyLock, OnceLock};
 
 use attache::{Flow, Link};
 use attache_conn::private;
 use attache_host::secrets::Mask;
+use parking_lot::RwLock;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::prelude::*;
 
@@ -53,7 +54,9 @@ pub(crate) fn init(destination: Option<&Path>) -> Result<()> {
         }
         None => None,
     };
-    let layer = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(Mutex::new(MaskedWriter(file)));
+    let layer = tracing_subscriber::fmt::layer()
+        .with_ansi(false)
+        .with_writer(std::sync::Mutex::new(MaskedWriter(file)));
     // Fails only if there is a log already.
     let _ = tracing_subscriber::registry().with(filter).with(layer).try_init();
     Ok(())
@@ -66,7 +69,7 @@ pub(crate) fn file() -> Option<&'static Path> {
 
 /// Masks further values in all later events.
 pub(crate) fn mask_values(secrets: impl IntoIterator<Item = String>) {
-    let mut mask = MASK.write().unwrap_or_else(PoisonError::into_inner);
+    let mut mask = MASK.write();
     *mask = mask.clone().with(secrets);
 }
 
@@ -93,7 +96,7 @@ struct MaskedWriter(Option<File>);
 impl Write for MaskedWriter {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event);
-        let masked = MASK.read().unwrap_or_else(PoisonError::into_inner).text(&text).into_owned();
+        let masked = MASK.read().text(&text).into_owned();
         let _ = match &mut self.0 {
             Some(file) => file.write_all(masked.as_bytes()),
             // An event may quote the agent: a terminal gets it without control characters.

@@ -6,7 +6,7 @@
 //! - `args` reads the command line, `agents` knows agents, `credentials` keeps secrets, `session_store` conversations
 //! - `config` merges settings from files, environment and flags; `cx` is the context of a command
 //! - `connect` starts an agent; `client_services` provides files and terminals to it; `forms` asks the user
-//! - `auth`, `trust`, `model_setup`, `run` (prompts), `sessions`, `chat` and `commands` are what users call
+//! - `auth`, `trust`, `model_setup`, `run` (prompts), `sessions` and `chat` are what users call most; `commands` has the others
 //!
 //! What never happens here: foreign text reaches a terminal with its control characters; a prompt goes to a session that
 //! was not asked for; a project's settings allow more than the user's; a secret is printed; an agent is left running
@@ -20,27 +20,19 @@ mod agents;
 mod args;
 mod auth;
 mod chat;
-#[cfg(unix)]
-mod check;
 mod client_services;
 mod commands;
 mod config;
 mod connect;
 mod credentials;
 mod cx;
-#[cfg(unix)]
-mod demo;
-mod doctor;
 mod error;
 mod forms;
-mod import;
 mod lenient;
 mod log;
 mod model_setup;
 mod output;
 mod paths;
-mod permissions;
-mod recordings;
 mod run;
 mod runtime;
 mod session_store;
@@ -154,13 +146,13 @@ fn command(cx: &Cx) -> Result<()> {
         ["sessions", "delete"] => sessions::delete(cx),
         ["sessions", "fork"] => sessions::fork(cx),
         ["sessions", "prune"] => sessions::prune(cx),
-        ["permissions", "list"] => permissions::list(cx),
-        ["permissions", "revoke"] => permissions::revoke(cx),
-        ["permissions", "clear"] => permissions::clear(cx),
+        ["permissions", "list"] => commands::permissions::list(cx),
+        ["permissions", "revoke"] => commands::permissions::revoke(cx),
+        ["permissions", "clear"] => commands::permissions::clear(cx),
         #[cfg(unix)]
         ["agent"] => agent::agent(cx),
         #[cfg(unix)]
-        ["demo"] => demo::demo(cx),
+        ["demo"] => commands::demo::demo(cx),
         ["agents"] => commands::agents::list(cx),
         ["config", "show"] => commands::config::show(cx),
         ["config", "init"] => commands::config::init(cx),
@@ -169,20 +161,20 @@ fn command(cx: &Cx) -> Result<()> {
         ["trust", "list"] => trust::list(cx),
         ["trust", "add"] => trust::add(cx),
         ["trust", "remove"] => trust::remove(cx),
-        ["record"] => recordings::record(cx),
-        ["replay"] => recordings::replay(cx),
-        ["trace"] => recordings::trace(cx),
-        ["doctor"] => doctor::doctor(cx),
+        ["record"] => commands::recordings::record(cx),
+        ["replay"] => commands::recordings::replay(cx),
+        ["trace"] => commands::recordings::trace(cx),
+        ["doctor"] => commands::doctor::doctor(cx),
         #[cfg(unix)]
-        ["check", "agent"] => check::agent(cx),
+        ["check", "agent"] => commands::check::agent(cx),
         #[cfg(unix)]
-        ["check", "client"] => check::client(cx),
+        ["check", "client"] => commands::check::client(cx),
         #[cfg(unix)]
-        ["check", "trace"] => check::trace(cx),
+        ["check", "trace"] => commands::check::trace(cx),
         ["auth", "login"] => auth::login(cx),
         ["auth", "logout"] => auth::logout(cx),
         ["auth", "status"] => auth::status(cx),
-        ["import"] => import::import(cx),
+        ["import"] => commands::import::import(cx),
         ["registry", "list" | "search"] => commands::registry::list(cx),
         ["registry", "install"] => commands::registry::install(cx),
         ["registry", "update"] => commands::registry::update(cx),
@@ -224,9 +216,9 @@ fn hidden(paths: &Paths, arguments: &[String]) -> Option<ExitCode> {
         #[cfg(unix)]
         ["__owner"] => run::run_owner(paths),
         #[cfg(unix)]
-        ["check-bridge", socket] => check::bridge(socket),
+        ["check-bridge", socket] => commands::check::bridge(socket),
         #[cfg(unix)]
-        ["check-bridge", socket, words @ ..] => check::login(socket, words),
+        ["check-bridge", socket, words @ ..] => commands::check::login(socket, words),
         ["__complete", "agents"] => {
             known_agents(paths).iter().for_each(|name| Output::plain().row(name));
             Ok(())

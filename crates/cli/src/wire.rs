@@ -3,9 +3,10 @@
 //! The driver must not wait, so lines are buffered here until the turn takes them. Buffered lines count in the budget of the connection:
 //! while the turn is busy writing, the connection reads no further.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use attache::{Backlog, Flow};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 /// Where a connection puts its lines. Clones are the same place.
@@ -43,7 +44,7 @@ const KEEP: usize = 1 << 20;
 
 impl Wire {
     fn lock(&self) -> MutexGuard<'_, LineBuffer> {
-        self.0.buffer.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.buffer.lock()
     }
 
     /// Counts lines in the budget of this connection from now on. An earlier connection has ended.
@@ -62,7 +63,7 @@ impl Wire {
                 // Sessions are opened before prompts are sent; from then on no line is looked into.
                 looking = flow == Flow::In || !contains(line, b"\"session/prompt\"");
                 if let Some(id) = elsewhere(flow, line) {
-                    *wire.0.elsewhere.lock().unwrap_or_else(PoisonError::into_inner) = Some(id);
+                    *wire.0.elsewhere.lock() = Some(id);
                 }
             }
             let mut buffer = wire.lock();
@@ -77,7 +78,7 @@ impl Wire {
 
     /// The name of the session in the agent's own store, where it has one beside that of the protocol.
     pub(crate) fn agent_session(&self) -> Option<String> {
-        self.0.elsewhere.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.elsewhere.lock().clone()
     }
 
     /// Takes the lines that have gathered, in exchange for `lines`, which is emptied.

@@ -13,7 +13,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("crates/term/src/screen/", "draws frames from styled lines"),
     ("crates/term/src/device.rs", "switches raw mode"),
     ("crates/cli/src/chat/mod.rs", "hands stdout to the screen of the chat"),
-    ("crates/cli/src/check/bridge.rs", "carries the protocol between pipes"),
+    ("crates/cli/src/commands/check/bridge.rs", "carries the protocol between pipes"),
     ("crates/cli/src/run/owner.rs", "its stdout is a pipe to the command that started it, its stderr a log"),
     ("crates/cli/src/run/queue.rs", "its stderr is the log of a session's process"),
     (

@@ -1,9 +1,10 @@
 //! Questions of MCP servers to the user, while one of their tools runs.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use attache::agent::DetachedTurn;
 use attache::wire::v1::{CreateElicitationResponse, ElicitationSchema};
+use parking_lot::Mutex;
 use rmcp::handler::client::ClientHandler;
 use rmcp::model::{
     ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction, ErrorData, Implementation,
@@ -40,8 +41,8 @@ impl ActiveCalls {
         Some(call.turn.clone())
     }
 
-    fn calls(&self) -> std::sync::MutexGuard<'_, Vec<Call>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn calls(&self) -> parking_lot::MutexGuard<'_, Vec<Call>> {
+        self.0.lock()
     }
 }
 

@@ -1,7 +1,7 @@
 //! The models on offer, and how a name becomes a model.
 
 use std::path::Path;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 
 use super::http_model::{HttpModel, Timeouts};
 use super::provider::{Provider, Providers};
@@ -9,6 +9,7 @@ use super::script::Scripted;
 use super::settings::Settings;
 use super::{Api, Model, ModelInfo, catalog, discovery};
 use crate::http::Http;
+use parking_lot::RwLock;
 
 /// The models on offer. Clones are cheap and share their state.
 #[derive(Clone)]
@@ -59,9 +60,7 @@ impl Models {
             .filter(|provider| matches!(provider.api, Api::Chat | Api::Ollama))
             .collect();
         let found = discovery::models(&self.0.http, &asked, self.0.timeouts.discovery).await;
-        if let Ok(mut discovered) = self.0.discovered.write() {
-            *discovered = found;
-        }
+        *self.0.discovered.write() = found;
     }
 
     pub(crate) fn http(&self) -> &Http {
@@ -75,7 +74,7 @@ impl Models {
 
     /// The models to choose from: those of providers with a key, and discovered ones.
     pub fn list(&self) -> Vec<ModelInfo> {
-        let discovered = self.0.discovered.read().map(|found| found.clone()).unwrap_or_default();
+        let discovered = self.0.discovered.read().clone();
         let ready = self.0.providers.all().into_iter().filter(Provider::is_ready);
         ready
             .flat_map(|provider| {

@@ -1,10 +1,11 @@
 //! Providers of models, from settings, environment and client.
 
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Api, Key};
 use crate::http;
+use parking_lot::RwLock;
 
 /// A provider of models.
 #[derive(Debug, Clone)]
@@ -107,7 +108,7 @@ impl Providers {
 
     /// All providers, with disabled ones.
     pub fn all(&self) -> Vec<Provider> {
-        self.0.read().map(|all| all.clone()).unwrap_or_default()
+        self.0.read().clone()
     }
 
     /// The provider with this id.
@@ -117,7 +118,7 @@ impl Providers {
 
     /// Changes a provider. Returns whether it exists.
     pub fn change(&self, id: &str, change: impl FnOnce(&mut Provider)) -> bool {
-        let Ok(mut all) = self.0.write() else { return false };
+        let mut all = self.0.write();
         let found = all.iter_mut().find(|provider| provider.id == id);
         found.map(change).is_some()
     }

@@ -11,7 +11,7 @@ mod proposal;
 mod request;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use attache::agent::{ClientHandle, DocumentEvent, NextEdits};
@@ -23,6 +23,7 @@ use attache::wire::v1::{
     StartNesRequest, SuggestNesRequest, TextDocumentSyncKind,
 };
 use attache::{Error, Result};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::state::AgentState;
 use documents::Documents;
@@ -65,7 +66,7 @@ impl Suggestions {
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Editor>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sessions.lock()
     }
 }
 

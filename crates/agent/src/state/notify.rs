@@ -1,9 +1,10 @@
 //! Notifies open sessions when the list of models has changed.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use super::{AgentState, SessionState};
 use crate::model::{ModelInfo, Models};
+use parking_lot::Mutex;
 
 /// Notifies open sessions when the list of models has changed: by a login, a logout or the client's
 /// `providers/*` (CONF-16).
@@ -24,7 +25,7 @@ impl ModelChangeNotifier {
     /// Adds an open session.
     pub(crate) fn add(&self, session: &Arc<SessionState>) {
         let Some(inner) = &self.0 else { return };
-        let mut sessions = inner.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = inner.sessions.lock();
         if sessions.len() == sessions.capacity() {
             sessions.retain(|session| session.strong_count() > 0);
         }
@@ -50,7 +51,7 @@ impl Inner {
     async fn notify(&self) {
         let models = self.agent.models().await;
         let open: Vec<Arc<SessionState>> = {
-            let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+            let sessions = self.sessions.lock();
             sessions.iter().filter_map(Weak::upgrade).collect()
         };
         for session in open {

@@ -1,12 +1,13 @@
 //! State of one session.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use attache::agent::{OpenRequest, SessionHandle};
 use attache::{Error, Result};
 use attache_host::policy::Policy;
 use attache_host::trust::ProjectFiles;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
 use super::{AgentState, Choices};
@@ -96,7 +97,7 @@ impl SessionState {
 
     /// Locks the changing part. The guard is never held across an `await`.
     pub(crate) fn conversation(&self) -> MutexGuard<'_, Conversation> {
-        self.conversation.lock().unwrap_or_else(PoisonError::into_inner)
+        self.conversation.lock()
     }
 
     pub(crate) fn model(&self) -> Option<Arc<dyn Model>> {

@@ -21,11 +21,12 @@ mod undo;
 
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use attache_conn::private;
 use attache_host::secrets::Mask;
+use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
 
 pub use entry::{Change, Entry, FileState, Log, Logged, Mark};
@@ -265,7 +266,7 @@ impl Store {
 
     fn connection(&self) -> MutexGuard<'_, Connection> {
         // A panic rolled its transaction back, so the connection is usable.
-        self.0.connection.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.connection.lock()
     }
 }
 

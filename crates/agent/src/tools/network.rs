@@ -1,12 +1,13 @@
 //! The network of sandboxed commands: one proxy per session, which asks about every new host.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use attache::wire::v1::ToolKind;
 use attache_host::net::Reach;
 use attache_host::policy::{Destination, Effect};
 use attache_host::proxy::{self, Options, Proxy};
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::OnceCell;
 
@@ -29,7 +30,7 @@ impl CommandNetwork {
         let current = self.current.clone();
         let start = || async {
             let decide = move |to: proxy::Destination| {
-                let cx = current.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let cx = current.lock().clone();
                 async move {
                     match cx {
                         Some(cx) => ask(&cx, to).await,
@@ -42,14 +43,14 @@ impl CommandNetwork {
         let proxy = self.proxy.get_or_init(start).await.as_ref().map_err(Clone::clone)?;
         // An answer "once" covers one command.
         proxy.forget_decisions();
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(cx.clone());
+        *self.current.lock() = Some(cx.clone());
         Ok((Access(self), proxy.socket().to_owned()))
     }
 }
 
 impl Drop for Access<'_> {
     fn drop(&mut self) {
-        self.0.current.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.0.current.lock().take();
     }
 }
 

@@ -1,6 +1,6 @@
 //! `run`: a command line, in a terminal.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use attache::agent::block;
@@ -8,6 +8,7 @@ use attache::wire::v1::{Terminal, ToolCallContent, ToolKind};
 use attache_host::policy::{CommandLine, Confined, Effect, Run as RunEffect};
 use attache_host::sandbox::Network;
 use attache_host::shell;
+use parking_lot::Mutex;
 use serde_json::json;
 
 use super::network::CommandNetwork;
@@ -195,14 +196,14 @@ impl Command {
 impl CommandState {
     /// Runs a command that may change files, so that `/undo` can revert them.
     async fn recorded(&self, cx: &ToolContext, run: impl Future<Output = Result<Output>>) -> Result<Output> {
-        let last = self.last_snapshot.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let last = self.last_snapshot.lock().clone();
         let session = cx.session.clone();
         let before = blocking::run(move || {
             let roots = session.workspace.roots();
             session.store().snapshot(session.id(), roots, SnapshotLimits::default(), last.as_deref())
         });
         let before = Arc::new(before.await?);
-        *self.last_snapshot.lock().unwrap_or_else(PoisonError::into_inner) = Some(before.clone());
+        *self.last_snapshot.lock() = Some(before.clone());
         let output = run.await;
         let session = cx.session.clone();
         blocking::run(move || session.store().settle(session.id(), session.workspace.roots(), &before))

@@ -10,10 +10,10 @@ mod local;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use attache::agent::{DetachedTurn, Turn};
 use attache_host::policy::{FilePath, real_path};
+use parking_lot::Mutex;
 
 pub(crate) use commands::{CommandOutput, RunningCommand};
 
@@ -95,7 +95,7 @@ impl Workspace {
 
     /// Remembers that a file was read.
     pub(crate) fn mark_read(&self, path: &WorkspacePath) {
-        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = self.read.lock();
         if read.len() < MAX_REMEMBERED {
             read.insert(path.real.clone());
         }
@@ -104,7 +104,7 @@ impl Workspace {
     /// Whether the old text of a file may be read without another permission: it is inside, or was
     /// read before.
     pub(crate) fn can_read(&self, path: &WorkspacePath) -> bool {
-        path.inside || self.read.lock().unwrap_or_else(PoisonError::into_inner).contains(&path.real)
+        path.inside || self.read.lock().contains(&path.real)
     }
 
     /// Reads text from line `line` on, at most `limit` lines. FS-01: through the client if it

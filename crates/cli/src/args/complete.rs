@@ -152,7 +152,7 @@ fn fish() -> String {
             text,
             "complete -c attache -n '{none}' -a {} -d '{}'",
             command.name,
-            quote(command.about)
+            escape_single_quoted(command.about)
         );
         let inner: Vec<&str> = command.commands.iter().map(|command| command.name).collect();
         let inner = inner.join(" ");
@@ -164,7 +164,7 @@ fn fish() -> String {
                     text,
                     "complete -c attache -n '{seen}; and not __fish_seen_subcommand_from {inner}' -a {} -d '{}'",
                     sub.name,
-                    quote(sub.about)
+                    escape_single_quoted(sub.about)
                 );
                 fish_command(&mut text, &sub_seen, sub);
             }
@@ -197,7 +197,7 @@ fn fish_flag(text: &mut String, seen: &str, flag: &Flag) {
     if flag.value.is_some() {
         let _ = write!(text, " -r {}", fish_hint(flag.hint));
     }
-    let _ = writeln!(text, " -d '{}'", quote(flag.about));
+    let _ = writeln!(text, " -d '{}'", escape_single_quoted(flag.about));
 }
 
 fn fish_hint(hint: Hint) -> String {
@@ -212,7 +212,8 @@ fn fish_hint(hint: Hint) -> String {
     }
 }
 
-fn quote(text: &str) -> String {
+/// Escapes text between single quotes in fish and zsh.
+fn escape_single_quoted(text: &str) -> String {
     text.replace('\\', "\\\\").replace('\'', "\\'")
 }
 

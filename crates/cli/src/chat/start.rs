@@ -13,7 +13,7 @@ use super::saved_session::SavedSession;
 use super::traffic::Traffic;
 use super::{Opener, Setup};
 use crate::client_services::{ClientServices, TerminalOutputs};
-use crate::connect::{ConnectOptions, OnStderr, client, connect};
+use crate::connect::{OnStderr, client, connect};
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
 use crate::model_setup::Picked;
@@ -103,15 +103,8 @@ impl Starter<'_> {
             Box::new(move |line| drop(lines.try_send(line.to_owned())))
         });
         let stderr = StderrTail::new(self.mask.clone());
-        let options = ConnectOptions {
-            client: services.install(client, setup.fs, setup.terminal),
-            cwd: setup.cwd.clone(),
-            wire: self.wire.clone(),
-            on_stderr: Some(stderr.listen(on_stderr)),
-            timeout: setup.start_timeout,
-            credentials: setup.credentials.clone(),
-            must_authenticate: setup.must_authenticate,
-        };
+        let client = services.install(client, setup.fs, setup.terminal);
+        let options = setup.connect_options(client, self.wire.clone(), stderr.listen(on_stderr));
         let agent = connect(&setup.spec, options).await?;
         Ok(Connection { setup, agent, services, guard, stderr })
     }

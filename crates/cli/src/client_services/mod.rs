@@ -4,10 +4,11 @@
 
 pub(crate) mod terminals;
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use attache::client::Client;
 use attache_host::policy::{Answer, Notice, Policy, Question};
+use parking_lot::RwLock;
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use terminals::TerminalOutputs;
@@ -81,13 +82,12 @@ impl ClientServices {
 
     /// Replaces the policy.
     pub(crate) fn set(&self, policy: Policy) {
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) =
-            current(policy, &self.events, self.terminal_outputs.as_ref(), &self.sandbox);
+        *self.current.write() = current(policy, &self.events, self.terminal_outputs.as_ref(), &self.sandbox);
     }
 
     /// Returns the current policy.
     pub(crate) fn policy(&self) -> Arc<Policy> {
-        self.current.read().unwrap_or_else(PoisonError::into_inner).policy.clone()
+        self.current.read().policy.clone()
     }
 }
 
@@ -154,8 +154,8 @@ mod unix {
             client
         }
 
-        fn read(&self) -> std::sync::RwLockReadGuard<'_, Current> {
-            self.current.read().unwrap_or_else(PoisonError::into_inner)
+        fn read(&self) -> parking_lot::RwLockReadGuard<'_, Current> {
+            self.current.read()
         }
     }
 

@@ -1,8 +1,9 @@
 //! Output of commands in client terminals: the last lines are kept, the rest is counted.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 /// Bytes of lines that are kept; the oldest are dropped.
@@ -29,7 +30,7 @@ struct Inner {
 #[cfg_attr(not(unix), allow(dead_code, reason = "terminals are provided on Unix only"))]
 impl TerminalOutputs {
     pub(crate) fn lock(&self) -> MutexGuard<'_, Outputs> {
-        self.0.outputs.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.outputs.lock()
     }
 
     fn change(&self, number: u64, change: impl FnOnce(&mut TerminalOutput)) {

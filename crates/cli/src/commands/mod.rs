@@ -1,5 +1,13 @@
-//! Commands that only read or change what other modules keep.
+//! Commands that no other module uses.
 
 pub(crate) mod agents;
+#[cfg(unix)]
+pub(crate) mod check;
 pub(crate) mod config;
+#[cfg(unix)]
+pub(crate) mod demo;
+pub(crate) mod doctor;
+pub(crate) mod import;
+pub(crate) mod permissions;
+pub(crate) mod recordings;
 pub(crate) mod registry;

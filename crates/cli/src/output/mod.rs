@@ -264,3 +264,13 @@ fn failure_json(failure: &Failure, session: Option<&str>) -> Value {
     };
     json!({ "jsonrpc": "2.0", "id": null, "error": { "code": code, "message": message, "data": data } })
 }
+
+/// Formats a number of bytes: `12.3 MB`.
+pub(crate) fn bytes(count: u64) -> String {
+    match count {
+        0..1_000 => format!("{count} B"),
+        1_000..1_000_000 => format!("{:.1} kB", count as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", count as f64 / 1e6),
+        _ => format!("{:.2} GB", count as f64 / 1e9),
+    }
+}

@@ -60,15 +60,18 @@ async fn send_cancel(_cx: &Cx, _record: &Record) -> Result<bool> {
 pub(crate) fn set_mode(cx: &Cx) -> Result<()> {
     let mode = cx.args.word(0).unwrap_or_default().to_owned();
     let (record, SetResult { resumed, .. }) = change(cx, Setting::Mode(mode.clone()))?;
-    match cx.output.format {
-        Format::Json => {
-            let done = json!({ "action": "mode_set", "modeId": mode, "resumed": resumed });
-            cx.output.json(&with_identity(done, &record));
-        }
-        Format::Text => cx.output.line(format_args!("mode set: {mode}")),
-        Format::Quiet => cx.output.row(mode),
-    }
+    let done = json!({ "action": "mode_set", "modeId": mode, "resumed": resumed });
+    print_set(cx, &record, done, &format!("mode set: {mode}"), &mode);
     Ok(())
+}
+
+/// Prints a setting that was changed: as JSON, as a sentence, or only its value.
+fn print_set(cx: &Cx, record: &Record, json: Value, sentence: &str, value: &str) {
+    match cx.output.format {
+        Format::Json => cx.output.json(&with_identity(json, record)),
+        Format::Text => cx.output.line(sentence),
+        Format::Quiet => cx.output.row(value),
+    }
 }
 
 /// Sets an option.
@@ -76,31 +79,19 @@ pub(crate) fn set(cx: &Cx) -> Result<()> {
     let (key, value) = (cx.args.word(0).unwrap_or_default(), cx.args.word(1).unwrap_or_default());
     if key == "model" {
         let (record, SetResult { resumed, .. }) = change(cx, Setting::Model(value.to_owned()))?;
-        match cx.output.format {
-            Format::Json => {
-                let done = json!({ "action": "model_set", "modelId": value, "resumed": resumed });
-                cx.output.json(&with_identity(done, &record));
-            }
-            Format::Text => cx.output.line(format_args!("model set: {value}")),
-            Format::Quiet => cx.output.row(value),
-        }
+        let done = json!({ "action": "model_set", "modelId": value, "resumed": resumed });
+        print_set(cx, &record, done, &format!("model set: {value}"), value);
         return Ok(());
     }
     let (record, SetResult { resumed, options }) =
         change(cx, Setting::Option(key.to_owned(), value.to_owned()))?;
     let options_now = count(options.as_array().map_or(0, Vec::len) as u64, "option");
-    match cx.output.format {
-        Format::Json => cx.output.json(&with_identity(
-            json!({ "action": "config_set", "configId": key, "value": value, "resumed": resumed, "configOptions": options }),
-            &record,
-        )),
-        Format::Text => cx.output.line(format_args!("config set: {key}={value} ({options_now})")),
-        Format::Quiet => cx.output.row(value),
-    }
+    let done = json!({ "action": "config_set", "configId": key, "value": value, "resumed": resumed, "configOptions": options });
+    print_set(cx, &record, done, &format!("config set: {key}={value} ({options_now})"), value);
     Ok(())
 }
 
-/// Adds which session it was.
+/// Adds the ids of the session.
 fn with_identity(mut value: Value, record: &Record) -> Value {
     if let Some(object) = value.as_object_mut() {
         object.insert("acpxRecordId".to_owned(), json!(record.id));

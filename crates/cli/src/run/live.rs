@@ -11,9 +11,9 @@ use super::settings::{model_option, set_mode, set_model, set_option};
 use super::setup::SessionSetup;
 use super::tail::StderrTail;
 use crate::client_services::{ClientServices, GuardEvent};
-use crate::connect::{ConnectOptions, OnStderr, client, connect, explain_auth};
+use crate::connect::{OnStderr, client, connect, explain_auth};
 use crate::error::{Context as _, DetailCode, Failure, Result};
-use crate::session_store::Record;
+use crate::session_store::{Record, SystemPromptText};
 use crate::wire::Wire;
 
 /// A connection to an agent.
@@ -49,15 +49,7 @@ impl Connection {
         // Each prompt decides whether questions can be answered; the session outlives it.
         let client = client.elicitation_forms().elicitation_urls();
         let stderr = StderrTail::new(Mask::from_env().with(setup.secrets()));
-        let options = ConnectOptions {
-            client,
-            cwd: setup.cwd.clone(),
-            wire: Some(wire),
-            on_stderr: Some(stderr.listen(on_stderr)),
-            timeout: setup.start_timeout,
-            credentials: setup.credentials.clone(),
-            must_authenticate: setup.must_authenticate,
-        };
+        let options = setup.connect_options(client, Some(wire), stderr.listen(on_stderr));
         let agent = connect(&setup.spec, options).await?;
         Ok(Connection { setup, agent, services, guard, stderr })
     }
@@ -71,10 +63,10 @@ impl Connection {
     pub(crate) fn system_prompt(&self) -> Option<SystemPrompt> {
         self.agent.capabilities().session_capabilities.system_prompt.as_ref()?;
         let (mode, text) = match self.setup.system_prompt.as_ref()? {
-            Value::String(text) => (SystemPromptMode::Override, text.as_str()),
-            other => (SystemPromptMode::Append, other.get("append")?.as_str()?),
+            SystemPromptText::Replace(text) => (SystemPromptMode::Override, text),
+            SystemPromptText::Append { append } => (SystemPromptMode::Append, append),
         };
-        Some(SystemPrompt::new(mode, vec![ContentBlock::from(text)]))
+        Some(SystemPrompt::new(mode, vec![ContentBlock::from(text.as_str())]))
     }
 
     pub(crate) fn meta(&self) -> Result<Option<Meta>> {

@@ -6,7 +6,7 @@
 //! stale owners.
 
 use std::io::{self, Write as _};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -135,7 +135,7 @@ async fn do_job(worker: &mut Worker, job: Job, shared: &Arc<Shared>) {
             let result = if waiting {
                 let slot = running.control.clone();
                 let set = move |reach| {
-                    *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(reach);
+                    *slot.lock() = Some(reach);
                 };
                 // A signal cancels the prompt.
                 let tell = running.tell.clone();
@@ -273,9 +273,7 @@ async fn serve_prompt(
 
 async fn serve_set(setting: Setting, mut replies: Replies, shared: &Arc<Shared>) {
     // During a turn the agent is told at once: the turn borrows the session, but not its settings.
-    let control = shared
-        .current()
-        .and_then(|running| running.control.lock().unwrap_or_else(PoisonError::into_inner).clone());
+    let control = shared.current().and_then(|running| running.control.lock().clone());
     let Some(control) = control else {
         let _ = shared.jobs.send(Job::Set { setting, replies }).await;
         return;

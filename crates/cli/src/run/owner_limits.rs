@@ -86,38 +86,25 @@ impl OwnerLimits {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use attache_host::policy::{Mode, Unanswered};
+    use attache_host::policy::Mode;
     use serde_json::json;
 
     use super::*;
 
-    fn permits(mode: Mode) -> Permits {
-        Permits {
-            mode,
-            rules: None,
-            unanswered: Unanswered::Deny,
-            timeout: None,
-            max_turns: None,
-            max_tokens: None,
-            max_cost: None,
-            retries: 0,
-            answers: None,
-        }
-    }
-
     #[test]
     fn nothing_exceeds_what_the_owner_was_started_with() {
         for (own_rank, own) in Mode::CLIENT.into_iter().enumerate() {
-            let limits = OwnerLimits::new(permits(own));
+            let limits = OwnerLimits::new(Permits::of_mode(own));
             for (rank, wanted) in Mode::CLIENT.into_iter().enumerate() {
-                assert_eq!(limits.check_permits(&permits(wanted)).is_ok(), rank <= own_rank);
+                assert_eq!(limits.check_permits(&Permits::of_mode(wanted)).is_ok(), rank <= own_rank);
             }
         }
     }
 
     #[test]
     fn other_rules_are_more_also_if_they_are_none() {
-        let with = |rules: Option<&str>| Permits { rules: rules.map(str::to_owned), ..permits(Mode::ASK) };
+        let with =
+            |rules: Option<&str>| Permits { rules: rules.map(str::to_owned), ..Permits::of_mode(Mode::ASK) };
         let own = OwnerLimits::new(with(Some(r#"{"autoDeny":[{"path":".env"}]}"#)));
         assert!(own.check_permits(&with(Some(r#"{"autoDeny":[{"path":".env"}]}"#))).is_ok());
         for rules in [None, Some(r#"{"autoApprove":[{"tool":"edit"}]}"#)] {
@@ -130,7 +117,7 @@ mod tests {
     fn answers_can_be_left_out_and_not_changed() {
         let with = |answers: serde_json::Value| Permits {
             answers: answers.as_object().cloned(),
-            ..permits(Mode::ASK)
+            ..Permits::of_mode(Mode::ASK)
         };
         let own = OwnerLimits::new(with(json!({ "name": "x", "ok": true })));
         for fits in [json!(null), json!({}), json!({ "ok": true }), json!({ "name": "x", "ok": true })] {
@@ -139,12 +126,16 @@ mod tests {
         for other in [json!({ "ok": false }), json!({ "more": 1 })] {
             assert!(own.check_permits(&with(other.clone())).is_err(), "{other}");
         }
-        assert!(OwnerLimits::new(permits(Mode::ASK)).check_permits(&with(json!({ "ok": true }))).is_err());
+        assert!(
+            OwnerLimits::new(Permits::of_mode(Mode::ASK))
+                .check_permits(&with(json!({ "ok": true })))
+                .is_err()
+        );
     }
 
     #[test]
     fn a_process_beside_this_one_may_use_it() {
-        let limits = OwnerLimits::new(permits(Mode::ASK));
+        let limits = OwnerLimits::new(Permits::of_mode(Mode::ASK));
         assert!(limits.check_peer(Some(std::process::id())).is_ok());
         assert!(!cfg!(target_os = "linux") || limits.check_peer(None).is_err());
     }

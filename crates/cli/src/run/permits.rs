@@ -35,6 +35,22 @@ pub(crate) struct Permits {
 }
 
 impl Permits {
+    /// Creates the permissions of a mode, without limits.
+    #[cfg(test)]
+    pub(super) fn of_mode(mode: Mode) -> Permits {
+        Permits {
+            mode,
+            rules: None,
+            unanswered: Unanswered::Deny,
+            timeout: None,
+            max_turns: None,
+            max_tokens: None,
+            max_cost: None,
+            retries: 0,
+            answers: None,
+        }
+    }
+
     /// Reads flags and settings.
     pub(crate) fn new(cx: &Cx) -> Result<Permits> {
         let answers = cx

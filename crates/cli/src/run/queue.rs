@@ -3,10 +3,11 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Write as _};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use super::owner_limits::OwnerLimits;
@@ -119,7 +120,7 @@ impl Shared {
     }
 
     pub(super) fn prompts(&self) -> MutexGuard<'_, VecDeque<Running>> {
-        self.prompts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.prompts.lock()
     }
 
     /// The running prompt.
@@ -141,7 +142,7 @@ impl Shared {
 mod tests {
     use std::path::PathBuf;
 
-    use attache_host::policy::{Mode, Unanswered};
+    use attache_host::policy::Mode;
 
     use super::*;
     use crate::paths::Paths;
@@ -157,17 +158,7 @@ mod tests {
             data: dir.clone(),
             runtime: dir,
         };
-        let permits = Permits {
-            mode: Mode::ASK,
-            rules: None,
-            unanswered: Unanswered::Deny,
-            timeout: None,
-            max_turns: None,
-            max_tokens: None,
-            max_cost: None,
-            retries: 0,
-            answers: None,
-        };
+        let permits = Permits::of_mode(Mode::ASK);
         let ttl = watch::channel(Duration::ZERO).0;
         (Shared::new("s", jobs, ttl, Store::new(&paths), OwnerLimits::new(permits)), queue)
     }

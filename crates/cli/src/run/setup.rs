@@ -4,17 +4,19 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use attache::client::Client;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::mcp;
 use crate::agents::AgentSpec;
 use crate::client_services::Sandbox;
-use crate::connect::credentials;
+use crate::connect::{ConnectOptions, OnStderr, credentials};
 use crate::cx::Cx;
 use crate::error::{Failure, Result};
 use crate::paths::Paths;
-use crate::session_store::Record;
+use crate::session_store::{Record, SystemPromptText};
+use crate::wire::Wire;
 
 /// The parameters to start an agent and to start or restore a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,8 +26,7 @@ pub(crate) struct SessionSetup {
     pub(crate) directories: Vec<PathBuf>,
     /// As in the protocol.
     pub(crate) mcp_servers: Vec<Value>,
-    /// A text that replaces the agent's own, or `{"append": text}`.
-    pub(crate) system_prompt: Option<Value>,
+    pub(crate) system_prompt: Option<SystemPromptText>,
     pub(crate) allowed_tools: Option<Vec<String>>,
     pub(crate) max_turns: Option<u64>,
     pub(crate) model: Option<String>,
@@ -49,8 +50,10 @@ impl SessionSetup {
     pub(crate) fn of(cx: &Cx, spec: AgentSpec) -> Result<SessionSetup> {
         let settings = &cx.config.settings;
         let system_prompt = match (&cx.flags.system_prompt, &cx.flags.append_system_prompt) {
-            (Some(text), _) if !text.trim().is_empty() => Some(json!(text)),
-            (_, Some(text)) if !text.trim().is_empty() => Some(json!({ "append": text })),
+            (Some(text), _) if !text.trim().is_empty() => Some(SystemPromptText::Replace(text.clone())),
+            (_, Some(text)) if !text.trim().is_empty() => {
+                Some(SystemPromptText::Append { append: text.clone() })
+            }
             (None, None) => None,
             _ => return Err(Failure::usage("the system prompt is empty")),
         };
@@ -85,6 +88,24 @@ impl SessionSetup {
         self
     }
 
+    /// Returns the parameters to connect to the agent.
+    pub(crate) fn connect_options(
+        &self,
+        client: Client,
+        wire: Option<Wire>,
+        on_stderr: OnStderr,
+    ) -> ConnectOptions {
+        ConnectOptions {
+            client,
+            cwd: self.cwd.clone(),
+            wire,
+            on_stderr: Some(on_stderr),
+            timeout: self.start_timeout,
+            credentials: self.credentials.clone(),
+            must_authenticate: self.must_authenticate,
+        }
+    }
+
     /// The values to mask.
     pub(crate) fn secrets(&self) -> Vec<String> {
         let env = self.spec.env.iter().filter(|(name, _)| attache_host::secrets::is_secret_name(name));
@@ -101,7 +122,7 @@ impl SessionSetup {
     pub(crate) fn meta(&self, native_system_prompt: bool) -> Option<Value> {
         let mut meta = Map::new();
         if let Some(prompt) = self.system_prompt.as_ref().filter(|_| !native_system_prompt) {
-            meta.insert("systemPrompt".to_owned(), prompt.clone());
+            meta.insert("systemPrompt".to_owned(), json!(prompt));
         }
         let mut options = Map::new();
         if let Some(tools) = &self.allowed_tools {

@@ -9,10 +9,11 @@ use std::future::Future;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use attache_conn::private::user_id;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
@@ -325,7 +326,7 @@ struct OpenQuestion {
 
 impl Questions {
     fn lock(&self) -> MutexGuard<'_, OpenQuestion> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Opens a question and withdraws the one before.

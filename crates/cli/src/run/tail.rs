@@ -1,10 +1,11 @@
 //! The last lines of an agent's stderr, kept to explain its errors.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use attache_host::secrets::Mask;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::connect::OnStderr;
 
@@ -68,6 +69,6 @@ impl StderrTail {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<String>> {
-        self.0.lines.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lines.lock()
     }
 }

@@ -20,7 +20,7 @@ mod store;
 pub(crate) use archive::{export, import};
 pub(crate) use conversation::Message;
 pub(crate) use line::{HistoryLine, without_stamps};
-pub(crate) use record::Record;
+pub(crate) use record::{Record, SystemPromptText};
 pub(crate) use recorder::Recorder;
 pub(crate) use store::{Scope, Store, boundary};
 

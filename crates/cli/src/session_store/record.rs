@@ -1,4 +1,4 @@
-//! What is known of a session.
+//! The record of a session.
 
 use std::path::{Path, PathBuf};
 
@@ -9,19 +9,19 @@ use serde_json::{Map, Value};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Record {
-    /// Names the record; it stays when the agent's session is replaced.
+    /// The id of the record, which stays when the agent's session is replaced.
     #[serde(rename = "acpxRecordId")]
     pub(crate) id: String,
-    /// The agent's name for the session.
+    /// The agent's id of the session.
     #[serde(rename = "acpSessionId")]
     pub(crate) session_id: String,
-    /// The agent's name for it in its own store, if that is another one.
+    /// The agent's id in its own store, if that is another one.
     #[serde(rename = "agentSessionId")]
     pub(crate) agent_session: Option<String>,
-    /// What the agent is called here, if it is a known one.
+    /// The name of the agent, if it is a known one.
     #[serde(rename = "agentName")]
     pub(crate) agent: Option<String>,
-    /// How the agent is reached.
+    /// The agent's command or address.
     pub(crate) agent_command: String,
     pub(crate) cwd: PathBuf,
     #[serde(rename = "additionalDirectories", default, skip_serializing_if = "Vec::is_empty")]
@@ -35,29 +35,30 @@ pub(crate) struct Record {
     /// Turns so far.
     #[serde(default)]
     pub(crate) turns: u64,
-    /// It came from elsewhere: the agent must find it, a new one would not be the same.
+    /// Whether it was imported: the agent must find it, because a new one would not be the same.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) imported: bool,
     /// Whether the agent can find it again. Unknown before the agent was asked.
     pub(crate) restorable: Option<bool>,
-    /// What the user has set, to be set again when the agent has been restarted.
+    /// Settings of the user, applied again when the agent is restarted.
     #[serde(rename = "desiredModeId")]
     pub(crate) mode: Option<String>,
     #[serde(rename = "desiredModelId")]
     pub(crate) model: Option<String>,
     #[serde(rename = "desiredConfigOptions", default, skip_serializing_if = "Map::is_empty")]
     pub(crate) options: Map<String, Value>,
-    /// What the agent says is set now, and what it offers.
+    /// Settings and models that the agent reports.
     #[serde(rename = "currentModeId")]
     pub(crate) current_mode: Option<String>,
     #[serde(rename = "currentModelId")]
     pub(crate) current_model: Option<String>,
     #[serde(rename = "availableModels", default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) models: Vec<String>,
-    /// What the session was started with.
-    pub(crate) system_prompt: Option<Value>,
+    /// Parameters that the session was started with.
+    #[serde(default, deserialize_with = "crate::lenient::lenient")]
+    pub(crate) system_prompt: Option<SystemPromptText>,
     pub(crate) allowed_tools: Option<Vec<String>>,
-    /// The agent's process, and how the last one ended.
+    /// The agent's process, and the end of the last one.
     pub(crate) pid: Option<u32>,
     pub(crate) agent_started_at: Option<String>,
     #[serde(rename = "lastAgentExitCode")]
@@ -71,6 +72,16 @@ pub(crate) struct Record {
     /// Members that a newer version wrote.
     #[serde(flatten)]
     pub(super) rest: Map<String, Value>,
+}
+
+/// The system prompt of a session. In JSON a text, or `{"append": text}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum SystemPromptText {
+    /// Replaces the agent's own.
+    Replace(String),
+    /// Is added to the agent's own.
+    Append { append: String },
 }
 
 impl Record {
@@ -90,12 +101,12 @@ impl Record {
         self.closed_at.is_some()
     }
 
-    /// How people call it: its name, or `cwd`.
+    /// The name for people: its name, or `cwd`.
     pub(crate) fn label(&self) -> &str {
         self.name.as_deref().unwrap_or("cwd")
     }
 
-    /// `None` if it is not a record.
+    /// Reads a record; `None` if a member is missing.
     pub(crate) fn from_json(mut value: Value) -> Option<Record> {
         value.as_object_mut()?.remove("closed");
         serde_json::from_value(value).ok()
@@ -118,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_comes_back_as_it_was_also_what_this_version_does_not_know() {
+    fn a_record_round_trips_with_unknown_members() {
         let mut record = Record::new("s-1", "agent --acp", Path::new("/work"), "2026-11-15T10:00:00.000Z");
         record.name = Some("api".to_owned());
         record.options.insert("effort".to_owned(), json!("high"));

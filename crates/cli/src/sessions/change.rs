@@ -9,7 +9,7 @@ use super::start::{note, with_agent};
 use super::{find, result};
 use crate::cx::{Cx, absolute};
 use crate::error::{DetailCode, Failure, Result};
-use crate::output::{Format, count as plural};
+use crate::output::{Format, bytes, count as plural};
 use crate::run::SessionSetup;
 use crate::runtime::runtime;
 use crate::session_store::{self, Record, Scope, Store};
@@ -164,15 +164,6 @@ pub(crate) fn prune(cx: &Cx) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn bytes(count: u64) -> String {
-    match count {
-        0..1024 => format!("{count} B"),
-        1024..1_048_576 => format!("{:.1} KB", count as f64 / 1024.0),
-        1_048_576..1_073_741_824 => format!("{:.1} MB", count as f64 / 1_048_576.0),
-        _ => format!("{:.1} GB", count as f64 / 1_073_741_824.0),
-    }
 }
 
 /// Writes a session to a file.

@@ -3,10 +3,10 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use attache::wire::v1::SessionId;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::memory::private;
@@ -50,12 +50,12 @@ impl Audit {
 
     /// The first error, if there was one.
     pub fn error(&self) -> Option<String> {
-        self.error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.error.lock().clone()
     }
 
     pub(super) fn fail(&self, error: String) {
         tracing::warn!(error, "audit log");
-        self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.error.lock().get_or_insert(error);
     }
 
     pub(super) fn write(&self, entry: &Entry<'_>) {
@@ -64,7 +64,7 @@ impl Audit {
         let Some(log) = &self.log else { return };
         let mut line = entry.to_line(SystemTime::now());
         line.push('\n');
-        if let Err(error) = log.lock().unwrap_or_else(PoisonError::into_inner).append(&line) {
+        if let Err(error) = log.lock().append(&line) {
             self.fail(format!("cannot write the audit log: {error}"));
         }
     }

@@ -1,10 +1,9 @@
 //! The decision about a request.
 
-use std::sync::{MutexGuard, PoisonError};
-
 use attache::wire::v1::{
     PermissionOption, PermissionOptionId, PermissionOptionKind, RequestPermissionRequest, SessionId, ToolKind,
 };
+use parking_lot::MutexGuard;
 
 use super::audit::{Entry, Outcome};
 use super::effect::Fingerprint;
@@ -361,7 +360,7 @@ impl Policy {
     }
 
     fn grants(&self) -> MutexGuard<'_, std::collections::HashMap<SessionId, Grants>> {
-        self.grants.lock().unwrap_or_else(PoisonError::into_inner)
+        self.grants.lock()
     }
 
     fn record(
@@ -402,7 +401,7 @@ impl Policy {
         remembered: Option<String>,
     ) {
         {
-            let mut tally = self.direct.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut tally = self.direct.lock();
             let is_read = effects.iter().all(|effect| match effect {
                 Effect::Read(_) => true,
                 Effect::Run(run) => run.confined == Confined::ReadOnly,

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use attache::wire::v1::SessionId;
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 
 use super::{Effect, Scope};
@@ -138,7 +138,7 @@ impl Memory {
 
     /// Remembers an answer until the session ends.
     pub(super) fn remember_for_session(&self, session: &SessionId, scope: &Scope) {
-        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = self.sessions.lock();
         let scopes = sessions.entry(session.clone()).or_default();
         if !scopes.contains(scope) && scopes.len() < MOST_PER_SESSION {
             scopes.push(scope.clone());
@@ -147,12 +147,12 @@ impl Memory {
 
     /// Forgets the answers of a session.
     pub fn end_session(&self, session: &SessionId) {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).remove(session);
+        self.sessions.lock().remove(session);
     }
 
     /// The scope that allows this effect in a session.
     pub(super) fn recall_for_session(&self, session: &SessionId, effect: &Effect) -> Option<Scope> {
-        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let sessions = self.sessions.lock();
         sessions.get(session)?.iter().find(|scope| scope.covers(effect)).cloned()
     }
 
@@ -168,7 +168,7 @@ impl Memory {
     }
 
     fn lock(&self) -> MutexGuard<'_, Cache> {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cache.lock()
     }
 
     /// Reads the file again if it has changed, so that an answer revoked by another process no longer counts.

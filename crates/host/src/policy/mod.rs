@@ -36,10 +36,11 @@ mod scope;
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use attache::wire::v1::{PermissionOptionId, SessionId};
+use parking_lot::{Mutex, RwLock};
 
 pub use audit::Audit;
 pub use command::{CommandLine, is_harmless_variable, quote};
@@ -347,12 +348,12 @@ impl Policy {
 
     /// The mode.
     pub fn mode(&self) -> Mode {
-        *self.mode.read().unwrap_or_else(std::sync::PoisonError::into_inner)
+        *self.mode.read()
     }
 
     /// Switches the mode.
     pub fn set_mode(&self, mode: Mode) {
-        *self.mode.write().unwrap_or_else(std::sync::PoisonError::into_inner) = mode;
+        *self.mode.write() = mode;
     }
 
     /// The directories of the session.
@@ -383,7 +384,7 @@ impl Policy {
     /// Counts of what the agent has done, or tried to do, without asking since this policy was made. Reading counts only where it was
     /// denied, and permissions that were given before do not count again.
     pub fn direct(&self) -> Tally {
-        *self.direct.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        *self.direct.lock()
     }
 
     /// The first error of the audit log, if there was one.

@@ -5,9 +5,10 @@ use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 
@@ -71,14 +72,14 @@ impl Decisions {
     }
 
     pub(super) fn forget(&self) {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.known.lock().clear();
     }
 
     /// Waits for the answer about a destination. Connections to the same one wait for the same answer.
     async fn require(&self, destination: &Destination) -> Result<(), Refusal> {
         let key = (destination.host.clone(), destination.port, destination.reach);
         let cell = {
-            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut known = self.known.lock();
             if known.len() >= MOST_DECISIONS && !known.contains_key(&key) {
                 known.retain(|_, cell| !cell.initialized());
             }

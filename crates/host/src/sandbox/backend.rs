@@ -3,9 +3,9 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 
 use super::{Confinement, Network, View};
+use parking_lot::Mutex;
 
 /// The environment variable that selects a backend: `bubblewrap`, `namespaces`, `landlock`, `seatbelt` or `none`. It is meant
 /// for tests. Only [`Backend::detect`] reads it, in the process that builds command lines; a confined process inherits no
@@ -73,7 +73,7 @@ impl Backend {
     /// result is kept for the life of the process. Blocks for some milliseconds the first time.
     pub fn detect(own_program: &Path) -> Option<Backend> {
         static PROBED: Mutex<Vec<(PathBuf, Option<Backend>)>> = Mutex::new(Vec::new());
-        let mut probed = PROBED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut probed = PROBED.lock();
         if let Some((_, found)) = probed.iter().find(|(program, _)| program == own_program) {
             return *found;
         }

@@ -3,7 +3,7 @@
 
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr;
@@ -41,10 +41,7 @@ struct Change {
 }
 
 fn owned(result: c_long) -> io::Result<OwnedFd> {
-    let fd = result as c_int;
-    checked(fd)?;
-    // SAFETY: the kernel has just made this descriptor for us.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    super::owned(result as c_int)
 }
 
 /// Copies the mount that an open file or directory is on, from that place on, with all mounts below it. A link is copied itself.
@@ -142,10 +139,21 @@ pub(crate) fn open_place(base: BorrowedFd<'_>, path: &Path) -> io::Result<OwnedF
     let path = path.strip_prefix("/").unwrap_or(path);
     let path = if path.as_os_str().is_empty() { OsStr::new(".") } else { path.as_os_str() };
     let path = CString::new(path.as_bytes())?;
+    let resolve = libc::RESOLVE_NO_SYMLINKS | libc::RESOLVE_NO_MAGICLINKS | libc::RESOLVE_BENEATH;
+    open_path(base, &path, libc::O_NOFOLLOW, resolve)
+}
+
+/// Opens a path relative to `base` as a place, with these flags and restrictions.
+pub(super) fn open_path(
+    base: BorrowedFd<'_>,
+    path: &CStr,
+    flags: c_int,
+    resolve: u64,
+) -> io::Result<OwnedFd> {
     // SAFETY: `open_how` is plain data.
     let mut how: libc::open_how = unsafe { std::mem::zeroed() };
-    how.flags = (libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC) as u64;
-    how.resolve = libc::RESOLVE_NO_SYMLINKS | libc::RESOLVE_NO_MAGICLINKS | libc::RESOLVE_BENEATH;
+    how.flags = (libc::O_PATH | libc::O_CLOEXEC | flags) as u64;
+    how.resolve = resolve;
     // SAFETY: path and structure live across the call; the size is that of the structure.
     owned(unsafe {
         libc::syscall(

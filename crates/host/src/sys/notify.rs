@@ -74,23 +74,8 @@ pub(crate) fn answer(listener: BorrowedFd<'_>, question: &Question, result: Resu
 
 /// Opens a path as the caller of a system call would: relative to `base`, but through no magic link. It is good for a place only.
 pub(crate) fn open_for(base: BorrowedFd<'_>, path: &std::ffi::CStr, follow: bool) -> io::Result<OwnedFd> {
-    // SAFETY: `open_how` is plain data.
-    let mut how: libc::open_how = unsafe { mem::zeroed() };
-    how.flags = (libc::O_PATH | libc::O_CLOEXEC | if follow { 0 } else { libc::O_NOFOLLOW }) as u64;
-    how.resolve = libc::RESOLVE_NO_MAGICLINKS;
-    // SAFETY: path and structure live across the call; the size is that of the structure.
-    let fd = unsafe {
-        libc::syscall(
-            libc::SYS_openat2,
-            base.as_raw_fd(),
-            path.as_ptr(),
-            &raw const how,
-            size_of::<libc::open_how>(),
-        )
-    } as c_int;
-    checked(fd)?;
-    // SAFETY: the kernel has just made this descriptor for us.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    let flags = if follow { 0 } else { libc::O_NOFOLLOW };
+    super::mount::open_path(base, path, flags, libc::RESOLVE_NO_MAGICLINKS)
 }
 
 /// Sets the times of last access and modification, in seconds and nanoseconds.

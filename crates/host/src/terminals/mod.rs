@@ -16,7 +16,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
 
 use attache::client::{RequestContext, Terminal, Terminals};
@@ -25,6 +25,7 @@ use attache::wire::v1::{
 };
 use attache::{Error, Result, code};
 use attache_conn::process::{Command, PtyChild, PtyEvent};
+use parking_lot::{Mutex, MutexGuard};
 
 use self::created::ProtectedFiles;
 use self::launch::Launch;
@@ -390,7 +391,7 @@ impl PtyTerminals {
 impl Proxies {
     /// Returns the proxy of a session, which is started with its first command.
     fn of(&self, session: Option<&SessionId>, guard: &Guard) -> Result<Arc<Proxy>> {
-        let mut proxies = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut proxies = self.0.lock();
         if let Some(proxy) = proxies.get(&session.cloned()) {
             return Ok(proxy.clone());
         }
@@ -455,7 +456,7 @@ struct Shared {
 
 impl Shared {
     fn ring(&self) -> MutexGuard<'_, Ring> {
-        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ring.lock()
     }
 
     fn push(&self, bytes: &[u8]) {

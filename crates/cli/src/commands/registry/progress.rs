@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use attache_registry::Event;
 
-use crate::output::{Format, Output, StatusLine};
+use crate::output::{Format, Output, StatusLine, bytes};
 
 /// Time between two pictures of the bar.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -78,16 +78,6 @@ fn line(name: &str, done: u64, total: Option<u64>, time: Duration) -> String {
             format!("[{bar}] {:3.0}% {} of {} {speed}  {name}", part * 100.0, bytes(done), bytes(total))
         }
         None => format!("{} {speed}  {name}", bytes(done)),
-    }
-}
-
-/// `12.3 MB`
-fn bytes(count: u64) -> String {
-    match count {
-        0..1_000 => format!("{count} B"),
-        1_000..1_000_000 => format!("{:.1} kB", count as f64 / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.1} MB", count as f64 / 1e6),
-        _ => format!("{:.2} GB", count as f64 / 1e9),
     }
 }
 

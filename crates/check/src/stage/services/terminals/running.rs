@@ -2,10 +2,11 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use attache_conn::process::{ChildGuard, Command};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 
@@ -43,7 +44,7 @@ impl Running {
     }
 
     pub(super) fn output(&self) -> String {
-        let bytes = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = self.output.lock();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
@@ -77,7 +78,7 @@ fn prepared(command: &str, args: &[String]) -> Command {
 }
 
 fn push(output: &Mutex<Vec<u8>>, bytes: &[u8]) {
-    let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut output = output.lock();
     output.extend_from_slice(bytes);
     let over = output.len().saturating_sub(KEPT);
     output.drain(..over);

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::agents::split;
+use crate::lenient::lenient;
 
 /// The settings of another program.
 #[derive(Debug, Default)]
@@ -43,29 +45,97 @@ fn slug(name: &str) -> String {
     if slug.is_empty() { "agent".to_owned() } else { slug.to_owned() }
 }
 
+/// The settings of an editor.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct EditorSettings {
+    #[serde(deserialize_with = "lenient")]
+    agent_servers: Option<Map<String, Value>>,
+    #[serde(deserialize_with = "lenient")]
+    context_servers: Option<Map<String, Value>>,
+}
+
+/// An agent in one of the ways in which they are written: a program with arguments, a line, a list,
+/// an object.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct AgentEntry {
+    #[serde(rename = "type", deserialize_with = "lenient")]
+    kind: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    command: Option<CommandEntry>,
+    argv: Value,
+    args: Value,
+    #[serde(deserialize_with = "lenient")]
+    env: Option<Map<String, Value>>,
+    #[serde(deserialize_with = "lenient")]
+    default_mode: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    default_model: Option<String>,
+    /// Members that are not imported.
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
+
+/// The `command` of an agent or an MCP server.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum CommandEntry {
+    Text(String),
+    Object(Box<CommandObject>),
+}
+
+/// A command as an object of its own, as in older settings.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct CommandObject {
+    #[serde(alias = "command", deserialize_with = "lenient")]
+    path: Option<String>,
+    argv: Value,
+    args: Value,
+    env: Value,
+}
+
+/// An MCP server of Zed: a program or an address.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ContextServer {
+    #[serde(deserialize_with = "lenient")]
+    enabled: Option<bool>,
+    #[serde(alias = "path", deserialize_with = "lenient")]
+    command: Option<CommandEntry>,
+    args: Value,
+    env: Value,
+    url: Value,
+    headers: Value,
+}
+
 /// `agent_servers` of Zed and of JetBrains. Zed has agents without a command too: its own, and
 /// those of registries and extensions.
 pub(super) fn agent_servers(settings: &Value, program: &str) -> Imported {
-    let mut imported = Imported { mcp_servers: context_servers(settings), ..Imported::default() };
-    let Some(servers) = settings.get("agent_servers").and_then(Value::as_object) else { return imported };
-    for (name, server) in servers {
-        let Some(server) = server.as_object() else {
+    let settings = EditorSettings::deserialize(settings).unwrap_or_default();
+    let mcp_servers =
+        settings.context_servers.unwrap_or_default().iter().filter_map(context_server).collect();
+    let mut imported = Imported { mcp_servers, ..Imported::default() };
+    for (name, server) in settings.agent_servers.unwrap_or_default() {
+        let Ok(server) = AgentEntry::deserialize(&server) else {
             imported.notes.push(format!("`{name}` is skipped: it is not an object"));
             continue;
         };
-        let kind = server.get("type").and_then(Value::as_str).unwrap_or("custom");
+        let kind = server.kind.as_deref().unwrap_or("custom");
         if kind == "registry" {
             imported.notes.push(format!("`{name}` comes from the registry: attache registry install {name}"));
             continue;
         }
-        match agent(name, server) {
+        let is_known = kind == "custom" && server.command.is_some();
+        let more: Vec<String> = server.rest.keys().cloned().collect();
+        match agent(&name, server) {
             Ok(agent) => imported.agents.push(agent),
-            Err(_) if kind != "custom" || !server.contains_key("command") => {
+            Err(_) if !is_known => {
                 imported.notes.push(format!("`{name}` is skipped: only {program} knows its command"));
             }
-            Err(what) => imported.notes.push(format!("`{name}` is skipped: {what}")),
+            Err(reason) => imported.notes.push(format!("`{name}` is skipped: {reason}")),
         }
-        let more: Vec<&str> = server.keys().map(String::as_str).filter(|key| !KNOWN.contains(key)).collect();
         if !more.is_empty() {
             imported.notes.push(format!("{} of `{name}` is not imported", more.join(", ")));
         }
@@ -73,89 +143,62 @@ pub(super) fn agent_servers(settings: &Value, program: &str) -> Imported {
     imported
 }
 
-const KNOWN: &[&str] = &["type", "command", "args", "env", "default_mode", "default_model"];
-
-/// `context_servers` of Zed: MCP servers by name, a program or an address. Those of extensions are
-/// known to Zed alone.
-fn context_servers(settings: &Value) -> Vec<Value> {
-    let mut servers = Vec::new();
-    for (name, server) in settings.get("context_servers").and_then(Value::as_object).into_iter().flatten() {
-        let Some(server) = server.as_object() else { continue };
-        if server.get("enabled") == Some(&Value::Bool(false)) {
-            continue;
+/// Returns an MCP server as in the protocol. `None` if it is disabled, or known to Zed alone.
+fn context_server((name, server): (&String, &Value)) -> Option<Value> {
+    let server = ContextServer::deserialize(server).ok().filter(|server| server.enabled != Some(false))?;
+    let members = match (server.url, server.command) {
+        (url, _) if !url.is_null() => vec![("url", url), ("headers", server.headers)],
+        (_, Some(CommandEntry::Text(program))) => {
+            vec![("command", program.into()), ("args", server.args), ("env", server.env)]
         }
-        // Older settings have the command as an object of its own.
-        let command = match server.get("command") {
-            Some(Value::Object(command)) => command,
-            _ => server,
-        };
-        let program = command.get("path").or_else(|| command.get("command")).filter(|it| it.is_string());
-        let keys = match (server.get("url"), program) {
-            (Some(url), _) => [("url", Some(url)), ("headers", server.get("headers"))].to_vec(),
-            (None, Some(program)) => {
-                [("command", Some(program)), ("args", command.get("args")), ("env", command.get("env"))]
-                    .to_vec()
-            }
-            (None, None) => continue,
-        };
-        let mut entry = Map::from_iter([("name".to_owned(), Value::String(name.clone()))]);
-        for (key, value) in keys {
-            if let Some(value) = value.filter(|value| !value.is_null()) {
-                entry.insert(key.to_owned(), value.clone());
-            }
+        (_, Some(CommandEntry::Object(command))) => {
+            vec![("command", command.path?.into()), ("args", command.args), ("env", command.env)]
         }
-        servers.push(Value::Object(entry));
-    }
-    servers
+        _ => return None,
+    };
+    let members = members.into_iter().filter(|(_, value)| !value.is_null());
+    let mut entry = Map::from_iter(members.map(|(key, value)| (key.to_owned(), value)));
+    entry.insert("name".to_owned(), Value::String(name.clone()));
+    Some(Value::Object(entry))
 }
 
-/// A command in one of the ways in which they are written: a program with arguments, a line, a
-/// list, an object.
-fn agent(name: &str, entry: &Map<String, Value>) -> Result<ImportedAgent, String> {
-    if let Some(Value::Object(inner)) = entry.get("command") {
-        let mut flat = inner.clone();
-        if let Some(path) = inner.get("path") {
-            flat.insert("command".to_owned(), path.clone());
+/// Returns the words of a list; `None` if there is none.
+fn texts(key: &str, value: Value) -> Result<Option<Vec<String>>, String> {
+    serde_json::from_value(value).map_err(|_| format!("`{key}` is not a list of texts"))
+}
+
+fn agent(name: &str, entry: AgentEntry) -> Result<ImportedAgent, String> {
+    let (command, argv, args, variables) = match entry.command {
+        Some(CommandEntry::Object(command)) => {
+            let CommandObject { path, argv, args, env } = *command;
+            (path, argv, args, env.as_object().cloned().unwrap_or_default())
         }
-        return agent(name, &flat);
-    }
-    let texts = |key: &str| -> Result<Option<Vec<String>>, String> {
-        match entry.get(key) {
-            None | Some(Value::Null) => Ok(None),
-            Some(Value::Array(items)) => {
-                let words: Option<Vec<String>> =
-                    items.iter().map(|item| item.as_str().map(str::to_owned)).collect();
-                words.map(Some).ok_or_else(|| format!("`{key}` is not a list of texts"))
-            }
-            Some(_) => Err(format!("`{key}` is not a list of texts")),
+        Some(CommandEntry::Text(command)) => {
+            (Some(command), entry.argv, entry.args, entry.env.unwrap_or_default())
         }
+        None => (None, entry.argv, entry.args, entry.env.unwrap_or_default()),
     };
-    let argv = match (texts("argv")?, entry.get("command").and_then(Value::as_str), texts("args")?) {
+    let argv = match (texts("argv", argv)?, command, texts("args", args)?) {
         (Some(argv), _, _) => argv,
-        (None, Some(command), Some(args)) => std::iter::once(command.to_owned()).chain(args).collect(),
+        (None, Some(command), Some(args)) => std::iter::once(command).chain(args).collect(),
         // A path may contain blanks; anything but an existing file is a command line.
-        (None, Some(command), None) if std::path::Path::new(command).exists() => vec![command.to_owned()],
-        (None, Some(command), None) => split(command).map_err(|failure| failure.message)?,
+        (None, Some(command), None) if std::path::Path::new(&command).exists() => vec![command],
+        (None, Some(command), None) => split(&command).map_err(|failure| failure.message)?,
         (None, None, _) => return Err("it has no command".to_owned()),
     };
     if argv.first().is_none_or(String::is_empty) {
         return Err("its command is empty".to_owned());
     }
     let mut env = BTreeMap::new();
-    for (key, value) in entry.get("env").and_then(Value::as_object).into_iter().flatten() {
-        let value = value.as_str().ok_or_else(|| format!("the variable `{key}` is not a text"))?;
-        env.insert(key.clone(), value.to_owned());
+    for (key, value) in variables {
+        let Value::String(value) = value else {
+            return Err(format!("the variable `{key}` is not a text"));
+        };
+        env.insert(key, value);
     }
     let argv =
         argv.into_iter().enumerate().map(|(at, word)| if at == 0 { expand(&word) } else { word }).collect();
-    let said = |key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
-    Ok(ImportedAgent {
-        name: slug(name),
-        argv,
-        env,
-        mode: said("default_mode"),
-        model: said("default_model"),
-    })
+    Ok(ImportedAgent { name: slug(name), argv, env, mode: entry.default_mode, model: entry.default_model })
 }
 
 /// `~/bin/agent` with the home directory.
@@ -174,15 +217,15 @@ pub(super) fn acpx(settings: &Value) -> Imported {
             "agents" => {
                 for (name, entry) in value.as_object().into_iter().flatten() {
                     let entry = match entry {
-                        Value::String(line) => {
-                            Map::from_iter([("command".to_owned(), Value::String(line.clone()))])
-                        }
-                        Value::Object(entry) => entry.clone(),
-                        _ => Map::new(),
+                        Value::String(line) => AgentEntry {
+                            command: Some(CommandEntry::Text(line.clone())),
+                            ..AgentEntry::default()
+                        },
+                        entry => AgentEntry::deserialize(entry).unwrap_or_default(),
                     };
-                    match agent(name, &entry) {
+                    match agent(name, entry) {
                         Ok(agent) => imported.agents.push(agent),
-                        Err(what) => imported.notes.push(format!("`{name}` is skipped: {what}")),
+                        Err(reason) => imported.notes.push(format!("`{name}` is skipped: {reason}")),
                     }
                 }
             }

@@ -1,10 +1,11 @@
 //! The output of the demo.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use attache::client::Event;
 use attache::wire::v1::{PlanEntryStatus, SessionUpdate, ToolCallContent, ToolCallStatus, ToolCallUpdate};
 use attache_host::terminals::TerminalEvent;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::output::{Channel, Document, Mark, Output};
 use attache_term::render::style::Line;
@@ -32,7 +33,7 @@ impl Printer {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     pub(super) fn prompt(&self, text: &str) {

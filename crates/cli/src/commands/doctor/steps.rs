@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::future::IntoFuture;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use attache::client::{AgentHandle, Session};
 use attache::wire::v1::AgentCapabilities;
 use attache::{Error, Flow, Link};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::processes::{descendants, still_there};
@@ -42,7 +43,7 @@ struct Lines {
 
 impl Printed {
     fn with<T>(&self, look: impl FnOnce(&mut Lines) -> T) -> T {
-        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        look(&mut self.0.lock())
     }
 
     fn stdout(&self, line: &[u8]) {
