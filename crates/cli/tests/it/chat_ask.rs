@@ -21,7 +21,7 @@ struct Asker {
 
 impl AgentSession for Asker {
     async fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
-        let answer = match prompt.text().as_str() {
+        let answer = match &*prompt.text() {
             "edit" => edit(turn, usual_options()).await?,
             "yes or yes" => {
                 let option = |id: &str| {

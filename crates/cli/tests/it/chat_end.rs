@@ -10,7 +10,7 @@ struct Stubborn;
 
 impl AgentSession for Stubborn {
     async fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
-        match prompt.text().as_str() {
+        match &*prompt.text() {
             // CANCEL-05 broken: it does not listen.
             "ignore" => {
                 turn.say("not listening").await?;

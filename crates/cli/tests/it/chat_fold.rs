@@ -13,7 +13,7 @@ struct Talker;
 
 impl AgentSession for Talker {
     async fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
-        match prompt.text().as_str() {
+        match &*prompt.text() {
             "think" => {
                 for number in 1..=30 {
                     turn.think(format!("thought {number}\n\n")).await?;

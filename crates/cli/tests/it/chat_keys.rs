@@ -21,7 +21,7 @@ struct Echo {
 
 impl AgentSession for Echo {
     async fn prompt(&self, turn: Turn<'_>, prompt: Prompt) -> Result<StopReason> {
-        let text = prompt.text();
+        let text = prompt.text().into_owned();
         self.prompts.lock().unwrap().push(prompt.into_blocks());
         if text.starts_with("wait") {
             turn.until_cancelled(self.cue.given()).await?;
