@@ -116,6 +116,11 @@ impl<'a> IncomingRequest<'a> {
         self.message.params.text()
     }
 
+    /// Whether the id is `null`, which JSON-RPC discourages.
+    pub fn has_null_id(&self) -> bool {
+        self.id == Id::Null
+    }
+
     /// Returns the size of the params in bytes.
     pub fn params_len(&self) -> usize {
         self.message.params.text().len()

@@ -3,11 +3,12 @@
 use attache_wire::v1::{
     CompleteElicitationNotification, CreateElicitationRequest, CreateElicitationResponse, ElicitationAction,
     ElicitationId, ElicitationSchema, ElicitationSessionScope, PermissionOption, PermissionOptionKind,
-    RequestPermissionOutcome, RequestPermissionRequest, ToolCallId,
+    RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, ToolCallId,
 };
 
 use super::tool::Tool;
 use super::turn::{DetachedTurn, Turn};
+use super::v2;
 use crate::{Error, Result};
 
 /// The answer to a permission request.
@@ -66,8 +67,18 @@ impl Turn<'_> {
         }
         let request =
             RequestPermissionRequest::new(self.session_id().clone(), tool.for_permission(), options.clone());
-        let outcome = match self.inner().request(&request).await {
-            Ok(response) => response.outcome,
+        let question = self.inner().question();
+        let asked = match self.client().is_v2() {
+            true => {
+                self.inner().request_as::<RequestPermissionRequest>(&v2::PermissionRequest(&request)).await
+            }
+            false => self.inner().request(&request).await,
+        };
+        drop(question);
+        let outcome: RequestPermissionOutcome = match asked
+            .map(|response: RequestPermissionResponse| response.outcome)
+        {
+            Ok(outcome) => outcome,
             // CANCEL-22: a client that cancels may refuse the question before it cancels the turn.
             Err(Error::Cancelled) if self.is_cancelled() => return Err(Error::Cancelled),
             // PERM-09, CANCEL-22: neither an error nor an invalid answer is an approval.
@@ -188,6 +199,7 @@ fn scope(turn: Turn<'_>, tool: &Option<ToolCallId>) -> ElicitationSessionScope {
 }
 
 async fn ask(turn: Turn<'_>, request: CreateElicitationRequest) -> Result<CreateElicitationResponse> {
+    let _question = turn.inner().question();
     match turn.inner().request(&request).await {
         // ELIC-20: an invalid answer is no consent.
         Err(Error::Decode { .. }) => Ok(CreateElicitationResponse::new(ElicitationAction::Cancel)),

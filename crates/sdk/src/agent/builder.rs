@@ -70,6 +70,8 @@ pub(super) enum Start {
 #[derive(Clone)]
 pub(super) struct Services {
     pub(super) info: Implementation,
+    /// Whether version 2 of the protocol is spoken.
+    pub(super) v2: bool,
     pub(super) prompt: PromptCapabilities,
     pub(super) mcp: McpCapabilities,
     pub(super) additional_directories: bool,
@@ -103,6 +105,7 @@ impl Agent {
     {
         let services = Services {
             info: crate::extension::program_info(),
+            v2: false,
             prompt: PromptCapabilities::new(),
             mcp: McpCapabilities::new(),
             additional_directories: false,
@@ -130,6 +133,13 @@ impl Agent {
     /// Sets the agent's name and version; by default the name of the program.
     pub fn info(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
         self.services.info = Implementation::new(name, version);
+        self
+    }
+
+    /// Also serves clients that offer version 2 of the protocol, a draft. Sessions need no change: the version is that of the
+    /// connection, and [`ClientHandle::version`] names it. Version 2 has no files and terminals of the client.
+    pub fn protocol_v2(mut self) -> Self {
+        self.services.v2 = true;
         self
     }
 

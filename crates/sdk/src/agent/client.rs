@@ -1,22 +1,27 @@
 //! The client as an agent sees it.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use attache_conn::Peer;
-use attache_wire::v1::{ClientCapabilities, ContentChunk, Implementation, SessionId, SessionUpdate};
-use attache_wire::{Notification, Request};
+use attache_wire::v1::{
+    ClientCapabilities, ContentChunk, Implementation, ProtocolVersion, SessionId, SessionUpdate,
+};
+use attache_wire::{Notification, Request, v2};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::options;
 use super::record::Recorder;
+use super::v2::MessageIds;
+use crate::task::lock;
 use crate::{Error, Result};
 
 /// What the client said about itself in `initialize`.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct ClientInfo {
     pub(super) info: Option<Implementation>,
     pub(super) capabilities: ClientCapabilities,
+    pub(super) version: ProtocolVersion,
 }
 
 /// The client on the other side of the connection. Cheap to clone.
@@ -48,8 +53,35 @@ impl ClientHandle {
     }
 
     /// An update of a session, to be encoded.
-    pub(super) fn outgoing<'a, U>(&'a self, session: &'a SessionId, update: U) -> Outgoing<'a, U> {
-        Outgoing { session, update, recorder: self.recorder() }
+    pub(super) fn outgoing<'a, U>(
+        &'a self,
+        session: &'a SessionId,
+        ids: &'a SharedIds,
+        update: U,
+    ) -> Outgoing<'a, U> {
+        Outgoing { session, ids: ids.as_deref(), update, recorder: self.recorder() }
+    }
+
+    /// The protocol version of the connection.
+    pub fn version(&self) -> ProtocolVersion {
+        self.0.client.version
+    }
+
+    pub(super) fn is_v2(&self) -> bool {
+        self.version() == ProtocolVersion::V2
+    }
+
+    /// The message ids of a new session, which version 2 needs.
+    pub(super) fn message_ids(&self) -> SharedIds {
+        self.is_v2().then(Arc::default)
+    }
+
+    /// Reports the state of a session, in version 2 only.
+    pub(super) fn send_state(&self, session: &SessionId, state: v2::StateUpdate) {
+        if self.is_v2() {
+            let update = v2::UpdateSessionNotification::new(session.clone(), state);
+            self.peer().notify_now("session/update", &update);
+        }
     }
 
     pub(super) fn peer(&self) -> &Peer {
@@ -120,27 +152,38 @@ pub(super) fn decode<R: Request>(raw: &serde_json::value::RawValue) -> Result<R:
         .map_err(|error| Error::Decode { method: R::METHOD.to_owned(), reason: error.to_string() })
 }
 
+/// The message ids of a session; `None` in version 1.
+pub(super) type SharedIds = Option<Arc<Mutex<MessageIds>>>;
+
 /// `session/update` without owning what it carries.
 pub(super) struct Outgoing<'a, U> {
     pub(super) session: &'a SessionId,
+    ids: Option<&'a Mutex<MessageIds>>,
     pub(super) update: U,
     pub(super) recorder: Option<&'a Recorder>,
 }
 
-/// An update that can be recorded.
+/// An update that can be written in both versions and recorded.
 pub(super) trait Recordable: Serialize {
     fn to_update(&self) -> SessionUpdate;
+    fn serialize_v2<S: Serializer>(&self, ids: &mut MessageIds, serializer: S) -> Result<S::Ok, S::Error>;
 }
 
 impl Recordable for SessionUpdate {
     fn to_update(&self) -> SessionUpdate {
         self.clone()
     }
+    fn serialize_v2<S: Serializer>(&self, ids: &mut MessageIds, serializer: S) -> Result<S::Ok, S::Error> {
+        super::v2::update(self, ids, serializer)
+    }
 }
 
 impl<U: Recordable> Recordable for &U {
     fn to_update(&self) -> SessionUpdate {
         (*self).to_update()
+    }
+    fn serialize_v2<S: Serializer>(&self, ids: &mut MessageIds, serializer: S) -> Result<S::Ok, S::Error> {
+        (*self).serialize_v2(ids, serializer)
     }
 }
 
@@ -152,18 +195,54 @@ impl Recordable for TextChunk<'_> {
             _ => SessionUpdate::AgentMessageChunk(chunk),
         }
     }
+    fn serialize_v2<S: Serializer>(&self, ids: &mut MessageIds, serializer: S) -> Result<S::Ok, S::Error> {
+        super::v2::text(self.kind, self.text, ids, serializer)
+    }
 }
 
 impl<U: Recordable> Serialize for Outgoing<'_, U> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(2))?;
         map.serialize_entry("sessionId", self.session)?;
-        map.serialize_entry("update", &self.update)?;
+        match self.ids {
+            None => map.serialize_entry("update", &self.update)?,
+            Some(ids) => map.serialize_entry("update", &InV2(&self.update, ids))?,
+        }
         let end = map.end()?;
         if let Some(recorder) = self.recorder {
             recorder.push(self.session, self.update.to_update());
         }
         Ok(end)
+    }
+}
+
+/// An update in the form of version 2.
+struct InV2<'a, U>(&'a U, &'a Mutex<MessageIds>);
+
+impl<U: Recordable> Serialize for InV2<'_, U> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize_v2(&mut lock(self.1), serializer)
+    }
+}
+
+/// The end of a tool call that was cancelled with its turn; version 1 has no such status.
+pub(super) struct CancelledCall(pub(super) SessionUpdate);
+
+impl Serialize for CancelledCall {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl Recordable for CancelledCall {
+    fn to_update(&self) -> SessionUpdate {
+        self.0.clone()
+    }
+    fn serialize_v2<S: Serializer>(&self, ids: &mut MessageIds, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.0 {
+            SessionUpdate::ToolCallUpdate(change) => super::v2::cancelled_tool_call(change, ids, serializer),
+            other => super::v2::update(other, ids, serializer),
+        }
     }
 }
 

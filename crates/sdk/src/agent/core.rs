@@ -85,6 +85,10 @@ impl Core {
         *lock(&self.client) = Some(ClientHandle::new(self.peer.clone(), hello, recorder));
     }
 
+    pub(super) fn is_v2(&self) -> bool {
+        self.client().is_some_and(|client| client.is_v2())
+    }
+
     // AUTH-05: without a login, sessions are refused.
     pub(super) fn is_logged_in(&self) -> bool {
         self.logged_in.load(Ordering::Acquire)
@@ -132,7 +136,8 @@ impl Core {
     {
         let session =
             request.method().starts_with("session/").then(|| session_id(request.params_text())).flatten();
-        if let Some((request, responder)) = super::read::<R>(request) {
+        let read = if self.is_v2() { super::read_strict::<R>(request) } else { super::read::<R>(request) };
+        if let Some((request, responder)) = read {
             let answering = handler(self.clone(), request);
             self.answer_later(Failing { method: R::METHOD, session }, responder, async move {
                 let response = answering.await?;
@@ -259,7 +264,11 @@ impl Core {
     /// Sends an update outside of a turn without waiting for room, for small updates that follow a request of the client.
     pub(super) fn send_update(&self, entry: &SessionEntry, update: SessionUpdate) {
         let Some(client) = self.client() else { return };
-        self.peer.notify_now("session/update", &client.outgoing(&entry.id, update));
+        // Version 2 has options only, which are reported as such.
+        if client.is_v2() && matches!(update, SessionUpdate::CurrentModeUpdate(_)) {
+            return;
+        }
+        self.peer.notify_now("session/update", &client.outgoing(&entry.id, &entry.ids, update));
         client.flush_records();
     }
 

@@ -8,8 +8,9 @@ use attache_conn::{Dispatch, IncomingNotification, IncomingRequest, Peer, Reason
 use attache_rpc::ErrorObject;
 use attache_wire::v1::{
     CancelNotification, CloseSessionRequest, InitializeRequest, LoadSessionRequest, NewSessionRequest,
-    PromptRequest, ResumeSessionRequest,
+    PromptRequest, ProtocolVersion, ResumeSessionRequest,
 };
+use attache_wire::v2::UnsupportedProtocolVersionErrorData;
 use attache_wire::{Notification, Request};
 
 use super::builder::Agent;
@@ -18,7 +19,7 @@ use super::core::{Answer, Core, Failing};
 use super::method::Method;
 use super::table::{BeginError, TurnSlot};
 use super::turn::{self, TurnTask};
-use super::{initialize, manage, open};
+use super::{initialize, manage, open, v2};
 use crate::task::catch_handler_panic;
 use crate::{Error, Link, Prompt, Result};
 
@@ -30,7 +31,7 @@ pub(super) async fn serve(agent: Agent, link: Link) -> Result<()> {
     let (_peer, driver) = attache_conn::open(link, limits, Side::Agent, |peer: &Peer| {
         let core = Core::new(peer.clone(), services);
         shared = Some(core.clone());
-        Router { core, client: None }
+        Router { core, client: None, used: false }
     });
     let core = shared.ok_or_else(|| Error::internal("the connection was not opened"))?;
     let _abort = core.abort_on_drop();
@@ -45,10 +46,15 @@ pub(super) async fn serve(agent: Agent, link: Link) -> Result<()> {
     }
 }
 
+/// The code of an error about the protocol version.
+const UNSUPPORTED_VERSION: i32 = -32022;
+
 struct Router {
     core: Arc<Core>,
     /// A copy of the client in `core`, which is behind a lock.
     client: Option<ClientHandle>,
+    /// Whether the client sent another request than `initialize`.
+    used: bool,
 }
 
 impl Dispatch for Router {
@@ -71,17 +77,20 @@ impl Dispatch for Router {
 impl Router {
     fn route(&mut self, request: IncomingRequest<'_>) {
         if request.method() == InitializeRequest::METHOD {
-            if let Some((request, responder)) = super::read(request) {
-                initialize::initialize(&self.core, request, responder);
-                self.client = self.core.client();
-            }
+            self.initialize(request);
+            self.client = self.core.client();
             return;
         }
+        self.used = true;
         let Some(client) = &self.client else {
             // INIT-03: nothing before initialize.
             return request.reject(ErrorObject::invalid_request("`initialize` comes first"));
         };
-        match find(request.method()) {
+        // V2-01
+        if client.is_v2() && request.has_null_id() {
+            return request.reject(ErrorObject::invalid_request("the id of a request is never null"));
+        }
+        match find(request.method(), client.is_v2()) {
             None => extension(&self.core, client.clone(), request),
             Some(method) if !(method.is_installed)(&self.core.services) => {
                 request.reject(ErrorObject::method_not_found(method.name));
@@ -90,6 +99,44 @@ impl Router {
                 request.reject(ErrorObject::auth_required());
             }
             Some(method) => (method.serve)(&self.core, client.clone(), request),
+        }
+    }
+}
+
+impl Router {
+    /// The version decides about the type of the params. `initialize` can be repeated, but the version of a connection stays once
+    /// it is used.
+    fn initialize(&self, request: IncomingRequest<'_>) {
+        let newest = if self.core.services.v2 { ProtocolVersion::V2 } else { ProtocolVersion::V1 };
+        let offered = v2::offered(request.params_text()).unwrap_or_default();
+        let offers_v2 = offered >= ProtocolVersion::V2.0 && newest == ProtocolVersion::V2;
+        let present = self.client.as_ref().map(ClientHandle::version);
+        match present {
+            Some(ProtocolVersion::V2) if self.used => {
+                request.reject(ErrorObject::invalid_request("the connection is initialized"));
+            }
+            Some(ProtocolVersion::V2) if !offers_v2 => {
+                let supported = [ProtocolVersion::V2];
+                let data = UnsupportedProtocolVersionErrorData::new(offered, supported);
+                let error = ErrorObject::new(UNSUPPORTED_VERSION, "unsupported protocol version");
+                request.reject(error.with_data(&data));
+            }
+            Some(ProtocolVersion::V1) if offers_v2 && self.used => {
+                request.reject(ErrorObject::invalid_request("the connection is initialized with version 1"));
+            }
+            _ if offers_v2 && request.has_null_id() => {
+                request.reject(ErrorObject::invalid_request("the id of a request is never null")); // V2-01
+            }
+            _ if offers_v2 => {
+                if let Some((request, responder)) = v2::read_initialize(request, offered) {
+                    v2::initialize(&self.core, request, responder);
+                }
+            }
+            _ => {
+                if let Some((request, responder)) = super::read(request) {
+                    initialize::initialize(&self.core, request, responder);
+                }
+            }
         }
     }
 }
@@ -124,15 +171,23 @@ static METHODS: &[Method] = &[
 ];
 
 /// The method of a name; `None` for extensions and unknown ones.
-fn find(name: &str) -> Option<&'static Method> {
-    let tables = [
+fn find(name: &str, in_v2: bool) -> Option<&'static Method> {
+    const V1: &[&[Method]] = &[
         METHODS,
         #[cfg(feature = "unstable")]
         super::unstable::METHODS,
         #[cfg(feature = "drafts")]
         super::drafts::METHODS,
     ];
-    tables.into_iter().flatten().find(|method| method.name == name)
+    const V2: &[&[Method]] = &[
+        v2::METHODS,
+        #[cfg(feature = "unstable")]
+        v2::UNSTABLE,
+        #[cfg(feature = "unstable")]
+        super::unstable::METHODS,
+    ];
+    let tables = if in_v2 { V2 } else { V1 };
+    tables.iter().copied().flatten().find(|method| method.name == name)
 }
 
 fn note(core: &Core, notification: IncomingNotification<'_>) {
@@ -165,8 +220,12 @@ fn with<R: Request>(request: IncomingRequest<'_>, handle: impl FnOnce(R, Respond
 
 /// Registers the turn and spawns it. The cancel token is in the table before this returns, so a cancel that
 /// follows the prompt at once finds it.
-fn prompt(core: &Arc<Core>, client: ClientHandle, request: IncomingRequest<'_>) {
-    with(request, |request: PromptRequest, responder| match begin(core, &request, &responder) {
+// The request has the same members in both versions.
+pub(super) fn prompt(core: &Arc<Core>, client: ClientHandle, request: IncomingRequest<'_>) {
+    let queue = client.is_v2();
+    let read = if queue { super::read_strict(request) } else { super::read(request) };
+    let Some((request, responder)) = read else { return };
+    match begin(core, &request, &responder, queue) {
         Err(error) => responder.err(error.to_wire()),
         Ok(running) => {
             let grace = core.services.cancel_grace;
@@ -176,13 +235,13 @@ fn prompt(core: &Arc<Core>, client: ClientHandle, request: IncomingRequest<'_>) 
             let task = TurnTask { client, errors, running, changing, responder, prompt, meta, grace };
             core.spawn(turn::run(task));
         }
-    });
+    }
 }
 
-fn begin(core: &Core, request: &PromptRequest, responder: &Responder) -> Result<TurnSlot> {
+fn begin(core: &Core, request: &PromptRequest, responder: &Responder, queue: bool) -> Result<TurnSlot> {
     let entry = core.session(&request.session_id)?;
     initialize::check_prompt(&core.services.prompt, &request.prompt)?;
-    entry.begin(responder.cancellation()).map_err(|refusal| match refusal {
+    entry.begin(responder.cancellation(), queue).map_err(|refusal| match refusal {
         // PROMPT-13: one turn at a time; the second prompt is refused, and the first goes on.
         BeginError::Busy => ErrorObject::invalid_request("a turn is already running in this session").into(),
         BeginError::Shut => Error::unknown_session(request.session_id.as_str()),

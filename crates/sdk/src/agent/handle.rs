@@ -11,7 +11,7 @@ use attache_wire::v1::{
     SessionConfigOption, SessionId, SessionInfoUpdate, SessionModeId, SessionUpdate,
 };
 
-use super::client::ClientHandle;
+use super::client::{ClientHandle, SharedIds};
 use super::options;
 use super::session::OptionValue;
 use super::table::SessionEntry;
@@ -31,6 +31,7 @@ pub struct SessionHandle(Arc<Inner>);
 struct Inner {
     client: ClientHandle,
     id: SessionId,
+    ids: SharedIds,
     gate: Mutex<Gate>,
     /// The session could not be opened.
     failed: AtomicBool,
@@ -42,6 +43,8 @@ enum Gate {
     Shut(Vec<SessionUpdate>),
     // SESS-12: the client knows the id, so a replay is sent at once.
     Replay,
+    /// The client wants no replay.
+    Discard,
     /// The session is open.
     Open(Weak<SessionEntry>),
 }
@@ -55,7 +58,7 @@ impl Gate {
         commands: Option<Vec<AvailableCommand>>,
     ) {
         let send = |update: SessionUpdate| {
-            client.peer().notify_now("session/update", &client.outgoing(&entry.id, update));
+            client.peer().notify_now("session/update", &client.outgoing(&entry.id, &entry.ids, update));
         };
         if let Gate::Shut(held) = self {
             std::mem::take(held).into_iter().for_each(send);
@@ -78,8 +81,18 @@ impl SessionHandle {
         SessionHandle::new(client, id, Gate::Replay)
     }
 
+    /// A handle that drops a replay.
+    pub(super) fn discarding(client: ClientHandle, id: SessionId) -> Self {
+        SessionHandle::new(client, id, Gate::Discard)
+    }
+
     fn new(client: ClientHandle, id: SessionId, gate: Gate) -> Self {
-        SessionHandle(Arc::new(Inner { client, id, gate: Mutex::new(gate), failed: AtomicBool::new(false) }))
+        let (ids, failed) = (client.message_ids(), AtomicBool::new(false));
+        SessionHandle(Arc::new(Inner { client, id, ids, gate: Mutex::new(gate), failed }))
+    }
+
+    pub(super) fn ids(&self) -> &SharedIds {
+        &self.0.ids
     }
 
     /// Drops all updates of a session that could not be opened.
@@ -128,6 +141,9 @@ impl SessionHandle {
     /// [`Error::Unsupported`] if the update needs a capability that the client does not have.
     pub async fn send(&self, update: SessionUpdate) -> Result<()> {
         let update = self.client().adapt(update)?;
+        if let (true, SessionUpdate::CurrentModeUpdate(update)) = (self.client().is_v2(), &update) {
+            return self.send_mode(&update.current_mode_id).await;
+        }
         let entry = match &mut *lock(&self.0.gate) {
             Gate::Shut(held) if held.len() < HELD => {
                 held.push(update);
@@ -135,12 +151,13 @@ impl SessionHandle {
             }
             Gate::Shut(_) => return Err(Error::internal("too many updates for a session that is not open")),
             Gate::Replay => None,
+            Gate::Discard => return Ok(()),
             Gate::Open(entry) => Some(entry.upgrade().ok_or_else(session_over)?),
         };
         let (session, over) =
             entry.as_ref().map_or((&self.0.id, &self.0.failed), |entry| (&entry.id, &entry.over));
         // A history that is replayed was recorded when it was new.
-        let mut params = self.client().outgoing(session, update);
+        let mut params = self.client().outgoing(session, &self.0.ids, update);
         params.recorder = params.recorder.filter(|_| entry.is_some());
         let sent = self.client().peer().unless(over).notify("session/update", &params).await;
         self.client().flush_records();
@@ -148,6 +165,13 @@ impl SessionHandle {
             Err(CallError::Withdrawn) => Err(session_over()),
             sent => Ok(sent?),
         }
+    }
+
+    /// Version 2 has options only, so a mode is sent as one. Before the session is open it is part of the response.
+    async fn send_mode(&self, mode: &SessionModeId) -> Result<()> {
+        let Ok(entry) = self.entry() else { return Ok(()) };
+        options::put_mode(entry.state().settings(), mode)?;
+        Box::pin(self.send_options()).await
     }
 
     /// Replaces the list of slash commands.
@@ -169,6 +193,7 @@ impl SessionHandle {
         let mode = mode.into();
         let changed = options::put_mode(self.entry()?.state().settings(), &mode)?;
         self.send(SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode))).await?;
+        let changed = changed && !self.client().is_v2();
         if changed { self.send_options().await } else { Ok(()) }
     }
 
@@ -177,7 +202,7 @@ impl SessionHandle {
     // CONF-16
     pub async fn set_option(&self, id: impl Into<SessionConfigId>, value: OptionValue) -> Result<()> {
         let changed = options::put_option(self.entry()?.state().settings(), &id.into(), &value)?;
-        if let Some(mode) = changed.mode {
+        if let Some(mode) = changed.mode.filter(|_| !self.client().is_v2()) {
             self.send(SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(mode))).await?;
         }
         self.send_options().await

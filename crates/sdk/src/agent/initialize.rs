@@ -16,26 +16,32 @@ use crate::{Error, Result};
 /// Responds within dispatch, so that later messages find the client.
 // INIT-25: a second `initialize` keeps all sessions.
 pub(super) fn initialize(core: &Core, request: InitializeRequest, responder: Responder) {
-    let response = initialize_response(&core.services, &request.client_capabilities);
-    core.set_client(ClientInfo { info: request.client_info, capabilities: request.client_capabilities });
+    let client = &request.client_capabilities;
+    // INIT-06, INIT-07: the newest supported version, unless the client offers version 2 to an agent that speaks it.
+    let response = InitializeResponse::new(ProtocolVersion::V1)
+        .agent_capabilities(capabilities(&core.services, client))
+        .auth_methods(auth_methods(&core.services, client))
+        .agent_info(core.services.info.clone());
+    core.set_client(ClientInfo {
+        info: request.client_info,
+        capabilities: request.client_capabilities,
+        version: ProtocolVersion::V1,
+    });
     responder.ok(&response);
 }
 
-// INIT-06, INIT-07: version 1 is the newest supported one.
-fn initialize_response(services: &Services, client: &ClientCapabilities) -> InitializeResponse {
-    let capabilities = capabilities(services);
+/// The capabilities of the installed services.
+#[cfg_attr(not(feature = "drafts"), expect(unused_variables, reason = "only drafts depend on the client"))]
+pub(super) fn capabilities(services: &Services, client: &ClientCapabilities) -> AgentCapabilities {
+    let capabilities = stable_capabilities(services);
     #[cfg(feature = "unstable")]
     let capabilities = super::unstable::advertise(services, capabilities);
     #[cfg(feature = "drafts")]
     let capabilities = super::drafts::advertise(services, client, capabilities);
-    InitializeResponse::new(ProtocolVersion::V1)
-        .agent_capabilities(capabilities)
-        .auth_methods(auth_methods(services, client))
-        .agent_info(services.info.clone())
+    capabilities
 }
 
-/// The capabilities of the installed services.
-fn capabilities(services: &Services) -> AgentCapabilities {
+fn stable_capabilities(services: &Services) -> AgentCapabilities {
     let session = SessionCapabilities::new()
         .close(SessionCloseCapabilities::new())
         .resume(services.resume.is_some().then(SessionResumeCapabilities::new))
@@ -54,7 +60,7 @@ fn capabilities(services: &Services) -> AgentCapabilities {
 }
 
 // AUTH-08: terminal logins only for clients that can run them.
-fn auth_methods(services: &Services, client: &ClientCapabilities) -> Vec<AuthMethod> {
+pub(super) fn auth_methods(services: &Services, client: &ClientCapabilities) -> Vec<AuthMethod> {
     let mut methods = services.auth.as_ref().map(|auth| auth.methods()).unwrap_or_default();
     methods.retain(|method| client.auth.terminal || !matches!(method, AuthMethod::Terminal(_)));
     methods

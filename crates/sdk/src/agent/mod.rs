@@ -61,6 +61,7 @@ mod tool;
 mod turn;
 #[cfg(feature = "unstable")]
 mod unstable;
+mod v2;
 
 use std::future::Future;
 
@@ -101,6 +102,13 @@ where
 /// Decodes a request and opens it.
 fn read<R: Request>(request: IncomingRequest<'_>) -> Option<(R, Responder)> {
     request.decode(serde_json::from_str, decode::<R>)
+}
+
+/// Like [`read`], without repairs: version 2 has no peers with known mistakes.
+fn read_strict<R: Request>(request: IncomingRequest<'_>) -> Option<(R, Responder)> {
+    request.decode(serde_json::from_str, |params| {
+        attache_wire::decode(params).map_err(|error| ErrorObject::invalid_params(error.to_string()))
+    })
 }
 
 /// Decodes params tolerantly.

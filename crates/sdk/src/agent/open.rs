@@ -59,16 +59,18 @@ pub(super) fn as_params<T>(checked: Result<T>) -> Result<T> {
     checked.map_err(|error| Error::invalid_params(error.to_string()))
 }
 
-type Opening = BoxFuture<'static, Result<ErasedSession>>;
+pub(super) type Opening = BoxFuture<'static, Result<ErasedSession>>;
 
 /// A request that opens a session.
 pub(super) trait Open: Request {
     /// Whether the agent chooses the id; otherwise the client knows it.
     const NAMES_SESSION: bool;
+    /// Whether the state of the session is reported before the response.
+    const REPORTS_STATE: bool = false;
     /// The handle of the session, before it is open.
-    fn handle(&self, client: ClientHandle) -> SessionHandle;
+    fn handle(&self, client: ClientHandle, services: &Services) -> SessionHandle;
     /// Takes the members that all these requests have in common.
-    fn take_request(&mut self, handle: &SessionHandle) -> OpenRequest;
+    fn take_request(&mut self, handle: &SessionHandle) -> Result<OpenRequest>;
     /// Calls the handler; `None` if there is none.
     fn open(self, services: &Services, request: OpenRequest, start: Start) -> Option<Opening>;
     fn response(reply: OpenReply) -> Self::Response;
@@ -87,13 +89,13 @@ macro_rules! open_requests {
         $($(#[$cfg])? impl Open for $request {
             const NAMES_SESSION: bool = $names;
 
-            fn handle(&self, $client: ClientHandle) -> SessionHandle {
+            fn handle(&self, $client: ClientHandle, _: &Services) -> SessionHandle {
                 let $this = self;
                 $handle
             }
 
-            fn take_request(&mut self, handle: &SessionHandle) -> OpenRequest {
-                OpenRequest {
+            fn take_request(&mut self, handle: &SessionHandle) -> Result<OpenRequest> {
+                Ok(OpenRequest {
                     id: handle.id().clone(),
                     cwd: PathBuf::from(take(&mut self.cwd)),
                     additional_directories: match take(&mut self.additional_directories) {
@@ -107,7 +109,7 @@ macro_rules! open_requests {
                     meta: take(&mut self.meta),
                     client: handle.client().clone(),
                     session: handle.clone(),
-                }
+                })
             }
 
             fn open($self, $services: &Services, $open: OpenRequest, $start: Start) -> Option<Opening> {
@@ -115,7 +117,7 @@ macro_rules! open_requests {
             }
 
             fn response(reply: OpenReply) -> Self::Response {
-                let OpenReply { id: $id, settings } = reply;
+                let OpenReply { id: $id, settings, .. } = reply;
                 let response = $response;
                 let Some(settings) = settings else { return response };
                 #[cfg(feature = "drafts")]
@@ -161,8 +163,10 @@ open_requests! {
 
 /// The members of the response.
 pub(super) struct OpenReply {
-    id: SessionId,
-    settings: Option<Box<Settings>>,
+    pub(super) id: SessionId,
+    pub(super) settings: Option<Box<Settings>>,
+    /// In version 1 an update after the response.
+    pub(super) commands: Option<Vec<AvailableCommand>>,
 }
 
 /// A session that is being opened.
@@ -171,23 +175,27 @@ struct PendingOpen {
     handle: SessionHandle,
     method: &'static str,
     names_session: bool,
+    reports_state: bool,
     respond: fn(Responder, OpenReply),
 }
 
 /// Opens a session: check, call the handler, add it to the table, respond.
 pub(super) fn serve<R: Open>(core: &Arc<Core>, client: ClientHandle, request: IncomingRequest<'_>) {
-    let Some((mut request, responder)) = super::read::<R>(request) else { return };
-    let handle = request.handle(client);
+    let read = if client.is_v2() { super::read_strict::<R>(request) } else { super::read::<R>(request) };
+    let Some((mut request, responder)) = read else { return };
+    let handle = request.handle(client, &core.services);
     let open = request.take_request(&handle);
-    if let Err(error) = check(&open, &core.services) {
-        return responder.err(error.to_wire());
-    }
+    let open = match open.and_then(|open| check(&open, &core.services).map(|()| open)) {
+        Ok(open) => open,
+        Err(error) => return responder.err(error.to_wire()),
+    };
     let Some(opening) = request.open(&core.services, open, core.start) else {
-        return responder.err(ErrorObject::internal("this agent cannot open sessions that way"));
+        return responder.err(ErrorObject::invalid_params("this agent cannot open sessions that way"));
     };
     let respond = |responder: Responder, reply: OpenReply| responder.ok(&R::response(reply));
-    let names_session = R::NAMES_SESSION;
-    PendingOpen { responder, handle, method: R::METHOD, names_session, respond }.start(core, opening);
+    let (names_session, reports_state) = (R::NAMES_SESSION, R::REPORTS_STATE);
+    PendingOpen { responder, handle, method: R::METHOD, names_session, reports_state, respond }
+        .start(core, opening);
 }
 
 impl PendingOpen {
@@ -234,8 +242,11 @@ impl PendingOpen {
         let visible = settings
             .as_deref()
             .map(|settings| Box::new(options::visible_settings(settings, self.handle.client())));
-        let reply = OpenReply { id: id.clone(), settings: visible };
-        Ok(OpenedEntry { entry: SessionEntry::new(id, session, settings), reply, commands })
+        let (commands, reply_commands) =
+            if self.handle.client().is_v2() { (None, commands) } else { (commands, None) };
+        let reply = OpenReply { id: id.clone(), settings: visible, commands: reply_commands };
+        let entry = SessionEntry::new(id, session, settings, self.handle.ids().clone());
+        Ok(OpenedEntry { entry, reply, commands })
     }
 
     /// Ends an older session of the same id before the new one is added.
@@ -260,6 +271,10 @@ impl PendingOpen {
     // updates.
     fn finish(self, opened: OpenedEntry) {
         let OpenedEntry { entry, reply, commands } = opened;
+        // V2-27
+        if self.reports_state {
+            self.handle.client().send_state(&entry.id, entry.turn_state());
+        }
         (self.respond)(self.responder, reply);
         self.handle.opened(&entry, commands);
     }

@@ -5,7 +5,7 @@
 use attache_rpc::ErrorObject;
 use attache_wire::v1::{
     SessionConfigId, SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory,
-    SessionConfigSelectOptions, SessionConfigValueId, SessionModeId,
+    SessionConfigSelectOptions, SessionConfigValueId, SessionModeId, SessionModeState,
 };
 
 use super::client::ClientHandle;
@@ -127,16 +127,30 @@ pub(super) fn put_option(
 /// The settings that the client supports.
 pub(super) fn visible_settings(settings: &Settings, client: &ClientHandle) -> Settings {
     let mut visible = settings.clone();
-    if let Some(options) = &mut visible.options {
-        options.retain(|option| is_visible(option, client));
-    }
+    visible.options = self::visible(settings, client);
     visible
 }
 
 /// The options that the client supports.
 pub(super) fn visible(settings: &Settings, client: &ClientHandle) -> Option<Vec<SessionConfigOption>> {
-    let options = settings.options.as_ref()?;
-    Some(options.iter().filter(|option| is_visible(option, client)).cloned().collect())
+    let options = settings.options.as_deref();
+    let visible = options.map(|options| options.iter().filter(|option| is_visible(option, client)).cloned());
+    match modes_as_option(settings).filter(|_| client.is_v2()) {
+        None => visible.map(Iterator::collect),
+        Some(modes) => {
+            let modes = super::v2::mode_option(modes);
+            Some(visible.into_iter().flatten().chain([modes]).collect())
+        }
+    }
+}
+
+/// The modes, if no option of the agent stands for them. Version 2 has options only.
+pub(super) fn modes_as_option(settings: &Settings) -> Option<&SessionModeState> {
+    let is_mode = |option: &SessionConfigOption| {
+        option.category == Some(SessionConfigOptionCategory::Mode) || option.id == *super::v2::MODE
+    };
+    let known = settings.options.as_ref().is_some_and(|options| options.iter().any(is_mode));
+    settings.modes.as_ref().filter(|_| !known)
 }
 
 // CONF-07, CONF-08: booleans only for clients that support them.

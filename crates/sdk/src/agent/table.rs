@@ -8,8 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use attache_conn::CancelToken;
 use attache_wire::v1::SessionId;
+use attache_wire::v2;
 use tokio::sync::Notify;
 
+use super::client::SharedIds;
 use super::session::{DynSession, Settings};
 use crate::task::lock;
 
@@ -22,15 +24,15 @@ pub(super) struct SessionEntry {
     idle: Notify,
     /// Set when no update of the session may be sent any more.
     pub(super) over: AtomicBool,
+    pub(super) ids: SharedIds,
     pub(super) span: tracing::Span,
 }
 
 pub(super) struct State {
-    /// The token of the running turn, or of one that waits for a cancelled one to end. Registered by dispatch.
-    running: Option<CancelToken>,
-    /// Numbers of started and ended turns; turns end in the order of their start.
+    /// The turns that have not ended, by number: the running one, then those that wait for it. Registered by dispatch.
+    turns: Vec<(u64, CancelToken)>,
+    /// The number of the latest turn.
     begun: u64,
-    ended: u64,
     /// No turn may start any more.
     shut: bool,
     /// Most sessions have none.
@@ -42,10 +44,7 @@ pub(super) struct State {
 impl State {
     /// Ends a turn. The next one may be registered already.
     fn end(&mut self, number: u64) {
-        self.ended = self.ended.max(number);
-        if self.begun == number {
-            self.running = None;
-        }
+        self.turns.retain(|(turn, _)| *turn != number);
     }
 
     pub(super) fn settings(&mut self) -> &mut Settings {
@@ -66,11 +65,20 @@ impl SessionEntry {
         id: SessionId,
         session: Box<dyn DynSession>,
         settings: Option<Box<Settings>>,
+        ids: SharedIds,
     ) -> Arc<Self> {
-        let state = State { running: None, begun: 0, ended: 0, shut: false, settings, changed: None };
+        let state = State { turns: Vec::new(), begun: 0, shut: false, settings, changed: None };
         let state = Mutex::new(state);
         let span = tracing::debug_span!("session", id = %id);
-        Arc::new(SessionEntry { id, session, state, idle: Notify::new(), over: AtomicBool::new(false), span })
+        Arc::new(SessionEntry {
+            id,
+            session,
+            state,
+            idle: Notify::new(),
+            over: AtomicBool::new(false),
+            ids,
+            span,
+        })
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -78,26 +86,34 @@ impl SessionEntry {
     }
 
     /// Registers a turn. PROMPT-13: one runs at a time. CANCEL-12: the next turn waits for a cancelled one that has not ended
-    /// ([`TurnSlot::wait_turn`]), because clients do not wait after a cancel.
-    pub(super) fn begin(self: &Arc<Self>, token: CancelToken) -> Result<TurnSlot, BeginError> {
+    /// ([`TurnSlot::wait_turn`]), because clients do not wait after a cancel. With `queue` it waits for any.
+    pub(super) fn begin(self: &Arc<Self>, token: CancelToken, queue: bool) -> Result<TurnSlot, BeginError> {
         let mut state = self.state();
         if state.shut {
             return Err(BeginError::Shut);
         }
-        if state.running.as_ref().is_some_and(|running| !running.is_cancelled()) {
+        if !queue && state.turns.iter().any(|(_, turn)| !turn.is_cancelled()) {
             return Err(BeginError::Busy);
         }
-        state.running = Some(token);
         state.begun += 1;
-        Ok(TurnSlot { entry: self.clone(), number: state.begun, finished: false })
+        let number = state.begun;
+        state.turns.push((number, token));
+        Ok(TurnSlot { entry: self.clone(), number, finished: false })
     }
 
-    /// CANCEL-10, CANCEL-11: cancels the running turn of this session only.
-    pub(super) fn cancel(&self) {
-        let running = self.state().running.clone();
-        if let Some(token) = running {
-            token.cancel();
+    /// Whether a turn runs, as a state of version 2.
+    pub(super) fn turn_state(&self) -> v2::StateUpdate {
+        match self.state().turns.is_empty() {
+            true => v2::IdleStateUpdate::new(None).into(),
+            false => v2::RunningStateUpdate::new().into(),
         }
+    }
+
+    /// Cancels the turns of this session only, the waiting ones first.
+    // CANCEL-10, CANCEL-11, V2-15
+    pub(super) fn cancel(&self) {
+        let turns = self.state().turns.clone();
+        turns.iter().rev().for_each(|(_, token)| token.cancel());
     }
 
     /// Cancels the running turn and starts no more.
@@ -123,7 +139,7 @@ impl SessionEntry {
     pub(super) async fn until_idle(&self) {
         loop {
             let notified = self.idle.notified();
-            if self.state().running.is_none() {
+            if self.state().turns.is_empty() {
                 return;
             }
             notified.await;
@@ -144,11 +160,16 @@ impl TurnSlot {
         &self.entry
     }
 
+    /// Whether no earlier turn is left.
+    fn is_first(&self) -> bool {
+        self.entry.state().turns.iter().all(|(turn, _)| *turn >= self.number)
+    }
+
     /// Waits until earlier turns have ended and are answered.
     pub(super) async fn wait_turn(&self) {
         loop {
             let notified = self.entry.idle.notified();
-            if self.entry.state().ended + 1 >= self.number {
+            if self.is_first() {
                 return;
             }
             notified.await;

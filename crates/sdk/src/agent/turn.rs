@@ -3,23 +3,31 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use attache_conn::{CancelToken, PeerUnless, Responder};
+use attache_rpc::ErrorObject;
 use attache_wire::Meta;
 use attache_wire::Request;
 use attache_wire::v1::{
-    ContentBlock, ContentChunk, Cost, Plan, PlanEntry, PromptRequest, PromptResponse, SessionId,
+    ContentBlock, ContentChunk, Cost, MessageId, Plan, PlanEntry, PromptRequest, PromptResponse, SessionId,
     SessionUpdate, StopReason, ToolCallId, ToolCallStatus, ToolCallUpdate, UsageUpdate,
 };
+use attache_wire::v2::{
+    IdleStateUpdate, PromptResponse as PromptResponseV2, RequiresActionStateUpdate, RunningStateUpdate,
+    StateUpdate,
+};
+use serde::Serialize;
 use tokio::sync::oneshot;
 use tracing::Instrument as _;
 
-use super::client::{self, ClientHandle, Outgoing, Recordable, TextChunk};
+use super::client::{self, CancelledCall, ClientHandle, Outgoing, Recordable, SharedIds, TextChunk};
 use super::table::TurnSlot;
 use super::tool::ToolBuilder;
+use super::v2;
+use crate::id::unique_id;
 use crate::race::{First, race};
 use crate::report::ErrorReporter;
 use crate::task::catch;
@@ -81,6 +89,9 @@ pub(super) struct Inner {
     token: CancelToken,
     /// Set when the handler has returned; nothing is sent afterwards.
     over: AtomicBool,
+    ids: SharedIds,
+    /// Questions to the user that are open.
+    questions: AtomicUsize,
     /// Tool calls that have not ended. Locked before the connection.
     tools: Mutex<Vec<ToolCallId>>,
     /// The response so far; its stop reason is set at the end.
@@ -121,6 +132,9 @@ impl Turn<'_> {
     /// [`Error::Unsupported`] if the update needs a capability that the client does not have.
     pub async fn send(&self, update: SessionUpdate) -> Result<()> {
         let update = self.inner.client.adapt(update)?;
+        if self.client().is_v2() && matches!(update, SessionUpdate::CurrentModeUpdate(_)) {
+            return Err(Error::Unsupported("modes; use `SessionHandle::set_mode`"));
+        }
         self.inner.update(&update).await
     }
 
@@ -218,6 +232,11 @@ impl Inner {
 
     /// Sends a request; when the turn is cancelled or ends, the request is cancelled too.
     pub(super) async fn request<R: Request>(&self, request: &R) -> Result<R::Response> {
+        self.request_as::<R>(request).await
+    }
+
+    /// Sends a request in another form; its response is the same.
+    pub(super) async fn request_as<R: Request>(&self, request: &impl Serialize) -> Result<R::Response> {
         if self.token.is_cancelled() {
             return Err(Error::Cancelled);
         }
@@ -266,7 +285,37 @@ impl Inner {
     }
 
     fn outgoing<U>(&self, update: U) -> Outgoing<'_, U> {
-        self.client.outgoing(&self.session, update)
+        self.client.outgoing(&self.session, &self.ids, update)
+    }
+
+    // V2-13: reports that the turn waits for the user, until the returned value is dropped.
+    pub(super) fn question(&self) -> Question<'_> {
+        if self.questions.fetch_add(1, Ordering::AcqRel) == 0 {
+            self.send_state(RequiresActionStateUpdate::new().into());
+        }
+        Question(self)
+    }
+
+    /// Reports a state unless the turn is over or cancelled.
+    fn send_state(&self, state: StateUpdate) {
+        if !self.token.is_cancelled() && !self.is_over() {
+            self.client.send_state(&self.session, state);
+        }
+    }
+
+    /// Takes the prompt over in version 2: answers it, echoes the message and reports that work begins.
+    // V2-08, V2-10, V2-11
+    fn insert_prompt(&self, responder: &mut Option<Responder>, prompt: &Prompt) {
+        let Some(ids) = &self.ids else { return };
+        let Some(responder) = responder.take() else { return };
+        lock(ids).end_message();
+        let id: MessageId = unique_id("msg");
+        let message = v2::UserMessage { id: &id, content: prompt.blocks() };
+        self.client
+            .peer()
+            .notify_now("session/update", &v2::Params { session: &self.session, update: message });
+        responder.ok(&PromptResponseV2::new(id));
+        self.client.send_state(&self.session, RunningStateUpdate::new().into());
     }
 
     fn is_over(&self) -> bool {
@@ -316,10 +365,26 @@ impl Inner {
         for id in open {
             let update = ToolCallUpdate::new(id).status(ToolCallStatus::Failed);
             let update = SessionUpdate::ToolCallUpdate(Box::new(update));
-            self.client.peer().notify_now("session/update", &self.outgoing(update));
+            match self.token.is_cancelled() {
+                true => {
+                    self.client.peer().notify_now("session/update", &self.outgoing(CancelledCall(update)))
+                }
+                false => self.client.peer().notify_now("session/update", &self.outgoing(update)),
+            };
         }
         self.client.flush_records();
         self.token.cancel();
+    }
+}
+
+/// An open question to the user.
+pub(super) struct Question<'a>(&'a Inner);
+
+impl Drop for Question<'_> {
+    fn drop(&mut self) {
+        if self.0.questions.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.send_state(RunningStateUpdate::new().into());
+        }
     }
 }
 
@@ -355,6 +420,8 @@ pub(super) async fn run(task: TurnTask) {
         session: running.entry().id.clone(),
         token: token.clone(),
         over: AtomicBool::new(false),
+        ids: running.entry().ids.clone(),
+        questions: AtomicUsize::new(0),
         tools: Mutex::new(Vec::new()),
         response: Mutex::new(PromptResponse::new(StopReason::EndTurn)),
         meta,
@@ -365,13 +432,20 @@ pub(super) async fn run(task: TurnTask) {
     }
     let turn = Turn { inner: &inner };
     let ending = Ending(&inner);
+    let in_v2 = inner.client.is_v2();
+    let mut responder = Some(responder);
     let outcome = {
         // CANCEL-06: a panic is caught like any other failure, so that a cancelled turn ends as one.
         let handler = async {
-            running.wait_turn().await;
+            if in_v2 {
+                turn.until_cancelled(running.wait_turn()).await?; // V2-15
+            } else {
+                running.wait_turn().await;
+            }
             if let Some(change) = changing {
                 turn.until_cancelled(change.cancelled()).await?;
             }
+            inner.insert_prompt(&mut responder, &prompt);
             running.entry().session.prompt(turn, prompt).await
         };
         let handler = pin!(catch(handler.instrument(span.clone())));
@@ -390,12 +464,23 @@ pub(super) async fn run(task: TurnTask) {
     let outcome = if token.is_cancelled() { Ok(StopReason::Cancelled) } else { outcome };
     drop(ending);
     tracing::debug!(parent: &span, ok = outcome.is_ok(), "turn ended");
-    running.finish(|| match outcome {
-        Ok(stop_reason) => {
+    let error = |error: &Error| errors.respond(PromptRequest::METHOD, Some(&inner.session), error);
+    running.finish(|| match (responder, outcome) {
+        // V2-15: the prompt was cancelled before it was inserted.
+        (Some(responder), Ok(StopReason::Cancelled)) if in_v2 => responder.err(ErrorObject::cancelled()),
+        (Some(responder), Ok(stop_reason)) => {
             let mut response = lock(&inner.response);
             response.stop_reason = stop_reason;
             responder.ok(&*response);
         }
-        Err(error) => responder.err(errors.respond(PromptRequest::METHOD, Some(&inner.session), &error)),
+        (Some(responder), Err(failed)) => responder.err(error(&failed)),
+        // V2-09, V2-11, V2-12, V2-14
+        (None, outcome) => {
+            let reason = v2::stop_reason(outcome.map_err(|failed| error(&failed)));
+            let idle = IdleStateUpdate::new(reason);
+            #[cfg(feature = "unstable")]
+            let idle = idle.usage(lock(&inner.response).usage.take());
+            inner.client.send_state(&inner.session, idle.into());
+        }
     });
 }

@@ -16,6 +16,7 @@ mod agent_rig;
 mod agent_state;
 mod agent_tool;
 mod agent_turn;
+mod agent_v2;
 mod client_ask;
 mod client_bounds;
 mod client_cancel;

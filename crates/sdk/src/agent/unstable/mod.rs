@@ -69,7 +69,7 @@ pub(super) static METHODS: &[Method] = &[
         .if_installed(|services| services.unstable.title.is_some())
         .after_login(),
     Method::new("session/status", |core, _, request| core.answer(request, status))
-        .if_installed(|services| services.unstable.status.is_some())
+        .if_installed(has_status)
         .after_login(),
     // AUTH-22: needs no login.
     Method::new("auth/status", |core, _, request| core.answer(request, auth_status))
@@ -81,6 +81,10 @@ pub(super) static METHODS: &[Method] = &[
     Method::new("providers/disable", |core, _, request| core.answer(request, providers::disable))
         .if_installed(has_providers),
 ];
+
+pub(super) fn has_status(services: &Services) -> bool {
+    services.unstable.status.is_some()
+}
 
 // PROV-01
 fn has_providers(services: &Services) -> bool {
@@ -226,7 +230,7 @@ async fn set_title(core: Arc<Core>, request: SetSessionTitleRequest) -> Result<S
 }
 
 // SSTAT-01: read-only.
-async fn status(core: Arc<Core>, request: SessionStatusRequest) -> Result<SessionStatusResponse> {
+pub(super) async fn status(core: Arc<Core>, request: SessionStatusRequest) -> Result<SessionStatusResponse> {
     let status = core.services.unstable.status.as_ref().ok_or_else(|| method_not_found("session/status"))?;
     if core.sessions.get(&request.session_id).is_some() {
         return Ok(SessionStatusResponse::new(SessionStatus::Open));
