@@ -83,6 +83,13 @@ impl Example {
         payload.map_or_else(|| "null".to_owned(), |raw| raw.get().to_owned())
     }
 
+    /// Whether the message is a request, also one whose id is the mistake.
+    pub fn is_request(&self) -> bool {
+        self.kind == "request"
+            || (self.kind == "envelope"
+                && ["id", "method"].iter().all(|name| self.message.get(*name).is_some()))
+    }
+
     /// Whether the message is a response.
     pub fn is_answer(&self) -> bool {
         matches!(self.kind.as_str(), "response" | "error")

@@ -32,29 +32,32 @@ pub fn verify(line: &Example, semantic: impl FnOnce(&Example) -> Verdict) -> Ver
     };
     match line.class.as_deref() {
         None => valid(line, version).into(),
-        Some("raw" | "envelope") if line.version != 1 && has_null_id(line) => {
-            Verdict::OutOfScope("needs a running peer of version 2")
-        }
+        // V2-01: valid until version 2 is negotiated, so a running peer decides.
+        Some(_) if line.version != 1 && has_null_id(line) => semantic_of_v2(line, version, semantic),
         Some("raw" | "envelope") => envelope(line).into(),
         Some("schema" | "lenient") => payload(line, version).into(),
-        Some("semantic") if line.version != 1 => semantic_of_v2(line, version),
+        Some("semantic") if line.version != 1 => semantic_of_v2(line, version, semantic),
         Some("semantic") => semantic(line),
         Some("transport") => Verdict::OutOfScope("HTTP transport"),
         Some(_) => Verdict::Fail("an unknown class of examples".to_owned()),
     }
 }
 
-/// Whether the line is a request with the id `null`, which is valid until version 2 is negotiated.
+/// Whether the line is a request with the id `null`.
 fn has_null_id(line: &Example) -> bool {
     matches!(Frame::parse(line.text.as_bytes(), 1024), Frame::Request { id: Id::Null, .. })
 }
 
-/// Verifies the examples of version 2 that the types alone decide.
-fn semantic_of_v2(line: &Example, version: Version) -> Verdict {
-    if line.expect["accept"] == true || line.expect["treat_as"] == "not approved" {
+/// Verifies the examples of version 2 that the types alone decide, and those that an agent answers.
+fn semantic_of_v2(line: &Example, version: Version, semantic: impl FnOnce(&Example) -> Verdict) -> Verdict {
+    let decided_by_type = line.is_answer() || line.dir == "a2c";
+    if decided_by_type && (line.expect["accept"] == true || line.expect["treat_as"] == "not approved") {
         return payload(line, version).into();
     }
-    Verdict::OutOfScope("needs a running peer of version 2")
+    match line.dir.as_str() {
+        "c2a" | "both" if !line.is_answer() => semantic(line),
+        _ => Verdict::OutOfScope("needs a running client of version 2"),
+    }
 }
 
 /// The payload of an example and its reader: strict, or tolerant for the forms of earlier drafts.

@@ -18,6 +18,11 @@ impl<'a> Context<'a> {
         Context { line }
     }
 
+    /// Whether the line belongs to version 2.
+    pub(super) fn is_v2(&self) -> bool {
+        self.line.version == 2
+    }
+
     /// The code that is expected, of the first alternative if there are several.
     pub(super) fn code(&self) -> Option<i64> {
         let expect = &self.line.expect;
@@ -39,11 +44,16 @@ impl<'a> Context<'a> {
             || self.says(&["not advertised", "unadvertised", "without the capability", "capability missing"])
     }
 
-    /// Whether the request comes before `initialize`.
+    /// Whether the request comes before `initialize`. An agent speaks version 2 only on a connection that began with it.
     pub(super) fn before_initialize(&self) -> bool {
-        self.line.method == "initialize"
+        (self.line.method == "initialize" && !self.fresh() && !self.says(&["repeated", "again"]))
             || ["INIT-01", "INIT-02", "INIT-03"].contains(&self.line.rule.as_str())
             || self.says(&["before initialize"])
+    }
+
+    /// Whether the connection is initialized and not used yet.
+    pub(super) fn fresh(&self) -> bool {
+        self.code() == Some(-32022)
     }
 
     /// Whether users must log in and have not.
@@ -53,8 +63,11 @@ impl<'a> Context<'a> {
 
     /// Whether the session, terminal or file that the line names must not exist.
     pub(super) fn unknown(&self) -> bool {
+        // The terminals of version 2 belong to a session that exists.
+        let terminal = !self.is_v2() && self.says(&["unknown terminal"]);
         self.code() == Some(-32002)
-            || self.says(&["unknown session", "unknown terminal", "never created", "no such", "missing file"])
+            || terminal
+            || self.says(&["unknown session", "never created", "no such", "missing file"])
     }
 
     /// Whether what the line names existed and is gone.

@@ -60,6 +60,7 @@ async fn run(line: &Example) -> Verdict {
     let outcome = match line.dir.as_str() {
         "c2a" => to_agent::responses(line).await.map(|responses| vec![responses]),
         "a2c" => to_client::responses(line).await.map(|responses| vec![responses]),
+        _ if line.version == 2 => to_agent::responses(line).await.map(|responses| vec![responses]),
         _ => match (to_agent::responses(line).await, to_client::responses(line).await) {
             (Ok(agent), Ok(client)) => Ok(vec![agent, client]),
             (Err(failure), _) | (_, Err(failure)) => Err(failure),
@@ -89,7 +90,7 @@ fn expected(line: &Example, responses: &Responses) -> Result<(), String> {
         if let Some(stray) = responses.stray.first() {
             return Err(format!("answered {stray}"));
         }
-        let request = line.kind == "request";
+        let request = line.is_request();
         let answer = responses.answer.as_ref();
         if let Some(code) = expect["code"].as_i64() {
             return match answer {

@@ -98,13 +98,13 @@ impl Peer {
         self.send(r#"{"jsonrpc":"2.0","id":"probe","method":"_attache.test/probe"}"#).await?;
         let mut responses = Responses::default();
         let mut probed = false;
-        while !probed || (line.kind == "request" && responses.answer.is_none()) {
+        while !probed || (line.is_request() && responses.answer.is_none()) {
             let message = self.next().await?.ok_or("it left instead of answering")?;
             if message.get("method").is_some() {
                 self.keep(message);
             } else if message["id"] == "probe" {
                 probed = true;
-            } else if line.kind == "request" && message["id"] == *id {
+            } else if line.is_request() && message["id"] == *id {
                 responses.answer = Some(message);
             } else {
                 responses.stray.push(message);

@@ -29,12 +29,16 @@ pub(super) async fn responses(line: &Example) -> Result<Responses, String> {
     let running = tokio::spawn(agent);
     let mut text = line.text.clone();
     if !context.before_initialize() {
-        greet(&mut peer).await?;
+        if line.version == 2 {
+            greet_v2(&mut peer).await?
+        } else {
+            greet(&mut peer).await?
+        };
         let nes = line.method.starts_with("nes/") || line.method.starts_with("document/");
         if nes && !context.bare() && !context.unknown() && line.method != "nes/start" {
             let started = peer.ask("nes/start", json!({})).await?;
             text = context.with_param("sessionId", started["sessionId"].as_str().unwrap_or_default());
-        } else if !context.login_needed() && (!context.unknown() || context.gone()) {
+        } else if !context.fresh() && !context.login_needed() && (!context.unknown() || context.gone()) {
             open(&mut peer, &context, line).await?;
         }
     }
@@ -52,6 +56,13 @@ pub(super) async fn greet(peer: &mut Peer) -> Result<Value, String> {
         "nes": { "jump": {}, "rename": {}, "searchAndReplace": {} },
     });
     peer.ask("initialize", json!({ "protocolVersion": 1, "clientCapabilities": capabilities })).await
+}
+
+/// The same for version 2.
+async fn greet_v2(peer: &mut Peer) -> Result<Value, String> {
+    let info = json!({ "name": "peer", "version": "1" });
+    let capabilities = json!({ "auth": { "terminal": {} }, "elicitation": { "form": {}, "url": {} } });
+    peer.ask("initialize", json!({ "protocolVersion": 2, "info": info, "capabilities": capabilities })).await
 }
 
 /// Opens the session that the line names, and closes it again if that is what the line is about.
@@ -93,6 +104,9 @@ pub(super) fn start(
     }
     if !bare {
         agent = everything(agent, exists);
+    }
+    if context.is_v2() {
+        agent = agent.protocol_v2();
     }
     (async move { drop(agent.serve(link).await) }, peer)
 }
