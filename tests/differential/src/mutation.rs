@@ -1,7 +1,9 @@
-//! Random changes of valid values.
+//! Changes of valid values, random and systematic.
 
+use attache_testkit::catalogue::{Catalogue, Type};
+use attache_testkit::normal::Members;
 use attache_testkit::sample::Rng;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// A change of one member or entry.
 #[derive(Debug, Clone)]
@@ -53,6 +55,34 @@ pub fn mutate(value: &Value, rng: &mut Rng) -> Option<Mutation> {
         }
     }
     Some(Mutation { pointer, before, after, value: changed })
+}
+
+/// Changes every member of an object of a type in every way: removed, `null`, each wrong value, and, in a list, each wrong
+/// entry before a good one.
+pub fn every_change(catalogue: &Catalogue, name: &str, object: &Map<String, Value>) -> Vec<Mutation> {
+    let mut members = Members::default();
+    catalogue.members(catalogue.named(name), object, &mut members);
+    let mut mutations = Vec::new();
+    for field in &members.fields {
+        let before = object.get(&field.name).cloned().unwrap_or_default();
+        let mut changes = vec![None, Some(Value::Null)];
+        changes.extend(catalogue.wrong(&field.ty).into_iter().map(Some));
+        if let Type::List(item) = &field.ty {
+            let good = before.as_array().and_then(|list| list.first().cloned());
+            let with_good = |wrong| std::iter::once(wrong).chain(good.clone()).collect::<Value>();
+            changes.extend(catalogue.wrong(item).into_iter().map(|wrong| Some(with_good(wrong))));
+        }
+        for after in changes {
+            let mut changed = object.clone();
+            match &after {
+                Some(after) => drop(changed.insert(field.name.clone(), after.clone())),
+                None => drop(changed.remove(&field.name)),
+            }
+            let pointer = format!("/{}", field.name);
+            mutations.push(Mutation { pointer, before: before.clone(), after, value: changed.into() });
+        }
+    }
+    mutations
 }
 
 fn gather(value: &Value, pointer: String, pointers: &mut Vec<String>) {

@@ -1,7 +1,7 @@
 //! Attaché against the official crate.
 
 use attache_differential::differences::{Case, documented};
-use attache_differential::mutation::mutate;
+use attache_differential::mutation::{Mutation, every_change, mutate};
 use attache_differential::official;
 use attache_differential::schema::Schema;
 use attache_testkit::catalogue::Catalogue;
@@ -118,35 +118,64 @@ fn round_trip(version: &Version) {
 }
 
 fn wrong_values(version: &Version) {
-    let (schema, catalogue) = (version.schema, version.catalogue);
     let mut failures = Vec::new();
     for (name, official, ours) in version.types() {
         for seed in 0..seeds() * 5 {
             let mut rng = Rng::new(seed);
-            let value = schema.random(name, &mut rng);
+            let value = version.schema.random(name, &mut rng);
             let Some(mutation) = mutate(&value, &mut rng) else { continue };
-            let text = mutation.value.to_string();
-            let case = Case {
-                version: version.number,
-                name,
-                mutation: &mutation,
-                official: official(&text).map(|text| json(&text)),
-                ours: ours(&text).map(|text| json(&text)),
-            };
-            let failure = match (&case.official, &case.ours) {
-                (Err(_), Err(_)) => continue,
-                (Ok(official), Ok(ours)) => match catalogue.same(name, official, ours) {
-                    Ok(()) => continue,
-                    Err(failure) => format!("it reads {failure}"),
-                },
-                (Ok(official), Err(error)) => format!("it reads {official}, we refuse: {error}"),
-                (Err(error), Ok(ours)) => format!("we read {ours}, it refuses: {error}"),
-            };
-            if documented(&case).is_none() {
-                let change = (&mutation.pointer, &mutation.before, &mutation.after);
-                failures.push(format!("{name} (seed {seed}) {change:?}: {failure}"));
-            }
+            failures.extend(compare(version, name, (official, ours), &mutation));
         }
     }
     report(&failures);
+}
+
+#[test]
+fn every_member_is_read_in_the_same_way() {
+    for version in [Version::v1(), Version::v2()] {
+        let (mut failures, mut changes) = (Vec::new(), 0);
+        for (name, official, ours) in version.types() {
+            for seed in 0..8 {
+                let Value::Object(object) = version.schema.random(name, &mut Rng::new(seed)) else {
+                    continue;
+                };
+                for mutation in every_change(version.catalogue, name, &object) {
+                    changes += 1;
+                    failures.extend(compare(&version, name, (official, ours), &mutation));
+                }
+            }
+        }
+        report(&failures);
+        assert!(changes > 15_000, "only {changes} changes");
+    }
+}
+
+/// Compares the results of both for one mutation; returns a difference that is not documented.
+fn compare(
+    version: &Version,
+    name: &str,
+    (official, ours): (Reader, Reader),
+    mutation: &Mutation,
+) -> Option<String> {
+    let text = mutation.value.to_string();
+    let case = Case {
+        version: version.number,
+        name,
+        mutation,
+        official: official(&text).map(|text| json(&text)),
+        ours: ours(&text).map(|text| json(&text)),
+    };
+    let failure = match (&case.official, &case.ours) {
+        (Err(_), Err(_)) => return None,
+        (Ok(official), Ok(ours)) => {
+            let failure = version.catalogue.same(name, official, ours).err()?;
+            format!("it reads {failure}")
+        }
+        (Ok(official), Err(error)) => format!("it reads {official}, we refuse: {error}"),
+        (Err(error), Ok(ours)) => format!("we read {ours}, it refuses: {error}"),
+    };
+    if documented(&case).is_some() {
+        return None;
+    }
+    Some(format!("{name} {:?}: {failure}", (&mutation.pointer, &mutation.before, &mutation.after)))
 }
