@@ -5,8 +5,8 @@
 //! the messages that went over the wire between the two, and counts the processes that are left at the end.
 //!
 //! Read on in `install` (where the SDKs come from), `pair` (one client, one agent), `wire` (what must hold of any
-//! exchange), `shipped` (the example programs that the SDKs carry themselves), `coder` (our coding agent with clients of
-//! others) and `real` (agents that people use).
+//! exchange), `version_2` (our agent over version 2), `shipped` (the example programs that the SDKs carry
+//! themselves), `coder` (our coding agent with clients of others) and `real` (agents that people use).
 
 mod coder;
 mod conform;
@@ -16,6 +16,7 @@ mod real;
 mod report;
 mod shipped;
 mod tap;
+mod version_2;
 mod wire;
 
 use std::path::{Path, PathBuf};
@@ -108,6 +109,9 @@ fn ours(only: &[&'static str], cache: &Path, report: &mut Report) -> Result<(), 
         pair::run(&ours.client, agent, cache, report)?;
     }
     pair::run(&ours.client, &ours.agent, cache, report)?;
+    if only.contains(&"ts") {
+        version_2::run(&ours.agent.command, cache, report)?;
+    }
     shipped::run(only, cache, report)?;
     coder::run(only, cache, report)
 }

@@ -81,6 +81,7 @@ fn rust_example(agent: &Program, cache: &Path, report: &mut Report) -> Result<()
         vec![yolo.clone(), "--command".into(), shipped::quoted(agent), "edit draft.txt".into()]
     };
     let run = Run {
+        is_v1: true,
         client,
         agent: NAME,
         command: &command,
@@ -107,6 +108,7 @@ fn python_example(agent: &Program, cache: &Path, report: &mut Report) -> Result<
     };
     let command = |agent: &[String]| [&[peer.command[0].clone(), example.clone()], agent].concat();
     let run = Run {
+        is_v1: true,
         client: "py client.py",
         agent: NAME,
         command: &command,

@@ -77,6 +77,11 @@ pub(super) fn official(sdk: &'static str, cache: &Path) -> Result<(Program, Prog
     }
 }
 
+/// The client of version 2 on the official TypeScript SDK.
+pub(super) fn client_v2(cache: &Path) -> Result<Vec<String>, String> {
+    Ok(vec!["node".to_owned(), text(&typescript(cache)?.join("client_v2.mjs"))])
+}
+
 /// The example programs of the official Rust SDK, by name.
 pub(super) fn rust_examples<const N: usize>(cache: &Path, names: [&str; N]) -> Result<[String; N], String> {
     let root = cache.join("rust-examples");
@@ -123,7 +128,7 @@ fn typescript(cache: &Path) -> Result<PathBuf, String> {
     let (source, dir) = (home().join("ts"), cache.join("ts"));
     npm(&source, &dir, "ts: @agentclientprotocol/sdk 2.4.0")?;
     // The peers import the SDK from the directory they are in.
-    for file in ["agent.mjs", "client.mjs"] {
+    for file in ["agent.mjs", "client.mjs", "client_v2.mjs"] {
         copy(&source.join(file), &dir.join(file))?;
     }
     Ok(dir)

@@ -497,6 +497,7 @@ async fn main() -> Result<()> {
         let count = *lock(&notes.notes);
         async move { Ok(json!({"count": count})) }
     })
+    .protocol_v2()
     .serve(Link::stdio())
     .await
 }
