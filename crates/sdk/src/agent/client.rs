@@ -254,18 +254,21 @@ pub(super) struct TextChunk<'a> {
 
 impl Serialize for TextChunk<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        struct Text<'a>(&'a str);
-        impl Serialize for Text<'_> {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                let mut map = serializer.serialize_map(Some(2))?;
-                map.serialize_entry("type", "text")?;
-                map.serialize_entry("text", self.0)?;
-                map.end()
-            }
-        }
         let mut map = serializer.serialize_map(Some(2))?;
         map.serialize_entry("sessionUpdate", self.kind)?;
-        map.serialize_entry("content", &Text(self.text))?;
+        map.serialize_entry("content", &TextBlock(self.text))?;
+        map.end()
+    }
+}
+
+/// A content block of text, borrowed.
+pub(super) struct TextBlock<'a>(pub(super) &'a str);
+
+impl Serialize for TextBlock<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("type", "text")?;
+        map.serialize_entry("text", self.0)?;
         map.end()
     }
 }

@@ -8,6 +8,7 @@ use attache_wire::{Meta, v2};
 use serde::Serialize;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 
+use super::super::client::TextBlock;
 use super::convert;
 use super::patch;
 use crate::id::unique_id;
@@ -100,20 +101,11 @@ pub(crate) fn text<S: Serializer>(
     ids: &mut MessageIds,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    struct Text<'a>(&'a str);
-    impl Serialize for Text<'_> {
-        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            let mut map = serializer.serialize_map(Some(2))?;
-            map.serialize_entry("type", "text")?;
-            map.serialize_entry("text", self.0)?;
-            map.end()
-        }
-    }
     let id = ids.chunk(kind, None);
     let mut map = serializer.serialize_map(Some(3))?;
     map.serialize_entry("sessionUpdate", kind)?;
     map.serialize_entry("messageId", &id)?;
-    map.serialize_entry("content", &Text(text))?;
+    map.serialize_entry("content", &TextBlock(text))?;
     map.end()
 }
 
