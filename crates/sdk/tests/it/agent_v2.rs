@@ -463,3 +463,83 @@ async fn logins_have_other_names() {
     rig.fails("auth/logout", json!({}), -32601).await;
     rig.leaves().await;
 }
+
+/// Updates of version 1, one of each kind at least.
+fn updates() -> Vec<Value> {
+    let text = json!({"type": "text", "text": "x"});
+    let link = json!({"type": "resource_link", "name": "n", "uri": "file:///n"});
+    let block = json!({"type": "content", "content": text});
+    let entry = json!({"content": "a", "priority": "high", "status": "pending", "_meta": {"k": 1}});
+    let select = json!({"id": "o", "name": "O", "type": "select", "currentValue": "a", "category": "model",
+        "options": [{"group": "g", "name": "G", "options": [{"value": "a", "name": "A"}]}]});
+    vec![
+        json!({"sessionUpdate": "user_message_chunk", "content": link}),
+        json!({"sessionUpdate": "agent_message_chunk", "content": text, "messageId": "m", "_meta": {"k": 1}}),
+        json!({"sessionUpdate": "agent_thought_chunk", "content": text}),
+        json!({"sessionUpdate": "tool_call", "toolCallId": "c", "title": "T", "kind": "edit", "status": "in_progress",
+            "content": [block, {"type": "diff", "path": "/a", "oldText": "1", "newText": "2"},
+                {"type": "diff", "path": "/b", "newText": "2"}, {"type": "terminal", "terminalId": "t"}],
+            "locations": [{"path": "/a", "line": 2}], "rawInput": {"n": 1}, "rawOutput": null, "_meta": {"k": 1}}),
+        json!({"sessionUpdate": "tool_call_update", "toolCallId": "c", "status": "completed", "content": []}),
+        json!({"sessionUpdate": "plan", "entries": [entry]}),
+        json!({"sessionUpdate": "plan_update", "plan": {"type": "items", "planId": "p", "entries": [entry]}}),
+        json!({"sessionUpdate": "plan_update", "plan": {"type": "markdown", "planId": "p", "content": "# P"}}),
+        json!({"sessionUpdate": "plan_removed", "planId": "p"}),
+        json!({"sessionUpdate": "available_commands_update",
+            "availableCommands": [{"name": "web", "description": "Search", "input": {"hint": "query"}}]}),
+        json!({"sessionUpdate": "config_option_update",
+            "configOptions": [select, {"id": "b", "name": "B", "type": "boolean", "currentValue": true}]}),
+        json!({"sessionUpdate": "session_info_update", "title": "T", "updatedAt": null}),
+        json!({"sessionUpdate": "usage_update", "used": 1, "size": 2, "cost": {"amount": 0.5, "currency": "USD"}}),
+        json!({"sessionUpdate": "notice", "severity": "info", "title": "N"}),
+        json!({"sessionUpdate": "compaction_update", "compactionId": "k", "status": "cancelled"}),
+        json!({"sessionUpdate": "compaction_summary_chunk", "compactionId": "k", "content": text}),
+        json!({"sessionUpdate": "subagent_update", "sessionId": "child", "state": {"state": "idle"}}),
+        json!({"sessionUpdate": "session_message", "messageId": "m", "senderSessionId": "s1",
+            "recipientSessionId": "child", "content": [text]}),
+        json!({"sessionUpdate": "session_message_chunk", "messageId": "m", "content": text}),
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_update_has_a_form_in_version_2() {
+    // shows V2-16, V2-17, V2-33, V2-41
+    let mut rig = open(agent(|turn, _| {
+        Box::pin(async move {
+            for update in updates() {
+                turn.send(serde_json::from_value(update).unwrap()).await?;
+            }
+            Ok(StopReason::EndTurn)
+        })
+    }))
+    .await;
+    rig.prompt("p", "s1", "hi").await;
+    rig.inserted("p", "hi").await;
+    let mut written = Vec::new();
+    for sent in updates() {
+        let update = rig.update().await;
+        let expected = match sent["sessionUpdate"].as_str().unwrap() {
+            "tool_call" => "tool_call_update",
+            "plan" => "plan_update",
+            kind => kind,
+        };
+        assert_eq!(update["sessionUpdate"], expected);
+        // Nothing but what the tables of version 2 rename or rewrite is lost.
+        for (name, value) in sent.as_object().unwrap() {
+            if !["sessionUpdate", "content", "entries", "availableCommands", "configOptions"]
+                .contains(&&**name)
+            {
+                assert_eq!(update[name], *value, "{name} of {update}");
+            }
+        }
+        written.push(update);
+    }
+    rig.idle("end_turn").await;
+    let options = &written[10]["configOptions"];
+    assert_eq!((&options[0]["configId"], &options[0]["options"][0]["groupId"]), (&json!("o"), &json!("g")));
+    assert_eq!(written[9]["availableCommands"][0]["input"], json!({"type": "text", "hint": "query"}));
+    let content = &written[3]["content"];
+    assert_eq!(content[2]["changes"], json!([{"operation": "add", "path": "/b", "fileType": "text"}]));
+    assert_eq!(content[3], json!({"type": "terminal", "terminalId": "t"}));
+    rig.leaves().await;
+}
