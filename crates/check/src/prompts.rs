@@ -13,7 +13,7 @@ pub enum PromptKind {
     Write,
     /// Run a short command in a terminal.
     Run,
-    /// Run a command that goes on until it is killed.
+    /// Run a command until it is killed.
     RunLong,
     /// Do something that needs permission.
     Ask,

@@ -206,7 +206,7 @@ async fn finish(received: &mut (impl Future<Output = io::Result<()>> + Unpin), r
     }
 }
 
-/// Copies until the end of `from`, telling `lines` of each piece before it goes on.
+/// Copies until the end of `from`, and reports each piece to `lines` before it continues.
 async fn carry(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,

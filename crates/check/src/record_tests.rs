@@ -48,7 +48,7 @@ async fn through(script: &str, input: &[u8], recorder: &Recorder) -> (Vec<u8>, E
 }
 
 #[tokio::test]
-async fn every_byte_goes_on_as_it_came() {
+async fn every_byte_is_forwarded_unchanged() {
     let input = b"{\"a\":1}\nwindows\r\n\xff\xfe no text\n\nhalf a li";
     let paper = Paper::default();
     let (output, status) = through("cat; exit 3", input, &recorder(&paper, None)).await;

@@ -112,9 +112,9 @@ pub struct Extra {
     pub within: &'static str,
 }
 
-/// The result for a value that fits.
+/// The report about a value that fits the schema.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Fits {
+pub struct Validated {
     /// Unknown members.
     pub extras: Vec<Extra>,
     /// The definitions that occur in it.
@@ -156,7 +156,7 @@ impl Method {
     ///
     /// # Errors
     /// The first place that does not fit.
-    pub fn request(&self, params: &Value) -> Result<Fits, Fault> {
+    pub fn request(&self, params: &Value) -> Result<Validated, Fault> {
         self.fits("params", params)
     }
 
@@ -164,7 +164,7 @@ impl Method {
     ///
     /// # Errors
     /// The first place that does not fit.
-    pub fn notification(&self, params: &Value) -> Result<Fits, Fault> {
+    pub fn notification(&self, params: &Value) -> Result<Validated, Fault> {
         self.fits("note", params)
     }
 
@@ -172,12 +172,12 @@ impl Method {
     ///
     /// # Errors
     /// The first place that does not fit.
-    pub fn result(&self, result: &Value) -> Result<Fits, Fault> {
+    pub fn result(&self, result: &Value) -> Result<Validated, Fault> {
         self.fits("result", result)
     }
 
-    fn fits(&self, part: &str, value: &Value) -> Result<Fits, Fault> {
-        let Some(name) = self.entry[part].as_str() else { return Ok(Fits::default()) };
+    fn fits(&self, part: &str, value: &Value) -> Result<Validated, Fault> {
+        let Some(name) = self.entry[part].as_str() else { return Ok(Validated::default()) };
         let nothing = Value::Object(serde_json::Map::new());
         validate(name, if value.is_null() { &nothing } else { value })
     }
@@ -187,10 +187,10 @@ impl Method {
 ///
 /// # Errors
 /// The first place that does not fit.
-pub fn validate(definition: &str, value: &Value) -> Result<Fits, Fault> {
+pub fn validate(definition: &str, value: &Value) -> Result<Validated, Fault> {
     match SCHEMA["$defs"].as_object().and_then(|all| all.get_key_value(definition)) {
         Some((name, schema)) => validate::validate(&SCHEMA["$defs"], name, schema, value),
-        None => Ok(Fits::default()),
+        None => Ok(Validated::default()),
     }
 }
 

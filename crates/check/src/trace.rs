@@ -13,7 +13,7 @@
 //!
 //! A line of the wire has no line end in `text`; `"end":"\r\n"` or `"end":""` says that it did not
 //! end in a line feed alone, and `base64` replaces `text` if it was not UTF-8. `"more":true` says
-//! that the next line of the same role goes on where this one ends.
+//! that the next line of the same role continues this one.
 
 mod file;
 

@@ -85,8 +85,9 @@ impl Cx {
         // A project names an agent; it never brings a command line or an address.
         let by_project = matches!(self.config.source(&keys::DEFAULT_AGENT), Source::Project(_));
         // Some commands take the name as an argument: `attache doctor gemini`.
-        let behind = self.args.command().positionals.first().is_some_and(|word| word.hint == Hint::Agent);
-        let named = self.args.agent.as_deref().or_else(|| self.args.word(0).filter(|_| behind));
+        let takes_agent =
+            self.args.command().positionals.first().is_some_and(|word| word.hint == Hint::Agent);
+        let named = self.args.agent.as_deref().or_else(|| self.args.word(0).filter(|_| takes_agent));
         let spec = match (&self.flags.agent, named) {
             (Some(command), _) => agents::raw(command, default)?,
             (None, Some(name)) => self.config.resolve_agent(name)?,

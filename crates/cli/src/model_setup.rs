@@ -1,4 +1,4 @@
-//! What happens when our own agent has no model: a clear failure for scripts, a few ways to one for people.
+//! What happens when our own agent has no model: a clear failure for scripts, a few choices to one for people.
 
 use attache::client::AgentHandle;
 use attache::wire::v1::AuthState;
@@ -14,7 +14,7 @@ pub(crate) async fn is_missing(spec: &AgentSpec, agent: &AgentHandle) -> bool {
     status.get().await.is_ok_and(|status| status.state == AuthState::Unauthenticated)
 }
 
-/// The failure, with the ways to a model.
+/// The failure, with the choices to a model.
 pub(crate) fn failure() -> Failure {
     let failure = Failure::runtime("no model: no API key is set, and no model server answers on this machine")
         .detail(DetailCode::NoModel)
@@ -52,7 +52,7 @@ pub(crate) enum Picked {
     Leave,
 }
 
-enum Way {
+enum SetupChoice {
     Key,
     Server,
     Agent(&'static str),
@@ -63,30 +63,35 @@ enum Way {
 /// Asks on the terminal how to get to a model.
 pub(crate) async fn pick(cx: &Cx) -> Result<Picked> {
     let out = &cx.output;
-    let mut ways = vec![
-        ("Enter an API key".to_owned(), Way::Key),
-        ("Use a model server on this machine (Ollama, LM Studio, llama.cpp, vLLM)".to_owned(), Way::Server),
+    let mut choices = vec![
+        ("Enter an API key".to_owned(), SetupChoice::Key),
+        (
+            "Use a model server on this machine (Ollama, LM Studio, llama.cpp, vLLM)".to_owned(),
+            SetupChoice::Server,
+        ),
     ];
-    ways.extend(installed().into_iter().map(|name| (format!("Use another agent: {name}"), Way::Agent(name))));
-    ways.push(("Watch the demo, which needs no model".to_owned(), Way::Demo));
-    ways.push(("Open the chat anyway".to_owned(), Way::Continue));
+    choices.extend(
+        installed().into_iter().map(|name| (format!("Use another agent: {name}"), SetupChoice::Agent(name))),
+    );
+    choices.push(("Watch the demo, which needs no model".to_owned(), SetupChoice::Demo));
+    choices.push(("Open the chat anyway".to_owned(), SetupChoice::Continue));
     out.tell("No model yet: no API key is set, and no model server answers on this machine.");
-    for (at, (label, _)) in (1..).zip(&ways) {
+    for (at, (label, _)) in (1..).zip(&choices) {
         out.tell(format_args!("  {at}  {label}"));
     }
-    let Some(chosen) = ask::choice(ways.len()).await? else { return Ok(Picked::Leave) };
-    match ways.swap_remove(chosen).1 {
-        Way::Key => save_key(cx).await,
-        Way::Server => {
+    let Some(chosen) = ask::choice(choices.len()).await? else { return Ok(Picked::Leave) };
+    match choices.swap_remove(chosen).1 {
+        SetupChoice::Key => save_key(cx).await,
+        SetupChoice::Server => {
             out.tell("Start the server (for example: ollama serve), then press Enter.");
             Ok(match ask::line("").await? {
                 Some(_) => Picked::Retry,
                 None => Picked::Leave,
             })
         }
-        Way::Agent(name) => Ok(Picked::Instead(vec![name.to_owned()])),
-        Way::Demo => Ok(Picked::Instead(vec!["demo".to_owned()])),
-        Way::Continue => Ok(Picked::Continue),
+        SetupChoice::Agent(name) => Ok(Picked::Instead(vec![name.to_owned()])),
+        SetupChoice::Demo => Ok(Picked::Instead(vec!["demo".to_owned()])),
+        SetupChoice::Continue => Ok(Picked::Continue),
     }
 }
 

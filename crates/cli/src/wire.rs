@@ -1,4 +1,4 @@
-//! The lines of a connection, on their way from the driver to whoever shows them.
+//! The lines of a connection, from the driver to the renderer.
 //!
 //! The driver must not wait, so lines are buffered here until the turn takes them. Buffered lines count in the budget of the connection:
 //! while the turn is busy writing, the connection reads no further.
@@ -7,9 +7,12 @@ use std::sync::Arc;
 
 use attache::{Backlog, Flow};
 use parking_lot::{Mutex, MutexGuard};
+use serde::Deserialize;
 use tokio::sync::Notify;
 
-/// Where a connection puts its lines. Clones are the same place.
+use crate::lenient::lenient;
+
+/// The buffer of a connection's lines, shared by its clones.
 #[derive(Clone, Default)]
 pub(crate) struct Wire(Arc<Inner>);
 
@@ -17,7 +20,7 @@ pub(crate) struct Wire(Arc<Inner>);
 struct Inner {
     buffer: Mutex<LineBuffer>,
     changed: Notify,
-    /// What the agent calls the session elsewhere, as its `_meta` says.
+    /// The agent's own id of the session, from its `_meta`.
     elsewhere: Mutex<Option<String>>,
 }
 
@@ -54,7 +57,7 @@ impl Wire {
         buffer.budget = Some(budget.clone());
     }
 
-    /// What listens to a link.
+    /// Returns the callback for the link.
     pub(crate) fn tap(&self) -> impl FnMut(Flow, &[u8]) + Send + 'static {
         let wire = self.clone();
         let mut looking = true;
@@ -109,15 +112,36 @@ fn contains(line: &[u8], text: &[u8]) -> bool {
     line.windows(text.len()).any(|part| part == text)
 }
 
-/// `_meta.agentSessionId`, or `_meta.sessionId`, of an answer.
+/// A response with the agent's own id of a session in its `_meta`.
+#[derive(Deserialize)]
+struct SessionIdResponse {
+    result: SessionIdResult,
+}
+
+#[derive(Deserialize)]
+struct SessionIdResult {
+    #[serde(rename = "_meta")]
+    meta: SessionIdMeta,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SessionIdMeta {
+    #[serde(default, deserialize_with = "lenient")]
+    agent_session_id: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    session_id: Option<String>,
+}
+
+/// Returns `_meta.agentSessionId`, or `_meta.sessionId`, of a response.
 fn elsewhere(flow: Flow, line: &[u8]) -> Option<String> {
     if flow == Flow::Out || !contains(line, b"\"_meta\"") {
         return None;
     }
-    let line: serde_json::Value = serde_json::from_slice(line).ok()?;
-    let meta = line.get("result")?.get("_meta")?;
-    let id = ["agentSessionId", "sessionId"].iter().find_map(|key| meta.get(key)?.as_str());
-    id.map(str::trim).filter(|id| !id.is_empty()).map(str::to_owned)
+    let SessionIdMeta { agent_session_id, session_id } =
+        serde_json::from_slice::<SessionIdResponse>(line).ok()?.result.meta;
+    let id = agent_session_id.or(session_id)?;
+    Some(id.trim().to_owned()).filter(|id| !id.is_empty())
 }
 
 impl Lines {
@@ -174,7 +198,7 @@ done
         wire.count_in(agent.backlog());
         let mut lines = Lines::default();
         for _ in 0..3 {
-            // The reader rests, and goes on when the lines are taken.
+            // The reader pauses, and continues when the lines are taken.
             while !agent.backlog().is_full() {
                 tokio::task::yield_now().await;
             }

@@ -26,7 +26,7 @@ pub struct BoundedRead {
     pub truncated: bool,
 }
 
-/// Reads at most `limit` bytes of a regular file, whatever its metadata says of its size.
+/// Reads at most `limit` bytes of a regular file, even if its metadata reports another size.
 ///
 /// # Errors
 /// [`io::ErrorKind::InvalidInput`] when the path leads to a directory, FIFO, socket or device (none of them is

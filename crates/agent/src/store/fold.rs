@@ -55,9 +55,7 @@ fn conversation(log: &[Logged]) -> Vec<Message> {
     for logged in log.iter().filter(|logged| logged.seq > from) {
         match &logged.entry {
             Entry::Update(update) => {
-                if let Some(text) = text_of(update, "agent_message_chunk") {
-                    spoken.push_str(text);
-                }
+                spoken.push_str(&answer_text(update).unwrap_or_default());
             }
             Entry::Message(message) => {
                 if message.role == Role::Assistant {
@@ -147,14 +145,10 @@ fn close(transcript: &mut Transcript) -> Vec<SessionUpdate> {
     ends
 }
 
-fn kind(update: &Value) -> Option<&str> {
-    update.get("sessionUpdate")?.as_str()
-}
-
-/// The text of an update of this kind.
-fn text_of<'a>(update: &'a Value, of: &str) -> Option<&'a str> {
-    if kind(update)? != of {
-        return None;
+/// Returns the text of a chunk of the agent's answer.
+fn answer_text(update: &Value) -> Option<String> {
+    match SessionUpdate::deserialize(update).ok()? {
+        SessionUpdate::AgentMessageChunk(chunk) => chunk.content.as_text().map(str::to_owned),
+        _ => None,
     }
-    update.get("content")?.get("text")?.as_str()
 }

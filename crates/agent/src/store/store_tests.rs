@@ -166,7 +166,7 @@ fn a_pasted_key_is_not_written_and_source_code_stays() {
 }
 
 #[test]
-fn damage_and_newer_files_are_told() {
+fn damaged_and_newer_files_are_reported() {
     let scratch = Scratch::new("damage");
     std::fs::create_dir_all(scratch.0.join("data")).unwrap();
     std::fs::write(scratch.file(), "this is no database, and long enough to be looked at as one.".repeat(20))
@@ -280,7 +280,7 @@ fn a_summary_stands_for_what_it_sums_up() {
 }
 
 #[test]
-fn a_replay_joins_text_and_closes_what_nobody_finished() {
+fn a_replay_joins_text_and_closes_unfinished_calls() {
     let store = session();
     let tool = |kind: &str, status: &str| {
         Entry::Update(json!({ "sessionUpdate": kind, "toolCallId": "t", "title": "x", "status": status }))

@@ -3,7 +3,7 @@
 use attache::agent::Tool as Call;
 use attache::wire::v1::{PermissionOption, PermissionOptionKind};
 use attache_host::policy::{Answer, Choice, Effect, Question, Request, Verdict};
-use serde_json::Value;
+use serde::Deserialize;
 
 use super::{Result, ToolContext, ToolError};
 
@@ -75,11 +75,17 @@ fn options(cx: &ToolContext, question: &Question) -> Vec<PermissionOption> {
     question.choices.iter().filter_map(option).collect()
 }
 
+/// The `_meta.attache` of our own client.
+#[derive(Deserialize)]
+struct OwnClient {
+    permissions: bool,
+}
+
 /// Whether the client is Attaché's, which asks about trust and remembers answers itself.
 pub(crate) fn is_own_client(cx: &ToolContext) -> bool {
     let turn = cx.turn.turn();
-    let own: Option<Value> = turn.client().capabilities().meta.as_ref().and_then(|meta| meta.get("attache"));
-    own.is_some_and(|own| own.get("permissions") == Some(&Value::Bool(true)))
+    let own = turn.client().capabilities().meta.as_ref().and_then(|meta| meta.get::<OwnClient>("attache"));
+    own.is_some_and(|own| own.permissions)
 }
 
 fn answer(choice: &attache::agent::Choice) -> Answer {

@@ -46,7 +46,7 @@ async fn server() -> String {
 }
 
 #[tokio::test]
-async fn pages_are_told_as_text_and_redirections_stay_on_the_host() {
+async fn pages_become_text_and_redirections_stay_on_the_host() {
     let project = Project::new();
     let address = server().await;
     let paths = ["/page", "/moved", "/away", "/circle", "/binary", "/none"];

@@ -24,7 +24,7 @@ async fn agent(project: &Project) -> AgentHandle {
 }
 
 #[tokio::test]
-async fn a_loaded_session_is_told_again_from_the_beginning() {
+async fn a_loaded_session_is_replayed_from_the_beginning() {
     // shows SESS-11, SESS-12, LIST-03, LIST-15
     let project = Project::new();
     let id = {
@@ -52,7 +52,7 @@ async fn a_loaded_session_is_told_again_from_the_beginning() {
 }
 
 #[tokio::test]
-async fn a_resumed_session_goes_on_and_can_be_undone() {
+async fn a_resumed_session_continues_and_can_be_undone() {
     // shows SESS-21
     let project = Project::new();
     let id = {

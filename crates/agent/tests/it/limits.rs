@@ -91,7 +91,7 @@ async fn failures_of_the_model_are_errors_that_say_what_to_do() {
 }
 
 #[tokio::test]
-async fn retries_are_told() {
+async fn retries_are_reported() {
     // shows NOTE-01, NOTE-02
     let project = Project::new();
     let script = "==\nretry 1ms too many requests\nsay here\n";
@@ -104,7 +104,7 @@ async fn retries_are_told() {
 }
 
 #[tokio::test]
-async fn usage_and_cost_are_told() {
+async fn usage_and_cost_are_reported() {
     // shows MSG-05, PROMPT-19
     let project = Project::new();
     let script = "window: 1000\nprice: 1 10\n==\n--\nusage input=100 output=20\ncall list {}\n--\nusage input=130 output=10 cache_read=50\nsay done\n";
@@ -125,7 +125,7 @@ async fn usage_and_cost_are_told() {
 }
 
 #[tokio::test]
-async fn without_a_model_the_ways_to_one_are_told() {
+async fn without_a_model_the_options_are_listed() {
     let project = Project::new();
     let agent = connect(Client::new(), Options::default()).await;
     let mut session = agent.new_session(project.path()).await.unwrap();

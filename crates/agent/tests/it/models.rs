@@ -316,7 +316,7 @@ async fn after_the_first_word_nothing_is_asked_again() {
 }
 
 #[tokio::test]
-async fn broken_arguments_are_the_models_fault_and_the_answer_goes_on() {
+async fn broken_arguments_do_not_end_the_answer() {
     let stream = concat!(
         "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"read\",\"arguments\":\"{oops\"}}]}}]}\n\n",
         "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\ndata: [DONE]\n\n",

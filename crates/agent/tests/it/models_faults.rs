@@ -50,7 +50,7 @@ async fn leaving_before_the_first_word_closes_the_connection() {
 }
 
 #[tokio::test]
-async fn nothing_is_sent_before_somebody_reads() {
+async fn nothing_is_sent_before_the_stream_is_read() {
     let server = Server::start(vec![good(Api::Chat)]).await;
     drop(open(&settings(Api::Chat, &server.url)).start(request()));
     assert_eq!(server.seen().len(), 0);
@@ -144,7 +144,7 @@ async fn an_answer_that_is_none_is_said_to_be_none() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_told_at_once() {
+async fn a_missing_server_is_reported_at_once() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);

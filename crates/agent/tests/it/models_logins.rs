@@ -166,7 +166,7 @@ async fn missing_keys_can_be_given_in_several_ways_and_are_found_when_looked_for
 }
 
 #[tokio::test]
-async fn keys_of_the_environment_and_models_without_keys_are_told_apart() {
+async fn environment_keys_and_models_without_keys_are_distinguished() {
     let dir = Dir::new("status");
     let keys = Keys::new(&dir.0).with_keyring(None);
     let settings = Settings::from_vars(|name| (name == "OPENAI_API_KEY").then(|| KEY.to_owned()));

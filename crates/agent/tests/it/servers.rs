@@ -84,7 +84,7 @@ async fn a_server_gets_the_variables_it_is_given() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_is_told_about_and_reached_again() {
+async fn a_dead_server_is_reported_and_restarted() {
     let project = Project::new();
     let script = "== when \"die\"\n--\ncall hand_die {}\n--\nsay went on\n== when \"echo\"\n--\ncall hand_echo {\"text\": \"back again\"}\n--\nsay done\n";
     let options = Options { mode: Some(Mode::Code), ..project.script(script) };

@@ -47,7 +47,7 @@ fn insert(line: u32, character: u32, text: &str) -> TextDocumentContentChangeEve
 }
 
 #[tokio::test]
-async fn a_diagnostic_is_mended() {
+async fn a_diagnostic_is_fixed() {
     // shows NES-03, NES-05, NES-06
     let project = Project::new();
     let nes = editor(&project, Client::new().nes(ClientNesCapabilities::new())).await;

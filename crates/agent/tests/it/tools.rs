@@ -203,7 +203,7 @@ async fn calls_that_only_look_run_at_the_same_time() {
 }
 
 #[tokio::test]
-async fn wrong_arguments_and_unknown_tools_are_told_to_the_model() {
+async fn wrong_arguments_and_unknown_tools_are_reported_to_the_model() {
     let project = Project::new();
     let calls = "badcall read {\"path\": \ncall read {\"path\": 7}\ncall nothing {}\ncall read {\"path\": \"a\", \"line\": -1}";
     let seen = call(&project, Mode::Ask, calls).await;

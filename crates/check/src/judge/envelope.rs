@@ -104,7 +104,7 @@ fn matched(log: &EventLog, message: &Message, id: &Value, out: &mut Findings) {
         return out.fail_at("RPC-24", message.from, &[asked.index, message.index], why);
     }
     if !id.is_null() {
-        // Error answers to lines that were no good may name whatever id they could make out.
+        // Error responses to malformed lines may have any id that could be read.
         if log.odd[usize::from(asker == Role::Client)] == 0 {
             out.fail("RPC-05", message, unasked(log, asker, id));
         }
@@ -133,7 +133,7 @@ fn unasked(log: &EventLog, asker: Role, id: &Value) -> String {
 /// Judges bytes: UTF-8, one message per line, nothing else.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    /// Lines that may be the beginning of a message which goes on in the next line, agent first.
+    /// Lines that may be the beginning of a message that continues in the next line, agent first.
     pending: [Option<Pending>; 2],
 }
 
@@ -222,7 +222,7 @@ fn only_messages(role: Role) -> &'static str {
     }
 }
 
-/// Two or more JSON texts one behind the other.
+/// Two or more JSON texts in a row.
 fn is_several(text: &str) -> bool {
     let mut texts = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     let good = texts

@@ -6,7 +6,7 @@
 use super::event_log::is_later;
 use super::{EventLog, Findings, Kind, Message, Watcher};
 use crate::rules;
-use crate::schema::{Fault, FaultKind, Fits, JsonType, Method};
+use crate::schema::{Fault, FaultKind, JsonType, Method, Validated};
 
 /// The rule about a definition. The innermost definition that is listed counts.
 const ABOUT: &[(&str, &str)] = &[
@@ -203,7 +203,7 @@ fn right_kind(message: &Message, method: &str, right: bool, out: &mut Findings) 
     right
 }
 
-fn fitted(message: &Message, what: &str, fits: Result<Fits, Fault>, out: &mut Findings) {
+fn fitted(message: &Message, what: &str, fits: Result<Validated, Fault>, out: &mut Findings) {
     let fits = match fits {
         Ok(fits) => fits,
         Err(fault) => {

@@ -53,12 +53,12 @@ impl fmt::Display for Meaning {
     }
 }
 
-/// Which requests are open, by who asked.
+/// The open requests by their sender.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Request(HashMap<(Role, String), String>);
 
 impl Request {
-    /// Notes a request.
+    /// Adds a request.
     pub(super) fn note(&mut self, message: &Value, from: Role) {
         if let (Some(method), Some(id)) = (message.get("method").and_then(Value::as_str), message.get("id")) {
             self.0.insert((from, id.to_string()), method.to_owned());
@@ -71,12 +71,12 @@ impl Request {
 }
 
 impl Meaning {
-    /// Whether it is a piece of a text, which may go on in the next message.
+    /// Whether it is a chunk of a text, which the next message may continue.
     pub(super) fn is_piece(&self) -> bool {
         matches!(self, Meaning::Call { kind: Some(kind), .. } if kind.ends_with("_chunk"))
     }
 
-    /// `None`: this is no message.
+    /// Reads a message; `None` if it is none.
     pub(super) fn of(message: &Value, asked: &Request, from: Role) -> Option<Meaning> {
         let id = message.get("id");
         if let Some(method) = message.get("method").and_then(Value::as_str) {
@@ -102,7 +102,7 @@ impl Meaning {
     }
 }
 
-/// Where two messages differ, apart from their ids, at most a few places.
+/// Returns the first few places where two messages differ, apart from their ids.
 pub(super) fn differences(one: &Value, other: &Value) -> Vec<String> {
     let mut found = Vec::new();
     for part in ["params", "result", "error"] {

@@ -129,7 +129,7 @@ impl Outcome {
     }
 }
 
-/// Plays one side of `trace` on `link`. `hear` is told of each deviation as it is seen.
+/// Plays one side of `trace` on `link`. `hear` is called with each deviation at once.
 pub async fn replay(trace: &Trace, link: Link, options: &Options, hear: impl FnMut(&Deviation)) -> Outcome {
     let (reader, writer) = link.split();
     let mut names = Names::default();

@@ -60,7 +60,7 @@ impl Names {
         })
     }
 
-    /// Learns from a message how the peer calls now what it called otherwise then.
+    /// Maps the names in a recorded message to those in the same message of this run.
     pub(super) fn learn(&mut self, then: &Value, now: &Value) {
         if let (Some(old), Some(new), true) = (then.get("id"), now.get("id"), then.get("method").is_some()) {
             self.ids.insert(old.to_string(), new.clone());
@@ -97,7 +97,7 @@ impl Names {
         }
     }
 
-    /// A message of the recording in the names of this run.
+    /// Returns a message of the recording with the names of this run.
     pub(super) fn put(&self, message: &Value) -> Value {
         let mut message = message.clone();
         // Answers carry the id that the peer chose now.

@@ -89,7 +89,7 @@ async fn the_agent_of_a_recording_serves_another_client() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn other_content_is_told_and_counts_only_if_asked_for() {
+async fn other_content_is_reported_and_counts_only_on_request() {
     let outcome = play(&trace(TALK), &options(Role::Agent), |peer| client(peer, "something else")).await;
     assert!(outcome.is_faithful(false) && !outcome.is_faithful(true));
     let found = outcome
@@ -142,7 +142,7 @@ async fn the_directory_of_a_replay_can_be_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_was_never_made_is_answered_and_told() {
+async fn an_unknown_response_is_reported() {
     let outcome = play(&trace(&TALK[..2]), &options(Role::Agent), |mut peer| async move {
         peer.say(json!({"jsonrpc":"2.0","id":1,"method":"session/list","params":{}})).await;
         assert_eq!(peer.hear().await["error"]["code"], -32603);

@@ -9,26 +9,26 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{Extra, Fault, FaultKind, Fits, JsonType};
+use super::{Extra, Fault, FaultKind, JsonType, Validated};
 
 type Schema = &'static Value;
 
 /// The result of a schema that an object fits.
 #[derive(Default)]
-struct Fit {
+struct Match {
     known: BTreeSet<&'static str>,
     /// Other members are allowed.
     open: bool,
-    inner: Fits,
+    inner: Validated,
 }
 
 /// The current position: a step into the value or a definition, linked to its parent. A path is
 /// built only for a fault.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct Location<'a> {
     defs: Schema,
     step: Step<'a>,
-    parent: Option<&'a Place<'a>>,
+    parent: Option<&'a Location<'a>>,
 }
 
 #[derive(Clone, Copy)]
@@ -43,14 +43,14 @@ pub(super) fn validate(
     name: &'static str,
     schema: Schema,
     value: &Value,
-) -> Result<Fits, Fault> {
-    let place = Place { defs, step: Step::Definition(name), parent: None };
+) -> Result<Validated, Fault> {
+    let place = Location { defs, step: Step::Definition(name), parent: None };
     let mut fits = place.location(schema, value)?;
     fits.met.insert(name);
     Ok(fits)
 }
 
-impl Place<'_> {
+impl Location<'_> {
     /// Returns the violation of a constraint.
     fn fault(&self, why: impl Into<String>) -> Fault {
         self.fault_of(FaultKind::Constraint(why.into()))
@@ -78,12 +78,12 @@ impl Place<'_> {
         steps.join(".")
     }
 
-    fn inside<'a>(&'a self, step: Step<'a>) -> Place<'a> {
-        Place { defs: self.defs, step, parent: Some(self) }
+    fn inside<'a>(&'a self, step: Step<'a>) -> Location<'a> {
+        Location { defs: self.defs, step, parent: Some(self) }
     }
 
     /// Validates a value with all schemas that apply to it, so members left over are unknown.
-    fn location(&self, schema: Schema, value: &Value) -> Result<Fits, Fault> {
+    fn location(&self, schema: Schema, value: &Value) -> Result<Validated, Fault> {
         let mut fit = self.check(schema, value)?;
         if let (Value::Object(members), false, false) = (value, fit.open, fit.known.is_empty()) {
             let unknown = members.keys().filter(|key| *key != "_meta" && !fit.known.contains(key.as_str()));
@@ -102,8 +102,8 @@ impl Place<'_> {
         named.or_else(|| self.ways().find_map(Step::definition)).unwrap_or_default()
     }
 
-    fn check(&self, schema: Schema, value: &Value) -> Result<Fit, Fault> {
-        let mut fit = Fit::default();
+    fn check(&self, schema: Schema, value: &Value) -> Result<Match, Fault> {
+        let mut fit = Match::default();
         if let Some(name) = schema["$ref"].as_str().and_then(|name| name.rsplit('/').next()) {
             let place = self.inside(Step::Definition(name));
             fit.inner.met.insert(name);
@@ -192,7 +192,7 @@ impl Place<'_> {
         &self,
         schema: Schema,
         members: &Map<String, Value>,
-        fit: &mut Fit,
+        fit: &mut Match,
     ) -> Result<(), Fault> {
         for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             if !members.contains_key(name) {
@@ -221,7 +221,7 @@ impl Place<'_> {
         Ok(())
     }
 
-    fn check_items(&self, schema: Schema, items: &[Value], fit: &mut Fit) -> Result<(), Fault> {
+    fn check_items(&self, schema: Schema, items: &[Value], fit: &mut Match) -> Result<(), Fault> {
         let Some(wanted) = schema.get("items") else { return Ok(()) };
         for (number, item) in items.iter().enumerate() {
             fit.inner.take(self.inside(Step::Item(number)).location(wanted, item)?);
@@ -229,8 +229,8 @@ impl Place<'_> {
         Ok(())
     }
 
-    fn check_union(&self, branches: &'static [Value], value: &Value) -> Result<Fit, Fault> {
-        let mut all: Option<Fit> = None;
+    fn check_union(&self, branches: &'static [Value], value: &Value) -> Result<Match, Fault> {
+        let mut all: Option<Match> = None;
         let mut best: Option<(bool, Fault)> = None;
         for branch in branches {
             match self.check(branch, value) {
@@ -284,22 +284,22 @@ impl Step<'_> {
     }
 }
 
-impl Fit {
-    fn take(&mut self, other: Fit) {
+impl Match {
+    fn take(&mut self, other: Match) {
         self.known.extend(other.known);
         self.open |= other.open;
         self.inner.take(other.inner);
     }
 }
 
-impl Fits {
-    fn take(&mut self, other: Fits) {
+impl Validated {
+    fn take(&mut self, other: Validated) {
         self.extras.extend(other.extras);
         self.met.extend(other.met);
     }
 }
 
-/// Whether the branches are told apart by a constant.
+/// Whether a constant distinguishes the branches.
 fn is_tagged(branches: &[Value]) -> bool {
     branches.iter().any(|branch| {
         branch["properties"].as_object().is_some_and(|all| all.values().any(|one| one.get("const").is_some()))

@@ -66,7 +66,7 @@ fn trace() -> Trace {
 }
 
 #[test]
-fn a_conversation_is_told_in_order() {
+fn a_conversation_is_shown_in_order() {
     let expected = "\
 ── session s1 ──
    20.0 ms  user     fix

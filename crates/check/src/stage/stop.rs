@@ -17,7 +17,7 @@ pub enum Stop {
     NotApplicable(String),
     /// The peer did not do what the scenario builds on.
     NotExercised(String),
-    /// The conversation cannot go on: the peer's last message is unusable.
+    /// The conversation cannot continue: the peer's last message is unusable.
     Broken(String),
 }
 

@@ -163,8 +163,8 @@ impl Stage {
     /// Makes a running client act now.
     pub fn act(&mut self, act: &str) -> Step {
         let acted = self.process.as_mut().map_or(Ok(()), |process| process.act(act));
-        self.note(format!("the client is told to {act}"));
-        acted.map_err(|error| Stop::NotExercised(format!("the client cannot be told to {act}: {error}")))
+        self.note(format!("the client is asked to {act}"));
+        acted.map_err(|error| Stop::NotExercised(format!("the client cannot be asked to {act}: {error}")))
     }
 
     async fn wait(

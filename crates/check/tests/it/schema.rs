@@ -83,7 +83,7 @@ fn a_fault_names_its_place() {
 }
 
 #[test]
-fn members_that_nobody_knows_are_named() {
+fn unknown_members_are_named() {
     let params = serde_json::json!({ "cwd": "/w", "mcpServers": [], "colour": 1, "_meta": { "x": 1 } });
     let extras = schema::validate("NewSessionRequest", &params).unwrap().extras;
     assert_eq!(extras.len(), 1);

@@ -39,7 +39,7 @@ fn from_file(cx: &Cx, settings: &mut Settings) -> Result<()> {
     Ok(())
 }
 
-/// The fields of an entry; those of `headers` with their names behind a dot.
+/// The fields of an entry; those of `headers` with their names after a dot.
 fn fields(entry: &toml::Table) -> Vec<(String, &toml::Value)> {
     let mut fields = Vec::new();
     for (field, value) in entry {

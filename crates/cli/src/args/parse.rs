@@ -44,7 +44,7 @@ impl CommandLine {
     }
 }
 
-/// Parses `args`, without the program's name. `is_agent` tells whether a word is the name of a
+/// Parses `args`, without the program's name. `is_agent` returns whether a word is the name of a
 /// known agent.
 pub(crate) fn parse(
     args: impl IntoIterator<Item = String>,

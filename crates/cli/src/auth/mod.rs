@@ -2,7 +2,7 @@
 //!
 //! The agent says which ways there are. Some it carries out itself, asking for a page to be visited
 //! perhaps; some run its program in the terminal; some want variables in its environment.
-//! `login.rs` does them, `status.rs` tells, `store.rs` keeps variables and credentials of agents
+//! `login.rs` does them, `status.rs` shows the status, `store.rs` keeps variables and credentials of agents
 //! where the user wants that, `adopt.rs` finds an agent for those that have none, `ask.rs` and
 //! `question.rs` talk to the user.
 //!

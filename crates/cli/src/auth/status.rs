@@ -27,7 +27,7 @@ async fn run(cx: &Cx) -> Result<()> {
         Some(AuthState::Authenticated) => Standing::LoggedIn,
         Some(AuthState::Unauthenticated) => Standing::LoginNeeded,
         Some(AuthState::NotRequired) => Standing::NotNeeded,
-        // AUTH-23: any other state tells nothing.
+        // AUTH-23: other states have no meaning.
         _ => probe(cx, &agent).await?,
     };
     let kept: Vec<String> = match cx.can_have_credentials(&spec) {

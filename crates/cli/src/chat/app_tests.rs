@@ -126,7 +126,7 @@ fn what_the_agent_repeats_is_not_shown_twice() {
 }
 
 #[test]
-fn errors_and_reasons_are_told() {
+fn errors_and_reasons_are_reported() {
     let mut app = app();
     for (end, told) in [
         (Ok(Some(StopReason::Refusal)), "! the agent refused to continue\n"),
@@ -196,7 +196,7 @@ fn every_size_has_room_for_the_prompt() {
 }
 
 #[test]
-fn whatever_the_size_everything_fits() {
+fn every_size_fits() {
     for columns in 1..=40 {
         for rows in [2, 3, 5, 24] {
             let mut app = app();

@@ -68,7 +68,7 @@ use crate::client_services::TerminalOutputs;
 use crate::error::{Context as _, Result};
 use crate::run::{ChatCommand, Connection};
 
-/// Everything a chat needs.
+/// The parameters of a chat.
 pub(crate) struct Setup<'a> {
     /// The name of the agent.
     pub(crate) name: String,
@@ -175,11 +175,11 @@ pub(crate) async fn run(mut setup: Setup<'_>) -> Result<u8> {
     let (columns, rows) = (usable(columns.into()), usize::from(rows).max(1));
     let look = Look { colours: setup.colours, unicode: device::is_unicode() };
     let canvas = Canvas { columns, rows, look, cwd: setup.opener.cwd.clone(), beat: 0, unfold: false };
-    let (_, nobody) = mpsc::channel(1);
+    let (_, closed) = mpsc::channel(1);
     let raw = Raw::enter().context("the terminal")?;
     let ui = Ui {
         keys: device::keys().context("the terminal")?,
-        guard: std::mem::replace(&mut setup.connection.guard, nobody),
+        guard: std::mem::replace(&mut setup.connection.guard, closed),
         connection: setup.connection.agent.events(),
         terminal_outputs: setup.terminal_outputs.clone(),
         task_results: mpsc::channel(16),

@@ -99,8 +99,8 @@ impl Driver<'_> {
                 return Ok(Ok(None));
             }
         };
-        let (_, nobody) = mpsc::channel(1);
-        self.ui.guard = std::mem::replace(&mut connection.guard, nobody);
+        let (_, closed) = mpsc::channel(1);
+        self.ui.guard = std::mem::replace(&mut connection.guard, closed);
         self.ui.connection = connection.agent.events();
         self.app.policy = opener.policy.clone();
         self.opener = opener;

@@ -135,7 +135,7 @@ impl Transcript {
         self.model.fold(SessionUpdate::from(Notice::new(severity, text.into())).into());
     }
 
-    /// Ends the last message: whatever comes next is another one.
+    /// Ends the last message: the next chunk begins another one.
     pub(crate) fn end_message(&mut self) {
         self.model.fold(ModelEvent::MessageEnded);
     }

@@ -41,7 +41,7 @@ fn finished_paragraphs_go_up_and_the_last_one_stays() {
 }
 
 #[test]
-fn whatever_the_pieces_the_text_is_the_same() {
+fn chunk_boundaries_do_not_change_the_text() {
     let text =
         "# Head\n\npara one\ngoes on\n\n- a\n- b\n\n```rust\nfn x() {}\n\nfn y() {}\n```\n\n> quote\n\nend\n";
     let whole = plain(&markdown::render(text, 60, Style::PLAIN, canvas().look));

@@ -235,7 +235,7 @@ fn print(cx: &Cx, lines: &[report::Line]) {
 }
 
 fn options(cx: &Cx, role: Role) -> Result<Options> {
-    // Before minutes are spent on what nobody will read.
+    // Checked before a run that takes minutes.
     wanted_reports(cx)?;
     let mut options = Options::new(role);
     for list in &cx.flags.check.only {
@@ -281,7 +281,7 @@ fn pair<'a>(flag: &str, form: &str, text: &'a str) -> Result<(&'a str, &'a str)>
     found.ok_or_else(|| Failure::usage(format_args!("--{flag} is {form}, not `{text}`")))
 }
 
-/// The agent to start: the words behind `--`, or an agent that is known here.
+/// The agent to start: the words after `--`, or an agent that is known here.
 fn agent_process(cx: &Cx) -> Result<Process> {
     let words = &cx.args.words;
     let spec = match words.as_slice() {

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use attache_host::policy::Memory;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
 use crate::cx::Cx;
 use crate::error::{Context as _, Failure, Result};
@@ -19,39 +20,46 @@ fn memory(cx: &Cx, project: &Path) -> Result<Memory> {
     Memory::open(&cx.paths.state, project).context("what is always allowed")
 }
 
+/// A remembered answer.
+#[derive(Serialize)]
+struct Row<'a> {
+    number: u64,
+    project: &'a Path,
+    agent: String,
+    allow: bool,
+    scope: String,
+    at: String,
+}
+
 /// Lists the permissions.
 pub(crate) fn list(cx: &Cx) -> Result<()> {
     let projects: Vec<PathBuf> = match cx.flags.all {
         true => Memory::projects(&cx.paths.state),
         false => vec![project(cx).to_owned()],
     };
-    let mut rows: Vec<Value> = Vec::new();
+    let mut rows = Vec::new();
     for project in &projects {
         for answer in memory(cx, project)?.list() {
-            rows.push(json!({
-                "number": answer.id,
-                "project": project,
-                "agent": answer.agent,
-                "allow": answer.allow,
-                "scope": answer.scope.describe(project),
-                "at": answer.since,
-            }));
+            rows.push(Row {
+                number: answer.id,
+                project,
+                agent: answer.agent,
+                allow: answer.allow,
+                scope: answer.scope.describe(project),
+                at: answer.since,
+            });
         }
     }
     match cx.output.format {
-        Format::Json => cx.output.json(&Value::Array(rows)),
+        Format::Json => cx.output.json(&json!(rows)),
         _ if rows.is_empty() && cx.output.format == Format::Text => {
             cx.output.line("no permissions are remembered")
         }
         _ => {
-            let text =
-                |row: &Value, key: &str| row.get(key).and_then(Value::as_str).unwrap_or("-").to_owned();
-            for row in &rows {
-                let number = row.get("number").cloned().unwrap_or_default();
-                let effect = if row.get("allow") == Some(&json!(true)) { "always" } else { "never" };
-                let place = if cx.flags.all { format!("\t{}", text(row, "project")) } else { String::new() };
-                let [scope, agent, at] = ["scope", "agent", "at"].map(|key| text(row, key));
-                cx.output.line(format_args!("{number}\t{effect}: {scope}\t{agent}\t{at}{place}"));
+            for Row { number, project, agent, allow, scope, at } in &rows {
+                let effect = if *allow { "always" } else { "never" };
+                let project = if cx.flags.all { format!("\t{}", project.display()) } else { String::new() };
+                cx.output.line(format_args!("{number}\t{effect}: {scope}\t{agent}\t{at}{project}"));
             }
         }
     }

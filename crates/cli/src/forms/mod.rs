@@ -55,9 +55,9 @@ impl Outcome {
     }
 }
 
-/// Asks a person. The future may be dropped when nobody wants the answer any more.
+/// Asks the user. The future may be dropped when the answer is no longer needed.
 pub(crate) async fn ask(person: &mut impl Person, agent: &str, ask: &ElicitationAsk) -> Outcome {
-    // ELIC-07, ELIC-09: who asks, and what for. What the agent says stands behind a gutter, so that it cannot ask in our name.
+    // ELIC-07, ELIC-09: the asker and the purpose are shown. A gutter marks the agent's text, so that it cannot ask in our name.
     let what = match ask.requested() {
         Some(RequestedInput::Url { .. }) => "asks you to visit a page",
         _ => "asks for input",

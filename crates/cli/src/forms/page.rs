@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use crate::output::quoted;
 use attache_term::render::filter::is_forbidden;
 
-/// Anything else may start any program; whoever wants that can do it himself.
+/// Other schemes may start any program.
 pub(crate) fn is_web(url: &str) -> bool {
     let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
     scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http")

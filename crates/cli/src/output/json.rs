@@ -7,7 +7,7 @@ use attache_rpc::Frame;
 use serde_json::{Value, json};
 
 use super::Written;
-use super::renderer::Seen;
+use super::renderer::WireMessage;
 use super::tool::{SUPPRESSED, is_read};
 
 /// Tool calls that are remembered; of older ones everything is left out.
@@ -23,7 +23,7 @@ impl Json {
         Json { suppress_reads, calls: Calls::default() }
     }
 
-    pub(super) fn message(&mut self, seen: &Seen<'_>, out: &mut Written) {
+    pub(super) fn message(&mut self, seen: &WireMessage<'_>, out: &mut Written) {
         // A log line on the wrong stream is no message.
         if matches!(seen.frame, Frame::Malformed(_)) && serde_json::from_slice::<Value>(seen.line).is_err() {
             return;
@@ -36,7 +36,7 @@ impl Json {
     }
 
     /// The message without what was read, if it holds something that was read.
-    fn suppressed(&mut self, seen: &Seen<'_>) -> Option<Value> {
+    fn suppressed(&mut self, seen: &WireMessage<'_>) -> Option<Value> {
         match &seen.frame {
             Frame::Response { outcome: Ok(_), .. } if seen.answers == Some("fs/read_text_file") => {
                 let mut value: Value = serde_json::from_slice(seen.line).ok()?;

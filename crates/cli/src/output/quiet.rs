@@ -4,7 +4,7 @@ use attache::Flow;
 use attache::wire::v1::{ContentBlock, SessionNotification, SessionUpdate};
 use attache_rpc::Frame;
 
-use super::renderer::Seen;
+use super::renderer::WireMessage;
 use super::{Mark, Written};
 use crate::lenient::{Cost, PromptResult};
 use attache_term::render::style::Line;
@@ -16,7 +16,7 @@ pub(super) struct Quiet {
 }
 
 impl Quiet {
-    pub(super) fn message(&mut self, seen: &Seen<'_>, out: &mut Written) {
+    pub(super) fn message(&mut self, seen: &WireMessage<'_>, out: &mut Written) {
         match &seen.frame {
             Frame::Notification { method, params: Some(params) } if method == "session/update" => {
                 if let Ok(notification) = serde_json::from_str::<SessionNotification>(params.get())

@@ -4,12 +4,14 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use attache::Flow;
 use attache_rpc::{Frame, Id};
+use serde::Deserialize;
 
 use super::json::Json;
 use super::quiet::Quiet;
 use super::text::Text;
 use super::{Format, Mark, Output, Written, failure_json, quiet_line, without_secrets};
 use crate::error::{Failure, Kind};
+use crate::lenient::lenient;
 
 /// Nesting limit; the connection has checked a lower one already.
 const DEPTH: usize = 1024;
@@ -20,8 +22,16 @@ const OPEN: usize = 4096;
 /// Methods whose responses are rendered.
 const METHODS: [&str; 3] = ["session/prompt", "session/load", "fs/read_text_file"];
 
+/// The session of a prompt.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Session {
+    #[serde(default, deserialize_with = "lenient")]
+    session_id: Option<String>,
+}
+
 /// A message for the renderers.
-pub(super) struct Seen<'a> {
+pub(super) struct WireMessage<'a> {
     pub(super) flow: Flow,
     pub(super) line: &'a [u8],
     pub(super) frame: Frame<'a>,
@@ -72,7 +82,7 @@ impl TurnRenderer {
         if self.loading && flow == Flow::In && is_update(&frame) {
             return;
         }
-        let seen = Seen { flow, line, frame, answers };
+        let seen = WireMessage { flow, line, frame, answers };
         match &mut self.kind {
             FormatRenderer::Text(text) => text.message(&seen, &mut self.out),
             FormatRenderer::Json(json) => json.message(&seen, &mut self.out),
@@ -94,9 +104,9 @@ impl TurnRenderer {
                 }
                 if method == "session/prompt"
                     && let Some(params) = params
-                    && let Ok(value) = serde_json::from_str::<serde_json::Value>(params.get())
+                    && let Ok(Session { session_id }) = serde_json::from_str(params.get())
                 {
-                    self.session = value.get("sessionId").and_then(|id| id.as_str()).map(str::to_owned);
+                    self.session = session_id;
                 }
                 if self.open.len() >= OPEN {
                     self.open.remove(0);

@@ -5,7 +5,7 @@ use attache::wire::v1::{ContentBlock, SessionNotification, SessionUpdate, ToolCa
 use attache_rpc::Frame;
 
 use super::tool::{Status, Tools, block, cut};
-use super::{Mark, Written, failure_document, renderer::Seen};
+use super::{Mark, Written, failure_document, renderer::WireMessage};
 use crate::error::Failure;
 use crate::lenient::PromptResult;
 use attache_term::render::style::{Colour, Line, Style};
@@ -29,7 +29,7 @@ impl Text {
         Text { suppress_reads, tools: Tools::default(), thought, begun: false }
     }
 
-    pub(super) fn message(&mut self, seen: &Seen<'_>, out: &mut Written) {
+    pub(super) fn message(&mut self, seen: &WireMessage<'_>, out: &mut Written) {
         match &seen.frame {
             Frame::Notification { method, params: Some(params) } if method == "session/update" => {
                 if let Ok(notification) = serde_json::from_str::<SessionNotification>(params.get()) {

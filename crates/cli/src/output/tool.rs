@@ -370,7 +370,7 @@ pub(super) fn summary(json: &str) -> Option<String> {
     Some(inline(&line)).filter(|line| !line.is_empty() && line != "{}")
 }
 
-/// The command inside if this program is told to run it in its sandbox.
+/// Returns the command inside if the words start our own sandbox.
 fn sandboxed(words: &[&str]) -> Option<String> {
     let launch = Confinement::parse(words)?;
     if !launch.is_started_by(&std::env::current_exe().ok()?) {

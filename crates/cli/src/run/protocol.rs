@@ -1,7 +1,7 @@
 //! The messages between a command and the process that owns a session, and how they are framed.
 //!
 //! A command sends one [`Request`] as a line of JSON and then, while its prompt runs,
-//! [`FollowUp`]s. It receives lines whose first byte tells their kind: `<` a line from the agent,
+//! [`FollowUp`]s. It receives lines whose first byte is their kind: `<` a line from the agent,
 //! `>` a line to it, `=` a [`Reply`]. Closing the connection cancels the prompt.
 
 use std::io;

@@ -22,7 +22,7 @@ use attache_term::render::style::{Colour, Line, Style};
 
 /// The destination of the messages of a turn.
 pub(crate) enum Renderer {
-    /// This terminal, or whatever stdout is.
+    /// Standard output of this process.
     Local(Box<Local>),
     /// Another process.
     #[cfg(unix)]

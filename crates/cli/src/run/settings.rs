@@ -121,7 +121,7 @@ fn switch(value: &str) -> Option<bool> {
     }
 }
 
-/// Sets an option while a turn has the session. `any` tells whether the agent has sent its options.
+/// Sets an option while a turn has the session. `any` says whether the agent has sent its options.
 pub(super) async fn switch_option(
     agent: &AgentHandle,
     control: &SessionControl,

@@ -492,7 +492,7 @@ fn title(ask: &PermissionAsk) -> String {
 pub(crate) async fn stopped(stop: &mut Stop) -> StopCause {
     match stop.wait_for(Option::is_some).await {
         Ok(why) => why.unwrap_or(StopCause::Cancelled),
-        // The connection is gone, so the agent cannot be told.
+        // The connection is gone, so the agent cannot be notified.
         Err(_) => std::future::pending().await,
     }
 }

@@ -24,7 +24,7 @@ pub(crate) use record::{Record, SystemPromptText};
 pub(crate) use recorder::Recorder;
 pub(crate) use store::{Scope, Store, boundary};
 
-/// The names of the open sessions of this directory and those above it, for completions.
+/// Returns the names of the open sessions in this directory and its parents, for completions.
 pub(crate) fn names_here(paths: &crate::paths::Paths) -> crate::error::Result<Vec<String>> {
     let here = std::env::current_dir().and_then(|dir| dir.canonicalize()).unwrap_or_default();
     let records = Store::new(paths)
@@ -34,7 +34,7 @@ pub(crate) fn names_here(paths: &crate::paths::Paths) -> crate::error::Result<Ve
     Ok(records.filter_map(|record| record.name).collect())
 }
 
-/// A name as a file's name: letters that are plain stay, all others become their hexadecimal code.
+/// Encodes a name as a file name: plain letters stay, other bytes become their hexadecimal code.
 pub(crate) fn file_name(name: &str) -> String {
     let mut safe = String::new();
     for byte in name.bytes() {
@@ -44,7 +44,7 @@ pub(crate) fn file_name(name: &str) -> String {
             other => safe.push_str(&format!("%{other:02x}")),
         }
     }
-    // The system's limit is 255 bytes; what is cut is told apart by a hash.
+    // The system's limit is 255 bytes; a hash keeps shortened names distinct.
     if safe.len() > 180 {
         let hash = hash(name);
         safe.truncate(160);
@@ -53,7 +53,7 @@ pub(crate) fn file_name(name: &str) -> String {
     safe
 }
 
-/// A short name for something long: FNV-1a. Not a secret, not against malice: whoever relies on it compares the long name too.
+/// Returns the FNV-1a hash of a text. It is not cryptographic: callers compare the text, too.
 pub(crate) fn hash(text: &str) -> u64 {
     text.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))

@@ -51,7 +51,7 @@ pub(crate) struct Store {
     secrets: Vec<String>,
 }
 
-/// The right to change records; given back when dropped, or when the process ends in whatever way.
+/// The lock for changes of records. It is released on drop and when the process ends.
 #[derive(Debug)]
 pub(crate) struct Locked {
     _file: File,
@@ -89,7 +89,7 @@ impl Store {
         Ok(Locked { _file: file })
     }
 
-    /// The right to be the one process that drives a session, if nobody has it. It lasts as long as the file is open.
+    /// Takes the lock of a session's owner process; `None` if another process has it. It is held while the file is open.
     pub(crate) fn own(&self, id: &str) -> Result<Option<File>> {
         let file = open_lock(&self.dir, &format!("{}.lock", file_name(id))).context("the session's lock")?;
         match file.try_lock() {
@@ -185,7 +185,7 @@ impl Store {
         Ok(Some(record))
     }
 
-    /// Deletes a record; gives back how many bytes that freed.
+    /// Deletes a record. Returns the number of bytes that were freed.
     pub(crate) fn delete(&self, id: &str, with_history: bool) -> Result<u64> {
         let _locked = self.lock()?;
         let mut freed = remove(&self.file(id)).context("the record")?;

@@ -24,7 +24,7 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
 }
 
 #[test]
-fn it_begins_in_the_mode_that_is_named_and_keeps_sessions_where_it_is_told() {
+fn mode_and_session_directory_are_configurable() {
     // shows STDIO-10
     let world = World::new();
     let store = world.path("sessions.db");
@@ -46,7 +46,7 @@ fn it_begins_in_the_mode_that_is_named_and_keeps_sessions_where_it_is_told() {
 }
 
 #[test]
-fn slips_in_its_flags_are_told() {
+fn mistakes_in_its_flags_are_reported() {
     let world = World::new();
     for args in [
         ["agent", "--mode", "yolo"],

@@ -38,7 +38,7 @@ fn the_agent_logs_in_by_itself() {
 }
 
 #[test]
-fn a_login_that_does_not_help_is_told() {
+fn a_login_without_effect_is_reported() {
     let methods = json!([{ "id": "browser", "name": "With a browser" }]);
     let world = World::new().agent(&wants_login(&methods, "on authenticate\n  reply {}\n"));
     let run = world.run(&["auth", "login", "scripted"]).code(1);
@@ -267,7 +267,7 @@ fn ctrl_c_ends_a_login_in_the_terminal() {
 }
 
 #[test]
-fn who_is_logged_in() {
+fn the_login_status_is_shown() {
     // shows AUTH-16, AUTH-22, AUTH-23
     let hello = |status: &str| {
         let hello = json!({

@@ -244,7 +244,7 @@ async fn a_question_does_not_stand_for_ever_if_there_is_a_limit() {
 }
 
 #[tokio::test]
-async fn rules_answer_without_a_question_and_denials_are_told() {
+async fn rules_answer_without_a_question_and_denials_are_reported() {
     // shows PERM-07
     let policy = r#"{"autoApprove": ["edit"], "autoDeny": ["execute"]}"#;
     let (mut chat, _) = start(Start::new().args(&["--permission-policy", policy])).await;

@@ -50,7 +50,7 @@ async fn it_is_said_why_and_enter_starts_it_again() {
 }
 
 #[tokio::test]
-async fn a_prompt_starts_it_again_and_the_conversation_goes_on() {
+async fn a_prompt_restarts_it_and_the_conversation_continues() {
     let start = Start::new();
     let better = "on initialize\n  reply {\"protocolVersion\":1,\"agentCapabilities\":{\"sessionCapabilities\":{\"resume\":{}}}}\n\
          on session/resume\n  reply {}\non session/prompt\n  say answer to $prompt\n  done end_turn\n";

@@ -36,7 +36,7 @@ fn restored(chat: &Chat) {
 }
 
 #[tokio::test]
-async fn ctrl_c_cancels_the_turn_and_the_chat_goes_on() {
+async fn ctrl_c_cancels_the_turn_and_the_chat_continues() {
     let mut chat = start(Start::new()).await;
     chat.say("wait");
     chat.sees("listening").await;

@@ -103,7 +103,7 @@ async fn thoughts_are_folded_when_they_are_over() {
 }
 
 #[tokio::test]
-async fn what_is_on_the_screen_is_wrapped_anew() {
+async fn the_screen_is_wrapped_again() {
     let words = "these words take more than one line of a narrow screen and none of them may be lost";
     let mut chat = start(Start::new().size(24, 100)).await;
     chat.say(words);

@@ -70,7 +70,7 @@ fn text(output: &Output) -> String {
 }
 
 #[tokio::test]
-async fn what_is_said_goes_on_with_prompt_and_the_other_way_round() {
+async fn chat_and_prompt_continue_each_other() {
     let start = Start::new();
     let agent = agent(&start, LOADS);
     let mut chat = open(start, &agent).await;
@@ -137,7 +137,7 @@ async fn an_agent_that_forgets_is_said_to() {
 }
 
 #[tokio::test]
-async fn while_it_is_open_others_are_told() {
+async fn other_commands_are_refused_while_it_is_open() {
     let start = Start::new();
     let agent = agent(&start, &LOADS.replace("  done end_turn", "  wait session/cancel\n  done cancelled"));
     let mut chat = open(start, &agent).await;

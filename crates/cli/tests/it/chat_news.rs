@@ -39,7 +39,7 @@ async fn subagents_are_shown_while_they_work_and_when_they_end() {
 }
 
 #[tokio::test]
-async fn messages_between_sessions_notices_and_compactions_are_told() {
+async fn messages_between_sessions_notices_and_compactions_are_shown() {
     let mut chat = Start::new()
         .size(50, 80)
         .with_script(&script(
@@ -73,7 +73,7 @@ async fn messages_between_sessions_notices_and_compactions_are_told() {
 }
 
 #[tokio::test]
-async fn the_wire_is_shown_and_logged_when_somebody_wants_to_see_it() {
+async fn the_wire_is_shown_and_logged_on_request() {
     let start = Start::new().args(&["--ask", "-v", "--env", "FIRE_TOKEN=sesame-opens"]);
     let log = start.place().home().join("attache/state/logs/chat.log");
     let mut chat = start

@@ -52,7 +52,7 @@ fn a_record_has_the_conversation() {
 }
 
 #[test]
-fn an_escalation_without_anybody_is_told_to_the_agent() {
+fn an_unattended_escalation_is_reported_to_the_agent() {
     let world = World::new().agent(ASKS);
     let policy = r#"{"escalate":["edit"]}"#;
     let run = world.run(&["--format", "json", "--policy", policy, "exec", "x"]).code(5);

@@ -92,7 +92,7 @@ fn init_set_and_path() {
 }
 
 #[test]
-fn mistakes_in_files_are_told() {
+fn mistakes_in_files_are_reported() {
     let world = World::new();
     world.settings("timeout = \"soon\"");
     let run = world.run(&["exec", "x"]).code(2);
@@ -120,7 +120,7 @@ fn mistakes_in_files_are_told() {
 }
 
 #[test]
-fn a_policy_is_read_when_it_is_set_and_told_where_it_stands() {
+fn a_policy_is_validated_when_it_is_set() {
     let world = World::new().agent(ECHO);
     world.write("bad.json", r#"{"autoDenny":[]}"#);
     world.write("good.json", r#"{"autoDeny":["edit"]}"#);
@@ -154,7 +154,7 @@ fn credentials_are_never_shown() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_told_with_another_one() {
+fn an_unwritable_directory_is_reported_with_an_alternative() {
     let world = World::new().agent(ECHO);
     // Root may write anywhere, but nobody makes a directory where a file is.
     fs::write(world.home().join("state"), "a file").unwrap();

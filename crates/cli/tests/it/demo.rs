@@ -11,7 +11,7 @@ fn the_demo_ends_green() {
     let order = [
         "The model is scripted",
         "FAILED  0 °C should be 32 °F, got -32",
-        "plan  [>] find where it goes wrong   [ ] mend it   [ ] run the test",
+        "plan  [>] find where it goes wrong   [ ] fix it   [ ] run the test",
         "done  Search for `to_fahrenheit` in .",
         "? may the agent do this: Edit temperature.sh",
         "+     echo $(($1 * 9 / 5 + 32))",
@@ -20,7 +20,7 @@ fn the_demo_ends_green() {
         "terminal  $ sh test.sh",
         "| ok      0 °C is 32 °F",
         "done  `sh test.sh`",
-        "plan  [x] find where it goes wrong   [x] mend it   [x] run the test",
+        "plan  [x] find where it goes wrong   [x] fix it   [x] run the test",
         "agent> The test passes",
         "Green",
     ];

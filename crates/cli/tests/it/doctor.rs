@@ -185,7 +185,7 @@ fn secrets_stay_secret() {
 }
 
 #[test]
-fn settings_that_do_not_count_are_told() {
+fn ignored_settings_are_reported() {
     let world = World::new().agent("");
     world.write(".attache.toml", "[agents.scripted]\ncommand = 'evil'\n");
     let report = examine(&world, &[], 0);

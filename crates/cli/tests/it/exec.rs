@@ -222,7 +222,7 @@ fn budgets_cancel_the_turn_and_say_why() {
 }
 
 #[test]
-fn an_answer_that_came_counts_whatever_it_cost() {
+fn a_finished_answer_counts_despite_its_cost() {
     let script = r#"on session/prompt
   say the answer
   update {"sessionUpdate":"usage_update","used":5000,"size":10000,"cost":{"amount":2.5,"currency":"USD"}}

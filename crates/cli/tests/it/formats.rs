@@ -133,7 +133,7 @@ fn a_reader_that_leaves_ends_the_turn() {
 }
 
 #[test]
-fn a_disk_that_is_full_is_told() {
+fn a_full_disk_is_reported() {
     let world = World::new().agent("on session/prompt\n  flood 20000 some text\\n\n  done end_turn\n");
     world.run(&["sessions", "new", "--name", "kept"]).ok();
     for args in [

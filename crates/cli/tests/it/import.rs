@@ -161,7 +161,7 @@ fn a_project_of_acpx_becomes_a_project() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told() {
+fn an_unreadable_recording_is_reported() {
     let world = world();
     let run = world.run(&["import", "zed"]).code(1);
     assert!(

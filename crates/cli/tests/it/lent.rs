@@ -78,7 +78,7 @@ fn terminals() {
 }
 
 #[test]
-fn what_is_not_lent_is_not_offered() {
+fn services_that_are_not_provided_are_not_advertised() {
     let world = World::new().agent(&call("fs/read_text_file", r#"{"path":"$cwd/a.txt"}"#));
     world.write("a.txt", "x");
     let run =

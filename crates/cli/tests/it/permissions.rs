@@ -58,7 +58,7 @@ fn rules_come_before_the_mode() {
 }
 
 #[test]
-fn where_nobody_can_be_asked_it_can_fail() {
+fn unattended_questions_can_fail() {
     let world = World::new().agent(&asks("edit", "Edit a"));
     let run = world.run(&["--non-interactive-permissions", "fail", "--format", "json", "exec", "x"]).code(5);
     assert_eq!(run.json().last().unwrap()["error"]["data"]["acpxCode"], "PERMISSION_PROMPT_UNAVAILABLE");
@@ -74,7 +74,7 @@ fn every_decision_is_written_down() {
 }
 
 #[test]
-fn nothing_is_remembered_where_nobody_said_always() {
+fn nothing_is_remembered_without_always() {
     let world = World::new().agent(&asks("edit", "Edit a"));
     outcome(&world, &["--approve-all"], 0);
     assert_eq!(world.run(&["permissions"]).ok(), "no permissions are remembered\n");

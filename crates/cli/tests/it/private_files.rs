@@ -105,7 +105,7 @@ fn openly(world: &World, line: &str) -> std::process::Output {
 }
 
 #[test]
-fn what_is_written_is_private_whatever_the_umask() {
+fn written_files_are_private_with_any_umask() {
     let world = World::new().agent("on session/prompt\n  say fine\n  done end_turn\n");
     let agent = format!("{} {}", test_agent().display(), world.path("scripted.script").display());
     fs::create_dir(world.dir.join("talks")).unwrap();

@@ -49,7 +49,7 @@ fn one_agent_serves_many_prompts() {
 }
 
 #[test]
-fn a_session_goes_on_in_another_process() {
+fn a_session_continues_in_another_process() {
     let world = World::new().agent(STORED);
     world.run(&["sessions", "new"]).ok();
     let first = world.run(&["--format", "quiet", "one"]).ok();
@@ -78,7 +78,7 @@ fn resuming_comes_before_loading() {
 }
 
 #[test]
-fn what_cannot_be_found_again_is_begun_anew_and_said() {
+fn a_missing_session_is_replaced_with_a_notice() {
     let world = World::new().agent("on session/prompt\n  say $turn\n  done end_turn\n");
     world.run(&["sessions", "new"]).ok();
     // Nothing is lost before anything was said.
@@ -131,7 +131,7 @@ fn an_interrupted_prompt_is_cancelled_and_the_session_lives_on() {
 }
 
 #[test]
-fn whoever_is_killed_takes_the_prompt_with_them() {
+fn a_killed_command_or_owner_ends_the_prompt() {
     let world = World::new().agent(SLOW);
     world.run(&["sessions", "new"]).ok();
     let mut running = world.start(&["prompt", "go"]);
@@ -170,7 +170,7 @@ fn prompts_wait_for_their_turn() {
 }
 
 #[test]
-fn nobody_needs_to_wait() {
+fn no_one_waits_for_the_demo() {
     let world = World::new().agent(STORED);
     world.run(&["sessions", "new"]).ok();
     assert!(world.run(&["--no-wait", "later"]).ok().starts_with("[queued] "));
@@ -271,7 +271,7 @@ on session/set_config_option
 }
 
 #[test]
-fn what_the_agent_does_not_list_again_can_be_set_all_the_same() {
+fn an_option_that_is_not_listed_again_can_be_set() {
     let script = r#"on initialize
   reply {"protocolVersion":1,"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"resume":{}}}}
 on session/new

@@ -14,7 +14,7 @@ fn prompt(acts: &str) -> String {
 }
 
 #[test]
-fn answers_that_nobody_asked_for() {
+fn unsolicited_responses() {
     let text = said(&prompt(
         r#"raw {"jsonrpc":"2.0","error":{"code":-32601,"message":"$/cancel_request?"}}
         raw {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"parse error"}}
@@ -47,7 +47,7 @@ fn errors_of_their_own_making() {
 }
 
 #[test]
-fn a_session_that_is_not_found_in_whatever_words() {
+fn a_missing_session_in_any_wording() {
     for (code, message) in [(-32002, "not found"), (-32602, "invalid params"), (-32603, "internal error")] {
         let world = World::new().agent(&format!(
             "on initialize\n  reply {{\"protocolVersion\":1,\"agentCapabilities\":{{\"loadSession\":true}}}}\non session/load\n  fail {code} {message}\n"

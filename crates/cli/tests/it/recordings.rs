@@ -104,7 +104,7 @@ fn the_exit_code_and_the_last_words_are_the_agents() {
 }
 
 #[test]
-fn what_cannot_be_recorded_is_told() {
+fn a_failed_recording_is_reported() {
     let (world, _) = world();
     world.run(&["record"]).code(2);
     world.run(&["record", "a.jsonl"]).code(2);
@@ -120,7 +120,7 @@ fn what_cannot_be_recorded_is_told() {
 /// A device is no file to be replaced: what is always full tells of itself.
 #[test]
 #[cfg(target_os = "linux")]
-fn a_full_disk_is_told_and_a_device_stays() {
+fn a_full_disk_is_reported_and_a_device_stays() {
     let (world, _) = world();
     let link = world.dir.join("full");
     std::os::unix::fs::symlink("/dev/full", &link).unwrap();
@@ -199,7 +199,7 @@ fn a_recording_is_shown_in_every_way() {
 }
 
 #[test]
-fn what_is_no_recording_is_told() {
+fn a_file_that_is_no_recording_is_reported() {
     let (world, _) = world();
     world.write("other.txt", "hello\n");
     for args in [

@@ -98,7 +98,7 @@ fn a_session_moves_to_another_home() {
 }
 
 #[test]
-fn an_imported_session_is_never_begun_anew() {
+fn an_imported_session_is_never_replaced() {
     let world = World::new().agent(PLAIN);
     world.run(&["sessions", "new"]).ok();
     world.run(&["sessions", "export", "--output", "a.json"]).ok();

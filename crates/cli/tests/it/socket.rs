@@ -233,7 +233,7 @@ fn a_mode_cannot_be_raised_through_the_socket() {
 }
 
 #[test]
-fn who_types_more_gets_a_new_process_and_who_types_less_does_not() {
+fn more_permissions_start_a_new_process() {
     let world = started(WRITES, &[]);
     let first = owner(&world);
     world.run(&["--deny-all", "prompt", "less"]).code(5);
@@ -349,7 +349,7 @@ fn a_command_of_the_agent_cannot_drive_its_own_session() {
 }
 
 #[test]
-fn a_page_that_nobody_agreed_to_is_not_opened() {
+fn a_page_without_consent_is_not_opened() {
     let world = World::new().agent(WRITES);
     world.run(&["sessions", "new"]).ok();
     // A process that plays the owner of the session: it has the lock and the socket.

@@ -247,13 +247,13 @@ fn is_special(word: &str) -> bool {
     matches!(word, "alias" | "eval" | "exec" | "source" | "." | "command" | "builtin" | "trap")
 }
 
-/// Everything that could be a word, whatever the grammar.
+/// Returns all candidates for words, in any grammar.
 fn pieces(text: &str) -> Vec<String> {
     let is_between = |c: char| c.is_whitespace() || c.is_control() || "'\"`$;&|<>(){}\\!#=,".contains(c);
     text.split(is_between).filter(|piece| !piece.is_empty()).map(str::to_owned).collect()
 }
 
-/// A word as one would type it.
+/// Quotes a word for a shell where necessary.
 pub fn quote(word: &str) -> String {
     let is_plain = |c: char| {
         c.is_ascii_alphanumeric() || "-_./:,@%+=".contains(c) || (!c.is_ascii() && c.is_alphanumeric())

@@ -257,7 +257,7 @@ pub(super) fn choices(scopes: &[Scope], base: &Path, agent: &str, span: Span) ->
     choices
 }
 
-/// The answers to a permission request. PERM-04: whatever is chosen leads to an option that was offered, or to none.
+/// The answers to a permission request. PERM-04: each of them leads to an option that was offered, or to none.
 pub(super) fn offered_choices(
     request: &RequestPermissionRequest,
     scopes: &[Scope],

@@ -138,7 +138,7 @@ impl Rules {
         self.deny.iter().chain(&self.ask).any(|rule| rule.commands.is_some())
     }
 
-    /// Programs that are denied whatever their arguments are.
+    /// Programs that are denied with any arguments.
     pub fn denied_programs(&self) -> Vec<String> {
         let commands = self.deny.iter().filter(|rule| rule.is_only_about_commands());
         let single = commands.flat_map(|rule| rule.commands.iter().flatten()).filter_map(|words| match words
@@ -187,7 +187,7 @@ struct Rule {
     /// `*`: every effect.
     everything: bool,
     classes: Option<Vec<Class>>,
-    /// The names of kinds behind the classes.
+    /// The names of kinds after the classes.
     kinds: Vec<String>,
     tools: Option<Vec<String>>,
     paths: Option<Vec<Glob>>,

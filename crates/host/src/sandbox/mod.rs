@@ -138,7 +138,7 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// Whether the command line starts this very program, by whatever path. Only then does it confine anything.
+    /// Whether the command line starts this program, by any path. Only then does it confine anything.
     pub fn is_started_by(&self, program: &Path) -> bool {
         match (self.program.canonicalize(), program.canonicalize()) {
             (Ok(started), Ok(program)) => started == program,
@@ -173,7 +173,7 @@ impl Confinement {
 
     /// Builds the command line that runs `argv` confined. `own_program` passes what follows [`WORD`] to [`run`].
     ///
-    /// The words up to `--` are printable ASCII, whatever bytes the paths consist of.
+    /// The words up to `--` are printable ASCII for paths of any bytes.
     pub fn command(
         &self,
         backend: Backend,

@@ -117,7 +117,7 @@ fn quoted(path: &Path) -> String {
 
 /// Waits next to the command, which runs under `sandbox-exec`.
 #[cfg(all(unix, not(target_os = "linux")))]
-pub(super) fn keep(mut setup: super::supervise::Setup) -> ! {
+pub(super) fn keep(mut setup: super::supervise::SandboxLaunch) -> ! {
     use super::supervise::{apply_limits, execute, watch};
     use super::temporary::PrivateDirectory;
     use crate::sys::process::{self, Fork};

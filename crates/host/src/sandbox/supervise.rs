@@ -1,7 +1,7 @@
 //! The outermost process of a sandbox: it starts the others, passes signals on to the command and waits for its end.
 //!
 //! It holds the only writing end of a pipe. The process next to the command reads the numbers of signals from it, and ends
-//! everything when the pipe is closed, whatever has closed it.
+//! everything when the pipe is closed for any reason.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -26,13 +26,13 @@ const FORWARDED: [libc::c_int; 8] = [
     libc::SIGCONT,
 ];
 
-/// How long a command may go on after the terminal is gone.
+/// How long a command may continue after the terminal is gone.
 const HANGUP_SECONDS: u32 = 2;
 /// How long a probe may take.
 const PROBE_SECONDS: u32 = 5;
 
-/// Input of the inner processes.
-pub(super) struct Setup {
+/// Parameters of the inner processes.
+pub(super) struct SandboxLaunch {
     #[cfg(target_os = "linux")]
     pub(super) backend: Backend,
     pub(super) confinement: Confinement,
@@ -99,7 +99,7 @@ pub(super) fn run(arguments: Vec<OsString>) -> io::Result<u8> {
     }
     let (control, orders) = io::pipe()?;
     let (mut reported, report) = io::pipe()?;
-    let setup = Setup {
+    let setup = SandboxLaunch {
         #[cfg(target_os = "linux")]
         backend,
         confinement,
@@ -135,12 +135,12 @@ fn check_process() -> io::Result<()> {
 }
 
 #[cfg(target_os = "linux")]
-fn start(setup: Setup, orders: &PipeWriter) -> io::Result<libc::pid_t> {
+fn start(setup: SandboxLaunch, orders: &PipeWriter) -> io::Result<libc::pid_t> {
     super::linux::start(setup, orders)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn start(setup: Setup, orders: &PipeWriter) -> io::Result<libc::pid_t> {
+fn start(setup: SandboxLaunch, orders: &PipeWriter) -> io::Result<libc::pid_t> {
     match process::fork()? {
         Fork::Parent(child) => Ok(child),
         Fork::Child => {

@@ -40,7 +40,7 @@ impl PrivateDirectory {
         &self.path
     }
 
-    /// Removes it with everything in it, however deep it is and whatever permissions it has. Nothing may write to it any more.
+    /// Removes it with all its contents, at any depth and with any permissions. Nothing may write to it any more.
     pub(crate) fn remove(self) {
         // Nested files are moved up first, so that neither the length of a path nor the number of open files is a limit.
         let mut next = 0_u64;

@@ -3,7 +3,7 @@
 //! Lists of what is allowed, never of what is forbidden: a flag that a newer version of a tool adds is a question.
 
 /// A command that only reads as long as only these flags are used.
-pub(super) struct Known {
+pub(super) struct ReadOnlyCommand {
     pub(super) name: &'static str,
     /// Short flags without a value.
     pub(super) short: &'static str,
@@ -44,8 +44,8 @@ const fn known(
     valued: &'static str,
     long: &'static [&'static str],
     operands: Operands,
-) -> Known {
-    Known { name, short, valued, long, operands, values_are_words: false }
+) -> ReadOnlyCommand {
+    ReadOnlyCommand { name, short, valued, long, operands, values_are_words: false }
 }
 
 const GREP: &[&str] = &[
@@ -77,7 +77,7 @@ const GREP: &[&str] = &[
     "--word-regexp",
 ];
 
-pub(super) const KNOWN: &[Known] = &[
+pub(super) const KNOWN: &[ReadOnlyCommand] = &[
     known("basename", "az", "s", &["--suffix"], Text),
     known("cat", "AbEensTtuv", "", &["--number", "--show-all", "--show-ends"], Paths),
     known("cd", "", "", &[], Paths),
@@ -139,7 +139,7 @@ pub(super) const KNOWN: &[Known] = &[
     known("tac", "", "", &[], Paths),
     known("tail", "qv", "cn", &["--lines", "--bytes", "--quiet"], Paths),
     known("tr", "Ccdst", "", &["--delete", "--squeeze-repeats"], Text),
-    Known {
+    ReadOnlyCommand {
         values_are_words: true,
         ..known("tree", "aACdDfFhinpQrsStux", "IPL", &["--dirsfirst", "--noreport"], Paths)
     },
@@ -238,7 +238,7 @@ pub(super) const FIND: &[(&str, usize)] = &[
 
 /// Verbs of `git` that only read. Verbs that print a patch are not here: they run the filters that the repository's settings
 /// name.
-pub(super) const GIT: &[Known] = &[
+pub(super) const GIT: &[ReadOnlyCommand] = &[
     known(
         "status",
         "bsuz",

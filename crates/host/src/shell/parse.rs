@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_runs_something_hidden_is_unclear() {
+    fn hidden_commands_are_unclear() {
         for text in [
             "echo $(id)",
             "echo `id`",

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
-use super::known::{FIND, GIT, KNOWN, Known, Operands};
+use super::known::{FIND, GIT, KNOWN, Operands, ReadOnlyCommand};
 use super::parse::{Command, Line, Operator, Unclear, Word};
 
 /// The reason why a command line is not known to be read-only.
@@ -148,7 +148,7 @@ impl Checker<'_> {
     }
 
     /// Checks the words after a known program: flags of its table, then operands.
-    fn check_arguments(&self, known: &Known, arguments: &[Word]) -> Result<(), NotReadOnly> {
+    fn check_arguments(&self, known: &ReadOnlyCommand, arguments: &[Word]) -> Result<(), NotReadOnly> {
         let mut operands: Vec<&Word> = Vec::new();
         let mut has_pattern = false;
         let mut words = arguments.iter();
@@ -175,7 +175,7 @@ impl Checker<'_> {
     /// Checks one word of flags. Returns whether it sets the pattern of a search.
     fn check_flag<'w>(
         &self,
-        known: &Known,
+        known: &ReadOnlyCommand,
         text: &str,
         words: &mut impl Iterator<Item = &'w Word>,
     ) -> Result<bool, NotReadOnly> {
@@ -209,7 +209,7 @@ impl Checker<'_> {
 
     fn check_operands(
         &self,
-        known: &Known,
+        known: &ReadOnlyCommand,
         operands: &[&Word],
         has_pattern: bool,
     ) -> Result<(), NotReadOnly> {

@@ -1,6 +1,6 @@
 //! Processes of the sandbox: forks, signals, sessions, waiting, and what a process gives up before it becomes the command.
 //!
-//! All of this runs in a process with one thread, so a forked child may do whatever its parent could.
+//! All of this runs in a process with one thread, so a forked child may do everything that its parent could.
 
 use std::io;
 use std::mem;
@@ -13,7 +13,7 @@ use super::checked;
 
 /// The two sides of a fork.
 pub(crate) enum Fork {
-    /// The process that goes on; with the number of its child.
+    /// The process that continues, with the id of its child.
     Parent(pid_t),
     /// The new process.
     Child,

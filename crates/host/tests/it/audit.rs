@@ -17,7 +17,7 @@ fn lines(path: &std::path::Path) -> Vec<Value> {
 }
 
 #[test]
-fn who_decided_what_and_why() {
+fn decisions_are_audited_with_their_reasons() {
     let scratch = Scratch::new();
     let log = scratch.join("state/audit.jsonl");
     let rules = Rules::parse(r#"{"autoDeny":[{"command":"git push"}]}"#).unwrap();
@@ -99,7 +99,7 @@ fn secrets_are_not_written_down() {
 }
 
 #[test]
-fn a_log_that_cannot_be_written_is_told() {
+fn an_unwritable_log_is_reported() {
     let scratch = Scratch::new();
     let blocked = scratch.file("file", "");
     assert!(Audit::open(&blocked.join("audit")).is_err());

@@ -59,7 +59,7 @@ fn contents_of_tool_calls() {
 }
 
 #[test]
-fn changes_of_calls_that_nobody_announced() {
+fn updates_of_unannounced_calls() {
     assert_eq!(attack("orphans"), 0);
 }
 
@@ -69,7 +69,7 @@ fn very_many_tool_calls() {
 }
 
 #[test]
-fn sessions_that_nobody_opened() {
+fn unopened_sessions() {
     // Every subagent is told about, and a thousand of them have events of their own.
     assert_eq!(attack("sessions"), 20_000 + 1_024);
 }
@@ -106,6 +106,6 @@ fn notifications_and_noise() {
 }
 
 #[test]
-fn requests_that_nobody_knows() {
+fn unknown_requests() {
     attack("unread-unknown");
 }

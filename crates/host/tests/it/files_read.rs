@@ -83,7 +83,7 @@ fn what_is_not_text_is_an_error() {
 }
 
 #[test]
-fn a_missing_file_is_told_from_others() {
+fn a_missing_file_has_its_own_error() {
     // shows FS-13
     let scratch = Scratch::new();
     scratch.file("file", "");

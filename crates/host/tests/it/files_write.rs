@@ -64,7 +64,7 @@ fn the_owner_stays_where_that_is_possible() {
 }
 
 #[test]
-fn the_right_to_run_as_somebody_else_is_not_handed_on() {
+fn privileges_of_another_user_are_not_inherited() {
     let scratch = Scratch::new();
     let file = scratch.file("setuid", "old");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o4755)).unwrap();

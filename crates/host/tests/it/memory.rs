@@ -39,7 +39,7 @@ fn always_outlives_the_process_and_stays_in_its_project() {
 }
 
 #[test]
-fn it_can_be_listed_and_revoked_while_somebody_uses_it() {
+fn it_can_be_listed_and_revoked_while_in_use() {
     let scratch = Scratch::new();
     let using = policy(&scratch, "p", "a");
     answer(&using, "make", Answer::Project);

@@ -293,7 +293,7 @@ fn a_file_narrows_the_mode_and_never_widens_it() {
 }
 
 #[test]
-fn a_pattern_denies_also_where_nobody_has_named_the_roots() {
+fn a_pattern_denies_without_roots() {
     let rules = Rules::parse(r#"{"autoDeny":[{"path":["secrets/*.key","/etc"]}]}"#).unwrap();
     let policy = Policy::new(Mode::APPROVE_ALL).rules(rules);
     let write =

@@ -198,7 +198,7 @@ async fn terminals_die_with_their_connection() {
 }
 
 #[tokio::test]
-async fn a_host_decides_permissions_for_turns_that_nobody_reads() {
+async fn a_host_decides_permissions_for_unread_turns() {
     // shows PERM-04
     for (answer, said) in
         [(Answer::Once, "written"), (Answer::Reject, "refused"), (Answer::Unanswered, "refused")]

@@ -94,7 +94,7 @@ async fn it_is_a_real_terminal() {
 }
 
 #[tokio::test]
-async fn a_new_size_is_told() {
+async fn a_new_size_is_reported() {
     let text = "trap 'stty size; exit 0' WINCH; echo ready; while :; do read line; done";
     let (terminal, mut told) = watched(terminals(), script(text)).await;
     heard(&mut told, "ready").await;

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn thoughts_are_told_apart_wherever_the_text_is_cut() {
+    fn thoughts_are_recognised_at_any_chunk_boundary() {
         let cases = [
             ("\n<think>a < b</thin k</think>\n\n hello </think>", "a < b</thin k", "hello </think>"),
             ("<thinking>no", "", "<thinking>no"),

@@ -69,7 +69,7 @@ impl Lists {
             && (time.is_null() || time.as_str().is_some_and(is_time));
         out.check("LIST-10", message, whole, || format!("a session is {info}"));
         // LIST-12: only what contradicts the meaning of null and of absence is judged; a title may
-        // be shortened or made anew.
+        // be shortened or created again.
         let Some(sent) = info["sessionId"].as_str().and_then(|id| self.titles.get(id)) else { return };
         out.check("LIST-12", message, sent.is_some() != title.is_null(), || match sent {
             Some(_) => "no update cleared the title, and the list has none".to_owned(),

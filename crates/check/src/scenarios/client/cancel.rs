@@ -29,7 +29,7 @@ async fn cancelled(stage: &mut Stage) -> Result<Value, Stop> {
     let cancel =
         soon(stage.deadline(), stage.until_told("session/cancel")).await.map_err(|stop| match stop {
             Stop::Deadline(_) | Stop::PeerGone => {
-                Stop::NotExercised("the client was told to cancel and did not".to_owned())
+                Stop::NotExercised("the client was asked to cancel and did not".to_owned())
             }
             stop => stop,
         })?;

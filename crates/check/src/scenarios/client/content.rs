@@ -55,7 +55,7 @@ async fn has(stage: &mut Stage, kind: &str) -> Step {
     let blocks = blocks(stage, everything()).await?;
     if !blocks.iter().any(|block| block["type"] == kind) {
         return Err(Stop::NotExercised(format!(
-            "the client was told to send a block of type {kind} and did not"
+            "the client was asked to send a block of type {kind} and did not"
         )));
     }
     stage.pass_all(&["PROMPT-02", "CONT-02"]);

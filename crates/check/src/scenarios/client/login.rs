@@ -152,7 +152,7 @@ async fn logout(stage: &mut Stage) -> Step {
     stage.accept(everything()).await?;
     let said = serve_rest(stage, |_, _| None).await?;
     if find(&said, "logout").is_none() {
-        return Err(Stop::NotExercised("the client was told to log out and did not".to_owned()));
+        return Err(Stop::NotExercised("the client was asked to log out and did not".to_owned()));
     }
     stage.pass("AUTH-16");
     Ok(())

@@ -30,7 +30,7 @@ fn with(nes: Value) -> Value {
 fn used(said: &[Rc<Message>]) -> Step {
     match find(said, "nes/start") {
         Some(_) => Ok(()),
-        None => Err(Stop::NotExercised("the client was told to use nes/start and did not".to_owned())),
+        None => Err(Stop::NotExercised("the client was asked to use nes/start and did not".to_owned())),
     }
 }
 
@@ -87,7 +87,7 @@ async fn login(stage: &mut Stage) -> Step {
     })
     .await?;
     if !stage.received(0).iter().any(|message| message.asks("nes/start")) {
-        return Err(Stop::NotExercised("the client was told to use nes/start and did not".to_owned()));
+        return Err(Stop::NotExercised("the client was asked to use nes/start and did not".to_owned()));
     }
     stage.check("NES-07", started, "after -32000 nes/start did not come again with authentication");
     Ok(())

@@ -67,7 +67,7 @@ fn select(id: &str, category: Option<&str>) -> Value {
 }
 
 fn not_changed(what: &str) -> Stop {
-    Stop::NotExercised(format!("the client was told to change {what} and did not"))
+    Stop::NotExercised(format!("the client was asked to change {what} and did not"))
 }
 
 async fn mode(stage: &mut Stage) -> Step {

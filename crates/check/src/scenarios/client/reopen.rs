@@ -44,7 +44,7 @@ async fn repeats(stage: &mut Stage, method: &str) -> Step {
     stage.accept(everything()).await?;
     let said = serve_rest(stage, |_, _| None).await?;
     let Some(asked) = find(&said, method) else {
-        return Err(Stop::NotExercised(format!("the client was told to use {method} and did not")));
+        return Err(Stop::NotExercised(format!("the client was asked to use {method} and did not")));
     };
     let sent = asked.params()["additionalDirectories"].clone();
     let wanted = roots(stage.cwd()).map(|root| json!(root));
@@ -57,7 +57,7 @@ async fn load_system(stage: &mut Stage) -> Step {
     stage.accept(everything()).await?;
     let said = serve_rest(stage, |_, _| None).await?;
     let Some(asked) = find(&said, "session/load") else {
-        return Err(Stop::NotExercised("the client was told to load a session and did not".to_owned()));
+        return Err(Stop::NotExercised("the client was asked to load a session and did not".to_owned()));
     };
     let repeated = asked.params()["systemPrompt"].is_object();
     stage.check("SYSP-04", repeated, "session/load does not repeat the system prompt");

@@ -137,7 +137,7 @@ async fn with_roots(stage: &mut Stage) -> Step {
     let params = new_session(stage, everything()).await?;
     match params["additionalDirectories"].as_array() {
         Some(list) if !list.is_empty() => Ok(()),
-        _ => Err(Stop::NotExercised("the client was told to name other roots and did not".to_owned())),
+        _ => Err(Stop::NotExercised("the client was asked to name other roots and did not".to_owned())),
     }
 }
 
@@ -145,7 +145,7 @@ async fn mcp(stage: &mut Stage) -> Step {
     let params = new_session(stage, everything()).await?;
     match params["mcpServers"].as_array() {
         Some(list) if !list.is_empty() => Ok(()),
-        _ => Err(Stop::NotExercised("the client was told to pass an MCP server and did not".to_owned())),
+        _ => Err(Stop::NotExercised("the client was asked to pass an MCP server and did not".to_owned())),
     }
 }
 
@@ -167,7 +167,7 @@ async fn with_mcp(stage: &mut Stage) -> Step {
     let params = new_session(stage, everything()).await?;
     if !kinds(&params).iter().any(|kind| kind == "http" || kind == "sse") {
         return Err(Stop::NotExercised(
-            "the client was told to pass servers over HTTP and did not".to_owned(),
+            "the client was asked to pass servers over HTTP and did not".to_owned(),
         ));
     }
     stage.pass("MCP-03");
@@ -192,7 +192,7 @@ async fn with_acp(stage: &mut Stage) -> Step {
     let server = servers.as_array().into_iter().flatten().find(|server| server["type"] == "acp").cloned();
     let Some(server) = server else {
         return Err(Stop::NotExercised(
-            "the client was told to pass a server over ACP and did not".to_owned(),
+            "the client was asked to pass a server over ACP and did not".to_owned(),
         ));
     };
     stage.pass("MCPA-01");
@@ -235,7 +235,9 @@ async fn append(stage: &mut Stage) -> Step {
 async fn with_system(stage: &mut Stage) -> Step {
     let params = new_session(stage, everything()).await?;
     if params["systemPrompt"].is_null() {
-        return Err(Stop::NotExercised("the client was told to send a system prompt and did not".to_owned()));
+        return Err(Stop::NotExercised(
+            "the client was asked to send a system prompt and did not".to_owned(),
+        ));
     }
     stage.pass("SYSP-01");
     Ok(())

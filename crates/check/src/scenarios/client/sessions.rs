@@ -79,7 +79,7 @@ async fn lacks(stage: &mut Stage, Capability { pointer, method, rules }: Capabil
 async fn has(stage: &mut Stage, Capability { method, rules, .. }: Capability) -> Step {
     let said = whole_act(stage, everything()).await?;
     let Some(asked) = find(&said, method) else {
-        return Err(Stop::NotExercised(format!("the client was told to use {method} and did not")));
+        return Err(Stop::NotExercised(format!("the client was asked to use {method} and did not")));
     };
     for rule in rules {
         if *rule == "SESS-34" {
@@ -115,7 +115,7 @@ async fn pages(stage: &mut Stage) -> Step {
     })
     .await?;
     if asked.is_empty() {
-        return Err(Stop::NotExercised("the client was told to list sessions and did not".to_owned()));
+        return Err(Stop::NotExercised("the client was asked to list sessions and did not".to_owned()));
     }
     stage.check(
         "LIST-05",

@@ -1,7 +1,7 @@
 //! `attache check-bridge SOCKET`: what a client under test starts in place of an agent. It carries bytes between its own pipes and
 //! the checker, and knows nothing of them.
 //!
-//! With more words behind the socket it is the program of a login in a terminal: it tells the checker how it was started, and ends as the
+//! With more words after the socket it is the program of a login in a terminal: it reports to the checker how it was started, and ends as the
 //! checker says.
 
 use std::io::{self, Read, Write};

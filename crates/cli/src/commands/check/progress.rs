@@ -1,4 +1,4 @@
-//! One line on stderr that says how far a run is, where somebody looks at it.
+//! One line on stderr with the progress of a run, on a terminal.
 
 use attache_check::run;
 

@@ -27,7 +27,7 @@ use crate::runtime::{interrupted, runtime};
 
 const SCRIPT: &str = include_str!("script.txt");
 
-const PROMPT: &str = "The test fails. Find out why, mend it, and run the test.";
+const PROMPT: &str = "The test fails. Find out why, fix it, and run the test.";
 
 const PROJECT: &[(&str, &str)] = &[
     (
@@ -44,7 +44,7 @@ const PROJECT: &[(&str, &str)] = &[
 ];
 
 pub(crate) fn demo(cx: &Cx) -> Result<()> {
-    // Removed last, when the agent has been told to go, and however the demo ends.
+    // Removed last, after the agent has ended, however the demo ends.
     let scratch = OnceCell::new();
     runtime(async {
         tokio::select! {
@@ -145,7 +145,9 @@ async fn decide(out: &Output, show: &Printer, ask: PermissionAsk) -> Result<()> 
     if !(std::io::stdin().is_terminal() && std::io::stdout().is_terminal()) {
         let kind = ask.tool_call().kind;
         let allowed = matches!(kind, Some(ToolKind::Edit | ToolKind::Execute));
-        out.line("? nobody is at a terminal, so the demo's policy answers: edits and tests of the demo's own project, once");
+        out.line(
+            "? not a terminal, so the demo's policy answers: edits and tests of the demo's own project, once",
+        );
         out.line(if allowed { "  allowed" } else { "  rejected" });
         ask.choose_kind(if allowed {
             PermissionOptionKind::AllowOnce

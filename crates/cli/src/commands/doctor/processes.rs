@@ -2,7 +2,7 @@
 
 use std::fs;
 
-/// A process: its id alone would be another one's after a while, its start time tells them apart.
+/// A process. Ids are reused, so the start time identifies it, too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Process {
     id: u32,
@@ -13,7 +13,7 @@ pub(super) struct Process {
     ended: bool,
 }
 
-/// Everything that descends from this process; empty where the system does not tell.
+/// Returns the descendants of this process; none where the system does not list them.
 pub(super) fn descendants() -> Vec<Process> {
     let all = all();
     let mut found: Vec<Process> = Vec::new();
@@ -27,7 +27,7 @@ pub(super) fn descendants() -> Vec<Process> {
     found
 }
 
-/// Those that still run, whatever their parent is.
+/// Returns those that still run, with any parent.
 pub(super) fn still_there(before: &[Process]) -> Vec<Process> {
     let same = |a: &Process, b: &Process| a.id == b.id && a.started == b.started;
     all().into_iter().filter(|now| !now.ended && before.iter().any(|then| same(then, now))).collect()

@@ -173,7 +173,7 @@ fn duration(time: Duration) -> String {
     }
 }
 
-/// Whether the terminal shows more than ASCII, as far as the environment tells.
+/// Whether the terminal shows more than ASCII, according to the environment.
 fn is_utf8() -> bool {
     locale_is_unicode() == Some(true)
 }

@@ -11,6 +11,7 @@ use attache::client::{AgentHandle, Session};
 use attache::wire::v1::AgentCapabilities;
 use attache::{Error, Flow, Link};
 use parking_lot::Mutex;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::processes::{descendants, still_there};
@@ -22,26 +23,38 @@ use crate::cx::Cx;
 use crate::error::{Failure, Result};
 use crate::log::WireLog;
 
-/// An agent that takes longer than this to say hello makes every prompt feel slow.
+/// An agent that takes longer to initialize makes every prompt slow.
 const SLOW: Duration = Duration::from_secs(5);
-/// How much output of an agent is kept.
+/// The number of lines of an agent's output that are kept.
 const KEPT: usize = 40;
 
 /// Output of an agent that is not a message.
 #[derive(Clone, Default)]
-struct Printed(Arc<Mutex<Lines>>);
+struct AgentOutput(Arc<Mutex<Lines>>);
 
 #[derive(Default)]
 struct Lines {
     stdout: VecDeque<String>,
     stderr: VecDeque<String>,
-    /// How many there were on stdout.
+    /// The number of lines on stdout.
     noise: usize,
-    /// The answer to `initialize`, as it came.
-    hello: Option<Value>,
+    /// The answer to `initialize`.
+    hello: Option<HelloResult>,
 }
 
-impl Printed {
+/// The response to `initialize`, with any version.
+#[derive(Deserialize)]
+struct Hello {
+    result: HelloResult,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct HelloResult {
+    protocol_version: Option<Value>,
+}
+
+impl AgentOutput {
     fn with<T>(&self, look: impl FnOnce(&mut Lines) -> T) -> T {
         look(&mut self.0.lock())
     }
@@ -82,7 +95,7 @@ pub(super) async fn examine(cx: &Cx, spec: &AgentSpec, report: &mut Report<'_>) 
     if !program(cx, spec, report) {
         return Ok(());
     }
-    let printed = Printed::default();
+    let printed = AgentOutput::default();
     let Some(link) = start(cx, spec, &printed, report).await else { return Ok(()) };
     let Some(agent) = initialize(cx, spec, link, &printed, report).await else { return Ok(()) };
     methods(&agent, report);
@@ -148,7 +161,7 @@ fn program(cx: &Cx, spec: &AgentSpec, report: &mut Report<'_>) -> bool {
     false
 }
 
-async fn start(cx: &Cx, spec: &AgentSpec, printed: &Printed, report: &mut Report<'_>) -> Option<Link> {
+async fn start(cx: &Cx, spec: &AgentSpec, printed: &AgentOutput, report: &mut Report<'_>) -> Option<Link> {
     let begun = Instant::now();
     let link = match &spec.address {
         Address::Tcp(address) => Link::tcp(address).await,
@@ -189,7 +202,7 @@ async fn initialize(
     cx: &Cx,
     spec: &AgentSpec,
     link: Link,
-    printed: &Printed,
+    printed: &AgentOutput,
     report: &mut Report<'_>,
 ) -> Option<AgentHandle> {
     let (noise, hello) = (printed.clone(), printed.clone());
@@ -202,8 +215,7 @@ async fn initialize(
         if flow == Flow::In {
             hello.with(|lines| {
                 if lines.hello.is_none() {
-                    let value = serde_json::from_slice::<Value>(line).ok();
-                    lines.hello = value.and_then(|value| value.get("result").cloned());
+                    lines.hello = serde_json::from_slice::<Hello>(line).ok().map(|hello| hello.result);
                 }
             });
         }
@@ -241,11 +253,10 @@ async fn initialize(
 }
 
 /// Why there was no handshake.
-fn explain(cx: &Cx, spec: &AgentSpec, error: &Error, printed: &Printed) -> Step {
+fn explain(cx: &Cx, spec: &AgentSpec, error: &Error, printed: &AgentOutput) -> Step {
     let lines = printed.all();
     let broken = |message: String| Step::new("initialize", State::Broken, message).lines(lines.clone());
-    let version =
-        printed.with(|lines| lines.hello.as_ref().and_then(|hello| hello.get("protocolVersion").cloned()));
+    let version = printed.with(|lines| lines.hello.as_ref().and_then(|hello| hello.protocol_version.clone()));
     if let Some(version) = version.filter(|version| *version != json!(1)) {
         // INIT-09
         return broken(format!(
@@ -323,7 +334,7 @@ async fn session(
     cx: &Cx,
     spec: &AgentSpec,
     agent: &AgentHandle,
-    printed: &Printed,
+    printed: &AgentOutput,
     report: &mut Report<'_>,
 ) -> Option<Session> {
     let begun = Instant::now();
@@ -476,7 +487,7 @@ async fn end(agent: &AgentHandle, session: Option<Session>, spec: &AgentSpec, re
 }
 
 /// STDIO-08: lines on stdout that are not messages.
-fn stdout(printed: &Printed, report: &mut Report<'_>) {
+fn stdout(printed: &AgentOutput, report: &mut Report<'_>) {
     let (count, lines) =
         printed.with(|lines| (lines.noise, lines.stdout.iter().cloned().collect::<Vec<_>>()));
     if count > 0 {

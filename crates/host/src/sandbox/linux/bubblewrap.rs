@@ -13,7 +13,7 @@ use super::inside::{Inside, World, die_with_parent};
 use super::plan::{Node, Plan};
 use super::resolve::Id;
 use super::system;
-use crate::sandbox::supervise::{Report, Setup};
+use crate::sandbox::supervise::{Report, SandboxLaunch};
 use crate::sandbox::{Backend, Network, WORD, environment, words};
 use crate::sys::{Dir, mount, process};
 
@@ -33,7 +33,7 @@ pub(super) struct Start {
 
 impl Start {
     pub(super) fn new(
-        setup: &Setup,
+        setup: &SandboxLaunch,
         plan: &Plan,
         current_dir: &Path,
         proxy: Option<OwnedFd>,
@@ -139,7 +139,7 @@ impl Start {
 }
 
 /// The parts of the plan that the second stage needs, as text.
-fn notes(setup: &Setup, plan: &Plan, current_dir: &Path) -> String {
+fn notes(setup: &SandboxLaunch, plan: &Plan, current_dir: &Path) -> String {
     let encode = words::encode_path;
     let mut notes = format!("tmp {}\ncwd {}\n", encode(&plan.tmp), encode(current_dir));
     for path in plan.writable() {
@@ -172,7 +172,7 @@ pub(in crate::sandbox) fn continue_inside(arguments: &[OsString]) -> io::Result<
     let control = process::take_descriptor(control)?;
     let notes = process::take_descriptor(notes)?;
     let proxy = if proxy < 0 { None } else { Some(process::take_descriptor(proxy)?) };
-    let setup = Setup { backend, confinement, command: command.to_vec(), control, report };
+    let setup = SandboxLaunch { backend, confinement, command: command.to_vec(), control, report };
     match die_with_parent(&setup.control).and_then(|()| read_notes(notes)) {
         Ok(Notes { tmp, current_dir, writable, variables }) => {
             let world = World::Namespaces { writable };

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use super::roots::Root;
 use super::{bridge, explain, metadata, rules};
-use crate::sandbox::supervise::{Extra, Setup, apply_limits, execute, watch};
+use crate::sandbox::supervise::{Extra, SandboxLaunch, apply_limits, execute, watch};
 use crate::sandbox::temporary::PrivateDirectory;
 use crate::sandbox::{Backend, Network, environment};
 use crate::sys::notify;
@@ -31,7 +31,7 @@ pub(super) enum World {
 
 /// Everything that the second stage needs.
 pub(super) struct Inside {
-    pub(super) setup: Setup,
+    pub(super) setup: SandboxLaunch,
     pub(super) world: World,
     /// The private temporary directory.
     pub(super) tmp: PathBuf,
@@ -196,8 +196,8 @@ impl Inside {
     }
 }
 
-/// Starts the command without namespaces, and ends everything that it leaves behind.
-pub(super) fn keep(mut setup: Setup) -> ! {
+/// Starts the command without namespaces, and ends all processes that it leaves.
+pub(super) fn keep(mut setup: SandboxLaunch) -> ! {
     process::new_session();
     let prepared = process::adopt_orphans().and_then(|()| {
         let tmp = PrivateDirectory::create_in(&TEMPORARY.map(PathBuf::from))?;
@@ -226,7 +226,7 @@ fn end_descendants() {
         for child in children() {
             let _ = process::kill(child, libc::SIGKILL);
         }
-        // The death of one may make others children of this process, so this goes on until there are none.
+        // The death of one may make others children of this process, so this repeats until there are none.
         match process::wait_any() {
             Ok(_) => {}
             Err(_) => return,

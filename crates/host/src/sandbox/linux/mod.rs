@@ -27,7 +27,7 @@ use libc::pid_t;
 use self::inside::{Inside, World};
 use self::placeholder::Placeholder;
 use self::plan::Plan;
-use super::supervise::{Setup, close_in_child};
+use super::supervise::{SandboxLaunch, close_in_child};
 use super::{Backend, Network};
 use crate::sys::process::{self, Fork, user_and_group};
 
@@ -40,7 +40,7 @@ fn explain(what: impl Into<String>) -> impl FnOnce(io::Error) -> io::Error {
 }
 
 /// Starts the inner processes. `orders` is the end of the pipe that only this process may have.
-pub(super) fn start(setup: Setup, orders: &PipeWriter) -> io::Result<pid_t> {
+pub(super) fn start(setup: SandboxLaunch, orders: &PipeWriter) -> io::Result<pid_t> {
     if setup.backend == Backend::Landlock {
         return match process::fork()? {
             Fork::Parent(child) => Ok(child),
@@ -71,7 +71,7 @@ pub(super) fn start(setup: Setup, orders: &PipeWriter) -> io::Result<pid_t> {
 }
 
 /// Waits for the end of the sandbox and removes the placeholders. It outlives the outermost process for that.
-fn keep_placeholders(setup: Setup, placeholders: Vec<Placeholder>) -> ! {
+fn keep_placeholders(setup: SandboxLaunch, placeholders: Vec<Placeholder>) -> ! {
     process::new_session();
     let report = match setup.report.try_clone() {
         Ok(report) => report,
@@ -86,7 +86,7 @@ fn keep_placeholders(setup: Setup, placeholders: Vec<Placeholder>) -> ! {
 }
 
 /// Starts the process that enters namespaces, by bubblewrap or directly.
-fn start_in_namespaces(setup: Setup, orders: Option<&PipeWriter>) -> io::Result<pid_t> {
+fn start_in_namespaces(setup: SandboxLaunch, orders: Option<&PipeWriter>) -> io::Result<pid_t> {
     let ids = user_and_group();
     let current_dir = std::env::current_dir().map_err(explain("cannot find the working directory"))?;
     let proxy = open_proxy(&setup)?;
@@ -128,7 +128,7 @@ fn start_in_namespaces(setup: Setup, orders: Option<&PipeWriter>) -> io::Result<
 }
 
 /// Sets up the namespaces that this process is the first one of. Returns the temporary directory and the writable paths.
-fn enter(setup: &Setup, ids: (u32, u32)) -> io::Result<(PathBuf, Vec<PathBuf>)> {
+fn enter(setup: &SandboxLaunch, ids: (u32, u32)) -> io::Result<(PathBuf, Vec<PathBuf>)> {
     inside::die_with_parent(&setup.control)?;
     namespaces::map_user(ids).map_err(explain("cannot map the user"))?;
     let plan = Plan::new(&setup.confinement)?;
@@ -140,7 +140,7 @@ fn enter(setup: &Setup, ids: (u32, u32)) -> io::Result<(PathBuf, Vec<PathBuf>)> 
 }
 
 /// Opens the place of the proxy's socket, which is not visible inside.
-fn open_proxy(setup: &Setup) -> io::Result<Option<OwnedFd>> {
+fn open_proxy(setup: &SandboxLaunch) -> io::Result<Option<OwnedFd>> {
     let Network::Proxy(socket) = &setup.confinement.network else { return Ok(None) };
     let flags = libc::O_PATH | libc::O_CLOEXEC;
     let place = File::options().read(true).custom_flags(flags).open(socket);

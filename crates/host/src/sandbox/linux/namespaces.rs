@@ -187,16 +187,17 @@ impl Devices {
     }
 }
 
-struct Place {
+/// An open path to mount something on.
+struct MountPoint {
     descriptor: OwnedFd,
-    /// It was there before.
+    /// Whether it existed before.
     existed: bool,
 }
 
-/// A place to mount something; it is created if it does not exist, which works in memory only.
-fn place_for(root: &Dir, path: &Path, is_directory: bool) -> io::Result<Place> {
+/// Opens a mount point. A missing one is created, which works in memory only.
+fn place_for(root: &Dir, path: &Path, is_directory: bool) -> io::Result<MountPoint> {
     match mount::open_place(root.descriptor(), path) {
-        Ok(descriptor) => return Ok(Place { descriptor, existed: true }),
+        Ok(descriptor) => return Ok(MountPoint { descriptor, existed: true }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
@@ -206,7 +207,7 @@ fn place_for(root: &Dir, path: &Path, is_directory: bool) -> io::Result<Place> {
     } else {
         directory.create(name(path), 0o444)?;
     }
-    Ok(Place { descriptor: directory.open_path(name(path))?, existed: false })
+    Ok(MountPoint { descriptor: directory.open_path(name(path))?, existed: false })
 }
 
 /// A directory, with all directories above it.

@@ -12,7 +12,7 @@ use crate::sys::{self, Dir, FileStat, Kind};
 /// More links than this in one path are a loop.
 const MOST_LINKS: usize = 40;
 
-/// The identity of a file or directory, whatever its name.
+/// The identity of a file or directory, independent of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Id {
     pub(super) device: u64,

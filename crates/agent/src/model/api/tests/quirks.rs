@@ -40,7 +40,7 @@ fn triple(id: &str, name: &str, arguments: &str) -> (String, String, String) {
 }
 
 #[test]
-fn calls_are_told_apart_without_indexes_and_ids() {
+fn calls_without_indexes_and_ids_stay_separate() {
     let two = [triple("a", "read", "{\"x\":1}"), triple("b", "list", "{}")];
     // No index; later pieces say nothing at all.
     let found = calls(&[
